@@ -1,0 +1,50 @@
+"""``python -m benchmarks``: measure, print the table, write results.json beside this file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from importlib import import_module
+
+from rich.console import Console
+
+from benchmarks import table
+from benchmarks.measure import QUICK, Effort, Row
+
+PARTS = ("transitions", "indices", "compiled", "questions", "first_use")
+SLOW = ("endurance",)
+
+
+def main() -> None:
+    """Run the chosen parts, one after the other."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
+    parser.add_argument("--slow", action="store_true", help=f"also {', '.join(SLOW)}")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=PARTS + SLOW,
+        metavar="NAME",
+        help=", ".join(PARTS + SLOW),
+    )
+    options = parser.parse_args()
+    effort = QUICK if options.quick else Effort()
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=140)
+    load, cores = os.getloadavg()[0], os.cpu_count()
+    console.print(f"Each time is the fastest of {effort.rounds} interleaved rounds, {cores} cores.")
+    if load > 0.5:
+        console.print(f"The machine is busy (load {load:.1f}): repeat this when it is quiet.")
+    console.print()
+    results: dict[str, list[Row]] = {}
+    for name in options.only or PARTS + (SLOW if options.slow else ()):
+        part = import_module(f"benchmarks.{name}")
+        results[part.TITLE] = part.rows(effort)
+        table.show(part.TITLE, results[part.TITLE], console)
+        table.save(results)
+    judged = [row.met for rows in results.values() for row in rows if row.met is not None]
+    console.print(f"{sum(judged)} of {len(judged)} targets met; numbers in {table.RESULTS.name}.")
+
+
+main()

@@ -1,0 +1,98 @@
+"""Inside a compiled loop: the bare kernels, called from Numba as the studies call them.
+
+An insertion is timed alone; a draw as a step of one insertion and k = 256 draws, random numbers
+included, divided by k. The peers are sum trees: a plain one (:mod:`.numba_tree`), and one whose
+draws descend in lockstep, as ours search (the kernel of ``gvf.SumTree``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit
+
+import gvf
+from benchmarks.measure import SIZES, Effort, Row, Run, at_most, interleave, lognormal_ratios
+from benchmarks.numba_tree import tree_draw, tree_insert, tree_of
+from gvf import xoshiro
+from gvf.sampling.ring import ring_append, ring_search
+from gvf.sampling.tree import tree_search
+
+TITLE = "Inside a compiled loop (k = 256)"
+K = 256
+INSERT_LIMIT = 5.0  # nanoseconds
+DRAW_LIMITS = {15_000: 20.0, 1_000_000: 35.0}
+_MASK = 4095  # the new ratios go round; a division would cost more than an insertion
+
+
+@njit(nogil=True)
+def _ring_steps(ring, stream, new, k, count):
+    """Count times: insert one of the new ratios, draw k (nothing when k is 0)."""
+    uniforms, slots = np.empty(k), np.empty(k, np.int64)
+    checksum = 0
+    for i in range(count):
+        checksum += ring_append(ring, new[i & _MASK])
+        if k:
+            xoshiro.fill(stream, uniforms)
+            ring_search(ring, uniforms, slots)
+            checksum += slots[0]
+    return checksum
+
+
+def _tree_steps(draw: Callable) -> Callable:
+    """The same with a sum tree and the given kernel for its draws."""
+
+    @njit(nogil=True)
+    def steps(nodes, place, stream, new, n, k, count):
+        uniforms, slots = np.empty(k), np.empty(k, np.int64)
+        slot = place[0]
+        checksum = 0
+        for i in range(count):
+            tree_insert(nodes, slot, new[i & _MASK])
+            slot = slot + 1 if slot + 1 < n else 0
+            if k:
+                xoshiro.fill(stream, uniforms)
+                draw(nodes, uniforms, slots)
+                checksum += slots[0]
+        place[0] = slot
+        return checksum
+
+    return steps
+
+
+_plain_steps, _lockstep_steps = _tree_steps(tree_draw), _tree_steps(tree_search)
+
+
+def rows(effort: Effort) -> list[Row]:
+    """Time insertions and draws at every size."""
+    lines = []
+    for n in SIZES:
+        for work, k, limit in (("insert", 0, INSERT_LIMIT), ("draw", K, DRAW_LIMITS[n])):
+            case = f"n = {n:,}, {work}"
+            runs = {
+                "numba sum tree": _tree_run(_plain_steps, n, k),
+                "numba sum tree, lockstep": _tree_run(_lockstep_steps, n, k),
+                "gvf": _ring_run(n, k),
+            }
+            if not k:
+                del runs["numba sum tree, lockstep"]  # inserts as the plain one does
+            times = {name: t * 1e9 / max(k, 1) for name, t in interleave(runs, effort).items()}
+            ours = times.pop("gvf")
+            lines += [Row(case, name, time, "ns", time / ours) for name, time in times.items()]
+            lines.append(at_most(case, "gvf", ours, "ns", limit))
+    return lines
+
+
+def _ring_run(n: int, k: int) -> Run:
+    full = gvf.RatioRing(n, seed=0)
+    full.extend(lognormal_ratios(n + n // 3))
+    state, new = full.checkpoint(), lognormal_ratios(_MASK + 1, seed=2)
+    ring, stream = state["rings"][0], state["streams"][0]
+    return lambda count: _ring_steps(ring, stream, new, k, count)
+
+
+def _tree_run(steps: Callable, n: int, k: int) -> Run:
+    nodes, place = tree_of(lognormal_ratios(n)), np.array([n // 3])
+    stream, new = xoshiro.streams(1, 0)[0], lognormal_ratios(_MASK + 1, seed=2)
+    return lambda count: steps(nodes, place, stream, new, n, k, count)

@@ -1,0 +1,96 @@
+"""Timing contenders against each other, and the lines of the table that come of it.
+
+Contenders take turns (A, B, C, A, B, C, ...), so that a slow moment of the machine hits all of
+them, and each is judged by its fastest turn: noise only ever adds time.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+SIZES = (15_000, 1_000_000)
+DRAWS = (16, 256)
+
+Run = Callable[[int], object]
+"""Does the work that many times."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure: rounds of turns, and seconds a turn."""
+
+    rounds: int = 25
+    seconds: float = 0.03
+
+
+QUICK = Effort(rounds=5, seconds=0.02)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    ``ratio`` says how many times longer it takes than the best of ours beside it, ``reached`` and
+    ``target`` what was to be reached. ``met`` is None where nothing was.
+    """
+
+    case: str
+    name: str
+    value: float | None
+    unit: str
+    ratio: float | None = None
+    reached: str = ""
+    target: str = ""
+    met: bool | None = None
+    note: str = ""
+
+
+def at_most(case: str, name: str, value: float, unit: str, limit: float) -> Row:
+    """A line whose value should be at most the limit."""
+    return Row(case, name, value, unit, target=f"<= {limit:g} {unit}", met=value <= limit)
+
+
+def interleave(contenders: Mapping[str, Run], effort: Effort) -> dict[str, float]:
+    """Seconds per unit of work of each contender, from its fastest turn."""
+    counts = {name: _calibrate(run, effort.seconds) for name, run in contenders.items()}
+    best = dict.fromkeys(contenders, math.inf)
+    for _ in range(effort.rounds):
+        for name, run in contenders.items():
+            best[name] = min(best[name], _turn(run, counts[name]) / counts[name])
+    return best
+
+
+def _turn(run: Run, count: int) -> float:
+    gc.collect()
+    gc.disable()
+    try:
+        start = perf_counter()
+        run(count)
+        return perf_counter() - start
+    finally:
+        gc.enable()
+
+
+def _calibrate(run: Run, seconds: float) -> int:
+    """How much work fills a turn; the first call is left out, since it may compile."""
+    run(1)
+    count = 1
+    while (taken := _turn(run, count)) < seconds / 4:
+        count *= 4
+    return max(1, round(count * seconds / taken))
+
+
+def lognormal_ratios(count: int, seed: int = 0) -> np.ndarray:
+    """Positive ratios with mean 1, float64[count]; no peer has to cope with zeros."""
+    return np.random.default_rng(seed).lognormal(-0.5, 1.0, count)
+
+
+def size_and_draws(n: int, k: int) -> str:
+    """The name of a case."""
+    return f"n = {n:,}, k = {k}"

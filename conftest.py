@@ -1,0 +1,20 @@
+"""What every test and doctest stands on, however pytest is started."""
+
+import os
+from pathlib import Path
+
+from hypothesis import settings
+
+from tools.cache_folder import cache_folder
+
+ROOT = Path(__file__).parent
+
+# Before anything imports Numba, which reads it once: see tools/cache_folder.py.
+os.environ.setdefault(
+    "NUMBA_CACHE_DIR", str(cache_folder(ROOT / "src" / "gvf", ROOT / ".numba_cache"))
+)
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+# The same examples every time, and compilation may take what it takes.
+settings.register_profile("gvf", deadline=None, derandomize=True)
+settings.load_profile("gvf")

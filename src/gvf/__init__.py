@@ -1,0 +1,108 @@
+"""Off-policy prediction: general value functions, learned by importance resampling.
+
+A question (:class:`GVF`) says what is predicted, under which policy; a :class:`Learner` answers it
+from transitions that another policy made, with a correction such as :class:`IR`; a
+:class:`RatioRing` draws transitions in proportion to their importance ratios, for any training loop.
+"""
+
+from gvf.correction import (
+    BCIR,
+    IR,
+    IS,
+    Correction,
+    NormIS,
+    OnPolicy,
+    VTrace,
+    WISBuffer,
+    WISMinibatch,
+    WISOptimal,
+)
+from gvf.features import Dense, FeatureMap, OneHot, TileCoder
+from gvf.learner import (
+    SGD,
+    TD,
+    TDC,
+    TDRC,
+    WISTD,
+    Adam,
+    ExpectedSarsa,
+    IncrementalTD,
+    Learner,
+    Report,
+    RMSProp,
+    Sarsa,
+    Update,
+)
+from gvf.policy import (
+    Always,
+    DiscretePolicy,
+    Favour,
+    Fixed,
+    FunctionPolicy,
+    Gaussian,
+    Mixture,
+    Policy,
+    Table,
+    Uniform,
+    largest_ratio,
+    ratio,
+)
+from gvf.question import GVF, Evaluation
+from gvf.sampling import RatioRing, SumTree, uniform_slots
+from gvf.stream import transitions
+from gvf.truth import HeldOutReturns, ReturnError, held_out_returns
+from gvf.window import Transitions, Window
+
+__all__ = [
+    "BCIR",
+    "GVF",
+    "IR",
+    "IS",
+    "SGD",
+    "TD",
+    "TDC",
+    "TDRC",
+    "WISTD",
+    "Adam",
+    "Always",
+    "Correction",
+    "Dense",
+    "DiscretePolicy",
+    "Evaluation",
+    "ExpectedSarsa",
+    "Favour",
+    "FeatureMap",
+    "Fixed",
+    "FunctionPolicy",
+    "Gaussian",
+    "HeldOutReturns",
+    "IncrementalTD",
+    "Learner",
+    "Mixture",
+    "NormIS",
+    "OnPolicy",
+    "OneHot",
+    "Policy",
+    "RMSProp",
+    "RatioRing",
+    "Report",
+    "ReturnError",
+    "Sarsa",
+    "SumTree",
+    "Table",
+    "TileCoder",
+    "Transitions",
+    "Uniform",
+    "Update",
+    "VTrace",
+    "WISBuffer",
+    "WISMinibatch",
+    "WISOptimal",
+    "Window",
+    "held_out_returns",
+    "largest_ratio",
+    "ratio",
+    "transitions",
+    "uniform_slots",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,7 @@
+"""`python -m gvf` is the command `gvf`."""
+
+import sys
+
+from gvf.cli import main
+
+sys.exit(main())

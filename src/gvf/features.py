@@ -1,0 +1,290 @@
+"""Feature maps: from a batch of states to the features x(s) of a linear value v(s) = w . x(s).
+
+A map has a ``size`` (the number of weights) and, called with states [m, ...], gives either the
+indices of the features that are 1, int32[m, a], the rest being 0 (:class:`OneHot`,
+:class:`TileCoder`), or all of them, float64[m, size] (:class:`Dense`). Tile coding lays several
+grids over the state space, each displaced by a fraction of a tile, and activates the one tile of
+each grid that the state lies in: a-fold finer than one grid, at the cost of a features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+_LARGEST = np.iinfo(np.int32).max
+
+
+class FeatureMap(Protocol):
+    """What a learner needs of a feature map: ``size``, and features of a batch of states.
+
+    Example:
+        >>> from gvf.features import FeatureMap, OneHot
+        >>> def active(features: FeatureMap, states) -> int:
+        ...     return features(states).shape[1]
+        >>> active(OneHot(5), [0, 4])
+        1
+    """
+
+    @property
+    def size(self) -> int:
+        """The number of features, and so of weights."""
+        ...
+
+    def __call__(self, states: Any, /) -> NDArray[Any]:
+        """Active indices int32[m, a], or dense features float64[m, size]."""
+        ...
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """One feature a state, for states that are integers 0 .. size-1 (the tabular case).
+
+    Args:
+        size: the number of states.
+
+    Example:
+        >>> import gvf
+        >>> gvf.OneHot(5)([3, 0])
+        array([[3],
+               [0]], dtype=int32)
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_size(self.size)
+
+    def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
+        """States int[m] to indices int32[m, 1]."""
+        values = np.asarray(states)
+        if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
+            raise ValueError(
+                f"one-hot states are a batch of integers [m], got {values.dtype}"
+                f"{list(values.shape)}; for other states use TileCoder or Dense"
+            )
+        if values.size and (values.min() < 0 or values.max() >= self.size):
+            row = int(np.argmax((values < 0) | (values >= self.size)))
+            raise ValueError(
+                f"state {values[row]} in row {row} is outside 0 .. {self.size - 1}; "
+                f"OneHot(size={self.size}) needs a larger size, or the states a shift"
+            )
+        return values.astype(np.int32)[:, None]
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Real-valued features: the state itself, flattened, or a function of it.
+
+    They may share memory with the states.
+
+    Args:
+        size: the number of features.
+        function: takes the batch of states [m, ...] and gives [m, size]; by default each state
+            is flattened. Add a constant feature here if the value needs one.
+
+    Example:
+        >>> import gvf
+        >>> import numpy as np
+        >>> states = np.array([[1.0, 2.0], [3.0, 4.0]])
+        >>> gvf.Dense(2)(states)
+        array([[1., 2.],
+               [3., 4.]])
+        >>> gvf.Dense(3, lambda s: np.column_stack([np.ones(len(s)), s]))(states)
+        array([[1., 1., 2.],
+               [1., 3., 4.]])
+    """
+
+    size: int
+    function: Callable[[Any], ArrayLike] | None = None
+
+    def __post_init__(self) -> None:
+        _check_size(self.size)
+
+    def __call__(self, states: ArrayLike) -> NDArray[np.float64]:
+        """States [m, ...] to features float64[m, size]."""
+        values = np.asarray(states)
+        if values.ndim == 0:
+            raise ValueError(f"states are a batch [m, ...], got the single number {values}")
+        if self.function is None:
+            source, output = "states, flattened,", values.reshape(len(values), -1)
+        else:
+            source, output = "the feature function", np.asarray(self.function(values))
+        if output.shape != (len(values), self.size):
+            raise ValueError(
+                f"{source} gave shape {output.shape} for {len(values)} states; "
+                f"Dense(size={self.size}) needs {(len(values), self.size)}"
+            )
+        features = np.asarray(output, np.float64)
+        if not np.isfinite(features).all():
+            row, column = np.argwhere(~np.isfinite(features))[0]
+            raise ValueError(f"feature {column} of row {row} is {features[row, column]}")
+        return features
+
+
+class TileCoder:
+    """Tile coding of real states [m, d]: one active tile in each of ``tilings`` displaced grids.
+
+    With z_j = (x_j - low_j) / (high_j - low_j) * tiles_j, the state lies in tile
+    ``floor(z_j + offset[t, j])`` of tiling t along dimension j. The displacement makes room for
+    one more tile, so a tiling has prod_j (tiles_j + 1) of them, numbered with the last dimension
+    fastest, and owns a block of that many features. Called with states [m, d] it gives indices
+    int32[m, tilings], column t within the block of tiling t. States beyond the bounds are
+    clipped to them; NaN is an error.
+
+    Args:
+        low: the lower bounds [d].
+        high: the upper bounds [d].
+        tiles: tiles between the bounds along each dimension: one number, or one a dimension.
+        tilings: the number of grids; every one activates one feature.
+        offsets: displacement of each tiling in fractions of a tile, [tilings, d], each in
+            [0, 1). By default tiling t is displaced by ((1, 3, 5, ...) * t mod tilings) / tilings,
+            which spreads the grids evenly without favouring the diagonal.
+
+    Example:
+        >>> import gvf
+        >>> coder = gvf.TileCoder([0.0, -1.0], [1.0, 1.0], tiles=2, tilings=4)
+        >>> coder
+        TileCoder(4 tilings of 2 x 2 tiles over [0, 1] x [-1, 1], size 36)
+        >>> coder([[0.0, -1.0], [0.4, 0.9], [1.0, 1.0]])
+        array([[ 0,  9, 18, 27],
+               [ 1, 14, 23, 32],
+               [ 8, 17, 26, 35]], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        low: ArrayLike,
+        high: ArrayLike,
+        *,
+        tiles: int | Sequence[int] = 8,
+        tilings: int = 64,
+        offsets: ArrayLike | None = None,
+    ) -> None:
+        self.low, self.high = _bounds(low, high)
+        dimensions = len(self.low)
+        counts = np.asarray(tiles)
+        if counts.shape not in [(), (dimensions,)] or counts.dtype.kind not in "iu":
+            raise ValueError(f"tiles is an int or {dimensions} of them (one a dimension): {tiles}")
+        if (counts < 1).any():
+            raise ValueError(f"every dimension needs at least 1 tile, got {tiles}")
+        if tilings < 1:
+            raise ValueError(f"tilings must be at least 1, got {tilings}")
+        self.tiles = _frozen(np.broadcast_to(counts, dimensions).astype(np.int64))
+        self.tilings = int(tilings)
+        self.size = self.tilings * math.prod(int(n) + 1 for n in self.tiles)
+        if self.size > _LARGEST:
+            raise ValueError(
+                f"{self.tilings} tilings of {_times(self.tiles)} tiles make {self.size} features, "
+                f"more than {_LARGEST}; use fewer tiles, tilings or dimensions"
+            )
+        self.offsets = _offsets(offsets, self.tilings, dimensions)
+        # The kernel's order: for one dimension, the offsets of all tilings side by side.
+        self._columns = np.ascontiguousarray(self.offsets.T)
+        self._width = self.high - self.low
+
+    def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
+        """States [m, d] to active tiles int32[m, tilings]."""
+        values = np.ascontiguousarray(states, np.float64)
+        if np.ndim(states) != 2 or values.shape[1] != len(self.low):
+            raise ValueError(
+                f"states must be a batch [m, {len(self.low)}], got shape {np.shape(states)}"
+            )
+        out = np.empty((len(values), self.tilings), np.int32)
+        bad = tile_code(values, self.low, self._width, self.tiles, self._columns, out)
+        if bad >= 0:
+            raise ValueError(f"the state in row {bad} is not a number: {values[bad]}")
+        return out
+
+    def __repr__(self) -> str:
+        area = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(self.low, self.high, strict=True))
+        return (
+            f"TileCoder({self.tilings} tilings of {_times(self.tiles)} tiles over {area}, "
+            f"size {self.size})"
+        )
+
+
+@njit(cache=True, nogil=True)
+def tile_code_one(state, low, width, tiles, offsets, out):  # pragma: no cover (compiled)
+    """Write the active tiles of one state [d] to out int32[tilings]; offsets are [d, tilings].
+
+    Nothing is allocated or checked: NaN counts as the lower bound, so that out stays in range.
+    """
+    for t in range(out.size):
+        out[t] = t
+    for j in range(low.size):
+        n = tiles[j]
+        # Dividing by the width, not multiplying by its inverse, makes z exact at both bounds.
+        z = (state[j] - low[j]) / width[j] * n
+        z = min(z, float(n)) if z > 0.0 else 0.0
+        for t in range(out.size):
+            # z + offset may round up to n + 1 for an offset just below 1.
+            cell = min(np.int32(z + offsets[j, t]), np.int32(n))
+            out[t] = out[t] * np.int32(n + 1) + cell
+
+
+@njit(cache=True, nogil=True)
+def tile_code(states, low, width, tiles, offsets, out):  # pragma: no cover (compiled)
+    """Tile-code states [m, d] into out int32[m, tilings]; the first row with a NaN, or -1."""
+    bad = -1
+    for i in range(states.shape[0]):
+        tile_code_one(states[i], low, width, tiles, offsets, out[i])
+        for j in range(low.size):
+            if bad < 0 and np.isnan(states[i, j]):
+                bad = i
+    return bad
+
+
+def _check_size(size: int) -> None:
+    if not 1 <= size <= _LARGEST:
+        raise ValueError(f"size must be in 1 .. {_LARGEST}, got {size}")
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array
+
+
+def _times(tiles: NDArray[np.int64]) -> str:
+    return " x ".join(str(n) for n in tiles)
+
+
+def _bounds(low: ArrayLike, high: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    lows, highs = np.array(low, np.float64), np.array(high, np.float64)
+    if lows.ndim != 1 or lows.shape != highs.shape or not lows.size:
+        raise ValueError(
+            f"low and high must be one number a dimension, [d]; got shapes {lows.shape} and "
+            f"{highs.shape}"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        bad = ~np.isfinite(highs - lows) | (lows >= highs)
+    if bad.any():
+        j = int(np.argmax(bad))
+        raise ValueError(
+            f"dimension {j} has bounds [{lows[j]:g}, {highs[j]:g}]; they must be finite, "
+            "low below high (choose bounds that the state rarely leaves)"
+        )
+    return _frozen(lows), _frozen(highs)
+
+
+def _offsets(offsets: ArrayLike | None, tilings: int, dimensions: int) -> NDArray[np.float64]:
+    if offsets is None:
+        displacement = np.arange(tilings)[:, None] * (2 * np.arange(dimensions) + 1)
+        return _frozen(displacement % tilings / tilings)
+    given = np.array(offsets, np.float64)
+    if given.shape != (tilings, dimensions):
+        raise ValueError(
+            f"offsets must have one row a tiling and one column a dimension, "
+            f"{(tilings, dimensions)}; got {given.shape}"
+        )
+    bad = ~((given >= 0) & (given < 1))
+    if bad.any():
+        t, j = np.argwhere(bad)[0]
+        raise ValueError(f"offset of tiling {t}, dimension {j} is {given[t, j]}, not in [0, 1)")
+    return _frozen(given)

@@ -1,0 +1,25 @@
+"""How drawn and weighed transitions become predictions."""
+
+from gvf.learner.gradient_td import TDC, TDRC
+from gvf.learner.learner import Learner, Report
+from gvf.learner.optimiser import SGD, Adam, RMSProp
+from gvf.learner.sarsa import ExpectedSarsa, Sarsa
+from gvf.learner.td import TD, IncrementalTD
+from gvf.learner.update import Update
+from gvf.learner.wis_td import WISTD
+
+__all__ = [
+    "SGD",
+    "TD",
+    "TDC",
+    "TDRC",
+    "WISTD",
+    "Adam",
+    "ExpectedSarsa",
+    "IncrementalTD",
+    "Learner",
+    "RMSProp",
+    "Report",
+    "Sarsa",
+    "Update",
+]

@@ -1,0 +1,132 @@
+"""Gradient TD: TDC and TDRC, which converge where off-policy TD with features can diverge.
+
+A second set of weights h learns to predict the TD error from the features, and corrects for the
+next state's part in the gradient (Sutton et al. 2009; Ghiassian et al. 2020). With e_i = h . x_i:
+
+    W <- W + alpha sum_i w_i (delta_i x_i - gamma_i e_i x'_i)
+    h <- h + alpha_h (sum_i w_i (delta_i - e_i) x_i - beta h)
+
+TDC has beta = 0 and a second step size alpha_h = ratio * alpha; TDRC has alpha_h = alpha and
+beta = 1. Note: here w_i multiplies e_i x_i in the second line too, so that one (p, w) serves both.
+Publications often leave the ratio out there; the mean is the same, since E[rho | s] = 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from gvf.learner.linear import Array, Experience, add_at, td_error_at, value_at
+from gvf.learner.update import Lanes, Update
+
+
+@njit(cache=True, nogil=True)
+def gradient_td(
+    weights,
+    secondary,
+    step_size,
+    ratio,
+    regulariser,
+    x,
+    share,
+    x_next,
+    share_next,
+    cumulant,
+    continuation,
+    slots,
+    w,
+):
+    """One mini-batch of TDC or TDRC; secondary is h [rows, lanes]."""
+    lanes = weights.shape[1]
+    secondary_step = ratio * step_size
+    errors = np.empty((slots.size, lanes))
+    expected = np.empty((slots.size, lanes))
+    ahead = np.empty((1, lanes))
+    # All errors at the same weights first, then all changes.
+    for i in range(slots.size):
+        slot = slots[i]
+        td_error_at(
+            weights, x, share, x_next, share_next, cumulant, continuation, slot, ahead, errors, i
+        )
+        value_at(secondary, x, share, slot, expected, i)
+    if regulariser > 0.0:
+        for row in range(secondary.shape[0]):
+            for lane in range(lanes):
+                secondary[row, lane] *= 1.0 - secondary_step[lane] * regulariser
+    for i in range(slots.size):
+        slot = slots[i]
+        for lane in range(lanes):
+            errors[i, lane] *= w[i]
+            expected[i, lane] *= w[i]
+        add_at(weights, step_size, x, share, slot, errors, i)
+        for lane in range(lanes):
+            errors[i, lane] -= expected[i, lane]
+            expected[i, lane] *= -continuation[slot]
+        add_at(secondary, secondary_step, x, share, slot, errors, i)
+        if continuation[slot] > 0.0:
+            add_at(weights, step_size, x_next, share_next, slot, expected, i)
+
+
+@dataclass(frozen=True)
+class TDC(Update):
+    """TD with gradient correction.
+
+    Args:
+        step_size: alpha, of the weighted sum; a sequence learns one copy of the weights for each.
+        ratio: the second step size, in units of the first.
+
+    Example:
+        >>> import gvf
+        >>> gvf.TDC(step_size=0.01, ratio=4.0)
+        TDC(step_size=0.01, ratio=4.0)
+    """
+
+    step_size: Lanes
+    ratio: float = 1.0
+
+    regulariser = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0.0 <= self.ratio < np.inf:
+            raise ValueError(f"ratio must be finite and not negative, got {self.ratio}")
+
+    def start(self, rows: int) -> dict[str, Array]:
+        """The weights and the secondary weights, [rows, lanes]."""
+        return {**super().start(rows), "secondary": np.zeros((rows, self.lanes or 1))}
+
+    def apply(
+        self, state: dict[str, Array], experience: Experience, slots: Array, w: Array
+    ) -> None:
+        """Change the state by the transitions in slots [k], with the correction's weights w [k]."""
+        gradient_td(
+            state["weights"],
+            state["secondary"],
+            state["step_size"],
+            self.ratio,
+            self.regulariser,
+            *experience,
+            slots,
+            w,
+        )
+
+
+@dataclass(frozen=True)
+class TDRC(TDC):
+    """TD with regularised corrections: TDC with one step size, and h drawn towards 0.
+
+    Close to TD where TD works, stable where it does not, and no second step size to choose.
+
+    Args:
+        step_size: alpha, of the weighted sum; a sequence learns one copy of the weights for each.
+        ratio: the second step size, in units of the first; 1 in the publication.
+
+    Example:
+        >>> import gvf
+        >>> gvf.TDRC(step_size=0.01)
+        TDRC(step_size=0.01, ratio=1.0)
+    """
+
+    regulariser = 1.0

@@ -1,0 +1,129 @@
+"""Linear values in lanes: the kernels that all updates are made of.
+
+A value is ``v(s) = sum_b share_b(s) sum_f W[b, f] x_f(s)``. Features x are either the indices of
+the active binary features, int32[m, a], or dense, float64[m, size]; the two one-line functions
+below are all that differs. State values have one block of weights, b = 0, with share 1; action
+values have one for each action, with share 1 for the action taken, or pi(b|s) for the mean over a
+policy's actions.
+
+Weights are laid out [row, lane], row = b * size + f, and a lane is one step size of many: one drawn
+transition updates all lanes with vector instructions. Kernels read a window's columns at given
+slots, so nothing is copied.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class Experience(NamedTuple):
+    """A window's columns as updates need them, one row a slot."""
+
+    x: Array
+    """Features of the states: int32[n, a] (active indices) or float64[n, size] (dense)."""
+    share: Array
+    """Which blocks answer for the states, float64[n, blocks]."""
+    x_next: Array
+    share_next: Array
+    cumulant: Array
+    """float64[n]"""
+    continuation: Array
+    """float64[n]"""
+
+
+def feature_index(x, slot, j):
+    """The index of the j-th feature listed for a slot."""
+    raise NotImplementedError("for compiled functions only")
+
+
+def feature_level(x, slot, j):
+    """Its value."""
+    raise NotImplementedError("for compiled functions only")
+
+
+@overload(feature_index, jit_options={"forceinline": True})
+def _feature_index(x, slot, j):
+    if isinstance(x.dtype, types.Integer):
+        return lambda x, slot, j: np.int64(x[slot, j])
+    return lambda x, slot, j: j
+
+
+@overload(feature_level, jit_options={"forceinline": True})
+def _feature_level(x, slot, j):
+    if isinstance(x.dtype, types.Integer):
+        return lambda x, slot, j: 1.0
+    return lambda x, slot, j: x[slot, j]
+
+
+@njit(cache=True, nogil=True)
+def value_at(weights, x, share, slot, out, i):
+    """Write the value at a slot, in all lanes, into ``out[i]``."""
+    blocks, lanes = share.shape[1], weights.shape[1]
+    size = weights.shape[0] // blocks
+    out[i, :] = 0.0
+    for b in range(blocks):
+        part = share[slot, b]
+        if part != 0.0:
+            for j in range(x.shape[1]):
+                row = b * size + feature_index(x, slot, j)
+                level = part * feature_level(x, slot, j)
+                for lane in range(lanes):
+                    out[i, lane] += level * weights[row, lane]
+
+
+@njit(cache=True, nogil=True)
+def add_at(weights, scale, x, share, slot, coefficient, i):
+    """Add ``scale[lane] * coefficient[i, lane]`` times the slot's features to the weights."""
+    blocks, lanes = share.shape[1], weights.shape[1]
+    size = weights.shape[0] // blocks
+    for b in range(blocks):
+        part = share[slot, b]
+        if part != 0.0:
+            for j in range(x.shape[1]):
+                row = b * size + feature_index(x, slot, j)
+                level = part * feature_level(x, slot, j)
+                for lane in range(lanes):
+                    weights[row, lane] += scale[lane] * coefficient[i, lane] * level
+
+
+@njit(cache=True, nogil=True)
+def td_error_at(
+    weights, x, share, x_next, share_next, cumulant, continuation, slot, ahead, out, i
+):
+    """Write the TD error at a slot, ``c + gamma v(s') - v(s)``, into ``out[i]``."""
+    gamma = continuation[slot]
+    value_at(weights, x, share, slot, out, i)
+    # Where nothing follows, a next state's value must not count even if it is infinite.
+    if gamma > 0.0:
+        value_at(weights, x_next, share_next, slot, ahead, 0)
+    else:
+        ahead[0, :] = 0.0
+    for lane in range(weights.shape[1]):
+        out[i, lane] = cumulant[slot] + gamma * ahead[0, lane] - out[i, lane]
+
+
+@njit(cache=True, nogil=True)
+def values(weights, x, share, out):
+    """Write the values of all rows of x into out [m, lanes]."""
+    for i in range(out.shape[0]):
+        value_at(weights, x, share, i, out, i)
+
+
+@njit(cache=True, nogil=True)
+def weighted_td_errors(
+    weights, x, share, x_next, share_next, cumulant, continuation, slots, w, out
+):
+    """Write ``w_i * delta_i`` of a batch of slots [k] into out [k, lanes]."""
+    ahead = np.empty((1, weights.shape[1]))
+    for i in range(slots.size):
+        td_error_at(
+            weights, x, share, x_next, share_next, cumulant, continuation, slots[i], ahead, out, i
+        )
+        for lane in range(weights.shape[1]):
+            out[i, lane] *= w[i]

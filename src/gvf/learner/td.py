@@ -1,0 +1,95 @@
+"""TD(0), with the whole mini-batch at once or one transition after the other.
+
+With the TD error ``delta_i = c_i + gamma_i v(s'_i) - v(s_i)`` and the correction's weights w:
+
+    mini-batch     W += alpha sum_i w_i delta_i x_i        all delta_i at the same W
+    incremental    W += alpha k w_i delta_i x_i            for i = 1 ... k, each delta_i at the
+                                                           W that i - 1 has left
+
+Mini-batch TD takes any optimiser in place of the plain step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from gvf.learner.linear import Array, Experience, add_at, td_error_at, weighted_td_errors
+from gvf.learner.optimiser import SGD, Optimiser
+from gvf.learner.update import Lanes, Update
+
+
+@njit(cache=True, nogil=True)
+def td_incremental(
+    weights, step_size, x, share, x_next, share_next, cumulant, continuation, slots, w
+):
+    """Apply the batch's transitions one after the other, each with k * w_i."""
+    error = np.empty((1, weights.shape[1]))
+    ahead = np.empty((1, weights.shape[1]))
+    for i in range(slots.size):
+        slot = slots[i]
+        td_error_at(
+            weights, x, share, x_next, share_next, cumulant, continuation, slot, ahead, error, 0
+        )
+        for lane in range(weights.shape[1]):
+            error[0, lane] *= slots.size * w[i]
+        add_at(weights, step_size, x, share, slot, error, 0)
+
+
+@dataclass(frozen=True)
+class TD(Update):
+    """TD(0) with the whole mini-batch at once: W += alpha sum_i w_i delta_i x_i.
+
+    Args:
+        step_size: alpha, of the weighted *sum* (w contains the 1/k); a sequence learns one copy of
+            the weights for each, side by side.
+        optimiser: ``SGD()``, ``RMSProp()`` or ``Adam()``.
+
+    Example:
+        >>> import gvf
+        >>> gvf.TD(step_size=[0.1, 0.2]).lanes
+        2
+    """
+
+    step_size: Lanes
+    optimiser: Optimiser = SGD()
+
+    def start(self, rows: int) -> dict[str, Array]:
+        """The weights, and what the optimiser keeps."""
+        return {**super().start(rows), **self.optimiser.start(rows, self.lanes or 1)}
+
+    def apply(
+        self, state: dict[str, Array], experience: Experience, slots: Array, w: Array
+    ) -> None:
+        """Change the state by the transitions in slots [k], with the correction's weights w [k]."""
+        errors = np.empty((len(slots), state["weights"].shape[1]))
+        weighted_td_errors(state["weights"], *experience, slots, w, errors)
+        self.optimiser.apply(
+            state, state["step_size"], experience.x, experience.share, slots, errors
+        )
+
+
+@dataclass(frozen=True)
+class IncrementalTD(Update):
+    """TD(0) with one drawn transition after the other: W += alpha k w_i delta_i x_i.
+
+    Without the 1/k, so a step size for one sample is about k times smaller than for a mini-batch.
+
+    Args:
+        step_size: alpha; a sequence learns one copy of the weights for each, side by side.
+
+    Example:
+        >>> import gvf
+        >>> gvf.IncrementalTD(step_size=0.01)
+        IncrementalTD(step_size=0.01)
+    """
+
+    step_size: Lanes
+
+    def apply(
+        self, state: dict[str, Array], experience: Experience, slots: Array, w: Array
+    ) -> None:
+        """Change the state by the transitions in slots [k], with the correction's weights w [k]."""
+        td_incremental(state["weights"], state["step_size"], *experience, slots, w)

@@ -1,0 +1,91 @@
+"""WIS-TD(0): weighted importance sampling online, with a step size for every weight.
+
+Mahmood and Sutton's (2015) WIS-TD for lambda = 0, as in the paper's appendix. One transition after
+the other, with r = k w_i (the ratio for uniform draws with ``IS``, 1 for ratio draws with ``IR``),
+and for every feature x_f that is not 0:
+
+    u_f <- (1 - eta x_f^2) u_f + r x_f^2
+    W_f <- W_f + r delta x_f / u_f
+
+with the usual TD error: the terms in theta_{i-1} of the printed update cancel. u_f starts at u0,
+counts how much was learned about the feature, and so 1 / u_f is a step size that falls by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numba import njit
+
+from gvf.learner.linear import Array, Experience, feature_index, feature_level, td_error_at
+from gvf.learner.update import Lanes, Update
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def wis_td(weights, u, eta, x, share, x_next, share_next, cumulant, continuation, slots, w):
+    """Apply the batch's transitions one after the other; u is [rows, lanes]."""
+    lanes = weights.shape[1]
+    blocks = share.shape[1]
+    size = weights.shape[0] // blocks
+    error = np.empty((1, lanes))
+    ahead = np.empty((1, lanes))
+    for i in range(slots.size):
+        slot = slots[i]
+        r = slots.size * w[i]
+        td_error_at(
+            weights, x, share, x_next, share_next, cumulant, continuation, slot, ahead, error, 0
+        )
+        for b in range(blocks):
+            for j in range(x.shape[1]):
+                row = b * size + feature_index(x, slot, j)
+                level = share[slot, b] * feature_level(x, slot, j)
+                if level != 0.0:
+                    for lane in range(lanes):
+                        u[row, lane] = (1.0 - eta[lane] * level * level) * u[row, lane]
+                        u[row, lane] += r * level * level
+                        # A negative step would follow: this lane has diverged.
+                        if u[row, lane] < 0.0:
+                            weights[row, lane] = np.nan
+                        if r > 0.0:
+                            weights[row, lane] += r * error[0, lane] * level / u[row, lane]
+
+
+@dataclass(frozen=True)
+class WISTD(Update):
+    """WIS-TD(0): the step size of every weight falls with the ratios seen by its feature.
+
+    With ``IS`` it is WIS-TD(0), with ``IR`` the paper's IR+WIS-TD(0).
+
+    Args:
+        u0: what u starts at: 1/u0 is about the first step size. Positive.
+        eta: how fast u forgets; in the paper mu/u0. Above 1 (for binary features) u turns negative,
+            and the lane has diverged. Both may be sequences, for lanes side by side.
+
+    Example:
+        >>> import gvf
+        >>> gvf.WISTD(u0=10.0, eta=0.01)
+        WISTD(u0=10.0, eta=0.01)
+    """
+
+    lane_fields: ClassVar[tuple[str, ...]] = ("u0", "eta")
+
+    u0: Lanes
+    eta: Lanes
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not np.all(self.lane_values("u0") > 0.0):
+            raise ValueError(f"u0 must be positive, got {self.u0}")
+
+    def start(self, rows: int) -> dict[str, Array]:
+        """The weights, and u for each of them."""
+        state = super().start(rows)
+        return {**state, "u": np.repeat(state["u0"][None], rows, axis=0)}
+
+    def apply(
+        self, state: dict[str, Array], experience: Experience, slots: Array, w: Array
+    ) -> None:
+        """Change the state by the transitions in slots [k], with the correction's weights w [k]."""
+        wis_td(state["weights"], state["u"], state["eta"], *experience, slots, w)

@@ -1,0 +1,196 @@
+"""Questions: what is to be predicted, about which policy.
+
+A general value function is the expected discounted sum of a signal, were a policy followed,
+
+    v(s) = E_pi[ C_{t+1} + gamma_{t+1} C_{t+2} + gamma_{t+1} gamma_{t+2} C_{t+3} + ... | S_t = s ],
+
+with a target policy pi, a cumulant C and a continuation gamma, each a function of a transition.
+:class:`GVF` holds the three. Given transitions and who chose their actions, it evaluates to the
+numbers that samplers and learners work with: the ratio (:mod:`gvf.policy`), cumulant and
+continuation of each transition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.policy import Policy, describe, ratio
+from gvf.window import Transitions
+
+Signal = Callable[[Transitions], Any]
+
+
+class Evaluation(NamedTuple):
+    """What a question has to say about m transitions.
+
+    Example:
+        >>> import gvf
+        >>> question = gvf.GVF(gvf.Always(1, actions=2))
+        >>> batch = gvf.Transitions(state=[0, 0], action=[0, 1], reward=[5.0, 7.0])
+        >>> ratio, cumulant, continuation = question.evaluate(batch, behaviour=gvf.Uniform(2))
+        >>> ratio, cumulant
+        (array([0., 2.]), array([5., 7.]))
+    """
+
+    ratio: NDArray[np.float64]
+    """pi(a|s) / mu(a|s), float64[m]."""
+    cumulant: NDArray[np.float64]
+    """The signal to be summed, float64[m]."""
+    continuation: NDArray[np.float64]
+    """The discount after the transition, float64[m] in [0, 1]."""
+
+
+@dataclass(frozen=True, repr=False)
+class GVF:
+    """A question: the expected discounted sum of a cumulant, were a policy followed.
+
+    Where a transition has ``terminated`` (as in Gymnasium) the continuation is 0, whatever is
+    given here; ``truncated`` changes nothing, since the world would have gone on.
+
+    Args:
+        policy: the target policy, pi.
+        cumulant: the name of a column, or a function of transitions that returns [m] numbers.
+        continuation: a number in [0, 1], or a function of transitions that returns [m] of them.
+        name: for reports.
+
+    Example:
+        The discounted reward, if the action were always 1:
+
+        >>> import gvf
+        >>> gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+        GVF(Always(1, 2), 'reward', 0.9)
+
+        The probability of reaching the goal, state 4, before the pit, state 0:
+
+        >>> question = gvf.GVF(
+        ...     gvf.Uniform(2),
+        ...     cumulant=lambda t: t.next_state == 4,
+        ...     continuation=lambda t: (t.next_state != 4) & (t.next_state != 0),
+        ...     name="goal before pit",
+        ... )
+        >>> batch = gvf.Transitions(state=[3, 3], action=[0, 1], next_state=[2, 4])
+        >>> question.evaluate(batch, behaviour=gvf.Fixed([0.2, 0.8]))
+        Evaluation(ratio=array([2.5  , 0.625]),
+                   cumulant=array([0., 1.]),
+                   continuation=array([1., 0.]))
+    """
+
+    policy: Policy
+    cumulant: str | Signal = "reward"
+    continuation: float | Signal = 0.9
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.policy, Policy):
+            raise TypeError(
+                f"policy must be a gvf.Policy, not {self.policy!r}; a function of states can be "
+                "wrapped: gvf.FunctionPolicy(function)"
+            )
+        if not isinstance(self.cumulant, str) and not callable(self.cumulant):
+            raise TypeError(
+                "cumulant must be the name of a column or a function of transitions, not "
+                f"{self.cumulant!r}; for a constant, lambda t: {self.cumulant!r}"
+            )
+        number = isinstance(self.continuation, int | float | np.number)
+        if not callable(self.continuation) and not (number and 0 <= self.continuation <= 1):
+            raise ValueError(
+                "continuation must be a number in [0, 1] or a function of transitions, got "
+                f"{self.continuation!r}"
+            )
+
+    def evaluate(self, transitions: Transitions, *, behaviour: Policy | None = None) -> Evaluation:
+        """Ratio, cumulant and continuation of each of m transitions.
+
+        Args:
+            transitions: with the columns ``state`` and ``action``, those that cumulant and
+                continuation use, and, unless ``behaviour`` is given, ``behaviour_log_probability``
+                or ``behaviour_probability`` (the first, where there are both).
+            behaviour: the policy that chose the actions, mu; it goes before the columns.
+
+        Raises:
+            ValueError: if mu is not known, is 0 where the target is not, or if a cumulant or
+                continuation is not a number that makes sense; the transition is named.
+        """
+        return Evaluation(
+            self.ratios(transitions, behaviour=behaviour),
+            self.cumulants(transitions),
+            self.continuations(transitions),
+        )
+
+    def ratios(
+        self, transitions: Transitions, *, behaviour: Policy | None = None
+    ) -> NDArray[np.float64]:
+        """pi(a|s) / mu(a|s) of each transition, float64[m]; mu as in :meth:`evaluate`."""
+        if behaviour is not None:
+            mu: dict[str, Any] = {"behaviour": behaviour}
+        elif "behaviour_log_probability" in transitions:
+            mu = {"behaviour_log_probability": transitions["behaviour_log_probability"]}
+        elif "behaviour_probability" in transitions:
+            mu = {"behaviour_probability": transitions["behaviour_probability"]}
+        else:
+            raise ValueError(_NO_BEHAVIOUR.format(", ".join(transitions.columns)))
+        return ratio(self.policy, transitions["state"], transitions["action"], **mu)
+
+    def cumulants(self, transitions: Transitions) -> NDArray[np.float64]:
+        """The cumulant of each transition, float64[m], all finite."""
+        if isinstance(self.cumulant, str):
+            values = transitions[self.cumulant]
+        else:
+            values = self.cumulant(transitions)
+        cumulants = _one_each(values, len(transitions), f"cumulant {describe(self.cumulant)}")
+        good = np.isfinite(cumulants)
+        if not good.all():
+            at = int(good.argmin())
+            raise ValueError(
+                f"cumulant {describe(self.cumulant)} is {cumulants[at]} at position {at}; it must "
+                "be finite"
+            )
+        return cumulants
+
+    def continuations(self, transitions: Transitions) -> NDArray[np.float64]:
+        """The continuation of each transition, float64[m] in [0, 1], 0 where terminated."""
+        if callable(self.continuation):
+            what = f"continuation {describe(self.continuation)}"
+            values = _one_each(self.continuation(transitions), len(transitions), what)
+            good = (values >= 0) & (values <= 1)
+            if not good.all():
+                at = int(good.argmin())
+                raise ValueError(f"{what} is {values[at]} at position {at}; it must be in [0, 1]")
+        else:
+            values = np.full(len(transitions), self.continuation, np.float64)
+        if "terminated" in transitions:
+            ended = _one_each(transitions["terminated"], len(transitions), "column 'terminated'")
+            values = np.where(ended != 0, 0.0, values)
+        return values
+
+    def __repr__(self) -> str:
+        name = f", name={self.name!r}" if self.name else ""
+        parts = ", ".join(describe(p) for p in (self.policy, self.cumulant, self.continuation))
+        return f"GVF({parts}{name})"
+
+
+_NO_BEHAVIOUR = """the behaviour is not known, so there is no ratio pi(a|s) / mu(a|s).
+Give the policy that chose the actions:
+    question.evaluate(transitions, behaviour=gvf.Uniform(4))
+or record the probability it gave to each action, as a column of the transitions:
+    gvf.Transitions(..., behaviour_probability=behaviour.probability(states, actions))
+(behaviour_log_probability, the logarithm, does better for densities). The columns here are: {}"""
+
+
+def _one_each(values: Any, count: int, what: str) -> NDArray[np.float64]:
+    """A copy of the values as float64[m], a scalar standing for m of them."""
+    array = np.array(values, np.float64)
+    if array.shape == (count,):
+        return array
+    if array.shape == ():
+        return np.full(count, array)
+    hint = "; take values[:, 0]" if array.shape == (count, 1) else ""
+    raise ValueError(
+        f"{what} has shape {array.shape} for {count} transitions, expected ({count},) or a "
+        f"single number{hint}"
+    )

@@ -1,0 +1,6 @@
+"""Which slots to draw: by ratio, by changing weights, uniformly."""
+
+from gvf.sampling.ring import RatioRing
+from gvf.sampling.tree import SumTree, uniform_slots
+
+__all__ = ["RatioRing", "SumTree", "uniform_slots"]

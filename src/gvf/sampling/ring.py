@@ -1,0 +1,473 @@
+"""Exact sampling of slots in proportion to their ratios: a ring of prefix sums.
+
+Slot i is drawn with probability ``rho_i / sum_j rho_j``. Ratios never change after insertion and
+the oldest leaves first, so no tree is needed: slot i keeps the sum of the ratios of its lap around
+the ring, up to and including its own. A window is then at most two segments of growing sums, the
+*old* one (written in the last lap) and the *new* one:
+
+    slot        0 ... head-1 | head ... n-1          head: where the next ratio goes
+    sums        new lap      | old lap, minus the base: the sum of what has left
+
+To draw, take x uniform in the window's mass and find the **first sum greater than x**: a ratio of
+exactly 0 leaves its sum equal to its neighbour's and is never drawn. An insertion writes one
+number. Each lap starts again from 0 with a compensated sum, so errors do not accumulate.
+
+To the kernels (``ring_*``, for compiled loops) a ring is one array float64[ring_size(n)]: a header,
+then the ratios, the sums (one more, a 0 in front), and the coarse sums at the ends of blocks. The
+neighbour, :mod:`gvf.sampling.tree`, is for weights that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from operator import index
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gvf import xoshiro
+
+Slots = np.ndarray[Any, np.dtype[np.int64]]
+
+LARGEST_RATIO = 1e290
+"""Beyond this a sum over a window could overflow."""
+
+_CAPACITY, _HEAD, _SIZE, _POSITIVE, _HIGH, _LOW, _BASE, _HEADER = range(8)
+_BLOCK = 64  # slots under one coarse sum: 8 cache lines
+_LOCKSTEP = 16  # searches that advance together, so that their cache misses overlap
+_REBASE = 2.0**-6  # sum the old lap anew when less than this share of it is still in the window
+
+
+def ring_size(capacity: int) -> int:
+    """How many numbers a ring of this capacity takes."""
+    return _HEADER + capacity + (capacity + 1) + (-(-capacity // _BLOCK) + 1)
+
+
+def new_rings(count: int, capacity: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Empty rings float64[count, ring_size(capacity)], a row each."""
+    rings = np.zeros((count, ring_size(capacity)))
+    rings[:, _CAPACITY] = capacity
+    return rings
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def ring_append(ring, ratio):
+    """Insert a ratio, known to be good, in place of the oldest one; returns its slot."""
+    # No branches but the last: with them numba counts references to the array at every call,
+    # six times the work. The header's numbers stay floats, which keeps a loop's chain short.
+    capacity, head, size = ring[_CAPACITY], ring[_HEAD], ring[_SIZE]
+    n, slot, full = int(capacity), int(head), size == capacity
+    ratios, sums = _HEADER, _HEADER + n
+    coarse = sums + n + 1
+    lap_goes_on = head > 0.0
+    high, low = lap_goes_on * ring[_HIGH], lap_goes_on * ring[_LOW]
+    base = full * ring[sums + slot + 1]
+    ring[_POSITIVE] += (ratio > 0.0) - (full & (ring[ratios + slot] > 0.0))
+    # Two-sum: `error` is exactly what rounding takes from high + ratio.
+    total = high + ratio
+    part = total - high
+    error = (high - (total - part)) + (ratio - part)
+    high, low = total, low + error
+    ring[ratios + slot] = ratio
+    after = slot + 1
+    ring[sums + after] = high + low
+    # The first coarse sum counts in no search: it takes the sum where no block ends.
+    block_ends = (after % _BLOCK == 0) | (after == n)
+    ring[coarse + block_ends * ((after + _BLOCK - 1) // _BLOCK)] = high + low
+    end = ring[sums + n]
+    # Little is left of the old lap: what has left would cost the rest its digits.
+    stale = end - base < _REBASE * end
+    ring[_HIGH], ring[_LOW] = high, low
+    ring[_BASE] = base * ((not stale) & (after < n))
+    ring[_HEAD] = (head + 1.0) * (head + 1.0 < capacity)
+    ring[_SIZE] = min(size + 1.0, capacity)
+    if stale:
+        _rebase(ring, after)
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def _rebase(ring, start):
+    """Sum the old lap anew from slot `start`, where it now begins."""
+    n = int(ring[_CAPACITY])
+    ratios, sums = _HEADER, _HEADER + n
+    coarse = sums + n + 1
+    high, low = 0.0, 0.0
+    for slot in range(start, n):
+        ratio = ring[ratios + slot]
+        total = high + ratio
+        part = total - high
+        low += (high - (total - part)) + (ratio - part)
+        high = total
+        ring[sums + slot + 1] = high + low
+        block_ends = ((slot + 1) % _BLOCK == 0) | (slot + 1 == n)
+        ring[coarse + block_ends * (slot // _BLOCK + 1)] = high + low
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def ring_masses(ring):
+    """The mass of the old and of the new segment; their sum is the window's."""
+    n = int(ring[_CAPACITY])
+    old = (ring[_SIZE] == ring[_CAPACITY]) * (ring[_HEADER + 2 * n] - ring[_BASE])
+    return old, ring[_HEADER + n + int(ring[_HEAD])]
+
+
+@njit(cache=True, nogil=True)
+def ring_search(ring, uniforms, slots):
+    """Turn numbers uniform in [0, 1) into slots drawn by ratio; the ring must have mass.
+
+    Sixteen binary searches advance in lockstep and without branches, first over the coarse sums,
+    then inside a block. Each halves a range of `length` candidates from `low`, the last of which is
+    known to be greater than the target and is not looked at. The uniforms are overwritten.
+    """
+    n, head = int(ring[_CAPACITY]), int(ring[_HEAD])
+    sums, coarse = _HEADER + n, _HEADER + 2 * n + 1
+    old, new = ring_masses(ring)
+    total, base = old + new, ring[_BASE]
+    # u * total may round up to the end of a segment: stay below it, in its last positive slot.
+    old_limit, new_limit = np.nextafter(base + old, 0.0), np.nextafter(new, 0.0)
+    head_block, blocks = head // _BLOCK, (n + _BLOCK - 1) // _BLOCK
+    scratch = np.empty((2, _LOCKSTEP), np.int64)
+    first, length = scratch[0], scratch[1]
+    for start in range(0, uniforms.size, _LOCKSTEP):
+        lanes = min(_LOCKSTEP, uniforms.size - start)
+        target, low = uniforms[start : start + lanes], slots[start : start + lanes]
+        for j in range(lanes):
+            x = target[j] * total
+            if x < old or new <= 0.0:
+                target[j] = min(base + x, old_limit)
+                first[j], low[j], length[j] = head, head_block, blocks - head_block
+            else:
+                target[j] = min(x - old, new_limit)
+                first[j], low[j], length[j] = 0, 0, head_block + 1
+        span = max(blocks - head_block, head_block + 1)
+        while span > 1:
+            span -= span >> 1
+            for j in range(lanes):
+                half = length[j] >> 1
+                low[j] += half * (ring[coarse + low[j] + half] <= target[j])
+                length[j] -= half
+        for j in range(lanes):
+            begin = low[j] * _BLOCK
+            end = min(begin + _BLOCK, head if first[j] < head else n)
+            low[j] = max(begin, first[j])
+            length[j] = end - low[j]
+        span = _BLOCK
+        while span > 1:
+            span >>= 1
+            for j in range(lanes):
+                half = length[j] >> 1
+                low[j] += half * (ring[sums + low[j] + half] <= target[j])
+                length[j] -= half
+
+
+@njit(cache=True, nogil=True)
+def _append(ring, ratio):
+    """Check and insert one ratio; its slot, or -1 when the ratio is bad."""
+    if not 0.0 <= ratio <= LARGEST_RATIO:
+        return -1
+    return ring_append(ring, ratio)
+
+
+@njit(cache=True, nogil=True)
+def _extend(rings, ratios):
+    """Insert ratios [m, G] ring by ring; the position of a bad one (then nothing is done), or -1."""
+    for i in range(ratios.size):
+        if not 0.0 <= ratios.flat[i] <= LARGEST_RATIO:
+            return i
+    for g in range(len(rings)):
+        for i in range(len(ratios)):
+            ring_append(rings[g], ratios[i, g])
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _append_and_sample(ring, stream, ratio, uniforms, slots):
+    """Insert and draw in one call; the slot, -1 for a bad ratio, -2 when no mass would be left."""
+    if not 0.0 <= ratio <= LARGEST_RATIO:
+        return -1
+    full = ring[_SIZE] == ring[_CAPACITY]
+    leaves = full and ring[_HEADER + int(ring[_HEAD])] > 0.0
+    if ratio == 0.0 and ring[_POSITIVE] - leaves == 0.0:
+        return -2
+    slot = ring_append(ring, ratio)
+    for j in range(uniforms.size):
+        uniforms[j] = xoshiro.uniform(stream)
+    ring_search(ring, uniforms, slots)
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def _sample(rings, streams, stratified, uniforms, slots):
+    """Draw slots [G, k] for the rings [G, ...], each with its own stream."""
+    k = slots.shape[1]
+    for g in range(len(rings)):
+        for j in range(k):
+            u = xoshiro.uniform(streams[g])
+            uniforms[g, j] = (j + u) / k if stratified else u
+        ring_search(rings[g], uniforms[g], slots[g])
+
+
+@njit(cache=True, nogil=True)
+def _search(rings, uniforms, slots):
+    for g in range(len(rings)):
+        ring_search(rings[g], uniforms[g], slots[g])
+
+
+@njit(cache=True, nogil=True)
+def _effective(rings, sizes):
+    """Effective sample size [G]."""
+    for g in range(len(rings)):
+        ratios = rings[g, _HEADER : _HEADER + int(rings[g, _SIZE])]
+        largest = 0.0
+        for ratio in ratios:
+            largest = max(largest, ratio)
+        first, second = 0.0, 0.0
+        if largest > 0.0:
+            for ratio in ratios:
+                share = ratio / largest  # so that squares neither overflow nor vanish
+                first += share
+                second += share * share
+        sizes[g] = first * first / second if second > 0.0 else 0.0
+
+
+class RatioRing:
+    """The ratios of the n most recent transitions, to draw slots from in proportion to them.
+
+    Exact: slot i comes with probability ``ratio_i / total``, independently for each draw, and a
+    ratio of 0 is never drawn. Ratios may lie within a factor of 1e12 of each other; a far larger
+    one passing through costs the others nothing once it has left. A call that fails leaves the ring
+    as it was.
+
+    Args:
+        capacity: how many ratios to keep, n.
+        questions: with G questions, every transition brings G ratios, and draws are made for each
+            question: ratios are [m, G], draws [G, k], and the properties arrays [G].
+        seed: of the ring's own streams (one a question), which ``sample`` uses when it gets no
+            ``rng``; anything that :class:`numpy.random.SeedSequence` takes, or one.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> ring = gvf.RatioRing(4, seed=0)
+        >>> ring.extend([1.0, 0.0, 3.0])
+        array([0, 1, 2])
+        >>> np.bincount(ring.sample(10_000, rng=np.random.default_rng(0)), minlength=4)
+        array([2524,    0, 7476,    0])
+        >>> slot, draws = ring.append_and_sample(4.0, k=5)
+        >>> slot, len(draws), ring.total, ring.mean
+        (3, 5, 8.0, 2.0)
+        >>> ring
+        RatioRing(4 of 4, mean 2, max 4, effective sample size 2.46)
+    """
+
+    def __init__(self, capacity: int, *, questions: int | None = None, seed: Any = None) -> None:
+        if capacity < 1:
+            raise ValueError(f"capacity must be at least 1, got {capacity}")
+        if questions is not None and questions < 1:
+            raise ValueError(f"questions must be None or at least 1, got {questions}")
+        self.capacity, self.questions = int(capacity), questions
+        self._rings = new_rings(1 if questions is None else int(questions), self.capacity)
+        self._streams = xoshiro.streams(len(self._rings), seed)
+        self._ring, self._stream = self._rings[0], self._streams[0]
+
+    def append(self, ratio: Any) -> int:
+        """Insert one transition's ratio (with questions: [G]) and return its slot."""
+        if self.questions is not None:
+            return int(self.extend(np.asarray(ratio, np.float64)[None])[0])
+        slot = _append(self._ring, float(ratio))
+        if slot < 0:
+            raise ValueError(bad_weight(ratio))
+        return slot
+
+    def extend(self, ratios: Any) -> Slots:
+        """Insert m transitions' ratios [m] ([m, G]), oldest first; returns their slots int64[m].
+
+        The same, bit for bit, as appending one by one; m may be larger than the capacity.
+        """
+        ratios = np.asarray(ratios, np.float64)
+        one = self.questions is None
+        if ratios.ndim != 2 - one or (not one and ratios.shape[1] != self.questions):
+            shape = "[m]" if one else f"[m, {self.questions}]"
+            raise ValueError(f"ratios must have shape {shape}, got {ratios.shape}")
+        slots = (int(self._ring[_HEAD]) + np.arange(len(ratios))) % self.capacity
+        bad = _extend(self._rings, np.ascontiguousarray(ratios).reshape(-1, len(self._rings)))
+        if bad >= 0:
+            position = np.unravel_index(bad, ratios.shape)
+            raise ValueError(bad_weight(ratios[position], ", ".join(map(str, position))))
+        return slots
+
+    def sample(
+        self,
+        k: int,
+        *,
+        rng: np.random.Generator | None = None,
+        stratified: bool = False,
+        threads: int = 1,
+    ) -> Slots:
+        """Draw k slots with replacement, each with probability ratio / total.
+
+        Args:
+            k: how many draws (a question).
+            rng: where randomness comes from; None: the ring's own streams.
+            stratified: draw j falls into the j-th of k equal parts of the mass (still by ratio on
+                average over the batch, but no longer independent).
+            threads: how many to use. The draws do not depend on it.
+
+        Returns:
+            int64[k], or [G, k] with questions.
+        """
+        k = index(k)
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
+        if threads < 1:
+            raise ValueError(f"threads must be at least 1, got {threads}")
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}")
+        if self.questions is not None:
+            return self._sample_questions(k, rng, stratified, threads)
+        if self._ring.item(_POSITIVE) == 0.0:
+            raise ValueError(self._no_mass())
+        uniforms = self._uniforms(k) if rng is None else rng.random(k)
+        if stratified:
+            uniforms = (np.arange(k) + uniforms) / k
+        slots = np.empty(k, np.int64)
+        if threads == 1:
+            ring_search(self._ring, uniforms, slots)
+        else:
+            _in_slices(
+                threads, k, lambda a, b: ring_search(self._ring, uniforms[a:b], slots[a:b])
+            )
+        return slots
+
+    def append_and_sample(self, ratio: Any, k: int) -> tuple[int, Slots]:
+        """Insert one ratio, then draw k slots with the ring's own stream, in one compiled call."""
+        if self.questions is not None:
+            raise ValueError("append_and_sample is for one question; use append and sample")
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
+        slots = np.empty(k, np.int64)
+        slot = _append_and_sample(self._ring, self._stream, float(ratio), np.empty(k), slots)
+        if slot == -1:
+            raise ValueError(bad_weight(ratio))
+        if slot == -2:
+            raise ValueError(f"{self._no_mass()} Appending {ratio} would leave it so.")
+        return slot, slots
+
+    def __len__(self) -> int:
+        return int(self._ring.item(_SIZE))
+
+    @property
+    def ratios(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The ratios in slot order, a copy [len] ([len, G])."""
+        filled = self._rings[:, _HEADER : _HEADER + len(self)].T.copy()
+        return filled[:, 0] if self.questions is None else filled
+
+    @property
+    def total(self) -> Any:
+        """Sum of the ratios in the window; 0 when it is empty."""
+        n, head = self.capacity, int(self._ring[_HEAD])
+        new = self._rings[:, _HEADER + n + head]
+        old = self._rings[:, _HEADER + 2 * n] - self._rings[:, _BASE]
+        return self._one_or_all(new + (old if len(self) == n else 0.0))
+
+    @property
+    def mean(self) -> Any:
+        """Mean ratio over the filled slots; nan when the window is empty."""
+        return self.total / len(self) if len(self) else self.total + np.nan
+
+    @property
+    def max(self) -> Any:
+        """Largest ratio in the window; nan when it is empty. Looks at every slot."""
+        filled = self._rings[:, _HEADER : _HEADER + len(self)]
+        return self._one_or_all(filled.max(axis=1)) if len(self) else self.total + np.nan
+
+    @property
+    def effective_sample_size(self) -> Any:
+        """(sum r)^2 / sum r^2: how many equal ratios would be worth as much. Looks at every slot."""
+        sizes = np.empty(len(self._rings))
+        _effective(self._rings, sizes)
+        return self._one_or_all(sizes)
+
+    def checkpoint(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Copies of the arrays that are the ring's whole state, for :meth:`restore`."""
+        return {"rings": self._rings.copy(), "streams": self._streams.copy()}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """Take up a checkpoint: from here on the two rings do the same, bit for bit."""
+        rings = arrays["rings"]
+        if rings.shape != self._rings.shape or rings[0, _CAPACITY] != self.capacity:
+            raise ValueError(
+                f"the checkpoint is of {len(rings)} question(s) and capacity "
+                f"{rings[0, _CAPACITY]:.0f}, this ring of {len(self._rings)} and {self.capacity}"
+            )
+        self._rings[...] = rings
+        self._streams[...] = arrays["streams"]
+
+    def __repr__(self) -> str:
+        filled = f"RatioRing({len(self)} of {self.capacity}"
+        if self.questions is not None:
+            return f"{filled}, {self.questions} questions)"
+        return (
+            f"{filled}, mean {self.mean:.3g}, max {self.max:.3g}, "
+            f"effective sample size {self.effective_sample_size:.3g})"
+        )
+
+    def _one_or_all(self, values: np.ndarray[Any, Any]) -> Any:
+        """One number without questions, an array [G] with them."""
+        return float(values[0]) if self.questions is None else values
+
+    def _no_mass(self) -> str:
+        if not len(self):
+            return "cannot draw from an empty window: append ratios first."
+        if self.questions is None:
+            return f"cannot draw: all {len(self)} ratios in the window are 0."
+        empty = np.flatnonzero(self._rings[:, _POSITIVE] == 0.0)
+        return (
+            f"cannot draw: all {len(self)} ratios in the window are 0 for {len(empty)} of "
+            f"{self.questions} questions, the first of them question {empty[0]}."
+        )
+
+    def _uniforms(self, k: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        uniforms = np.empty(k)
+        xoshiro.fill(self._stream, uniforms)
+        return uniforms
+
+    def _sample_questions(
+        self, k: int, rng: np.random.Generator | None, stratified: bool, threads: int
+    ) -> Slots:
+        if np.count_nonzero(self._rings[:, _POSITIVE]) < len(self._rings):
+            raise ValueError(self._no_mass())
+        slots = np.empty((len(self._rings), k), np.int64)
+        if rng is None:
+            uniforms = np.empty(slots.shape)
+        else:
+            uniforms = rng.random(slots.shape)
+            if stratified:
+                uniforms = (np.arange(k) + uniforms) / k
+
+        def work(a: int, b: int) -> None:
+            if rng is None:
+                _sample(self._rings[a:b], self._streams[a:b], stratified, uniforms[a:b], slots[a:b])
+            else:
+                _search(self._rings[a:b], uniforms[a:b], slots[a:b])
+
+        _in_slices(threads, len(slots), work)
+        return slots
+
+
+def _in_slices(threads: int, count: int, work: Callable[[int, int], object]) -> None:
+    """Do `work(start, stop)` over `count` items in equal slices, a thread each."""
+    if threads == 1:
+        work(0, count)
+        return
+    edges = np.linspace(0, count, threads + 1).astype(int).tolist()
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, edges[:-1], edges[1:]))
+
+
+def bad_weight(weight: Any, position: str = "") -> str:
+    """What is said of a ratio or weight that cannot be taken."""
+    where = f" at position {position}" if position else ""
+    return f"ratios must be numbers from 0 to {LARGEST_RATIO:g}, got {weight}{where}"

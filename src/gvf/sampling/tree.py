@@ -1,0 +1,179 @@
+"""Sampling by weights that change (a sum tree), and with no weights at all.
+
+A sum tree is a complete binary tree whose leaves are the weights and whose other nodes are the
+sums of their two children. Setting a weight recomputes the nodes above it from their children,
+never by adding a difference, so errors do not accumulate. To draw, take x uniform in the root's
+mass and descend: left if x is less than the left child's mass, else right with x less by that mass;
+a child without mass is never entered. Where weights never change, the ring of prefix sums
+(:mod:`gvf.sampling.ring`) does the same work several times faster.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gvf.sampling.ring import LARGEST_RATIO, Slots, bad_weight
+
+_LOCKSTEP = 16
+
+
+@njit(cache=True, nogil=True)
+def tree_set(nodes, slots, weights):
+    """Set the weights of some slots; node i has the children 2i and 2i + 1, leaves come last."""
+    leaves = nodes.size // 2
+    for i in range(slots.size):
+        nodes[leaves + slots[i]] = weights[i]
+    if slots.size < 8:
+        for i in range(slots.size):
+            node = (leaves + slots[i]) >> 1
+            while node > 0:
+                nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
+                node >>= 1
+    else:
+        _recompute_above(nodes, slots, leaves)
+
+
+@njit(cache=True, nogil=True)
+def _recompute_above(nodes, slots, leaves):
+    """Recompute the ancestors of many slots level by level, so that shared ones are read warm."""
+    level = (leaves + slots) >> 1
+    while level[0] > 0:
+        for i in range(level.size):
+            node = level[i]
+            nodes[node] = nodes[2 * node] + nodes[2 * node + 1]
+            level[i] = node >> 1
+
+
+@njit(cache=True, nogil=True)
+def tree_search(nodes, uniforms, slots):
+    """Turn numbers uniform in [0, 1) into slots drawn by weight; the tree must have mass."""
+    leaves = nodes.size // 2
+    rest = np.empty(_LOCKSTEP)
+    node = np.empty(_LOCKSTEP, np.int64)
+    for start in range(0, uniforms.size, _LOCKSTEP):
+        lanes = min(_LOCKSTEP, uniforms.size - start)
+        for j in range(lanes):
+            rest[j] = uniforms[start + j] * nodes[1]
+            node[j] = 1
+        width = 1
+        while width < leaves:
+            width *= 2
+            for j in range(lanes):
+                left = 2 * node[j]
+                right = (rest[j] >= nodes[left]) & (nodes[left + 1] > 0.0)
+                rest[j] -= right * nodes[left]
+                node[j] = left + right
+        for j in range(lanes):
+            slots[start + j] = node[j] - leaves
+
+
+@njit(cache=True, nogil=True)
+def _find_bad(slots, weights, capacity):
+    for i in range(slots.size):
+        if not (0 <= slots[i] < capacity and 0.0 <= weights[i] <= LARGEST_RATIO):
+            return i
+    return -1
+
+
+class SumTree:
+    """Weights that may change, to draw slots from in proportion to them.
+
+    Slot i comes with probability ``weight_i / total``; a weight of 0 is never drawn. Use it for
+    priorities; for ratios, which never change, :class:`RatioRing` is faster. A call that fails
+    leaves the tree as it was.
+
+    Args:
+        capacity: how many slots; all weights start at 0.
+        seed: of the tree's own random generator, used when ``sample`` gets no ``rng``.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> tree = gvf.SumTree(5, seed=0)
+        >>> tree.set([0, 3, 4], [1.0, 2.0, 5.0])
+        >>> tree.set(4, 0.0)
+        >>> tree.total, tree[3]
+        (3.0, 2.0)
+        >>> np.unique(tree.sample(100, rng=np.random.default_rng(0)))
+        array([0, 3])
+    """
+
+    def __init__(self, capacity: int, *, seed: Any = None) -> None:
+        if capacity < 1:
+            raise ValueError(f"capacity must be at least 1, got {capacity}")
+        self.capacity = int(capacity)
+        leaves = 1 << (self.capacity - 1).bit_length()
+        self._nodes = np.zeros(2 * leaves)
+        self._rng = np.random.default_rng(seed)
+
+    def set(self, slots: Any, weights: Any) -> None:
+        """Set the weights of slots (numbers or arrays [m]; of a slot named twice, the last)."""
+        slots = np.atleast_1d(np.asarray(slots))
+        if slots.dtype.kind not in "iu":
+            raise TypeError(f"slots must be integers, got {slots.dtype}")
+        slots = slots.astype(np.int64)
+        weights = np.ascontiguousarray(np.broadcast_to(np.asarray(weights, np.float64), slots.shape))
+        bad = _find_bad(slots, weights, self.capacity)
+        if bad >= 0:
+            if not 0 <= slots[bad] < self.capacity:
+                raise IndexError(
+                    f"slot {slots[bad]} at position {bad} is not in [0, {self.capacity})"
+                )
+            raise ValueError(bad_weight(weights[bad], int(bad)))
+        if slots.size:
+            tree_set(self._nodes, slots, weights)
+
+    def __getitem__(self, slots: Any) -> Any:
+        """The weights of slots: a number, or float64[m]."""
+        weights = self._nodes[self._nodes.size // 2 :][: self.capacity][slots]
+        return float(weights) if np.ndim(weights) == 0 else weights.copy()
+
+    def __len__(self) -> int:
+        return self.capacity
+
+    @property
+    def total(self) -> float:
+        """Sum of all weights."""
+        return float(self._nodes[1])
+
+    def sample(
+        self, k: int, *, rng: np.random.Generator | None = None, stratified: bool = False
+    ) -> Slots:
+        """Draw k slots int64[k] with replacement; the arguments are those of RatioRing.sample."""
+        k = index(k)
+        if k < 1:
+            raise ValueError(f"k must be at least 1, got {k}")
+        if rng is not None and not isinstance(rng, np.random.Generator):
+            raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}")
+        if self._nodes[1] == 0.0:
+            raise ValueError(f"cannot draw: all {self.capacity} weights are 0.")
+        uniforms = (rng or self._rng).random(k)
+        if stratified:
+            uniforms = (np.arange(k) + uniforms) / k
+        slots = np.empty(k, np.int64)
+        tree_search(self._nodes, uniforms, slots)
+        return slots
+
+    def __repr__(self) -> str:
+        return f"SumTree({self.capacity} slots, total {self.total:.3g})"
+
+
+def uniform_slots(size: int, k: int, *, rng: np.random.Generator) -> Slots:
+    """Draw k of the slots 0 ... size - 1, int64[k], all equally likely, with replacement.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> gvf.uniform_slots(10, 4, rng=np.random.default_rng(1))
+        array([5, 9, 1, 9])
+    """
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}")
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    if size < 1:
+        raise ValueError("cannot draw from an empty window: append transitions first.")
+    # floor(u * size) is at most size - 1: u <= 1 - 2^-53, and size is far below 2^53.
+    return (rng.random(k) * size).astype(np.int64)

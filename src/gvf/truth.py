@@ -1,0 +1,326 @@
+"""Truth: what a question's predictions are measured against.
+
+The value of a state under a question (pi, C, gamma) is the expected return
+
+    v(s) = E_pi[ C_{t+1} + gamma_{t+1} C_{t+2} + gamma_{t+1} gamma_{t+2} C_{t+3} + ... | S_t = s ].
+
+Without a model of the environment, a return is still an unbiased sample of it:
+:func:`held_out_returns` lets the behaviour lead to states as it visits them, switches to the
+target there, and records the returns, held out from learning. What differs between predictions and
+returns is error of the prediction plus noise of the return; with several returns from each state
+the noise can be subtracted.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gvf.policy import Policy
+from gvf.question import GVF
+from gvf.stream import Actor, Walk, environment_seed
+
+Floats = NDArray[np.float64]
+
+
+class Estimate(NamedTuple):
+    """A number estimated from a sample, with its standard error (nan from a single state).
+
+    Example:
+        >>> from gvf.truth import Estimate
+        >>> Estimate(0.51234, 0.01)
+        0.5123 ± 0.01
+    """
+
+    value: float
+    standard_error: float
+
+    def __repr__(self) -> str:
+        return f"{self.value:.4g} ± {self.standard_error:.2g}"
+
+
+@dataclass(frozen=True)
+class ReturnError:
+    """How predictions differ from held-out returns; standard errors are over states.
+
+    The first three compare the predictions with the mean return G of each state, and include its
+    noise; the last does not, and so estimates the error of the values themselves.
+
+    Attributes:
+        mean_absolute: mean of ``|V - G|``.
+        root_mean_square: root of the mean of ``(V - G)^2``.
+        bias: mean of ``V - G``; 0 on average if V is right.
+        mean_squared_value: unbiased estimate of the mean of ``(V - v)^2``, v being the true
+            value; it may come out below 0. None with fewer than two returns a state.
+        states: number of states.
+
+    A prediction that is not finite (a learner that diverged) makes all errors infinite.
+
+    Example:
+        >>> from gvf.truth import HeldOutReturns
+        >>> import numpy as np
+        >>> held_out = HeldOutReturns(np.arange(2), np.array([[1.0, 3.0], [0.0, 0.0]]), cut=0)
+        >>> held_out.error(lambda states: np.array([2.5, 0.0]))
+        ReturnError over 2 states:
+          mean absolute        0.25 ± 0.25
+          root mean square     0.3536 ± 0.18
+          bias                 0.25 ± 0.25
+          mean squared value   -0.375 ± 0.37
+    """
+
+    mean_absolute: Estimate
+    root_mean_square: Estimate
+    bias: Estimate
+    mean_squared_value: Estimate | None
+    states: int
+
+    def __repr__(self) -> str:
+        lines = [f"ReturnError over {self.states} states:"]
+        for name in ("mean_absolute", "root_mean_square", "bias", "mean_squared_value"):
+            estimate = getattr(self, name)
+            lines.append(f"  {name.replace('_', ' '):20} {estimate or 'needs rollouts >= 2'}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HeldOutReturns:
+    """Returns under the target policy from states that the behaviour visits.
+
+    Attributes:
+        states: the states, [S, ...].
+        returns: sampled returns, [S, R]; nan where a rollout was cut and left out, at least one
+            in each row is not.
+        cut: how many rollouts were left out, those from states not kept included.
+
+    Example:
+        >>> from gvf.truth import HeldOutReturns
+        >>> import numpy as np
+        >>> held_out = HeldOutReturns(np.array([4, 7]), np.array([[1.0, 3.0], [0.5, 0.5]]), cut=0)
+        >>> held_out
+        HeldOutReturns(2 states, 4 returns from 0.5 to 3, mean 1.25)
+        >>> held_out.values
+        array([2. , 0.5])
+    """
+
+    states: NDArray[Any]
+    returns: Floats
+    cut: int
+
+    @property
+    def values(self) -> Floats:
+        """The mean return from each state, [S]."""
+        return np.nanmean(self.returns, axis=1)
+
+    @np.errstate(over="ignore")  # what overflows has diverged, and counts as infinite
+    def error(self, predict: Callable[[Any], ArrayLike]) -> ReturnError:
+        """Compare predictions with the returns.
+
+        Args:
+            predict: takes the states [S, ...] and gives predictions [S].
+        """
+        count = len(self.states)
+        predictions = np.asarray(predict(self.states), np.float64)
+        if predictions.shape != (count,):
+            raise ValueError(
+                f"predict must give one number a state, shape {(count,)}, got {predictions.shape}"
+            )
+        difference = predictions - self.values
+        square = _mean(difference**2)
+        root = math.sqrt(square.value)
+        # To first order, d sqrt(x) = dx / (2 sqrt(x)).
+        slope = 1 / (2 * root) if root > 0 else 0.0
+        return ReturnError(
+            mean_absolute=_mean(np.abs(difference)),
+            root_mean_square=Estimate(root, slope * square.standard_error),
+            bias=_mean(difference),
+            mean_squared_value=self._mean_squared_value(difference),
+            states=count,
+        )
+
+    def _mean_squared_value(self, difference: Floats) -> Estimate | None:
+        rollouts = np.isfinite(self.returns).sum(axis=1)
+        several = rollouts >= 2
+        if not several.any():
+            return None
+        # The mean of R returns has variance s^2 / R, which is what noise adds to the square.
+        noise = np.nanvar(self.returns[several], axis=1, ddof=1) / rollouts[several]
+        return _mean(difference[several] ** 2 - noise)
+
+    def __repr__(self) -> str:
+        returns = self.returns[np.isfinite(self.returns)]
+        left_out = f"; {self.cut} more were cut by truncation" if self.cut else ""
+        return (
+            f"HeldOutReturns({len(self.states)} states, {returns.size} returns from "
+            f"{returns.min():.4g} to {returns.max():.4g}, mean {returns.mean():.4g}{left_out})"
+        )
+
+
+def held_out_returns(
+    env: gym.Env[Any, Any],
+    question: GVF,
+    *,
+    behaviour: Policy | None = None,
+    states: int = 100,
+    rollouts: int = 1,
+    run_length: int = 1000,
+    cutoff: float = 1e-6,
+    longest: int = 100_000,
+    seed: int | None = None,
+    progress: bool = False,
+) -> HeldOutReturns:
+    """Sample returns of a question, from states distributed as the behaviour visits them.
+
+    Each state comes from a run of its own: the behaviour acts for a number of steps drawn
+    uniformly from 0 .. run_length - 1 (through as many episodes as it takes), so the states are
+    independent draws from what it visits in its first ``run_length`` steps. There the target
+    policy takes over, until the product of continuations is at most ``cutoff``.
+
+    A rollout that the environment truncates before that has no return: it is left out and
+    counted. Where this depends on how a rollout goes, not only on where it starts, the returns
+    that remain are a biased sample; a longer time limit is the remedy.
+
+    Args:
+        env: a single Gymnasium environment; it is reset, and left somewhere.
+        question: what is predicted.
+        behaviour: leads to the states; by default the target policy itself.
+        states: the number of states, S.
+        rollouts: returns from each state, R. More than one needs deep copies of the environment,
+            each with random numbers of its own (in ``env.np_random``, where Gymnasium has them).
+        run_length: how far into a run of the behaviour the states may lie.
+        cutoff: in [0, 1); what a return leaves out is at most this share of a value.
+        longest: a rollout with more steps is an error, since it may never end.
+        seed: makes the result reproducible. The first states are the same for any ``states``.
+        progress: show a progress bar.
+
+    Example:
+        >>> import gvf
+        >>> import gymnasium as gym
+        >>> env = gym.make("FrozenLake-v1", max_episode_steps=10_000)
+        >>> question = gvf.GVF(gvf.Uniform(4), continuation=0.9)
+        >>> held_out = gvf.held_out_returns(env, question, states=20, rollouts=5, seed=0)
+        >>> held_out.returns.shape
+        (20, 5)
+        >>> error = held_out.error(lambda states: 0.0 * states)
+        >>> error.mean_absolute.value >= 0 and error.states == 20
+        True
+    """
+    for name, value in (
+        ("states", states),
+        ("rollouts", rollouts),
+        ("run_length", run_length),
+        ("longest", longest),
+    ):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    if not 0 <= cutoff < 1:
+        raise ValueError(f"cutoff must be in [0, 1), got {cutoff}")
+    walk = Walk(env)
+    target = Actor(question.policy, env.action_space)
+    leader = target if behaviour is None else Actor(behaviour, env.action_space)
+    if rollouts > 1:
+        _check_copies(env)
+
+    visited: list[NDArray[Any]] = []
+    returns = np.empty((states, rollouts))
+    sequences = np.random.SeedSequence(seed).spawn(states)
+    for row, sequence in enumerate(_tracked(sequences, progress)):
+        for_environment, for_behaviour, *others = sequence.spawn(2 + rollouts)
+        walk.start(environment_seed(for_environment))
+        rng = np.random.default_rng(for_behaviour)
+        for _ in range(rng.integers(run_length)):
+            walk.step(leader, rng)
+        visited.append(walk.state)
+        for column, other in enumerate(others):
+            for_copy, for_target = other.spawn(2)
+            branch = walk if rollouts == 1 else _branch(walk, for_copy)
+            rng = np.random.default_rng(for_target)
+            returns[row, column] = _return(branch, target, question, rng, cutoff, longest)
+
+    usable = np.isfinite(returns)
+    if not usable.any():
+        raise ValueError(
+            f"all {returns.size} rollouts were truncated while the product of continuations was "
+            f"above {cutoff:g}; raise the environment's time limit "
+            "(gymnasium.make(..., max_episode_steps=...)), or the cutoff"
+        )
+    kept = usable.any(axis=1)
+    return HeldOutReturns(
+        states=np.concatenate(visited)[kept], returns=returns[kept], cut=int((~usable).sum())
+    )
+
+
+def _return(
+    walk: Walk,
+    target: Actor,
+    question: GVF,
+    rng: np.random.Generator,
+    cutoff: float,
+    longest: int,
+) -> float:
+    """The return of one rollout, nan if it was cut."""
+    total, product = 0.0, 1.0
+    for _ in range(longest):
+        batch = walk.step(target, rng)
+        total += product * float(question.cumulants(batch)[0])
+        product *= float(question.continuations(batch)[0])
+        if product <= cutoff:
+            return total
+        if batch.truncated[0]:
+            return math.nan
+    raise ValueError(
+        f"after {longest} steps of a rollout the product of continuations is still {product:g}; "
+        "use a smaller continuation, or raise `longest` if episodes do terminate"
+    )
+
+
+def _branch(walk: Walk, seeds: np.random.SeedSequence) -> Walk:
+    """A copy of the walk, to go on from the same state with other random numbers."""
+    try:
+        branch = copy.deepcopy(walk)
+    except Exception as error:
+        raise TypeError(
+            f"{walk.env} cannot be copied, as more than one rollout from a state needs; "
+            "use rollouts=1"
+        ) from error
+    # In place, since parts of the environment may hold the same generator.
+    bits = branch.env.unwrapped.np_random.bit_generator
+    bits.state = type(bits)(seeds).state
+    return branch
+
+
+def _check_copies(env: gym.Env[Any, Any]) -> None:
+    layer: Any = env
+    while layer is not None:
+        kind = type(layer)
+        # Copies of these are built anew from their arguments, and start somewhere else.
+        anew = getattr(kind, "__getstate__", None) is gym.utils.EzPickle.__getstate__
+        if anew and not hasattr(kind, "__deepcopy__"):
+            raise TypeError(
+                f"copies of {kind.__name__} do not keep its state (gymnasium.utils.EzPickle), as "
+                "more than one rollout from a state needs; use rollouts=1"
+            )
+        layer = layer.env if isinstance(layer, gym.Wrapper) else None
+
+
+def _mean(sample: Floats) -> Estimate:
+    """The mean of independent numbers, and its standard error."""
+    if not np.isfinite(sample).all():
+        return Estimate(math.inf, math.nan)
+    if len(sample) < 2:
+        return Estimate(float(sample.mean()), math.nan)
+    return Estimate(float(sample.mean()), float(sample.std(ddof=1) / math.sqrt(len(sample))))
+
+
+def _tracked(items: list[Any], progress: bool) -> Iterable[Any]:
+    if not progress:
+        return items
+    from rich.progress import track
+
+    return track(items, description="held-out returns")

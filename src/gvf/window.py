@@ -1,0 +1,298 @@
+"""The window: the n most recent transitions, as columns in a ring.
+
+A transition is a row, a kind of data (state, action, reward, ...) is a column, and a *slot* is a
+position in the ring. The t-th transition (from 0) goes to slot ``t mod n`` and replaces the one
+that is n steps old, so a slot keeps its transition until it is overwritten. Samplers
+(:mod:`gvf.sampling`) choose slots and never see the data; the window returns the data of chosen
+slots and never chooses.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+Column = np.ndarray[Any, np.dtype[Any]]
+"""Data of one kind, one row a transition."""
+_PLAIN = {"i8": int, "f8": float, "b1": bool}
+
+
+class Transitions:
+    """A batch of transitions as named columns, each an array with one row a transition.
+
+    Cumulants, continuations and other functions of a batch take this. ``len`` is the number of
+    transitions; indexing by a name gives a column, by a slice or by integers the batch of those
+    rows.
+
+    Args:
+        **columns: arrays of equal length. The usual names are ``state``, ``action``, ``reward``,
+            ``next_state``, ``terminated``, ``truncated``, and ``behaviour_probability`` or
+            ``behaviour_log_probability`` when the behaviour was recorded.
+
+    Example:
+        >>> import gvf
+        >>> batch = gvf.Transitions(state=[0, 1, 2], reward=[0.0, 0.5, 1.0])
+        >>> len(batch), batch.reward.sum(), batch[1:].state
+        (3, np.float64(1.5), array([1, 2]))
+        >>> batch
+        Transitions(3: state int64, reward float64)
+    """
+
+    __slots__ = ("columns",)
+    columns: dict[str, Column]
+
+    def __init__(self, **columns: Any) -> None:
+        self.columns = {name: np.asarray(column) for name, column in columns.items()}
+        lengths = {name: column.shape[:1] for name, column in self.columns.items()}
+        if () in lengths.values() or len(set(lengths.values())) > 1:
+            shapes = ", ".join(f"{name} {column.shape}" for name, column in self.columns.items())
+            raise ValueError(f"columns need one row a transition, equally many; got {shapes}")
+
+    @classmethod
+    def _of(cls, columns: dict[str, Column]) -> Self:
+        """Wrap columns that are known to fit, without a look."""
+        batch = cls.__new__(cls)
+        batch.columns = columns
+        return batch
+
+    def __len__(self) -> int:
+        return next((len(column) for column in self.columns.values()), 0)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return self._of({name: column[key] for name, column in self.columns.items()})
+        if key not in self.columns:
+            raise KeyError(self._unknown(key))
+        return self.columns[key]
+
+    def __getattr__(self, name: str) -> Column:
+        # Dunder look-ups come from copy and pickle, before there are columns.
+        if name.startswith("__") or name == "columns":
+            raise AttributeError(name)
+        if name not in self.columns:
+            raise AttributeError(self._unknown(name))
+        return self.columns[name]
+
+    def __getstate__(self) -> dict[str, Column]:
+        return self.columns
+
+    def __setstate__(self, columns: dict[str, Column]) -> None:
+        self.columns = columns
+
+    def _unknown(self, name: str) -> str:
+        return f"no column {name!r} in these transitions; there are: {', '.join(self.columns)}"
+
+    def __repr__(self) -> str:
+        return f"Transitions({len(self)}: {_describe(self.columns)})"
+
+
+class Window:
+    """A ring of columns that holds the ``capacity`` most recent transitions.
+
+    The first insertion says which columns there are, with their shapes and types (an integer
+    column that later meets a fraction becomes float64, so a first reward of 0 does no harm).
+    A call that fails leaves the window as it was.
+
+    Args:
+        capacity: how many transitions to keep, n.
+
+    Example:
+        >>> import gvf
+        >>> window = gvf.Window(3)
+        >>> [window.append(state=s, reward=s / 2) for s in range(4)]
+        [0, 1, 2, 0]
+        >>> window.extend(state=[4, 5], reward=[2.0, 2.5])
+        array([1, 2])
+        >>> window[[0, 2]].reward
+        array([1.5, 2.5])
+        >>> window
+        Window(3 of 3: state int64, reward float64)
+    """
+
+    def __init__(self, capacity: int) -> None:
+        if capacity < 1:
+            raise ValueError(f"capacity must be at least 1, got {capacity}")
+        self.capacity = int(capacity)
+        self._columns: dict[str, Column] = {}
+        # What fits a column as it is (a Python type, or a shape and dtype): saves a closer look.
+        self._plain: dict[str, tuple[type | None, tuple[int, ...], np.dtype[Any]]] = {}
+        self._head = 0
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The ring's columns [capacity, ...] in slot order; rows beyond ``len`` are not filled."""
+        return dict(self._columns)
+
+    @property
+    def oldest_first(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The filled slots in order of age, int64[len]."""
+        first = self._head if self._size == self.capacity else 0
+        return (first + np.arange(self._size)) % self.capacity
+
+    def append(self, /, **columns: Any) -> int:
+        """Insert one transition, one value a column, and return its slot."""
+        if not self._columns:
+            self._allocate({name: np.asarray(value)[None] for name, value in columns.items()})
+        if columns.keys() != self._columns.keys():
+            raise ValueError(self._mismatch(columns))
+        for name, (plain, shape, dtype) in self._plain.items():
+            value = columns[name]
+            if type(value) is plain and (
+                plain is not np.ndarray or (value.dtype is dtype and value.shape == shape)
+            ):
+                continue
+            self._fit(name, np.asarray(value), rows=())
+        slot = self._head
+        for name, column in self._columns.items():
+            column[slot] = columns[name]
+        self._advance(1)
+        return slot
+
+    def extend(self, /, **columns: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Insert m transitions, columns [m, ...], oldest first, and return their slots int64[m].
+
+        The same as m times ``append``; with m > capacity only the last ones stay.
+        """
+        batch = Transitions(**columns)
+        rows = len(batch)
+        if not self._columns:
+            self._allocate(batch.columns)
+        if batch.columns.keys() != self._columns.keys():
+            raise ValueError(self._mismatch(columns))
+        for name, values in batch.columns.items():
+            self._fit(name, values, rows=(rows,))
+        slots = (self._head + np.arange(rows)) % self.capacity
+        self._write(batch.columns, rows)
+        return slots
+
+    def __getitem__(self, slots: Any) -> Transitions:
+        """Copies of the transitions in the given slots, int[k], as columns [k, ...]."""
+        slots = np.asarray(slots)
+        if self._size < self.capacity and slots.size and slots.max() >= self._size:
+            raise IndexError(f"slot {slots.max()} is not filled yet: {self!r}")
+        try:
+            # `take` checks the bounds and is twice as fast as indexing for small batches.
+            batch = {name: column.take(slots, axis=0) for name, column in self._columns.items()}
+        except (IndexError, TypeError) as error:
+            raise IndexError(f"slots must be integers in [0, {self._size}): {error}") from None
+        return Transitions._of(batch)
+
+    def __iter__(self) -> Iterator[Transitions]:
+        """The transitions one by one, oldest first, each a batch of 1."""
+        return (self[[slot]] for slot in self.oldest_first)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint (NumPy's .npz form) beside ``path``, then rename it to ``path``."""
+        save_arrays(path, self.checkpoint())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a checkpoint back: the same slots, the same data, the same next slot."""
+        with np.load(path, allow_pickle=False) as arrays:
+            window = cls(int(arrays["ring"][0]))
+            window.restore(dict(arrays))
+        return window
+
+    def checkpoint(self) -> dict[str, Column]:
+        """Arrays that are the window's whole state, for :meth:`restore`."""
+        columns = {f"column/{name}": c[: self._size].copy() for name, c in self._columns.items()}
+        return {"ring": np.array([self.capacity, self._head]), **columns}
+
+    def restore(self, arrays: Mapping[str, Any]) -> None:
+        """Take up a checkpoint of a window of the same capacity."""
+        capacity, head = arrays["ring"].tolist()
+        if capacity != self.capacity:
+            raise ValueError(f"the checkpoint's capacity is {capacity}, this window's {self.capacity}")
+        columns = {
+            key.removeprefix("column/"): column
+            for key, column in arrays.items()
+            if key.startswith("column/")
+        }
+        self._columns, self._plain, self._head, self._size = {}, {}, 0, 0
+        if columns:
+            self.extend(**columns)
+        self._head = head
+
+    def __repr__(self) -> str:
+        return f"Window({self._size} of {self.capacity}: {_describe(self._columns)})"
+
+    def _write(self, columns: dict[str, Column], rows: int) -> None:
+        """Write rows that fit their columns, in at most two pieces around the ring."""
+        skipped = max(rows - self.capacity, 0)
+        head = (self._head + skipped) % self.capacity
+        first = min(rows - skipped, self.capacity - head)
+        for name, column in self._columns.items():
+            values = columns[name][skipped:] if skipped else columns[name]
+            column[head : head + first] = values[:first]
+            if first < len(values):
+                column[: len(values) - first] = values[first:]
+        self._advance(rows)
+
+    def _advance(self, rows: int) -> None:
+        self._head = (self._head + rows) % self.capacity
+        self._size = min(self._size + rows, self.capacity)
+
+    def _allocate(self, columns: dict[str, Column]) -> None:
+        if not columns:
+            raise ValueError("a transition needs at least one column, for example state=...")
+        for name, values in columns.items():
+            if values.dtype.hasobject:
+                raise TypeError(
+                    f"column {name!r} holds Python objects ({values.dtype}), not numbers; "
+                    "give arrays of one shape and type"
+                )
+        for name, values in columns.items():
+            self._put(name, np.zeros((self.capacity, *values.shape[1:]), values.dtype))
+
+    def _put(self, name: str, column: Column) -> None:
+        plain = np.ndarray if column.ndim > 1 else _PLAIN.get(column.dtype.str[1:])
+        self._columns[name] = column
+        self._plain[name] = (plain, column.shape[1:], column.dtype)
+
+    def _fit(self, name: str, values: Column, *, rows: tuple[int, ...]) -> None:
+        """Check values against their column, and widen the column where they need it."""
+        column = self._columns[name]
+        if values.shape != rows + column.shape[1:]:
+            raise ValueError(
+                f"column {name!r} has shape {column.shape[1:]} a transition, "
+                f"got {values.shape[len(rows) :]}"
+            )
+        if values.dtype != column.dtype and not np.can_cast(values, column.dtype, "same_kind"):
+            wide = np.promote_types(column.dtype, values.dtype)
+            self._put(name, column.astype(wide))
+
+    def _mismatch(self, columns: dict[str, Any]) -> str:
+        return (
+            f"this window has the columns {', '.join(self._columns)}; got {', '.join(columns)} "
+            "(every insertion gives all of them)"
+        )
+
+
+def save_arrays(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
+    """Write arrays to an .npz file that is there whole or not at all."""
+    path = Path(path)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(beside, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _describe(columns: dict[str, Column]) -> str:
+    return ", ".join(
+        f"{name} {column.dtype}{list(column.shape[1:]) if column.ndim > 1 else ''}"
+        for name, column in columns.items()
+    )

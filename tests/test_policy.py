@@ -1,0 +1,678 @@
+"""Policies: probabilities, draws, ratios, and what they say about bad input."""
+
+import copy
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from gvf.policy import (
+    Always,
+    DiscretePolicy,
+    Favour,
+    Fixed,
+    FunctionPolicy,
+    Gaussian,
+    Mixture,
+    Policy,
+    Table,
+    Uniform,
+    largest_ratio,
+    ratio,
+)
+
+LEVEL = 1e-4  # of each statistical test below; seeds are fixed
+TABLE = [[0.1, 0.2, 0.7], [0.0, 1.0, 0.0], [0.3, 0.0, 0.7], [1 / 3, 1 / 3, 1 / 3]]
+
+
+def by_state(states):
+    """Probabilities of three actions, from integer states: the rows of TABLE."""
+    return np.array(TABLE)[states]
+
+
+DISCRETE = [
+    Uniform(3),
+    Fixed([0.15, 0.0, 0.85]),
+    Fixed([0.0, 0.3, 0.7]),
+    Fixed([0.3, 0.7, 0.0]),
+    Always(2, 3),
+    Favour(1, 0.9, 3),
+    Favour(0, 0.05, 3),
+    Table(TABLE),
+    Mixture(Favour(0, 0.9, 3), Table(TABLE), 0.3),
+    Mixture(Always(0, 3), Always(2, 3), 0.0),
+    Mixture(Always(0, 3), Always(2, 3), 1.0),
+    FunctionPolicy(by_state, 3),
+]
+
+
+class FakeNormal:
+    """A distribution in the style of torch's that knows nothing of torch."""
+
+    def __init__(self, mean, sd=1.0):
+        self.mean, self.sd = mean, sd
+
+    def log_prob(self, actions):
+        return scipy.stats.norm.logpdf(actions, self.mean, self.sd)
+
+    def sample(self):
+        return self.mean + 0.5 * self.sd
+
+
+# Discrete policies
+
+
+@pytest.mark.parametrize("policy", DISCRETE, ids=repr)
+def test_discrete_probabilities_are_distributions_and_agree_with_each_other(policy):
+    states = np.array([0, 1, 2, 3, 3])
+    table = policy.probabilities(states)
+    assert isinstance(policy, DiscretePolicy)
+    assert policy.actions == 3
+    assert table.shape == (5, 3)
+    assert table.dtype == np.float64
+    np.testing.assert_allclose(table.sum(axis=1), 1, rtol=0, atol=1e-12)
+    for action in range(3):
+        chosen = policy.probability(states, np.full(5, action))
+        np.testing.assert_allclose(chosen, table[:, action], rtol=1e-15)
+        logs = policy.log_probability(states, np.full(5, action))
+        np.testing.assert_allclose(np.exp(logs), table[:, action], rtol=1e-14)
+
+
+@pytest.mark.parametrize("policy", DISCRETE, ids=repr)
+def test_discrete_draws_have_the_stated_frequencies(policy):
+    draws = 100_000
+    for state in range(4):
+        states = np.full(draws, state)
+        actions = policy.sample(states, rng=np.random.default_rng(state))
+        assert actions.shape == (draws,)
+        assert actions.dtype == np.int64
+        counts = np.bincount(actions, minlength=3)
+        expected = draws * policy.probabilities([state])[0]
+        assert counts[expected == 0].sum() == 0
+        possible = expected > 0
+        if possible.sum() > 1:
+            test = scipy.stats.chisquare(counts[possible], expected[possible])
+            assert test.pvalue > LEVEL
+
+
+def test_the_probabilities_are_the_ones_asked_for():
+    assert Uniform(4).probabilities([0]).tolist() == [[0.25] * 4]
+    assert Fixed([0.1, 0.9]).probabilities([0, 0]).tolist() == [[0.1, 0.9]] * 2
+    assert Always(1, 3).probabilities([0]).tolist() == [[0, 1, 0]]
+    assert Favour(2, 0.5, 3).probabilities([0]).tolist() == [[0.25, 0.25, 0.5]]
+    assert Table(TABLE).probabilities([2, 0]).tolist() == [TABLE[2], TABLE[0]]
+    mixture = Mixture(Fixed([1.0, 0.0]), Fixed([0.5, 0.5]), 0.75)
+    assert mixture.probabilities([0]).tolist() == [[0.875, 0.125]]
+
+
+class Draws(np.random.Generator):
+    """A generator whose uniform numbers are all the same, to reach the ends of [0, 1)."""
+
+    def __init__(self, value):
+        super().__init__(np.random.PCG64(0))
+        self.value = value
+
+    def random(self, size=()):  # type: ignore[override]
+        return np.full(size, self.value)
+
+
+@pytest.mark.parametrize("uniform", [0.0, np.nextafter(1.0, 0.0)])
+@pytest.mark.parametrize(
+    "row",
+    [
+        [0.0] + [0.1] * 10 + [0.0],  # these sum to 1 - 1.1e-16
+        [0.0, 1 - 5e-9, 0.0],  # within the tolerance
+        [0.0, 0.5, 0.5 + 5e-9, 0.0],
+    ],
+)
+def test_an_action_of_probability_zero_is_not_drawn_at_the_ends_of_the_unit_interval(row, uniform):
+    states, rng = np.array([0]), Draws(uniform)
+    always = FunctionPolicy(lambda states: np.array([row]), len(row))
+    for policy in (Fixed(row), Table([row]), always):
+        assert row[policy.sample(states, rng=rng)[0]] > 0
+
+
+def test_draws_use_one_uniform_number_for_each_state():
+    states = np.zeros(7, int)
+    for policy in (Uniform(3), Table(TABLE), FunctionPolicy(by_state, 3)):
+        used, untouched = np.random.default_rng(5), np.random.default_rng(5)
+        policy.sample(states, rng=used)
+        untouched.random(7)
+        assert used.random() == untouched.random()
+
+
+def test_batches_of_no_states_are_fine():
+    states = np.zeros(0, int)
+    for policy in DISCRETE:
+        assert policy.sample(states, rng=np.random.default_rng(0)).shape == (0,)
+        assert policy.probability(states, states).shape == (0,)
+    assert ratio(Uniform(3), states, states, behaviour=Uniform(3)).shape == (0,)
+
+
+def test_actions_that_are_whole_numbers_may_come_as_floats_and_small_integers():
+    policy = Fixed([0.1, 0.2, 0.7])
+    for dtype in (np.float64, np.float32, np.uint8, np.uint64, np.int32):
+        assert policy.probability([0, 0], np.array([2, 0], dtype)).tolist() == [0.7, 0.1]
+
+
+# Densities
+
+
+def test_gaussian_log_density_is_that_of_scipy_for_every_way_of_giving_mean_and_sd():
+    rng = np.random.default_rng(0)
+    states = rng.normal(size=(6, 2))
+    flat, wide = rng.normal(size=6), rng.normal(size=(6, 2))
+    norm = scipy.stats.norm.logpdf
+    cases = [
+        (Gaussian(0.3, 1.7), flat, norm(flat, 0.3, 1.7)),
+        (Gaussian(0.3, 1.7), flat[:, None], norm(flat, 0.3, 1.7)),
+        (Gaussian([0.3], 1.7), flat[:, None], norm(flat, 0.3, 1.7)),
+        (Gaussian(np.array([0.3, -1.0]), 0.2), wide, norm(wide, [0.3, -1.0], 0.2).sum(1)),
+        (Gaussian(0.1, [0.5, 2.0]), wide, norm(wide, 0.1, [0.5, 2.0]).sum(1)),
+        (Gaussian(lambda s: s[:, 0], 0.2), flat, norm(flat, states[:, 0], 0.2)),
+        (Gaussian(lambda s: 2 * s, [0.5, 2.0]), wide, norm(wide, 2 * states, [0.5, 2]).sum(1)),
+        (
+            Gaussian(lambda s: s, lambda s: np.exp(s[:, 0])),
+            wide,
+            norm(wide, states, np.exp(states[:, :1])).sum(1),
+        ),
+    ]
+    for policy, actions, expected in cases:
+        result = policy.log_probability(states, actions)
+        assert result.shape == (6,)
+        np.testing.assert_allclose(result, expected, rtol=1e-12)
+        np.testing.assert_allclose(policy.probability(states, actions), np.exp(expected))
+
+
+@pytest.mark.parametrize(
+    ("policy", "shape"),
+    [
+        (Gaussian(0.5, 0.1), (4,)),
+        (Gaussian([0.5], 0.1), (4, 1)),
+        (Gaussian([0.5, 1.5, 2.5], 0.1), (4, 3)),
+        (Gaussian(0.5, [0.1, 0.2]), (4, 2)),
+        (Gaussian(lambda s: s[:, 0], 0.1), (4,)),
+        (Gaussian(lambda s: s, 0.1), (4, 2)),
+        (Mixture(Gaussian([0.5, 1.0], 0.1), Gaussian([0.0, 0.0], 0.1), 0.5), (4, 2)),
+    ],
+    ids=["scalar", "one", "three", "sd", "function", "wide function", "mixture"],
+)
+def test_gaussian_draws_have_the_shape_of_mean_and_sd(policy, shape):
+    actions = policy.sample(np.ones((4, 2)), rng=np.random.default_rng(0))
+    assert actions.shape == shape
+    assert policy.log_probability(np.ones((4, 2)), actions).shape == (4,)
+
+
+def test_gaussian_draws_follow_the_density():
+    states = np.repeat([[-1.0], [2.0]], 20_000, axis=0)
+    policy = Gaussian(lambda s: 3 * s[:, 0], lambda s: np.abs(s[:, 0]))
+    actions = policy.sample(states, rng=np.random.default_rng(1))
+    for state, half in ((-1.0, actions[:20_000]), (2.0, actions[20_000:])):
+        test = scipy.stats.kstest(half, scipy.stats.norm(3 * state, abs(state)).cdf)
+        assert test.pvalue > LEVEL
+
+
+def test_mixture_of_gaussians_draws_from_its_density():
+    policy = Mixture(Gaussian(-1.0, 0.5), Gaussian(2.0, 1.0), 0.3)
+    actions = policy.sample(np.zeros(50_000), rng=np.random.default_rng(2))
+
+    def cdf(x):
+        return 0.3 * scipy.stats.norm.cdf(x, -1, 0.5) + 0.7 * scipy.stats.norm.cdf(x, 2, 1)
+
+    assert scipy.stats.kstest(actions, cdf).pvalue > LEVEL
+    grid = np.linspace(-3, 4, 20)
+    expected = 0.3 * scipy.stats.norm.pdf(grid, -1, 0.5) + 0.7 * scipy.stats.norm.pdf(grid, 2, 1)
+    np.testing.assert_allclose(policy.probability(grid, grid), expected)
+    np.testing.assert_allclose(policy.log_probability(grid, grid), np.log(expected))
+
+
+def test_mixture_of_densities_that_underflow_keeps_its_logarithm():
+    policy = Mixture(Gaussian(0.0, 1e-3), Gaussian(0.1, 1e-3), 0.5)
+    first, second = scipy.stats.norm.logpdf(5.0, [0.0, 0.1], 1e-3)
+    assert np.exp(second) == 0
+    expected = np.log(0.5) + np.logaddexp(first, second)
+    np.testing.assert_allclose(policy.log_probability([0], [5.0]), [expected], rtol=1e-14)
+    certain = Mixture(Gaussian(0.0, 1.0), Gaussian(9.0, 1.0), 1.0)
+    assert certain.log_probability([0], [0.5]) == Gaussian(0.0, 1.0).log_probability([0], [0.5])
+
+
+# Functions and distributions
+
+
+def test_a_function_may_return_a_distribution_that_needs_no_torch():
+    states = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    actions = states + 0.25
+    wide = FunctionPolicy(lambda s: FakeNormal(s))
+    expected = scipy.stats.norm.logpdf(actions, states).sum(axis=1)
+    np.testing.assert_allclose(wide.log_probability(states, actions), expected)
+    np.testing.assert_allclose(wide.probability(states, actions), np.exp(expected))
+    assert wide.sample(states, rng=np.random.default_rng(0)).tolist() == (states + 0.5).tolist()
+    flat = FunctionPolicy(lambda s: FakeNormal(s[:, 0]))
+    expected = scipy.stats.norm.logpdf(actions[:, 0], states[:, 0])
+    np.testing.assert_allclose(flat.log_probability(states, actions[:, 0]), expected)
+
+
+def test_a_function_of_probabilities_works_without_its_number_of_actions():
+    policy = FunctionPolicy(by_state)
+    states, actions = np.array([0, 1, 2]), np.array([2, 0, 2])
+    assert not isinstance(policy, DiscretePolicy)
+    assert policy.probability(states, actions).tolist() == [0.7, 0.0, 0.7]
+    np.testing.assert_array_equal(policy.log_probability(states, actions)[1], -np.inf)
+    draws = policy.sample(states, rng=np.random.default_rng(3))
+    expected = FunctionPolicy(by_state, 3).sample(states, rng=np.random.default_rng(3))
+    np.testing.assert_array_equal(draws, expected)
+    rho = ratio(policy, states, actions, behaviour=Uniform(3))
+    np.testing.assert_allclose(rho, [2.1, 0.0, 2.1], rtol=1e-14)
+
+
+def test_single_precision_probabilities_are_accepted_and_rescaled():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(1000, 7)).astype(np.float32)
+    single = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True, dtype=np.float32)
+    assert np.abs(single.astype(np.float64).sum(axis=1) - 1).max() > 1e-8
+    table = FunctionPolicy(lambda states: single, 7).probabilities(np.zeros(1000))
+    assert np.abs(table.sum(axis=1) - 1).max() < 1e-15
+    np.testing.assert_allclose(table, single, rtol=1e-6)
+
+
+def test_a_distribution_whose_shape_does_not_fit_the_actions_is_an_error():
+    # [3, 1] means against [3] actions would broadcast to [3, 3] without a word.
+    policy = FunctionPolicy(lambda states: FakeNormal(np.zeros((3, 1))))
+    with pytest.raises(ValueError, match=r"\(3, 3\) for actions of shape \(3,\)"):
+        policy.log_probability(np.zeros(3), np.zeros(3))
+
+
+def test_importing_gvf_and_using_its_policies_does_not_import_torch():
+    code = (
+        "import sys, numpy as np; from gvf.policy import *; "
+        "FunctionPolicy(lambda s: np.ones((1, 1)), 1).sample([0], rng=np.random.default_rng(0)); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_torch_probabilities_and_categorical_agree():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    network = torch.nn.Linear(4, 3)
+    states = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    states.flags.writeable = False
+    actions = np.array([0, 1, 2, 2, 1])
+
+    def logits(states):
+        return network(torch.tensor(states))
+
+    expected = torch.softmax(logits(states).double(), dim=1).detach().numpy()
+    given = FunctionPolicy(lambda s: torch.softmax(logits(s), dim=1), 3)
+    categorical = FunctionPolicy(lambda s: torch.distributions.Categorical(logits=logits(s)), 3)
+    for policy in (given, categorical):
+        np.testing.assert_allclose(policy.probabilities(states), expected, rtol=1e-5)
+        np.testing.assert_allclose(
+            policy.probability(states, actions), expected[np.arange(5), actions], rtol=1e-5
+        )
+        assert policy.sample(states, rng=np.random.default_rng(0)).shape == (5,)
+    largest = largest_ratio(categorical, Uniform(3), states)
+    assert largest == pytest.approx(3 * expected.max(), rel=1e-5)
+
+
+def test_torch_normal_multivariate_and_independent_agree_with_scipy():
+    torch = pytest.importorskip("torch")
+    law = torch.distributions
+    states = np.random.default_rng(0).normal(size=(5, 2))
+    actions = (states + 0.3)[::-1]  # a negative stride, double precision
+    single = torch.tensor(states, dtype=torch.float32).requires_grad_()
+    for distribution in (
+        law.Normal(single, 0.5),
+        law.Independent(law.Normal(single, 0.5), 1),
+        law.MultivariateNormal(single, 0.25 * torch.eye(2)),
+    ):
+        logs = FunctionPolicy(lambda s, it=distribution: it).log_probability(states, actions)
+        expected = scipy.stats.norm.logpdf(actions, states, 0.5).sum(axis=1)
+        assert logs.dtype == np.float64
+        np.testing.assert_allclose(logs, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_torch_draws_are_seeded_by_rng_and_leave_the_state_of_torch_alone():
+    torch = pytest.importorskip("torch")
+    mean = torch.zeros(4000)
+    policy = FunctionPolicy(lambda states: torch.distributions.Normal(mean, 2.0))
+    states = np.zeros(4000)
+    before = torch.get_rng_state()
+    first = policy.sample(states, rng=np.random.default_rng(0))
+    torch.rand(3)
+    again = policy.sample(states, rng=np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    policy.sample(states, rng=rng)
+    other = policy.sample(states, rng=rng)
+    torch.set_rng_state(before)
+    policy.sample(states, rng=rng)
+    assert torch.equal(before, torch.get_rng_state())
+    assert first.tolist() == again.tolist()
+    assert first.tolist() != other.tolist()
+    assert scipy.stats.kstest(first, scipy.stats.norm(0, 2).cdf).pvalue > LEVEL
+
+
+# Ratios
+
+
+def test_ratios_of_discrete_policies_are_plain_quotients():
+    target, behaviour = Fixed([0.1, 0.9]), Fixed([0.9, 0.1])
+    states, actions = np.zeros(3, int), np.array([0, 1, 1])
+    expected = [0.1 / 0.9, 0.9 / 0.1, 0.9 / 0.1]
+    assert ratio(target, states, actions, behaviour=behaviour).tolist() == expected
+    recorded = [0.9, 0.1, 0.1]
+    assert ratio(target, states, actions, behaviour_probability=recorded).tolist() == expected
+    logs = ratio(target, states, actions, behaviour_log_probability=np.log(recorded))
+    np.testing.assert_allclose(logs, expected, rtol=1e-14)
+
+
+def test_ratios_of_densities_survive_when_the_densities_underflow():
+    target, behaviour = Gaussian(0.0, 0.01), Gaussian(0.001, 0.01)
+    states, actions = np.zeros(2), np.array([0.5, -0.5])
+    assert target.probability(states, actions).tolist() == [0, 0]
+    assert behaviour.probability(states, actions).tolist() == [0, 0]
+    # log pi - log mu = ((a - .001)^2 - a^2) / (2 * .01^2)
+    expected = np.exp((-2 * 0.001 * actions + 1e-6) / (2 * 1e-4))
+    np.testing.assert_allclose(ratio(target, states, actions, behaviour=behaviour), expected)
+    recorded = behaviour.log_probability(states, actions)
+    result = ratio(target, states, actions, behaviour_log_probability=recorded)
+    np.testing.assert_allclose(result, expected)
+
+
+def test_ratios_of_a_narrow_target_and_a_wide_behaviour_reach_a_thousand():
+    target, behaviour = Gaussian(0.15, 0.0075), Gaussian(-0.2, 0.1)
+    rho = ratio(target, [0.0], [0.15], behaviour=behaviour)
+    expected = 0.1 / 0.0075 * np.exp(0.5 * 3.5**2)
+    assert expected > 1e3
+    np.testing.assert_allclose(rho, [expected], rtol=1e-13)
+    density = behaviour.probability([0.0], [0.15])
+    rho = ratio(target, [0.0], [0.15], behaviour_probability=density)
+    np.testing.assert_allclose(rho, [expected], rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("target", "behaviour"),
+    [
+        (Favour(0, 0.9, 3), Uniform(3)),
+        (Table(TABLE), Mixture(Uniform(3), Table(TABLE), 0.2)),
+        (Gaussian(0.2, 0.5), Gaussian(0.0, 1.0)),
+        (Gaussian([0.2, -0.2], 0.7), Mixture(Gaussian([0.0, 0.0], 1), Gaussian([1, 0], 1), 0.5)),
+        (FunctionPolicy(lambda s: FakeNormal(0.3 + 0 * s)), Gaussian(0.0, 1.5)),
+    ],
+    ids=["favour", "table", "gaussian", "wide gaussian", "function"],
+)
+def test_the_mean_ratio_under_the_behaviour_is_one(target, behaviour):
+    draws = 200_000
+    rng = np.random.default_rng(7)
+    states = rng.integers(4, size=draws)
+    actions = behaviour.sample(states, rng=rng)
+    rho = ratio(target, states, actions, behaviour=behaviour)
+    standard_error = rho.std() / np.sqrt(draws)
+    assert standard_error < 0.01
+    assert abs(rho.mean() - 1) < scipy.stats.norm.isf(LEVEL / 2) * standard_error
+
+
+def test_a_ratio_is_zero_where_the_target_is_even_if_the_behaviour_is_too():
+    target, behaviour = Fixed([1.0, 0.0]), Fixed([1.0, 0.0])
+    assert ratio(target, [0, 0], [0, 1], behaviour=behaviour).tolist() == [1, 0]
+    rho = ratio(target, [0, 0], [0, 1], behaviour_log_probability=[0.0, -np.inf])
+    assert rho.tolist() == [1, 0]
+
+
+def test_support_violations_name_the_transition_the_action_and_both_probabilities():
+    target, behaviour = Fixed([0.25, 0.75]), Always(0, 2)
+    with pytest.raises(ValueError, match=r"transition 2 \(action 1\): pi = 0.75, mu = 0.0.*never"):
+        ratio(target, [0, 0, 0], [0, 0, 1], behaviour=behaviour)
+    with pytest.raises(ValueError, match=r"transition 1 \(action 1\): pi = 0.75, mu = 0.0"):
+        ratio(target, [0, 0], [0, 1], behaviour_probability=[0.5, 0.0])
+    with pytest.raises(ValueError, match=r"transition 0 \(action 0.5\).*log mu = -inf.*never"):
+        ratio(Gaussian(0.0, 1.0), [0], [0.5], behaviour_log_probability=[-np.inf])
+
+
+def test_ratios_that_overflow_or_are_not_numbers_are_errors():
+    with pytest.raises(ValueError, match=r"transition 1 \(action 1\).*1e-310; their ratio is too"):
+        ratio(Fixed([0.5, 0.5]), [0, 0], [0, 1], behaviour_probability=[0.5, 1e-310])
+    with pytest.raises(ValueError, match=r"transition 0 .*log mu = -1248.* too large"):
+        ratio(Gaussian(5.0, 0.1), [0], [5.0], behaviour=Gaussian(0.0, 0.1))
+    with pytest.raises(ValueError, match=r"transition 1 \(action nan\).*no ratio"):
+        ratio(Gaussian(0.0, 1.0), [0, 0], [0.0, np.nan], behaviour=Gaussian(0.0, 1.0))
+
+
+@pytest.mark.parametrize("bad", [-0.1, np.nan, 1.5, np.inf])
+def test_recorded_probabilities_out_of_range_are_named(bad):
+    with pytest.raises(ValueError, match=f"behaviour_probability at position 1 is {bad}"):
+        ratio(Uniform(2), [0, 0], [0, 1], behaviour_probability=[0.5, bad])
+
+
+@pytest.mark.parametrize("bad", [0.1, np.nan, np.inf])
+def test_recorded_log_probabilities_out_of_range_are_named(bad):
+    with pytest.raises(ValueError, match=f"behaviour_log_probability at position 1 is {bad}"):
+        ratio(Uniform(2), [0, 0], [0, 1], behaviour_log_probability=[-0.5, bad])
+
+
+def test_recorded_densities_may_exceed_one_and_recorded_ones_may_be_rounded_up():
+    rho = ratio(Gaussian(0.0, 0.1), [0], [0.0], behaviour_probability=[3.0])
+    np.testing.assert_allclose(rho, scipy.stats.norm.pdf(0, 0, 0.1) / 3)
+    above = np.nextafter(np.float32(1), np.float32(2))
+    assert ratio(Always(0, 1), [0], [0], behaviour_probability=[above])[0] == pytest.approx(1)
+
+
+def test_the_behaviour_is_given_in_exactly_one_way():
+    with pytest.raises(TypeError, match="exactly one way"):
+        ratio(Uniform(2), [0], [0])
+    with pytest.raises(TypeError, match="exactly one way"):
+        ratio(Uniform(2), [0], [0], behaviour=Uniform(2), behaviour_probability=[0.5])
+    with pytest.raises(TypeError, match=r"behaviour must be a policy.*behaviour_probability="):
+        ratio(Uniform(2), [0], [0], behaviour=[0.5])  # type: ignore[arg-type]
+    with pytest.raises(
+        ValueError, match=r"behaviour_probability has shape \(2,\), expected \(1,\)"
+    ):
+        ratio(Uniform(2), [0], [0], behaviour_probability=[0.5, 0.5])
+
+
+def test_largest_ratio_is_the_largest_over_states_and_actions():
+    behaviour = Table([[0.2, 0.3, 0.5], [0.5, 0.25, 0.25], [0.6, 0.2, 0.2], [0.98, 0.01, 0.01]])
+    target = Table(TABLE)
+    expected = max(TABLE[s][a] / behaviour.rows[s, a] for s in range(3) for a in range(3))
+    assert largest_ratio(target, behaviour, [0, 1, 2]) == expected
+    assert largest_ratio(target, behaviour, [0, 1, 2, 3]) == (1 / 3) / 0.01
+    assert largest_ratio(Fixed([0.1, 0.9]), Fixed([0.9, 0.1]), [0]) == 9.0
+    with_zeros = largest_ratio(Always(0, 2), Always(0, 2), [0])
+    assert with_zeros == 1.0
+
+
+def test_largest_ratio_names_what_has_no_ratio():
+    with pytest.raises(ValueError, match=r"position 1 \(action 0\): pi = 0.1, mu = 0.0.*never"):
+        largest_ratio(Fixed([0.1, 0.9]), Table([[0.5, 0.5], [0.0, 1.0]]), [0, 1])
+    with pytest.raises(TypeError, match="not discrete"):
+        largest_ratio(Gaussian(0.0, 1.0), Uniform(2), [0])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"has 2 actions, .* has 3"):
+        largest_ratio(Uniform(2), Uniform(3), [0])
+    with pytest.raises(ValueError, match="at least one state"):
+        largest_ratio(Uniform(2), Uniform(2), [])
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([0.5, 0.4], "row 0.*sum 0.9"),
+        ([0.5, 0.5 + 2e-8], "row 0.*sum to 1"),
+        ([1.2, -0.2], "row 0.*negative"),
+        ([np.nan, 1.0], "row 0.*nan"),
+        ([np.inf, -np.inf], "row 0.*inf"),
+        ([], "shape"),
+    ],
+)
+def test_rows_that_are_not_distributions_are_named(row, message):
+    with pytest.raises(ValueError, match=f"Fixed: .*{message}"):
+        Fixed(row)
+    good = np.full(len(row), 1 / max(len(row), 1))
+    for make in (Table, lambda rows: FunctionPolicy(lambda s: rows, 2).probabilities([0, 0])):
+        with pytest.raises(ValueError, match=message.replace("row 0", "row 1")):
+            make([good, row])
+
+
+@pytest.mark.parametrize("make", [Uniform, lambda n: Always(0, n), lambda n: Favour(0, 1.0, n)])
+@pytest.mark.parametrize("actions", [0, -1, 2.5])
+def test_the_number_of_actions_must_be_a_positive_integer(make, actions):
+    with pytest.raises(ValueError, match=f"positive integer; got {actions}"):
+        make(actions)
+
+
+def test_actions_and_probabilities_out_of_range_are_refused_at_construction():
+    with pytest.raises(ValueError, match="action 3 is not one of the actions 0 to 2"):
+        Always(3, 3)
+    with pytest.raises(ValueError, match="action -1 is not one of"):
+        Favour(-1, 0.5, 3)
+    with pytest.raises(ValueError, match=r"probability of action 0 is 1.5, not in \[0, 1\]"):
+        Favour(0, 1.5, 3)
+    with pytest.raises(ValueError, match=r"Favour.*sum 0.9"):
+        Favour(0, 0.9, 1)
+    with pytest.raises(ValueError, match=r"beta must be in \[0, 1\], got nan"):
+        Mixture(Uniform(2), Uniform(2), np.nan)
+    with pytest.raises(ValueError, match=r"has 2 actions, .* has 3"):
+        Mixture(Uniform(2), Uniform(3), 0.5)
+    with pytest.raises(TypeError, match="one is discrete and one is not"):
+        Mixture(Uniform(2), Gaussian(0.0, 1.0), 0.5)
+    with pytest.raises(TypeError, match="two policies"):
+        Mixture(Uniform(2), 0.5, 0.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="must be a function of the states"):
+        FunctionPolicy([0.5, 0.5])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("policy", [Uniform(3), Table(TABLE), FunctionPolicy(by_state, 3)])
+def test_actions_that_do_not_exist_are_named_with_their_position(policy):
+    for bad in (3, -1):
+        with pytest.raises(ValueError, match=f"action {bad} at position 1 is not one of 0 to 2"):
+            policy.probability([0, 0, 0], [0, bad, 7])
+    with pytest.raises(ValueError, match=r"action 0.5 at position 2 is not an integer"):
+        policy.probability([0, 0, 0], [0.0, 1.0, 0.5])
+    with pytest.raises(ValueError, match="action nan at position 0 is not an integer"):
+        policy.log_probability([0], [np.nan])
+    with pytest.raises(ValueError, match=r"actions have shape \(2, 1\), expected \(2,\)"):
+        policy.probability([0, 0], [[0], [1]])
+
+
+def test_states_that_do_not_fit_are_named():
+    policy = Table(TABLE)
+    rng = np.random.default_rng(0)
+    for bad in (4, -1):
+        with pytest.raises(ValueError, match=f"state {bad} at position 1 is not one of 0 to 3"):
+            policy.sample([0, bad], rng=rng)
+        with pytest.raises(ValueError, match=f"state {bad} at position 0"):
+            policy.probability([bad], [0])
+    with pytest.raises(ValueError, match=r"states have shape \(1, 2\)"):
+        policy.sample([[0, 1]], rng=rng)
+    with pytest.raises(TypeError, match=r"must be a batch.*single state 3"):
+        Uniform(2).sample(3, rng=rng)
+
+
+@pytest.mark.parametrize("policy", [*DISCRETE, Gaussian(0.0, 1.0)], ids=repr)
+@pytest.mark.parametrize("rng", [None, 0, np.random.RandomState(0)], ids=["None", "0", "old"])
+def test_a_random_source_that_is_no_generator_is_refused(policy, rng):
+    with pytest.raises(TypeError, match=r"rng must be a numpy.random.Generator"):
+        policy.sample([0], rng=rng)
+
+
+def test_gaussian_refuses_parameters_and_actions_that_do_not_fit():
+    for sd in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match=f"sd is {sd}; it must be positive and finite"):
+            Gaussian(0.0, sd)
+    with pytest.raises(ValueError, match="mean is nan; it must be finite"):
+        Gaussian([0.0, np.nan], 1.0)
+    with pytest.raises(ValueError, match=r"mean has shape \(1, 1\)"):
+        Gaussian([[0.0]], 1.0)
+    with pytest.raises(ValueError, match="mean has 2 action dimensions, sd has 3"):
+        Gaussian([0.0, 0.0], [1.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match=r"sd is 0.0 in the state at position 1"):
+        Gaussian(0.0, lambda s: s).log_probability(np.array([1.0, 0.0]), [0.0, 0.0])
+    with pytest.raises(ValueError, match=r"mean has shape \(\), expected \(2,\)"):
+        Gaussian(lambda s: 0.0, 1.0).log_probability([0.0, 0.0], [0.0, 0.0])
+    with pytest.raises(ValueError, match=r"actions have shape \(2, 2\), expected \(2, 1\)"):
+        Gaussian(0.0, 1.0).log_probability([0.0, 0.0], np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"actions have shape \(2,\), expected \(2, 3\)"):
+        Gaussian([0.0, 0.0, 0.0], 1.0).log_probability([0.0, 0.0], np.zeros(2))
+
+
+def test_mixing_draws_of_different_shapes_is_an_error():
+    policy = Mixture(Gaussian(0.0, 1.0), Gaussian([0.0], 1.0), 0.5)
+    with pytest.raises(ValueError, match=r"different shapes, \(3,\) and \(3, 1\)"):
+        policy.sample(np.zeros(3), rng=np.random.default_rng(0))
+
+
+def test_a_function_that_returns_too_few_columns_or_rows_is_named():
+    policy = FunctionPolicy(by_state, 4)
+    with pytest.raises(ValueError, match=r"by_state returned .*\(1, 3\), expected \(1, 4\)"):
+        policy.probabilities([0])
+    policy = FunctionPolicy(lambda states: [[0.5, 0.5]])
+    with pytest.raises(ValueError, match=r"shape \(1, 2\), expected \(3, 2\)"):
+        policy.probability([0, 0, 0], [0, 0, 0])
+
+
+# Values
+
+
+def test_policies_print_as_they_are_made():
+    mixture = Mixture(Uniform(2), Favour(0, 0.9, 2), 0.3)
+    assert repr(mixture) == "Mixture(Uniform(2), Favour(0, 0.9, 2), 0.3)"
+    assert repr(Fixed(np.array([0.1, 0.9]))) == "Fixed((0.1, 0.9))"
+    assert repr(Gaussian(np.array([0, 1]), 2)) == "Gaussian((0.0, 1.0), 2.0)"
+    assert repr(Table(TABLE)) == "Table(4 states, 3 actions)"
+    assert repr(FunctionPolicy(by_state, 3)) == "FunctionPolicy(by_state, 3)"
+    assert "by_state" in repr(Gaussian(by_state, 1.0))
+
+
+def test_policies_are_values_that_compare_hash_copy_and_pickle():
+    pairs = [
+        (Uniform(3), Uniform(3), Uniform(4)),
+        (Fixed([0.5, 0.5]), Fixed(np.array([0.5, 0.5])), Fixed([0.4, 0.6])),
+        (Table(TABLE), Table(np.array(TABLE)), Table(TABLE[:2])),
+        (Gaussian([0, 1], 1), Gaussian(np.array([0.0, 1.0]), 1.0), Gaussian([0, 1], 2)),
+        (
+            Mixture(Uniform(3), Table(TABLE), 0.5),
+            Mixture(Uniform(3), Table(TABLE), 0.5),
+            Mixture(Uniform(3), Table(TABLE), 0.6),
+        ),
+        (FunctionPolicy(by_state, 3), FunctionPolicy(by_state, 3), FunctionPolicy(by_state)),
+    ]
+    for policy, same, other in pairs:
+        assert policy == same
+        assert hash(policy) == hash(same)
+        assert policy != other
+        for twin in (pickle.loads(pickle.dumps(policy)), copy.deepcopy(policy)):
+            assert twin == policy
+            assert isinstance(twin, type(policy))
+
+
+def test_policies_do_not_change():
+    probabilities = np.array([[0.5, 0.5]])
+    policy = Table(probabilities)
+    probabilities[0] = [1.0, 0.0]
+    assert policy.probabilities([0]).tolist() == [[0.5, 0.5]]
+    with pytest.raises(ValueError, match="read-only"):
+        policy.rows[0, 0] = 1.0
+    with pytest.raises(AttributeError):
+        policy.actions = 3
+    answer = Uniform(2).probabilities([0])
+    answer[:] = 0
+    assert Uniform(2).probabilities([0]).tolist() == [[0.5, 0.5]]
+
+
+def test_a_policy_of_ones_own_needs_two_methods():
+    class Exponential(Policy):
+        def log_probability(self, states, actions):
+            return -np.asarray(actions, float)
+
+        def sample(self, states, *, rng):
+            return rng.exponential(size=len(states))
+
+    policy = Exponential()
+    assert "Exponential" in repr(policy)
+    rho = ratio(policy, [0], [2.0], behaviour=policy)
+    assert rho.tolist() == [1.0]
