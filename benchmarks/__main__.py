@@ -29,11 +29,12 @@ def main() -> None:
     )
     options = parser.parse_args()
     effort = QUICK if options.quick else Effort()
-    console = Console()
+    console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(width=140)
+        console.width = 140
     load, cores = os.getloadavg()[0], os.cpu_count()
-    console.print(f"Each time is the fastest of {effort.rounds} interleaved rounds, {cores} cores.")
+    console.print(f"Each time is the fastest of {effort.rounds} interleaved rounds, {cores} cores;")
+    console.print(", ".join(" ".join(pair) for pair in table.versions().items()) + ".")
     if load > 0.5:
         console.print(f"The machine is busy (load {load:.1f}): repeat this when it is quiet.")
     console.print()

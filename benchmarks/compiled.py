@@ -27,15 +27,15 @@ _MASK = 4095  # the new ratios go round; a division would cost more than an inse
 
 
 @njit(nogil=True)
-def _ring_steps(ring, stream, new, k, count):
+def _ring_steps(ring, place, stream, new, k, count):
     """Count times: insert one of the new ratios, draw k (nothing when k is 0)."""
     uniforms, slots = np.empty(k), np.empty(k, np.int64)
     checksum = 0
     for i in range(count):
-        checksum += ring_append(ring, new[i & _MASK])
+        checksum += ring_append(ring, place, new[i & _MASK])
         if k:
             xoshiro.fill(stream, uniforms)
-            ring_search(ring, uniforms, slots)
+            ring_search(ring, place, uniforms, slots)
             checksum += slots[0]
     return checksum
 
@@ -88,8 +88,8 @@ def _ring_run(n: int, k: int) -> Run:
     full = gvf.RatioRing(n, seed=0)
     full.extend(lognormal_ratios(n + n // 3))
     state, new = full.checkpoint(), lognormal_ratios(_MASK + 1, seed=2)
-    ring, stream = state["rings"][0], state["streams"][0]
-    return lambda count: _ring_steps(ring, stream, new, k, count)
+    ring, place, stream = state["rings"][0], state["places"][0], state["streams"][0]
+    return lambda count: _ring_steps(ring, place, stream, new, k, count)
 
 
 def _tree_run(steps: Callable, n: int, k: int) -> Run:

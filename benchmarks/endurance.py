@@ -45,5 +45,6 @@ def _found(ring: gvf.RatioRing, ratios: np.ndarray, total: float) -> np.ndarray:
     """Where the search ends for the middle of each share, oldest first."""
     before = np.array([math.fsum(ratios[:i]) for i in range(N)])
     middles, slots = (before + ratios / 2.0) / total, np.empty(N, np.int64)
-    ring_search(ring.checkpoint()["rings"][0], middles, slots)
+    state = ring.checkpoint()
+    ring_search(state["rings"][0], state["places"][0], middles, slots)
     return slots

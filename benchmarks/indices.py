@@ -7,9 +7,9 @@ weights, and bare sum trees: TorchRL's in C++, tianshou's in Numba, and a plain 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib.metadata import version
+from collections.abc import Callable, Iterable
 from itertools import cycle, islice
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +32,10 @@ PLAIN = "numba sum tree, plain"
 FUSED, SEPARATE = "gvf append_and_sample", "gvf append + sample(rng=)"
 TARGETS = {FUSED: 3.0, SEPARATE: 2.0}
 
-Work = Callable[[int, float], object]
-"""Put a ratio into a slot, then draw."""
+Steps = Iterable[tuple[int, float]]
+Work = Callable[[Steps], None]
+"""For each (slot, ratio): put the ratio into the slot, then draw. The loop is the contender's own,
+since one more function call would count among microseconds."""
 
 
 def rows(effort: Effort) -> list[Row]:
@@ -48,11 +50,11 @@ def rows(effort: Effort) -> list[Row]:
 def _case(n: int, k: int, effort: Effort) -> list[Row]:
     case = size_and_draws(n, k)
     works = {"numpy choice": _choice, "torch.multinomial": _multinomial}
-    trees = {PLAIN: _numba_tree, f"tianshou {version('tianshou')} tree": _tianshou_tree}
+    trees = {PLAIN: _numba_tree, "tianshou tree": _tianshou_tree}
     ours = {FUSED: _fused, SEPARATE: _separate}
     lines = []
     note = ""
-    torchrl = f"TorchRL {version('torchrl')} raw tree"
+    torchrl = "TorchRL tree"
     try:
         _, note = torchrl_extension.load()
         trees |= {f"{torchrl}, NumPy": _torchrl_numpy, f"{torchrl}, torch": _torchrl_torch}
@@ -67,7 +69,7 @@ def _case(n: int, k: int, effort: Effort) -> list[Row]:
         lines.append(Row(case, name, times[name] * 1e6, "us", times[name] / best, note=shown))
     # Packaged trees are what one would otherwise use; the plain one is the harder mark.
     packaged = min(time for name, time in times.items() if name in trees and name != PLAIN)
-    marks = {"packaged tree": packaged, "tree, the plain one included": min(packaged, times[PLAIN])}
+    marks = {"the fastest packaged": packaged, "the plain one": times[PLAIN]}
     for name, target in TARGETS.items():
         for mark, time in marks.items():
             ratio = time / times[name]
@@ -78,7 +80,7 @@ def _case(n: int, k: int, effort: Effort) -> list[Row]:
                     times[name] * 1e6,
                     "us",
                     times[name] / best,
-                    reached=f"{ratio:.1f} x the fastest {mark}",
+                    reached=f"{ratio:.1f} x {mark}",
                     target=f">= {target:g} x",
                     met=ratio >= target,
                 )
@@ -87,28 +89,29 @@ def _case(n: int, k: int, effort: Effort) -> list[Row]:
 
 
 def _run(work: Work, n: int) -> Run:
-    turn = zip(cycle(range(n)), cycle(lognormal_ratios(512, seed=2).tolist()))
-
-    def run(count: int) -> None:
-        for slot, ratio in islice(turn, count):
-            work(slot, ratio)
-
-    return run
+    turn = zip(cycle(range(n)), cycle(lognormal_ratios(512, seed=2).tolist()), strict=False)
+    return lambda count: work(islice(turn, count))
 
 
 def _fused(ratios: np.ndarray, k: int) -> Work:
     ring = gvf.RatioRing(len(ratios), seed=0)
     ring.extend(ratios)
-    return lambda slot, ratio: ring.append_and_sample(ratio, k)
+
+    def work(steps: Steps) -> None:
+        for _, ratio in steps:
+            ring.append_and_sample(ratio, k)
+
+    return work
 
 
 def _separate(ratios: np.ndarray, k: int) -> Work:
     ring, rng = gvf.RatioRing(len(ratios)), np.random.default_rng(0)
     ring.extend(ratios)
 
-    def work(slot: int, ratio: float) -> object:
-        ring.append(ratio)
-        return ring.sample(k, rng=rng)
+    def work(steps: Steps) -> None:
+        for _, ratio in steps:
+            ring.append(ratio)
+            ring.sample(k, rng=rng)
 
     return work
 
@@ -116,9 +119,10 @@ def _separate(ratios: np.ndarray, k: int) -> Work:
 def _choice(ratios: np.ndarray, k: int) -> Work:
     n, rng = len(ratios), np.random.default_rng(0)
 
-    def work(slot: int, ratio: float) -> object:
-        ratios[slot] = ratio
-        return rng.choice(n, k, p=ratios / ratios.sum())
+    def work(steps: Steps) -> None:
+        for slot, ratio in steps:
+            ratios[slot] = ratio
+            rng.choice(n, k, p=ratios / ratios.sum())
 
     return work
 
@@ -128,9 +132,10 @@ def _multinomial(ratios: np.ndarray, k: int) -> Work:
 
     shared = torch.from_numpy(ratios)  # NumPy writes one element ten times faster than torch
 
-    def work(slot: int, ratio: float) -> object:
-        ratios[slot] = ratio
-        return torch.multinomial(shared, k, replacement=True)
+    def work(steps: Steps) -> None:
+        for slot, ratio in steps:
+            ratios[slot] = ratio
+            torch.multinomial(shared, k, replacement=True)
 
     return work
 
@@ -138,11 +143,10 @@ def _multinomial(ratios: np.ndarray, k: int) -> Work:
 def _numba_tree(ratios: np.ndarray, k: int) -> Work:
     nodes, rng = tree_of(ratios), np.random.default_rng(0)
 
-    def work(slot: int, ratio: float) -> object:
-        tree_insert(nodes, slot, ratio)
-        slots = np.empty(k, np.int64)
-        tree_draw(nodes, rng.random(k), slots)
-        return slots
+    def work(steps: Steps) -> None:
+        for slot, ratio in steps:
+            tree_insert(nodes, slot, ratio)
+            tree_draw(nodes, rng.random(k), np.empty(k, np.int64))
 
     return work
 
@@ -153,14 +157,15 @@ def _tianshou_tree(ratios: np.ndarray, k: int) -> Work:
     tree, rng = SegmentTree(len(ratios)), np.random.default_rng(0)
     tree[np.arange(len(ratios))] = ratios
 
-    def work(slot: int, ratio: float) -> object:
-        tree[slot] = ratio
-        return tree.get_prefix_sum_idx(rng.random(k) * tree.reduce())
+    def work(steps: Steps) -> None:
+        for slot, ratio in steps:
+            tree[slot] = ratio
+            tree.get_prefix_sum_idx(rng.random(k) * tree.reduce())
 
     return work
 
 
-def _torchrl_tree(ratios: np.ndarray):
+def _torchrl_tree(ratios: np.ndarray) -> Any:
     extension, _ = torchrl_extension.load()
     tree = extension.SumSegmentTreeFp64(len(ratios))
     tree[np.arange(len(ratios))] = ratios
@@ -170,9 +175,10 @@ def _torchrl_tree(ratios: np.ndarray):
 def _torchrl_numpy(ratios: np.ndarray, k: int) -> Work:
     n, tree, rng = len(ratios), _torchrl_tree(ratios), np.random.default_rng(0)
 
-    def work(slot: int, ratio: float) -> object:
-        tree[slot] = ratio
-        return tree.scan_lower_bound(rng.random(k) * tree.query(0, n))
+    def work(steps: Steps) -> None:
+        for slot, ratio in steps:
+            tree[slot] = ratio
+            tree.scan_lower_bound(rng.random(k) * tree.query(0, n))
 
     return work
 
@@ -182,9 +188,10 @@ def _torchrl_torch(ratios: np.ndarray, k: int) -> Work:
 
     n, tree, rng = len(ratios), _torchrl_tree(ratios), torch.Generator().manual_seed(0)
 
-    def work(slot: int, ratio: float) -> object:
-        tree[slot] = ratio
-        uniforms = torch.rand(k, dtype=torch.float64, generator=rng)
-        return tree.scan_lower_bound(uniforms.mul_(tree.query(0, n)))
+    def work(steps: Steps) -> None:
+        for slot, ratio in steps:
+            tree[slot] = ratio
+            uniforms = torch.rand(k, dtype=torch.float64, generator=rng)
+            tree.scan_lower_bound(uniforms.mul_(tree.query(0, n)))
 
     return work

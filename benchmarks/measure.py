@@ -67,8 +67,7 @@ def interleave(contenders: Mapping[str, Run], effort: Effort) -> dict[str, float
 
 
 def _turn(run: Run, count: int) -> float:
-    gc.collect()
-    gc.disable()
+    gc.disable()  # a collection of the peers' garbage would hit whoever comes next
     try:
         start = perf_counter()
         run(count)

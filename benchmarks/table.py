@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,37 +21,34 @@ _PACKAGES = ("numpy", "numba", "torch", "cpprb", "tianshou", "torchrl")
 
 
 def show(title: str, rows: list[Row], console: Console) -> None:
-    """Print one part; a case's name stands at its first line only."""
-    plain = not console.is_terminal
-    table = Table(title=title, title_justify="left", box=box.ASCII if plain else box.ROUNDED)
-    table.add_column("case", no_wrap=True)
-    table.add_column("what", no_wrap=True)
-    table.add_column("measured", justify="right", no_wrap=True)
+    """Print one part; what a line shares with the one above is not repeated."""
     against = any(row.ratio is not None for row in rows)
     reached = any(row.reached for row in rows)
+    style = box.ROUNDED if console.is_terminal else box.ASCII
+    table = Table("case", "what", title=title, title_justify="left", box=style)
+    table.add_column("measured", justify="right", no_wrap=True)
     if against:
-        table.add_column("against ours", justify="right", no_wrap=True)
+        table.add_column("against ours", justify="right")
     if reached:
-        table.add_column("reached", no_wrap=True)
+        table.add_column("reached")
     table.add_column("target", no_wrap=True)
     table.add_column("met")
-    case = None
+    case, what = "", ("", "")
     for row in rows:
-        if case not in (None, row.case):
+        if case and case != row.case:
             table.add_section()
+        shown = (row.name, _measured(row))
         table.add_row(
             row.case if row.case != case else "",
-            row.name,
-            _number(row),
-            *(["" if row.ratio is None else f"{row.ratio:.2f} x"] if against else []),
+            *(shown if (row.case, *shown) != (case, *what) else ("", "")),
+            *(["" if row.ratio is None else f"{row.ratio:,.2f} x"] if against else []),
             *([row.reached] if reached else []),
             row.target,
-            "" if row.met is None else ("[green]yes[/]" if row.met else "[red]no[/]"),
-            style=None if row.name.startswith("gvf") or row.met is not None else "dim",
+            {None: "", True: "[green]yes[/]", False: "[red]no[/]"}[row.met],
         )
-        case = row.case
+        case, what = row.case, shown
     console.print(table)
-    for name, note in dict.fromkeys((row.name, row.note) for row in rows if row.note):
+    for note, name in {row.note: row.name for row in reversed(rows) if row.note}.items():
         console.print(f"{name}: {note}")
     console.print()
 
@@ -59,7 +57,7 @@ def save(parts: dict[str, list[Row]]) -> None:
     """Write all parts with the circumstances to results.json."""
     document = {
         "machine": machine(),
-        "versions": {name: _version(name) for name in _PACKAGES},
+        "versions": versions(),
         "parts": {title: [asdict(row) for row in rows] for title, rows in parts.items()},
     }
     RESULTS.write_text(json.dumps(document, indent=1) + "\n")
@@ -75,12 +73,16 @@ def machine() -> dict[str, object]:
     }
 
 
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+def versions() -> dict[str, str]:
+    """The installed versions of the peers and of what everything rests on."""
+    found = {}
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
-def _number(row: Row) -> str:
-    return "-" if row.value is None else f"{row.value:.3g} {row.unit}"
+def _measured(row: Row) -> str:
+    if row.value is None:
+        return "-"
+    return f"{row.value:,.0f} {row.unit}" if row.value >= 1000 else f"{row.value:.3g} {row.unit}"

@@ -48,7 +48,7 @@ def rows(effort: Effort) -> list[Row]:
                     best * 1e6,
                     "us",
                     1.0,
-                    reached=f"{ratio:.1f} x the fastest packaged buffer",
+                    reached=f"{ratio:.1f} x the fastest packaged",
                     target=f">= {target:g} x",
                     met=ratio >= target,
                 )

@@ -328,6 +328,8 @@ def test_torch_normal_multivariate_and_independent_agree_with_scipy():
         law.Normal(single, 0.5),
         law.Independent(law.Normal(single, 0.5), 1),
         law.MultivariateNormal(single, 0.25 * torch.eye(2)),
+        # This one refuses actions of another precision than its own.
+        law.LowRankMultivariateNormal(single, torch.zeros(2, 1), torch.full((2,), 0.25)),
     ):
         logs = FunctionPolicy(lambda s, it=distribution: it).log_probability(states, actions)
         expected = scipy.stats.norm.logpdf(actions, states, 0.5).sum(axis=1)
@@ -633,6 +635,7 @@ def test_policies_are_values_that_compare_hash_copy_and_pickle():
         (Uniform(3), Uniform(3), Uniform(4)),
         (Fixed([0.5, 0.5]), Fixed(np.array([0.5, 0.5])), Fixed([0.4, 0.6])),
         (Table(TABLE), Table(np.array(TABLE)), Table(TABLE[:2])),
+        (Table(TABLE), Table(TABLE), Table(TABLE[::-1])),
         (Gaussian([0, 1], 1), Gaussian(np.array([0.0, 1.0]), 1.0), Gaussian([0, 1], 2)),
         (
             Mixture(Uniform(3), Table(TABLE), 0.5),
@@ -659,9 +662,9 @@ def test_policies_do_not_change():
         policy.rows[0, 0] = 1.0
     with pytest.raises(AttributeError):
         policy.actions = 3
-    answer = Uniform(2).probabilities([0])
-    answer[:] = 0
-    assert Uniform(2).probabilities([0]).tolist() == [[0.5, 0.5]]
+    for policy in (Uniform(2), Table([[0.5, 0.5]])):
+        policy.probabilities([0])[:] = 0
+        assert policy.probabilities([0]).tolist() == [[0.5, 0.5]]
 
 
 def test_a_policy_of_ones_own_needs_two_methods():

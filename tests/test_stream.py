@@ -47,11 +47,11 @@ class Ladder(gym.Env[Any, Any]):
         return self.observation(), reward, bool(self.buffer[0] >= 6), bool(self.buffer[1] == 4), {}
 
 
-def ladders(count, mode):
+def ladders(count, mode, copy=False):
     # Resetting in the same step overwrites the last observation of an environment that gives out
     # its buffer, before any caller can look.
     copies = mode is AutoresetMode.SAME_STEP
-    return SyncVectorEnv([lambda: Ladder(copies)] * count, copy=False, autoreset_mode=mode)
+    return SyncVectorEnv([lambda: Ladder(copies)] * count, copy=copy, autoreset_mode=mode)
 
 
 def received(env: Any) -> list[list[Any]]:
@@ -106,9 +106,10 @@ def test_single_environment_gives_every_transition_once_and_in_order():
 
 @pytest.mark.parametrize("steps", [1, 5, 100])
 @pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("copy", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-def test_vector_environment_gives_every_transition_once_and_no_reset(mode, count, steps):
-    env = ladders(count, mode)
+def test_vector_environment_gives_every_transition_once_and_no_reset(mode, copy, count, steps):
+    env = ladders(count, mode, copy)
     batches = list(transitions(env, Uniform(2), steps, seed=0))
     columns = gathered(batches)
     assert len(columns["state"]) == steps

@@ -50,7 +50,7 @@ from gvf.policy import (
 from gvf.question import GVF, Evaluation
 from gvf.sampling import RatioRing, SumTree, uniform_slots
 from gvf.stream import transitions
-from gvf.truth import HeldOutReturns, ReturnError, held_out_returns
+from gvf.truth import Estimate, HeldOutReturns, ReturnError, held_out_returns
 from gvf.window import Transitions, Window
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "Correction",
     "Dense",
     "DiscretePolicy",
+    "Estimate",
     "Evaluation",
     "ExpectedSarsa",
     "Favour",

@@ -29,7 +29,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numba import float64, njit, void
+from numba import njit
 
 MEAN, PARAMETER = 0, 1
 """Where a weigher finds, in its statistics, the window's mean ratio and its own parameter."""
@@ -39,8 +39,7 @@ def weigher(function: Callable[..., None]) -> Callable[..., None]:
     """Compile ``function(rho, statistics, out)``, which writes a batch's weights w into ``out``.
 
     ``rho`` [k] are the ratios of the drawn transitions, ``statistics`` [2] the mean ratio over the
-    window (``MEAN``) and the correction's parameter (``PARAMETER``). All weighers have this one
-    signature, so that a compiled loop can hold many in a tuple.
+    window (``MEAN``) and the correction's parameter (``PARAMETER``).
 
     Example:
         >>> import numpy as np
@@ -52,10 +51,9 @@ def weigher(function: Callable[..., None]) -> Callable[..., None]:
         >>> halve(np.array([1.0, 3.0]), np.zeros(2), w); w
         array([0.25, 0.75])
     """
-    row = float64[::1]
     # Not every function has a file to cache beside: one typed at a prompt has none.
     cache = not function.__code__.co_filename.startswith("<")
-    return njit(void(row, row, row), cache=cache, nogil=True)(function)
+    return njit(cache=cache, nogil=True)(function)
 
 
 @weigher

@@ -262,16 +262,14 @@ def _vector(
         ended = np.logical_or(terminated, truncated)
         if action is not None:
             name, likelihood = actor.likelihood(state, action)
-            final = (
-                _final(observations, ended, info, env)
-                if mode is AutoresetMode.SAME_STEP
-                else observations
-            )
+            landed = observations
+            if mode is AutoresetMode.SAME_STEP and ended.any():
+                landed = _final(observations, ended, info, env)
             batch = Transitions(
                 state=state,
                 action=action,
                 reward=np.asarray(reward, np.float64)[acting],
-                next_state=final[acting],
+                next_state=landed[acting],
                 terminated=np.asarray(terminated, bool)[acting],
                 truncated=np.asarray(truncated, bool)[acting],
                 **{name: likelihood},
@@ -287,9 +285,7 @@ def _vector(
 def _final(
     observations: NDArray[Any], ended: NDArray[np.bool_], info: dict[str, Any], env: Any
 ) -> NDArray[Any]:
-    """Where the transitions led, in SAME_STEP mode: the ended episodes' own last observations."""
-    if not ended.any():
-        return observations
+    """Observations with those of ended episodes replaced by their own last ones."""
     if "final_obs" not in info:
         raise ValueError(f"{env} resets in the same step, but gives no 'final_obs' in its info")
     final = observations.copy()

@@ -10,7 +10,7 @@ slots and never chooses.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -59,8 +59,32 @@ class Transitions:
         batch.columns = columns
         return batch
 
+    @classmethod
+    def concatenate(cls, batches: Iterable[Transitions]) -> Transitions:
+        """Join batches with the same columns into one, in order.
+
+        Example:
+            >>> import gvf
+            >>> halves = [gvf.Transitions(state=[0, 1]), gvf.Transitions(state=[2])]
+            >>> gvf.Transitions.concatenate(halves).state
+            array([0, 1, 2])
+        """
+        batches = list(batches)
+        names = batches[0].columns.keys() if batches else ()
+        for batch in batches:
+            if batch.columns.keys() != names:
+                raise ValueError(
+                    f"all transitions must have the same columns; some have {', '.join(names)}, "
+                    f"others {', '.join(batch.columns)}"
+                )
+        if len(batches) == 1:
+            return batches[0]
+        return cls(**{name: np.concatenate([b.columns[name] for b in batches]) for name in names})
+
     def __len__(self) -> int:
-        return next((len(column) for column in self.columns.values()), 0)
+        for column in self.columns.values():
+            return len(column)
+        return 0
 
     def __contains__(self, name: str) -> bool:
         return name in self.columns
@@ -121,8 +145,10 @@ class Window:
             raise ValueError(f"capacity must be at least 1, got {capacity}")
         self.capacity = int(capacity)
         self._columns: dict[str, Column] = {}
-        # What fits a column as it is (a Python type, or a shape and dtype): saves a closer look.
-        self._plain: dict[str, tuple[type | None, tuple[int, ...], np.dtype[Any]]] = {}
+        # What fits each column as it is, laid out for speed by `_plan`.
+        self._scalars: list[tuple[str, Column, type | None]] = []
+        self._arrays: list[tuple[str, Column, tuple[int, ...], np.dtype[Any]]] = []
+        self._takes: list[tuple[str, Any, int | None]] = []
         self._head = 0
         self._size = 0
 
@@ -146,15 +172,17 @@ class Window:
             self._allocate({name: np.asarray(value)[None] for name, value in columns.items()})
         if columns.keys() != self._columns.keys():
             raise ValueError(self._mismatch(columns))
-        for name, (plain, shape, dtype) in self._plain.items():
+        for name, _, shape, dtype in self._arrays:
             value = columns[name]
-            if type(value) is plain and (
-                plain is not np.ndarray or (value.dtype is dtype and value.shape == shape)
-            ):
-                continue
-            self._fit(name, np.asarray(value), rows=())
+            if type(value) is not np.ndarray or value.dtype is not dtype or value.shape != shape:
+                self._fit(name, np.asarray(value), rows=())
+        for name, _, plain in self._scalars:
+            if type(columns[name]) is not plain:
+                self._fit(name, np.asarray(columns[name]), rows=())
         slot = self._head
-        for name, column in self._columns.items():
+        for name, column, _, _ in self._arrays:
+            column[slot] = columns[name]
+        for name, column, _ in self._scalars:
             column[slot] = columns[name]
         self._advance(1)
         return slot
@@ -182,8 +210,8 @@ class Window:
         if self._size < self.capacity and slots.size and slots.max() >= self._size:
             raise IndexError(f"slot {slots.max()} is not filled yet: {self!r}")
         try:
-            # `take` checks the bounds and is twice as fast as indexing for small batches.
-            batch = {name: column.take(slots, axis=0) for name, column in self._columns.items()}
+            # `take` checks the bounds, and is twice as fast as indexing for small batches.
+            batch = {name: take(slots, axis) for name, take, axis in self._takes}
         except (IndexError, TypeError) as error:
             raise IndexError(f"slots must be integers in [0, {self._size}): {error}") from None
         return Transitions._of(batch)
@@ -213,13 +241,15 @@ class Window:
         """Take up a checkpoint of a window of the same capacity."""
         capacity, head = arrays["ring"].tolist()
         if capacity != self.capacity:
-            raise ValueError(f"the checkpoint's capacity is {capacity}, this window's {self.capacity}")
+            raise ValueError(
+                f"the checkpoint's capacity is {capacity}, this window's {self.capacity}"
+            )
         columns = {
             key.removeprefix("column/"): column
             for key, column in arrays.items()
             if key.startswith("column/")
         }
-        self._columns, self._plain, self._head, self._size = {}, {}, 0, 0
+        self._columns, self._head, self._size = {}, 0, 0
         if columns:
             self.extend(**columns)
         self._head = head
@@ -253,12 +283,22 @@ class Window:
                     "give arrays of one shape and type"
                 )
         for name, values in columns.items():
-            self._put(name, np.zeros((self.capacity, *values.shape[1:]), values.dtype))
+            self._columns[name] = np.zeros((self.capacity, *values.shape[1:]), values.dtype)
+        self._plan()
 
-    def _put(self, name: str, column: Column) -> None:
-        plain = np.ndarray if column.ndim > 1 else _PLAIN.get(column.dtype.str[1:])
-        self._columns[name] = column
-        self._plain[name] = (plain, column.shape[1:], column.dtype)
+    def _plan(self) -> None:
+        columns = self._columns.items()
+        self._scalars = [
+            (name, column, _PLAIN.get(column.dtype.str[1:]))
+            for name, column in columns
+            if column.ndim == 1
+        ]
+        self._arrays = [
+            (name, column, column.shape[1:], column.dtype)
+            for name, column in columns
+            if column.ndim > 1
+        ]
+        self._takes = [(name, c.take, 0 if c.ndim > 1 else None) for name, c in columns]
 
     def _fit(self, name: str, values: Column, *, rows: tuple[int, ...]) -> None:
         """Check values against their column, and widen the column where they need it."""
@@ -270,7 +310,8 @@ class Window:
             )
         if values.dtype != column.dtype and not np.can_cast(values, column.dtype, "same_kind"):
             wide = np.promote_types(column.dtype, values.dtype)
-            self._put(name, column.astype(wide))
+            self._columns[name] = column.astype(wide)
+            self._plan()
 
     def _mismatch(self, columns: dict[str, Any]) -> str:
         return (

@@ -20,7 +20,7 @@ _UNIT = 2.0**-53
 def streams(count: int, seed: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Independent streams uint64[count, 4] from a seed (anything SeedSequence takes, or one)."""
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-    return sequence.generate_state(4 * count, np.uint64).reshape(count, 4)
+    return sequence.generate_state(4 * count, np.uint64).astype(np.uint64).reshape(count, 4)
 
 
 @njit(cache=True, nogil=True, forceinline=True)

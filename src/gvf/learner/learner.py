@@ -230,9 +230,8 @@ class Learner:
             progress: show a progress bar; by default when standard error is a terminal.
         """
         batches = self._batches(source, steps, seed)
-        if progress is None:
-            progress = sys.stderr.isatty()
-        with _postponed_interrupt() as interrupted, _bar(progress, steps) as advance:
+        shown = sys.stderr.isatty() if progress is None else progress
+        with _postponed_interrupt() as interrupted, _bar(shown, steps) as advance:
             for batch in batches:
                 self.observe_many(batch)
                 advance(len(batch))
@@ -403,7 +402,7 @@ class Learner:
         elif self.correction.draw == "uniform":
             slots = uniform_slots(size, self.batch_size, rng=self._rng)
         else:
-            slots = np.arange(size)
+            slots = self.window.oldest_first
         kept = self.window.columns
         rho = kept["ratio"].take(slots)
         w = np.empty(len(slots))
@@ -449,26 +448,15 @@ def _as_batch(item: Any, position: int) -> Transitions:
 def _grouped(batches: Iterable[Transitions]) -> Iterator[Transitions]:
     """Join small batches, so that a question looks at many transitions together."""
     waiting: list[Transitions] = []
+    rows = 0
     for batch in batches:
         waiting.append(batch)
-        if sum(map(len, waiting)) >= _CHUNK:
-            yield _joined(waiting)
-            waiting = []
+        rows += len(batch)
+        if rows >= _CHUNK:
+            yield Transitions.concatenate(waiting)
+            waiting, rows = [], 0
     if waiting:
-        yield _joined(waiting)
-
-
-def _joined(batches: list[Transitions]) -> Transitions:
-    if len(batches) == 1:
-        return batches[0]
-    names = batches[0].columns
-    for batch in batches:
-        if batch.columns.keys() != names.keys():
-            raise ValueError(
-                f"all transitions must have the same columns; some have {', '.join(names)}, "
-                f"others {', '.join(batch.columns)}"
-            )
-    return Transitions(**{name: np.concatenate([b[name] for b in batches]) for name in names})
+        yield Transitions.concatenate(waiting)
 
 
 def _first(batches: Iterable[Transitions], steps: int) -> Iterator[Transitions]:

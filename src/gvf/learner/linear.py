@@ -93,9 +93,7 @@ def add_at(weights, scale, x, share, slot, coefficient, i):
 
 
 @njit(cache=True, nogil=True)
-def td_error_at(
-    weights, x, share, x_next, share_next, cumulant, continuation, slot, ahead, out, i
-):
+def td_error_at(weights, x, share, x_next, share_next, cumulant, continuation, slot, ahead, out, i):
     """Write the TD error at a slot, ``c + gamma v(s') - v(s)``, into ``out[i]``."""
     gamma = continuation[slot]
     value_at(weights, x, share, slot, out, i)

@@ -96,7 +96,19 @@ def rmsprop(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def adam(
-    weights, step_size, gradient, mean, square, powers, beta1, beta2, epsilon, x, share, slots, errors
+    weights,
+    step_size,
+    gradient,
+    mean,
+    square,
+    powers,
+    beta1,
+    beta2,
+    epsilon,
+    x,
+    share,
+    slots,
+    errors,
 ):
     """Adam; mean and square are its moments [rows, lanes], powers [2] beta1^t and beta2^t."""
     ones = np.ones(weights.shape[1])

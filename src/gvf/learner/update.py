@@ -44,7 +44,9 @@ class Update(ABC):
             object.__setattr__(self, name, plain)
         lengths = {len(self.lane_values(name)) for name in self.lane_fields} - {1}
         if len(lengths) > 1:
-            raise ValueError(f"{' and '.join(self.lane_fields)} must have as many lanes each: {self}")
+            raise ValueError(
+                f"{' and '.join(self.lane_fields)} must have as many lanes each: {self}"
+            )
 
     @property
     def lanes(self) -> int | None:
@@ -67,4 +69,3 @@ class Update(ABC):
         self, state: dict[str, Array], experience: Experience, slots: Array, w: Array
     ) -> None:
         """Change the state by the transitions in slots [k], with the correction's weights w [k]."""
-

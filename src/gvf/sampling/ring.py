@@ -12,8 +12,9 @@ To draw, take x uniform in the window's mass and find the **first sum greater th
 exactly 0 leaves its sum equal to its neighbour's and is never drawn. An insertion writes one
 number. Each lap starts again from 0 with a compensated sum, so errors do not accumulate.
 
-To the kernels (``ring_*``, for compiled loops) a ring is one array float64[ring_size(n)]: a header,
-then the ratios, the sums (one more, a 0 in front), and the coarse sums at the ends of blocks. The
+To the kernels (``ring_*``, for compiled loops) a ring is two arrays, rows of what
+:func:`new_rings` makes: ``ring`` float64, a short header, then the ratios, the sums (one more, a 0
+in front) and the coarse sums at the ends of blocks; and ``place`` int64[4], the counts. The
 neighbour, :mod:`gvf.sampling.tree`, is for weights that change.
 """
 
@@ -21,50 +22,52 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from operator import index
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import float64, int64, njit, uint64
+from numpy.random import Generator
 
 from gvf import xoshiro
 
+Array = np.ndarray[Any, np.dtype[Any]]
 Slots = np.ndarray[Any, np.dtype[np.int64]]
+_INT64 = np.dtype(np.int64)  # an instance, since looking one up takes longer than a draw
 
 LARGEST_RATIO = 1e290
 """Beyond this a sum over a window could overflow."""
 
-_CAPACITY, _HEAD, _SIZE, _POSITIVE, _HIGH, _LOW, _BASE, _HEADER = range(8)
+_CAPACITY, _HEAD, _SIZE, _POSITIVE = range(4)  # in `place`; positive: how many ratios are above 0
+_HIGH, _LOW, _BASE, _HEADER = range(4)  # in `ring`: the lap's sum, its compensation, the base
 _BLOCK = 64  # slots under one coarse sum: 8 cache lines
-_LOCKSTEP = 16  # searches that advance together, so that their cache misses overlap
+_LOCKSTEP = 32  # searches that advance together, so that their cache misses overlap
 _REBASE = 2.0**-6  # sum the old lap anew when less than this share of it is still in the window
+_INDEX = (1 << 40) - 1  # a mask that tells the compiler that an index is not negative
 
 
-def ring_size(capacity: int) -> int:
-    """How many numbers a ring of this capacity takes."""
-    return _HEADER + capacity + (capacity + 1) + (-(-capacity // _BLOCK) + 1)
-
-
-def new_rings(count: int, capacity: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Empty rings float64[count, ring_size(capacity)], a row each."""
-    rings = np.zeros((count, ring_size(capacity)))
-    rings[:, _CAPACITY] = capacity
-    return rings
+def new_rings(count: int, capacity: int) -> tuple[Array, Array]:
+    """Empty rings, a row each: float64[count, numbers of a ring], and places int64[count, 4]."""
+    blocks = -(-capacity // _BLOCK)
+    rings = np.zeros((count, _HEADER + capacity + (capacity + 1) + (blocks + 1)))
+    places = np.zeros((count, 4), np.int64)
+    places[:, _CAPACITY] = capacity
+    return rings, places
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def ring_append(ring, ratio):
+def ring_append(ring, place, ratio):
     """Insert a ratio, known to be good, in place of the oldest one; returns its slot."""
-    # No branches but the last: with them numba counts references to the array at every call,
-    # six times the work. The header's numbers stay floats, which keeps a loop's chain short.
-    capacity, head, size = ring[_CAPACITY], ring[_HEAD], ring[_SIZE]
-    n, slot, full = int(capacity), int(head), size == capacity
-    ratios, sums = _HEADER, _HEADER + n
-    coarse = sums + n + 1
-    lap_goes_on = head > 0.0
+    # Without branches: with them numba counts references to the arrays at every call, and an
+    # insertion takes several times as long.
+    n, slot, size = place[_CAPACITY] & _INDEX, place[_HEAD] & _INDEX, place[_SIZE]
+    full = size == n
+    ratios, sums, coarse = _HEADER, _HEADER + n, _HEADER + 2 * n + 1
+    lap_goes_on = slot > 0
     high, low = lap_goes_on * ring[_HIGH], lap_goes_on * ring[_LOW]
     base = full * ring[sums + slot + 1]
-    ring[_POSITIVE] += (ratio > 0.0) - (full & (ring[ratios + slot] > 0.0))
+    place[_POSITIVE] += (ratio > 0.0) - (full & (ring[ratios + slot] > 0.0))
     # Two-sum: `error` is exactly what rounding takes from high + ratio.
     total = high + ratio
     part = total - high
@@ -81,21 +84,18 @@ def ring_append(ring, ratio):
     stale = end - base < _REBASE * end
     ring[_HIGH], ring[_LOW] = high, low
     ring[_BASE] = base * ((not stale) & (after < n))
-    ring[_HEAD] = (head + 1.0) * (head + 1.0 < capacity)
-    ring[_SIZE] = min(size + 1.0, capacity)
-    if stale:
-        _rebase(ring, after)
+    place[_HEAD] = after * (after < n)
+    place[_SIZE] = min(size + 1, n)
+    _rebase(ring, n, after, n if stale else after)
     return slot
 
 
-@njit(cache=True, nogil=True)
-def _rebase(ring, start):
+@njit(cache=True, nogil=True, forceinline=True)
+def _rebase(ring, n, start, stop):
     """Sum the old lap anew from slot `start`, where it now begins."""
-    n = int(ring[_CAPACITY])
-    ratios, sums = _HEADER, _HEADER + n
-    coarse = sums + n + 1
+    ratios, sums, coarse = _HEADER, _HEADER + n, _HEADER + 2 * n + 1
     high, low = 0.0, 0.0
-    for slot in range(start, n):
+    for slot in range(start, stop):
         ratio = ring[ratios + slot]
         total = high + ratio
         part = total - high
@@ -107,24 +107,24 @@ def _rebase(ring, start):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def ring_masses(ring):
+def ring_masses(ring, place):
     """The mass of the old and of the new segment; their sum is the window's."""
-    n = int(ring[_CAPACITY])
-    old = (ring[_SIZE] == ring[_CAPACITY]) * (ring[_HEADER + 2 * n] - ring[_BASE])
-    return old, ring[_HEADER + n + int(ring[_HEAD])]
+    n = place[_CAPACITY] & _INDEX
+    old = (place[_SIZE] == n) * (ring[_HEADER + 2 * n] - ring[_BASE])
+    return old, ring[_HEADER + n + (place[_HEAD] & _INDEX)]
 
 
 @njit(cache=True, nogil=True)
-def ring_search(ring, uniforms, slots):
+def ring_search(ring, place, uniforms, slots):
     """Turn numbers uniform in [0, 1) into slots drawn by ratio; the ring must have mass.
 
-    Sixteen binary searches advance in lockstep and without branches, first over the coarse sums,
+    Many binary searches advance in lockstep and without branches, first over the coarse sums,
     then inside a block. Each halves a range of `length` candidates from `low`, the last of which is
     known to be greater than the target and is not looked at. The uniforms are overwritten.
     """
-    n, head = int(ring[_CAPACITY]), int(ring[_HEAD])
+    n, head = place[_CAPACITY] & _INDEX, place[_HEAD] & _INDEX
     sums, coarse = _HEADER + n, _HEADER + 2 * n + 1
-    old, new = ring_masses(ring)
+    old, new = ring_masses(ring, place)
     total, base = old + new, ring[_BASE]
     # u * total may round up to the end of a segment: stay below it, in its last positive slot.
     old_limit, new_limit = np.nextafter(base + old, 0.0), np.nextafter(new, 0.0)
@@ -164,73 +164,93 @@ def ring_search(ring, uniforms, slots):
 
 
 @njit(cache=True, nogil=True)
-def _append(ring, ratio):
+def _append(ring, place, ratio):
     """Check and insert one ratio; its slot, or -1 when the ratio is bad."""
     if not 0.0 <= ratio <= LARGEST_RATIO:
         return -1
-    return ring_append(ring, ratio)
+    return ring_append(ring, place, ratio)
 
 
 @njit(cache=True, nogil=True)
-def _extend(rings, ratios):
+def _extend(rings, places, ratios):
     """Insert ratios [m, G] ring by ring; the position of a bad one (then nothing is done), or -1."""
-    for i in range(ratios.size):
-        if not 0.0 <= ratios.flat[i] <= LARGEST_RATIO:
-            return i
+    for i in range(ratios.shape[0]):
+        for g in range(ratios.shape[1]):
+            if not 0.0 <= ratios[i, g] <= LARGEST_RATIO:
+                return i * ratios.shape[1] + g
     for g in range(len(rings)):
         for i in range(len(ratios)):
-            ring_append(rings[g], ratios[i, g])
+            ring_append(rings[g], places[g], ratios[i, g])
     return -1
 
 
 @njit(cache=True, nogil=True)
-def _append_and_sample(ring, stream, ratio, uniforms, slots):
+def _append_and_sample(ring, place, stream, ratio, slots):
     """Insert and draw in one call; the slot, -1 for a bad ratio, -2 when no mass would be left."""
     if not 0.0 <= ratio <= LARGEST_RATIO:
         return -1
-    full = ring[_SIZE] == ring[_CAPACITY]
-    leaves = full and ring[_HEADER + int(ring[_HEAD])] > 0.0
-    if ratio == 0.0 and ring[_POSITIVE] - leaves == 0.0:
+    full = place[_SIZE] == place[_CAPACITY]
+    leaves = full and ring[_HEADER + place[_HEAD]] > 0.0
+    if ratio == 0.0 and place[_POSITIVE] - leaves == 0:
         return -2
-    slot = ring_append(ring, ratio)
-    for j in range(uniforms.size):
-        uniforms[j] = xoshiro.uniform(stream)
-    ring_search(ring, uniforms, slots)
+    slot = ring_append(ring, place, ratio)
+    uniforms = np.empty(slots.size)
+    xoshiro.fill(stream, uniforms)
+    ring_search(ring, place, uniforms, slots)
     return slot
 
 
 @njit(cache=True, nogil=True)
-def _sample(rings, streams, stratified, uniforms, slots):
-    """Draw slots [G, k] for the rings [G, ...], each with its own stream."""
+def _sample(rings, places, streams, stratified, uniforms, slots):
+    """Draw slots [G, k] for rings, each with its own stream."""
     k = slots.shape[1]
     for g in range(len(rings)):
         for j in range(k):
             u = xoshiro.uniform(streams[g])
             uniforms[g, j] = (j + u) / k if stratified else u
-        ring_search(rings[g], uniforms[g], slots[g])
+        ring_search(rings[g], places[g], uniforms[g], slots[g])
 
 
 @njit(cache=True, nogil=True)
-def _search(rings, uniforms, slots):
+def _search(rings, places, uniforms, slots):
     for g in range(len(rings)):
-        ring_search(rings[g], uniforms[g], slots[g])
+        ring_search(rings[g], places[g], uniforms[g], slots[g])
 
 
 @njit(cache=True, nogil=True)
-def _effective(rings, sizes):
-    """Effective sample size [G]."""
-    for g in range(len(rings)):
-        ratios = rings[g, _HEADER : _HEADER + int(rings[g, _SIZE])]
+def _effective(ratios, sizes):
+    """Effective sample size [G] of ratios [G, len]."""
+    for g in range(len(ratios)):
         largest = 0.0
-        for ratio in ratios:
-            largest = max(largest, ratio)
+        for i in range(ratios.shape[1]):
+            largest = max(largest, ratios[g, i])
         first, second = 0.0, 0.0
         if largest > 0.0:
-            for ratio in ratios:
-                share = ratio / largest  # so that squares neither overflow nor vanish
+            for i in range(ratios.shape[1]):
+                share = ratios[g, i] / largest  # so that squares neither overflow nor vanish
                 first += share
                 second += share * share
         sizes[g] = first * first / second if second > 0.0 else 0.0
+
+
+@cache
+def _entries() -> tuple[Callable[..., int], Callable[..., None], Callable[..., int]]:
+    """Direct entries into append, search, append_and_sample, for a ring's own arrays.
+
+    Numba looks at the types of all arguments at every call, 100 ns and more. A ring's arrays never
+    change theirs, so one look is enough.
+    """
+    floats, counts, stream = float64[::1], int64[::1], uint64[::1]
+
+    def entry(kernel: Any, *types: Any) -> Any:
+        kernel.compile(types)
+        return kernel.overloads[types].entry_point
+
+    return (
+        entry(_append, floats, counts, float64),
+        entry(ring_search, floats, counts, floats, counts),
+        entry(_append_and_sample, floats, counts, stream, float64, counts),
+    )
 
 
 class RatioRing:
@@ -239,7 +259,7 @@ class RatioRing:
     Exact: slot i comes with probability ``ratio_i / total``, independently for each draw, and a
     ratio of 0 is never drawn. Ratios may lie within a factor of 1e12 of each other; a far larger
     one passing through costs the others nothing once it has left. A call that fails leaves the ring
-    as it was.
+    as it was. Like NumPy's own containers, a ring is for one thread at a time.
 
     Args:
         capacity: how many ratios to keep, n.
@@ -268,15 +288,19 @@ class RatioRing:
         if questions is not None and questions < 1:
             raise ValueError(f"questions must be None or at least 1, got {questions}")
         self.capacity, self.questions = int(capacity), questions
-        self._rings = new_rings(1 if questions is None else int(questions), self.capacity)
+        self._rings, self._places = new_rings(questions or 1, self.capacity)
         self._streams = xoshiro.streams(len(self._rings), seed)
-        self._ring, self._stream = self._rings[0], self._streams[0]
+        self._ring, self._place, self._stream = self._rings[0], self._places[0], self._streams[0]
+        self._buffer = np.empty(
+            0
+        )  # for uniforms: a new array each time would cost as much as a draw
+        self._append, self._search, self._append_and_sample = _entries()
 
     def append(self, ratio: Any) -> int:
         """Insert one transition's ratio (with questions: [G]) and return its slot."""
         if self.questions is not None:
             return int(self.extend(np.asarray(ratio, np.float64)[None])[0])
-        slot = _append(self._ring, float(ratio))
+        slot = self._append(self._ring, self._place, float(ratio))
         if slot < 0:
             raise ValueError(bad_weight(ratio))
         return slot
@@ -291,8 +315,9 @@ class RatioRing:
         if ratios.ndim != 2 - one or (not one and ratios.shape[1] != self.questions):
             shape = "[m]" if one else f"[m, {self.questions}]"
             raise ValueError(f"ratios must have shape {shape}, got {ratios.shape}")
-        slots = (int(self._ring[_HEAD]) + np.arange(len(ratios))) % self.capacity
-        bad = _extend(self._rings, np.ascontiguousarray(ratios).reshape(-1, len(self._rings)))
+        slots = (self._place[_HEAD] + np.arange(len(ratios))) % self.capacity
+        table = np.ascontiguousarray(ratios).reshape(-1, len(self._rings))
+        bad = _extend(self._rings, self._places, table)
         if bad >= 0:
             position = np.unravel_index(bad, ratios.shape)
             raise ValueError(bad_weight(ratios[position], ", ".join(map(str, position))))
@@ -302,7 +327,7 @@ class RatioRing:
         self,
         k: int,
         *,
-        rng: np.random.Generator | None = None,
+        rng: Generator | None = None,
         stratified: bool = False,
         threads: int = 1,
     ) -> Slots:
@@ -318,26 +343,32 @@ class RatioRing:
         Returns:
             int64[k], or [G, k] with questions.
         """
-        k = index(k)
-        if k < 1:
+        if index(k) < 1:
             raise ValueError(f"k must be at least 1, got {k}")
         if threads < 1:
             raise ValueError(f"threads must be at least 1, got {threads}")
-        if rng is not None and not isinstance(rng, np.random.Generator):
+        if rng is not None and not isinstance(rng, Generator):
             raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}")
         if self.questions is not None:
             return self._sample_questions(k, rng, stratified, threads)
-        if self._ring.item(_POSITIVE) == 0.0:
+        if self._place.item(_POSITIVE) == 0:
             raise ValueError(self._no_mass())
-        uniforms = self._uniforms(k) if rng is None else rng.random(k)
+        uniforms = self._buffer if self._buffer.size == k else self._resize_buffer(k)
+        if rng is None:
+            xoshiro.fill(self._stream, uniforms)
+        else:
+            rng.random(None, "d", uniforms)
         if stratified:
-            uniforms = (np.arange(k) + uniforms) / k
-        slots = np.empty(k, np.int64)
+            uniforms += np.arange(k)
+            uniforms /= k
+        slots = np.empty(k, _INT64)
         if threads == 1:
-            ring_search(self._ring, uniforms, slots)
+            self._search(self._ring, self._place, uniforms, slots)
         else:
             _in_slices(
-                threads, k, lambda a, b: ring_search(self._ring, uniforms[a:b], slots[a:b])
+                threads,
+                k,
+                lambda a, b: ring_search(self._ring, self._place, uniforms[a:b], slots[a:b]),
             )
         return slots
 
@@ -347,8 +378,8 @@ class RatioRing:
             raise ValueError("append_and_sample is for one question; use append and sample")
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
-        slots = np.empty(k, np.int64)
-        slot = _append_and_sample(self._ring, self._stream, float(ratio), np.empty(k), slots)
+        slots = np.empty(k, _INT64)
+        slot = self._append_and_sample(self._ring, self._place, self._stream, float(ratio), slots)
         if slot == -1:
             raise ValueError(bad_weight(ratio))
         if slot == -2:
@@ -356,21 +387,23 @@ class RatioRing:
         return slot, slots
 
     def __len__(self) -> int:
-        return int(self._ring.item(_SIZE))
+        return self._place.item(_SIZE)
 
     @property
     def ratios(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The ratios in slot order, a copy [len] ([len, G])."""
-        filled = self._rings[:, _HEADER : _HEADER + len(self)].T.copy()
+        filled = self._filled.T.copy()
         return filled[:, 0] if self.questions is None else filled
 
     @property
     def total(self) -> Any:
         """Sum of the ratios in the window; 0 when it is empty."""
-        n, head = self.capacity, int(self._ring[_HEAD])
+        if self.questions is None:
+            return sum(ring_masses(self._ring, self._place))
+        n, head = self.capacity, self._place[_HEAD]
         new = self._rings[:, _HEADER + n + head]
         old = self._rings[:, _HEADER + 2 * n] - self._rings[:, _BASE]
-        return self._one_or_all(new + (old if len(self) == n else 0.0))
+        return new + (old if len(self) == n else 0.0)
 
     @property
     def mean(self) -> Any:
@@ -380,30 +413,42 @@ class RatioRing:
     @property
     def max(self) -> Any:
         """Largest ratio in the window; nan when it is empty. Looks at every slot."""
-        filled = self._rings[:, _HEADER : _HEADER + len(self)]
-        return self._one_or_all(filled.max(axis=1)) if len(self) else self.total + np.nan
+        return self._one_or_all(self._filled.max(axis=1)) if len(self) else self.total + np.nan
 
     @property
     def effective_sample_size(self) -> Any:
-        """(sum r)^2 / sum r^2: how many equal ratios would be worth as much. Looks at every slot."""
+        """(sum r)^2 / sum r^2: how many equal ratios are worth as much. Looks at every slot."""
         sizes = np.empty(len(self._rings))
-        _effective(self._rings, sizes)
+        _effective(self._filled, sizes)
         return self._one_or_all(sizes)
 
     def checkpoint(self) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of the arrays that are the ring's whole state, for :meth:`restore`."""
-        return {"rings": self._rings.copy(), "streams": self._streams.copy()}
+        return {
+            "rings": self._rings.copy(),
+            "places": self._places.copy(),
+            "streams": self._streams.copy(),
+        }
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Take up a checkpoint: from here on the two rings do the same, bit for bit."""
-        rings = arrays["rings"]
-        if rings.shape != self._rings.shape or rings[0, _CAPACITY] != self.capacity:
+        rows, capacity = len(arrays["rings"]), arrays["places"][0, _CAPACITY]
+        if (rows, capacity) != (len(self._rings), self.capacity):
             raise ValueError(
-                f"the checkpoint is of {len(rings)} question(s) and capacity "
-                f"{rings[0, _CAPACITY]:.0f}, this ring of {len(self._rings)} and {self.capacity}"
+                f"the checkpoint is of {rows} question(s) and capacity {capacity}, "
+                f"this ring of {len(self._rings)} and {self.capacity}"
             )
-        self._rings[...] = rings
+        self._rings[...] = arrays["rings"]
+        self._places[...] = arrays["places"]
         self._streams[...] = arrays["streams"]
+
+    def __getstate__(self) -> tuple[int, int | None, dict[str, Array]]:
+        return self.capacity, self.questions, self.checkpoint()
+
+    def __setstate__(self, state: tuple[int, int | None, dict[str, Array]]) -> None:
+        capacity, questions, arrays = state
+        self.__init__(capacity, questions=questions)
+        self.restore(arrays)
 
     def __repr__(self) -> str:
         filled = f"RatioRing({len(self)} of {self.capacity}"
@@ -414,6 +459,11 @@ class RatioRing:
             f"effective sample size {self.effective_sample_size:.3g})"
         )
 
+    @property
+    def _filled(self) -> Array:
+        """The ratios [G, len], not a copy."""
+        return self._rings[:, _HEADER : _HEADER + len(self)]
+
     def _one_or_all(self, values: np.ndarray[Any, Any]) -> Any:
         """One number without questions, an array [G] with them."""
         return float(values[0]) if self.questions is None else values
@@ -423,21 +473,20 @@ class RatioRing:
             return "cannot draw from an empty window: append ratios first."
         if self.questions is None:
             return f"cannot draw: all {len(self)} ratios in the window are 0."
-        empty = np.flatnonzero(self._rings[:, _POSITIVE] == 0.0)
+        empty = np.flatnonzero(self._places[:, _POSITIVE] == 0)
         return (
             f"cannot draw: all {len(self)} ratios in the window are 0 for {len(empty)} of "
             f"{self.questions} questions, the first of them question {empty[0]}."
         )
 
-    def _uniforms(self, k: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        uniforms = np.empty(k)
-        xoshiro.fill(self._stream, uniforms)
-        return uniforms
+    def _resize_buffer(self, k: int) -> Array:
+        self._buffer = np.empty(k)
+        return self._buffer
 
     def _sample_questions(
-        self, k: int, rng: np.random.Generator | None, stratified: bool, threads: int
+        self, k: int, rng: Generator | None, stratified: bool, threads: int
     ) -> Slots:
-        if np.count_nonzero(self._rings[:, _POSITIVE]) < len(self._rings):
+        if not self._places[:, _POSITIVE].all():
             raise ValueError(self._no_mass())
         slots = np.empty((len(self._rings), k), np.int64)
         if rng is None:
@@ -448,10 +497,11 @@ class RatioRing:
                 uniforms = (np.arange(k) + uniforms) / k
 
         def work(a: int, b: int) -> None:
+            rings, places = self._rings[a:b], self._places[a:b]
             if rng is None:
-                _sample(self._rings[a:b], self._streams[a:b], stratified, uniforms[a:b], slots[a:b])
+                _sample(rings, places, self._streams[a:b], stratified, uniforms[a:b], slots[a:b])
             else:
-                _search(self._rings[a:b], uniforms[a:b], slots[a:b])
+                _search(rings, places, uniforms[a:b], slots[a:b])
 
         _in_slices(threads, len(slots), work)
         return slots

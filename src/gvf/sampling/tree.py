@@ -115,14 +115,16 @@ class SumTree:
         if slots.dtype.kind not in "iu":
             raise TypeError(f"slots must be integers, got {slots.dtype}")
         slots = slots.astype(np.int64)
-        weights = np.ascontiguousarray(np.broadcast_to(np.asarray(weights, np.float64), slots.shape))
+        weights = np.ascontiguousarray(
+            np.broadcast_to(np.asarray(weights, np.float64), slots.shape)
+        )
         bad = _find_bad(slots, weights, self.capacity)
         if bad >= 0:
             if not 0 <= slots[bad] < self.capacity:
                 raise IndexError(
                     f"slot {slots[bad]} at position {bad} is not in [0, {self.capacity})"
                 )
-            raise ValueError(bad_weight(weights[bad], int(bad)))
+            raise ValueError(bad_weight(weights[bad], str(bad)))
         if slots.size:
             tree_set(self._nodes, slots, weights)
 

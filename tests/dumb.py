@@ -1,0 +1,157 @@
+"""A learner written the obvious way: lists, dense NumPy vectors, one lane. The tests' oracle.
+
+It shares no code with the library's learners: features become dense vectors, the window is a list
+in order of age, and each update is its formula.
+"""
+
+import numpy as np
+
+
+def dense(features, states):
+    """Any feature map's output as dense vectors [m, size]."""
+    x = features(np.asarray(states))
+    if x.dtype.kind == "f":
+        return x
+    vectors = np.zeros((len(x), features.size))
+    for row, active in zip(vectors, x, strict=True):
+        row[active] += 1.0
+    return vectors
+
+
+def draw(rule, ratios, capacity, head, k, rng):
+    """Positions in `ratios` (oldest first) that are drawn, by linear search."""
+    n = len(ratios)
+    if rule == "window":
+        return None
+    uniforms = rng.random(k)
+    if rule == "uniform":
+        # The library counts slots, not ages: when full, the oldest is in slot `head`.
+        return [(int(u * n) - (head if n == capacity else 0)) % n for u in uniforms]
+    chosen = []
+    for u in uniforms:
+        x, total = u * sum(ratios), 0.0
+        for position, ratio in enumerate(ratios):
+            total += ratio
+            if total > x:
+                chosen.append(position)
+                break
+    return chosen
+
+
+def weigh(name, rho, window, parameter):
+    """The (p, w) table of the design, as printed there."""
+    rho, window = np.asarray(rho), np.asarray(window)
+    k, mean = len(rho), np.mean(window)
+    if name in ("IS", "Uneven"):
+        return rho / k
+    if name == "VTrace":
+        return np.minimum(rho, parameter) / k
+    if name in ("WISMinibatch", "WISOptimal"):
+        return rho / rho.sum() if rho.sum() > 0 else 0 * rho
+    if name == "WISBuffer":
+        return rho / (k * mean) if mean > 0 else 0 * rho
+    if name == "NormIS":
+        return rho / (k * parameter)
+    if name in ("IR", "OnPolicy"):
+        return np.full(k, 1 / k)
+    if name == "BCIR":
+        return np.full(k, mean / k)
+    raise NotImplementedError(name)
+
+
+class DumbUpdate:
+    """One lane of an update; `apply` takes dense features [k, rows]."""
+
+    def __init__(self, kind, rows, **constants):
+        self.kind, self.constants = kind, constants
+        self.weights = np.zeros(rows)
+        self.second = np.zeros(rows)
+        self.first = np.zeros(rows)
+        self.time = 0
+        if kind == "wis_td":
+            self.u = np.full(rows, constants["u0"])
+
+    def apply(self, x, x_next, c, gamma, w):
+        getattr(self, self.kind)(x, x_next, np.asarray(c), np.asarray(gamma), w)
+
+    def direction(self, x, x_next, c, gamma, w):
+        delta = c + gamma * (x_next @ self.weights) - x @ self.weights
+        return x.T @ (w * delta)
+
+    def sgd(self, *batch):
+        self.weights = self.weights + self.constants["alpha"] * self.direction(*batch)
+
+    def rmsprop(self, *batch, decay=0.9, epsilon=1e-8):
+        g = self.direction(*batch)
+        self.second = decay * self.second + (1 - decay) * g**2
+        self.weights = self.weights + self.constants["alpha"] * g / np.sqrt(self.second + epsilon)
+
+    def adam(self, *batch, beta1=0.9, beta2=0.999, epsilon=1e-8):
+        g = self.direction(*batch)
+        self.time += 1
+        self.first = beta1 * self.first + (1 - beta1) * g
+        self.second = beta2 * self.second + (1 - beta2) * g**2
+        corrected = self.first / (1 - beta1**self.time)
+        root = np.sqrt(self.second / (1 - beta2**self.time))
+        self.weights = self.weights + self.constants["alpha"] * corrected / (root + epsilon)
+
+    def incremental(self, x, x_next, c, gamma, w):
+        for i in range(len(w)):
+            delta = c[i] + gamma[i] * x_next[i] @ self.weights - x[i] @ self.weights
+            self.weights = self.weights + self.constants["alpha"] * len(w) * w[i] * delta * x[i]
+
+    def wis_td(self, x, x_next, c, gamma, w):
+        eta = self.constants["eta"]
+        for i in range(len(w)):
+            r = len(w) * w[i]
+            delta = c[i] + gamma[i] * x_next[i] @ self.weights - x[i] @ self.weights
+            self.u = (1 - eta * x[i] ** 2) * self.u + r * x[i] ** 2
+            self.weights = self.weights + r * delta * x[i] / self.u
+
+    def tdc(self, x, x_next, c, gamma, w):
+        alpha, ratio, beta = (self.constants[key] for key in ("alpha", "ratio", "beta"))
+        h = self.second
+        delta = c + gamma * (x_next @ self.weights) - x @ self.weights
+        expected = x @ h
+        self.weights = self.weights + alpha * (
+            x.T @ (w * delta) - x_next.T @ (w * gamma * expected)
+        )
+        self.second = h + alpha * ratio * (x.T @ (w * (delta - expected)) - beta * h)
+
+
+class DumbLearner:
+    """Observes one transition at a time and updates after each."""
+
+    def __init__(self, question, features, update, correction, behaviour, window, k, seed, sarsa):
+        self.question, self.features, self.update = question, features, update
+        self.correction, self.behaviour = correction, behaviour
+        self.capacity, self.k, self.sarsa = window, k, sarsa
+        self.rng, self.action_rng = np.random.default_rng(seed).spawn(2)
+        self.window = []
+        self.steps = self.skipped = 0
+
+    def observe(self, s, a, r, s_next, terminated):
+        pi, mu = self.question.policy, self.behaviour
+        rho = (pi.probability([s], [a]) / mu.probability([s], [a]))[0]
+        x, x_next = dense(self.features, [s])[0], dense(self.features, [s_next])[0]
+        if self.sarsa:
+            shares = pi.probabilities([s_next])[0]
+            if self.sarsa == "sampled":
+                shares = np.eye(pi.actions)[pi.sample([s_next], rng=self.action_rng)[0]]
+            x, x_next = np.kron(np.eye(pi.actions)[a], x), np.kron(shares, x_next)
+        gamma = 0.0 if terminated else self.question.continuation
+        self.window = [*self.window, (x, x_next, r, gamma, rho)][-self.capacity :]
+        self.steps += 1
+        self.learn()
+
+    def learn(self):
+        ratios = [row[4] for row in self.window]
+        if self.correction.draw != "uniform" and sum(ratios) == 0:
+            self.skipped += 1
+            return
+        head = self.steps % self.capacity
+        chosen = draw(self.correction.draw, ratios, self.capacity, head, self.k, self.rng)
+        rows = self.window if chosen is None else [self.window[i] for i in chosen]
+        x, x_next, c, gamma, rho = (np.array(column) for column in zip(*rows, strict=True))
+        w = weigh(type(self.correction).__name__, rho, ratios, self.correction.parameter)
+        self.update.apply(x, x_next, c, gamma, w)
