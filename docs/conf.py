@@ -1,4 +1,9 @@
-"""Sphinx configuration: every warning is an error, and every public name is documented."""
+"""Sphinx configuration: every warning is an error, every public name is documented, code runs."""
+
+import contextlib
+import io
+import re
+import tempfile
 
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -30,6 +35,24 @@ python_maximum_signature_line_length = 88
 html_theme = "furo"
 html_title = f"gvf {release}"
 
+BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+
+
+def show_what_is_printed(app: Sphinx, page: str, source: list[str]) -> None:
+    """Run a page's Python blocks in order, and put below each what it prints."""
+    text, path = source[0], app.env.doc2path(page)
+    namespace: dict[str, object] = {"__name__": "__main__"}
+
+    def with_output(found: re.Match[str]) -> str:
+        above = "\n" * text.count("\n", 0, found.start(1))
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(above + found[1], path, "exec"), namespace)
+        output = printed.getvalue()
+        return found[0] + (f"\n```text\n{output}```\n" if output else "")
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        source[0] = BLOCK.sub(with_output, text)
+
 
 def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
     """Warn, and so fail the build, where a name in `gvf.__all__` has no entry."""
@@ -42,5 +65,6 @@ def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Check the documented names once all pages have been read."""
+    """Run the code of each page as it is read; check the names once all have been."""
+    app.connect("source-read", show_what_is_printed)
     app.connect("env-check-consistency", require_public_names)

@@ -99,12 +99,14 @@ def draw(
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
 
     figure, axes = plt.subplots(
         1, 3, figsize=(11, 3.4), width_ratios=[1, 1, 1.5], layout="constrained"
     )
     maps = {"the truth": truth, "what resampling (IR) learned": prediction}
-    colours = mpl.cm.ScalarMappable(mpl.colors.Normalize(0, truth[land].max()), "cividis")
+    colours = ScalarMappable(Normalize(0, truth[land].max()), "cividis")
     for axis, (title, values) in zip(axes, maps.items(), strict=False):
         axis.imshow(np.where(land, values, np.nan).reshape(7, 7), norm=colours.norm, cmap="cividis")
         for row, line in enumerate(LAKE):

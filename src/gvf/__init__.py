@@ -2,7 +2,7 @@
 
 A question (:class:`GVF`) says what is predicted, under which policy; a :class:`Learner` answers it
 from transitions that another policy made, with a correction such as :class:`IR`; a
-:class:`RatioRing` draws transitions in proportion to their importance ratios, for any training loop.
+:class:`RatioRing` draws in proportion to importance ratios, for any training loop.
 """
 
 from gvf.correction import (

@@ -11,11 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -26,14 +22,13 @@ from gymnasium.vector import VectorEnv
 from gvf import stream, truth
 from gvf.correction import IR, Correction
 from gvf.features import FeatureMap
+from gvf.learner import feed
 from gvf.learner.linear import Array, Experience, values
 from gvf.learner.update import Update
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF
 from gvf.sampling import RatioRing, uniform_slots
 from gvf.window import Transitions, Window, save_arrays
-
-_CHUNK = 64  # transitions a question looks at together: enough to hide the cost of a call
 
 
 @dataclass(frozen=True)
@@ -230,8 +225,7 @@ class Learner:
             progress: show a progress bar; by default when standard error is a terminal.
         """
         batches = self._batches(source, steps, seed)
-        shown = sys.stderr.isatty() if progress is None else progress
-        with _postponed_interrupt() as interrupted, _bar(shown, steps) as advance:
+        with feed.postponed_interrupt() as interrupted, feed.bar(progress, steps) as advance:
             for batch in batches:
                 self.observe_many(batch)
                 advance(len(batch))
@@ -373,7 +367,7 @@ class Learner:
                 f"features must be indices int[m, active] or values float[m, {size}], "
                 f"got {x.dtype}{list(x.shape)} for {len(states)} states"
             )
-        if active and x.size and not (0 <= x.min() and x.max() < size):
+        if active and x.size and not (x.min() >= 0 and x.max() < size):
             raise ValueError(f"active features must be in [0, {size}), got {x.min()} to {x.max()}")
         return np.ascontiguousarray(x, np.int32 if active else np.float64)
 
@@ -420,78 +414,13 @@ class Learner:
         self.updates += 1
 
     def _batches(self, source: Any, steps: int | None, seed: int | None) -> Iterable[Transitions]:
-        if isinstance(source, gym.Env | VectorEnv):
-            if self.behaviour is None:
-                raise ValueError(
-                    "to act in an environment the learner needs a behaviour policy: "
-                    "Learner(..., behaviour=gvf.Uniform(4))"
-                )
-            if steps is None:
-                raise ValueError("say how many steps to learn from the environment: steps=10_000")
-            return _grouped(stream.transitions(source, self.behaviour, steps, seed=seed))
-        batches = _grouped(_as_batch(item, i) for i, item in enumerate(source))
-        return batches if steps is None else _first(batches, steps)
-
-
-def _as_batch(item: Any, position: int) -> Transitions:
-    if isinstance(item, Transitions):
-        return item
-    if isinstance(item, Mapping):
-        return Transitions(**{name: np.asarray(value)[None] for name, value in item.items()})
-    raise TypeError(
-        f"item {position} is a {type(item).__name__}; give gvf.Transitions (a batch) or mappings "
-        "(one transition): {'state': ..., 'action': ..., 'reward': ..., 'next_state': ..., "
-        "'terminated': ..., 'behaviour_probability': ...}"
-    )
-
-
-def _grouped(batches: Iterable[Transitions]) -> Iterator[Transitions]:
-    """Join small batches, so that a question looks at many transitions together."""
-    waiting: list[Transitions] = []
-    rows = 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += len(batch)
-        if rows >= _CHUNK:
-            yield Transitions.concatenate(waiting)
-            waiting, rows = [], 0
-    if waiting:
-        yield Transitions.concatenate(waiting)
-
-
-def _first(batches: Iterable[Transitions], steps: int) -> Iterator[Transitions]:
-    for batch in batches:
-        yield batch[:steps]
-        steps -= len(batch)
-        if steps <= 0:
-            return
-
-
-@contextmanager
-def _postponed_interrupt() -> Iterator[Callable[[], bool]]:
-    """Hear Ctrl-C between batches only; raise KeyboardInterrupt at the end if there was one."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
-    try:
-        yield lambda: bool(heard)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if heard:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def _bar(progress: bool, total: int | None) -> Iterator[Callable[[int], object]]:
-    if not progress:
-        yield lambda rows: None
-        return
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = (*Progress.get_default_columns()[:3], MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("learning", total=total)
-        yield lambda rows: bar.advance(task, rows)
+        if not isinstance(source, gym.Env | VectorEnv):
+            return feed.batches(source, steps)
+        if self.behaviour is None:
+            raise ValueError(
+                "to act in an environment the learner needs a behaviour policy: "
+                "Learner(..., behaviour=gvf.Uniform(4))"
+            )
+        if steps is None:
+            raise ValueError("say how many steps to learn from the environment: steps=10_000")
+        return feed.batches(stream.transitions(source, self.behaviour, steps, seed=seed))

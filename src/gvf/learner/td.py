@@ -54,7 +54,7 @@ class TD(Update):
     """
 
     step_size: Lanes
-    optimiser: Optimiser = SGD()
+    optimiser: Optimiser = SGD()  # noqa: RUF009 (frozen)
 
     def start(self, rows: int) -> dict[str, Array]:
         """The weights, and what the optimiser keeps."""

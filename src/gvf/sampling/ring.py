@@ -173,7 +173,7 @@ def _append(ring, place, ratio):
 
 @njit(cache=True, nogil=True)
 def _extend(rings, places, ratios):
-    """Insert ratios [m, G] ring by ring; the position of a bad one (then nothing is done), or -1."""
+    """Insert ratios [m, G] ring by ring; -1, or where one is bad, and then nothing is done."""
     for i in range(ratios.shape[0]):
         for g in range(ratios.shape[1]):
             if not 0.0 <= ratios[i, g] <= LARGEST_RATIO:

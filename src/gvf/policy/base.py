@@ -1,0 +1,145 @@
+"""What a policy is, and what all policies over finitely many actions share.
+
+A policy pi gives the probability, or density, pi(a|s) of an action in a state, and draws from it.
+Over actions 0, ..., A-1 the probabilities of all of them say everything, and a draw is
+
+    the first action a with pi(0|s) + ... + pi(a|s) > u,    u uniform in [0, 1).
+
+The policies themselves are in the modules beside this one; the checks are in
+:mod:`gvf.policy.checks`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.policy.checks import Floats, generator, indices
+
+Function = Callable[[Any], Any]
+"""Of a batch of states."""
+
+
+class Policy(ABC):
+    """What every policy can do, over a batch of m states (an array [m, ...]).
+
+    To write one, implement ``log_probability`` and ``sample``; for discrete actions derive from
+    :class:`DiscretePolicy` instead.
+
+    Example:
+        >>> import gvf
+        >>> import numpy as np
+        >>> class Exponential(gvf.Policy):
+        ...     def log_probability(self, states, actions):
+        ...         return -np.asarray(actions)
+        ...     def sample(self, states, *, rng):
+        ...         return rng.exponential(size=len(states))
+        >>> Exponential().probability(states=np.zeros(2), actions=np.log([2, 4]))
+        array([0.5 , 0.25])
+    """
+
+    @abstractmethod
+    def log_probability(self, states: Any, actions: Any) -> Floats:
+        """Log probability, or log density, of each action in its state: float64[m]."""
+
+    @abstractmethod
+    def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[Any]:
+        """One action for each state: [m], or [m, d] for actions of d dimensions."""
+
+    def probability(self, states: Any, actions: Any) -> Floats:
+        """Probability, or density, of each action in its state: float64[m]."""
+        return np.exp(self.log_probability(states, actions))
+
+    def __repr__(self) -> str:
+        if not is_dataclass(self):
+            return object.__repr__(self)
+        # Mixture and FunctionPolicy have private discrete variants; show the name one calls.
+        name = next(c.__name__ for c in type(self).__mro__ if not c.__name__.startswith("_"))
+        return f"{name}({', '.join(describe(getattr(self, field.name)) for field in fields(self))})"
+
+
+class DiscretePolicy(Policy):
+    """A policy over the actions 0, ..., A-1, known by the probabilities of all of them.
+
+    To write one, set ``actions`` and implement ``probabilities``.
+
+    Example:
+        >>> import gvf
+        >>> import numpy as np
+        >>> class Proportional(gvf.DiscretePolicy):
+        ...     actions = 2
+        ...     def probabilities(self, states):
+        ...         return states / states.sum(axis=1, keepdims=True)
+        >>> Proportional().probability(np.array([[1.0, 3.0], [2.0, 2.0]]), [1, 1])
+        array([0.75, 0.5 ])
+    """
+
+    actions: int
+    """The number of actions, A."""
+
+    @abstractmethod
+    def probabilities(self, states: Any) -> Floats:
+        """Probability of every action in each state: float64[m, A], rows sum to 1."""
+
+    def probability(self, states: Any, actions: Any) -> Floats:
+        """Probability of each action in its state: float64[m]."""
+        return pick(self.probabilities(states), actions)
+
+    def log_probability(self, states: Any, actions: Any) -> Floats:
+        """Log probability of each action in its state: float64[m], -inf where it is 0."""
+        return log(self.probability(states, actions))
+
+    def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[np.intp]:
+        """One action for each state, int64[m]; an action of probability 0 is never drawn."""
+        return draw(thresholds(self.probabilities(states)), rng)
+
+
+def pick(table: Floats, actions: Any) -> Floats:
+    """The probability of each row's action, [m], from those of all actions, [m, A]."""
+    return table[np.arange(len(table)), indices(actions, table.shape[1], len(table), "action")]
+
+
+def thresholds(probabilities: Floats) -> Floats:
+    """Running sums [..., A]: the first one greater than a uniform number is the action drawn."""
+    sums = probabilities.cumsum(axis=-1)
+    # Rounding may leave the total below the number drawn. The first sum to reach the total is
+    # that of an action with positive probability, so the remainder is given to that one.
+    sums[sums >= sums[..., -1:]] = np.inf
+    return sums
+
+
+def draw(sums: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
+    """One action for each row of thresholds, [m, A]: int64[m]."""
+    uniform = generator(rng).random((len(sums), 1))
+    return (sums > uniform).argmax(axis=1)
+
+
+def log(probabilities: Floats) -> Floats:
+    """Logarithms, of 0 too, without a warning."""
+    with np.errstate(divide="ignore"):
+        return np.log(probabilities)
+
+
+def check_same_actions(first: DiscretePolicy, second: DiscretePolicy) -> None:
+    """Refuse two policies that differ in their number of actions."""
+    if first.actions != second.actions:
+        raise ValueError(
+            f"{first!r} has {first.actions} actions, {second!r} has {second.actions}; "
+            "they must have the same"
+        )
+
+
+def describe(value: Any) -> str:
+    """A value as a reader of a ``repr`` wants it: functions by name, without an address."""
+    return getattr(value, "__qualname__", None) or repr(value) if callable(value) else repr(value)
+
+
+def set_frozen(instance: object, **values: Any) -> None:
+    """Set attributes of a frozen instance, during its construction."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)

@@ -1,0 +1,95 @@
+"""What policies are given, checked: batches, actions, probabilities, a source of randomness.
+
+A row of probabilities p[A] is a distribution when p >= 0 and sum(p) = 1, up to rounding. All
+policies check what they are given here, so that they refuse the same things in the same words. A
+function named after a thing returns that thing, checked and converted; a ``check_`` returns
+nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_SUM_TOLERANCE = 1e-8
+
+
+def batch_size(states: Any) -> int:
+    """The number of states in a batch, m."""
+    try:
+        return len(states)
+    except TypeError:
+        raise TypeError(
+            f"states must be a batch, one row a state, not the single state {states!r}; "
+            "give np.array([state])"
+        ) from None
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """The generator itself, if it is one."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    raise TypeError(f"rng must be a numpy.random.Generator (np.random.default_rng(0)), not {rng!r}")
+
+
+def numpy_array(value: Any) -> NDArray[Any]:
+    """An array of whatever NumPy understands, or of a torch tensor."""
+    # A torch tensor may live on another device or carry a gradient; torch need not be imported.
+    return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+
+
+def indices(values: Any, size: int, count: int, kind: str) -> NDArray[np.intp]:
+    """Actions or states as integers [count], each in [0, size)."""
+    array = np.asarray(values)
+    if array.shape != (count,):
+        raise ValueError(f"{kind}s have shape {array.shape}, expected ({count},): one per state")
+    if array.dtype.kind not in "iu":
+        with np.errstate(invalid="ignore"):
+            whole = array.astype(np.int64)
+        if (whole != array).any():
+            at = int((whole != array).argmax())
+            raise ValueError(f"{kind} {array[at]} at position {at} is not an integer")
+        array = whole
+    good = (array >= 0) & (array < size)
+    if not good.all():
+        at = int(good.argmin())
+        raise ValueError(f"{kind} {array[at]} at position {at} is not one of 0 to {size - 1}")
+    return array.astype(np.intp, copy=False)
+
+
+def distributions(values: Any, source: str) -> Floats:
+    """A copy of rows of probabilities, float64[m, A], each a distribution.
+
+    Rows in single precision or less need only sum to 1 within that, and are rescaled.
+    """
+    array = numpy_array(values)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(
+            f"{source}: probabilities have shape {array.shape}, expected a row for each state and "
+            "a column for each action"
+        )
+    rows = array.astype(np.float64)
+    precision = float(np.finfo(array.dtype).eps) if array.dtype.kind == "f" else 0.0
+    tolerance = max(_SUM_TOLERANCE, 16 * precision)
+    with np.errstate(invalid="ignore"):
+        sums = rows.sum(axis=1)
+        good = (rows >= 0).all(axis=1) & (np.abs(sums - 1) <= tolerance)
+    if not good.all():
+        row = int(good.argmin())
+        raise ValueError(
+            f"{source}: the probabilities in row {row} are {rows[row]}, with sum {sums[row]}; "
+            "they must not be negative or NaN, and must sum to 1"
+        )
+    return rows / sums[:, np.newaxis] if precision > _SUM_TOLERANCE else rows
+
+
+def check_action(action: Any, actions: Any) -> None:
+    """Refuse a number of actions that is none, and an action that is not one of them."""
+    if not isinstance(actions, int | np.integer) or actions < 1:
+        raise ValueError(f"actions, how many there are, must be a positive integer; got {actions}")
+    if not isinstance(action, int | np.integer) or not 0 <= action < actions:
+        raise ValueError(f"action {action} is not one of the actions 0 to {actions - 1}")

@@ -1,0 +1,180 @@
+"""Policies computed from the state: a network, or any other function.
+
+The function returns, for a batch of m states, either probabilities or a distribution,
+
+    f(s) = [pi(0|s), ..., pi(A-1|s)]    or    f(s).log_prob(a) = log pi(a|s),
+
+the second as in ``torch.distributions``. The lower half of this module is what torch needs: tensors
+of the distribution's own kind, and a random stream lent to it. Torch is imported only when a
+distribution turns out to be torch's.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.policy.base import (
+    DiscretePolicy,
+    Function,
+    Policy,
+    describe,
+    draw,
+    log,
+    pick,
+    set_frozen,
+    thresholds,
+)
+from gvf.policy.checks import (
+    Floats,
+    batch_size,
+    check_action,
+    distributions,
+    generator,
+    numpy_array,
+)
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class FunctionPolicy(Policy):
+    """Whatever a function of the states says: a network, for instance.
+
+    The function returns probabilities [m, A] (NumPy or torch), or a distribution with ``log_prob``
+    and ``sample``, as in ``torch.distributions`` and Stable-Baselines3:
+    ``FunctionPolicy(lambda states: Normal(network(torch.as_tensor(states)), 1.0))``.
+    Single-precision probabilities are rescaled to sum to 1. Draws from a torch distribution are
+    seeded by ``rng`` and leave torch's own random state as it was; a distribution that is not
+    torch's draws in its own way, and ``rng`` has no say.
+
+    Args:
+        function: called with the batch of states as it is.
+        actions: the number of actions; needed for the policy to be a :class:`DiscretePolicy`.
+
+    Example:
+        >>> import gvf
+        >>> import numpy as np
+        >>> def left_if_negative(states):
+        ...     return np.where(states[:, :1] < 0, [0.9, 0.1], [0.1, 0.9])
+        >>> policy = gvf.FunctionPolicy(left_if_negative, actions=2)
+        >>> policy
+        FunctionPolicy(left_if_negative, 2)
+        >>> policy.probability(states=np.array([[-1.0], [1.0]]), actions=[0, 0])
+        array([0.9, 0.1])
+    """
+
+    function: Function
+    actions: int | None = None
+
+    @overload
+    def __new__(cls, function: Function, actions: int) -> _DiscreteFunctionPolicy: ...
+    @overload
+    def __new__(cls, function: Function, actions: None = None) -> FunctionPolicy: ...
+    def __new__(cls, function: Any = None, actions: Any = None) -> FunctionPolicy:
+        """Make the variant that is a DiscretePolicy, if the number of actions is known."""
+        # Copying and unpickling give no arguments; they name the variant as cls.
+        return object.__new__(cls if actions is None else _DiscreteFunctionPolicy)
+
+    # Written out: where a dataclass writes it, type checkers do not look at __new__.
+    def __init__(self, function: Function, actions: int | None = None) -> None:
+        if not callable(function):
+            raise TypeError(f"function must be a function of the states, not {function!r}")
+        if actions is not None:
+            check_action(0, actions)
+        set_frozen(self, function=function, actions=actions)
+
+    def probability(self, states: Any, actions: Any) -> Floats:
+        """Probability, or density, of each action in its state: float64[m]."""
+        law = self.function(states)
+        if hasattr(law, "log_prob"):
+            return np.exp(_log_prob(law, actions, batch_size(states)).astype(np.float64))
+        return pick(self._table(law, states), actions)
+
+    def log_probability(self, states: Any, actions: Any) -> Floats:
+        """Log probability, or log density, of each action in its state: float64[m]."""
+        law = self.function(states)
+        if hasattr(law, "log_prob"):
+            return _log_prob(law, actions, batch_size(states)).astype(np.float64)
+        return log(pick(self._table(law, states), actions))
+
+    def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[Any]:
+        """One action for each state: [m], or [m, d] for actions of d dimensions."""
+        law = self.function(states)
+        if hasattr(law, "log_prob"):
+            return _sample(law, generator(rng))
+        return draw(thresholds(self._table(law, states)), rng)
+
+    def _table(self, law: Any, states: Any) -> Floats:
+        table = distributions(law, describe(self.function))
+        expected = (batch_size(states), self.actions or table.shape[1])
+        if table.shape != expected:
+            raise ValueError(
+                f"{describe(self.function)} returned probabilities of shape {table.shape}, "
+                f"expected {expected}: a row for each state, a column for each action"
+            )
+        return table
+
+
+class _DiscreteFunctionPolicy(FunctionPolicy, DiscretePolicy):
+    actions: int
+
+    def probabilities(self, states: Any) -> Floats:
+        law, count = self.function(states), batch_size(states)
+        if hasattr(law, "log_prob"):
+            logs = [_log_prob(law, np.full(count, a), count) for a in range(self.actions)]
+            law = np.exp(np.stack(logs, axis=1))
+        return self._table(law, states)
+
+
+def _torch_of(distribution: Any) -> tuple[Any, Any]:
+    """The torch module, and a tensor of the distribution's device and precision.
+
+    Both are None for a distribution that does not want tensors.
+    """
+    homes = {base.__module__.partition(".")[0] for base in type(distribution).__mro__}
+    if not homes & {"torch", "stable_baselines3"}:
+        return None, None
+    torch = importlib.import_module("torch")
+    return torch, next(_tensors(torch, distribution), torch.empty(0))
+
+
+def _tensors(torch: Any, part: Any) -> Iterator[Any]:
+    """The tensors a distribution is made of."""
+    if isinstance(part, torch.Tensor):
+        yield part
+    elif isinstance(part, list) or hasattr(part, "log_prob"):
+        for inner in part if isinstance(part, list) else vars(part).values():
+            yield from _tensors(torch, inner)
+
+
+def _log_prob(distribution: Any, actions: Any, count: int) -> NDArray[Any]:
+    """Log probabilities [m] in the distribution's own precision."""
+    array = native = np.array(actions, order="C")
+    torch, like = _torch_of(distribution)
+    if torch is not None:
+        # Integers stay integers: they are classes. Some densities insist on one floating type.
+        dtype = like.dtype if array.dtype.kind == "f" else None
+        native = torch.tensor(array, dtype=dtype, device=like.device)
+    logs = numpy_array(distribution.log_prob(native))
+    if len(array) != count or logs.shape not in ((count,), array.shape):
+        raise ValueError(
+            f"log_prob returned shape {logs.shape} for actions of shape {array.shape} in {count} "
+            f"states, expected ({count},), or one number for each dimension of each action"
+        )
+    return logs.sum(axis=tuple(range(1, logs.ndim)))
+
+
+def _sample(distribution: Any, rng: np.random.Generator) -> NDArray[Any]:
+    torch, like = _torch_of(distribution)
+    if torch is None:
+        return numpy_array(distribution.sample())
+    device, cuda = like.device, like.device.type == "cuda"
+    # Torch distributions draw from a global stream: borrow it, seeded by ours, and put it back.
+    with torch.random.fork_rng(devices=[device] if cuda else []):
+        stream = torch.cuda.default_generators[device.index] if cuda else torch.default_generator
+        stream.manual_seed(int(rng.integers(2**63)))
+        return numpy_array(distribution.sample())

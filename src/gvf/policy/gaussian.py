@@ -1,0 +1,122 @@
+"""Normally distributed actions.
+
+The log density of an action of d independent dimensions is a sum over them,
+
+    log pi(a|s) = sum_j [ -z_j^2 / 2 - log sd_j - log(2 pi) / 2 ],    z_j = (a_j - mean_j) / sd_j,
+
+where mean and sd are constants or functions of the state. Far from the mean the density is 0 in
+floating point and its logarithm is not, which is why :mod:`gvf.policy.ratios` asks for the latter.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gvf.policy.base import Function, Policy, set_frozen
+from gvf.policy.checks import Floats, batch_size, generator, numpy_array
+
+_LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True, repr=False)
+class Gaussian(Policy):
+    """Normally distributed actions of one or more independent dimensions.
+
+    The density is that of the action as drawn: where an environment clips actions, record them
+    before clipping.
+
+    Args:
+        mean: a number (scalar actions, drawn as [m]), an array [d] (drawn as [m, d]), or a
+            function of states that returns [m] or [m, d].
+        sd: standard deviation, positive; given in the same ways.
+
+    Example:
+        >>> import gvf
+        >>> import numpy as np
+        >>> policy = gvf.Gaussian(mean=lambda states: 2 * states, sd=0.1)
+        >>> policy.probability(states=np.array([0.0, 1.0]), actions=[0.1, 2.0]).round(3)
+        array([2.42 , 3.989])
+        >>> policy.sample(np.zeros(3), rng=np.random.default_rng(0)).shape
+        (3,)
+    """
+
+    mean: ArrayLike | Function
+    sd: ArrayLike | Function
+
+    def __post_init__(self) -> None:
+        for name in ("mean", "sd"):
+            value = getattr(self, name)
+            if not callable(value):
+                # A number or a tuple of them, so that policies compare, hash and print.
+                plain = np.asarray(value, np.float64).tolist()
+                set_frozen(self, **{name: tuple(plain) if isinstance(plain, list) else plain})
+        if len(self._constants) == 2:  # both are checked by now; do they fit each other?
+            self._parameters(states=())
+
+    def log_probability(self, states: Any, actions: Any) -> Floats:
+        """Log density of each action, summed over its dimensions: float64[m].
+
+        Actions are [m, d]; those of one dimension may also be [m].
+        """
+        mean, sd, _ = self._parameters(states)
+        actions = np.asarray(actions, np.float64)
+        count, dimensions = batch_size(states), max(mean.shape[1], sd.shape[1])
+        flat = dimensions == 1 and actions.shape == (count,)
+        if not flat and actions.shape != (count, dimensions):
+            raise ValueError(
+                f"actions have shape {actions.shape}, expected ({count}, {dimensions}): a row for "
+                "each state, a column for each dimension of an action"
+            )
+        standard = (actions.reshape(count, dimensions) - mean) / sd
+        return (-0.5 * standard * standard - np.log(sd) - _LOG_ROOT_TWO_PI).sum(axis=1)
+
+    def sample(self, states: Any, *, rng: np.random.Generator) -> Floats:
+        """One action for each state: [m] if mean and sd are scalar in each state, else [m, d]."""
+        mean, sd, scalar = self._parameters(states)
+        shape = batch_size(states), max(mean.shape[1], sd.shape[1])
+        actions = mean + sd * generator(rng).standard_normal(shape)
+        return actions[:, 0] if scalar else actions
+
+    @cached_property
+    def _constants(self) -> dict[str, tuple[Floats, bool]]:
+        names = [name for name in ("mean", "sd") if not callable(getattr(self, name))]
+        return {name: _parameter(name, getattr(self, name)) for name in names}
+
+    def _parameters(self, states: Any) -> tuple[Floats, Floats, bool]:
+        """Mean and sd, [m or 1, d or 1] each, and whether actions are scalars."""
+        (mean, mean_scalar), (sd, sd_scalar) = (
+            self._constants.get(name)
+            or _parameter(name, getattr(self, name)(states), (batch_size(states),))
+            for name in ("mean", "sd")
+        )
+        if len({1, mean.shape[1], sd.shape[1]}) > 2:
+            raise ValueError(f"mean has {mean.shape[1]} action dimensions, sd has {sd.shape[1]}")
+        return mean, sd, mean_scalar and sd_scalar
+
+
+def _parameter(name: str, value: Any, batch: tuple[int, ...] = ()) -> tuple[Floats, bool]:
+    """A mean or sd as checked rows [m or 1, d], and whether it is a scalar in each state.
+
+    ``batch`` is (m,) for what a function returned, () for a constant.
+    """
+    array = np.asarray(numpy_array(value), np.float64)
+    if array.shape[: len(batch)] != batch or array.ndim > len(batch) + 1:
+        raise ValueError(
+            f"{name} has shape {array.shape}, expected {batch} for scalar actions, or "
+            f"({', '.join(map(str, (*batch, 'd')))}) for actions of d dimensions"
+        )
+    rows = array.reshape(len(array) if batch else 1, -1)
+    good = (rows > 0) & (rows < np.inf) if name == "sd" else np.isfinite(rows)
+    if not good.all():
+        row, column = np.argwhere(~good)[0]
+        raise ValueError(
+            f"{name} is {rows[row, column]}{f' in the state at position {row}' if batch else ''}; "
+            f"it must be {'positive and ' if name == 'sd' else ''}finite"
+        )
+    return rows, array.shape == batch

@@ -1,0 +1,108 @@
+"""Two policies in one.
+
+A mixture follows one policy with probability beta and another otherwise, chosen anew at each state,
+
+    pi(a|s) = beta pi_1(a|s) + (1 - beta) pi_2(a|s),
+
+of any two policies from the modules beside this one, both discrete or both densities. A little of
+:class:`gvf.Uniform` mixed into a behaviour gives it every action that a target may take.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.policy.base import DiscretePolicy, Policy, check_same_actions, log, set_frozen
+from gvf.policy.checks import Floats, batch_size, generator
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class Mixture(Policy):
+    """beta * first + (1 - beta) * second, of two discrete or two continuous policies.
+
+    A mixture of discrete policies is a :class:`DiscretePolicy`.
+
+    Args:
+        first: followed with probability beta, chosen anew at every state.
+        second: followed otherwise.
+        beta: in [0, 1].
+
+    Example:
+        >>> import gvf
+        >>> policy = gvf.Mixture(gvf.Always(0, actions=2), gvf.Uniform(2), beta=0.5)
+        >>> policy
+        Mixture(Always(0, 2), Uniform(2), 0.5)
+        >>> policy.probabilities(states=[0])
+        array([[0.75, 0.25]])
+    """
+
+    first: Policy
+    second: Policy
+    beta: float
+
+    @overload
+    def __new__(
+        cls, first: DiscretePolicy, second: DiscretePolicy, beta: float
+    ) -> _DiscreteMixture: ...
+    @overload
+    def __new__(cls, first: Policy, second: Policy, beta: float) -> Mixture: ...
+    def __new__(cls, first: Any = None, second: Any = None, beta: Any = None) -> Mixture:
+        """Make the variant that is a DiscretePolicy, of two that are."""
+        # Copying and unpickling give no arguments; they name the variant as cls.
+        discrete = isinstance(first, DiscretePolicy) and isinstance(second, DiscretePolicy)
+        return object.__new__(_DiscreteMixture if discrete else cls)
+
+    # Written out: where a dataclass writes it, type checkers do not look at __new__.
+    def __init__(self, first: Policy, second: Policy, beta: float) -> None:
+        if not (isinstance(first, Policy) and isinstance(second, Policy)):
+            raise TypeError(f"a mixture is of two policies, not of {first!r} and {second!r}")
+        if isinstance(first, DiscretePolicy) != isinstance(second, DiscretePolicy):
+            raise TypeError(
+                f"cannot mix {first!r} with {second!r}: one is discrete and one is not "
+                "(a FunctionPolicy is discrete when it is given its number of actions)"
+            )
+        if not 0 <= beta <= 1:
+            raise ValueError(f"beta must be in [0, 1], got {beta}")
+        set_frozen(self, first=first, second=second, beta=beta)
+
+    def probability(self, states: Any, actions: Any) -> Floats:
+        """Probability, or density, of each action in its state: float64[m]."""
+        first = self.first.probability(states, actions)
+        return self.beta * first + (1 - self.beta) * self.second.probability(states, actions)
+
+    def log_probability(self, states: Any, actions: Any) -> Floats:
+        """Log probability, or log density, of each action in its state: float64[m]."""
+        log_beta, log_rest = log(np.array([self.beta, 1 - self.beta]))
+        return np.logaddexp(
+            log_beta + self.first.log_probability(states, actions),
+            log_rest + self.second.log_probability(states, actions),
+        )
+
+    def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[Any]:
+        """One action for each state, of a component drawn for that state: [m] or [m, d]."""
+        chosen = generator(rng).random(batch_size(states)) < self.beta
+        first, second = (policy.sample(states, rng=rng) for policy in (self.first, self.second))
+        if first.shape != second.shape:
+            raise ValueError(
+                f"the policies mixed draw actions of different shapes, {first.shape} and "
+                f"{second.shape}"
+            )
+        return np.where(chosen.reshape(-1, *[1] * (first.ndim - 1)), first, second)
+
+
+class _DiscreteMixture(Mixture, DiscretePolicy):
+    first: DiscretePolicy
+    second: DiscretePolicy
+
+    def __init__(self, first: DiscretePolicy, second: DiscretePolicy, beta: float) -> None:
+        super().__init__(first, second, beta)
+        check_same_actions(first, second)
+        set_frozen(self, actions=first.actions)
+
+    def probabilities(self, states: Any) -> Floats:
+        first = self.first.probabilities(states)
+        return self.beta * first + (1 - self.beta) * self.second.probabilities(states)

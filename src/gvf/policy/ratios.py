@@ -1,0 +1,162 @@
+"""Importance ratios: how much more often the target would have taken an action.
+
+    rho = pi(a|s) / mu(a|s) = exp(log pi(a|s) - log mu(a|s)),
+
+by division for discrete actions, in log space for densities, which underflow long before their
+ratio does. A ratio is 0 where pi is, whatever mu says; where only mu is 0 there is none, and the
+transition is named. Policies of all the modules beside this one come in; what goes out is all that
+samplers and learners ever see of them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gvf.policy.base import DiscretePolicy, Policy, check_same_actions, log
+from gvf.policy.checks import Floats, batch_size, numpy_array
+
+_RECORDED_TOLERANCE = 1e-6  # a probability of 1, recorded in single precision, may exceed 1
+
+
+def ratio(
+    target: Policy,
+    states: Any,
+    actions: Any,
+    *,
+    behaviour: Policy | None = None,
+    behaviour_probability: ArrayLike | None = None,
+    behaviour_log_probability: ArrayLike | None = None,
+) -> Floats:
+    """Importance ratios rho = pi(a|s) / mu(a|s) of m state-action pairs: float64[m], all finite.
+
+    The behaviour mu is given in one of three ways: as a policy, or as the probabilities or log
+    probabilities (densities, for continuous actions) recorded when the actions were chosen.
+
+    Args:
+        target: the policy asked about, pi.
+        states: [m, ...].
+        actions: [m] or [m, d].
+        behaviour: the policy that chose the actions.
+        behaviour_probability: mu(a|s), [m].
+        behaviour_log_probability: log mu(a|s), [m]; better for densities, which underflow.
+
+    Returns:
+        The ratios; 0 wherever pi is 0.
+
+    Raises:
+        ValueError: if mu is 0 where pi is not, or a ratio is too large for a float64.
+
+    Example:
+        >>> import gvf
+        >>> target, behaviour = gvf.Fixed([0.1, 0.9]), gvf.Uniform(2)
+        >>> gvf.ratio(target, states=[0, 0], actions=[0, 1], behaviour=behaviour)
+        array([0.2, 1.8])
+        >>> gvf.ratio(target, states=[0, 0], actions=[0, 1], behaviour_probability=[0.9, 0.1])
+        array([0.11111111, 9.        ])
+    """
+    ways = (behaviour, behaviour_probability, behaviour_log_probability)
+    if sum(way is not None for way in ways) != 1:
+        raise TypeError(
+            "give the behaviour in exactly one way: behaviour=, behaviour_probability= or "
+            "behaviour_log_probability="
+        )
+    if behaviour is not None and not isinstance(behaviour, Policy):
+        raise TypeError(
+            f"behaviour must be a policy, not {behaviour!r}; recorded probabilities go in "
+            "behaviour_probability="
+        )
+    discrete = isinstance(target, DiscretePolicy)
+    divide = discrete and (
+        isinstance(behaviour, DiscretePolicy) or behaviour_probability is not None
+    )
+
+    def evaluate(policy: Policy) -> Floats:
+        return (policy.probability if divide else policy.log_probability)(states, actions)
+
+    count, most = batch_size(states), 1.0 if discrete else np.inf
+    pi = evaluate(target)
+    if behaviour is not None:
+        mu = evaluate(behaviour)
+    elif behaviour_probability is not None:
+        mu = _recorded(behaviour_probability, "behaviour_probability", count, 0.0, most)
+        mu = mu if divide else log(mu)
+    else:
+        name = "behaviour_log_probability"
+        mu = _recorded(behaviour_log_probability, name, count, -np.inf, math.log(most))
+    rho = _quotient(pi, mu) if divide else _quotient_of_logs(pi, mu)
+    if not np.isfinite(rho).all():
+        at = int(np.isfinite(rho).argmin())
+        where = f"transition {at} (action {np.asarray(actions)[at]})"
+        raise ValueError(_no_ratio(where, float(pi[at]), float(mu[at]), logs=not divide))
+    return rho
+
+
+def largest_ratio(target: DiscretePolicy, behaviour: DiscretePolicy, states: Any) -> float:
+    """The largest ratio that any action can have in the given states.
+
+    This is the constant that :class:`gvf.NormIS` divides by. For policies that are the same in
+    every state, one state will do.
+
+    Example:
+        >>> import gvf
+        >>> gvf.largest_ratio(gvf.Fixed([0.1, 0.9]), gvf.Fixed([0.9, 0.1]), states=[0])
+        9.0
+    """
+    for policy in (target, behaviour):
+        if not isinstance(policy, DiscretePolicy):
+            raise TypeError(
+                f"{policy!r} is not discrete, and ratios of densities may have no bound "
+                "(a FunctionPolicy is discrete when it is given its number of actions)"
+            )
+    check_same_actions(target, behaviour)
+    if batch_size(states) == 0:
+        raise ValueError("give at least one state")
+    pi, mu = target.probabilities(states), behaviour.probabilities(states)
+    rho = _quotient(pi, mu)
+    row, action = divmod(int(rho.argmax()), target.actions)
+    if not np.isfinite(rho[row, action]):
+        where = f"state at position {row} (action {action})"
+        raise ValueError(_no_ratio(where, pi[row, action], mu[row, action]))
+    return float(rho[row, action])
+
+
+def _recorded(values: Any, name: str, count: int, least: float, most: float) -> Floats:
+    """A recorded column of probabilities, or of their logarithms, float64[m], checked."""
+    array = np.asarray(numpy_array(values), np.float64)
+    if array.shape != (count,):
+        raise ValueError(f"{name} has shape {array.shape}, expected ({count},)")
+    good = (array >= least) & (array <= most + _RECORDED_TOLERANCE) & (array < np.inf)
+    if not good.all():
+        at = int(good.argmin())
+        limits = f"in [{least}, {most}]" if most < np.inf else f"at least {least}, and finite"
+        raise ValueError(f"{name} at position {at} is {array[at]}; it must be {limits}")
+    return array
+
+
+def _quotient(pi: Floats, mu: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return np.where(pi == 0, 0.0, pi / mu)
+
+
+def _quotient_of_logs(log_pi: Floats, log_mu: Floats) -> Floats:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.where(log_pi == -np.inf, 0.0, np.exp(log_pi - log_mu))
+
+
+def _no_ratio(where: str, pi: float, mu: float, logs: bool = False) -> str:
+    """Why pi and mu, or their logarithms, have no finite ratio, and what to do about it."""
+    prefix = "log " if logs else ""
+    values = f"{where}: {prefix}pi = {pi}, {prefix}mu = {mu}"
+    if math.isnan(pi) or math.isnan(mu) or pi == np.inf:
+        return f"{values}; no ratio can be formed of these"
+    if mu == (-np.inf if logs else 0.0):
+        return (
+            f"{values}; the behaviour never takes this action but the target does, and no ratio "
+            "corrects for that. Give the behaviour that chose the actions, or ask about a policy "
+            "that takes only actions the behaviour also takes"
+        )
+    return f"{values}; their ratio is too large for a float64. Is the behaviour the right one?"
