@@ -29,9 +29,11 @@ myst_heading_anchors = 3
 autodoc_class_signature = "mixed"
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
-autodoc_typehints_format = "short"
+autodoc_typehints = "none"  # docstrings tell more: what, and of which shape
 python_maximum_signature_line_length = 88
 
+html_css_files = ["output.css"]
+html_static_path = ["_static"]
 html_theme = "furo"
 html_title = f"gvf {release}"
 

@@ -13,59 +13,47 @@ Publications often leave the ratio out there; the mean is the same, since E[rho 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
 
-from gvf.learner.linear import Array, Experience, add_at, td_error_at, value_at
+from gvf.learner.linear import add_at, td_error_at, value_at
 from gvf.learner.update import Lanes, Update
 
 
 @njit(cache=True, nogil=True)
 def gradient_td(
-    weights,
-    secondary,
-    step_size,
-    ratio,
-    regulariser,
-    x,
-    share,
-    x_next,
-    share_next,
-    cumulant,
-    continuation,
-    slots,
-    w,
+    weights, memory, marks, lanes, numbers, x, share, x_next, share_next, c, gamma, slots, w
 ):
-    """One mini-batch of TDC or TDRC; secondary is h [rows, lanes]."""
-    lanes = weights.shape[1]
-    secondary_step = ratio * step_size
-    errors = np.empty((slots.size, lanes))
-    expected = np.empty((slots.size, lanes))
-    ahead = np.empty((1, lanes))
+    """One mini-batch of TDC or TDRC; memory: h; lanes: alpha; numbers: ratio, beta."""
+    secondary, step_size = memory[0], lanes[0]
+    secondary_step, beta = numbers[0] * lanes[0], numbers[1]
+    errors = np.empty((slots.size, weights.shape[1]))
+    expected = np.empty((slots.size, weights.shape[1]))
+    ahead = np.empty((1, weights.shape[1]))
     # All errors at the same weights first, then all changes.
     for i in range(slots.size):
         slot = slots[i]
-        td_error_at(
-            weights, x, share, x_next, share_next, cumulant, continuation, slot, ahead, errors, i
-        )
+        td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, ahead, errors, i)
         value_at(secondary, x, share, slot, expected, i)
-    if regulariser > 0.0:
+    if beta > 0.0:
         for row in range(secondary.shape[0]):
-            for lane in range(lanes):
-                secondary[row, lane] *= 1.0 - secondary_step[lane] * regulariser
+            for lane in range(weights.shape[1]):
+                secondary[row, lane] *= 1.0 - secondary_step[lane] * beta
     for i in range(slots.size):
         slot = slots[i]
-        for lane in range(lanes):
+        for lane in range(weights.shape[1]):
             errors[i, lane] *= w[i]
             expected[i, lane] *= w[i]
         add_at(weights, step_size, x, share, slot, errors, i)
-        for lane in range(lanes):
+        for lane in range(weights.shape[1]):
             errors[i, lane] -= expected[i, lane]
-            expected[i, lane] *= -continuation[slot]
+            expected[i, lane] *= -gamma[slot]
         add_at(secondary, secondary_step, x, share, slot, errors, i)
-        if continuation[slot] > 0.0:
+        if gamma[slot] > 0.0:
             add_at(weights, step_size, x_next, share_next, slot, expected, i)
 
 
@@ -86,31 +74,18 @@ class TDC(Update):
     step_size: Lanes
     ratio: float = 1.0
 
-    regulariser = 0.0
+    beta: ClassVar[float] = 0.0
+    kernel = staticmethod(gradient_td)
+    memories = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 <= self.ratio < np.inf:
             raise ValueError(f"ratio must be finite and not negative, got {self.ratio}")
 
-    def start(self, rows: int) -> dict[str, Array]:
-        """The weights and the secondary weights, [rows, lanes]."""
-        return {**super().start(rows), "secondary": np.zeros((rows, self.lanes or 1))}
-
-    def apply(
-        self, state: dict[str, Array], experience: Experience, slots: Array, w: Array
-    ) -> None:
-        """Change the state by the transitions in slots [k], with the correction's weights w [k]."""
-        gradient_td(
-            state["weights"],
-            state["secondary"],
-            state["step_size"],
-            self.ratio,
-            self.regulariser,
-            *experience,
-            slots,
-            w,
-        )
+    def numbers(self) -> Sequence[float]:
+        """The ratio, and beta."""
+        return self.ratio, self.beta
 
 
 @dataclass(frozen=True)
@@ -129,4 +104,4 @@ class TDRC(TDC):
         TDRC(step_size=0.01, ratio=1.0)
     """
 
-    regulariser = 1.0
+    beta = 1.0

@@ -165,7 +165,7 @@ class Learner:
 
         A row is a feature; with action values, action a has the rows from ``a * features.size`` on.
         """
-        weights = self._state["weights"]
+        weights = self._state.weights
         return weights[:, 0] if self.update.lanes is None else weights
 
     def observe(
@@ -237,9 +237,9 @@ class Learner:
         """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
         states = np.asarray(states)
         x = self._features(states)
-        out = np.empty((len(x), self._state["weights"].shape[1]))
+        out = np.empty((len(x), self._state.weights.shape[1]))
         share = self._shares(states) if self.update.action_values else np.ones((len(x), 1))
-        values(self._state["weights"], x, share, out)
+        values(self._state.weights, x, share, out)
         return out[:, 0] if self.update.lanes is None else out
 
     def evaluate(self, env: gym.Env[Any, Any], **options: Any) -> Any:
@@ -264,7 +264,7 @@ class Learner:
     def report(self) -> Report:
         """Counts, statistics of the window's ratios, and which lanes have diverged."""
         ratios = self._ring.ratios
-        finite = np.isfinite(self._state["weights"]).all(axis=0)
+        finite = np.isfinite(self._state.weights).all(axis=0)
         return Report(
             steps=self.steps,
             updates=self.updates,
@@ -285,7 +285,7 @@ class Learner:
                 "configuration": np.array(self._configuration()),
                 "counts": np.array([self.steps, self.updates, self.skipped]),
                 "rng": np.array([json.dumps(rng.bit_generator.state) for rng in self._rngs]),
-                **{f"state/{name}": array for name, array in self._state.items()},
+                **{f"state/{name}": array for name, array in self._state._asdict().items()},
                 **{f"window/{name}": array for name, array in self.window.checkpoint().items()},
                 **{f"ring/{name}": array for name, array in self._ring.checkpoint().items()},
             },
@@ -315,7 +315,7 @@ class Learner:
         self.window.restore(part("window/"))
         self._ring.restore(part("ring/"))
         for name, array in part("state/").items():
-            self._state[name][...] = array
+            getattr(self._state, name)[...] = array
         for rng, state in zip(self._rngs, arrays["rng"], strict=True):
             rng.bit_generator.state = json.loads(str(state))
         self.steps, self.updates, self.skipped = arrays["counts"].tolist()

@@ -93,17 +93,16 @@ def add_at(weights, scale, x, share, slot, coefficient, i):
 
 
 @njit(cache=True, nogil=True)
-def td_error_at(weights, x, share, x_next, share_next, cumulant, continuation, slot, ahead, out, i):
+def td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, ahead, out, i):
     """Write the TD error at a slot, ``c + gamma v(s') - v(s)``, into ``out[i]``."""
-    gamma = continuation[slot]
     value_at(weights, x, share, slot, out, i)
     # Where nothing follows, a next state's value must not count even if it is infinite.
-    if gamma > 0.0:
+    if gamma[slot] > 0.0:
         value_at(weights, x_next, share_next, slot, ahead, 0)
     else:
         ahead[0, :] = 0.0
     for lane in range(weights.shape[1]):
-        out[i, lane] = cumulant[slot] + gamma * ahead[0, lane] - out[i, lane]
+        out[i, lane] = c[slot] + gamma[slot] * ahead[0, lane] - out[i, lane]
 
 
 @njit(cache=True, nogil=True)
@@ -114,14 +113,10 @@ def values(weights, x, share, out):
 
 
 @njit(cache=True, nogil=True)
-def weighted_td_errors(
-    weights, x, share, x_next, share_next, cumulant, continuation, slots, w, out
-):
+def weighted_td_errors(weights, x, share, x_next, share_next, c, gamma, slots, w, out):
     """Write ``w_i * delta_i`` of a batch of slots [k] into out [k, lanes]."""
     ahead = np.empty((1, weights.shape[1]))
     for i in range(slots.size):
-        td_error_at(
-            weights, x, share, x_next, share_next, cumulant, continuation, slots[i], ahead, out, i
-        )
+        td_error_at(weights, x, share, x_next, share_next, c, gamma, slots[i], ahead, out, i)
         for lane in range(weights.shape[1]):
             out[i, lane] *= w[i]

@@ -1,6 +1,7 @@
-"""Optimisers: from a batch's weighted TD errors to new weights.
+"""TD(0) with the whole mini-batch at once, and the optimisers that take its step.
 
-With the batch's direction ``g = sum_i w_i delta_i x_i`` and a step size alpha:
+With the TD error ``delta_i = c_i + gamma_i v(s'_i) - v(s_i)``, all at the same weights, the batch's
+direction ``g = sum_i w_i delta_i x_i``, and a step size alpha:
 
     SGD        W += alpha g
     RMSProp    m = decay m + (1 - decay) g^2,   W += alpha g / sqrt(m + epsilon)
@@ -14,40 +15,35 @@ visited; RMSProp's decay of the others is made up for, exactly, when they are ne
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from numba import njit
 
-from gvf.learner.linear import Array, add_at, feature_index
-
-
-class Optimiser(Protocol):
-    """What a TD update needs of an optimiser."""
-
-    def start(self, rows: int, lanes: int) -> dict[str, Array]:
-        """The arrays it keeps between updates."""
-        ...
-
-    def apply(
-        self,
-        state: dict[str, Array],
-        step_size: Array,
-        x: Array,
-        share: Array,
-        slots: Array,
-        errors: Array,
-    ) -> None:
-        """Change ``state["weights"]`` [rows, lanes], given weighted TD errors [k, lanes]."""
-        ...
+from gvf.learner.linear import Array, add_at, feature_index, weighted_td_errors
 
 
 @njit(cache=True, nogil=True)
-def sgd(weights, step_size, x, share, slots, errors):
-    """W += alpha g."""
+def td_sgd(
+    weights, memory, marks, lanes, numbers, x, share, x_next, share_next, c, gamma, slots, w
+):
+    """W += alpha g; lanes: alpha."""
+    errors = np.empty((slots.size, weights.shape[1]))
+    weighted_td_errors(weights, x, share, x_next, share_next, c, gamma, slots, w, errors)
     for i in range(slots.size):
-        add_at(weights, step_size, x, share, slots[i], errors, i)
+        add_at(weights, lanes[0], x, share, slots[i], errors, i)
+
+
+@njit(cache=True, nogil=True)
+def _direction(target, weights, x, share, x_next, share_next, c, gamma, slots, w):
+    """Add the batch's direction g to the target [rows, lanes]."""
+    errors = np.empty((slots.size, weights.shape[1]))
+    ones = np.ones(weights.shape[1])
+    weighted_td_errors(weights, x, share, x_next, share_next, c, gamma, slots, w, errors)
+    for i in range(slots.size):
+        add_at(target, ones, x, share, slots[i], errors, i)
 
 
 @njit(cache=True, nogil=True)
@@ -63,72 +59,78 @@ def _power(base, exponent):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def rmsprop(
-    weights, step_size, gradient, square, seen, clock, decay, epsilon, x, share, slots, errors
+def td_rmsprop(
+    weights, memory, marks, lanes, numbers, x, share, x_next, share_next, c, gamma, slots, w
 ):
     """W += alpha g / sqrt(m + epsilon), visiting the batch's rows only.
 
-    gradient [rows, lanes] is 0 before and after; square [rows, lanes] is m as of the update number
-    seen [rows]; clock [1] counts updates.
+    memory: g (0 before and after) and m; marks: for each row the update at which m was last brought
+    up to date, and behind them a clock; numbers: decay, epsilon.
     """
-    clock[0] += 1
-    ones = np.ones(weights.shape[1])
-    for i in range(slots.size):
-        add_at(gradient, ones, x, share, slots[i], errors, i)
+    direction, square = memory[0], memory[1]
+    decay, epsilon = numbers[0], numbers[1]
+    _direction(direction, weights, x, share, x_next, share_next, c, gamma, slots, w)
+    clock = marks[-1] + 1
+    marks[-1] = clock
     blocks = share.shape[1]
     size = weights.shape[0] // blocks
     for i in range(slots.size):
         for b in range(blocks):
-            if share[slots[i], b] != 0.0:
-                for j in range(x.shape[1]):
-                    row = b * size + feature_index(x, slots[i], j)
-                    if seen[row] == clock[0]:
-                        continue
-                    fade = _power(decay, clock[0] - seen[row])
-                    seen[row] = clock[0]
-                    for lane in range(weights.shape[1]):
-                        g = gradient[row, lane]
-                        m = fade * square[row, lane] + (1.0 - decay) * g * g
-                        square[row, lane] = m
-                        weights[row, lane] += step_size[lane] * g / np.sqrt(m + epsilon)
-                        gradient[row, lane] = 0.0
+            if share[slots[i], b] == 0.0:
+                continue
+            for j in range(x.shape[1]):
+                row = b * size + feature_index(x, slots[i], j)
+                if marks[row] == clock:
+                    continue
+                fade = _power(decay, clock - marks[row])
+                marks[row] = clock
+                for lane in range(weights.shape[1]):
+                    g = direction[row, lane]
+                    m = fade * square[row, lane] + (1.0 - decay) * g * g
+                    square[row, lane] = m
+                    weights[row, lane] += lanes[0, lane] * g / np.sqrt(m + epsilon)
+                    direction[row, lane] = 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def adam(
-    weights,
-    step_size,
-    gradient,
-    mean,
-    square,
-    powers,
-    beta1,
-    beta2,
-    epsilon,
-    x,
-    share,
-    slots,
-    errors,
+def td_adam(
+    weights, memory, marks, lanes, numbers, x, share, x_next, share_next, c, gamma, slots, w
 ):
-    """Adam; mean and square are its moments [rows, lanes], powers [2] beta1^t and beta2^t."""
-    ones = np.ones(weights.shape[1])
-    for i in range(slots.size):
-        add_at(gradient, ones, x, share, slots[i], errors, i)
-    powers[0] *= beta1
-    powers[1] *= beta2
+    """Adam; memory: g (0 before and after), n, m; numbers: betas, epsilon, and both beta^t."""
+    direction, mean, square = memory[0], memory[1], memory[2]
+    beta1, beta2, epsilon = numbers[0], numbers[1], numbers[2]
+    _direction(direction, weights, x, share, x_next, share_next, c, gamma, slots, w)
+    numbers[3] *= beta1
+    numbers[4] *= beta2
     for row in range(weights.shape[0]):
         for lane in range(weights.shape[1]):
-            g = gradient[row, lane]
-            gradient[row, lane] = 0.0
+            g = direction[row, lane]
+            direction[row, lane] = 0.0
             mean[row, lane] = beta1 * mean[row, lane] + (1.0 - beta1) * g
             square[row, lane] = beta2 * square[row, lane] + (1.0 - beta2) * g * g
-            n = mean[row, lane] / (1.0 - powers[0])
-            m = square[row, lane] / (1.0 - powers[1])
-            weights[row, lane] += step_size[lane] * n / (np.sqrt(m) + epsilon)
+            n = mean[row, lane] / (1.0 - numbers[3])
+            m = square[row, lane] / (1.0 - numbers[4])
+            weights[row, lane] += lanes[0, lane] * n / (np.sqrt(m) + epsilon)
 
 
 @dataclass(frozen=True)
-class SGD:
+class Optimiser:
+    """What TD needs of an optimiser: a kernel, and what the kernel keeps."""
+
+    kernel: ClassVar[Callable[..., None]]
+    memories: ClassVar[int]
+
+    def marks(self, rows: int) -> Array:
+        """Whole numbers to keep between updates."""
+        return np.zeros(0, np.int64)
+
+    def numbers(self) -> Sequence[float]:
+        """The kernel's constants."""
+        return ()
+
+
+@dataclass(frozen=True)
+class SGD(Optimiser):
     """Plain stochastic gradient descent: W += alpha g.
 
     Example:
@@ -137,25 +139,12 @@ class SGD:
         TD(step_size=0.5, optimiser=SGD())
     """
 
-    def start(self, rows: int, lanes: int) -> dict[str, Array]:
-        """Nothing is kept."""
-        return {}
-
-    def apply(
-        self,
-        state: dict[str, Array],
-        step_size: Array,
-        x: Array,
-        share: Array,
-        slots: Array,
-        errors: Array,
-    ) -> None:
-        """Change the weights."""
-        sgd(state["weights"], step_size, x, share, slots, errors)
+    kernel = staticmethod(td_sgd)
+    memories = 0
 
 
 @dataclass(frozen=True)
-class RMSProp:
+class RMSProp(Optimiser):
     """Steps divided by a running root mean square of g: W += alpha g / sqrt(m + epsilon).
 
     Args:
@@ -171,46 +160,23 @@ class RMSProp:
     decay: float = 0.9
     epsilon: float = 1e-8
 
+    kernel = staticmethod(td_rmsprop)
+    memories = 2
+
     def __post_init__(self) -> None:
         _check_unit(decay=self.decay)
 
-    def start(self, rows: int, lanes: int) -> dict[str, Array]:
-        """The direction, its mean square, when each row was last seen, and a clock."""
-        return {
-            "gradient": np.zeros((rows, lanes)),
-            "square": np.zeros((rows, lanes)),
-            "seen": np.zeros(rows, np.int64),
-            "clock": np.zeros(1, np.int64),
-        }
+    def marks(self, rows: int) -> Array:
+        """When each row was last seen, and a clock."""
+        return np.zeros(rows + 1, np.int64)
 
-    def apply(
-        self,
-        state: dict[str, Array],
-        step_size: Array,
-        x: Array,
-        share: Array,
-        slots: Array,
-        errors: Array,
-    ) -> None:
-        """Change the weights."""
-        rmsprop(
-            state["weights"],
-            step_size,
-            state["gradient"],
-            state["square"],
-            state["seen"],
-            state["clock"],
-            self.decay,
-            self.epsilon,
-            x,
-            share,
-            slots,
-            errors,
-        )
+    def numbers(self) -> Sequence[float]:
+        """Decay and epsilon."""
+        return self.decay, self.epsilon
 
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(Optimiser):
     """Adam (Kingma and Ba 2015), with both moments corrected for their start at 0.
 
     Every weight moves at every update, seen in the batch or not.
@@ -230,41 +196,15 @@ class Adam:
     beta2: float = 0.999
     epsilon: float = 1e-8
 
+    kernel = staticmethod(td_adam)
+    memories = 3
+
     def __post_init__(self) -> None:
         _check_unit(beta1=self.beta1, beta2=self.beta2)
 
-    def start(self, rows: int, lanes: int) -> dict[str, Array]:
-        """The direction, its mean and mean square, and the powers of the betas."""
-        return {
-            **{name: np.zeros((rows, lanes)) for name in ("gradient", "mean", "square")},
-            "powers": np.ones(2),
-        }
-
-    def apply(
-        self,
-        state: dict[str, Array],
-        step_size: Array,
-        x: Array,
-        share: Array,
-        slots: Array,
-        errors: Array,
-    ) -> None:
-        """Change the weights."""
-        adam(
-            state["weights"],
-            step_size,
-            state["gradient"],
-            state["mean"],
-            state["square"],
-            state["powers"],
-            self.beta1,
-            self.beta2,
-            self.epsilon,
-            x,
-            share,
-            slots,
-            errors,
-        )
+    def numbers(self) -> Sequence[float]:
+        """Both betas, epsilon, and the betas' powers so far."""
+        return self.beta1, self.beta2, self.epsilon, 1.0, 1.0
 
 
 def _check_unit(**values: float) -> None:

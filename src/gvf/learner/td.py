@@ -6,36 +6,35 @@ With the TD error ``delta_i = c_i + gamma_i v(s'_i) - v(s_i)`` and the correctio
     incremental    W += alpha k w_i delta_i x_i            for i = 1 ... k, each delta_i at the
                                                            W that i - 1 has left
 
-Mini-batch TD takes any optimiser in place of the plain step.
+Mini-batch TD takes any optimiser (:mod:`gvf.learner.optimiser`) in place of the plain step.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
-from gvf.learner.linear import Array, Experience, add_at, td_error_at, weighted_td_errors
+from gvf.learner.linear import Array, add_at, td_error_at
 from gvf.learner.optimiser import SGD, Optimiser
 from gvf.learner.update import Lanes, Update
 
 
 @njit(cache=True, nogil=True)
 def td_incremental(
-    weights, step_size, x, share, x_next, share_next, cumulant, continuation, slots, w
+    weights, memory, marks, lanes, numbers, x, share, x_next, share_next, c, gamma, slots, w
 ):
-    """Apply the batch's transitions one after the other, each with k * w_i."""
+    """Apply the batch's transitions one after the other, each with k * w_i; lanes: alpha."""
     error = np.empty((1, weights.shape[1]))
     ahead = np.empty((1, weights.shape[1]))
     for i in range(slots.size):
         slot = slots[i]
-        td_error_at(
-            weights, x, share, x_next, share_next, cumulant, continuation, slot, ahead, error, 0
-        )
+        td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, ahead, error, 0)
         for lane in range(weights.shape[1]):
             error[0, lane] *= slots.size * w[i]
-        add_at(weights, step_size, x, share, slot, error, 0)
+        add_at(weights, lanes[0], x, share, slot, error, 0)
 
 
 @dataclass(frozen=True)
@@ -56,19 +55,23 @@ class TD(Update):
     step_size: Lanes
     optimiser: Optimiser = SGD()  # noqa: RUF009 (frozen)
 
-    def start(self, rows: int) -> dict[str, Array]:
-        """The weights, and what the optimiser keeps."""
-        return {**super().start(rows), **self.optimiser.start(rows, self.lanes or 1)}
+    @property
+    def kernel(self) -> Callable[..., None]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The optimiser's."""
+        return self.optimiser.kernel
 
-    def apply(
-        self, state: dict[str, Array], experience: Experience, slots: Array, w: Array
-    ) -> None:
-        """Change the state by the transitions in slots [k], with the correction's weights w [k]."""
-        errors = np.empty((len(slots), state["weights"].shape[1]))
-        weighted_td_errors(state["weights"], *experience, slots, w, errors)
-        self.optimiser.apply(
-            state, state["step_size"], experience.x, experience.share, slots, errors
-        )
+    @property
+    def memories(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The optimiser's."""
+        return self.optimiser.memories
+
+    def marks(self, rows: int) -> Array:
+        """The optimiser's."""
+        return self.optimiser.marks(rows)
+
+    def numbers(self) -> Sequence[float]:
+        """The optimiser's."""
+        return self.optimiser.numbers()
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,4 @@ class IncrementalTD(Update):
 
     step_size: Lanes
 
-    def apply(
-        self, state: dict[str, Array], experience: Experience, slots: Array, w: Array
-    ) -> None:
-        """Change the state by the transitions in slots [k], with the correction's weights w [k]."""
-        td_incremental(state["weights"], state["step_size"], *experience, slots, w)
+    kernel = staticmethod(td_incremental)

@@ -1,15 +1,24 @@
-"""What all updates have in common: lanes of step sizes, and arrays that change.
+"""What all updates have in common: one kernel signature, lanes of step sizes, arrays that change.
 
-An update is a frozen description (its step sizes and constants); what changes as it learns is a
-dictionary of arrays, so that it can be saved, copied and handed to compiled loops.
+An update is a frozen description: a compiled kernel, its per-lane values (step sizes) and its
+numbers (decays and such). What changes as it learns is five arrays, so that it can be saved, copied
+and handed to compiled loops:
+
+    kernel(weights, memory, marks, lanes, numbers, *experience, slots, w)
+
+    weights [rows, L]       memory [M, rows, L], more of the same shape (a mean square, say)
+    marks int64[...]        lanes [P, L], one value for each lane       numbers [C]
+
+with the window's columns (:class:`gvf.learner.linear.Experience`), the drawn slots [k] and the
+correction's weights w [k]. All updates have this signature, so a loop that runs one runs them all.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import ABC
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,12 +28,44 @@ Lanes = float | Sequence[float]
 """One number, or one for each lane."""
 
 
+class LearnerState(NamedTuple):
+    """The arrays that an update changes."""
+
+    weights: Array
+    memory: Array
+    marks: Array
+    lanes: Array
+    numbers: Array
+
+
 @dataclass(frozen=True)
 class Update(ABC):
     """How drawn and weighed transitions change the weights; the base of all updates.
 
-    A field declared as `Lanes` may be a number or a sequence of L numbers: then L copies of the
-    weights learn side by side from the same draws, one for each.
+    A field named in `lane_fields` may be a number or a sequence of L numbers: then L copies of the
+    weights learn side by side from the same draws, one for each. To write an update, give it a
+    `kernel` of the signature above, and say what it keeps: `memories`, `marks`, `numbers`.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> import gvf, numba
+        >>> @numba.njit
+        ... def count(weights, memory, marks, lanes, numbers, x, share, x_next, share_next,
+        ...           cumulant, continuation, slots, w):
+        ...     for slot in slots:
+        ...         weights[x[slot, 0], 0] += lanes[0, 0]
+        >>> @dataclass(frozen=True)
+        ... class Count(gvf.Update):
+        ...     step_size: float = 1.0
+        ...     kernel = staticmethod(count)
+        >>> question = gvf.GVF(gvf.Uniform(2), "reward", 0.9)
+        >>> learner = gvf.Learner(
+        ...     question, gvf.OneHot(3), Count(), behaviour=gvf.Uniform(2), batch_size=1, seed=0
+        ... )
+        >>> for state in (0, 1, 2):
+        ...     learner.observe(state, 0, 0.0, 0, False)
+        >>> float(learner.weights.sum())
+        3.0
     """
 
     lane_fields: ClassVar[tuple[str, ...]] = ("step_size",)
@@ -32,6 +73,8 @@ class Update(ABC):
     """Whether it learns a value for every action, or one for every state."""
     next_action: ClassVar[str] = "none"
     """For action values, what follows: one action "sampled" from pi, or the mean, "expected"."""
+    kernel: ClassVar[Callable[..., None]]
+    memories: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         for name in self.lane_fields:
@@ -42,11 +85,7 @@ class Update(ABC):
                 raise ValueError(f"{name} must be finite and not negative, got {value}")
             plain = float(value) if value.ndim == 0 else tuple(value.tolist())
             object.__setattr__(self, name, plain)
-        lengths = {len(self.lane_values(name)) for name in self.lane_fields} - {1}
-        if len(lengths) > 1:
-            raise ValueError(
-                f"{' and '.join(self.lane_fields)} must have as many lanes each: {self}"
-            )
+        self._lane_values()
 
     @property
     def lanes(self) -> int | None:
@@ -54,18 +93,35 @@ class Update(ABC):
         values = [getattr(self, name) for name in self.lane_fields]
         return max((len(v) for v in values if isinstance(v, tuple)), default=None)
 
-    def lane_values(self, name: str) -> Array:
-        """A field as an array [lanes]."""
-        value = np.atleast_1d(np.asarray(getattr(self, name), np.float64))
-        return np.broadcast_to(value, (self.lanes or 1,)).copy() if value.size == 1 else value
+    def marks(self, rows: int) -> Array:
+        """Whole numbers to keep between updates; none by default."""
+        return np.zeros(0, np.int64)
 
-    def start(self, rows: int) -> dict[str, Array]:
-        """The arrays that change, ``weights`` [rows, lanes] among them, at the start."""
-        constants = {name: self.lane_values(name) for name in self.lane_fields}
-        return {"weights": np.zeros((rows, self.lanes or 1)), **constants}
+    def numbers(self) -> Sequence[float]:
+        """Constants of the kernel; none by default."""
+        return ()
 
-    @abstractmethod
-    def apply(
-        self, state: dict[str, Array], experience: Experience, slots: Array, w: Array
-    ) -> None:
+    def start(self, rows: int) -> LearnerState:
+        """The arrays that change, at the start; all weights are 0."""
+        lanes = self._lane_values()
+        shape = (rows, lanes.shape[1])
+        return LearnerState(
+            weights=np.zeros(shape),
+            memory=np.zeros((self.memories, *shape)),
+            marks=self.marks(rows),
+            lanes=lanes,
+            numbers=np.array(self.numbers(), np.float64),
+        )
+
+    def apply(self, state: LearnerState, experience: Experience, slots: Array, w: Array) -> None:
         """Change the state by the transitions in slots [k], with the correction's weights w [k]."""
+        self.kernel(*state, *experience, slots, w)
+
+    def _lane_values(self) -> Array:
+        """The lane fields as rows [P, L]."""
+        values: list[Any] = [np.atleast_1d(getattr(self, name)) for name in self.lane_fields]
+        try:
+            return np.array(np.broadcast_arrays(*values), np.float64)
+        except ValueError:
+            names = " and ".join(self.lane_fields)
+            raise ValueError(f"{names} must have as many lanes each: {self}") from None

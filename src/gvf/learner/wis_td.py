@@ -19,31 +19,31 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from gvf.learner.linear import Array, Experience, feature_index, feature_level, td_error_at
-from gvf.learner.update import Lanes, Update
+from gvf.learner.linear import feature_index, feature_level, td_error_at
+from gvf.learner.update import Lanes, LearnerState, Update
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def wis_td(weights, u, eta, x, share, x_next, share_next, cumulant, continuation, slots, w):
-    """Apply the batch's transitions one after the other; u is [rows, lanes]."""
-    lanes = weights.shape[1]
+def wis_td(
+    weights, memory, marks, lanes, numbers, x, share, x_next, share_next, c, gamma, slots, w
+):
+    """Apply the batch's transitions one after the other; memory: u; lanes: u0, eta."""
+    u, eta = memory[0], lanes[1]
     blocks = share.shape[1]
     size = weights.shape[0] // blocks
-    error = np.empty((1, lanes))
-    ahead = np.empty((1, lanes))
+    error = np.empty((1, weights.shape[1]))
+    ahead = np.empty((1, weights.shape[1]))
     for i in range(slots.size):
         slot = slots[i]
         r = slots.size * w[i]
-        td_error_at(
-            weights, x, share, x_next, share_next, cumulant, continuation, slot, ahead, error, 0
-        )
+        td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, ahead, error, 0)
         for b in range(blocks):
             for j in range(x.shape[1]):
                 row = b * size + feature_index(x, slot, j)
                 level = share[slot, b] * feature_level(x, slot, j)
                 if level != 0.0:
-                    for lane in range(lanes):
-                        u[row, lane] = (1.0 - eta[lane] * level * level) * u[row, lane]
+                    for lane in range(weights.shape[1]):
+                        u[row, lane] *= 1.0 - eta[lane] * level * level
                         u[row, lane] += r * level * level
                         # A negative step would follow: this lane has diverged.
                         if u[row, lane] < 0.0:
@@ -74,18 +74,16 @@ class WISTD(Update):
     u0: Lanes
     eta: Lanes
 
+    kernel = staticmethod(wis_td)
+    memories = 1
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not np.all(self.lane_values("u0") > 0.0):
+        if not np.all(np.asarray(self.u0) > 0.0):
             raise ValueError(f"u0 must be positive, got {self.u0}")
 
-    def start(self, rows: int) -> dict[str, Array]:
-        """The weights, and u for each of them."""
+    def start(self, rows: int) -> LearnerState:
+        """The arrays that change, at the start: u is u0."""
         state = super().start(rows)
-        return {**state, "u": np.repeat(state["u0"][None], rows, axis=0)}
-
-    def apply(
-        self, state: dict[str, Array], experience: Experience, slots: Array, w: Array
-    ) -> None:
-        """Change the state by the transitions in slots [k], with the correction's weights w [k]."""
-        wis_td(state["weights"], state["u"], state["eta"], *experience, slots, w)
+        state.memory[0] = state.lanes[0]
+        return state
