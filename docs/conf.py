@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 import tempfile
+from typing import Any
 
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -30,6 +31,8 @@ autodoc_class_signature = "mixed"
 autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings tell more: what, and of which shape
+napoleon_attr_annotations = False
+napoleon_use_ivar = True
 python_maximum_signature_line_length = 88
 
 html_css_files = ["output.css"]
@@ -56,6 +59,12 @@ def show_what_is_printed(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = BLOCK.sub(with_output, text)
 
 
+def keep_colons(_app: Sphinx, what: str, *details: Any) -> None:
+    """Keep Napoleon from reading "a short remark: the rest" as "type: description"."""
+    if what in ("attribute", "property"):
+        details[-1][:0] = ["..", ""]  # an empty comment: it looks at the first line only
+
+
 def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
     """Warn, and so fail the build, where a name in `gvf.__all__` has no entry."""
     documented = environment.domains.python_domain.objects
@@ -67,6 +76,7 @@ def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Run the code of each page as it is read; check the names once all have been."""
+    """Say when each of these is called."""
     app.connect("source-read", show_what_is_printed)
+    app.connect("autodoc-process-docstring", keep_colons, priority=400)  # Napoleon's is 500
     app.connect("env-check-consistency", require_public_names)

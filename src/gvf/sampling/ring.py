@@ -27,10 +27,11 @@ from operator import index
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, uint64
+from numba import boolean, float64, int64, njit, uint64
 from numpy.random import Generator
 
 from gvf import xoshiro
+from gvf.sampling.generator import addresses, next_double
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Slots = np.ndarray[Any, np.dtype[np.int64]]
@@ -127,7 +128,7 @@ def ring_search(ring, place, uniforms, slots):
     old, new = ring_masses(ring, place)
     total, base = old + new, ring[_BASE]
     # u * total may round up to the end of a segment: stay below it, in its last positive slot.
-    old_limit, new_limit = np.nextafter(base + old, 0.0), np.nextafter(new, 0.0)
+    old_limit, new_limit = np.nextafter(ring[sums + n], 0.0), np.nextafter(new, 0.0)
     head_block, blocks = head // _BLOCK, (n + _BLOCK - 1) // _BLOCK
     scratch = np.empty((2, _LOCKSTEP), np.int64)
     first, length = scratch[0], scratch[1]
@@ -200,6 +201,17 @@ def _append_and_sample(ring, place, stream, ratio, slots):
     return slot
 
 
+@njit(cache=True)
+def _sample_with(ring, place, function, state, stratified, slots):
+    """Draw slots [k] with the numbers of a NumPy Generator."""
+    k = slots.size
+    uniforms = np.empty(k)
+    for j in range(k):
+        u = next_double(function, state)
+        uniforms[j] = (j + u) / k if stratified else u
+    ring_search(ring, place, uniforms, slots)
+
+
 @njit(cache=True, nogil=True)
 def _sample(rings, places, streams, stratified, uniforms, slots):
     """Draw slots [G, k] for rings, each with its own stream."""
@@ -235,7 +247,7 @@ def _effective(ratios, sizes):
 
 @cache
 def _entries() -> tuple[Callable[..., int], Callable[..., None], Callable[..., int]]:
-    """Direct entries into append, search, append_and_sample, for a ring's own arrays.
+    """Direct entries into append, sample with a Generator, append_and_sample.
 
     Numba looks at the types of all arguments at every call, 100 ns and more. A ring's arrays never
     change theirs, so one look is enough.
@@ -248,7 +260,7 @@ def _entries() -> tuple[Callable[..., int], Callable[..., None], Callable[..., i
 
     return (
         entry(_append, floats, counts, float64),
-        entry(ring_search, floats, counts, floats, counts),
+        entry(_sample_with, floats, counts, int64, int64, boolean, counts),
         entry(_append_and_sample, floats, counts, stream, float64, counts),
     )
 
@@ -291,10 +303,7 @@ class RatioRing:
         self._rings, self._places = new_rings(questions or 1, self.capacity)
         self._streams = xoshiro.streams(len(self._rings), seed)
         self._ring, self._place, self._stream = self._rings[0], self._places[0], self._streams[0]
-        self._buffer = np.empty(
-            0
-        )  # for uniforms: a new array each time would cost as much as a draw
-        self._append, self._search, self._append_and_sample = _entries()
+        self._append, self._sample_with, self._append_and_sample = _entries()
 
     def append(self, ratio: Any) -> int:
         """Insert one transition's ratio (with questions: [G]) and return its slot."""
@@ -345,7 +354,7 @@ class RatioRing:
         """
         if index(k) < 1:
             raise ValueError(f"k must be at least 1, got {k}")
-        if threads < 1:
+        if index(threads) < 1:
             raise ValueError(f"threads must be at least 1, got {threads}")
         if rng is not None and not isinstance(rng, Generator):
             raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}")
@@ -353,23 +362,24 @@ class RatioRing:
             return self._sample_questions(k, rng, stratified, threads)
         if self._place.item(_POSITIVE) == 0:
             raise ValueError(self._no_mass())
-        uniforms = self._buffer if self._buffer.size == k else self._resize_buffer(k)
+        slots = np.empty(k, _INT64)
+        if threads == 1 and type(rng) is Generator and (found := addresses(rng)):
+            self._sample_with(self._ring, self._place, *found, stratified, slots)
+            return slots
+        uniforms = np.empty(k) if rng is None else rng.random(k)
+        if rng is None and threads == 1:
+            store = (self._rings, self._places, self._streams)
+            _sample(*store, stratified, uniforms[None], slots[None])
+            return slots
         if rng is None:
             xoshiro.fill(self._stream, uniforms)
-        else:
-            rng.random(None, "d", uniforms)
         if stratified:
-            uniforms += np.arange(k)
-            uniforms /= k
-        slots = np.empty(k, _INT64)
-        if threads == 1:
-            self._search(self._ring, self._place, uniforms, slots)
-        else:
-            _in_slices(
-                threads,
-                k,
-                lambda a, b: ring_search(self._ring, self._place, uniforms[a:b], slots[a:b]),
-            )
+            uniforms = (np.arange(k) + uniforms) / k
+
+        def work(a: int, b: int) -> None:
+            ring_search(self._ring, self._place, uniforms[a:b], slots[a:b])
+
+        _in_slices(threads, k, work)
         return slots
 
     def append_and_sample(self, ratio: Any, k: int) -> tuple[int, Slots]:
@@ -432,15 +442,14 @@ class RatioRing:
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Take up a checkpoint: from here on the two rings do the same, bit for bit."""
-        rows, capacity = len(arrays["rings"]), arrays["places"][0, _CAPACITY]
+        rings, places, streams = (arrays[name] for name in ("rings", "places", "streams"))
+        rows, capacity = len(rings), places[0, _CAPACITY]
         if (rows, capacity) != (len(self._rings), self.capacity):
             raise ValueError(
                 f"the checkpoint is of {rows} question(s) and capacity {capacity}, "
                 f"this ring of {len(self._rings)} and {self.capacity}"
             )
-        self._rings[...] = arrays["rings"]
-        self._places[...] = arrays["places"]
-        self._streams[...] = arrays["streams"]
+        self._rings[...], self._places[...], self._streams[...] = rings, places, streams
 
     def __getstate__(self) -> tuple[int, int | None, dict[str, Array]]:
         return self.capacity, self.questions, self.checkpoint()
@@ -478,10 +487,6 @@ class RatioRing:
             f"cannot draw: all {len(self)} ratios in the window are 0 for {len(empty)} of "
             f"{self.questions} questions, the first of them question {empty[0]}."
         )
-
-    def _resize_buffer(self, k: int) -> Array:
-        self._buffer = np.empty(k)
-        return self._buffer
 
     def _sample_questions(
         self, k: int, rng: Generator | None, stratified: bool, threads: int

@@ -1,14 +1,13 @@
-"""Truth: what a question's predictions are measured against.
+"""Held-out returns: samples of the truth from any environment.
 
-The value of a state under a question (pi, C, gamma) is the expected return
+Without a model of the environment, a return G is still an unbiased sample of a value,
 
-    v(s) = E_pi[ C_{t+1} + gamma_{t+1} C_{t+2} + gamma_{t+1} gamma_{t+2} C_{t+3} + ... | S_t = s ].
+    E[ G | S_t = s ] = v(s):
 
-Without a model of the environment, a return is still an unbiased sample of it:
 :func:`held_out_returns` lets the behaviour lead to states as it visits them, switches to the
 target there, and records the returns, held out from learning. What differs between predictions and
 returns is error of the prediction plus noise of the return; with several returns from each state
-the noise can be subtracted.
+the noise can be subtracted. Where there is a model, :mod:`gvf.truth.dynamic_programming` is exact.
 """
 
 from __future__ import annotations

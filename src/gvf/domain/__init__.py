@@ -1,0 +1,1 @@
+"""Domains: environments with the policies, questions and ground truth of an experiment."""

@@ -1,0 +1,100 @@
+"""The star: Baird's counterexample, where off-policy TD diverges and gradient TD does not.
+
+Seven states. The action "dashed" (0) leads to one of the first six, each as likely, "solid" (1) to
+the seventh. All cumulants are 0, and so are the values, but the eight features
+
+    x(i) = 2 e_i + e_8  (i = 1..6),    x(7) = e_7 + 2 e_8
+
+share a weight, and always-solid is asked about while mostly dashed is done. Not in the paper, but
+in its authors' code; the other domains are :mod:`gvf.domain.markov_chain` and the rooms.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gvf.domain.domain import Floats
+from gvf.domain.picture import BLUE, GRID, PAPER, Image, blank, disc, segment
+from gvf.domain.tabular import TabularDomain, TabularEnvironment
+from gvf.features import Dense
+from gvf.policy import Always, Fixed
+from gvf.question import GVF
+from gvf.truth import Model
+
+STATES, CENTRE = 7, 6
+ACTIONS = ("dashed", "solid")
+CONTINUATION = 0.99
+_STARTS = np.arange(STATES)
+
+
+class Star(TabularEnvironment):
+    """The star as a Gymnasium environment, ``gvf/Star-v0``.
+
+    Example:
+        >>> from gvf.domain.star import Star
+        >>> env = Star(render_mode="ansi")
+        >>> env.reset(seed=0)
+        (4, {})
+        >>> env.step(1)
+        (6, 0.0, False, False, {})
+        >>> print(env.render())
+        . . . . . .
+             A
+    """
+
+    def __init__(self, render_mode: str | None = None) -> None:
+        super().__init__(model(), _STARTS, ACTIONS, render_mode)
+
+    def _text(self) -> str:
+        marks = ["A" if state == self._state else "." for state in range(STATES)]
+        return f"{' '.join(marks[:CENTRE])}\n     {marks[CENTRE]}"
+
+    def _picture(self) -> Image:
+        spacing = 60
+        image = blank(4 * spacing, CENTRE * spacing)
+        places = [(spacing, (state + 0.5) * spacing) for state in range(CENTRE)]
+        places.append((3 * spacing, CENTRE * spacing / 2))
+        for place in places[:CENTRE]:
+            segment(image, place, places[CENTRE], 2, GRID)
+        for state, (y, x) in enumerate(places):
+            disc(image, y, x, 20, GRID)
+            disc(image, y, x, 17, PAPER)
+            if state == self._state:
+                disc(image, y, x, 12, BLUE)
+        return image
+
+
+def model() -> Model:
+    """What follows what: six outcomes of "dashed", one of "solid"."""
+    shape = (STATES, 2, CENTRE)
+    probability, following = np.zeros(shape), np.full(shape, CENTRE)
+    probability[:, 0], following[:, 0] = 1 / CENTRE, np.arange(CENTRE)
+    probability[:, 1, 0] = 1
+    return Model(probability, following, np.zeros(shape), np.zeros(STATES, bool))
+
+
+def features(states: ArrayLike) -> Floats:
+    """The features of a batch of states, float64[m, 8]."""
+    rows = np.hstack([2 * np.eye(STATES), np.ones((STATES, 1))])
+    rows[CENTRE, [CENTRE, STATES]] = 1, 2
+    return rows[np.asarray(states)]
+
+
+def domain(protocol: str) -> TabularDomain:
+    """The star with its one behaviour and question; the protocols do not differ here."""
+    weights = np.ones(STATES + 1)
+    weights[CENTRE] = 10
+    return TabularDomain(
+        name="star",
+        protocol=protocol,
+        environment="gvf/Star-v0",
+        behaviours={"mostly-dashed": Fixed([6 / 7, 1 / 7])},
+        questions={"solid": GVF(Always(1, 2), "reward", CONTINUATION, "solid")},
+        pairs=(("solid", "mostly-dashed"),),
+        features=Dense(STATES + 1, features),
+        initial_weights=weights,
+        model=model(),
+        starts=_STARTS,
+        counted=_STARTS,
+    )

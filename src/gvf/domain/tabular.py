@@ -1,0 +1,177 @@
+"""Domains whose states are integers: a table of what follows what.
+
+The same :class:`gvf.truth.Model` drives the environment, the compiled loops and dynamic
+programming. One step of them all is
+
+    outcome = the first b with p(s, a, 0) + ... + p(s, a, b) > u,    u uniform in [0, 1),
+
+which names a row of the model's tables, flattened: the next state, the reward, and the cumulant and
+continuation of any question are looked up there. Positions that are real numbers are next door, in
+:mod:`gvf.domain.continuous_four_rooms`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Discrete
+from numba import njit
+from numpy.typing import NDArray
+
+from gvf.domain.domain import Domain, Floats, check_action, check_render_mode
+from gvf.domain.picture import Image
+from gvf.policy.base import thresholds
+from gvf.truth import Model, TrueValues, exact_values
+
+
+@njit(cache=True, nogil=True)
+def first_above(sums, row, uniform):
+    """The first column of a row of sums [rows, columns], the last infinite, that exceeds u.
+
+    Draws an action from the thresholds of a policy's table, or an outcome.
+    """
+    column = 0
+    while sums[row, column] <= uniform:
+        column += 1
+    return column
+
+
+@njit(cache=True, nogil=True)
+def draw_outcome(sums, actions, state, action, uniform):
+    """One step: the row of the model's flattened tables that says what follows.
+
+    ``sums`` are the model's running probabilities, float64[S * A, B], as :func:`outcome_sums`
+    makes them.
+    """
+    row = state * actions + action
+    return row * sums.shape[1] + first_above(sums, row, uniform)
+
+
+@njit(cache=True, nogil=True)
+def draw_start(starts, uniform):
+    """A state in which an episode begins, one of ``starts`` int64[n], each as likely."""
+    return starts[int(uniform * starts.size)]
+
+
+def outcome_sums(model: Model) -> Floats:
+    """The running probabilities of a model's outcomes, float64[S * A, B], for the kernels."""
+    return thresholds(model.probability.reshape(-1, model.probability.shape[2]))
+
+
+class TabularEnvironment(gym.Env[int, Any]):
+    """An environment that follows a model; it never truncates.
+
+    Every step takes one uniform number from ``np_random``, and so does every reset.
+
+    Args:
+        model: what follows what.
+        starts: where episodes begin, int64[n], each state as likely.
+        action_names: what the actions are called.
+        render_mode: "ansi", "rgb_array", or None.
+    """
+
+    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 8}  # noqa: RUF012
+
+    def __init__(
+        self,
+        model: Model,
+        starts: NDArray[np.int64],
+        action_names: tuple[str, ...],
+        render_mode: str | None,
+    ) -> None:
+        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
+        self.observation_space = Discrete(len(model.terminal))
+        self.action_space = Discrete(len(action_names))
+        self.model, self.action_names = model, action_names
+        self._starts, self._sums = starts, outcome_sums(model)
+        self._state = -1
+        self._reward = 0.0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Begin an episode."""
+        super().reset(seed=seed)
+        self._state = int(draw_start(self._starts, self.np_random.random()))
+        self._reward = 0.0
+        return self._state, self._information()
+
+    def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Act once."""
+        chosen = check_action(action, self.action_names)
+        if self._state < 0:
+            raise gym.error.ResetNeeded("call reset() before the first step()")
+        model = self.model
+        outcome = draw_outcome(
+            self._sums, len(self.action_names), self._state, chosen, self.np_random.random()
+        )
+        self._state = int(model.next_state.flat[outcome])
+        self._reward = float(model.reward.flat[outcome])
+        terminated = bool(model.terminal[self._state])
+        return self._state, self._reward, terminated, False, self._information()
+
+    def render(self) -> Any:
+        """A picture uint8[height, width, 3], or a text, as ``render_mode`` says."""
+        if self.render_mode is None:
+            gym.logger.warn('nothing is rendered: make the environment with render_mode="ansi"')
+            return None
+        if self._state < 0:
+            raise gym.error.ResetNeeded("call reset() before render()")
+        return self._text() if self.render_mode == "ansi" else self._picture()
+
+    def _information(self) -> dict[str, Any]:
+        return {}
+
+    def _text(self) -> str:
+        raise NotImplementedError
+
+    def _picture(self) -> Image:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TabularDomain(Domain):
+    """A domain with a model: its values are exact.
+
+    Attributes:
+        model: what follows what.
+        starts: states in which episodes begin, int64[n], each as likely.
+        counted: states over which errors are averaged, int64[S].
+
+    Example:
+        >>> from gvf.domain import get
+        >>> chain = get("markov-chain")
+        >>> chain.truth("hard")
+        TrueValues(10 states, values from 0 to 0.9859, exact)
+        >>> chain.table(chain.behaviour("hard"))[:2]
+        array([[0.9, 0.1],
+               [0.9, 0.1]])
+    """
+
+    model: Model
+    starts: NDArray[np.int64]
+    counted: NDArray[np.int64]
+
+    @property
+    def cells(self) -> NDArray[np.int64]:
+        """The states, int64[S]."""
+        return np.arange(len(self.model.terminal))
+
+    @property
+    def reachable(self) -> NDArray[np.bool_]:
+        """Which states a transition can start in, bool[S]."""
+        return np.isin(self.cells, self.counted) & ~self.model.terminal
+
+    def truth(self, question: str, behaviour: str | None = None) -> TrueValues:
+        """Exact values of a question in the states counted, whatever the behaviour."""
+        if behaviour is not None:
+            self.behaviour(behaviour)
+        values = exact_values(self.model, self.question(question))[self.counted]
+        return TrueValues(self.counted, values, np.zeros(len(values)))
+
+    def signals(self, question: str) -> tuple[Floats, Floats]:
+        """Cumulant and continuation of every outcome, each float64[S, A, B]."""
+        return self.model.signals(self.question(question))

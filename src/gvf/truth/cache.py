@@ -1,0 +1,114 @@
+"""What took long to compute, kept in files named by what determines it.
+
+The name of a file is a hash of a key: names, numbers and arrays, everything that the result depends
+on. Change anything, and it is another file; nothing is ever stale. A file is written beside and
+renamed, so it is whole or not there; one that cannot be read is computed anew. Truths that are
+sampled are kept here; those of :mod:`gvf.truth.dynamic_programming` take no time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def default_folder() -> Path:
+    """Where files are kept: ``GVF_CACHE_DIR``, or ``gvf`` in the user's folder for caches.
+
+    Example:
+        >>> from gvf.truth.cache import default_folder
+        >>> default_folder().is_absolute()
+        True
+    """
+    chosen = os.environ.get("GVF_CACHE_DIR")
+    if chosen:
+        return Path(chosen).absolute()
+    if sys.platform == "win32":
+        parent = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        parent = Path.home() / "Library" / "Caches"
+    else:
+        parent = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(parent) / "gvf"
+
+
+def remembered(
+    name: str,
+    key: Mapping[str, Any],
+    compute: Callable[[], Arrays],
+    folder: str | os.PathLike[str] | None = None,
+) -> Arrays:
+    """What ``compute()`` returns, from a file if it was computed before.
+
+    A folder that cannot be written to costs a warning and the time to compute again.
+
+    Args:
+        name: the beginning of the file's name.
+        key: all that determines the result: strings, numbers and arrays, by name.
+        compute: gives arrays by name.
+        folder: where the files are; by default :func:`default_folder`.
+
+    Example:
+        >>> from gvf.truth.cache import remembered
+        >>> import numpy as np
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for _ in range(2):
+        ...         kept = remembered("range", {"count": 3}, lambda: {"x": np.arange(3)}, folder)
+        >>> kept["x"]
+        array([0, 1, 2])
+    """
+    folder = default_folder() if folder is None else Path(folder)
+    path = folder / f"{name}-{_digest(key)}.npz"
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {part: file[part] for part in file.files}
+    except Exception:
+        pass  # not there, or damaged in whatever way: it has to be computed
+    arrays = compute()
+    try:
+        _write(path, arrays)
+    except OSError as error:
+        warnings.warn(
+            f"cannot keep {path.name} in {folder} ({error.strerror}), so it will be computed again "
+            "next time; name another folder in the environment variable GVF_CACHE_DIR",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return arrays
+
+
+def _digest(key: Mapping[str, Any]) -> str:
+    """A hash of the key's names and values, the same on every machine."""
+    plain = {
+        part: [str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()]
+        if isinstance(value, np.ndarray)
+        else value
+        for part, value in key.items()
+    }
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:20]
+
+
+def _write(path: Path, arrays: Arrays) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A name of its own, since another process may be writing the same file.
+    descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            np.savez(file, **arrays)
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise

@@ -1,0 +1,66 @@
+"""True values of some states, and how far predictions are from them.
+
+    mean absolute error       1/S sum_s |V(s) - v(s)|
+    root mean square error    sqrt( 1/S sum_s (V(s) - v(s))^2 )
+
+over the states that count. Where v comes from (:mod:`gvf.truth.dynamic_programming`, or rollouts)
+makes no difference here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrueValues:
+    """The true values of S states.
+
+    Attributes:
+        states: [S, ...], those over which errors are averaged.
+        values: v of each, float64[S].
+        noise: the standard error of each value, float64[S]; 0 where they were computed exactly.
+
+    Example:
+        >>> from gvf.truth import TrueValues
+        >>> import numpy as np
+        >>> truth = TrueValues(np.arange(2), np.array([0.5, 1.0]), np.zeros(2))
+        >>> truth
+        TrueValues(2 states, values from 0.5 to 1, exact)
+        >>> truth.mean_absolute_error([0.5, 0.0])
+        0.5
+    """
+
+    states: NDArray[Any]
+    values: Floats
+    noise: Floats
+
+    def mean_absolute_error(self, predictions: ArrayLike) -> float:
+        """Mean of ``|V - v|`` over the states, of predictions [S]."""
+        return float(np.abs(self._differences(predictions)).mean())
+
+    def root_mean_square_error(self, predictions: ArrayLike) -> float:
+        """Root of the mean of ``(V - v)^2`` over the states, of predictions [S]."""
+        return float(np.sqrt((self._differences(predictions) ** 2).mean()))
+
+    def _differences(self, predictions: ArrayLike) -> Floats:
+        given = np.asarray(predictions, np.float64)
+        if given.shape != self.values.shape:
+            raise ValueError(
+                f"predictions have shape {given.shape}, expected {self.values.shape}: one for each "
+                "of `states`"
+            )
+        return given - self.values
+
+    def __repr__(self) -> str:
+        noise = f"standard error up to {self.noise.max():.2g}" if self.noise.any() else "exact"
+        return (
+            f"TrueValues({len(self.states)} states, values from {self.values.min():.4g} to "
+            f"{self.values.max():.4g}, {noise})"
+        )
