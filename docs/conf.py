@@ -6,9 +6,12 @@ import re
 import tempfile
 from typing import Any
 
+from docutils import nodes
+from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
+from sphinx.writers.html5 import HTML5Translator
 
 import gvf
 
@@ -20,7 +23,6 @@ version = release = gvf.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
 ]
 exclude_patterns = ["_build"]
@@ -36,6 +38,7 @@ napoleon_use_ivar = True
 python_maximum_signature_line_length = 88
 
 html_css_files = ["output.css"]
+html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_theme = "furo"
 html_title = f"gvf {release}"
@@ -65,6 +68,18 @@ def keep_colons(_app: Sphinx, what: str, *details: Any) -> None:
         details[-1][:0] = ["..", ""]  # an empty comment: it looks at the first line only
 
 
+def inline_mathml(translator: HTML5Translator, node: nodes.math) -> None:
+    """Mathematics that browsers render themselves: no script, nothing to fetch."""
+    translator.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def block_mathml(translator: HTML5Translator, node: nodes.math_block) -> None:
+    """The same, on lines of its own."""
+    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    raise nodes.SkipNode
+
+
 def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
     """Warn, and so fail the build, where a name in `gvf.__all__` has no entry."""
     documented = environment.domains.python_domain.objects
@@ -77,6 +92,7 @@ def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
 
 def setup(app: Sphinx) -> None:
     """Say when each of these is called."""
+    app.add_html_math_renderer("mathml", (inline_mathml, None), (block_mathml, None))
     app.connect("source-read", show_what_is_printed)
     app.connect("autodoc-process-docstring", keep_colons, priority=400)  # Napoleon's is 500
     app.connect("env-check-consistency", require_public_names)

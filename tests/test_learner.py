@@ -336,3 +336,54 @@ def test_bad_options_are_named(options, message):
 def test_arguments_in_the_wrong_place_are_named():
     with pytest.raises(TypeError, match=r"update must be a gvf.Update, got IR\(\)"):
         gvf.Learner(CHAIN, gvf.OneHot(5), gvf.IR())  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((CHAIN, 4, gvf.TD(0.1)), {}, "features must be a feature map such as"),
+        ((CHAIN, gvf.OneHot(5), gvf.TD(0.1)), {"behaviour": "uniform"}, "must be a gvf.Policy"),
+        ((CHAIN, gvf.OneHot(5), gvf.TD(0.1)), {"batch_size": 1.5}, "float"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_named(arguments, options, message):
+    with pytest.raises(TypeError, match=message):
+        gvf.Learner(*arguments, **options)
+
+
+def test_an_optimiser_is_no_word():
+    with pytest.raises(TypeError, match=r"gvf.Adam\(\), got 'adam'"):
+        gvf.TD(0.1, "adam")  # pyright: ignore[reportArgumentType]
+
+
+def test_target_and_behaviour_have_the_same_actions():
+    with pytest.raises(ValueError, match="number of actions: 2 and 3"):
+        make(behaviour=gvf.Uniform(3))
+
+
+def test_sarsa_learns_from_a_log_without_the_behaviour():
+    data = chain_stream(CHAIN_BEHAVIOUR, 200, seed=9)
+    known, unknown = (
+        make(gvf.ExpectedSarsa(0.5), gvf.OnPolicy(), behaviour=b) for b in (CHAIN_BEHAVIOUR, None)
+    )
+    known.learn(data)
+    unknown.learn(data)
+    np.testing.assert_array_equal(known.weights, unknown.weights)
+
+
+def test_an_error_in_a_log_says_where_its_positions_start():
+    data = chain_stream(CHAIN_BEHAVIOUR, 200, seed=9)
+    data.reward[100] = np.inf
+    rows = [data[i : i + 1] for i in range(200)]
+    with pytest.raises(ValueError, match="position 36") as caught:
+        make().learn(rows)
+    assert caught.value.__notes__ == ["Positions count from transition 64 of the source."]
+
+
+def test_a_checkpoint_of_another_question_is_refused(tmp_path):
+    make().save(tmp_path / "learner.npz")
+    other = gvf.GVF(CHAIN.policy, "reward", 0.5)
+    with pytest.raises(ValueError, match="another learner"):
+        gvf.Learner(other, gvf.OneHot(5), gvf.TD(0.5), behaviour=CHAIN_BEHAVIOUR, window=100).load(
+            tmp_path / "learner.npz"
+        )

@@ -128,6 +128,8 @@ class Correction:
     draw: ClassVar[Literal["uniform", "ratio", "window"]]
     kernel: ClassVar[Callable[..., None]]
     label: ClassVar[str] = ""
+    needs_ratios: ClassVar[bool] = True
+    """Whether ratios matter to it; without, transitions of an unknown behaviour will do."""
 
     @property
     def name(self) -> str:
@@ -306,3 +308,4 @@ class OnPolicy(Correction):
     draw = "uniform"
     kernel = staticmethod(_equally)
     label = "On-policy"
+    needs_ratios = False

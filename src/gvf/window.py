@@ -10,14 +10,20 @@ slots and never chooses.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from operator import index
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numba import njit
+from numpy import ndarray
 
 Column = np.ndarray[Any, np.dtype[Any]]
 """Data of one kind, one row a transition."""
+_INT64 = np.dtype(np.int64)
+_new = object.__new__
 _PLAIN = {"i8": int, "f8": float, "b1": bool}
 
 
@@ -141,7 +147,7 @@ class Window:
     """
 
     def __init__(self, capacity: int) -> None:
-        if capacity < 1:
+        if index(capacity) < 1:
             raise ValueError(f"capacity must be at least 1, got {capacity}")
         self.capacity = int(capacity)
         self._columns: dict[str, Column] = {}
@@ -170,21 +176,31 @@ class Window:
         """Insert one transition, one value a column, and return its slot."""
         if not self._columns:
             self._allocate({name: np.asarray(value)[None] for name, value in columns.items()})
-        if columns.keys() != self._columns.keys():
+        # A value that fits its column as it is needs no closer look; most do.
+        closer: list[str] = []
+        try:
+            for name, _, shape, dtype in self._arrays:
+                value = columns[name]
+                if type(value) is not ndarray or value.dtype is not dtype or value.shape != shape:
+                    closer.append(name)
+            for name, _, plain in self._scalars:
+                value = columns[name]
+                if type(value) is not plain or (plain is int and value.bit_length() > 63):
+                    closer.append(name)
+        except KeyError:
+            raise ValueError(self._mismatch(columns)) from None
+        if len(columns) != len(self._columns):
             raise ValueError(self._mismatch(columns))
-        for name, _, shape, dtype in self._arrays:
-            value = columns[name]
-            if type(value) is not np.ndarray or value.dtype is not dtype or value.shape != shape:
-                self._fit(name, np.asarray(value), rows=())
-        for name, _, plain in self._scalars:
-            if type(columns[name]) is not plain:
-                self._fit(name, np.asarray(columns[name]), rows=())
+        if closer:
+            self._fit({name: np.asarray(columns[name])[None] for name in closer})
         slot = self._head
         for name, column, _, _ in self._arrays:
             column[slot] = columns[name]
         for name, column, _ in self._scalars:
             column[slot] = columns[name]
-        self._advance(1)
+        self._head = slot + 1 if slot + 1 < self.capacity else 0
+        if self._size < self.capacity:
+            self._size += 1
         return slot
 
     def extend(self, /, **columns: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -198,23 +214,25 @@ class Window:
             self._allocate(batch.columns)
         if batch.columns.keys() != self._columns.keys():
             raise ValueError(self._mismatch(columns))
-        for name, values in batch.columns.items():
-            self._fit(name, values, rows=(rows,))
+        self._fit(batch.columns)
         slots = (self._head + np.arange(rows)) % self.capacity
         self._write(batch.columns, rows)
         return slots
 
     def __getitem__(self, slots: Any) -> Transitions:
         """Copies of the transitions in the given slots, int[k], as columns [k, ...]."""
-        slots = np.asarray(slots)
-        if self._size < self.capacity and slots.size and slots.max() >= self._size:
-            raise IndexError(f"slot {slots.max()} is not filled yet: {self!r}")
-        try:
-            # `take` checks the bounds, and is twice as fast as indexing for small batches.
-            batch = {name: take(slots, axis) for name, take, axis in self._takes}
-        except (IndexError, TypeError) as error:
-            raise IndexError(f"slots must be integers in [0, {self._size}): {error}") from None
-        return Transitions._of(batch)
+        chosen = slots if type(slots) is ndarray else np.asarray(slots)
+        if chosen.dtype is not _INT64 or chosen.ndim == 0:
+            if isinstance(slots, slice) or (chosen.dtype.kind not in "iu" and chosen.size):
+                raise IndexError(f"slots must be integers [k], got {slots!r}")
+            chosen = np.ascontiguousarray(chosen, np.int64)
+        outside = _first_outside(chosen if chosen.ndim == 1 else chosen.ravel(), self._size)
+        if outside >= 0:
+            raise IndexError(f"slot {chosen.flat[outside]} is not filled: {self!r}")
+        # `take` is twice as fast as indexing for small batches.
+        batch = _new(Transitions)
+        batch.columns = {name: take(chosen, axis) for name, take, axis in self._takes}
+        return batch
 
     def __iter__(self) -> Iterator[Transitions]:
         """The transitions one by one, oldest first, each a batch of 1."""
@@ -244,15 +262,20 @@ class Window:
             raise ValueError(
                 f"the checkpoint's capacity is {capacity}, this window's {self.capacity}"
             )
-        columns = {
-            key.removeprefix("column/"): column
-            for key, column in arrays.items()
-            if key.startswith("column/")
-        }
-        self._columns, self._head, self._size = {}, 0, 0
+        prefix = "column/"
+        columns = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
+        restored = Window(capacity)
         if columns:
-            self.extend(**columns)
-        self._head = head
+            restored.extend(**columns)
+        restored._head = head
+        self.__dict__.update(restored.__dict__)
+
+    def __getstate__(self) -> dict[str, Column]:
+        return self.checkpoint()
+
+    def __setstate__(self, arrays: dict[str, Column]) -> None:
+        self.__init__(int(arrays["ring"][0]))
+        self.restore(arrays)
 
     def __repr__(self) -> str:
         return f"Window({self._size} of {self.capacity}: {_describe(self._columns)})"
@@ -300,17 +323,22 @@ class Window:
         ]
         self._takes = [(name, c.take, 0 if c.ndim > 1 else None) for name, c in columns]
 
-    def _fit(self, name: str, values: Column, *, rows: tuple[int, ...]) -> None:
-        """Check values against their column, and widen the column where they need it."""
-        column = self._columns[name]
-        if values.shape != rows + column.shape[1:]:
-            raise ValueError(
-                f"column {name!r} has shape {column.shape[1:]} a transition, "
-                f"got {values.shape[len(rows) :]}"
-            )
-        if values.dtype != column.dtype and not np.can_cast(values, column.dtype, "same_kind"):
-            wide = np.promote_types(column.dtype, values.dtype)
-            self._columns[name] = column.astype(wide)
+    def _fit(self, columns: dict[str, Column]) -> None:
+        """Check columns [m, ...] against the ring's, then widen those that need it."""
+        widened = {}
+        for name, values in columns.items():
+            column = self._columns[name]
+            if values.shape[1:] != column.shape[1:]:
+                raise ValueError(
+                    f"column {name!r} has shape {column.shape[1:]} a transition, "
+                    f"got {values.shape[1:]}"
+                )
+            if values.dtype != column.dtype:
+                wide = _common_type(name, column, values)
+                if wide != column.dtype:
+                    widened[name] = column.astype(wide)
+        if widened:
+            self._columns.update(widened)
             self._plan()
 
     def _mismatch(self, columns: dict[str, Any]) -> str:
@@ -330,6 +358,38 @@ def save_arrays(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _common_type(name: str, column: Column, values: Column) -> np.dtype[Any]:
+    """The column's type if it holds the values, else one that holds both, else an error."""
+    own, new = column.dtype, values.dtype
+    if new.kind not in "biufc" or own.kind not in "biufc":
+        raise TypeError(f"column {name!r} holds {own}, got {new}: {values[0]!r}")
+    # A float column takes all real numbers, at its own precision.
+    if (own.kind in "fc" and new.kind in "biuf") or np.can_cast(new, own):
+        return own
+    if _survives(values, own):
+        return own
+    wide = np.promote_types(own, new)
+    if not (_survives(values, wide) and _survives(column, wide)):
+        raise ValueError(f"no number type holds both column {name!r} ({own}) and {values[0]!r}")
+    return wide
+
+
+def _survives(values: Column, dtype: np.dtype[Any]) -> bool:
+    """Whether values are the same numbers in another type."""
+    with np.errstate(invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+        return np.array_equal(values.astype(dtype), values, equal_nan=True)
+
+
+@njit(cache=True, nogil=True)
+def _first_outside(slots, size):
+    """The position of the first slot that is not in [0, size), or -1."""
+    for i in range(slots.size):
+        if not 0 <= slots[i] < size:
+            return i
+    return -1
 
 
 def _describe(columns: dict[str, Column]) -> str:

@@ -22,11 +22,9 @@ from gvf.domain.four_rooms import SIDE, WALLS
 
 RADIUS = 0.1
 SUBSTEPS = 10
-UNIFORMS = 3
-"""Uniform numbers that a step takes, and a start."""
 
 NOISE = {"paper": np.array([0.6, 0.2, 0.01]), "authors": np.array([0.5, 0.1, 0.001])}
-"""(longest, spread, sd of the drift): .5 plus or minus U(0, .1); in the authors' code only minus."""
+"""(longest, spread, sd of drift): .5 plus or minus U(0, .1); in the authors' code only minus."""
 
 SOLID = np.pad(WALLS, 1, constant_values=True)
 """The map with a wall around it, bool[13, 13]: the border collides too."""

@@ -69,6 +69,9 @@ class Domain(ABC):
     initial_weights: Floats
     arguments: dict[str, Any] = field(kw_only=True, default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.initial_weights.setflags(write=False)
+
     @property
     @abstractmethod
     def cells(self) -> NDArray[Any]:
@@ -131,9 +134,7 @@ def known(name: str, names: Iterable[str], kind: str) -> str:
     raise ValueError(f"unknown {kind}: {name!r}; known are {', '.join(map(repr, names))}")
 
 
-def every_pair(
-    questions: Iterable[str], behaviours: Iterable[str]
-) -> tuple[tuple[str, str], ...]:
+def every_pair(questions: Iterable[str], behaviours: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Every question with every behaviour."""
     behaviours = list(behaviours)
     return tuple((question, behaviour) for question in questions for behaviour in behaviours)

@@ -69,11 +69,13 @@ class FourRooms(TabularEnvironment):
         >>> from gvf.domain.four_rooms import FourRooms
         >>> env = FourRooms(render_mode="ansi")
         >>> env.reset(seed=0)
-        (73, {'collision': False})
-        >>> env.step(0)
-        (73, 1.0, False, False, {'collision': True})
-        >>> print(env.render().splitlines()[6])
-        .....###.##
+        (80, {'collision': False})
+        >>> env.step(1)
+        (81, 0.0, False, False, {'collision': False})
+        >>> env.step(3)
+        (80, 0.0, False, False, {'collision': False})
+        >>> print("|" + env.render().splitlines()[7])
+        |...A.#.....
     """
 
     def __init__(self, render_mode: str | None = None) -> None:
@@ -124,7 +126,7 @@ def questions() -> dict[str, GVF]:
 def seldom_down(probability: float) -> Floats:
     """The behaviour "random-state" as a table [121, 4]: uniform, but in the special cells not."""
     rows = np.full((SIDE * SIDE, 4), 0.25)
-    special = SPECIAL @ (SIDE, 1)
+    special = SIDE * SPECIAL[:, 0] + SPECIAL[:, 1]
     rows[special] = (1 - probability) / 3
     rows[special, DOWN] = probability
     return rows

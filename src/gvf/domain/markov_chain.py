@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gvf.domain.picture import BLUE, GREEN, GRID, INK, Image, blank, disc, segment
+from gvf.domain.picture import BLUE, GREEN, GRID, INK, PAPER, Image, blank, disc, segment
 from gvf.domain.tabular import TabularDomain, TabularEnvironment
 from gvf.features import OneHot
 from gvf.policy import Fixed
@@ -58,11 +58,10 @@ class MarkovChain(TabularEnvironment):
         places = [(spacing, (state + 0.5) * spacing) for state in range(STATES)]
         segment(image, places[0], places[-1], 2, GRID)
         for state, (y, x) in enumerate(places):
-            end = state in (0, STATES - 1)
-            disc(image, y, x, 17, (GREEN if self._state == 9 else INK) if end else GRID)
-            disc(image, y, x, 14, (250, 249, 245))
+            disc(image, y, x, 17, INK if state in (0, STATES - 1) else GRID)
+            disc(image, y, x, 14, PAPER)
             if state == self._state:
-                disc(image, y, x, 10, BLUE)
+                disc(image, y, x, 10, GREEN if self._reward else BLUE)
         return image
 
 

@@ -22,6 +22,7 @@ _CHUNK = 64  # transitions that are joined: enough to hide the cost of a call
 
 def batches(source: Iterable[Any], steps: int | None = None) -> Iterator[Transitions]:
     """Batches from an iterable of batches or mappings, at most `steps` transitions in all."""
+    source = [source] if isinstance(source, Transitions) else source
     joined = _grouped(_as_batch(item, i) for i, item in enumerate(source))
     return joined if steps is None else _first(joined, steps)
 

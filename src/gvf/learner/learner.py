@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from operator import index
 from typing import Any, Self
 
 import gymnasium as gym
@@ -128,7 +130,7 @@ class Learner:
             ("every", every, 1),
             ("warm_up", warm_up, 0),
         ):
-            if value < least:
+            if index(value) < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}")
         for name, value, kind in (
             ("question", question, GVF),
@@ -137,6 +139,18 @@ class Learner:
         ):
             if not isinstance(value, kind):
                 raise TypeError(f"{name} must be a gvf.{kind.__name__}, got {value!r}")
+        if not callable(features) or not hasattr(features, "size"):
+            raise TypeError(
+                f"features must be a feature map such as gvf.OneHot(5), got {features!r}"
+            )
+        if behaviour is not None and not isinstance(behaviour, Policy):
+            raise TypeError(f"behaviour must be a gvf.Policy, got {behaviour!r}")
+        policies = [p for p in (question.policy, behaviour) if isinstance(p, DiscretePolicy)]
+        if len({p.actions for p in policies}) > 1:
+            raise ValueError(
+                f"target and behaviour differ in their number of actions: {policies[0].actions} "
+                f"and {policies[1].actions}"
+            )
         if update.action_values and not isinstance(question.policy, DiscretePolicy):
             raise ValueError(
                 f"{type(update).__name__} learns a value for every action, and {question.policy!r} "
@@ -226,8 +240,14 @@ class Learner:
         """
         batches = self._batches(source, steps, seed)
         with feed.postponed_interrupt() as interrupted, feed.bar(progress, steps) as advance:
+            taken = 0
             for batch in batches:
-                self.observe_many(batch)
+                try:
+                    self.observe_many(batch)
+                except ValueError as error:
+                    error.add_note(f"Positions count from transition {taken} of the source.")
+                    raise
+                taken += len(batch)
                 advance(len(batch))
                 if interrupted():
                     break
@@ -331,21 +351,28 @@ class Learner:
     def _configuration(self) -> str:
         """What two learners must share to exchange checkpoints."""
         return (
-            f"features={self.features!r}, update={self.update!r}, correction={self.correction!r}, "
-            f"window={self.window.capacity}, batch_size={self.batch_size}, every={self.every}, "
-            f"warm_up={self.warm_up}, rng={type(self._rng.bit_generator).__name__}"
+            f"question={_without_addresses(self.question)}, "
+            f"behaviour={_without_addresses(self.behaviour)}, "
+            f"features={_without_addresses(self.features)}, update={self.update!r}, "
+            f"correction={self.correction!r}, window={self.window.capacity}, "
+            f"batch_size={self.batch_size}, every={self.every}, warm_up={self.warm_up}, "
+            f"rng={type(self._rng.bit_generator).__name__}"
         )
 
     def _columns(self, transitions: Transitions) -> dict[str, Array]:
         """The columns that the window keeps, from a batch of transitions."""
-        ratio, cumulant, continuation = self.question.evaluate(
-            transitions, behaviour=self.behaviour
-        )
+        question = self.question
+        recorded = {"behaviour_probability", "behaviour_log_probability"}
+        known = self.behaviour is not None or recorded & transitions.columns.keys()
+        if self.correction.needs_ratios or known:
+            ratio = question.ratios(transitions, behaviour=self.behaviour)
+        else:
+            ratio = np.ones(len(transitions))
         columns = {
             "x": self._features(transitions["state"]),
             "x_next": self._features(transitions["next_state"]),
-            "cumulant": cumulant,
-            "continuation": continuation,
+            "cumulant": question.cumulants(transitions),
+            "continuation": question.continuations(transitions),
             "ratio": ratio,
         }
         if self.update.action_values:
@@ -424,3 +451,8 @@ class Learner:
         if steps is None:
             raise ValueError("say how many steps to learn from the environment: steps=10_000")
         return feed.batches(stream.transitions(source, self.behaviour, steps, seed=seed))
+
+
+def _without_addresses(value: object) -> str:
+    """What an object shows of itself, the same in every process."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))

@@ -55,6 +55,13 @@ class TD(Update):
     step_size: Lanes
     optimiser: Optimiser = SGD()  # noqa: RUF009 (frozen)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.optimiser, Optimiser):
+            raise TypeError(
+                f"optimiser must be gvf.SGD(), gvf.RMSProp() or gvf.Adam(), got {self.optimiser!r}"
+            )
+
     @property
     def kernel(self) -> Callable[..., None]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The optimiser's."""

@@ -44,14 +44,15 @@ class Update(ABC):
 
     A field named in `lane_fields` may be a number or a sequence of L numbers: then L copies of the
     weights learn side by side from the same draws, one for each. To write an update, give it a
-    `kernel` of the signature above, and say what it keeps: `memories`, `marks`, `numbers`.
+    compiled `kernel` (its arguments are those in the example), and say what it keeps: `memories`
+    (how many arrays like the weights), `marks` (whole numbers), `numbers` (constants).
 
     Example:
         >>> from dataclasses import dataclass
         >>> import gvf, numba
         >>> @numba.njit
-        ... def count(weights, memory, marks, lanes, numbers, x, share, x_next, share_next,
-        ...           cumulant, continuation, slots, w):
+        ... def count(weights, memory, marks, lanes, numbers,
+        ...           x, share, x_next, share_next, cumulant, continuation, slots, w):
         ...     for slot in slots:
         ...         weights[x[slot, 0], 0] += lanes[0, 0]
         >>> @dataclass(frozen=True)

@@ -295,9 +295,9 @@ class RatioRing:
     """
 
     def __init__(self, capacity: int, *, questions: int | None = None, seed: Any = None) -> None:
-        if capacity < 1:
+        if index(capacity) < 1:
             raise ValueError(f"capacity must be at least 1, got {capacity}")
-        if questions is not None and questions < 1:
+        if questions is not None and index(questions) < 1:
             raise ValueError(f"questions must be None or at least 1, got {questions}")
         self.capacity, self.questions = int(capacity), questions
         self._rings, self._places = new_rings(questions or 1, self.capacity)
@@ -522,7 +522,7 @@ def _in_slices(threads: int, count: int, work: Callable[[int, int], object]) -> 
         list(pool.map(work, edges[:-1], edges[1:]))
 
 
-def bad_weight(weight: Any, position: str = "") -> str:
+def bad_weight(weight: Any, position: str = "", *, kind: str = "ratios") -> str:
     """What is said of a ratio or weight that cannot be taken."""
     where = f" at position {position}" if position else ""
-    return f"ratios must be numbers from 0 to {LARGEST_RATIO:g}, got {weight}{where}"
+    return f"{kind} must be numbers from 0 to {LARGEST_RATIO:g}, got {weight}{where}"

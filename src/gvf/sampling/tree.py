@@ -102,7 +102,7 @@ class SumTree:
     """
 
     def __init__(self, capacity: int, *, seed: Any = None) -> None:
-        if capacity < 1:
+        if index(capacity) < 1:
             raise ValueError(f"capacity must be at least 1, got {capacity}")
         self.capacity = int(capacity)
         leaves = 1 << (self.capacity - 1).bit_length()
@@ -112,7 +112,7 @@ class SumTree:
     def set(self, slots: Any, weights: Any) -> None:
         """Set the weights of slots (numbers or arrays [m]; of a slot named twice, the last)."""
         slots = np.atleast_1d(np.asarray(slots))
-        if slots.dtype.kind not in "iu":
+        if slots.dtype.kind not in "iu" and slots.size:
             raise TypeError(f"slots must be integers, got {slots.dtype}")
         slots = slots.astype(np.int64)
         weights = np.ascontiguousarray(
@@ -124,7 +124,7 @@ class SumTree:
                 raise IndexError(
                     f"slot {slots[bad]} at position {bad} is not in [0, {self.capacity})"
                 )
-            raise ValueError(bad_weight(weights[bad], str(bad)))
+            raise ValueError(bad_weight(weights[bad], str(bad), kind="weights"))
         if slots.size:
             tree_set(self._nodes, slots, weights)
 

@@ -107,7 +107,7 @@ def _write(path: Path, arrays: Arrays) -> None:
     descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, allow_pickle=False, **arrays)
         os.replace(beside, path)
     except BaseException:
         os.unlink(beside)

@@ -148,7 +148,7 @@ def exact_values(model: Model, question: GVF, *, sweeps: int = 100_000) -> Float
     chance = pi[:, :, None] * model.probability * ~model.terminal[:, None, None]
     cumulant, continuation = model.signals(question)
     now, later = (chance * cumulant).sum(axis=(1, 2)), chance * continuation
-    values = np.zeros(states)
+    values, change = np.zeros(states), np.inf
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(sweeps):
             # Sums of products, not a matrix product: BLAS may round otherwise elsewhere.

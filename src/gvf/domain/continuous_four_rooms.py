@@ -1,0 +1,318 @@
+"""Continuous Four Rooms: the map of Four Rooms, and a body that moves through it (Figure 2).
+
+The state is the position (y, x) of a body of radius .1; actions up, right, down, left move it by
+about .5. As in :mod:`gvf.domain.four_rooms`, the questions ask how soon there is a collision,
+
+    C = 1 and gamma = 0 on a collision, else C = 0 and gamma = .9,
+
+and policies look only at the cell the body is in. How it moves is in :mod:`gvf.domain.body`, how
+values are found in :mod:`gvf.domain.evaluation`. Protocol "authors" has their noise, which only
+shortens steps, and their truth, whose rollouts begin in the wrong place.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from numpy.typing import ArrayLike, NDArray
+
+from gvf.domain import body, evaluation
+from gvf.domain.domain import (
+    PROTOCOLS,
+    Domain,
+    Floats,
+    check_action,
+    check_render_mode,
+    every_pair,
+    known,
+)
+from gvf.domain.four_rooms import ACTIONS, SIDE, SPECIAL, WALLS, questions, seldom_down
+from gvf.domain.picture import BLUE, ORANGE, board, disc, text_map
+from gvf.features import TileCoder
+from gvf.policy import DiscretePolicy, Table, Uniform
+from gvf.policy.base import set_frozen
+from gvf.truth import TrueValues
+from gvf.truth.cache import remembered
+from gvf.window import Transitions
+
+SELDOM = {"paper": 0.1, "authors": 0.05}
+"""The probability of going down in the special cells, under the behaviour "random-state"."""
+WEIGHT_SEED = 3
+"""Of the probabilities of "random-state-weight", which are drawn once; the authors' are lost. The
+largest ratio to "down" is 123 in this draw; the median over draws is 144."""
+TRUTH_VERSION = 1
+"""Of what is kept in files: to be raised by whoever changes how bodies move or are rolled out."""
+
+
+class ContinuousFourRooms(gym.Env[Floats, Any]):
+    """The continuous rooms as a Gymnasium environment, ``gvf/ContinuousFourRooms-v0``.
+
+    The reward is 1 on a collision, which ``info["collision"]`` tells too. It never ends. Every step
+    takes three uniform numbers from ``np_random``, and so does every reset.
+
+    Args:
+        protocol: "paper" (steps of .5 plus or minus up to .1, drift of sd .01) or "authors" (steps
+            of .5 minus up to .1, drift of sd .001).
+        render_mode: "ansi", "rgb_array", or None.
+
+    Example:
+        >>> from gvf.domain.continuous_four_rooms import ContinuousFourRooms
+        >>> env = ContinuousFourRooms()
+        >>> position, info = env.reset(seed=0)
+        >>> position.round(2), info
+        (array([7.27, 3.04]), {'collision': False})
+        >>> position, reward, terminated, truncated, info = env.step(2)
+        >>> position.round(2), reward, info
+        (array([7.87, 3.06]), 0.0, {'collision': False})
+    """
+
+    metadata = {"render_modes": ["ansi", "rgb_array"], "render_fps": 8}  # noqa: RUF012
+
+    def __init__(self, protocol: str = "paper", render_mode: str | None = None) -> None:
+        self.protocol = known(protocol, PROTOCOLS, "protocol")
+        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
+        self.observation_space = Box(0.0, float(SIDE), (2,), np.float64)
+        self.action_space = Discrete(len(ACTIONS))
+        self._position: tuple[float, float] | None = None
+        self._collision = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Floats, dict[str, Any]]:
+        """Begin anywhere where the body fits."""
+        super().reset(seed=seed)
+        self._position = body.start_body(*self._uniforms(), body.RESTING)
+        self._collision = False
+        return np.array(self._position), {"collision": False}
+
+    def step(self, action: Any) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
+        """Act once."""
+        chosen = check_action(action, ACTIONS)
+        if self._position is None:
+            raise gym.error.ResetNeeded("call reset() before the first step()")
+        noise = body.NOISE[self.protocol]
+        y, x, collision = body.move_body(
+            *self._position, chosen, *self._uniforms(), body.SOLID, noise
+        )
+        self._position, self._collision = (y, x), bool(collision)
+        information = {"collision": self._collision}
+        return np.array(self._position), float(self._collision), False, False, information
+
+    def render(self) -> Any:
+        """A picture uint8[height, width, 3], or a text, as ``render_mode`` says."""
+        if self.render_mode is None:
+            gym.logger.warn('nothing is rendered: make the environment with render_mode="ansi"')
+            return None
+        if self._position is None:
+            raise gym.error.ResetNeeded("call reset() before render()")
+        y, x = self._position
+        if self.render_mode == "ansi":
+            return text_map(WALLS, int(y), int(x))
+        cell = 60
+        image = board(WALLS, cell)
+        disc(image, y * cell, x * cell, body.RADIUS * cell, ORANGE if self._collision else BLUE)
+        return image
+
+    def _uniforms(self) -> tuple[float, float, float]:
+        first, second, third = self.np_random.random(3).tolist()
+        return first, second, third
+
+
+@dataclass(frozen=True, repr=False)
+class CellTable(DiscretePolicy):
+    """A policy that looks up the cell 11 * row + column which a position (y, x) lies in.
+
+    Args:
+        cells: a policy over cells.
+
+    Example:
+        >>> from gvf.domain.continuous_four_rooms import CellTable
+        >>> from gvf.policy import Table
+        >>> import numpy as np
+        >>> rows = np.full((121, 4), 0.25)
+        >>> rows[12] = 0.7, 0.1, 0.1, 0.1
+        >>> policy = CellTable(Table(rows))
+        >>> policy
+        CellTable(Table(121 states, 4 actions))
+        >>> policy.probability(states=np.array([[0.5, 0.5], [1.2, 1.9]]), actions=[0, 0])
+        array([0.25, 0.7 ])
+    """
+
+    cells: Table
+
+    def __post_init__(self) -> None:
+        set_frozen(self, actions=self.cells.actions)
+
+    def probabilities(self, states: ArrayLike) -> Floats:
+        """Probability of every action in each state: positions [m, 2] to float64[m, A]."""
+        return self.cells.probabilities(cells_of(states))
+
+    def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[np.intp]:
+        """One action for each state, int64[m]."""
+        return self.cells.sample(cells_of(states), rng=rng)
+
+
+def cells_of(states: ArrayLike) -> NDArray[np.int64]:
+    """The cells that positions [m, 2] lie in, int64[m].
+
+    Example:
+        >>> from gvf.domain.continuous_four_rooms import cells_of
+        >>> cells_of([[0.5, 10.9], [1.0, 0.0]])
+        array([10, 11])
+    """
+    positions = np.asarray(states, np.float64)
+    if positions.ndim != 2 or positions.shape[1] != 2:
+        raise ValueError(f"positions (y, x) are a batch [m, 2], got shape {positions.shape}")
+    inside = ((positions >= 0) & (positions <= SIDE)).all(axis=1)
+    if not inside.all():
+        row = int(inside.argmin())
+        raise ValueError(f"the position in row {row}, {positions[row]}, is not in [0, {SIDE}]^2")
+    row, column = np.minimum(positions.astype(np.int64), SIDE - 1).T
+    return SIDE * row + column
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ContinuousDomain(Domain):
+    """A domain whose values are sampled, in states that the behaviour visits.
+
+    Attributes:
+        noise: (longest step, spread, sd of the drift), float64[3], as the kernels take it.
+
+    Example:
+        >>> from gvf.domain import get
+        >>> rooms = get("continuous-four-rooms")
+        >>> rooms.largest_ratio("down", "random-state")
+        10.0
+        >>> rooms.signals("down")
+        (array([0., 1.]), array([0.9, 0. ]))
+    """
+
+    noise: Floats
+
+    @property
+    def cells(self) -> Floats:
+        """The centre of every cell, float64[121, 2]."""
+        return np.argwhere(np.ones_like(WALLS)).astype(np.float64) + 0.5
+
+    @property
+    def reachable(self) -> NDArray[np.bool_]:
+        """Which cells a body can be in, bool[121]."""
+        return ~WALLS.ravel()
+
+    def signals(self, question: str) -> tuple[Floats, Floats]:
+        """Cumulant and continuation, each without and with a collision: float64[2]."""
+        asked = self.question(question)
+        both = Transitions(reward=np.array([0.0, 1.0]))
+        return asked.cumulants(both), asked.continuations(both)
+
+    def truth(
+        self,
+        question: str,
+        behaviour: str | None = None,
+        *,
+        states: int = 1000,
+        rollouts: int = 100,
+        seed: int = 0,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> TrueValues:
+        """Values of a question, sampled once and then kept in a file.
+
+        Args:
+            question: by name.
+            behaviour: by name; its visits decide where.
+            states: how many positions.
+            rollouts: returns whose mean is the value of a position.
+            seed: of positions and rollouts.
+            folder: where the file is; by default ``GVF_CACHE_DIR`` if that environment variable is
+                set, else ``gvf`` in the user's folder for caches.
+        """
+        if behaviour is None:
+            raise ValueError(
+                "errors are averaged over positions that a behaviour visits: name one of "
+                f"{', '.join(map(repr, self.behaviours))}"
+            )
+        for name, number in (("states", states), ("rollouts", rollouts)):
+            if number < 1:
+                raise ValueError(f"{name} must be at least 1, got {number}")
+        mu, pi = self.table(self.behaviour(behaviour)), self.table(self.target(question))
+        cumulant, continuation = self.signals(question)
+        key = {
+            "version": TRUTH_VERSION,
+            "protocol": self.protocol,
+            "behaviour": mu,
+            "target": pi,
+            "cumulant": cumulant,
+            "continuation": continuation,
+            "map": WALLS,
+            "noise": self.noise,
+            "states": states,
+            "rollouts": rollouts,
+            "spacing": evaluation.RUN if self.protocol == "authors" else evaluation.SPACING,
+            "cutoff": evaluation.CUTOFF,
+            "seed": seed,
+        }
+
+        def sample() -> dict[str, NDArray[Any]]:
+            for_states, for_rollouts = np.random.SeedSequence(seed).spawn(2)
+            positions = evaluation.visited_states(
+                mu, states, protocol=self.protocol, seed=for_states
+            )
+            returns = evaluation.roll_out(
+                positions,
+                pi,
+                (cumulant, continuation),
+                rollouts,
+                protocol=self.protocol,
+                seed=for_rollouts,
+            )
+            spread = returns.std(axis=1, ddof=1) if rollouts > 1 else np.full(states, math.nan)
+            noise = spread / math.sqrt(rollouts)
+            return {"states": positions, "values": returns.mean(axis=1), "noise": noise}
+
+        return TrueValues(**remembered(self.name, key, sample, folder))
+
+
+def random_weights() -> Floats:
+    """The behaviour "random-state-weight" as a table [121, 4].
+
+    Uniform, but in each special cell a random action is favoured, with probability .5 (1 + U), and
+    the others share the rest. U may come close to 1, so that over all draws ratios have no bound;
+    this one draw has.
+    """
+    # Straight from the seed sequence, whose numbers are promised never to change.
+    words = np.random.SeedSequence(WEIGHT_SEED).generate_state(2 * len(SPECIAL), np.uint64)
+    uniforms = (words >> np.uint64(11)) * 2.0**-53
+    rows = np.full((SIDE * SIDE, 4), 0.25)
+    for (row, column), (which, weight) in zip(SPECIAL, uniforms.reshape(-1, 2), strict=True):
+        favoured = 0.5 * (1 + weight)
+        rows[SIDE * row + column] = (1 - favoured) / 3
+        rows[SIDE * row + column, int(4 * which)] = favoured
+    return rows
+
+
+def domain(protocol: str) -> ContinuousDomain:
+    """The continuous rooms with three behaviours and two questions."""
+    behaviours = {
+        "uniform": Uniform(4),
+        "random-state": CellTable(Table(seldom_down(SELDOM[protocol]))),
+        "random-state-weight": CellTable(Table(random_weights())),
+    }
+    features = TileCoder([0.0, 0.0], [SIDE, SIDE], tiles=8, tilings=64)
+    return ContinuousDomain(
+        name="continuous-four-rooms",
+        protocol=protocol,
+        environment="gvf/ContinuousFourRooms-v0",
+        behaviours=behaviours,
+        questions=questions(),
+        pairs=every_pair(questions(), behaviours),
+        features=features,
+        initial_weights=np.zeros(features.size),
+        arguments={"protocol": protocol},
+        noise=body.NOISE[protocol],
+    )

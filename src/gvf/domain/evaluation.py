@@ -1,0 +1,157 @@
+"""Ground truth of Continuous Four Rooms: states to evaluate in, and rollouts from them.
+
+The value of a position is the mean of R returns of the target policy from there,
+
+    G = C_1 + gamma_1 C_2 + gamma_1 gamma_2 C_3 + ...,
+
+cut where the product of continuations falls below 1e-6. What a state is worth depends on who asks:
+positions are drawn as the behaviour visits them. The steps are those of :mod:`gvf.domain.body`.
+State i has a random stream of its own, so its value does not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gvf.domain.body import NOISE, RESTING, SOLID, cell_of, move_body, start_body
+from gvf.domain.tabular import first_above
+from gvf.policy.base import thresholds
+from gvf.xoshiro import streams, uniform
+
+Floats = NDArray[np.float64]
+
+SPACING = 5000
+"""Steps between the positions of a long run. At this distance the correlation of coordinates, and
+of being in a room, is about .01 for the behaviours uniform and random-state, and .05 for
+random-state-weight, whose favoured actions hold the body fast: nearly independent."""
+RUN = 1000
+"""Steps of the authors' runs."""
+CUTOFF = 1e-6
+
+_BLOCK = 50  # states in one compiled call, so that an interrupt is heard
+
+
+@njit(cache=True, nogil=True)
+def wander(y, x, steps, sums, stream, solid, noise):
+    """Follow a policy, given by its thresholds [121, 4], for some steps: where it leads."""
+    for _ in range(steps):
+        action = first_above(sums, cell_of(y, x), uniform(stream))
+        u_length, u_radius, u_angle = uniform(stream), uniform(stream), uniform(stream)
+        y, x, _ = move_body(y, x, action, u_length, u_radius, u_angle, solid, noise)
+    return y, x
+
+
+@njit(cache=True, nogil=True)
+def _long_run(out, y, x, spacing, sums, stream, solid, noise):
+    for i in range(out.shape[0]):
+        y, x = wander(y, x, spacing, sums, stream, solid, noise)
+        out[i, 0], out[i, 1] = y, x
+
+
+@njit(cache=True, nogil=True)
+def _cells_after_runs(out, steps, sums, many, solid, noise, resting):
+    for i in range(out.shape[0]):
+        stream = many[i]
+        u_cell, u_y, u_x = uniform(stream), uniform(stream), uniform(stream)
+        y, x = start_body(u_cell, u_y, u_x, resting)
+        y, x = wander(y, x, steps, sums, stream, solid, noise)
+        out[i, 0], out[i, 1] = int(y) + uniform(stream), int(x) + uniform(stream)
+
+
+@njit(cache=True, nogil=True)
+def _roll_out(out, starts, sums, cumulants, continuations, cutoff, many, solid, noise):
+    for i in range(out.shape[0]):
+        stream = many[i]
+        for j in range(out.shape[1]):
+            y, x = starts[i, 0], starts[i, 1]
+            total, product = 0.0, 1.0
+            while product > cutoff:
+                action = first_above(sums, cell_of(y, x), uniform(stream))
+                u_length, u_radius, u_angle = uniform(stream), uniform(stream), uniform(stream)
+                y, x, collided = move_body(y, x, action, u_length, u_radius, u_angle, solid, noise)
+                total += product * cumulants[int(collided)]
+                product *= continuations[int(collided)]
+            out[i, j] = total
+
+
+def visited_states(behaviour: Floats, count: int, *, protocol: str, seed: Any) -> Floats:
+    """Positions [count, 2] to evaluate in, as a behaviour visits them.
+
+    Protocol "paper": every 5000th position of one long run. Protocol "authors": a uniform point of
+    the cell in which a run of 1000 steps ends, one run a state (the authors draw from a table of
+    such cells); the body may overlap a wall there.
+
+    Args:
+        behaviour: its probabilities, float64[121, 4].
+        count: the number of states.
+        protocol: "paper" or "authors".
+        seed: anything that ``numpy.random.SeedSequence`` takes, or one.
+
+    Example:
+        >>> from gvf.domain.evaluation import visited_states
+        >>> import numpy as np
+        >>> visited_states(np.full((121, 4), 0.25), 1000, protocol="paper", seed=0).shape
+        (1000, 2)
+    """
+    sums, noise, out = thresholds(behaviour), NOISE[protocol], np.empty((count, 2))
+    if protocol == "authors":
+        many = streams(count, seed)
+        for rows in _blocks(count):
+            _cells_after_runs(out[rows], RUN, sums, many[rows], SOLID, noise, RESTING)
+        return out
+    stream = streams(1, seed)[0]
+    y, x = start_body(uniform(stream), uniform(stream), uniform(stream), RESTING)
+    for rows in _blocks(count):
+        _long_run(out[rows], y, x, SPACING, sums, stream, SOLID, noise)
+        y, x = out[rows][-1]
+    return out
+
+
+def roll_out(
+    states: Floats,
+    target: Floats,
+    signals: tuple[Floats, Floats],
+    rollouts: int,
+    *,
+    protocol: str,
+    seed: Any,
+) -> Floats:
+    """Returns [S, rollouts] of a target policy from positions [S, 2].
+
+    Protocol "authors" repeats the defect of the authors' rollouts, which take the first step from
+    (y, y) instead of (y, x).
+
+    Args:
+        states: the positions.
+        target: the policy's probabilities, float64[121, 4].
+        signals: cumulants and continuations, each without and with a collision: float64[2].
+        rollouts: how many from each state.
+        protocol: "paper" or "authors".
+        seed: anything that ``numpy.random.SeedSequence`` takes, or one.
+
+    Example:
+        Always down, from just above the border and from further away:
+
+        >>> from gvf.domain.evaluation import roll_out
+        >>> import numpy as np
+        >>> states = np.array([[10.8, 0.5], [9.6, 0.5]])
+        >>> down, signals = np.eye(4)[[2] * 121], (np.array([0.0, 1.0]), np.array([0.9, 0.0]))
+        >>> roll_out(states, down, signals, 2, protocol="paper", seed=0)
+        array([[1.  , 1.  ],
+               [0.81, 0.81]])
+    """
+    starts = states[:, [0, 0]] if protocol == "authors" else np.ascontiguousarray(states)
+    sums, noise, many = thresholds(target), NOISE[protocol], streams(len(states), seed)
+    out = np.empty((len(states), rollouts))
+    for rows in _blocks(len(states)):
+        _roll_out(out[rows], starts[rows], sums, *signals, CUTOFF, many[rows], SOLID, noise)
+    return out
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    return (slice(first, first + _BLOCK) for first in range(0, count, _BLOCK))
