@@ -166,3 +166,21 @@ class Numbers(np.random.Generator):
             return self.numbers.reshape(size).copy()
         out[...] = self.numbers
         return out
+
+
+def zero_then_largest() -> np.random.Generator:
+    """A true Generator whose first two numbers are 0 and LARGEST_UNIT.
+
+    SFC64's state is four words a, b, c, counter. The first output is a + b + counter, and from
+    a = b = counter = 0 the second one is 9 c + 1 (modulo 2^64).
+    """
+    bit_generator = np.random.SFC64()
+    state: Any = bit_generator.state
+    c = (2**64 - 2) * pow(9, -1, 2**64) % 2**64
+    state["state"]["state"] = np.array([0, 0, c, 0], np.uint64)
+    bit_generator.state = state
+    return np.random.Generator(bit_generator)
+
+
+XOSHIRO_ZERO_THEN_LARGEST = [2**64 - 1, 1, 5, 1]
+"""The state of a stream whose first two numbers are 0 and LARGEST_UNIT, too."""

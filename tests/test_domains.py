@@ -5,6 +5,7 @@ import math
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -138,8 +139,9 @@ def test_stepping_and_drawing_need_a_reset_first(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_an_unknown_render_mode_lists_the_known_ones(name: str) -> None:
-    with pytest.raises(ValueError, match=r"render_mode.*'ansi', 'rgb_array'"):
-        type(gym.make(name).unwrapped)(render_mode="human")
+    kind: Any = type(gym.make(name).unwrapped)
+    with pytest.raises(ValueError, match=r"render_mode: 'human'; known are 'ansi', 'rgb_array'"):
+        kind(render_mode="human")
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -151,7 +153,9 @@ def test_the_picture_follows_the_state(name: str) -> None:
     assert before.dtype == np.uint8
     assert before.shape[2] == 3
     env.step(0)
-    assert (env.render() != before).any()
+    after = env.render()
+    assert isinstance(after, np.ndarray)
+    assert (after != before).any()
 
 
 def test_the_text_shows_the_agent_on_the_map() -> None:
@@ -176,6 +180,7 @@ def test_the_end_of_the_chain_ends_the_episode() -> None:
             assert not truncated
         assert state == end
         assert rewards == [0.0] * (len(rewards) - 1) + [reward]
+        assert env.step(action) == (end, 0.0, True, False, {})
 
 
 def test_episodes_of_the_chain_begin_in_all_eight_states_alike() -> None:
@@ -187,14 +192,11 @@ def test_episodes_of_the_chain_begin_in_all_eight_states_alike() -> None:
     assert np.abs(starts[1:9] - 1000).max() < 5 * math.sqrt(1000 * 7 / 8)
 
 
-@given(state=st.integers(0, 6), uniform=UNIT)
-def test_the_star_moves_to_its_rays_or_its_centre(state: int, uniform: float) -> None:
-    star = tabular("star")
+@given(state=st.integers(0, 6), ray=st.integers(0, 5), inside=st.floats(0.01, 0.99))
+def test_the_star_moves_to_its_rays_or_its_centre(state: int, ray: int, inside: float) -> None:
+    star, uniform = tabular("star"), (ray + inside) / 6
     sums = outcome_sums(star.model)
-    dashed = draw_outcome(sums, 2, state, 0, uniform)
-    assert star.model.next_state.flat[dashed] == min(int(uniform * 6 + 1e-12), 5) or math.isclose(
-        uniform * 6, round(uniform * 6), abs_tol=1e-9
-    )
+    assert star.model.next_state.flat[draw_outcome(sums, 2, state, 0, uniform)] == ray
     assert star.model.next_state.flat[draw_outcome(sums, 2, state, 1, uniform)] == 6
 
 
@@ -229,6 +231,11 @@ def test_the_rooms_tell_collisions_in_info() -> None:
 # The body
 
 
+def moved(y, x, action, uniforms, protocol):
+    u_length, u_radius, u_angle = uniforms
+    return move_body(y, x, action, u_length, u_radius, u_angle, SOLID, NOISE[protocol])
+
+
 def dumb_move(y, x, action, length, drift):
     """Ten sub-steps, the four extreme points looked up one by one."""
     dy, dx = {0: (-length, drift), 1: (drift, length), 2: (length, drift), 3: (drift, -length)}[
@@ -256,10 +263,10 @@ def dumb_move(y, x, action, length, drift):
     steps=st.lists(st.tuples(st.integers(0, 3), UNIT, UNIT, UNIT), max_size=30),
 )
 def test_no_extreme_point_of_the_body_is_ever_in_a_wall(protocol, start, steps) -> None:
-    y, x = start_body(*start, RESTING)
+    y, x = start_body(start[0], start[1], start[2], RESTING)
     assert not overlaps(y, x)
     for action, *uniforms in steps:
-        y, x, collided = move_body(y, x, action, *uniforms, SOLID, NOISE[protocol])
+        y, x, _ = moved(y, x, action, uniforms, protocol)
         assert not overlaps(y, x)
 
 
@@ -271,12 +278,12 @@ def count_overlaps(steps, rng, solid, noise, resting):
     for _ in range(steps):
         action = int(4 * rng.random())
         y, x, _ = move_body(y, x, action, rng.random(), rng.random(), rng.random(), solid, noise)
-        row, column = int(math.floor(y)) + 1, int(math.floor(x)) + 1
+        row, column = math.floor(y) + 1, math.floor(x) + 1
         count += (
-            solid[int(math.floor(y - 0.1)) + 1, column]
-            or solid[int(math.floor(y + 0.1)) + 1, column]
-            or solid[row, int(math.floor(x - 0.1)) + 1]
-            or solid[row, int(math.floor(x + 0.1)) + 1]
+            solid[math.floor(y - 0.1) + 1, column]
+            or solid[math.floor(y + 0.1) + 1, column]
+            or solid[row, math.floor(x - 0.1) + 1]
+            or solid[row, math.floor(x + 0.1) + 1]
         )
     return count
 
@@ -293,7 +300,7 @@ def test_no_extreme_point_is_in_a_wall_in_two_million_steps(noise) -> None:
     steps=st.lists(st.tuples(st.integers(0, 3), UNIT, UNIT, UNIT), min_size=1, max_size=10),
 )
 def test_the_body_moves_as_described(protocol, start, steps) -> None:
-    y, x = start_body(*start, RESTING)
+    y, x = start_body(start[0], start[1], start[2], RESTING)
     for action, *uniforms in steps:
         if protocol == "paper":
             length, sd = 0.5 + 0.1 * (1 - 2 * uniforms[0]), 0.01
@@ -301,7 +308,7 @@ def test_the_body_moves_as_described(protocol, start, steps) -> None:
             length, sd = 0.5 - 0.1 * uniforms[0], 0.001
         normal = math.sqrt(-2 * math.log1p(-uniforms[1])) * math.cos(2 * math.pi * uniforms[2])
         expected = dumb_move(y, x, action, length, sd * normal)
-        y, x, collided = move_body(y, x, action, *uniforms, SOLID, NOISE[protocol])
+        y, x, collided = moved(y, x, action, uniforms, protocol)
         assert (y, x) == pytest.approx(expected[:2], abs=1e-11)
         assert collided == expected[2]
 
@@ -309,7 +316,7 @@ def test_the_body_moves_as_described(protocol, start, steps) -> None:
 def test_noise_has_the_stated_moments() -> None:
     uniforms = np.random.default_rng(0).random((20_000, 3))
     for protocol, low, high, sd in (("paper", 0.4, 0.6, 0.01), ("authors", 0.4, 0.5, 0.001)):
-        moves = np.array([move_body(3.0, 2.5, 1, *u, SOLID, NOISE[protocol]) for u in uniforms])
+        moves = np.array([moved(3.0, 2.5, 1, u, protocol) for u in uniforms])
         length, drift = moves[:, 1] - 2.5, moves[:, 0] - 3.0
         assert low <= length.min() < low + 1e-4
         assert high - 1e-4 < length.max() <= high
@@ -382,10 +389,11 @@ def test_body_and_environment_take_the_same_hundred_thousand_steps(protocol: str
     actions = np.random.default_rng(1).integers(4, size=steps)
     env.reset(seed=2)
     outcomes = [env.step(action)[:2] for action in actions]
+    visited, received = zip(*outcomes, strict=True)
     states, rewards = np.empty((steps, 2)), np.empty(steps)
     run_body(np_random(2)[0], actions, SOLID, NOISE[protocol], RESTING, states, rewards)
-    assert np.array_equal(states, [state for state, _ in outcomes])
-    assert np.array_equal(rewards, [reward for _, reward in outcomes])
+    assert np.array_equal(states, np.array(visited))
+    assert np.array_equal(rewards, np.array(received))
 
 
 @given(y=st.floats(0, 11), x=st.floats(0, 11))
@@ -450,9 +458,21 @@ def test_ratios_match_policies_and_average_to_one(name, protocol, question, beha
 def test_special_cells_are_those_where_going_down_is_rare(name: str) -> None:
     domain = get(name)
     table = domain.table(domain.behaviour("random-state"))
-    rare = {divmod(cell, 11) for cell in np.flatnonzero(table[:, 2] < 0.25)}
-    assert rare == {tuple(place) for place in SPECIAL.tolist()}
-    assert len(rare) == 25
+    rare = [divmod(cell, 11) for cell in np.flatnonzero(table[:, 2] < 0.25)]
+    columns = {row: [c for r, c in rare if r == row] for row in range(11)}
+    assert columns == {
+        0: [1, 4],
+        1: [0, 8, 9],
+        2: [1, 5, 8, 10],
+        3: [0, 6, 7],
+        4: [1, 5],
+        5: [1, 4, 6, 8],
+        6: [4],
+        7: [0],
+        8: [3],
+        9: [0, 8, 10],
+        10: [7],
+    }
     assert sum(MAP[row][column] == "#" for row, column in rare) == 2
     assert (table[table[:, 2] == 0.25] == 0.25).all()
 
@@ -490,9 +510,9 @@ def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(ValueError, match="unknown protocol: 'mine'; known are 'paper', 'authors'"):
         get("star", "mine")
     rooms = get("four-rooms")
-    with pytest.raises(ValueError, match="unknown behaviour of four-rooms: 'random'; .*'uniform'"):
+    with pytest.raises(ValueError, match=r"unknown behaviour of four-rooms: 'random'; .*'uniform'"):
         rooms.behaviour("random")
-    with pytest.raises(ValueError, match="unknown question of four-rooms: 'up'; .*'favoured-down'"):
+    with pytest.raises(ValueError, match=r"unknown question of four-rooms: 'up'; .*'favoured-"):
         rooms.truth("up")
     with pytest.raises(ValueError, match="unknown behaviour of four-rooms: 'random'"):
         rooms.truth("down", "random")
@@ -515,14 +535,9 @@ def test_a_domain_can_be_pickled(name: str) -> None:
 
 def test_branches_of_a_copied_environment_differ() -> None:
     # held_out_returns copies the environment and gives each copy random numbers of its own.
+    # Going down is no matter of chance, so returns from a state differ by the environment's noise.
     rooms = get("continuous-four-rooms")
     held_out = held_out_returns(
-        rooms.make(),
-        rooms.question("favoured-down"),
-        behaviour=rooms.behaviour("uniform"),
-        states=3,
-        rollouts=20,
-        run_length=50,
-        seed=0,
+        rooms.make(), rooms.question("down"), states=10, rollouts=20, run_length=1, seed=0
     )
-    assert min(len(set(row)) for row in held_out.returns) > 1
+    assert sum(len(set(row)) > 1 for row in held_out.returns) >= 5

@@ -18,11 +18,13 @@ import numpy as np
 import pytest
 from oracles import (
     LARGEST_UNIT,
+    XOSHIRO_ZERO_THEN_LARGEST,
     Numbers,
     RingOracle,
     Xoshiro,
     p_value,
     stratify,
+    zero_then_largest,
 )
 
 from gvf import RatioRing, xoshiro
@@ -232,6 +234,39 @@ def test_draws_of_any_number_walk_from_the_oldest_ratio_to_the_newest(capacity, 
         assert ring.sample(k).tolist() == oracle.draw(oracle.stream.random(k))
 
 
+class OtherBits(np.random.PCG64):
+    """A bit generator that is not NumPy's own."""
+
+
+@pytest.mark.parametrize("questions", [None, 1])
+@pytest.mark.parametrize("stratified", [False, True])
+@pytest.mark.parametrize(
+    "bits",
+    [
+        np.random.PCG64,
+        np.random.PCG64DXSM,
+        np.random.MT19937,
+        np.random.Philox,
+        np.random.SFC64,
+        OtherBits,
+    ],
+)
+def test_draws_take_one_number_each_from_any_generator_and_leave_it_there(
+    bits, stratified, questions
+):
+    rng, twin = np.random.Generator(bits(3)), np.random.Generator(bits(3))
+    oracle = filled(65, np.random.default_rng(0).choice(DYADIC, 150))[1]
+    ring = RatioRing(65, questions=questions)
+    ratios = np.array([0.0] * 85 + list(oracle.ratios))
+    ring.extend(ratios if questions is None else ratios[:, None])
+    for k in (1, 3, 17, 700):
+        assert rng.integers(10) == twin.integers(10)  # which may leave half a number over
+        uniforms = twin.random(k)
+        draws = ring.sample(k, rng=rng, stratified=stratified).ravel().tolist()
+        assert draws == oracle.draw(stratify(uniforms, k) if stratified else uniforms)
+        assert rng.random() == twin.random()
+
+
 @pytest.mark.parametrize("capacity", [3, 64, 65, 130, 1000])
 @pytest.mark.parametrize("laps", [0.7, 1.3, 2.6])
 def test_each_draw_lies_in_its_slot_s_part_of_the_mass(capacity, laps):
@@ -248,11 +283,31 @@ def test_each_draw_lies_in_its_slot_s_part_of_the_mass(capacity, laps):
     assert np.all(uniforms * total <= ends + 1e-12 * total)
 
 
+def draw_with_numbers(ring: RatioRing, stratified: bool) -> list[int]:
+    rng = Numbers([0.0, LARGEST_UNIT])
+    return ring.sample(2, rng=rng, stratified=stratified).tolist()
+
+
+def draw_with_a_generator(ring: RatioRing, stratified: bool) -> list[int]:
+    return ring.sample(2, rng=zero_then_largest(), stratified=stratified).tolist()
+
+
+def draw_with_the_own_stream(ring: RatioRing, stratified: bool) -> list[int]:
+    arrays = ring.checkpoint()
+    arrays["streams"] = np.array([XOSHIRO_ZERO_THEN_LARGEST], np.uint64)
+    ring.restore(arrays)
+    return ring.sample(2, stratified=stratified).tolist()
+
+
+FIRST_AND_LAST = [draw_with_numbers, draw_with_a_generator, draw_with_the_own_stream]
+
+
+@pytest.mark.parametrize("draw", FIRST_AND_LAST)
 @pytest.mark.parametrize("stratified", [False, True])
 @pytest.mark.parametrize("scale", [1.0, 1 / 3, 1e-300, 1e280])
 @pytest.mark.parametrize("zeros", [(0, 0), (3, 0), (0, 3), (70, 70)])
 def test_the_smallest_and_the_largest_number_draw_the_first_and_last_positive_slot(
-    zeros, scale, stratified
+    zeros, scale, stratified, draw
 ):
     before, after = zeros
     window = np.array([0.0] * before + [0.1, 0.7, 0.0, 1.3] + [0.0] * after) * scale
@@ -263,21 +318,17 @@ def test_the_smallest_and_the_largest_number_draw_the_first_and_last_positive_sl
         leaving = np.random.default_rng(head).lognormal(0.0, 2.0, head) * scale
         ring = RatioRing(n)
         ring.extend([*leaving, *window])
-        if stratified:
-            draws = ring.sample(2, rng=Numbers([0.0, LARGEST_UNIT]), stratified=True).tolist()
-        else:
-            draws = search(ring, [0.0, LARGEST_UNIT])
-        assert draws == [(head + first) % n, (head + last) % n]
+        assert draw(ring, stratified) == [(head + first) % n, (head + last) % n]
 
 
-def test_a_trailing_zero_is_not_drawn_when_rounding_puts_the_target_at_the_very_end():
+@pytest.mark.parametrize("draw", FIRST_AND_LAST)
+def test_a_trailing_zero_is_not_drawn_when_rounding_puts_the_target_at_the_very_end(draw):
     # In the old segment the base (.25 + 3u) and its mass add up to one bit more than its end, since
     # both roundings are ties; and (1 + (1 - u)) / 2 rounds up to 1, so x is the whole total.
     u = 2.0**-53
     ring = RatioRing(4)
     ring.extend([0.25 + 3 * u, 0.125 + u, 1.375 - 2 * u, 0.0, 0.0])
-    draws = ring.sample(2, rng=Numbers([0.0, LARGEST_UNIT]), stratified=True)
-    assert draws.tolist() == [1, 2]
+    assert draw(ring, stratified=True) == [1, 2]
 
 
 def test_the_smallest_numbers_there_are_can_be_drawn():
@@ -408,6 +459,8 @@ def test_mixed_operations_with_questions_agree_with_an_oracle_each():
     for step in range(5000):
         m = chance.choice([1, 1, 1, 2, 50, 150])
         ratios = [[chance.choice(DYADIC) for _ in range(questions)] for _ in range(m)]
+        if step % 50 == 0:  # one question runs out of mass
+            ratios = [[0.0 if g == step % questions else 1.0 for g in range(questions)]] * capacity
         slots = ring.extend(ratios).tolist()
         for g, oracle in enumerate(oracles):
             assert oracle.extend(row[g] for row in ratios) == slots

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracles import LARGEST_UNIT, Numbers, TreeOracle, p_value, stratify
+from oracles import Numbers, TreeOracle, p_value, stratify, zero_then_largest
 
 from gvf import SumTree, uniform_slots
 
@@ -125,9 +125,9 @@ def test_the_smallest_and_the_largest_number_draw_the_first_and_last_positive_sl
     weights = np.array([0.0] * before + [0.1, 0.7, 0.0, 1.3] + [0.0] * after) * scale
     tree = SumTree(len(weights))
     tree.set(range(len(weights)), weights)
-    rng = Numbers([0.0, LARGEST_UNIT])
-    assert tree.sample(2, rng=rng).tolist() == [before, before + 3]
-    assert tree.sample(2, rng=rng, stratified=True).tolist() == [before, before + 3]
+    for stratified in (False, True):
+        draws = tree.sample(2, rng=zero_then_largest(), stratified=stratified)
+        assert draws.tolist() == [before, before + 3]
 
 
 # --- A million operations ------------------------------------------------------------------------
@@ -302,8 +302,7 @@ def test_uniform_slots_are_equally_likely(size):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 1000, 10**6 + 3, 2**31 + 11, 2**40 - 1])
 def test_the_smallest_and_the_largest_number_give_the_first_and_the_last_slot(size):
-    rng = Numbers([0.0, LARGEST_UNIT])
-    assert uniform_slots(size, 2, rng=rng).tolist() == [0, size - 1]
+    assert uniform_slots(size, 2, rng=zero_then_largest()).tolist() == [0, size - 1]
 
 
 def test_uniform_slots_take_one_number_a_draw():

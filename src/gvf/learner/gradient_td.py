@@ -33,11 +33,10 @@ def gradient_td(
     secondary_step, beta = numbers[0] * lanes[0], numbers[1]
     errors = np.empty((slots.size, weights.shape[1]))
     expected = np.empty((slots.size, weights.shape[1]))
-    ahead = np.empty((1, weights.shape[1]))
     # All errors at the same weights first, then all changes.
     for i in range(slots.size):
         slot = slots[i]
-        td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, ahead, errors, i)
+        td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, 1.0, errors, i)
         value_at(secondary, x, share, slot, expected, i)
     if beta > 0.0:
         for row in range(secondary.shape[0]):

@@ -61,14 +61,14 @@ def _feature_level(x, slot, j):
     return lambda x, slot, j: x[slot, j]
 
 
-@njit(cache=True, nogil=True)
-def value_at(weights, x, share, slot, out, i):
-    """Write the value at a slot, in all lanes, into ``out[i]``."""
+@njit(cache=True, nogil=True, forceinline=True)
+def accumulate(weights, x, share, slot, factor, out, i):
+    """Add ``factor`` times the value at a slot, in all lanes, to ``out[i]``."""
     blocks, lanes = share.shape[1], weights.shape[1]
     size = weights.shape[0] // blocks
-    out[i, :] = 0.0
     for b in range(blocks):
-        part = share[slot, b]
+        part = factor * share[slot, b]
+        # What counts for nothing is not looked at, even if it is infinite.
         if part != 0.0:
             for j in range(x.shape[1]):
                 row = b * size + feature_index(x, slot, j)
@@ -77,7 +77,15 @@ def value_at(weights, x, share, slot, out, i):
                     out[i, lane] += level * weights[row, lane]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
+def value_at(weights, x, share, slot, out, i):
+    """Write the value at a slot, in all lanes, into ``out[i]``."""
+    for lane in range(weights.shape[1]):
+        out[i, lane] = 0.0
+    accumulate(weights, x, share, slot, 1.0, out, i)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def add_at(weights, scale, x, share, slot, coefficient, i):
     """Add ``scale[lane] * coefficient[i, lane]`` times the slot's features to the weights."""
     blocks, lanes = share.shape[1], weights.shape[1]
@@ -92,17 +100,13 @@ def add_at(weights, scale, x, share, slot, coefficient, i):
                     weights[row, lane] += scale[lane] * coefficient[i, lane] * level
 
 
-@njit(cache=True, nogil=True)
-def td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, ahead, out, i):
-    """Write the TD error at a slot, ``c + gamma v(s') - v(s)``, into ``out[i]``."""
-    value_at(weights, x, share, slot, out, i)
-    # Where nothing follows, a next state's value must not count even if it is infinite.
-    if gamma[slot] > 0.0:
-        value_at(weights, x_next, share_next, slot, ahead, 0)
-    else:
-        ahead[0, :] = 0.0
+@njit(cache=True, nogil=True, forceinline=True)
+def td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, factor, out, i):
+    """Write ``factor`` times a slot's TD error, ``c + gamma v(s') - v(s)``, into ``out[i]``."""
     for lane in range(weights.shape[1]):
-        out[i, lane] = c[slot] + gamma[slot] * ahead[0, lane] - out[i, lane]
+        out[i, lane] = factor * c[slot]
+    accumulate(weights, x, share, slot, -factor, out, i)
+    accumulate(weights, x_next, share_next, slot, factor * gamma[slot], out, i)
 
 
 @njit(cache=True, nogil=True)
@@ -115,8 +119,5 @@ def values(weights, x, share, out):
 @njit(cache=True, nogil=True)
 def weighted_td_errors(weights, x, share, x_next, share_next, c, gamma, slots, w, out):
     """Write ``w_i * delta_i`` of a batch of slots [k] into out [k, lanes]."""
-    ahead = np.empty((1, weights.shape[1]))
     for i in range(slots.size):
-        td_error_at(weights, x, share, x_next, share_next, c, gamma, slots[i], ahead, out, i)
-        for lane in range(weights.shape[1]):
-            out[i, lane] *= w[i]
+        td_error_at(weights, x, share, x_next, share_next, c, gamma, slots[i], w[i], out, i)

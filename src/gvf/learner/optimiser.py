@@ -33,7 +33,8 @@ def td_sgd(
     errors = np.empty((slots.size, weights.shape[1]))
     weighted_td_errors(weights, x, share, x_next, share_next, c, gamma, slots, w, errors)
     for i in range(slots.size):
-        add_at(weights, lanes[0], x, share, slots[i], errors, i)
+        if w[i] != 0.0:
+            add_at(weights, lanes[0], x, share, slots[i], errors, i)
 
 
 @njit(cache=True, nogil=True)

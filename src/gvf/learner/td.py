@@ -28,13 +28,12 @@ def td_incremental(
 ):
     """Apply the batch's transitions one after the other, each with k * w_i; lanes: alpha."""
     error = np.empty((1, weights.shape[1]))
-    ahead = np.empty((1, weights.shape[1]))
     for i in range(slots.size):
         slot = slots[i]
-        td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, ahead, error, 0)
-        for lane in range(weights.shape[1]):
-            error[0, lane] *= slots.size * w[i]
-        add_at(weights, lanes[0], x, share, slot, error, 0)
+        if w[i] != 0.0:
+            factor = slots.size * w[i]
+            td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, factor, error, 0)
+            add_at(weights, lanes[0], x, share, slot, error, 0)
 
 
 @dataclass(frozen=True)

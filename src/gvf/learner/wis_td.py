@@ -32,11 +32,10 @@ def wis_td(
     blocks = share.shape[1]
     size = weights.shape[0] // blocks
     error = np.empty((1, weights.shape[1]))
-    ahead = np.empty((1, weights.shape[1]))
     for i in range(slots.size):
         slot = slots[i]
         r = slots.size * w[i]
-        td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, ahead, error, 0)
+        td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, 1.0, error, 0)
         for b in range(blocks):
             for j in range(x.shape[1]):
                 row = b * size + feature_index(x, slot, j)

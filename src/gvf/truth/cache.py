@@ -73,7 +73,8 @@ def remembered(
     folder = default_folder() if folder is None else Path(folder)
     path = folder / f"{name}-{_digest(key)}.npz"
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here, since np.load leaves a file open that it cannot read.
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             return {part: file[part] for part in file.files}
     except Exception:
         pass  # not there, or damaged in whatever way: it has to be computed

@@ -1,0 +1,162 @@
+"""The compiled loop: updates and errors of all step sizes of one method, in slices.
+
+    for each measurement: do the updates up to it, then average |V - v| over the states that count
+
+One loop serves every correction, update and representation: corrections and updates are compiled
+functions of one signature each (:mod:`gvf.correction`, :mod:`gvf.learner.update`), handed in as
+arguments. A slice ends after a given number of measurements, with everything in arrays, so that a
+long run can be interrupted.
+
+A lane has diverged once a weight is not finite; its error is infinite from then on.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import boolean, float64, int32, int64, njit, types, void
+from numba.core.errors import NumbaExperimentalFeatureWarning
+
+from gvf.learner.linear import value_at
+
+
+@njit(cache=True, nogil=True)
+def measure(weights, x, share, truth, squared, dead, error):
+    """Write each lane's error over the states [S] into error [L]; inf for the dead."""
+    lanes = weights.shape[1]
+    value = np.empty((1, lanes))
+    error[:] = 0.0
+    for s in range(truth.size):
+        value_at(weights, x, share, s, value, 0)
+        for lane in range(lanes):
+            difference = abs(value[0, lane] - truth[s])
+            error[lane] += difference * difference if squared else difference
+    for row in range(weights.shape[0]):
+        for lane in range(lanes):
+            # Not finite: minus itself is not 0.
+            dead[lane] |= weights[row, lane] - weights[row, lane] != 0.0
+    for lane in range(lanes):
+        mean = error[lane] / truth.size
+        error[lane] = np.inf if dead[lane] else (np.sqrt(mean) if squared else mean)
+
+
+@njit(cache=True, nogil=True)
+def account(error, j, held, bins, total, curve):
+    """Add the errors of measurement j, which stands for `held[j]` steps, to sums."""
+    for lane in range(error.size):
+        total[lane] += held[j] * error[lane]
+        curve[bins[j], lane] += held[j] * error[lane]
+
+
+def _learn(
+    kernel, weigh, weights, memory, marks, lanes, numbers,
+    x, share, x_next, share_next, c, gamma, ratio, rows, mean, parameter,
+    upto, held, bins, states, state_share, truth, squared,
+    dead, error, total, curve, start, stop,
+):  # fmt: skip
+    """Measurements start ... stop - 1, with drawn rows [U, k] (-1: no mass, so no update)."""
+    k = rows.shape[1]
+    rho, w, statistics = np.empty(k), np.empty(k), np.empty(2)
+    statistics[1] = parameter
+    update = upto[start - 1] if start > 0 else 0
+    for j in range(start, stop):
+        while update < upto[j]:
+            if rows[update, 0] >= 0:
+                for i in range(k):
+                    rho[i] = ratio[rows[update, i]]
+                statistics[0] = mean[update]
+                weigh(rho, statistics, w)
+                kernel(
+                    weights, memory, marks, lanes, numbers,
+                    x, share, x_next, share_next, c, gamma, rows[update], w,
+                )  # fmt: skip
+            update += 1
+        measure(weights, states, state_share, truth, squared, dead, error)
+        account(error, j, held, bins, total, curve)
+
+
+def _learn_window(
+    kernel, weigh, weights, memory, marks, lanes, numbers,
+    x, share, x_next, share_next, c, gamma, ratio, kind, first, last, mean, parameter,
+    upto, held, bins, states, state_share, truth, squared,
+    dead, error, total, curve, start, stop,
+):  # fmt: skip
+    """The same, without draws: every update sees the whole window, first ... last - 1.
+
+    Transitions of one kind are alike, so their weights are added up and each kind is one row of the
+    experience: a window of thousands is a few hundred kinds.
+    """
+    kinds = x.shape[0]
+    longest = 0
+    for u in range(first.size):
+        longest = max(longest, last[u] - first[u])
+    rho, each = np.empty(longest), np.empty(longest)
+    by_kind, slots, w = np.empty(kinds), np.empty(kinds, np.int64), np.empty(kinds)
+    statistics = np.empty(2)
+    statistics[1] = parameter
+    update = upto[start - 1] if start > 0 else 0
+    count, seen_first, seen_last = 0, -1, -1
+    for j in range(start, stop):
+        while update < upto[j]:
+            begin, size = first[update], last[update] - first[update]
+            if first[update] != seen_first or last[update] != seen_last:
+                seen_first, seen_last = first[update], last[update]
+                for i in range(size):
+                    rho[i] = ratio[begin + i]
+                statistics[0] = mean[update]
+                weigh(rho[:size], statistics, each[:size])
+                by_kind[:] = 0.0
+                for i in range(size):
+                    by_kind[kind[begin + i]] += each[i]
+                count = 0
+                for b in range(kinds):
+                    if by_kind[b] != 0.0:
+                        slots[count], w[count] = b, by_kind[b]
+                        count += 1
+            if mean[update] > 0.0:
+                kernel(
+                    weights, memory, marks, lanes, numbers,
+                    x, share, x_next, share_next, c, gamma, slots[:count], w[:count],
+                )  # fmt: skip
+            update += 1
+        measure(weights, states, state_share, truth, squared, dead, error)
+        account(error, j, held, bins, total, curve)
+
+
+@cache
+def compiled(dense: bool, window: bool) -> tuple[Any, Any, Any]:
+    """The loop for a representation, and the signatures of the functions that it takes."""
+    f1, f2, f3, i1, i2 = (
+        float64[::1],
+        float64[:, ::1],
+        float64[:, :, ::1],
+        int64[::1],
+        int64[:, ::1],
+    )
+    features = f2 if dense else int32[:, ::1]
+    state = (f2, f3, i1, f2, f1)
+    experience = (features, f2, features, f2, f1, f1)
+    update = void(*state, *experience, i1, f1)
+    weigh = void(f1, f1, f1)
+    drawn = (i1, i1, i1) if window else (i2,)
+    signature = void(
+        types.FunctionType(update), types.FunctionType(weigh), *state, *experience,
+        f1, *drawn, f1, float64, i1, f1, i1, features, f2, f1, boolean,
+        types.boolean[::1], f1, f1, f2, int64, int64,
+    )  # fmt: skip
+    loop: Any = njit(cache=True, nogil=True)(_learn_window if window else _learn)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
+        loop.compile(signature)
+    loop.disable_compile()
+    return loop, update, weigh
+
+
+def as_argument(kernel: Any, signature: Any) -> Any:
+    """A compiled function, ready to be handed to a loop."""
+    if signature.args not in kernel.overloads:
+        kernel.compile(signature)
+    return kernel

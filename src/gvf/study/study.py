@@ -1,0 +1,192 @@
+"""A study: a grid of (pair, method, step size, gap) x runs, as data.
+
+It says what is run, not how: nothing random, nothing compiled. It expands to tasks, one for each
+pair of question and behaviour, each gap and each run; a task does all methods and step sizes, which
+share its stream and its draws. Every task, and every cell of the grid, has a name and gives the
+same bits alone as in the grid.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from gvf import domain as domains
+from gvf.domain.domain import PROTOCOLS, known
+from gvf.study.method import METHODS, OPTIMISERS, UPDATES
+
+ERRORS = {"absolute": False, "root mean square": True}
+"""How |V - v| is averaged over states; the value says whether it is squared."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What to run.
+
+    Attributes:
+        name: of the study, and of its folder of results.
+        domain: by name, see :func:`gvf.domain.get`.
+        methods: by name, see ``gvf.study.METHODS``.
+        step_sizes: of every method but WIS-TD(0).
+        protocol: "paper" or "authors".
+        pairs: (question, behaviour), by name; by default all that belong together.
+        update: "sgd", "rmsprop", "adam" or "incremental".
+        steps: of the stream; with a fixed buffer, how many transitions it holds.
+        updates: with a fixed buffer, how many; 0: online, an update every ``gap`` steps.
+        gaps: steps between updates.
+        warm_up: steps before the first of these intervals.
+        window: how many recent transitions draws are made from, n.
+        batch_size: how many are drawn for an update, k.
+        error: "absolute" or "root mean square".
+        measure_every: steps between measurements of the error, which is averaged over the run.
+        points: of a learning curve.
+        u0: of WIS-TD(0).
+        mu: of WIS-TD(0); eta = mu / u0.
+        evaluation_states: where values are sampled, how many states count.
+        runs: how many.
+        seed: of everything random.
+
+    Example:
+        >>> from gvf.study import Study
+        >>> study = Study("mine", "markov-chain", ("IR", "IS"), (0.5, 1.0), updates=100, runs=3)
+        >>> len(list(study.tasks())), next(study.tasks()).name
+        (9, 'mine/easy/easy/gap-1/run-0')
+    """
+
+    name: str
+    domain: str
+    methods: tuple[str, ...]
+    step_sizes: tuple[float, ...] = ()
+    protocol: str = "paper"
+    pairs: tuple[tuple[str, str], ...] = ()
+    update: str = "sgd"
+    steps: int = 15_000
+    updates: int = 0
+    gaps: tuple[int, ...] = (1,)
+    warm_up: int = 0
+    window: int = 15_000
+    batch_size: int = 16
+    error: str = "absolute"
+    measure_every: int = 1
+    points: int = 100
+    u0: tuple[float, ...] = ()
+    mu: tuple[float, ...] = ()
+    evaluation_states: int = 1000
+    runs: int = 30
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        known(self.protocol, PROTOCOLS, "protocol")
+        domain = domains.get(self.domain, self.protocol)
+        if not self.pairs:
+            object.__setattr__(self, "pairs", domain.pairs)
+        for question, behaviour in self.pairs:
+            domain.question(question)
+            domain.behaviour(behaviour)
+        known(self.update, UPDATES, "update")
+        known(self.error, ERRORS, "error")
+        for method in self.methods:
+            self._check_method(known(method, METHODS, "method"))
+        for name in ("steps", "window", "batch_size", "measure_every", "points", "runs"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for gap in self.gaps:
+            if gap < 1:
+                raise ValueError(f"gaps must be at least 1, got {gap}")
+        if self.updates and self.gaps != (1,):
+            raise ValueError("a fixed buffer (updates > 0) has no gaps")
+
+    def _check_method(self, name: str) -> None:
+        method = METHODS[name]
+        if method.kind == "wis-td":
+            if not (self.u0 and self.mu):
+                raise ValueError(f"{name} needs u0 and mu instead of step sizes")
+        elif not self.step_sizes:
+            raise ValueError(f"{name} needs step_sizes")
+        if method.kind in ("sarsa", "expected sarsa") and self.update not in OPTIMISERS:
+            raise ValueError(f"{name} learns from whole mini-batches: update cannot be incremental")
+        if name == "WIS-Optimal":
+            if self.update not in OPTIMISERS:
+                raise ValueError("WIS-Optimal has no draws: update cannot be incremental")
+            if self.domain == "continuous-four-rooms":
+                raise ValueError(
+                    "WIS-Optimal needs the whole window in every update: affordable in a table, "
+                    "where transitions repeat, not with continuous states"
+                )
+
+    def lanes(self, method: str) -> tuple[Any, ...]:
+        """The step sizes of a method, or for WIS-TD(0) its (u0, eta)."""
+        if METHODS[method].kind == "wis-td":
+            return tuple((u0, mu / u0) for u0, mu in product(self.u0, self.mu))
+        return self.step_sizes
+
+    def tasks(self) -> Iterator[Task]:
+        """Every task of the grid; those of one run come together."""
+        for run in range(self.runs):
+            for (question, behaviour), gap in product(self.pairs, self.gaps):
+                yield Task(self, question, behaviour, gap, run)
+
+    def with_(self, **changes: Any) -> Study:
+        """The same study with other values."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Task:
+    """One pair, one gap, one run: all methods and step sizes of a study."""
+
+    study: Study
+    question: str
+    behaviour: str
+    gap: int
+    run: int
+
+    @property
+    def name(self) -> str:
+        """Unique in all studies, and a path."""
+        return f"{self.study.name}/{self.question}/{self.behaviour}/gap-{self.gap}/run-{self.run}"
+
+
+def load(path: str | Path) -> Study:
+    r"""A study from a TOML file whose keys are the attributes of :class:`Study`.
+
+    Example:
+        >>> from gvf.study import load
+        >>> from pathlib import Path
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "mine.toml"
+        >>> _ = file.write_text('domain = "four-rooms"\nmethods = ["IR"]\nstep_sizes = [1]')
+        >>> load(file).name
+        'mine'
+    """
+    path = Path(path)
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not TOML: {error}") from None
+    names = [field.name for field in fields(Study)]
+    for key, value in given.items():
+        known(key, names, f"key in {path}")
+        if isinstance(value, list):
+            given[key] = tuple(tuple(v) if isinstance(v, list) else v for v in value)
+        _check_type(path, key, given[key])
+    for key in ("domain", "methods"):
+        if key not in given:
+            raise ValueError(f"{path} has no {key!r}; it must say at least domain and methods")
+    return Study(**{"name": path.stem, **given})
+
+
+def _check_type(path: Path, key: str, value: Any) -> None:
+    wanted = {field.name: str(field.type) for field in fields(Study)}[key]
+    kinds = {"str": str, "int": int, "tuple[float, ...]": (int, float), "tuple[int, ...]": int}
+    if wanted.startswith("tuple"):
+        kind = kinds.get(wanted, (str, tuple))
+        good = isinstance(value, tuple) and all(isinstance(v, kind) for v in value)
+    else:
+        good = isinstance(value, kinds[wanted]) and not isinstance(value, bool)
+    if not good:
+        raise ValueError(f"{path}: {key} must be {wanted}, got {value!r}")
