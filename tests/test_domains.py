@@ -85,7 +85,7 @@ def test_authors_noise_is_an_argument_of_the_environment() -> None:
 
 
 def test_an_environment_is_made_with_nothing_imported() -> None:
-    program = "import gymnasium; print(gymnasium.make('gvf.domain:gvf/FourRooms-v0').reset(seed=0))"
+    program = "import gymnasium; print(gymnasium.make('gvf:gvf/FourRooms-v0').reset(seed=0))"
     command = [sys.executable, "-W", "error", "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "(80, {'collision': False})\n", done.stderr

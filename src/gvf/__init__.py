@@ -17,6 +17,7 @@ from gvf.correction import (
     WISMinibatch,
     WISOptimal,
 )
+from gvf.domain import Domain
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
 from gvf.learner import (
     SGD,
@@ -60,6 +61,7 @@ __all__ = [
     "Correction",
     "Dense",
     "DiscretePolicy",
+    "Domain",
     "Estimate",
     "Evaluation",
     "ExpectedSarsa",

@@ -102,7 +102,10 @@ class Bench:
         """Values to compare with."""
         if isinstance(self.domain, ContinuousDomain):
             return self.domain.truth(
-                self.task.question, self.task.behaviour, states=self.study.evaluation_states
+                self.task.question,
+                self.task.behaviour,
+                states=self.study.evaluation_states,
+                seed=self.task.run,
             )
         return self.domain.truth(self.task.question)
 
