@@ -14,6 +14,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 
 @cache
@@ -37,7 +38,7 @@ def load() -> tuple[ModuleType, str]:
     return extension, note
 
 
-def _compile(sources: Path) -> ModuleType:
+def _compile(sources: Path) -> Any:
     import ninja
     from torch.utils import cpp_extension
 

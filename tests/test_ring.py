@@ -228,7 +228,7 @@ def test_draws_of_any_number_walk_from_the_oldest_ratio_to_the_newest(capacity, 
     ring, oracle = filled(capacity, rng.choice(DYADIC, math.ceil(laps * capacity)))
     for either in (ring, oracle):
         either.append(0.5)  # so that there is mass
-    for k in (1, 2, 15, 16, 17, 33, 100):  # sixteen searches advance together
+    for k in (1, 2, 15, 16, 17, 31, 32, 33, 64, 65, 100):  # many searches advance together
         uniforms = np.random.default_rng(k).random(k)
         assert ring.sample(k, rng=np.random.default_rng(k)).tolist() == oracle.draw(uniforms)
         assert ring.sample(k).tolist() == oracle.draw(oracle.stream.random(k))

@@ -93,7 +93,7 @@ def test_draws_walk_from_slot_0_on(capacity):
     weights[capacity // 2] = 0.5  # so that there is mass
     tree.set(np.arange(capacity), weights)
     oracle.set(range(capacity), weights.tolist())
-    for k in (1, 2, 15, 16, 17, 33, 100):  # sixteen searches advance together
+    for k in (1, 2, 15, 16, 17, 31, 32, 33, 64, 65, 100):  # many searches advance together
         uniforms = np.random.default_rng(k).random(k)
         draws = tree.sample(k, rng=np.random.default_rng(k))
         assert (draws.dtype, draws.shape) == (np.int64, (k,))

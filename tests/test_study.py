@@ -1,0 +1,317 @@
+"""Studies: the compiled loop against the dumb updates, draws, schedules, reference values."""
+
+from dataclasses import dataclass
+
+import dumb
+import numpy as np
+import pytest
+
+import gvf
+from gvf.correction import weigher
+from gvf.study import METHODS, Method, Study, load, run_method, run_task
+from gvf.study.draws import draw
+from gvf.study.task import Bench, Interrupted, schedule
+
+CHAIN = {"domain": "markov-chain", "pairs": (("hard", "hard"),)}
+ROOMS = {"domain": "four-rooms", "pairs": (("favoured-down", "random-state"),)}
+TILES = {
+    "domain": "continuous-four-rooms",
+    "pairs": (("favoured-down", "uniform"),),
+    "evaluation_states": 20,
+    "measure_every": 7,
+}
+FIXED = {**CHAIN, "pairs": (("easy", "easy"),), "steps": 300, "updates": 20}
+ONLINE = {"steps": 90, "window": 40, "warm_up": 10, "gaps": (4,)}
+STEPS = (0.0, 0.3, 0.7)
+
+
+@pytest.fixture(autouse=True)
+def truths_in_a_temporary_folder(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "truth"))
+
+
+def dumb_errors(task, name, lane):
+    """One lane of one method of a task: dense vectors, the formulas, and every measurement."""
+    study, bench, method = task.study, Bench(task), METHODS[name]
+    path, ratio, draws = bench.on_policy if method.on_policy else bench.off_policy
+    domain, pi, actions = bench.domain, bench.pi, bench.pi.shape[1]
+
+    def vectors(x, share):
+        rows = np.zeros((len(x), domain.features.size))
+        for row, active in zip(rows, x, strict=True):
+            row[active] = 1.0
+        return np.einsum("mb,mf->mbf", share, rows).reshape(len(x), -1)
+
+    one = np.ones((len(path.action), 1))
+    share, share_next, states_share = one, one, np.ones((len(bench.truth.states), 1))
+    if method.kind in ("sarsa", "expected sarsa"):
+        share, share_next = np.eye(actions)[path.action], pi[path.cell[:, 1]]
+        states_share = pi[bench.truth.states]
+    x, x_next = vectors(path.x, share), vectors(path.x_next, share_next)
+    states = vectors(domain.features(bench.truth.states), states_share)
+    kind = {"wis-td": "wis_td"}.get(method.kind, study.update)
+    constants = {"u0": lane[0], "eta": lane[1]} if kind == "wis_td" else {"alpha": lane}
+    update = dumb.DumbUpdate(kind=kind, rows=x.shape[1], **constants)
+    correction = method.correction(domain.largest_ratio(task.question, task.behaviour))
+    label = type(correction).__name__
+
+    errors, done = [], 0
+    for t in range(1, (study.updates or study.steps) + 1):
+        due = t if study.updates else max(t - study.warm_up, 0) // task.gap
+        while done < due:
+            begin, end = draws.first[done], draws.last[done]
+            rows = {
+                "uniform": draws.uniform[done],
+                "ratio": draws.by_ratio[done],
+                "window": np.arange(begin, end),
+            }[correction.draw]
+            if rows[0] >= 0:
+                w = dumb.weigh(label, ratio[rows], ratio[begin:end], correction.parameter)
+                signals = path.cumulant[rows], path.continuation[rows]
+                update.apply(x[rows], x_next[rows], *signals, w)
+            done += 1
+        if t % study.measure_every == 0:
+            errors.append(np.abs(states @ update.weights - bench.truth.values).mean())
+    return np.array(errors)
+
+
+CASES = [
+    *((m, "sgd", {**FIXED}) for m in METHODS if METHODS[m].kind == "td"),
+    ("Expected Sarsa", "sgd", FIXED),
+    ("WIS-TD(0)", "sgd", FIXED),
+    ("IR+WIS-TD(0)", "sgd", FIXED),
+    ("IR", "incremental", FIXED),
+    ("WIS-Minibatch", "rmsprop", FIXED),
+    ("IS", "adam", FIXED),
+    *((m, "sgd", {**ROOMS, **ONLINE}) for m in ("IR", "BC-IR", "IS", "WIS-Optimal", "WIS-Buffer")),
+    ("Expected Sarsa", "rmsprop", {**ROOMS, **ONLINE}),
+    *((m, "sgd", {**TILES, **ONLINE}) for m in ("IR", "IS", "V-trace(0.5 max)", "WIS-TD(0)")),
+    ("IR", "rmsprop", {**TILES, **ONLINE}),
+    ("WIS-Minibatch", "incremental", {**TILES, **ONLINE}),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "update", "settings"),
+    CASES,
+    ids=lambda v: v["domain"] if isinstance(v, dict) else v,
+)
+def test_the_compiled_loop_equals_the_dumb_one(method, update, settings):
+    tiles = settings["domain"] == TILES["domain"]
+    sizes = tuple(s / 64 for s in STEPS) if tiles and update == "incremental" else STEPS
+    study = Study("s", methods=(method,), step_sizes=sizes, update=update, batch_size=4,
+                  points=5, u0=(5.0,), mu=(0.1, 0.5), runs=1, seed=3, **settings)  # fmt: skip
+    task = next(study.tasks())
+    outcome = run_method(task, method)
+    for i, lane in enumerate(study.lanes(method)):
+        expected = dumb_errors(task, method, lane)
+        assert outcome.error[i] == pytest.approx(expected.mean(), rel=1e-9)
+        assert outcome.final[i] == pytest.approx(expected[-1], rel=1e-9)
+        parts = [part.mean() for part in np.array_split(expected, 5)]
+        if len(expected) % 5 == 0:
+            np.testing.assert_allclose(outcome.curve[i], parts, rtol=1e-9)
+    assert outcome.error[0] != outcome.error[-1]
+
+
+def test_a_cell_alone_gives_the_same_bits_as_in_its_grid():
+    methods = ("IR", "IS", "Sarsa", "WIS-Optimal", "On-policy")
+    grid = Study("s", methods=methods, step_sizes=(0.1, 0.5, 2.0), **{**FIXED, "pairs": ()},
+                 runs=3)  # fmt: skip
+    tasks = {task.name: task for task in grid.tasks()}
+    task = tasks["s/hard/hard/gap-1/run-2"]
+    whole = {outcome.method: outcome for outcome in run_task(task)}
+    for method in methods:
+        cell = grid.with_(methods=(method,), step_sizes=(0.5,), pairs=(("hard", "hard"),))
+        alone = run_task(next(t for t in cell.tasks() if t.run == 2))[0]
+        assert alone.error[0] == whole[method].error[1]
+        np.testing.assert_array_equal(alone.curve[0], whole[method].curve[1])
+
+
+def test_runs_differ_and_gaps_share_a_walk():
+    study = Study("s", methods=("IR",), step_sizes=(0.5,), steps=60, gaps=(2, 5), runs=2, **ROOMS)
+    walks = [Bench(task).off_policy[0] for task in study.tasks()]
+    np.testing.assert_array_equal(walks[0].cell, walks[1].cell)
+    assert not np.array_equal(walks[0].cell, walks[2].cell)
+
+
+@weigher
+def _doubled(rho, statistics, out):
+    for i in range(rho.size):
+        out[i] = 2.0 * rho[i] / rho.size
+
+
+@dataclass(frozen=True)
+class Doubled(gvf.Correction):
+    """IS with twice the step size."""
+
+    draw = "uniform"
+    kernel = staticmethod(_doubled)
+
+
+@dataclass(frozen=True)
+class DoubledWindow(gvf.Correction):
+    """The same over the whole window."""
+
+    draw = "window"
+    kernel = staticmethod(_doubled)
+
+
+@pytest.mark.parametrize("settings", [FIXED, {**ROOMS, **ONLINE}, {**TILES, **ONLINE}],
+                         ids=lambda s: s["domain"])  # fmt: skip
+def test_a_new_correction_runs_in_every_loop(settings, monkeypatch):
+    monkeypatch.setitem(METHODS, "Doubled", Method("Doubled", lambda largest: Doubled()))
+    study = Study("s", methods=("IS", "Doubled"), step_sizes=(0.02, 0.04), runs=1, **settings)
+    plain, doubled = run_task(next(study.tasks()))
+    np.testing.assert_allclose(doubled.error[0], plain.error[1], rtol=1e-12)
+    assert plain.error[0] != plain.error[1]
+
+
+def test_a_new_correction_runs_in_the_loop_over_whole_windows(monkeypatch):
+    monkeypatch.setitem(METHODS, "Doubled", Method("Doubled", lambda largest: DoubledWindow()))
+    study = Study("s", methods=("Doubled",), step_sizes=(0.5, 1.0), runs=1, **FIXED)
+    outcome = run_task(next(study.tasks()))[0]
+    assert np.isfinite(outcome.error).all()
+    assert outcome.error[0] != outcome.error[1]
+
+
+@pytest.mark.parametrize("gap", [1, 3, 16])
+@pytest.mark.parametrize("every", [1, 5])
+def test_the_schedule_is_that_of_a_plain_loop(gap, every):
+    study = Study("s", methods=("IR",), step_sizes=(1.0,), steps=200, warm_up=20, gaps=(gap,),
+                  measure_every=every, points=10, **ROOMS)  # fmt: skip
+    plan = schedule(study, gap)
+    done = [max(t - 20, 0) // gap for t in range(every, 201, every)]
+    np.testing.assert_array_equal(np.repeat(plan.upto, plan.held.astype(int)), done)
+    bins = np.repeat(plan.bins, plan.held.astype(int))
+    np.testing.assert_array_equal(np.bincount(bins), len(done) // 10)
+
+
+def test_draws_come_from_the_window_before_the_update():
+    """Rows are drawn uniformly and by ratio (chi-square, level 1e-4) from the last n rows."""
+    rng = np.random.default_rng(0)
+    ratio = np.where(rng.random(500) < 0.3, 0.0, rng.lognormal(size=500))
+    kwargs = {"window": 50, "batch_size": 2000, "warm_up": 20, "gap": 60}
+    draws = draw(ratio, seed=np.random.SeedSequence(1), **kwargs)
+    assert draws.last.tolist() == list(range(80, 501, 60))
+    for u in range(len(draws.last)):
+        first, last = draws.first[u], draws.last[u]
+        assert last - first == 50
+        assert draws.mean[u] == pytest.approx(ratio[first:last].mean(), rel=1e-12)
+        for rows, p in (
+            (draws.uniform[u], np.full(50, 0.02)),
+            (draws.by_ratio[u], ratio[first:last] / ratio[first:last].sum()),
+        ):
+            counts = np.bincount(rows - first, minlength=50)
+            assert len(counts) == 50
+            assert not counts[p == 0].any()
+            expected = 2000 * p[p > 0]
+            statistic = ((counts[p > 0] - expected) ** 2 / expected).sum()
+            assert statistic < 1.5 * 98  # far above the level's quantile, 49 degrees of freedom
+
+
+def test_a_window_without_mass_draws_nothing():
+    draws = draw(np.zeros(10), window=5, batch_size=2, gap=5, seed=np.random.SeedSequence(0))
+    assert (draws.by_ratio == -1).all()
+    assert (draws.uniform >= 0).all()
+
+
+def test_a_diverged_lane_has_infinite_error_and_its_neighbour_not():
+    study = Study("s", methods=("IS",), step_sizes=(0.5, 1e6), **{**FIXED, "updates": 400}, runs=1)
+    outcome = run_task(next(study.tasks()))[0]
+    assert np.isfinite(outcome.error[0])
+    assert outcome.error[1] == outcome.final[1] == np.inf
+
+
+def test_a_task_stops_when_told():
+    study = Study("s", methods=("IR",), step_sizes=STEPS, runs=1, **FIXED)
+    with pytest.raises(Interrupted):
+        run_task(next(study.tasks()), stop=lambda: True)
+
+
+REFERENCE = {
+    # method: (least error, at about, where it passes 1), hard pair, 100 runs
+    "IR": (0.0303, 2.9, 7.09),
+    "BC-IR": (0.0303, 2.9, 7.01),
+    "IS": (0.0416, 1.6, 2.91),
+    "WIS-Minibatch": (0.149, 1.6, 3.27),
+    "WIS-Buffer": (0.0416, 1.6, 2.90),
+    "V-trace(0.5 max)": (0.0797, 3.3, 5.87),
+    "V-trace(0.9 max)": (0.0437, 1.7, 3.24),
+    "WIS-Optimal": (0.0076, 7.0, 7.00),
+    "Sarsa": (0.063, 8.7, 10.4),
+    "Expected Sarsa": (0.0355, 10.3, 10.9),
+    "On-policy": (0.0208, 1.9, 7.04),
+}
+
+
+def test_the_chain_has_its_reference_values():
+    """Minima within 3 standard errors (ours and the reference's), crossings within 4 %, 40 runs."""
+    sizes = tuple(np.arange(0, 121).round() / 10)
+    study = Study("s", methods=tuple(REFERENCE), step_sizes=sizes, runs=40, seed=1,
+                  **{**CHAIN, "steps": 15_000, "updates": 1000})  # fmt: skip
+    errors = {name: [] for name in REFERENCE}
+    for task in study.tasks():
+        for outcome in run_task(task):
+            errors[outcome.method].append(outcome.error)
+    for name, (least, _, crossing) in REFERENCE.items():
+        runs = np.array(errors[name])
+        mean = runs.mean(axis=0)
+        assert mean[0] == pytest.approx(0.517162, abs=5e-7)
+        best = int(np.argmin(mean))
+        standard_error = runs[:, best].std(ddof=1) * np.sqrt(1 / 40 + 1 / 100)
+        assert abs(mean[best] - least) < 3 * standard_error + 5e-5, name
+        above = int(np.argmax(mean > 1))
+        assert sizes[above] == pytest.approx(crossing, rel=0.04), name
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"domain": "maze"}, "unknown .*'maze'.*'markov-chain'"),
+        ({"methods": ("IRR",)}, "unknown method: 'IRR'.*'IR'"),
+        ({"pairs": (("down", "hard"),)}, "unknown question"),
+        ({"update": "newton"}, "unknown update: 'newton'.*'sgd'"),
+        ({"methods": ("WIS-TD(0)",)}, "needs u0 and mu"),
+        ({"step_sizes": ()}, "IR needs step_sizes"),
+        ({"methods": ("Sarsa",), "update": "incremental"}, "whole mini-batches"),
+        ({"methods": ("WIS-Optimal",), "domain": "continuous-four-rooms", "pairs": ()}, "table"),
+        ({"runs": 0}, "runs must be at least 1"),
+        ({"gaps": (0,)}, "gaps must be at least 1"),
+        ({"updates": 10, "gaps": (2,)}, "no gaps"),
+        ({"protocol": "mine"}, "unknown protocol: 'mine'"),
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_runs(changes, message):
+    good = {"name": "s", "domain": "markov-chain", "methods": ("IR",), "step_sizes": (1.0,)}
+    with pytest.raises(ValueError, match=message):
+        Study(**{**good, **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("domain = ", "is not TOML"),
+        ('domian = "four-rooms"', "unknown key.*'domian'.*'domain'"),
+        ('domain = "four-rooms"', "has no 'methods'"),
+        ('domain = "four-rooms"\nmethods = ["IR"]\nruns = "many"', "runs must be int, got 'many'"),
+        ('domain = "four-rooms"\nmethods = "IR"', "methods must be tuple"),
+        ('domain = "four-rooms"\nmethods = ["IR"]\nstep_sizes = ["a"]', "step_sizes must be"),
+    ],
+)
+def test_a_malformed_file_names_the_key(text, message, tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load(file)
+
+
+def test_a_study_from_a_file(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'domain = "four-rooms"\nmethods = ["IR", "IS"]\nstep_sizes = [1, 0.5]\n'
+        'pairs = [["down", "uniform"]]\ngaps = [1, 16]\nruns = 2\n'
+    )
+    study = load(file)
+    assert study == Study("mine", "four-rooms", ("IR", "IS"), (1, 0.5),
+                          pairs=(("down", "uniform"),), gaps=(1, 16), runs=2)  # fmt: skip
+    assert len(list(study.tasks())) == 4
