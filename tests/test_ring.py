@@ -987,3 +987,11 @@ def test_xoshiro_is_uniform_in_every_digit():
     for shift in (1, 2**10, 2**20, 2**40):  # high bits and low
         cells = (numbers * shift % 1.0 * 100).astype(int)
         assert p_value(np.bincount(cells, minlength=100), np.ones(100)) > LEVEL
+
+
+def test_a_million_tenths_add_up_to_the_last_digit():
+    ratios = np.full(1_000_000, 0.1)
+    assert abs(np.cumsum(ratios)[-1] / math.fsum(ratios) - 1) > 1e-12  # as a plain sum does not
+    ring = RatioRing(len(ratios))
+    ring.extend(ratios)
+    assert ring.total == pytest.approx(math.fsum(ratios), rel=2e-16, abs=0.0)

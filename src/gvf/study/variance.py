@@ -1,0 +1,169 @@
+"""The variance of updates: at given weights, how much does one mini-batch differ from the next?
+
+Weights are those that WIS-Optimal passes through on a fixed buffer. At each of them many
+mini-batches are drawn from that buffer, and each gives an update ``g = sum_i w_i delta_i x_i``.
+What varies is its norm, |g|_1 or |g|_2, or the signed sum of ``w_i delta_i``. Methods that draw
+alike see the same mini-batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from gvf import domain as domains
+from gvf.domain.tabular import TabularDomain
+from gvf.learner import TD
+from gvf.learner.linear import Array, Experience, add_at, td_error_at
+from gvf.study.draws import draw
+from gvf.study.method import METHODS
+from gvf.study.task import Interrupted
+from gvf.study.walk import seed_for, walk
+
+NORMS = ("l1", "l2", "scalar")
+"""What is measured of an update: its two norms, and the signed sum."""
+
+
+@njit(cache=True, nogil=True)
+def update_sizes(weights, x, share, x_next, share_next, c, gamma, rows, w, sizes):
+    """Write L1 norm, L2 norm and signed sum of the updates of batches [B, k] into sizes [B, 3]."""
+    direction = np.zeros((weights.shape[0], 1))
+    one, error = np.ones(1), np.empty((1, 1))
+    for b in range(rows.shape[0]):
+        direction[:] = 0.0
+        scalar = 0.0
+        for i in range(rows.shape[1]):
+            td_error_at(
+                weights, x, share, x_next, share_next, c, gamma, rows[b, i], w[b, i], error, 0
+            )
+            scalar += error[0, 0]
+            add_at(direction, one, x, share, rows[b, i], error, 0)
+        first, second = 0.0, 0.0
+        for row in range(weights.shape[0]):
+            first += abs(direction[row, 0])
+            second += direction[row, 0] * direction[row, 0]
+        sizes[b, 0], sizes[b, 1], sizes[b, 2] = first, np.sqrt(second), scalar
+
+
+@dataclass(frozen=True)
+class VarianceStudy:
+    """What to measure.
+
+    Attributes:
+        name: of the study.
+        domain: a tabular one, by name.
+        methods: those that learn state values, by name.
+        pairs: (question, behaviour); by default all that belong together.
+        buffer: transitions in the buffer.
+        iterations: of WIS-Optimal with `step_size`, at which weights are taken.
+        step_size: of these.
+        batches: mini-batches at each of them.
+        batch_size: transitions in a mini-batch.
+        runs: how many.
+        seed: of everything random.
+
+    Example:
+        >>> from gvf.study import VarianceStudy, run_variance
+        >>> study = VarianceStudy("v", iterations=(0, 5), batches=50, buffer=500, runs=1)
+        >>> task = next(study.tasks())
+        >>> task.name, run_variance(task)["IR"].shape
+        ('v/easy/easy/run-0', (2, 3))
+    """
+
+    name: str
+    domain: str = "markov-chain"
+    methods: tuple[str, ...] = (
+        "IR", "BC-IR", "IS", "WIS-Minibatch", "WIS-Buffer",
+        "V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)",
+    )  # fmt: skip
+    pairs: tuple[tuple[str, str], ...] = ()
+    buffer: int = 15_000
+    iterations: tuple[int, ...] = tuple(range(0, 251, 5))
+    step_size: float = 1.0
+    batches: int = 1000
+    batch_size: int = 16
+    runs: int = 100
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        domain = domains.get(self.domain)
+        if not isinstance(domain, TabularDomain):
+            raise ValueError(f"update variance is measured in a table, not in {self.domain}")
+        if not self.pairs:
+            object.__setattr__(self, "pairs", domain.pairs)
+        for name in self.methods:
+            if METHODS[name].kind != "td" or METHODS[name].correction(1.0).draw == "window":
+                raise ValueError(f"{name} makes no updates from weighed mini-batches")
+
+    def tasks(self) -> Iterator[VarianceTask]:
+        """One for each run and pair."""
+        for run in range(self.runs):
+            for question, behaviour in self.pairs:
+                yield VarianceTask(self, question, behaviour, run)
+
+
+@dataclass(frozen=True)
+class VarianceTask:
+    """One pair and run of a study."""
+
+    study: VarianceStudy
+    question: str
+    behaviour: str
+    run: int
+
+    @property
+    def name(self) -> str:
+        """Unique in all studies, and a path."""
+        return f"{self.study.name}/{self.question}/{self.behaviour}/run-{self.run}"
+
+
+def run_variance(task: VarianceTask, stop: Callable[[], bool] = lambda: False) -> dict[str, Array]:
+    """The variance over batches, [iterations, 3] for each method; the columns are `NORMS`."""
+    study = task.study
+    domain = domains.get(study.domain)
+    mu = domain.table(domain.behaviour(task.behaviour))
+    pi = domain.table(domain.target(task.question))
+    purpose = (task.question, task.behaviour)
+    seed = seed_for(study.seed, task.run, "walk", task.behaviour)
+    path = walk(domain, task.question, mu, study.buffer, seed)
+    ratio = (pi / mu)[path.cell[:, 0], path.action]
+    ones = np.ones((study.buffer, 1))
+    experience = path.experience(ones, ones)
+    largest = domain.largest_ratio(task.question, task.behaviour)
+    out = {name: np.empty((len(study.iterations), len(NORMS))) for name in study.methods}
+    sizes = np.empty((study.batches, len(NORMS)))
+    for i, weights in enumerate(_trajectory(study, experience, ratio, domain.features.size)):
+        if stop():
+            raise Interrupted(task.name)
+        draws = draw(
+            ratio,
+            window=study.buffer,
+            batch_size=study.batch_size,
+            updates=study.batches,
+            seed=seed_for(study.seed, task.run, "batches", *purpose, study.iterations[i]),
+        )
+        for name in study.methods:
+            correction = METHODS[name].correction(largest)
+            rows = draws.uniform if correction.draw == "uniform" else draws.by_ratio
+            w = np.stack([correction.weigh(rho, draws.mean[0]) for rho in ratio[rows]])
+            update_sizes(weights, *experience, rows, w, sizes)
+            out[name][i] = sizes.var(axis=0, ddof=1)
+    return out
+
+
+def _trajectory(
+    study: VarianceStudy, experience: Experience, ratio: Array, size: int
+) -> Iterator[Array]:
+    """WIS-Optimal's weights [size, 1] at the study's iterations."""
+    update = TD(study.step_size)
+    state = update.start(size)
+    slots, w = np.arange(len(ratio)), ratio / ratio.sum()
+    done = 0
+    for iteration in study.iterations:
+        for _ in range(iteration - done):
+            update.apply(state, experience, slots, w)
+        done = iteration
+        yield state.weights
