@@ -328,7 +328,7 @@ def test_a_study_from_a_file(tmp_path):
 
 
 def test_update_variance_is_that_of_the_formula():
-    """The signed sum's variance given the buffer, for IS, BC-IR and IR; within 6 % (20,000 batches).
+    """The signed sum's variance given the buffer, for IS, BC-IR and IR: within 6 %, 20,000 batches.
 
     The standard error of a variance of heavy-tailed sums of 16 is about 1.5 % here.
     """

@@ -103,10 +103,19 @@ def add_at(weights, scale, x, share, slot, coefficient, i):
 @njit(cache=True, nogil=True, forceinline=True)
 def td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, factor, out, i):
     """Write ``factor`` times a slot's TD error, ``c + gamma v(s') - v(s)``, into ``out[i]``."""
-    for lane in range(weights.shape[1]):
-        out[i, lane] = factor * c[slot]
-    accumulate(weights, x, share, slot, -factor, out, i)
-    accumulate(weights, x_next, share_next, slot, factor * gamma[slot], out, i)
+    constant, ahead = factor * c[slot], factor * gamma[slot]
+    if x.shape[1] == 1 and share.shape[1] == 1:
+        # A table, in one pass instead of three.
+        here, there = feature_index(x, slot, 0), feature_index(x_next, slot, 0)
+        near = factor * feature_level(x, slot, 0) * share[slot, 0]
+        far = ahead * feature_level(x_next, slot, 0) * share_next[slot, 0]
+        for lane in range(weights.shape[1]):
+            out[i, lane] = constant + far * weights[there, lane] - near * weights[here, lane]
+    else:
+        for lane in range(weights.shape[1]):
+            out[i, lane] = constant
+        accumulate(weights, x, share, slot, -factor, out, i)
+        accumulate(weights, x_next, share_next, slot, ahead, out, i)
 
 
 @njit(cache=True, nogil=True)

@@ -20,25 +20,43 @@ import numpy as np
 from numba import boolean, float64, int32, int64, njit, types, void
 from numba.core.errors import NumbaExperimentalFeatureWarning
 
-from gvf.learner.linear import value_at
+from gvf.learner.linear import accumulate, feature_index, feature_level
 
 
 @njit(cache=True, nogil=True)
 def measure(weights, x, share, truth, squared, dead, error):
     """Write each lane's error over the states [S] into error [L]; inf for the dead."""
     lanes = weights.shape[1]
-    value = np.empty((1, lanes))
+    difference, finite = np.empty((1, lanes)), np.zeros(lanes)
     error[:] = 0.0
+    table = x.shape[1] == 1 and share.shape[1] == 1
     for s in range(truth.size):
-        value_at(weights, x, share, s, value, 0)
+        if table and not squared:
+            # The commonest case, in one pass instead of three.
+            row, level = feature_index(x, s, 0), feature_level(x, s, 0) * share[s, 0]
+            for lane in range(lanes):
+                error[lane] += abs(level * weights[row, lane] - truth[s])
+            continue
         for lane in range(lanes):
-            difference = abs(value[0, lane] - truth[s])
-            error[lane] += difference * difference if squared else difference
-    for row in range(weights.shape[0]):
+            difference[0, lane] = -truth[s]
+        accumulate(weights, x, share, s, 1.0, difference, 0)
+        if squared:
+            for lane in range(lanes):
+                error[lane] += difference[0, lane] * difference[0, lane]
+        else:
+            for lane in range(lanes):
+                error[lane] += abs(difference[0, lane])
+    # 0 as long as all is finite: 0 times any other number is none. In a table it is enough to look
+    # at the errors, which count every weight that ever changes.
+    if table:
         for lane in range(lanes):
-            # Not finite: minus itself is not 0.
-            dead[lane] |= weights[row, lane] - weights[row, lane] != 0.0
+            finite[lane] = 0.0 * error[lane]
+    else:
+        for row in range(weights.shape[0]):
+            for lane in range(lanes):
+                finite[lane] += 0.0 * weights[row, lane]
     for lane in range(lanes):
+        dead[lane] |= finite[lane] != 0.0
         mean = error[lane] / truth.size
         error[lane] = np.inf if dead[lane] else (np.sqrt(mean) if squared else mean)
 

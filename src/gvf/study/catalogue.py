@@ -1,0 +1,228 @@
+"""The studies that are known by name: the paper's microworld experiments, as data.
+
+Each is a function of the protocol, "paper" (the paper's text, with correct truth) or "authors" (the
+settings under which its authors' curves come out), named after the figure that it serves. A step
+size multiplies the weighted sum over the batch, whose weights contain the 1/k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gvf.domain.domain import known
+from gvf.study.method import METHODS
+from gvf.study.study import Study
+
+VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
+REWEIGHTING = ("IS", "WIS-Minibatch", "WIS-Buffer", "WIS-Optimal")
+BATCH_METHODS = tuple(name for name, method in METHODS.items() if method.kind != "wis-td")
+
+GAPS = (*range(1, 9), 16, 24, 32, 48, 64, 80, 96, 114, 128, 160, 192, 224, 256)
+"""Steps between updates."""
+
+
+def _steps(first: float, step: float, last: float) -> tuple[float, ...]:
+    """first, first + step, ..., last; as the decimals that one would write."""
+    return tuple(round(first + i * step, 6) for i in range(round((last - first) / step) + 1))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A study with a name.
+
+    Attributes:
+        shows: what one sees in it.
+        make: makes it, from the protocol.
+    """
+
+    shows: str
+    make: Callable[[str], Study]
+
+
+CATALOGUE: dict[str, Entry] = {}
+"""All that are known, by name."""
+
+
+def _study(name: str, shows: str, family: Callable[[str], dict[str, Any]], **own: Any) -> None:
+    """Enter a study: what its family has in common, and its own settings."""
+
+    def make(protocol: str) -> Study:
+        return Study(**{"name": name, "protocol": protocol, **family(protocol), **own})
+
+    CATALOGUE[name] = Entry(shows, make)
+
+
+def get(name: str, protocol: str = "paper") -> Study:
+    """A study by name.
+
+    Example:
+        >>> from gvf.study import catalogue
+        >>> study = catalogue.get("four-rooms-gap")
+        >>> study.runs, len(study.gaps), len(study.step_sizes)
+        (25, 21, 31)
+    """
+    return CATALOGUE[known(name, CATALOGUE, "study")].make(protocol)
+
+
+# Markov chain: a fixed buffer of 15,000 transitions. The protocols do not differ.
+
+
+def _chain(protocol: str) -> dict[str, Any]:
+    return {
+        "domain": "markov-chain",
+        "methods": BATCH_METHODS,
+        "step_sizes": _steps(0.0, 0.1, 12.0),
+        "steps": 15_000,
+        "window": 15_000,
+        "batch_size": 16,
+        "updates": 1000,
+        "points": 10,
+        "runs": 100,
+    }
+
+
+_HARD = (("hard", "hard"),)
+_study(
+    "markov-step-size",
+    "error against step size, hard pair (Fig. 4 left)",
+    _chain,
+    pairs=_HARD,
+    methods=("IR", "BC-IR", *REWEIGHTING, "Sarsa", "Expected Sarsa", "On-policy"),
+)
+_study(
+    "markov-vtrace",
+    "V-trace with three clips, hard pair (Fig. 4 centre)",
+    _chain,
+    pairs=_HARD,
+    methods=("IS", *VTRACE),
+)
+_study("markov-step-size-all", "error against step size, three pairs (appendix)", _chain)
+_study(
+    "markov-vtrace-all",
+    "V-trace with three clips, three pairs (appendix)",
+    _chain,
+    methods=("IS", *VTRACE),
+)
+
+
+# Four Rooms, a table: always down, from data of the behaviour that seldom goes down in 25 cells.
+
+
+def _four_rooms(protocol: str) -> dict[str, Any]:
+    unscaled = (0.0, 0.001, 0.01, *_steps(0.025, 0.025, 0.2), *_steps(0.25, 0.05, 1.0))
+    authors = protocol == "authors"
+    return {
+        "domain": "four-rooms",
+        "pairs": (("down", "random-state"),),
+        "methods": ("IR", "BC-IR", *REWEIGHTING, *VTRACE, "Sarsa"),
+        "step_sizes": tuple(round(16 * a, 6) for a in (*unscaled, *_steps(1.25, 0.25, 2.0))),
+        "steps": 500_000 if authors else 250_000,
+        "warm_up": 1000,
+        "gaps": (16,),
+        "window": 2500,
+        "batch_size": 16,
+        "error": "root mean square" if authors else "absolute",
+        "points": 10,
+        "runs": 25,
+    }
+
+
+_study(
+    "four-rooms-learning-curves",
+    "error against steps, an update every 16 (Fig. 1 left)",
+    _four_rooms,
+    points=100,
+)
+_study(
+    "four-rooms-gap",
+    "error against steps between updates, 1 to 256 (Fig. 1 centre)",
+    _four_rooms,
+    gaps=GAPS,
+)
+_study("four-rooms-step-size", "error against step size (Fig. 1 right)", _four_rooms)
+
+
+# Continuous Four Rooms: 64 tilings of 8x8 tiles.
+
+
+def _continuous(protocol: str) -> dict[str, Any]:
+    # What the authors draw as IS is NormIS.
+    plain = "NormIS" if protocol == "authors" else "IS"
+    return {
+        "domain": "continuous-four-rooms",
+        "methods": ("IR", plain, "WIS-Minibatch", "V-trace(1.0)"),
+        "steps": 100_000,
+        "warm_up": 1000,
+        "gaps": GAPS,
+        "window": 15_000,
+        "batch_size": 16,
+        "measure_every": 100,
+        "evaluation_states": 1000,
+        "points": 10,
+        "runs": 25,
+    }
+
+
+def _rmsprop(protocol: str) -> dict[str, Any]:
+    return _continuous(protocol) | {
+        "update": "rmsprop",
+        "step_sizes": (1e-5, 5e-5, 1e-4, 5e-4, 1e-3, 5e-3),
+        "evaluation_states": 100 if protocol == "authors" else 1000,
+    }
+
+
+def _sgd(protocol: str) -> dict[str, Any]:
+    return _continuous(protocol) | {"update": "sgd", "step_sizes": _steps(0.0, 0.025, 1.0)}
+
+
+def _incremental(protocol: str) -> dict[str, Any]:
+    shared = _continuous(protocol)
+    # The published curves of WIS-TD(0) and IR+WIS-TD(0) have one u0 each.
+    u0 = (1.0, 10.0) if protocol == "authors" else (1 / 64, 1.0, 5.0, 10.0, 50.0)
+    return shared | {
+        "update": "incremental",
+        "methods": (*shared["methods"], "WIS-TD(0)", "IR+WIS-TD(0)"),
+        "step_sizes": tuple(a / 64 for a in _steps(0.0, 0.05, 1.0)),
+        "u0": tuple(64 * u for u in u0),
+        # Twelve digits, so that a last bit of a platform's `pow` makes no other study.
+        "mu": tuple(float(f"{10.0**exponent:.12g}") for exponent in _steps(-2.0, 0.25, 1.0)),
+    }
+
+
+_study(
+    "continuous-incremental",
+    "incremental updates, favoured-down / uniform (Fig. 2 left)",
+    _incremental,
+    pairs=(("favoured-down", "uniform"),),
+)
+_study(
+    "continuous-rmsprop",
+    "mini-batch RMSProp, down / uniform (Fig. 2 right)",
+    _rmsprop,
+    pairs=(("down", "uniform"),),
+)
+_study("continuous-sgd-all", "mini-batch SGD, 2 targets x 3 behaviours (appendix)", _sgd)
+_study("continuous-rmsprop-all", "RMSProp, 2 targets x 3 behaviours (appendix)", _rmsprop)
+_study(
+    "continuous-incremental-all",
+    "incremental, 2 targets x 3 behaviours (appendix)",
+    _incremental,
+)
+_study(
+    "continuous-sgd-step-size-all",
+    "SGD against step size, an update every step (appendix)",
+    _sgd,
+    gaps=(1,),
+)
+
+_study(
+    "quick-check",
+    "a few seconds on the chain, to see that all works",
+    _chain,
+    methods=("IR", "IS", "WIS-Optimal", "On-policy"),
+    step_sizes=_steps(0.0, 0.5, 8.0),
+    updates=500,
+    runs=10,
+)

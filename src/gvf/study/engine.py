@@ -1,0 +1,142 @@
+"""Running a study: the missing tasks, on threads here or on a Ray cluster, into the store.
+
+An engine turns tasks into results, in whatever order they come; it never touches a file. One
+process writes them all, the one that the user started, and so the files are the same bytes whatever
+the engine and the number of workers: :mod:`gvf.study.local`, :mod:`gvf.study.ray_engine`.
+"""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import gvf
+from gvf.domain.domain import known
+from gvf.study.progress import progress
+from gvf.study.store import DEFAULT_OUT, Store, encode
+from gvf.study.study import Study, Task
+from gvf.study.task import run_task
+
+ENGINES = ("local", "ray")
+"""Threads of this process; tasks of a Ray cluster."""
+
+
+class Result(NamedTuple):
+    """What became of a task.
+
+    Attributes:
+        task: which one.
+        content: its file.
+        seconds: how long it took.
+        cpu_seconds: how much of a processor's time it took.
+        host: where.
+    """
+
+    task: Task
+    content: bytes
+    seconds: float
+    cpu_seconds: float
+    host: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did.
+
+    Attributes:
+        tasks: how many the study has.
+        done: how many were computed now.
+        skipped: how many were there already.
+        damaged: how many of those computed had a damaged file before.
+        seconds: how long it took.
+        folder: where the results are.
+    """
+
+    tasks: int
+    done: int
+    skipped: int
+    damaged: int
+    seconds: float
+    folder: Path
+
+
+def perform(task: Task, stop: Callable[[], bool] = lambda: False) -> Result:
+    """Do a task: the function that every engine runs."""
+    began, cpu = time.perf_counter(), time.thread_time()
+    content = encode(task, run_task(task, stop))
+    seconds, cpu_seconds = time.perf_counter() - began, time.thread_time() - cpu
+    return Result(task, content, seconds, cpu_seconds, platform.node())
+
+
+def run(
+    study: Study,
+    out: str | Path = DEFAULT_OUT,
+    *,
+    workers: int | None = None,
+    engine: str = "local",
+    address: str | None = None,
+) -> Summary:
+    """Compute the results of a study that are missing.
+
+    Interrupted (Ctrl-C, a power cut, a full disk) it loses only the tasks in flight; run again, it
+    goes on from there. Damaged results are named in a warning, set aside and computed again.
+
+    Args:
+        study: what to run.
+        out: the folder of results.
+        workers: how many tasks are done at once; by default as many as there are processors.
+        engine: "local" or "ray".
+        address: of a Ray cluster; by default one on this machine.
+
+    Example:
+        >>> from gvf.study import Study, run
+        >>> import tempfile
+        >>> study = Study("mine", "markov-chain", ("IR",), (0.5, 1), updates=20, runs=1)
+        >>> folder = tempfile.mkdtemp()
+        >>> run(study, folder).done, run(study, folder).done
+        (3, 0)
+    """
+    known(engine, ENGINES, "engine")
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
+    if address is not None and engine != "ray":
+        raise ValueError("an address is that of a Ray cluster: choose the engine 'ray' with it")
+    began = time.perf_counter()
+    store = Store(study, out)
+    store.sweep()
+    tasks, damaged = store.survey()
+    # Looked at again when its turn comes: another process may have done it in the meantime.
+    wanted = (task for task in tasks if not store.path(task).exists())
+    if engine == "ray":
+        from gvf.study import ray_engine
+
+        results = ray_engine.results(wanted, workers, address)
+    else:
+        from gvf.study import local
+
+        results = local.results(wanted, workers)
+    done = 0
+    with closing(results), progress(tasks, study.name) as tell:
+        for result in results:
+            store.save(result.task, result.content)
+            store.log(
+                task=result.task.name,
+                finished=datetime.now(UTC).isoformat(timespec="seconds"),
+                seconds=round(result.seconds, 4),
+                cpu_seconds=round(result.cpu_seconds, 4),
+                host=result.host,
+                engine=engine,
+                workers=workers,
+                version=gvf.__version__,
+            )
+            tell(result.task, result.cpu_seconds)
+            done += 1
+    total = sum(1 for _ in study.tasks())
+    seconds = time.perf_counter() - began
+    return Summary(total, done, total - done, len(damaged), seconds, store.folder)

@@ -1,0 +1,138 @@
+"""How far a run is: a bar where someone is watching, plain lines where not."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from gvf.study.cost import Costs
+from gvf.study.study import Task
+
+EVERY = 10.0
+"""Seconds between plain lines."""
+
+
+class Progress(Protocol):
+    """Told of every task that is done."""
+
+    def __call__(self, task: Task, seconds: float) -> None:
+        """This task is done and took so much processor time."""
+
+
+class Account:
+    """What is done and what is left, in tasks and in time."""
+
+    def __init__(self, tasks: list[Task]) -> None:
+        self.tasks, self.done = len(tasks), 0
+        self._gaps: dict[int, int] = {}  # how many are left
+        self._finished: dict[int, int] = {}
+        for task in tasks:
+            self._gaps[task.gap] = self._gaps.get(task.gap, 0) + 1
+        self._costs, self._began = Costs(), time.perf_counter()
+
+    def add(self, task: Task, seconds: float) -> None:
+        """One more is done."""
+        self.done += 1
+        self._gaps[task.gap] -= 1
+        self._finished[task.gap] = self._finished.get(task.gap, 0) + 1
+        self._costs.add(task.gap, seconds)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self._began
+
+    @property
+    def remaining(self) -> float:
+        """Seconds that the rest will take, at the speed so far."""
+        left, done = (
+            sum(self._costs.of(gap) * count for gap, count in counts.items())
+            for counts in (self._gaps, self._finished)
+        )
+        return self.elapsed * left / done if done else float("inf")
+
+    @property
+    def rate(self) -> str:
+        """Tasks in a second, or in a minute, or in an hour."""
+        speed = self.done / max(self.elapsed, 1e-9)
+        for unit, length in (("s", 1), ("min", 60)):
+            if speed * length >= 1:
+                return f"{speed * length:.3g} tasks/{unit}"
+        return f"{speed * 3600:.2g} tasks/h"
+
+
+@contextmanager
+def progress(tasks: list[Task], title: str) -> Iterator[Progress]:
+    """Show, on stderr, how these tasks are getting done."""
+    shown = _bar(tasks, title) if sys.stderr.isatty() else _lines(tasks, title)
+    with shown as tell:
+        yield tell
+
+
+@contextmanager
+def _lines(tasks: list[Task], title: str) -> Iterator[Progress]:
+    account, last = Account(tasks), time.perf_counter()
+
+    def tell(task: Task, seconds: float) -> None:
+        nonlocal last
+        account.add(task, seconds)
+        if time.perf_counter() - last >= EVERY and account.done < account.tasks:
+            last = time.perf_counter()
+            print(
+                f"{title}: {account.done} of {account.tasks} tasks, {account.rate}, "
+                f"about {duration(account.remaining)} left",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    yield tell
+
+
+@contextmanager
+def _bar(tasks: list[Task], title: str) -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Rich
+
+    bar = Rich(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[speed]}", style="dim"),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    account = Account(tasks)
+    row = bar.add_task(title, total=len(tasks), speed="starting")
+
+    def tell(task: Task, seconds: float) -> None:
+        account.add(task, seconds)
+        left = f"{account.rate}, about {duration(account.remaining)} left"
+        bar.update(row, advance=1, speed=left)
+
+    with bar:
+        yield tell
+
+
+def duration(seconds: float) -> str:
+    """A time as a person would say it.
+
+    Example:
+        >>> from gvf.study.progress import duration
+        >>> duration(0.3), duration(75), duration(7300)
+        ('1 s', '1 min 15 s', '2 h 2 min')
+    """
+    if seconds == float("inf"):
+        return "an unknown time"
+    whole = max(1, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

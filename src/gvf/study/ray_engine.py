@@ -1,0 +1,83 @@
+"""Tasks of a Ray cluster: the same function as on threads, in batches worth sending.
+
+A batch grows until it takes a few seconds. Nodes may die: Ray does their batches again elsewhere.
+Results come back as the bytes of their files, and the process that was started by the user writes
+them, so that nodes need no shared folder. Needs ``pip install "gvf[ray]"``, on every node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from gvf.study.engine import Result, perform
+from gvf.study.study import Task
+
+BATCH = 3.0
+"""Seconds that a batch should take: long against the time of sending it."""
+RETRIES = 10
+"""How often a batch is done again when the node that had it dies."""
+
+
+def results(
+    tasks: Iterable[Task], workers: int | None = None, address: str | None = None
+) -> Iterator[Result]:
+    """Do tasks on a Ray cluster and give their results as they come.
+
+    Args:
+        tasks: what to do.
+        workers: how many batches are done at once; by default one for each processor of the cluster.
+        address: of the cluster, as ``ray.init`` takes it; by default one is started on this machine
+            and stopped at the end.
+    """
+    ray = _import_ray()
+    ours = not ray.is_initialized()
+    if ours:
+        ray.init(
+            address=address,
+            num_cpus=None if address else workers,
+            include_dashboard=None if address else False,
+            log_to_driver=False,
+            logging_level="ERROR",
+        )
+    remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_perform_all)
+    todo, size, pending = iter(tasks), 1, []
+    try:
+        while True:
+            # One batch in reserve for each processor, so that none waits for the driver.
+            processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            limit = workers if workers and workers < processors else 2 * processors
+            while len(pending) < limit and (batch := list(islice(todo, size))):
+                pending.append(remote.remote(batch))
+            if not pending:
+                return
+            # Wakes now and then, since the cluster may have grown.
+            ready, pending = ray.wait(pending, timeout=1.0)
+            for batch in ready:
+                done = ray.get(batch)
+                yield from done
+                seconds = sum(result.seconds for result in done)
+                # Sizes decide what is sent together, never a result.
+                size = max(1, min(2 * size, int(BATCH * len(done) / max(seconds, 1e-6))))
+    finally:
+        for batch in pending:
+            ray.cancel(batch, force=True)
+        if ours:
+            ray.shutdown()
+
+
+def _perform_all(tasks: list[Task]) -> list[Result]:
+    return [perform(task) for task in tasks]
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise ModuleNotFoundError(
+            'the engine "ray" needs Ray: pip install "gvf[ray]"', name="ray"
+        ) from None
+    return ray

@@ -1,0 +1,337 @@
+"""The store: one Parquet file for each task of a study, whole or not there.
+
+    <out>/<study>/<protocol>-<digest>/<question>/<behaviour>/gap-<g>/run-<r>.parquet
+
+The digest is that of all settings that the tasks of a study share. Results of different settings so
+live in different folders and never meet, and what only adds tasks (runs, pairs, gaps) may change: a
+finished study grows. A file has one row for each lane of each method, the task's configuration in
+its metadata, and nothing that varies, so that equal results are equal bytes. When, where and how
+fast it was made goes to ``log.jsonl`` beside.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import re
+import time
+import uuid
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import gvf
+from gvf.study.study import Study, Task
+from gvf.study.task import Outcome
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEFAULT_OUT = Path("gvf-results")
+"""The folder of results, unless another one is named."""
+GENERATION = 1
+"""Part of every configuration; to be raised when the same study gives other numbers than before."""
+ADDS_TASKS = ("name", "runs", "pairs", "gaps")
+"""Attributes of a study that say which tasks it has, and nothing about any one of them."""
+STALE = 3600.0
+"""Seconds after which a file that was never finished is taken for dead: writing takes a moment."""
+
+
+class StoreError(OSError):
+    """Results cannot be read or written; the message says where, and what to do."""
+
+
+def settings(study: Study) -> dict[str, Any]:
+    """All that the results of a study's tasks depend on, but for what tells the tasks apart.
+
+    Example:
+        >>> from gvf.study import Study
+        >>> from gvf.study.store import settings
+        >>> settings(Study("mine", "four-rooms", ("IR",), (1,), runs=3))["step_sizes"]
+        [1.0]
+    """
+    plain: dict[str, Any] = {"generation": GENERATION}
+    for field in fields(study):
+        if field.name not in ADDS_TASKS:
+            value = getattr(study, field.name)
+            real = "float" in str(field.type)
+            if isinstance(value, tuple):
+                value = [float(v) if real else v for v in value]
+            plain[field.name] = value
+    return plain
+
+
+def configuration(task: Task) -> str:
+    """All that determines a task's result, as JSON: where it is equal, so is the result."""
+    place = {
+        "question": task.question,
+        "behaviour": task.behaviour,
+        "gap": task.gap,
+        "run": task.run,
+    }
+    return _canonical(settings(task.study) | place)
+
+
+def encode(task: Task, outcomes: Sequence[Outcome]) -> bytes:
+    """A task's result as the bytes of its Parquet file: the same for the same result.
+
+    Columns: question, behaviour, gap, run, method, step_size (null for WIS-TD(0)), u0 and eta (null
+    for all others), error, final, curve (a list).
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    lanes = [lane for outcome in outcomes for lane in outcome.lanes]
+    rows = len(lanes)
+    pairs = [lane if isinstance(lane, tuple) else (None, None) for lane in lanes]
+    curve = np.concatenate([outcome.curve for outcome in outcomes])
+    columns = {
+        "question": pa.array([task.question] * rows),
+        "behaviour": pa.array([task.behaviour] * rows),
+        "gap": pa.array(np.full(rows, task.gap, np.int64)),
+        "run": pa.array(np.full(rows, task.run, np.int64)),
+        "method": pa.array([outcome.method for outcome in outcomes for _ in outcome.lanes]),
+        "step_size": pa.array(
+            [None if isinstance(lane, tuple) else lane for lane in lanes], pa.float64()
+        ),
+        "u0": pa.array([u0 for u0, _ in pairs], pa.float64()),
+        "eta": pa.array([eta for _, eta in pairs], pa.float64()),
+        "error": pa.array(np.concatenate([outcome.error for outcome in outcomes])),
+        "final": pa.array(np.concatenate([outcome.final for outcome in outcomes])),
+        "curve": pa.ListArray.from_arrays(
+            pa.array(np.arange(rows + 1) * curve.shape[1], pa.int32()),
+            pa.array(np.ascontiguousarray(curve).ravel()),
+        ),
+    }
+    metadata = {
+        "gvf.configuration": configuration(task),
+        "gvf.seed": str(task.study.seed),
+        "gvf.task": task.name,
+        "gvf.version": gvf.__version__,
+    }
+    file = io.BytesIO()
+    pq.write_table(
+        pa.table(columns).replace_schema_metadata(metadata),
+        file,
+        compression="zstd",
+        use_dictionary=["question", "behaviour", "method"],
+        # Bytes of like significance together: smaller and faster than what Parquet does by itself.
+        column_encoding={
+            column: "BYTE_STREAM_SPLIT" for column in ("error", "final", "curve.list.element")
+        },
+        write_page_checksum=True,
+    )
+    return file.getvalue()
+
+
+@dataclass(frozen=True)
+class Store:
+    """The results of one study under a folder.
+
+    Example:
+        >>> from gvf.study import Study, run_task
+        >>> from gvf.study.store import Store, encode
+        >>> import tempfile
+        >>> study = Study("mine", "markov-chain", ("IR",), (0.5, 1), updates=20, runs=1)
+        >>> store = Store(study, tempfile.mkdtemp())
+        >>> missing, damaged = store.survey()
+        >>> for task in missing:
+        ...     store.save(task, encode(task, run_task(task)))
+        >>> len(missing), store.read().num_rows
+        (3, 6)
+    """
+
+    study: Study
+    out: str | Path = DEFAULT_OUT
+
+    def __post_init__(self) -> None:
+        check_name(self.study.name)
+
+    @cached_property
+    def folder(self) -> Path:
+        """Where the results of this study with these settings are."""
+        digest = hashlib.sha256(_canonical(settings(self.study)).encode()).hexdigest()[:8]
+        return Path(self.out) / self.study.name / f"{self.study.protocol}-{digest}"
+
+    def path(self, task: Task) -> Path:
+        """Where a task's result is, or will be."""
+        return self.folder / (task.name.removeprefix(f"{self.study.name}/") + ".parquet")
+
+    def survey(self) -> tuple[list[Task], list[Path]]:
+        """The tasks that have no result yet, and the files that were damaged.
+
+        A damaged file is named in a warning and set aside under the name ``*.damaged``; its task is
+        missing.
+        """
+        missing, damaged = [], []
+        for task in self.study.tasks():
+            table, trouble = self._examine(task)
+            if table is None:
+                missing.append(task)
+            if trouble:
+                damaged.append(self._set_aside(self.path(task), trouble))
+        return missing, damaged
+
+    def _set_aside(self, path: Path, trouble: str) -> Path:
+        aside = path.with_name(path.name + ".damaged")
+        try:
+            path.replace(aside)
+        except FileNotFoundError:
+            pass  # another process has just done so
+        except OSError as error:
+            raise StoreError(f"{path} {trouble}, and cannot be renamed: {error.strerror}") from None
+        warnings.warn(
+            f"{path} {trouble}; it is set aside as {aside.name} and will be computed again",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        return aside
+
+    def count(self) -> int:
+        """How many results there are, by their names alone: quick, and nothing is opened."""
+        return sum(self.path(task).exists() for task in self.study.tasks())
+
+    def save(self, task: Task, content: bytes) -> None:
+        """Write a task's file beside its place and rename it: at every moment whole or not there.
+
+        Processes that save the same task at once do no harm: their bytes are the same.
+        """
+        path = self.path(task)
+        # A name of its own, since another process may be writing the same result.
+        beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with beside.open("xb") as file:
+                    file.write(content)
+                beside.replace(path)
+            except BaseException:
+                beside.unlink(missing_ok=True)
+                raise
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+
+    def log(self, **facts: Any) -> None:
+        """Append a line to the log: whatever varies from one time to the next."""
+        path = self.folder / "log.jsonl"
+        line = json.dumps(facts) + "\n"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # In one piece, so that lines of several processes do not mix.
+            with path.open("ab", buffering=0) as file:
+                file.write(line.encode())
+        except OSError as error:
+            raise _cannot_write(path, error) from error
+
+    def logged(self) -> Iterator[dict[str, Any]]:
+        """The lines of the log; those that are not whole are passed over."""
+        try:
+            lines = (self.folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            return
+        for line in lines:
+            try:
+                facts = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            if isinstance(facts, dict):
+                yield facts
+
+    def read(self, *, partial: bool = False) -> pa.Table:
+        """All results in one table, in the order of the study's tasks; see :func:`encode`.
+
+        Args:
+            partial: whether a study that is not finished may be read; otherwise it is an error.
+        """
+        import pyarrow as pa
+
+        tables, absent = [], []
+        for task in self.study.tasks():
+            table, trouble = self._examine(task)
+            if trouble:
+                warnings.warn(f"{self.path(task)} {trouble}", RuntimeWarning, stacklevel=2)
+            if table is None:
+                absent.append(task.name)
+            else:
+                tables.append(table.replace_schema_metadata(None))
+        if absent and not (partial and tables):
+            raise StoreError(
+                f"{self.folder} has no result of {absent[0]}"
+                + (f" and {len(absent) - 1} other tasks" if len(absent) > 1 else "")
+                + f"; `gvf run` of {self.study.name!r} computes what is missing"
+            )
+        return pa.concat_tables(tables)
+
+    def sweep(self) -> None:
+        """Remove what processes that were killed while writing have left behind."""
+        for path in self.folder.glob("**/.*.part"):
+            try:
+                if time.time() - path.stat().st_mtime > STALE:
+                    path.unlink()
+            except OSError:
+                pass  # gone, or not ours to remove: no harm either way
+
+    def _examine(self, task: Task) -> tuple[pa.Table | None, str]:
+        """A task's result, or None; and what is wrong with its file, or nothing."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self.path(task)
+        try:
+            content = path.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None, ""
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {error.strerror}") from error
+        try:
+            table = pq.read_table(
+                pa.BufferReader(content), page_checksum_verification=True, use_threads=False
+            )
+        except Exception as error:
+            return None, f"is damaged ({str(error).splitlines()[0] if str(error) else error!r})"
+        metadata = table.schema.metadata or {}
+        if metadata.get(b"gvf.configuration") != configuration(task).encode():
+            return None, "is not the result of this task with these settings"
+        return table, ""
+
+
+def check_name(name: str) -> str:
+    """The name of a study, if a folder can have it."""
+    if re.fullmatch(r"[^\W_][\w.+-]*", name):
+        return name
+    raise ValueError(
+        f"a study cannot be called {name!r}, since its results are kept in a folder of that name: "
+        "use letters, digits, '-', '_', '+' and '.', beginning with a letter or digit"
+    )
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _cannot_write(path: Path, error: OSError) -> StoreError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StoreError(
+            f"no space left to write {path}: free some, or name another folder with --out; what is "
+            "done is kept, and the same command goes on from there"
+        )
+    return StoreError(
+        f"cannot write {path}: {error.strerror or error}; name another folder with --out, or make "
+        "this one writable"
+    )
+
+
+def stored(out: str | Path) -> dict[str, list[Path]]:
+    """The folders of results under `out`, by name of study."""
+    found: dict[str, list[Path]] = {}
+    for folder in sorted(Path(out).glob("*/*")):
+        if folder.is_dir() and re.fullmatch(r"[a-z]+-[0-9a-f]{8}", folder.name):
+            found.setdefault(folder.parent.name, []).append(folder)
+    return found
