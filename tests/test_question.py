@@ -103,7 +103,7 @@ def test_an_unknown_behaviour_is_explained_with_both_ways_to_give_it():
     with pytest.raises(ValueError, match="behaviour is not known") as error:
         GVF(TARGET).evaluate(BATCH)
     message = str(error.value)
-    assert "question.evaluate(transitions, behaviour=gvf.Uniform(4))" in message
+    assert "gvf.Learner(..., behaviour=gvf.Uniform(4))" in message
     assert "behaviour_probability=behaviour.probability(states, actions)" in message
     assert "behaviour_log_probability" in message
     assert "state, action, reward" in message

@@ -561,3 +561,8 @@ def test_there_may_be_no_transitions():
     assert len(Transitions()) == 0
     batch = Transitions(state=np.empty((0, 3)), reward=[])
     assert (len(batch), batch.state.shape) == (0, (0, 3))
+
+
+def test_one_row_is_a_batch_of_one():
+    assert len(some_transitions()[1]) == 1
+    assert some_transitions()[1].action.tolist() == [1]

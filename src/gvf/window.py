@@ -51,7 +51,7 @@ class Transitions:
     __slots__ = ("columns",)
     columns: dict[str, Column]
 
-    def __init__(self, **columns: Any) -> None:
+    def __init__(self, /, **columns: Any) -> None:
         self.columns = {name: np.asarray(column) for name, column in columns.items()}
         lengths = {name: column.shape[:1] for name, column in self.columns.items()}
         if () in lengths.values() or len(set(lengths.values())) > 1:
@@ -96,6 +96,8 @@ class Transitions:
         return name in self.columns
 
     def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, int | np.integer):
+            key = [key]
         if not isinstance(key, str):
             return self._of({name: column[key] for name, column in self.columns.items()})
         if key not in self.columns:

@@ -112,8 +112,8 @@ class SumTree:
     def set(self, slots: Any, weights: Any) -> None:
         """Set the weights of slots (numbers or arrays [m]; of a slot named twice, the last)."""
         slots = np.atleast_1d(np.asarray(slots))
-        if slots.dtype.kind not in "iu" and slots.size:
-            raise TypeError(f"slots must be integers, got {slots.dtype}")
+        if slots.ndim > 1 or (slots.dtype.kind not in "iu" and slots.size):
+            raise TypeError(f"slots must be integers [m], got {slots.dtype}{list(slots.shape)}")
         slots = slots.astype(np.int64)
         weights = np.ascontiguousarray(
             np.broadcast_to(np.asarray(weights, np.float64), slots.shape)
