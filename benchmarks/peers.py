@@ -63,7 +63,7 @@ def ours(columns: Columns, ratios: np.ndarray) -> Buffer:
 
     def step(record: Any, k: int) -> Any:
         row, ratio = record
-        window.append(**row)
+        window.append(row)
         _, slots = ring.append_and_sample(ratio, k)
         return window[slots]
 

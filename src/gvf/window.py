@@ -17,13 +17,16 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
+from numba import int64, njit
 from numpy import ndarray
+
+from gvf.entry import direct_entry
 
 Column = np.ndarray[Any, np.dtype[Any]]
 """Data of one kind, one row a transition."""
 _INT64 = np.dtype(np.int64)
 _new = object.__new__
+_NO_COLUMNS = "a transition needs at least one column, for example state=..."
 _PLAIN = {"i8": int, "f8": float, "b1": bool}
 
 
@@ -154,9 +157,13 @@ class Window:
         self.capacity = int(capacity)
         self._columns: dict[str, Column] = {}
         # What fits each column as it is, laid out for speed by `_plan`.
-        self._scalars: list[tuple[str, Column, type | None]] = []
-        self._arrays: list[tuple[str, Column, tuple[int, ...], np.dtype[Any]]] = []
+        self._width = -1
+        self._arrays: list[tuple[str, tuple[int, ...], np.dtype[Any]]] = []
+        self._scalars: list[tuple[str, type | None]] = []
+        self._later_integers: list[str] = []
+        self._writes: list[tuple[str, Column]] = []
         self._takes: list[tuple[str, Any, int | None]] = []
+        self._outside = direct_entry(_first_outside, int64[:], int64)
         self._head = 0
         self._size = 0
 
@@ -174,35 +181,44 @@ class Window:
         first = self._head if self._size == self.capacity else 0
         return (first + np.arange(self._size)) % self.capacity
 
-    def append(self, /, **columns: Any) -> int:
-        """Insert one transition, one value a column, and return its slot."""
-        if not self._columns:
-            self._allocate({name: np.asarray(value)[None] for name, value in columns.items()})
-        # A value that fits its column as it is needs no closer look; most do.
-        closer: list[str] = []
+    def append(self, transition: Mapping[str, Any] | None = None, /, **columns: Any) -> int:
+        """Insert one transition, one value a column, and return its slot.
+
+        Columns are given by keyword, or all together as a mapping (which saves a copy of it).
+        """
+        given = (
+            columns if transition is None else {**transition, **columns} if columns else transition
+        )
+        # Values that fit their columns as they are need no closer look; most do.
+        if len(given) != self._width:
+            return self._append_slowly(given)
         try:
-            for name, _, shape, dtype in self._arrays:
-                value = columns[name]
-                if type(value) is not ndarray or value.dtype is not dtype or value.shape != shape:
-                    closer.append(name)
-            for name, _, plain in self._scalars:
-                value = columns[name]
-                if type(value) is not plain or (plain is int and value.bit_length() > 63):
-                    closer.append(name)
-        except KeyError:
-            raise ValueError(self._mismatch(columns)) from None
-        if len(columns) != len(self._columns):
-            raise ValueError(self._mismatch(columns))
-        if closer:
-            self._fit({name: np.asarray(columns[name])[None] for name in closer})
-        slot = self._head
-        for name, column, _, _ in self._arrays:
-            column[slot] = columns[name]
-        for name, column, _ in self._scalars:
-            column[slot] = columns[name]
+            for name, shape, dtype in self._arrays:
+                value = given[name]
+                if value.dtype is not dtype or value.shape != shape:
+                    return self._append_slowly(given)
+            for name, plain in self._scalars:
+                if type(given[name]) is not plain:
+                    return self._append_slowly(given)
+            for name in self._later_integers:
+                if given[name].bit_length() > 63:
+                    return self._append_slowly(given)
+            slot = self._head
+            # Should the first, an integer, be too large, then nothing has been written yet.
+            for name, column in self._writes:
+                column[slot] = given[name]
+        except (AttributeError, KeyError, OverflowError):
+            return self._append_slowly(given)
         self._head = slot + 1 if slot + 1 < self.capacity else 0
         if self._size < self.capacity:
             self._size += 1
+        return slot
+
+    def _append_slowly(self, given: Mapping[str, Any]) -> int:
+        slot = self._head
+        if not given and not self._columns:
+            raise ValueError(_NO_COLUMNS)
+        self.extend(**{name: np.asarray(value)[None] for name, value in given.items()})
         return slot
 
     def extend(self, /, **columns: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -223,17 +239,16 @@ class Window:
 
     def __getitem__(self, slots: Any) -> Transitions:
         """Copies of the transitions in the given slots, int[k], as columns [k, ...]."""
-        chosen = slots if type(slots) is ndarray else np.asarray(slots)
-        if chosen.dtype is not _INT64 or chosen.ndim == 0:
-            if isinstance(slots, slice) or (chosen.dtype.kind not in "iu" and chosen.size):
-                raise IndexError(f"slots must be integers [k], got {slots!r}")
-            chosen = np.ascontiguousarray(chosen, np.int64)
-        outside = _first_outside(chosen if chosen.ndim == 1 else chosen.ravel(), self._size)
+        if type(slots) is ndarray and slots.dtype is _INT64 and slots.ndim == 1:
+            outside = self._outside(slots, self._size)
+        else:
+            slots = _as_slots(slots)
+            outside = self._outside(slots.ravel(), self._size)
         if outside >= 0:
-            raise IndexError(f"slot {chosen.flat[outside]} is not filled: {self!r}")
+            raise IndexError(f"slot {slots.flat[outside]} is not filled: {self!r}")
         # `take` is twice as fast as indexing for small batches.
         batch = _new(Transitions)
-        batch.columns = {name: take(chosen, axis) for name, take, axis in self._takes}
+        batch.columns = {name: take(slots, axis) for name, take, axis in self._takes}
         return batch
 
     def __iter__(self) -> Iterator[Transitions]:
@@ -300,7 +315,7 @@ class Window:
 
     def _allocate(self, columns: dict[str, Column]) -> None:
         if not columns:
-            raise ValueError("a transition needs at least one column, for example state=...")
+            raise ValueError(_NO_COLUMNS)
         for name, values in columns.items():
             if values.dtype.hasobject:
                 raise TypeError(
@@ -312,17 +327,13 @@ class Window:
         self._plan()
 
     def _plan(self) -> None:
-        columns = self._columns.items()
-        self._scalars = [
-            (name, column, _PLAIN.get(column.dtype.str[1:]))
-            for name, column in columns
-            if column.ndim == 1
-        ]
-        self._arrays = [
-            (name, column, column.shape[1:], column.dtype)
-            for name, column in columns
-            if column.ndim > 1
-        ]
+        columns = list(self._columns.items())
+        self._width = len(columns)
+        self._arrays = [(name, c.shape[1:], c.dtype) for name, c in columns if c.ndim > 1]
+        self._scalars = [(name, _PLAIN.get(c.dtype.str[1:])) for name, c in columns if c.ndim == 1]
+        integers = [name for name, plain in self._scalars if plain is int]
+        self._later_integers = integers[1:]
+        self._writes = sorted(columns, key=lambda item: item[0] not in integers)
         self._takes = [(name, c.take, 0 if c.ndim > 1 else None) for name, c in columns]
 
     def _fit(self, columns: dict[str, Column]) -> None:
@@ -383,6 +394,13 @@ def _survives(values: Column, dtype: np.dtype[Any]) -> bool:
     with np.errstate(invalid="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         return np.array_equal(values.astype(dtype), values, equal_nan=True)
+
+
+def _as_slots(slots: Any) -> ndarray[Any, np.dtype[np.int64]]:
+    array = np.asarray(slots)
+    if isinstance(slots, slice) or (array.dtype.kind not in "iu" and array.size):
+        raise IndexError(f"slots must be integers [k], got {slots!r}")
+    return np.ascontiguousarray(array, np.int64)
 
 
 @njit(cache=True, nogil=True)

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from operator import index
 from typing import Any
 
@@ -31,6 +30,7 @@ from numba import boolean, float64, int64, njit, uint64
 from numpy.random import Generator
 
 from gvf import xoshiro
+from gvf.entry import direct_entry
 from gvf.sampling.generator import addresses, next_double
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -245,26 +245,6 @@ def _effective(ratios, sizes):
         sizes[g] = first * first / second if second > 0.0 else 0.0
 
 
-@cache
-def _entries() -> tuple[Callable[..., int], Callable[..., None], Callable[..., int]]:
-    """Direct entries into append, sample with a Generator, append_and_sample.
-
-    Numba looks at the types of all arguments at every call, 100 ns and more. A ring's arrays never
-    change theirs, so one look is enough.
-    """
-    floats, counts, stream = float64[::1], int64[::1], uint64[::1]
-
-    def entry(kernel: Any, *types: Any) -> Any:
-        kernel.compile(types)
-        return kernel.overloads[types].entry_point
-
-    return (
-        entry(_append, floats, counts, float64),
-        entry(_sample_with, floats, counts, int64, int64, boolean, counts),
-        entry(_append_and_sample, floats, counts, stream, float64, counts),
-    )
-
-
 class RatioRing:
     """The ratios of the n most recent transitions, to draw slots from in proportion to them.
 
@@ -303,7 +283,14 @@ class RatioRing:
         self._rings, self._places = new_rings(questions or 1, self.capacity)
         self._streams = xoshiro.streams(len(self._rings), seed)
         self._ring, self._place, self._stream = self._rings[0], self._places[0], self._streams[0]
-        self._append, self._sample_with, self._append_and_sample = _entries()
+        floats, counts, stream = float64[::1], int64[::1], uint64[::1]
+        self._append = direct_entry(_append, floats, counts, float64)
+        self._sample_with = direct_entry(
+            _sample_with, floats, counts, int64, int64, boolean, counts
+        )
+        self._append_and_sample = direct_entry(
+            _append_and_sample, floats, counts, stream, float64, counts
+        )
 
     def append(self, ratio: Any) -> int:
         """Insert one transition's ratio (with questions: [G]) and return its slot."""

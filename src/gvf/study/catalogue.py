@@ -11,9 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gvf.domain.domain import known
+from gvf.domain.domain import PROTOCOLS, known
 from gvf.study.method import METHODS
+from gvf.study.store import AnyStudy
 from gvf.study.study import Study
+from gvf.study.variance import VarianceStudy
 
 VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
 REWEIGHTING = ("IS", "WIS-Minibatch", "WIS-Buffer", "WIS-Optimal")
@@ -38,7 +40,7 @@ class Entry:
     """
 
     shows: str
-    make: Callable[[str], Study]
+    make: Callable[[str], AnyStudy]
 
 
 CATALOGUE: dict[str, Entry] = {}
@@ -54,7 +56,7 @@ def _study(name: str, shows: str, family: Callable[[str], dict[str, Any]], **own
     CATALOGUE[name] = Entry(shows, make)
 
 
-def get(name: str, protocol: str = "paper") -> Study:
+def get(name: str, protocol: str = "paper") -> AnyStudy:
     """A study by name.
 
     Example:
@@ -63,7 +65,8 @@ def get(name: str, protocol: str = "paper") -> Study:
         >>> study.runs, len(study.gaps), len(study.step_sizes)
         (25, 21, 31)
     """
-    return CATALOGUE[known(name, CATALOGUE, "study")].make(protocol)
+    entry = CATALOGUE[known(name, CATALOGUE, "study")]
+    return entry.make(known(protocol, PROTOCOLS, "protocol"))
 
 
 # Markov chain: a fixed buffer of 15,000 transitions. The protocols do not differ.
@@ -105,6 +108,14 @@ _study(
     _chain,
     methods=("IS", *VTRACE),
 )
+CATALOGUE["markov-variance"] = Entry(
+    "variance of updates, hard pair (Fig. 4 right)",
+    lambda protocol: VarianceStudy("markov-variance", pairs=_HARD),
+)
+CATALOGUE["markov-variance-all"] = Entry(
+    "variance of updates, three pairs (authors' code)",
+    lambda protocol: VarianceStudy("markov-variance-all"),
+)
 
 
 # Four Rooms, a table: always down, from data of the behaviour that seldom goes down in 25 cells.
@@ -131,13 +142,13 @@ def _four_rooms(protocol: str) -> dict[str, Any]:
 
 _study(
     "four-rooms-learning-curves",
-    "error against steps, an update every 16 (Fig. 1 left)",
+    "error against steps (Fig. 1 left)",
     _four_rooms,
     points=100,
 )
 _study(
     "four-rooms-gap",
-    "error against steps between updates, 1 to 256 (Fig. 1 centre)",
+    "error against steps between updates (Fig. 1 centre)",
     _four_rooms,
     gaps=GAPS,
 )
@@ -193,7 +204,7 @@ def _incremental(protocol: str) -> dict[str, Any]:
 
 _study(
     "continuous-incremental",
-    "incremental updates, favoured-down / uniform (Fig. 2 left)",
+    "incremental, favoured-down / uniform (Fig. 2 left)",
     _incremental,
     pairs=(("favoured-down", "uniform"),),
 )
@@ -212,7 +223,7 @@ _study(
 )
 _study(
     "continuous-sgd-step-size-all",
-    "SGD against step size, an update every step (appendix)",
+    "SGD against step size, gap 1 (appendix)",
     _sgd,
     gaps=(1,),
 )

@@ -12,15 +12,23 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
+from gvf.study.store import AnyStudy, AnyTask, Store
 from gvf.study.study import Study, Task
 from gvf.study.task import run_task
+from gvf.study.variance import run_variance
 
 PROBE = 0.3
 """Seconds that a probe should take at least, where the task is long enough."""
+
+
+def gap_of(task: AnyTask) -> int:
+    """A task's gap; 1 where there is no such thing."""
+    return task.gap if isinstance(task, Task) else 1
 
 
 class Costs:
@@ -31,7 +39,7 @@ class Costs:
         >>> costs = Costs()
         >>> for gap, seconds in ((1, 5.0), (1, 5.0), (2, 3.0)):
         ...     costs.add(gap, seconds)
-        >>> round(costs.of(4), 6)
+        >>> round(costs.total({4: 1}), 6)
         2.0
     """
 
@@ -45,46 +53,52 @@ class Costs:
         """A task with this gap took so long."""
         self._seconds[gap].append(seconds)
 
-    def of(self, gap: int) -> float:
-        """How long a task with this gap will take, about; 1 while nothing is known."""
-        return self._fit([gap])[0]
-
-    def total(self, tasks: Iterable[Task]) -> float:
-        """How long these tasks will take together."""
-        return sum(self._fit([task.gap for task in tasks]))
-
-    def _fit(self, gaps: list[int]) -> list[float]:
+    def total(self, counts: Mapping[int, int]) -> float:
+        """How long so many tasks of each gap will take, about; one each, while nothing is known."""
         if not self:
-            return [1.0] * len(gaps)
-        known = np.array(sorted(self._seconds))
-        seconds = np.array([np.median(self._seconds[gap]) for gap in known])
-        slope, constant = (
-            np.polyfit(1.0 / known, seconds, 1) if len(known) > 1 else (0.0, seconds[0])
-        )
-        # Never below a small share of the quickest that was seen.
-        floor = 0.1 * float(seconds.min())
-        return [max(floor, float(constant + slope / gap)) for gap in gaps]
+            return float(sum(counts.values()))
+        gaps = np.array(sorted(self._seconds))
+        seconds = np.array([np.median(self._seconds[gap]) for gap in gaps])
+        slope, constant = np.polyfit(1 / gaps, seconds, 1) if len(gaps) > 1 else (0.0, seconds[0])
+        # Never below a share of the quickest that was seen.
+        floor = 0.1 * seconds.min()
+        return float(sum(n * max(floor, constant + slope / gap) for gap, n in counts.items()))
 
 
-def probe(study: Study) -> Costs:
-    """Run the beginning of a task at the smallest and the largest gap, and scale it up."""
-    costs = Costs()
-    for gap in sorted({min(study.gaps), max(study.gaps)}):
+def costs(store: Store) -> tuple[Costs, bool]:
+    """What tasks of a study cost, and whether that comes from its log: otherwise from a probe."""
+    known = Costs()
+    gaps = {task.name: gap_of(task) for task in store.study.tasks()}
+    for facts in store.logged():
+        gap, seconds = gaps.get(str(facts.get("task"))), facts.get("cpu_seconds")
+        if gap is not None and isinstance(seconds, float):
+            known.add(gap, seconds)
+    return (known, True) if known else (probe(store.study), False)
+
+
+def probe(study: AnyStudy) -> Costs:
+    """Do the beginning of a task at the smallest and the largest gap, and scale it up."""
+    known = Costs()
+    gaps = {min(study.gaps), max(study.gaps)} if isinstance(study, Study) else {1}
+    for gap in sorted(gaps):
         share = 0.01
         _seconds(study, gap, share)  # compiles, and finds the true values
         while (seconds := _seconds(study, gap, share)) < PROBE and share < 1.0:
             share = min(1.0, 4.0 * share)
-        costs.add(gap, seconds / share)
-    return costs
+        known.add(gap, seconds / share)
+    return known
 
 
-def _seconds(study: Study, gap: int, share: float) -> float:
+def _seconds(study: AnyStudy, gap: int, share: float) -> float:
+    began = time.thread_time()
+    if not isinstance(study, Study):
+        wanted = max(1, round(share * len(study.iterations)))
+        run_variance(next(replace(study, iterations=study.iterations[:wanted]).tasks()))
+        return time.thread_time() - began
     if study.updates:
         part = study.with_(updates=max(1, round(share * study.updates)))
     else:
         steps = study.warm_up + round(share * (study.steps - study.warm_up))
         part = study.with_(steps=max(steps, study.warm_up + gap, study.measure_every))
-    task = Task(part, *part.pairs[0], gap, 0)
-    began = time.thread_time()
-    run_task(task)
+    run_task(Task(part, *part.pairs[0], gap, 0))
     return time.thread_time() - began

@@ -19,9 +19,9 @@ from typing import NamedTuple
 import gvf
 from gvf.domain.domain import known
 from gvf.study.progress import progress
-from gvf.study.store import DEFAULT_OUT, Store, encode
-from gvf.study.study import Study, Task
+from gvf.study.store import DEFAULT_OUT, AnyStudy, AnyTask, Store, encode
 from gvf.study.task import run_task
+from gvf.study.variance import VarianceTask, run_variance
 
 ENGINES = ("local", "ray")
 """Threads of this process; tasks of a Ray cluster."""
@@ -38,7 +38,7 @@ class Result(NamedTuple):
         host: where.
     """
 
-    task: Task
+    task: AnyTask
     content: bytes
     seconds: float
     cpu_seconds: float
@@ -66,16 +66,17 @@ class Summary:
     folder: Path
 
 
-def perform(task: Task, stop: Callable[[], bool] = lambda: False) -> Result:
+def perform(task: AnyTask, stop: Callable[[], bool] = lambda: False) -> Result:
     """Do a task: the function that every engine runs."""
     began, cpu = time.perf_counter(), time.thread_time()
-    content = encode(task, run_task(task, stop))
+    result = run_variance(task, stop) if isinstance(task, VarianceTask) else run_task(task, stop)
+    content = encode(task, result)
     seconds, cpu_seconds = time.perf_counter() - began, time.thread_time() - cpu
     return Result(task, content, seconds, cpu_seconds, platform.node())
 
 
 def run(
-    study: Study,
+    study: AnyStudy,
     out: str | Path = DEFAULT_OUT,
     *,
     workers: int | None = None,
@@ -95,7 +96,8 @@ def run(
         address: of a Ray cluster; by default one on this machine.
 
     Example:
-        >>> from gvf.study import Study, run
+        >>> from gvf.study import Study
+        >>> from gvf.study.engine import run
         >>> import tempfile
         >>> study = Study("mine", "markov-chain", ("IR",), (0.5, 1), updates=20, runs=1)
         >>> folder = tempfile.mkdtemp()

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from queue import Empty, SimpleQueue
 
 from gvf.study.engine import Result, perform
-from gvf.study.study import Task
+from gvf.study.store import AnyTask
 from gvf.study.task import Interrupted
 
 PATIENCE = 1.0
@@ -27,7 +27,7 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def results(tasks: Iterable[Task], workers: int | None = None) -> Iterator[Result]:
+def results(tasks: Iterable[AnyTask], workers: int | None = None) -> Generator[Result, None, None]:
     """Do tasks on threads and give their results as they come.
 
     Closing the iterator, or an exception such as an interrupt while waiting, stops the workers and

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from gvf.study.cost import Costs
-from gvf.study.study import Task
+from gvf.study.cost import Costs, gap_of
+from gvf.study.store import AnyTask
 
 EVERY = 10.0
 """Seconds between plain lines."""
@@ -18,27 +19,24 @@ EVERY = 10.0
 class Progress(Protocol):
     """Told of every task that is done."""
 
-    def __call__(self, task: Task, seconds: float) -> None:
+    def __call__(self, task: AnyTask, seconds: float) -> None:
         """This task is done and took so much processor time."""
 
 
 class Account:
     """What is done and what is left, in tasks and in time."""
 
-    def __init__(self, tasks: list[Task]) -> None:
+    def __init__(self, tasks: Sequence[AnyTask]) -> None:
         self.tasks, self.done = len(tasks), 0
-        self._gaps: dict[int, int] = {}  # how many are left
-        self._finished: dict[int, int] = {}
-        for task in tasks:
-            self._gaps[task.gap] = self._gaps.get(task.gap, 0) + 1
+        self._left, self._finished = Counter(map(gap_of, tasks)), Counter[int]()
         self._costs, self._began = Costs(), time.perf_counter()
 
-    def add(self, task: Task, seconds: float) -> None:
+    def add(self, task: AnyTask, seconds: float) -> None:
         """One more is done."""
         self.done += 1
-        self._gaps[task.gap] -= 1
-        self._finished[task.gap] = self._finished.get(task.gap, 0) + 1
-        self._costs.add(task.gap, seconds)
+        self._left[gap_of(task)] -= 1
+        self._finished[gap_of(task)] += 1
+        self._costs.add(gap_of(task), seconds)
 
     @property
     def elapsed(self) -> float:
@@ -48,10 +46,7 @@ class Account:
     @property
     def remaining(self) -> float:
         """Seconds that the rest will take, at the speed so far."""
-        left, done = (
-            sum(self._costs.of(gap) * count for gap, count in counts.items())
-            for counts in (self._gaps, self._finished)
-        )
+        left, done = (self._costs.total(counts) for counts in (self._left, self._finished))
         return self.elapsed * left / done if done else float("inf")
 
     @property
@@ -65,7 +60,7 @@ class Account:
 
 
 @contextmanager
-def progress(tasks: list[Task], title: str) -> Iterator[Progress]:
+def progress(tasks: Sequence[AnyTask], title: str) -> Iterator[Progress]:
     """Show, on stderr, how these tasks are getting done."""
     shown = _bar(tasks, title) if sys.stderr.isatty() else _lines(tasks, title)
     with shown as tell:
@@ -73,10 +68,10 @@ def progress(tasks: list[Task], title: str) -> Iterator[Progress]:
 
 
 @contextmanager
-def _lines(tasks: list[Task], title: str) -> Iterator[Progress]:
+def _lines(tasks: Sequence[AnyTask], title: str) -> Iterator[Progress]:
     account, last = Account(tasks), time.perf_counter()
 
-    def tell(task: Task, seconds: float) -> None:
+    def tell(task: AnyTask, seconds: float) -> None:
         nonlocal last
         account.add(task, seconds)
         if time.perf_counter() - last >= EVERY and account.done < account.tasks:
@@ -92,7 +87,7 @@ def _lines(tasks: list[Task], title: str) -> Iterator[Progress]:
 
 
 @contextmanager
-def _bar(tasks: list[Task], title: str) -> Iterator[Progress]:
+def _bar(tasks: Sequence[AnyTask], title: str) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Rich
@@ -109,7 +104,7 @@ def _bar(tasks: list[Task], title: str) -> Iterator[Progress]:
     account = Account(tasks)
     row = bar.add_task(title, total=len(tasks), speed="starting")
 
-    def tell(task: Task, seconds: float) -> None:
+    def tell(task: AnyTask, seconds: float) -> None:
         account.add(task, seconds)
         left = f"{account.rate}, about {duration(account.remaining)} left"
         bar.update(row, advance=1, speed=left)
@@ -124,7 +119,7 @@ def duration(seconds: float) -> str:
     Example:
         >>> from gvf.study.progress import duration
         >>> duration(0.3), duration(75), duration(7300)
-        ('1 s', '1 min 15 s', '2 h 2 min')
+        ('1 s', '1 min 15 s', '2 h 1 min')
     """
     if seconds == float("inf"):
         return "an unknown time"

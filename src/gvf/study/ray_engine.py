@@ -7,12 +7,13 @@ them, so that nodes need no shared folder. Needs ``pip install "gvf[ray]"``, on 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import islice
+import importlib
+from collections.abc import Generator, Iterable
+from itertools import chain, islice
 from typing import Any
 
 from gvf.study.engine import Result, perform
-from gvf.study.study import Task
+from gvf.study.store import AnyTask
 
 BATCH = 3.0
 """Seconds that a batch should take: long against the time of sending it."""
@@ -21,17 +22,22 @@ RETRIES = 10
 
 
 def results(
-    tasks: Iterable[Task], workers: int | None = None, address: str | None = None
-) -> Iterator[Result]:
+    tasks: Iterable[AnyTask], workers: int | None = None, address: str | None = None
+) -> Generator[Result, None, None]:
     """Do tasks on a Ray cluster and give their results as they come.
 
     Args:
         tasks: what to do.
-        workers: how many batches are done at once; by default one for each processor of the cluster.
+        workers: how many batches are done at once; by default one for each processor there is.
         address: of the cluster, as ``ray.init`` takes it; by default one is started on this machine
             and stopped at the end.
     """
     ray = _import_ray()
+    todo = iter(tasks)
+    first = list(islice(todo, 1))
+    if not first:
+        return  # a cluster takes seconds to start
+    todo = chain(first, todo)
     ours = not ray.is_initialized()
     if ours:
         ray.init(
@@ -42,7 +48,7 @@ def results(
             logging_level="ERROR",
         )
     remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_perform_all)
-    todo, size, pending = iter(tasks), 1, []
+    size, pending = 1, []
     try:
         while True:
             # One batch in reserve for each processor, so that none waits for the driver.
@@ -67,17 +73,15 @@ def results(
             ray.shutdown()
 
 
-def _perform_all(tasks: list[Task]) -> list[Result]:
+def _perform_all(tasks: list[AnyTask]) -> list[Result]:
     return [perform(task) for task in tasks]
 
 
 def _import_ray() -> Any:
     try:
-        import ray
+        return importlib.import_module("ray")
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
-        raise ModuleNotFoundError(
-            'the engine "ray" needs Ray: pip install "gvf[ray]"', name="ray"
-        ) from None
-    return ray
+        needed = 'the engine "ray" needs Ray: pip install "gvf[ray]"'
+        raise ModuleNotFoundError(needed, name="ray") from None

@@ -19,7 +19,7 @@ import re
 import time
 import uuid
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -30,15 +30,21 @@ import numpy as np
 import gvf
 from gvf.study.study import Study, Task
 from gvf.study.task import Outcome
+from gvf.study.variance import NORMS, VarianceStudy, VarianceTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+AnyStudy = Study | VarianceStudy
+AnyTask = Task | VarianceTask
+AnyResult = Sequence[Outcome] | Mapping[str, np.ndarray]
+"""What :func:`gvf.study.run_task` and :func:`gvf.study.run_variance` return."""
 
 DEFAULT_OUT = Path("gvf-results")
 """The folder of results, unless another one is named."""
 GENERATION = 1
 """Part of every configuration; to be raised when the same study gives other numbers than before."""
-ADDS_TASKS = ("name", "runs", "pairs", "gaps")
+ADDS_TASKS = {"name", "runs", "pairs", "gaps"}
 """Attributes of a study that say which tasks it has, and nothing about any one of them."""
 STALE = 3600.0
 """Seconds after which a file that was never finished is taken for dead: writing takes a moment."""
@@ -48,7 +54,7 @@ class StoreError(OSError):
     """Results cannot be read or written; the message says where, and what to do."""
 
 
-def settings(study: Study) -> dict[str, Any]:
+def settings(study: AnyStudy) -> dict[str, Any]:
     """All that the results of a study's tasks depend on, but for what tells the tasks apart.
 
     Example:
@@ -61,55 +67,43 @@ def settings(study: Study) -> dict[str, Any]:
     for field in fields(study):
         if field.name not in ADDS_TASKS:
             value = getattr(study, field.name)
-            real = "float" in str(field.type)
-            if isinstance(value, tuple):
-                value = [float(v) if real else v for v in value]
-            plain[field.name] = value
+            # 1 and 1.0 are the same step size.
+            plain_one = float if "float" in str(field.type) else lambda v: v
+            is_many = isinstance(value, tuple)
+            plain[field.name] = [plain_one(v) for v in value] if is_many else plain_one(value)
     return plain
 
 
-def configuration(task: Task) -> str:
+def configuration(task: AnyTask) -> str:
     """All that determines a task's result, as JSON: where it is equal, so is the result."""
-    place = {
-        "question": task.question,
-        "behaviour": task.behaviour,
-        "gap": task.gap,
-        "run": task.run,
-    }
+    place = {field.name: getattr(task, field.name) for field in fields(task)}
+    del place["study"]
     return _canonical(settings(task.study) | place)
 
 
-def encode(task: Task, outcomes: Sequence[Outcome]) -> bytes:
+def encode(task: AnyTask, result: AnyResult) -> bytes:
     """A task's result as the bytes of its Parquet file: the same for the same result.
 
     Columns: question, behaviour, gap, run, method, step_size (null for WIS-TD(0)), u0 and eta (null
-    for all others), error, final, curve (a list).
+    for all others), error, final, curve (a list). Of a task of update variance: question,
+    behaviour, run, method, iteration, l1, l2, scalar.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    lanes = [lane for outcome in outcomes for lane in outcome.lanes]
-    rows = len(lanes)
-    pairs = [lane if isinstance(lane, tuple) else (None, None) for lane in lanes]
-    curve = np.concatenate([outcome.curve for outcome in outcomes])
-    columns = {
-        "question": pa.array([task.question] * rows),
-        "behaviour": pa.array([task.behaviour] * rows),
-        "gap": pa.array(np.full(rows, task.gap, np.int64)),
-        "run": pa.array(np.full(rows, task.run, np.int64)),
-        "method": pa.array([outcome.method for outcome in outcomes for _ in outcome.lanes]),
-        "step_size": pa.array(
-            [None if isinstance(lane, tuple) else lane for lane in lanes], pa.float64()
-        ),
-        "u0": pa.array([u0 for u0, _ in pairs], pa.float64()),
-        "eta": pa.array([eta for _, eta in pairs], pa.float64()),
-        "error": pa.array(np.concatenate([outcome.error for outcome in outcomes])),
-        "final": pa.array(np.concatenate([outcome.final for outcome in outcomes])),
-        "curve": pa.ListArray.from_arrays(
-            pa.array(np.arange(rows + 1) * curve.shape[1], pa.int32()),
-            pa.array(np.ascontiguousarray(curve).ravel()),
-        ),
+    if isinstance(task, VarianceTask):
+        assert isinstance(result, Mapping)
+        columns = _variance_columns(task, result)
+    else:
+        assert not isinstance(result, Mapping)
+        columns = _columns(result)
+    rows = len(columns["method"])
+    place = {
+        field.name: pa.array([getattr(task, field.name)] * rows)
+        for field in fields(task)
+        if field.name != "study"
     }
+    table = pa.table(place | columns)
     metadata = {
         "gvf.configuration": configuration(task),
         "gvf.seed": str(task.study.seed),
@@ -117,18 +111,51 @@ def encode(task: Task, outcomes: Sequence[Outcome]) -> bytes:
         "gvf.version": gvf.__version__,
     }
     file = io.BytesIO()
-    pq.write_table(
-        pa.table(columns).replace_schema_metadata(metadata),
-        file,
-        compression="zstd",
-        use_dictionary=["question", "behaviour", "method"],
-        # Bytes of like significance together: smaller and faster than what Parquet does by itself.
-        column_encoding={
-            column: "BYTE_STREAM_SPLIT" for column in ("error", "final", "curve.list.element")
-        },
-        write_page_checksum=True,
-    )
+    # Bytes of like significance together: smaller and faster than what Parquet does by itself.
+    split = ["curve.list.element" if name == "curve" else name for name in _measured(table)]
+    options: dict[str, Any] = {
+        "compression": "zstd",
+        "use_dictionary": ["question", "behaviour", "method"],
+        "column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
+        "write_page_checksum": True,
+    }
+    pq.write_table(table.replace_schema_metadata(metadata), file, **options)
     return file.getvalue()
+
+
+def _columns(outcomes: Sequence[Outcome]) -> dict[str, pa.Array]:
+    import pyarrow as pa
+
+    lanes = [lane for outcome in outcomes for lane in outcome.lanes]
+    pairs = [lane if isinstance(lane, tuple) else (None, None) for lane in lanes]
+    single = [None if isinstance(lane, tuple) else lane for lane in lanes]
+    curve = np.concatenate([outcome.curve for outcome in outcomes])
+    ends = np.arange(len(lanes) + 1) * curve.shape[1]
+    return {
+        "method": pa.array([outcome.method for outcome in outcomes for _ in outcome.lanes]),
+        "step_size": pa.array(single, pa.float64()),
+        "u0": pa.array([u0 for u0, _ in pairs], pa.float64()),
+        "eta": pa.array([eta for _, eta in pairs], pa.float64()),
+        "error": pa.array(np.concatenate([outcome.error for outcome in outcomes])),
+        "final": pa.array(np.concatenate([outcome.final for outcome in outcomes])),
+        "curve": pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(curve.ravel())),
+    }
+
+
+def _variance_columns(task: VarianceTask, variance: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    import pyarrow as pa
+
+    iterations, values = task.study.iterations, np.concatenate(list(variance.values()))
+    return {
+        "method": pa.array([method for method in variance for _ in iterations]),
+        "iteration": pa.array([iteration for _ in variance for iteration in iterations]),
+        **{norm: pa.array(values[:, i].copy()) for i, norm in enumerate(NORMS)},
+    }
+
+
+def _measured(table: pa.Table) -> list[str]:
+    """The columns that hold what was measured: hardly a number occurs twice."""
+    return [name for name in table.column_names if name in {"error", "final", "curve", *NORMS}]
 
 
 @dataclass(frozen=True)
@@ -148,7 +175,7 @@ class Store:
         (3, 6)
     """
 
-    study: Study
+    study: AnyStudy
     out: str | Path = DEFAULT_OUT
 
     def __post_init__(self) -> None:
@@ -158,13 +185,14 @@ class Store:
     def folder(self) -> Path:
         """Where the results of this study with these settings are."""
         digest = hashlib.sha256(_canonical(settings(self.study)).encode()).hexdigest()[:8]
-        return Path(self.out) / self.study.name / f"{self.study.protocol}-{digest}"
+        protocol = getattr(self.study, "protocol", "both")  # where they do not differ
+        return Path(self.out) / self.study.name / f"{protocol}-{digest}"
 
-    def path(self, task: Task) -> Path:
+    def path(self, task: AnyTask) -> Path:
         """Where a task's result is, or will be."""
         return self.folder / (task.name.removeprefix(f"{self.study.name}/") + ".parquet")
 
-    def survey(self) -> tuple[list[Task], list[Path]]:
+    def survey(self) -> tuple[list[AnyTask], list[Path]]:
         """The tasks that have no result yet, and the files that were damaged.
 
         A damaged file is named in a warning and set aside under the name ``*.damaged``; its task is
@@ -198,7 +226,7 @@ class Store:
         """How many results there are, by their names alone: quick, and nothing is opened."""
         return sum(self.path(task).exists() for task in self.study.tasks())
 
-    def save(self, task: Task, content: bytes) -> None:
+    def save(self, task: AnyTask, content: bytes) -> None:
         """Write a task's file beside its place and rename it: at every moment whole or not there.
 
         Processes that save the same task at once do no harm: their bytes are the same.
@@ -278,7 +306,7 @@ class Store:
             except OSError:
                 pass  # gone, or not ours to remove: no harm either way
 
-    def _examine(self, task: Task) -> tuple[pa.Table | None, str]:
+    def _examine(self, task: AnyTask) -> tuple[pa.Table | None, str]:
         """A task's result, or None; and what is wrong with its file, or nothing."""
         import pyarrow as pa
         import pyarrow.parquet as pq

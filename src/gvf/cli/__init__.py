@@ -1,0 +1,108 @@
+"""The command `gvf`: what a user types in a shell.
+
+`parser` says what can be typed, `main` runs it. A command adds its own parser and names the
+function to run; the work itself stays in the rooms of the library, imported only when the command
+runs. An error that a user can mend is one line and exit status 2.
+"""
+
+import argparse
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Sequence
+
+from gvf import __version__
+from gvf.cli import studies
+
+EXAMPLE = """\
+import gvf
+import numpy as np
+
+ratios = np.array([0.0, 0.5, 2.0])         # rho = pi(a|s) / mu(a|s), one for each transition
+ring = gvf.RatioRing(capacity=1000, seed=0)
+ring.extend(ratios)
+slots = ring.sample(16)                    # drawn in proportion to rho: never the first
+"""
+
+DESCRIPTION = """\
+Off-policy prediction: learn what would happen under a target policy pi from the experience of a
+behaviour policy mu. Importance resampling draws each mini-batch in proportion to the ratios
+rho = pi / mu, and then learns from it as if it came from pi.
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line.
+
+    Example:
+        >>> from gvf.cli import parser
+        >>> parser().prog
+        'gvf'
+    """
+    example = "".join(f"  {line}" if line.strip() else line for line in EXAMPLE.splitlines(True))
+    root = argparse.ArgumentParser(
+        prog="gvf",
+        description=DESCRIPTION,
+        epilog="Try:\n\n"
+        "  gvf run quick-check      a study that takes seconds\n"
+        "  gvf list                 the studies of the paper\n"
+        "  gvf run --help           how to run them, stop, go on, and write your own\n\n"
+        f"From Python, the sampler alone:\n\n{example}\n"
+        "For whole learners, start with the README's example or examples/quickstart.py.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    root.add_argument("--version", action="version", version=f"gvf {__version__}")
+    commands = root.add_subparsers(title="commands", metavar="COMMAND")
+    studies.add(commands)
+    return root
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line `arguments` (those of the process if None); return the exit status.
+
+    Example:
+        >>> from gvf.cli import main
+        >>> main([])  # doctest: +ELLIPSIS
+        usage: gvf ...
+    """
+    root = parser()
+    given = root.parse_args(arguments)
+    if "command" not in given:
+        root.print_help()
+        return 0
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", RuntimeWarning)
+            warnings.showwarning = _show_warning
+            return given.command(given)
+    except (ValueError, OSError, ModuleNotFoundError) as error:
+        if isinstance(error, BrokenPipeError):
+            return _leave_quietly()
+        print(f"gvf: {_one_line(error)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("gvf: stopped; what is done is kept: the same command goes on", file=sys.stderr)
+        if threading.active_count() > 1:
+            # A task that does not listen yet (it compiles, say) is not waited for.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(130)
+        return 130
+
+
+def _one_line(error: Exception) -> str:
+    told = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        told = f"{error.filename}: {error.strerror}"
+    return " ".join(told.split())
+
+
+def _show_warning(message: Warning | str, *_: object) -> None:
+    print(f"gvf: warning: {message}", file=sys.stderr)
+
+
+def _leave_quietly() -> int:
+    """Nobody reads on, as in ``gvf list | head -1``: that is no error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

@@ -1,0 +1,303 @@
+"""Commands about studies: `gvf run`, `gvf list`, `gvf show`, `gvf clean`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import textwrap
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gvf.study.store import AnyStudy
+
+RUN = """\
+Run a study: one of those that `gvf list` shows, or your own from a .toml file.
+
+Each task (one pair of policies, one gap, one run) leaves one Parquet file. Only missing ones are
+computed, so that stopping (Ctrl-C) and going on later loses nothing, and more runs can be added to
+a finished study. Results do not depend on the engine or the number of workers, to the last bit."""
+
+RUN_EXAMPLES = """\
+examples:
+  gvf run quick-check
+  gvf run four-rooms-gap --dry-run           how much is it?
+  gvf run four-rooms-gap --runs 5            first a few runs ...
+  gvf run four-rooms-gap                     ... then all the rest
+  gvf run four-rooms-gap --protocol authors  as in the authors' code
+  gvf run markov-step-size --engine ray --address auto
+
+  gvf show quick-check > mine.toml           begin with one that exists, change it,
+  gvf run mine.toml                          and run your own
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the commands to a parser's subparsers."""
+    run = _command(commands, "run", _run, "run a study", RUN, RUN_EXAMPLES)
+    _add_study(run)
+    run.add_argument("--runs", type=int, metavar="N", help="how many runs (default: the study's)")
+    run.add_argument("--workers", type=int, metavar="N", help="tasks at once (default: all cores)")
+    run.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="threads on this machine (default), or a Ray cluster",
+    )
+    run.add_argument("--address", metavar="A", help="of the Ray cluster (default: start one here)")
+    _add_out(run)
+    run.add_argument(
+        "--dry-run", action="store_true", help="only say how much there is to do, and how long"
+    )
+
+    listing = _command(commands, "list", _list, "list the known studies", "List the known studies.")
+    listing.add_argument("--json", action="store_true", help="for programs")
+    _add_protocol(listing)
+    _add_out(listing)
+
+    show = _command(
+        commands,
+        "show",
+        _show,
+        "show a study's settings",
+        "Show all settings of a study, as TOML that `gvf run` takes.",
+        "example:\n  gvf show quick-check > mine.toml\n",
+    )
+    _add_study(show)
+    _add_out(show)
+
+    clean = _command(
+        commands,
+        "clean",
+        _clean,
+        "delete stored results",
+        "Delete the stored results of a study, or of all studies, after asking.",
+        "examples:\n  gvf clean quick-check\n  gvf clean --out elsewhere --yes\n",
+    )
+    clean.add_argument("study", nargs="?", metavar="STUDY", help="its name (default: all)")
+    _add_out(clean)
+    clean.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _command(
+    commands: Any, name: str, run: Any, help: str, description: str, epilog: str = ""
+) -> argparse.ArgumentParser:
+    added = commands.add_parser(
+        name,
+        help=help,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    added.set_defaults(command=run)
+    return added
+
+
+def _add_study(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY", help="a name (see `gvf list`) or a .toml file")
+    _add_protocol(parser)
+
+
+def _add_protocol(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--protocol",
+        choices=("paper", "authors"),
+        help="the paper's text (default), or its authors' code",
+    )
+
+
+def _add_out(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out",
+        default="gvf-results",
+        metavar="DIR",
+        help="the folder of results (default: ./gvf-results)",
+    )
+
+
+def find(given: str, protocol: str | None = None, runs: int | None = None) -> AnyStudy:
+    """The study that a user means: a known name, or a TOML file.
+
+    Example:
+        >>> from gvf.cli.studies import find
+        >>> find("quick-check", runs=2).runs
+        2
+    """
+    from gvf.study import Study, catalogue, load
+
+    if given.endswith(".toml"):
+        study: AnyStudy = load(given)
+        if protocol is not None and isinstance(study, Study):
+            study = replace(study, protocol=protocol)
+    elif given in catalogue.CATALOGUE:
+        study = catalogue.get(given, protocol or "paper")
+    else:
+        names = ", ".join(catalogue.CATALOGUE)
+        raise ValueError(f"unknown study: {given!r}; known are {names}, or name a .toml file")
+    if runs is not None:
+        if runs < 1:
+            raise ValueError(f"--runs must be at least 1, got {runs}")
+        study = replace(study, runs=runs)
+    return study
+
+
+def _run(given: argparse.Namespace) -> int:
+    from gvf.study.engine import run
+    from gvf.study.progress import duration
+
+    study = find(given.study, given.protocol, given.runs)
+    if given.dry_run:
+        return _dry_run(study, given)
+    done = run(study, given.out, workers=given.workers, engine=given.engine, address=given.address)
+    told = f"{study.name}: {done.done} of {done.tasks} tasks in {duration(done.seconds)}"
+    if done.skipped:
+        told += f", {done.skipped} were there already"
+    print(f"{told}; results in {done.folder}")
+    return 0
+
+
+def _dry_run(study: AnyStudy, given: argparse.Namespace) -> int:
+    from collections import Counter
+
+    from gvf.study.cost import costs, gap_of
+    from gvf.study.local import processors
+    from gvf.study.progress import duration
+    from gvf.study.store import Store
+
+    store = Store(study, given.out)
+    missing = [task for task in study.tasks() if not store.path(task).exists()]
+    tasks = sum(1 for _ in study.tasks())
+    done = tasks - len(missing)
+    print(f"{study.name}: {tasks} tasks of {lanes(study)} lanes, {done} done already")
+    if missing:
+        known, logged = costs(store)
+        workers = min(given.workers or processors(), len(missing))
+        left = known.total(Counter(map(gap_of, missing))) / workers
+        source = "those done before" if logged else "a short probe"
+        print(f"to do: {len(missing)}, about {duration(left)} with {workers} at once (by {source})")
+    print(f"results: {store.folder}")
+    return 0
+
+
+def lanes(study: AnyStudy) -> int:
+    """How many (method, step size) a task of a study has; of update variance, methods."""
+    from gvf.study import Study
+
+    if isinstance(study, Study):
+        return sum(len(study.lanes(method)) for method in study.methods)
+    return len(study.methods)
+
+
+def _list(given: argparse.Namespace) -> int:
+    from gvf.study import catalogue
+    from gvf.study.store import Store
+
+    protocol = given.protocol or "paper"
+    rows = []
+    for name, entry in catalogue.CATALOGUE.items():
+        study = entry.make(protocol)
+        rows.append(
+            {
+                "name": name,
+                "shows": entry.shows,
+                "domain": study.domain,
+                "protocol": protocol,
+                "runs": study.runs,
+                "lanes": lanes(study),
+                "tasks": sum(1 for _ in study.tasks()),
+                "done": Store(study, given.out).count(),
+            }
+        )
+    if given.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    wide = max(len(row["name"]) for row in rows)
+    print(f"{'study':{wide}}  {'done/tasks':>10}  {'lanes':>5}  shows")
+    for row in rows:
+        done = f"{row['done']}/{row['tasks']}"
+        print(f"{row['name']:{wide}}  {done:>10}  {row['lanes']:>5}  {row['shows']}")
+    return 0
+
+
+def _show(given: argparse.Namespace) -> int:
+    from gvf.study import Study
+    from gvf.study.store import Store
+
+    study = find(given.study, given.protocol)
+    store = Store(study, given.out)
+    tasks = sum(1 for _ in study.tasks())
+    print(f"# {tasks} tasks of {lanes(study)} lanes, {store.count()} done; results: {store.folder}")
+    if not isinstance(study, Study):
+        print("# A study of update variance, which is not read from a file.")
+    print(as_toml(study))
+    return 0
+
+
+def as_toml(study: AnyStudy) -> str:
+    """All settings of a study, as TOML; its name is that of the file it will be in.
+
+    Example:
+        >>> from gvf.cli.studies import as_toml
+        >>> from gvf.study import Study
+        >>> print(as_toml(Study("mine", "four-rooms", ("IR", "IS"), (0.5, 1.0))).splitlines()[1])
+        methods = ["IR", "IS"]
+    """
+    lines = []
+    for field in fields(study):
+        if field.name == "name":
+            continue
+        value = getattr(study, field.name)
+        # Tuples, strings and numbers: what JSON writes is TOML.
+        line = f"{field.name} = {json.dumps(value, ensure_ascii=False)}"
+        if len(line) > 100 and isinstance(value, tuple):
+            inside = textwrap.fill(
+                json.dumps(value, ensure_ascii=False)[1:-1],
+                width=96,
+                initial_indent="  ",
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            line = f"{field.name} = [\n{inside}\n]"
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def _clean(given: argparse.Namespace) -> int:
+    from gvf.study.store import stored
+
+    found = stored(given.out)
+    if given.study is not None:
+        name = Path(given.study).stem if given.study.endswith(".toml") else given.study
+        if name not in found:
+            there = ", ".join(found) or "none"
+            raise ValueError(f"no results of {name!r} in {given.out}; there are: {there}")
+        found = {name: found[name]}
+    if not found:
+        print(f"nothing to delete: no results in {given.out}")
+        return 0
+    for name, folders in found.items():
+        files = [path for folder in folders for path in folder.glob("**/*") if path.is_file()]
+        size = sum(path.stat().st_size for path in files) / 1e6
+        print(f"{Path(given.out) / name}: {len(files)} files, {size:.1f} MB")
+    if not given.yes and not _agrees():
+        print("nothing was deleted")
+        return 0
+    for folders in found.values():
+        for folder in folders:
+            shutil.rmtree(folder)
+        if not any(folders[0].parent.iterdir()):
+            folders[0].parent.rmdir()
+    print("deleted")
+    return 0
+
+
+def _agrees() -> bool:
+    print("Delete? [y/N] ", end="", flush=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        print("(nobody answers; to delete without being asked, add --yes)")
+    return answer.strip().lower() in ("y", "yes")

@@ -1,0 +1,363 @@
+"""`gvf run` and its neighbours, as a user has them: stopped, killed, resumed, spread out, wrong."""
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from gvf.cli import main
+from gvf.cli.studies import as_toml, find
+from gvf.study import Study, catalogue, load
+from gvf.study.cost import Costs, costs
+from gvf.study.engine import run
+from gvf.study.progress import Account
+from gvf.study.store import Store
+
+STUDY = Study(
+    "sweep", "four-rooms", ("IR", "IS", "WIS-Optimal", "Sarsa"), (0.0, 0.5, 8.0, 60.0),
+    pairs=(("down", "random-state"),), steps=10_000, warm_up=100, window=500, gaps=(1, 4),
+    points=20, runs=15,
+)  # fmt: skip
+"""Thirty tasks of some hundredths of a second; one of its step sizes diverges."""
+
+needs_posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.glob("**/*.parquet")
+    }
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("undisturbed")
+    assert run(STUDY, folder).done == 30
+    return digests(folder)
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> Path:
+    path = tmp_path / "sweep.toml"
+    path.write_text(as_toml(STUDY))
+    assert load(path) == STUDY
+    return path
+
+
+def start(toml: Path, out: Path, workers: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "gvf", "run", toml, "--out", out, "--workers", str(workers)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_the_number_of_workers_changes_no_bit(
+    tmp_path: Path, undisturbed: dict[str, str], workers: int
+) -> None:
+    run(STUDY, tmp_path, workers=workers)
+    assert digests(tmp_path) == undisturbed
+
+
+@needs_posix
+@pytest.mark.parametrize("seed", range(10))
+def test_stopped_or_killed_at_two_random_moments_and_resumed(
+    tmp_path: Path, toml: Path, undisturbed: dict[str, str], seed: int
+) -> None:
+    rng = random.Random(seed)
+    out = tmp_path / "out"
+    for stop in rng.sample([signal.SIGINT, signal.SIGKILL], 2):
+        process = start(toml, out, workers=rng.choice([1, 2, 3]))
+        # At the start, or when so many more results are there, give or take a moment.
+        wanted = len(digests(out)) + rng.choice([0, 1, 2, 4, 6, 9])
+        deadline = time.monotonic() + 30
+        while len(list(out.glob("**/*.parquet"))) < wanted and time.monotonic() < deadline:
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0, 0.8) if wanted == 0 else rng.uniform(0, 0.05))
+        began = time.monotonic()
+        process.send_signal(stop)
+        process.communicate(timeout=30)
+        if stop == signal.SIGINT:
+            assert time.monotonic() - began < 2
+        assert digests(out).items() <= undisturbed.items()
+    assert len(digests(out)) < 30
+    process = start(toml, out, workers=rng.choice([1, 2, 4]))
+    told, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert errors == ""
+    assert re.match(r"sweep: \d+ of 30 tasks in ", told)
+    assert digests(out) == undisturbed
+
+
+@needs_posix
+def test_an_interrupt_is_one_line_and_keeps_what_is_done(tmp_path: Path, toml: Path) -> None:
+    out = tmp_path / "out"
+    process = start(toml, out, workers=1)
+    while len(list(out.glob("**/*.parquet"))) < 2:
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    told, errors = process.communicate(timeout=10)
+    assert (process.returncode, told) == (130, "")
+    assert errors == "gvf: stopped; what is done is kept: the same command goes on\n"
+    assert 2 <= len(digests(out)) < 30
+
+
+def test_two_processes_at_once_do_no_harm(
+    tmp_path: Path, toml: Path, undisturbed: dict[str, str]
+) -> None:
+    both = [start(toml, tmp_path / "out", workers=2) for _ in range(2)]
+    for process in both:
+        assert process.communicate(timeout=60)[1] == ""
+        assert process.returncode == 0
+    assert digests(tmp_path / "out") == undisturbed
+
+
+def test_a_task_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(task, stop):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("gvf.study.engine.run_task", fail)
+    with pytest.raises(RuntimeError, match="broken") as caught:
+        run(STUDY, tmp_path)
+    assert caught.value.__notes__ == [f"in task {next(STUDY.tasks()).name}"]
+
+
+# Ray
+
+
+@pytest.fixture
+def ray():
+    ray = pytest.importorskip("ray")
+    yield ray
+    ray.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own, of many kinds
+def test_ray_on_one_machine_gives_the_same_bits(
+    tmp_path: Path, undisturbed: dict[str, str], ray
+) -> None:
+    assert run(STUDY, tmp_path, engine="ray", workers=2).done == 30
+    assert digests(tmp_path) == undisturbed
+    assert run(STUDY, tmp_path, engine="ray", workers=2).done == 0
+    assert not ray.is_initialized()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the node's processes in /proc")
+@pytest.mark.filterwarnings("ignore")
+def test_a_ray_cluster_that_loses_a_node_gives_the_same_bits(
+    tmp_path: Path, undisturbed: dict[str, str], ray
+) -> None:
+    from ray.cluster_utils import Cluster  # pyright: ignore[reportMissingImports]
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    (raylet,) = nodes[0].all_processes["raylet"]
+    lost: list[int] = []
+
+    def lose_a_node() -> None:
+        while len(list(tmp_path.glob("**/*.parquet"))) < 4:
+            time.sleep(0.01)
+        lost.append(len(list(tmp_path.glob("**/*.parquet"))))
+        # As when the power goes: its workers too, whatever they are at.
+        pid = raylet.process.pid
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
+        cluster.remove_node(nodes[0], allow_graceful=False)
+
+    thread = threading.Thread(target=lose_a_node)
+    thread.start()
+    try:
+        assert run(STUDY, tmp_path, engine="ray", address=cluster.address).done == 30
+        thread.join()
+        assert 4 <= lost[0] < 30
+        assert digests(tmp_path) == undisturbed
+    finally:
+        cluster.shutdown()
+
+
+def test_without_ray_the_message_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert main(["run", "quick-check", "--engine", "ray"]) == 2
+    assert 'pip install "gvf[ray]"' in capsys.readouterr().err
+
+
+# What can be asked
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["run", "quik-check"], "unknown study: 'quik-check'; known are markov-step-size, "),
+        (["show", "nope"], "unknown study: 'nope'; known are "),
+        (["run", "nowhere.toml"], "nowhere.toml: No such file or directory"),
+        (["run", "quick-check", "--runs", "0"], "--runs must be at least 1, got 0"),
+        (["run", "quick-check", "--workers", "0"], "workers must be at least 1, got 0"),
+        (["run", "quick-check", "--address", "auto"], "choose the engine 'ray'"),
+        (["clean", "quick-check"], "no results of 'quick-check' in gvf-results; there are: none"),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_status_2(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("gvf: ")
+    assert err.count("\n") == 1
+    assert told in err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("domain = ", "is not TOML"),
+        ('domain = "four-rooms"', "has no 'methods'"),
+        ('domain = "moon"\nmethods = ["IR"]\nstep_sizes = [1]', "unknown domain: 'moon'; known"),
+        (
+            'domain = "four-rooms"\nmethods = ["XY"]\nstep_sizes = [1]',
+            "unknown method: 'XY'; known",
+        ),
+        ('domain = "four-rooms"\nmethods = ["IR"]\nstepsizes = [1]', "'stepsizes'; known are"),
+        ('domain = "four-rooms"\nmethods = ["IR"]\nsteps = "9"', "steps must be int, got '9'"),
+        (
+            'domain = "continuous-four-rooms"\nmethods = ["WIS-Optimal"]\nstep_sizes = [1]',
+            "WIS-Optimal needs the whole window",
+        ),
+        (
+            'name = "../x"\ndomain = "four-rooms"\nmethods = ["IR"]\nstep_sizes = [1]',
+            "a study cannot be called '../x'",
+        ),
+    ],
+)
+def test_a_wrong_file_says_what_is_wrong_before_anything_runs(
+    text: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    assert main(["run", "mine.toml"]) == 2
+    err = capsys.readouterr().err
+    assert told in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "gvf-results").exists()
+
+
+def test_a_damaged_file_is_a_line_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "quick-check", "--runs", "1"]) == 0
+    path = next(Path().glob("gvf-results/**/hard/**/run-0.parquet"))
+    path.write_bytes(b"")
+    capsys.readouterr()
+    assert main(["run", "quick-check", "--runs", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert re.fullmatch(
+        r"gvf: warning: \S*run-0.parquet is damaged \(.*\); it is set aside .*\n", err
+    )
+    assert "1 of 3 tasks" in out
+    assert "2 were there already" in out
+
+
+def test_the_list_counts_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "quick-check", "--runs", "1"]) == 0
+    capsys.readouterr()
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1 + len(catalogue.CATALOGUE)
+    assert all(len(line) <= 100 for line in lines)
+    assert re.search(r"^quick-check +3/30 +68 ", lines[-1])
+    assert main(["list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == list(catalogue.CATALOGUE)
+    assert (rows[-1]["done"], rows[-1]["tasks"], rows[-1]["lanes"]) == (3, 30, 68)
+
+
+@pytest.mark.parametrize("protocol", ["paper", "authors"])
+@pytest.mark.parametrize("name", catalogue.CATALOGUE)
+def test_what_show_prints_can_be_run(
+    name: str, protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = find(name, protocol)
+    if isinstance(study, Study):
+        assert main(["show", name, "--protocol", protocol]) == 0
+        path = tmp_path / f"{name}.toml"
+        path.write_text(capsys.readouterr().out)
+        assert load(path) == study
+
+
+@pytest.mark.parametrize("name", ["quick-check", "markov-variance"])
+def test_a_dry_run_estimates_and_does_nothing(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", name, "--dry-run", "--runs", "2"]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r": \d tasks of \d+ lanes, 0 done already\n", told)
+    assert re.search(r"to do: \d, about \d+ s with \d at once \(by a short probe\)\n", told)
+    assert not (tmp_path / "gvf-results").exists()
+    assert main(["run", name, "--runs", "1"]) == 0
+    assert main(["run", name, "--dry-run", "--runs", "2"]) == 0
+    assert "(by those done before)" in capsys.readouterr().out
+
+
+def test_costs_follow_the_gap(tmp_path: Path) -> None:
+    run(STUDY.with_(runs=3), tmp_path)
+    known, logged = costs(Store(STUDY, tmp_path))
+    assert logged
+    assert known.total({1: 1}) > known.total({4: 1}) > 0
+    assert Costs().total({1: 2, 4: 3}) == 5
+
+
+def test_the_remaining_time_is_that_of_the_work_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = list(STUDY.with_(runs=2).tasks())
+    clock = iter([0.0, 10.0, 30.0])
+    monkeypatch.setattr("gvf.study.progress.time.perf_counter", lambda: next(clock))
+    account = Account(tasks)
+    account.add(tasks[0], 4.0)
+    assert account.remaining == pytest.approx(30.0)
+    account.add(tasks[1], 1.0)
+    assert account.remaining == pytest.approx(30.0)
+
+
+def test_clean_asks_and_deletes_results_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    main(["run", "quick-check", "--runs", "1"])
+    (tmp_path / "gvf-results" / "quick-check" / "mine.png").write_text("")
+    for answer, left in (("", 3), ("n\n", 3), ("y\n", 0)):
+        read, write = os.pipe()
+        os.write(write, answer.encode())
+        os.close(write)
+        with os.fdopen(read) as stdin, monkeypatch.context() as patch:
+            patch.setattr("sys.stdin", stdin)
+            assert main(["clean", "quick-check"]) == 0
+        assert len(digests(tmp_path)) == left
+    assert "4 files" in capsys.readouterr().out
+    assert list((tmp_path / "gvf-results").glob("**/*.*")) == [
+        tmp_path / "gvf-results" / "quick-check" / "mine.png"
+    ]
+    assert main(["clean"]) == 0
+    assert "nothing to delete" in capsys.readouterr().out
+
+
+@needs_posix
+def test_nobody_reading_on_is_no_error() -> None:
+    command = f"{sys.executable} -m gvf list | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,291 @@
+"""The store: the same bytes for the same result, and never a wrong, torn or mixed-up one."""
+
+import errno
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import gvf
+from gvf.study import Study, VarianceStudy, run_task, run_variance
+from gvf.study.engine import run
+from gvf.study.store import Store, StoreError, encode, stored
+
+CHAIN = Study(
+    "chain", "markov-chain", ("IR", "Sarsa"), (0.5, 1.0), updates=20, steps=200, points=5, runs=2
+)
+WIS = Study(
+    "wis", "four-rooms", ("IS", "WIS-TD(0)"), (0.5,), pairs=(("down", "uniform"),),
+    update="incremental", u0=(1.0, 2.0), mu=(0.1,), steps=60, window=30, gaps=(4,), runs=1,
+)  # fmt: skip
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.glob("**/*.parquet")
+    }
+
+
+def result_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("**/*.parquet"))
+
+
+def test_the_same_result_is_the_same_bytes_in_another_process() -> None:
+    task = next(CHAIN.tasks())
+    here = hashlib.sha256(encode(task, run_task(task))).hexdigest()
+    program = (
+        "import hashlib; from gvf.study import *; from gvf.study.store import encode;"
+        f"task = next({CHAIN!r}.tasks());"
+        "print(hashlib.sha256(encode(task, run_task(task))).hexdigest())"
+    )
+    there = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert there.stdout.strip() == here
+    assert hashlib.sha256(encode(task, run_task(task))).hexdigest() == here
+
+
+def test_any_parquet_tool_reads_all_there_is_to_know(tmp_path: Path) -> None:
+    run(WIS, tmp_path)
+    (path,) = result_files(tmp_path)
+    table = pq.read_table(path)
+    assert table.column_names == [
+        "question", "behaviour", "gap", "run", "method",
+        "step_size", "u0", "eta", "error", "final", "curve",
+    ]  # fmt: skip
+    rows = table.to_pylist()
+    assert [row["method"] for row in rows] == ["IS", "WIS-TD(0)", "WIS-TD(0)"]
+    assert [row["step_size"] for row in rows] == [0.5, None, None]
+    assert [row["u0"] for row in rows] == [None, 1.0, 2.0]
+    assert [row["eta"] for row in rows] == [None, 0.1, 0.05]
+    outcome = run_task(next(WIS.tasks()))[1]
+    np.testing.assert_array_equal([row["error"] for row in rows[1:]], outcome.error)
+    np.testing.assert_array_equal([row["final"] for row in rows[1:]], outcome.final)
+    np.testing.assert_array_equal([row["curve"] for row in rows[1:]], outcome.curve)
+    metadata = table.schema.metadata
+    inside = json.loads(metadata[b"gvf.configuration"])
+    assert inside["window"] == 30
+    assert (inside["question"], inside["gap"], inside["run"]) == ("down", 4, 0)
+    assert metadata[b"gvf.seed"] == b"0"
+    assert metadata[b"gvf.version"] == gvf.__version__.encode()
+    assert metadata[b"gvf.task"] == b"wis/down/uniform/gap-4/run-0"
+
+
+def test_the_variance_of_updates_is_stored_too(tmp_path: Path) -> None:
+    study = VarianceStudy("v", iterations=(0, 5), batches=20, buffer=100, runs=2)
+    assert run(study, tmp_path).done == 6
+    table = Store(study, tmp_path).read()
+    row = next(
+        row
+        for row in table.to_pylist()
+        if (row["question"], row["run"], row["method"], row["iteration"]) == ("hard", 1, "IS", 5)
+    )
+    task = next(t for t in study.tasks() if (t.question, t.run) == ("hard", 1))
+    assert [row["l1"], row["l2"], row["scalar"]] == list(run_variance(task)["IS"][1])
+
+
+def test_only_missing_tasks_run(tmp_path: Path) -> None:
+    assert run(CHAIN, tmp_path).done == 6
+    before = digests(tmp_path)
+    for path in result_files(tmp_path)[1:3]:
+        path.unlink()
+    untouched = result_files(tmp_path)[0].stat().st_mtime_ns
+    summary = run(CHAIN, tmp_path)
+    assert (summary.done, summary.skipped, summary.damaged) == (2, 4, 0)
+    assert digests(tmp_path) == before
+    assert result_files(tmp_path)[0].stat().st_mtime_ns == untouched
+
+
+def test_runs_pairs_and_gaps_are_added_to_what_is_there(tmp_path: Path) -> None:
+    few = replace(WIS, gaps=(4,))
+    run(few, tmp_path)
+    more = replace(WIS, gaps=(2, 4), runs=2, pairs=(("down", "uniform"), ("down", "random-state")))
+    summary = run(more, tmp_path)
+    assert (summary.done, summary.skipped) == (7, 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1}, {"step_sizes": (0.5, 2.0)}, {"methods": ("IR",)}, {"updates": 30},
+        {"points": 4}, {"protocol": "authors"},
+    ],
+)  # fmt: skip
+def test_other_settings_never_meet_in_a_folder(tmp_path: Path, change: dict) -> None:
+    run(CHAIN, tmp_path)
+    before = digests(tmp_path)
+    assert run(replace(CHAIN, **change), tmp_path).done == 6
+    after = digests(tmp_path)
+    assert len(after) == 12
+    assert after.items() > before.items()
+    assert run(CHAIN, tmp_path).done == 0
+
+
+def test_a_step_size_of_1_is_one_of_1_point_0(tmp_path: Path) -> None:
+    run(CHAIN, tmp_path)
+    assert run(replace(CHAIN, step_sizes=(0.5, 1)), tmp_path).done == 0
+
+
+def damage_cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def damage_empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def damage_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 4] ^= 1
+    path.write_bytes(content)
+
+
+def damage_other_task(path: Path) -> None:
+    path.write_bytes(path.with_name("run-0.parquet").read_bytes())
+
+
+def damage_other_parquet(path: Path) -> None:
+    import pyarrow as pa
+
+    pq.write_table(pa.table({"x": [1]}), path)
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (damage_cut, "is damaged"), (damage_empty, "is damaged"), (damage_bit, "is damaged"),
+        (damage_other_task, "is not the result of this task"),
+        (damage_other_parquet, "is not the result of this task"),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_named_set_aside_and_computed_again(tmp_path, damage, why) -> None:
+    run(CHAIN, tmp_path)
+    before = digests(tmp_path)
+    path = tmp_path / next(name for name in before if "hard/gap-1/run-1" in name)
+    damage(path)
+    with pytest.warns(RuntimeWarning, match=f"run-1.parquet {why}"):
+        Store(CHAIN, tmp_path).read(partial=True)
+    assert path.exists()
+    with pytest.warns(RuntimeWarning, match=f"run-1.parquet {why}"):
+        summary = run(CHAIN, tmp_path)
+    assert (summary.done, summary.skipped, summary.damaged) == (1, 5, 1)
+    assert path.with_name("run-1.parquet.damaged").exists()
+    assert digests(tmp_path) == before
+
+
+def fail_after_half(code: int, only: str):
+    """`Path.open` whose files take half of what is written, then fail."""
+    real = Path.open
+
+    def opened(self: Path, *arguments, **options):
+        file = real(self, *arguments, **options)
+        if self.name.endswith(only):
+            write = file.write
+
+            class Full:
+                def __enter__(self):
+                    return self
+
+                def __exit__(self, *_):
+                    file.close()
+
+                def write(self, content):
+                    write(content[: len(content) // 2])
+                    raise OSError(code, os.strerror(code))
+
+            return Full()
+        return file
+
+    return opened
+
+
+@pytest.mark.parametrize("only", [".part", "log.jsonl"])
+def test_a_full_disk_says_what_to_do_and_leaves_no_torn_file(tmp_path, monkeypatch, only) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", fail_after_half(errno.ENOSPC, only))
+        with pytest.raises(StoreError, match=r"no space left to write .*--out.*goes on"):
+            run(CHAIN, tmp_path)
+    assert list(tmp_path.glob("**/*.part")) == []
+    assert list(Store(CHAIN, tmp_path).logged()) == []
+    for path in result_files(tmp_path):
+        pq.read_table(path)
+    assert Store(CHAIN, tmp_path).count() == len(result_files(tmp_path)) <= 1
+    run(CHAIN, tmp_path)
+    assert Store(CHAIN, tmp_path).read().num_rows == 3 * 2 * 2 * 2
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"cannot write .*file.*: Not a directory"):
+        run(CHAIN, tmp_path / "file")
+
+
+def test_two_processes_on_one_folder_do_no_harm(tmp_path: Path) -> None:
+    study = replace(CHAIN, runs=20)
+    run(study, tmp_path / "alone")
+    threads = [threading.Thread(target=run, args=(study, tmp_path / "both")) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert digests(tmp_path / "both") == digests(tmp_path / "alone")
+    assert list(tmp_path.glob("**/*.part")) == []
+
+
+def test_old_leftovers_are_swept_and_young_ones_left_alone(tmp_path: Path) -> None:
+    run(CHAIN, tmp_path)
+    folder = result_files(tmp_path)[0].parent
+    old, young = folder / ".run-0.parquet.a.part", folder / ".run-0.parquet.b.part"
+    for path in (old, young):
+        path.write_text("")
+    long_ago = time.time() - 7200
+    os.utime(old, (long_ago, long_ago))
+    run(CHAIN, tmp_path)
+    assert not old.exists()
+    assert young.exists()
+
+
+def test_what_varies_is_in_the_log_alone(tmp_path: Path) -> None:
+    run(CHAIN, tmp_path, workers=1)
+    store = Store(CHAIN, tmp_path)
+    lines = list(store.logged())
+    assert {line["task"] for line in lines} == {task.name for task in CHAIN.tasks()}
+    assert all(line["seconds"] > 0 and line["workers"] == 1 for line in lines)
+    with (store.folder / "log.jsonl").open("a") as file:
+        file.write('{"task": "to')
+    assert len(list(store.logged())) == 6
+
+
+def test_an_unfinished_study_is_read_only_if_that_is_wanted(tmp_path: Path) -> None:
+    store = Store(CHAIN, tmp_path)
+    with pytest.raises(StoreError, match=r"easy/easy/gap-1/run-0 and 5 other tasks; `gvf run`"):
+        store.read(partial=True)
+    run(replace(CHAIN, runs=1), tmp_path)
+    with pytest.raises(StoreError, match="run-1 and 2 other tasks"):
+        store.read()
+    table = store.read(partial=True)
+    assert table.num_rows == 3 * 2 * 2
+    assert table["question"].to_pylist() == ["easy"] * 4 + ["hard"] * 4 + ["hardest"] * 4
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../up", "a/b", "/root", "-x", ".hidden", "a b"])
+def test_a_name_that_no_folder_should_have_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="a study cannot be called"):
+        Store(replace(CHAIN, name=name))
+
+
+def test_stored_finds_results_and_nothing_else(tmp_path: Path) -> None:
+    run(CHAIN, tmp_path)
+    (tmp_path / "holiday" / "pictures").mkdir(parents=True)
+    (tmp_path / "chain" / "chain.png").write_text("")
+    assert stored(tmp_path) == {"chain": [Store(CHAIN, tmp_path).folder]}
