@@ -6,7 +6,7 @@ here; the answer comes from the random walk, corrected by importance resampling.
 known, since the ice's transition probabilities are, so the picture shows both, and how fast the
 prediction got there with resampling and with reweighting.
 
-    python examples/quickstart.py [--picture results/quickstart.png] [--steps 30000]
+    python examples/quickstart.py [--picture results/quickstart.png] [--steps 20000]
 """
 
 import argparse
@@ -48,7 +48,7 @@ def main() -> None:
         description="Learn a prediction and draw it against the truth."
     )
     parser.add_argument("--picture", type=Path, default=Path("results/quickstart.png"))
-    parser.add_argument("--steps", type=int, default=30_000)
+    parser.add_argument("--steps", type=int, default=20_000)
     options = parser.parse_args()
 
     env = gymnasium.make("FrozenLake-v1", desc=LAKE, is_slippery=True)

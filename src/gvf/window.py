@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from operator import index
 from pathlib import Path
 from typing import Any, Self
@@ -163,7 +164,6 @@ class Window:
         self._later_integers: list[str] = []
         self._writes: list[tuple[str, Column]] = []
         self._takes: list[tuple[str, Any, int | None]] = []
-        self._outside = direct_entry(_first_outside, int64[:], int64)
         self._head = 0
         self._size = 0
 
@@ -296,6 +296,10 @@ class Window:
 
     def __repr__(self) -> str:
         return f"Window({self._size} of {self.capacity}: {_describe(self._columns)})"
+
+    @cached_property
+    def _outside(self) -> Callable[..., int]:
+        return direct_entry(_first_outside, int64[:], int64)
 
     def _write(self, columns: dict[str, Column], rows: int) -> None:
         """Write rows that fit their columns, in at most two pieces around the ring."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from operator import index
 from typing import Any
 
@@ -213,10 +214,23 @@ def _sample_with(ring, place, function, state, stratified, slots):
 
 
 @njit(cache=True, nogil=True)
+def _look_ahead(rings, places, g, sink):
+    """Read what the search in ring g will look at first, so that it is in the cache by then."""
+    if g < len(rings):
+        n = places[g, _CAPACITY]
+        total = rings[g, _BASE] + rings[g, _HEADER + n + places[g, _HEAD]]
+        for i in range(_HEADER + 2 * n, rings.shape[1], 8):  # a cache line is 8 numbers
+            total += rings[g, i]
+        sink[0] = total
+
+
+@njit(cache=True, nogil=True)
 def _sample(rings, places, streams, stratified, uniforms, slots):
     """Draw slots [G, k] for rings, each with its own stream."""
     k = slots.shape[1]
+    sink = np.empty(1)
     for g in range(len(rings)):
+        _look_ahead(rings, places, g + 1, sink)
         for j in range(k):
             u = xoshiro.uniform(streams[g])
             uniforms[g, j] = (j + u) / k if stratified else u
@@ -225,7 +239,9 @@ def _sample(rings, places, streams, stratified, uniforms, slots):
 
 @njit(cache=True, nogil=True)
 def _search(rings, places, uniforms, slots):
+    sink = np.empty(1)
     for g in range(len(rings)):
+        _look_ahead(rings, places, g + 1, sink)
         ring_search(rings[g], places[g], uniforms[g], slots[g])
 
 
@@ -283,14 +299,6 @@ class RatioRing:
         self._rings, self._places = new_rings(questions or 1, self.capacity)
         self._streams = xoshiro.streams(len(self._rings), seed)
         self._ring, self._place, self._stream = self._rings[0], self._places[0], self._streams[0]
-        floats, counts, stream = float64[::1], int64[::1], uint64[::1]
-        self._append = direct_entry(_append, floats, counts, float64)
-        self._sample_with = direct_entry(
-            _sample_with, floats, counts, int64, int64, boolean, counts
-        )
-        self._append_and_sample = direct_entry(
-            _append_and_sample, floats, counts, stream, float64, counts
-        )
 
     def append(self, ratio: Any) -> int:
         """Insert one transition's ratio (with questions: [G]) and return its slot."""
@@ -454,6 +462,20 @@ class RatioRing:
             f"{filled}, mean {self.mean:.3g}, max {self.max:.3g}, "
             f"effective sample size {self.effective_sample_size:.3g})"
         )
+
+    @cached_property
+    def _append(self) -> Callable[..., int]:
+        return direct_entry(_append, float64[::1], int64[::1], float64)
+
+    @cached_property
+    def _sample_with(self) -> Callable[..., None]:
+        types = (float64[::1], int64[::1], int64, int64, boolean, int64[::1])
+        return direct_entry(_sample_with, *types)
+
+    @cached_property
+    def _append_and_sample(self) -> Callable[..., int]:
+        types = (float64[::1], int64[::1], uint64[::1], float64, int64[::1])
+        return direct_entry(_append_and_sample, *types)
 
     @property
     def _filled(self) -> Array:

@@ -58,8 +58,8 @@ def results(
                 pending.append(remote.remote(batch))
             if not pending:
                 return
-            # Wakes now and then, since the cluster may have grown.
-            ready, pending = ray.wait(pending, timeout=1.0)
+            # Wakes now and then: to hear an interrupt, and since the cluster may have grown.
+            ready, pending = ray.wait(pending, timeout=0.2)
             for batch in ready:
                 done = ray.get(batch)
                 yield from done
@@ -67,10 +67,11 @@ def results(
                 # Sizes decide what is sent together, never a result.
                 size = max(1, min(2 * size, int(BATCH * len(done) / max(seconds, 1e-6))))
     finally:
-        for batch in pending:
-            ray.cancel(batch, force=True)
         if ours:
-            ray.shutdown()
+            ray.shutdown()  # which ends what is pending, at once
+        else:
+            for batch in pending:
+                ray.cancel(batch, force=True)
 
 
 def _perform_all(tasks: list[AnyTask]) -> list[Result]:
