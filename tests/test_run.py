@@ -17,7 +17,7 @@ import pytest
 
 from gvf.cli import main
 from gvf.cli.studies import as_toml, find
-from gvf.study import Study, catalogue, load
+from gvf.study import Study, catalogue, load, local
 from gvf.study.cost import Costs, costs
 from gvf.study.engine import run
 from gvf.study.progress import Account
@@ -128,6 +128,15 @@ def test_two_processes_at_once_do_no_harm(
         assert process.communicate(timeout=60)[1] == ""
         assert process.returncode == 0
     assert digests(tmp_path / "out") == undisturbed
+
+
+def test_closing_the_results_ends_the_task_in_flight() -> None:
+    quick, long = next(STUDY.tasks()), next(STUDY.with_(steps=1_000_000).tasks())
+    results = local.results([quick, long], workers=1)
+    assert next(results).task == quick
+    time.sleep(0.3)
+    results.close()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("gvf-worker")]
 
 
 def test_a_task_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

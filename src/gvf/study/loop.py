@@ -144,6 +144,34 @@ def _learn_window(
         account(error, j, held, bins, total, curve)
 
 
+def _weigh_rows(weigh, ratio, rows, mean, parameter, w):
+    """Write the weights of batches of rows [B, k] into w [B, k]."""
+    rho, statistics = np.empty(rows.shape[1]), np.array([mean, parameter])
+    for b in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            rho[i] = ratio[rows[b, i]]
+        weigh(rho, statistics, w[b])
+
+
+@cache
+def weigh_rows() -> tuple[Any, Any]:
+    """The compiled function of that name, and the signature of the weigher that it takes."""
+    f1, f2 = float64[::1], float64[:, ::1]
+    weigh = void(f1, f1, f1)
+    signature = void(types.FunctionType(weigh), f1, int64[:, ::1], float64, float64, f2)
+    return _compile(_weigh_rows, signature), weigh
+
+
+def _compile(function: Any, signature: Any) -> Any:
+    """Compile for one signature; numba calls functions as arguments an experiment, rightly."""
+    loop: Any = njit(cache=True, nogil=True)(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
+        loop.compile(signature)
+    loop.disable_compile()
+    return loop
+
+
 @cache
 def compiled(dense: bool, window: bool) -> tuple[Any, Any, Any]:
     """The loop for a representation, and the signatures of the functions that it takes."""
@@ -165,12 +193,7 @@ def compiled(dense: bool, window: bool) -> tuple[Any, Any, Any]:
         f1, *drawn, f1, float64, i1, f1, i1, features, f2, f1, boolean,
         types.boolean[::1], f1, f1, f2, int64, int64,
     )  # fmt: skip
-    loop: Any = njit(cache=True, nogil=True)(_learn_window if window else _learn)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NumbaExperimentalFeatureWarning)
-        loop.compile(signature)
-    loop.disable_compile()
-    return loop, update, weigh
+    return _compile(_learn_window if window else _learn, signature), update, weigh
 
 
 def as_argument(kernel: Any, signature: Any) -> Any:

@@ -19,6 +19,7 @@ from gvf.domain.tabular import TabularDomain
 from gvf.learner import TD
 from gvf.learner.linear import Array, Experience, add_at, td_error_at
 from gvf.study.draws import draw
+from gvf.study.loop import as_argument, weigh_rows
 from gvf.study.method import METHODS
 from gvf.study.task import Interrupted
 from gvf.study.walk import seed_for, walk
@@ -135,6 +136,8 @@ def run_variance(task: VarianceTask, stop: Callable[[], bool] = lambda: False) -
     largest = domain.largest_ratio(task.question, task.behaviour)
     out = {name: np.empty((len(study.iterations), len(NORMS))) for name in study.methods}
     sizes = np.empty((study.batches, len(NORMS)))
+    w = np.empty((study.batches, study.batch_size))
+    weigh_all, weigh_type = weigh_rows()
     for i, weights in enumerate(_trajectory(study, experience, ratio, domain.features.size)):
         if stop():
             raise Interrupted(task.name)
@@ -148,7 +151,8 @@ def run_variance(task: VarianceTask, stop: Callable[[], bool] = lambda: False) -
         for name in study.methods:
             correction = METHODS[name].correction(largest)
             rows = draws.uniform if correction.draw == "uniform" else draws.by_ratio
-            w = np.stack([correction.weigh(rho, draws.mean[0]) for rho in ratio[rows]])
+            weigh, parameter = as_argument(correction.kernel, weigh_type), correction.parameter
+            weigh_all(weigh, ratio, rows, draws.mean[0], parameter, w)
             update_sizes(weights, *experience, rows, w, sizes)
             out[name][i] = sizes.var(axis=0, ddof=1)
     return out
