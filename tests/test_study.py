@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import gvf
+from gvf import domain as domains
 from gvf.correction import weigher
 from gvf.study import (
     METHODS,
@@ -335,7 +336,7 @@ def test_update_variance_is_that_of_the_formula():
     study = VarianceStudy("v", methods=("IS", "BC-IR", "IR"), pairs=(("hard", "hard"),),
                           buffer=2000, iterations=(0, 3), batches=20_000, runs=1)  # fmt: skip
     measured = run_variance(next(study.tasks()))
-    chain = gvf.domain.get("markov-chain")
+    chain = domains.get("markov-chain")
     mu, pi = chain.table(chain.behaviour("hard")), chain.table(chain.target("hard"))
     path = walk(chain, "hard", mu, 2000, seed_for(0, 0, "walk", "hard"))
     rho = (pi / mu)[path.cell[:, 0], path.action]

@@ -1,0 +1,120 @@
+"""Studies: one update of one step size, errors included, against straightforward NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+
+from benchmarks.measure import Effort, Row, at_most
+from gvf.study import METHODS, Study, run_method, run_task
+from gvf.study.loop import measure
+from gvf.study.task import Bench
+
+TITLE = "Studies: an update of one lane (16 transitions)"
+TABLES = tuple(m for m in METHODS if METHODS[m].kind != "wis-td" and m != "NormIS")
+STEP_SIZES = tuple(np.arange(121) / 10)
+ROOMS = (("favoured-down", "uniform"),)
+
+
+def rows(effort: Effort) -> list[Row]:
+    """The chain, the rooms, and the continuous rooms with every update."""
+    return [*_chain(effort), *_rooms(effort), *_tiles(effort)]
+
+
+def _best(work: Callable[[], object], effort: Effort, rounds: int = 5) -> float:
+    work()
+    times = []
+    for _ in range(min(rounds, effort.rounds)):
+        start = perf_counter()
+        work()
+        times.append(perf_counter() - start)
+    return min(times)
+
+
+def _chain(effort: Effort) -> list[Row]:
+    methods = (*TABLES, "NormIS")[:13]
+    study = Study("chain", "markov-chain", methods, STEP_SIZES, updates=1000, runs=1)
+    tasks = list(study.tasks())
+    whole = _best(lambda: [run_task(task) for task in tasks], effort)
+    task, bench = tasks[1], Bench(tasks[1])
+    ours = _best(lambda: run_method(task, "IR", bench=bench), effort) / (1000 * 121)
+    plain = _numpy(bench, STEP_SIZES, updates=100) / (100 * 121)
+    return [
+        Row("chain, 121 lanes", "NumPy", plain * 1e9, "ns", plain / ours),
+        Row("chain, 121 lanes", "gvf", ours * 1e9, "ns"),
+        at_most(
+            "chain, 3 pairs x 13 methods x 100 runs", "gvf, 2 cores", whole * 100 / 2, "s", 12.0
+        ),
+    ]
+
+
+def _rooms(effort: Effort) -> list[Row]:
+    sizes = tuple(np.linspace(0.1, 8.0, 32))
+    study = Study("rooms", "four-rooms", ("IR",), sizes, pairs=ROOMS, steps=100_000, gaps=(4,),
+                  window=2500, warm_up=1000, runs=1)  # fmt: skip
+    task = next(study.tasks())
+    bench, updates = Bench(task), 24_750
+    walked = _best(lambda: Bench(task).off_policy, effort) / study.steps
+    ours = _best(lambda: run_method(task, "IR", bench=bench), effort) / (updates * 32)
+    plain = _numpy(bench, sizes, updates=200) / (200 * 32)
+    return [
+        at_most("four rooms, a step with its draws", "gvf", walked * 1e9, "ns", 50.0 + 16 * 20 / 4),
+        Row("four rooms, 32 lanes", "NumPy", plain * 1e9, "ns", plain / ours),
+        at_most("four rooms, 32 lanes", "gvf", ours * 1e9, "ns", 30.0),
+    ]
+
+
+def _tiles(effort: Effort) -> list[Row]:
+    lines = []
+    for update, method, limit in (
+        ("sgd", "IR", 1.0),
+        ("rmsprop", "IR", 2.0),
+        ("incremental", "IR", 1.2),
+        ("sgd", "WIS-TD(0)", 2.5),
+    ):
+        study = Study(
+            "tiles", "continuous-four-rooms", (method,), tuple(np.linspace(1e-4, 1e-2, 24)),
+            pairs=ROOMS, update=update, steps=3000, warm_up=1000, measure_every=3000,
+            u0=(64.0,), mu=tuple(np.linspace(0.01, 0.1, 24)), evaluation_states=100, runs=1,
+        )  # fmt: skip
+        task = next(study.tasks())
+        bench = Bench(task)
+        ours = _best(lambda: run_method(task, method, bench=bench), effort) / (2000 * 24)  # noqa: B023
+        name = method if method != "IR" else update
+        case = f"continuous rooms, 24 lanes, {name}"
+        if name == "sgd":
+            plain = _numpy(bench, study.step_sizes, updates=20) / (20 * 24)
+            lines.append(Row(case, "NumPy", plain * 1e6, "us", plain / ours))
+        lines.append(at_most(case, "gvf", ours * 1e6, "us", limit))
+    rng = np.random.default_rng(0)
+    states = bench.domain.features(rng.uniform(0, 11, (1000, 2)))
+    weights, share, truth = rng.normal(size=(5184, 24)), np.ones((1000, 1)), np.zeros(1000)
+    dead, error = np.zeros(24, np.bool_), np.zeros(24)
+    evaluation = _best(
+        lambda: measure(weights, states, share, truth, False, dead, error), effort, 25
+    )
+    lines.append(
+        at_most("continuous rooms, errors in 1000 states", "gvf", evaluation / 24 * 1e6, "us", 15.0)
+    )
+    return lines
+
+
+def _numpy(bench: Bench, step_sizes: tuple[float, ...], updates: int) -> float:
+    """Seconds for some updates and errors of IR, written as one would in NumPy."""
+    path, _, draws = bench.off_policy
+    features, truth = bench.domain.features, bench.truth
+    alpha = np.array(step_sizes)
+    weights = np.zeros((features.size, len(alpha)))
+    states = features(truth.states)
+    k = draws.by_ratio.shape[1]
+    start = perf_counter()
+    for rows in draws.by_ratio[:updates]:
+        x, x_next = path.x[rows], path.x_next[rows]
+        value, following = weights[x].sum(axis=1), weights[x_next].sum(axis=1)
+        delta = path.cumulant[rows, None] + path.continuation[rows, None] * following - value
+        np.add.at(weights, x, (alpha * delta / k)[:, None, :])
+        if x.shape[1] == 1:
+            np.abs(weights[states].sum(axis=1) - truth.values[:, None]).mean(axis=0)
+    return perf_counter() - start
