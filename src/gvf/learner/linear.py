@@ -103,19 +103,10 @@ def add_at(weights, scale, x, share, slot, coefficient, i):
 @njit(cache=True, nogil=True, forceinline=True)
 def td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, factor, out, i):
     """Write ``factor`` times a slot's TD error, ``c + gamma v(s') - v(s)``, into ``out[i]``."""
-    constant, ahead = factor * c[slot], factor * gamma[slot]
-    if x.shape[1] == 1 and share.shape[1] == 1:
-        # A table, in one pass instead of three.
-        here, there = feature_index(x, slot, 0), feature_index(x_next, slot, 0)
-        near = factor * feature_level(x, slot, 0) * share[slot, 0]
-        far = ahead * feature_level(x_next, slot, 0) * share_next[slot, 0]
-        for lane in range(weights.shape[1]):
-            out[i, lane] = constant + far * weights[there, lane] - near * weights[here, lane]
-    else:
-        for lane in range(weights.shape[1]):
-            out[i, lane] = constant
-        accumulate(weights, x, share, slot, -factor, out, i)
-        accumulate(weights, x_next, share_next, slot, ahead, out, i)
+    for lane in range(weights.shape[1]):
+        out[i, lane] = factor * c[slot]
+    accumulate(weights, x, share, slot, -factor, out, i)
+    accumulate(weights, x_next, share_next, slot, factor * gamma[slot], out, i)
 
 
 @njit(cache=True, nogil=True)
@@ -128,5 +119,31 @@ def values(weights, x, share, out):
 @njit(cache=True, nogil=True)
 def weighted_td_errors(weights, x, share, x_next, share_next, c, gamma, slots, w, out):
     """Write ``w_i * delta_i`` of a batch of slots [k] into out [k, lanes]."""
+    if x.shape[1] > 1 or share.shape[1] > 1:
+        for i in range(slots.size):
+            td_error_at(weights, x, share, x_next, share_next, c, gamma, slots[i], w[i], out, i)
+        return
+    # One feature, one block: a table, in one pass instead of three.
     for i in range(slots.size):
-        td_error_at(weights, x, share, x_next, share_next, c, gamma, slots[i], w[i], out, i)
+        slot = slots[i]
+        here, there = feature_index(x, slot, 0), feature_index(x_next, slot, 0)
+        near = w[i] * share[slot, 0] * feature_level(x, slot, 0)
+        far = w[i] * gamma[slot] * share_next[slot, 0] * feature_level(x_next, slot, 0)
+        constant = w[i] * c[slot]
+        for lane in range(weights.shape[1]):
+            out[i, lane] = constant + far * weights[there, lane] - near * weights[here, lane]
+
+
+@njit(cache=True, nogil=True)
+def add_batch(weights, scale, x, share, slots, w, coefficient):
+    """Add ``scale[lane] * coefficient[i, lane]`` times the features of all slots with w_i > 0."""
+    if x.shape[1] > 1 or share.shape[1] > 1:
+        for i in range(slots.size):
+            if w[i] != 0.0:
+                add_at(weights, scale, x, share, slots[i], coefficient, i)
+        return
+    for i in range(slots.size):
+        row = feature_index(x, slots[i], 0)
+        level = share[slots[i], 0] * feature_level(x, slots[i], 0)
+        for lane in range(weights.shape[1]):
+            weights[row, lane] += scale[lane] * coefficient[i, lane] * level

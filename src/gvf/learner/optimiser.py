@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from gvf.learner.linear import Array, add_at, feature_index, weighted_td_errors
+from gvf.learner.linear import Array, add_batch, feature_index, weighted_td_errors
 
 
 @njit(cache=True, nogil=True)
@@ -32,9 +32,7 @@ def td_sgd(
     """W += alpha g; lanes: alpha."""
     errors = np.empty((slots.size, weights.shape[1]))
     weighted_td_errors(weights, x, share, x_next, share_next, c, gamma, slots, w, errors)
-    for i in range(slots.size):
-        if w[i] != 0.0:
-            add_at(weights, lanes[0], x, share, slots[i], errors, i)
+    add_batch(weights, lanes[0], x, share, slots, w, errors)
 
 
 @njit(cache=True, nogil=True)
@@ -43,8 +41,7 @@ def _direction(target, weights, x, share, x_next, share_next, c, gamma, slots, w
     errors = np.empty((slots.size, weights.shape[1]))
     ones = np.ones(weights.shape[1])
     weighted_td_errors(weights, x, share, x_next, share_next, c, gamma, slots, w, errors)
-    for i in range(slots.size):
-        add_at(target, ones, x, share, slots[i], errors, i)
+    add_batch(target, ones, x, share, slots, w, errors)
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -79,8 +78,14 @@ def costs(store: Store) -> tuple[Costs, bool]:
 def probe(study: AnyStudy) -> Costs:
     """Do the beginning of a task at the smallest and the largest gap, and scale it up."""
     known = Costs()
-    gaps = {min(study.gaps), max(study.gaps)} if isinstance(study, Study) else {1}
-    for gap in sorted(gaps):
+    if not isinstance(study, Study):
+        task = next(study.tasks())
+        run_variance(task)  # compiles
+        began = time.thread_time()
+        run_variance(task)
+        known.add(1, time.thread_time() - began)
+        return known
+    for gap in sorted({min(study.gaps), max(study.gaps)}):
         share = 0.01
         _seconds(study, gap, share)  # compiles, and finds the true values
         while (seconds := _seconds(study, gap, share)) < PROBE and share < 1.0:
@@ -89,16 +94,13 @@ def probe(study: AnyStudy) -> Costs:
     return known
 
 
-def _seconds(study: AnyStudy, gap: int, share: float) -> float:
-    began = time.thread_time()
-    if not isinstance(study, Study):
-        wanted = max(1, round(share * len(study.iterations)))
-        run_variance(next(replace(study, iterations=study.iterations[:wanted]).tasks()))
-        return time.thread_time() - began
+def _seconds(study: Study, gap: int, share: float) -> float:
     if study.updates:
         part = study.with_(updates=max(1, round(share * study.updates)))
     else:
         steps = study.warm_up + round(share * (study.steps - study.warm_up))
         part = study.with_(steps=max(steps, study.warm_up + gap, study.measure_every))
-    run_task(Task(part, *part.pairs[0], gap, 0))
+    task = Task(part, *part.pairs[0], gap, 0)
+    began = time.thread_time()
+    run_task(task)
     return time.thread_time() - began
