@@ -62,6 +62,8 @@ def dumb_errors(task, name, lane):
     states = vectors(domain.features(bench.truth.states), states_share)
     kind = {"wis-td": "wis_td"}.get(method.kind, study.update)
     constants = {"u0": lane[0], "eta": lane[1]} if kind == "wis_td" else {"alpha": lane}
+    if kind == "tdrc":
+        kind, constants = "tdc", {**constants, "ratio": 1.0, "beta": 1.0}
     update = dumb.DumbUpdate(kind=kind, rows=x.shape[1], **constants)
     correction = method.correction(domain.largest_ratio(task.question, task.behaviour))
     label = type(correction).__name__
@@ -94,6 +96,7 @@ CASES = [
     ("IR", "incremental", FIXED),
     ("WIS-Minibatch", "rmsprop", FIXED),
     ("IS", "adam", FIXED),
+    ("IR", "tdrc", FIXED),
     *((m, "sgd", {**ROOMS, **ONLINE}) for m in ("IR", "BC-IR", "IS", "WIS-Optimal", "WIS-Buffer")),
     ("Expected Sarsa", "rmsprop", {**ROOMS, **ONLINE}),
     *((m, "sgd", {**TILES, **ONLINE}) for m in ("IR", "IS", "V-trace(0.5 max)", "WIS-TD(0)")),
@@ -364,3 +367,14 @@ def test_methods_without_mini_batches_have_no_update_variance():
         VarianceStudy("v", methods=("WIS-Optimal",))
     with pytest.raises(ValueError, match="in a table"):
         VarianceStudy("v", domain="continuous-four-rooms")
+
+
+def test_on_the_star_td_diverges_and_gradient_td_does_not():
+    """Dense features, in the same loop: the values are 0, and start at up to 12."""
+    errors = {}
+    for update in ("sgd", "tdrc"):
+        study = Study("s", "star", ("IR",), (0.03,), update=update, steps=20_000, window=1000,
+                      measure_every=1000, runs=1)  # fmt: skip
+        errors[update] = run_task(next(study.tasks()))[0]
+    assert not errors["sgd"].final[0] < 1e3
+    assert errors["tdrc"].final[0] < errors["tdrc"].curve[0, 0]

@@ -22,12 +22,12 @@ from gvf.correction import (
     WISMinibatch,
     WISOptimal,
 )
-from gvf.learner import TD, WISTD, ExpectedSarsa, IncrementalTD, RMSProp, Sarsa, Update
+from gvf.learner import TD, TDC, TDRC, WISTD, ExpectedSarsa, IncrementalTD, RMSProp, Sarsa, Update
 from gvf.learner.optimiser import SGD, Adam, Optimiser
 
 OPTIMISERS: dict[str, Optimiser] = {"sgd": SGD(), "rmsprop": RMSProp(), "adam": Adam()}
-UPDATES = (*OPTIMISERS, "incremental")
-"""How a study may update: the whole mini-batch with an optimiser, or one by one."""
+UPDATES = (*OPTIMISERS, "incremental", "tdc", "tdrc")
+"""How a study may update: TD with an optimiser, one by one, or gradient TD."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,8 @@ class Method:
             return Sarsa(step_sizes, OPTIMISERS[how])
         if self.kind == "expected sarsa":
             return ExpectedSarsa(step_sizes, OPTIMISERS[how])
-        if how == "incremental":
-            return IncrementalTD(step_sizes)
-        return TD(step_sizes, OPTIMISERS[how])
+        others = {"incremental": IncrementalTD, "tdc": TDC, "tdrc": TDRC}
+        return others[how](step_sizes) if how in others else TD(step_sizes, OPTIMISERS[how])
 
 
 METHODS = {

@@ -23,7 +23,7 @@ ERRORS = {"absolute": False, "root mean square": True}
 """How |V - v| is averaged over states; the value says whether it is squared."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Study:
     """What to run.
 
@@ -55,6 +55,13 @@ class Study:
         >>> study = Study("mine", "markov-chain", ("IR", "IS"), (0.5, 1.0), updates=100, runs=3)
         >>> len(list(study.tasks())), next(study.tasks()).name
         (9, 'mine/easy/easy/gap-1/run-0')
+        >>> study
+        Study 'mine' (protocol 'paper') in markov-chain
+          pairs: easy/easy, hard/hard, hardest/hardest
+          methods: IR, IS
+          update: sgd, step sizes 0.5, 1
+          15000 steps, window 15000, batches of 16, 100 updates
+          absolute error, 3 runs, seed 0
     """
 
     name: str
@@ -108,7 +115,10 @@ class Study:
         elif not self.step_sizes:
             raise ValueError(f"{name} needs step_sizes")
         if method.kind in ("sarsa", "expected sarsa") and self.update not in OPTIMISERS:
-            raise ValueError(f"{name} learns from whole mini-batches: update cannot be incremental")
+            raise ValueError(
+                f"{name} learns action values from whole mini-batches: update must be one of "
+                f"{', '.join(OPTIMISERS)}, not {self.update}"
+            )
         if name == "WIS-Optimal":
             if self.update not in OPTIMISERS:
                 raise ValueError("WIS-Optimal has no draws: update cannot be incremental")
@@ -130,6 +140,22 @@ class Study:
             for (question, behaviour), gap in product(self.pairs, self.gaps):
                 yield Task(self, question, behaviour, gap, run)
 
+    def __repr__(self) -> str:
+        sizes = self.step_sizes
+        if len(sizes) > 6:
+            shown = f"{len(sizes)} from {sizes[0]:g} to {sizes[-1]:g}"
+        else:
+            shown = ", ".join(f"{size:g}" for size in sizes)
+        when = f"{self.updates} updates" if self.updates else f"gaps {_short(self.gaps)}"
+        return (
+            f"Study {self.name!r} (protocol {self.protocol!r}) in {self.domain}\n"
+            f"  pairs: {', '.join('/'.join(pair) for pair in self.pairs)}\n"
+            f"  methods: {', '.join(self.methods)}\n"
+            f"  update: {self.update}, step sizes {shown}\n"
+            f"  {self.steps} steps, window {self.window}, batches of {self.batch_size}, {when}\n"
+            f"  {self.error} error, {self.runs} runs, seed {self.seed}"
+        )
+
     def with_(self, **changes: Any) -> Study:
         """The same study with other values."""
         return replace(self, **changes)
@@ -149,6 +175,12 @@ class Task:
     def name(self) -> str:
         """Unique in all studies, and a path."""
         return f"{self.study.name}/{self.question}/{self.behaviour}/gap-{self.gap}/run-{self.run}"
+
+
+def _short(numbers: tuple[int, ...]) -> str:
+    if len(numbers) > 6:
+        return f"{numbers[0]} to {numbers[-1]} ({len(numbers)})"
+    return ", ".join(map(str, numbers))
 
 
 def load(path: str | Path) -> Study:
