@@ -310,6 +310,7 @@ def test_what_makes_no_sense_is_said_before_anything_runs(changes, message):
         ('domain = "four-rooms"\nmethods = ["IR"]\nruns = "many"', "runs must be int, got 'many'"),
         ('domain = "four-rooms"\nmethods = "IR"', "methods must be tuple"),
         ('domain = "four-rooms"\nmethods = ["IR"]\nstep_sizes = ["a"]', "step_sizes must be"),
+        ('domain = "four-rooms"\nmethods = ["IR"]\npairs = [["down"]]', "pairs must be"),
     ],
 )
 def test_a_malformed_file_names_the_key(text, message, tmp_path):

@@ -13,7 +13,9 @@ A lane has diverged once a weight is not finite; its error is infinite from then
 from __future__ import annotations
 
 import warnings
-from functools import cache
+from collections.abc import Callable
+from functools import cache, wraps
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -167,7 +169,22 @@ def _weigh_rows(weigh, ratio, rows, mean, parameter, w):
         weigh(rho, statistics, w[b])
 
 
-@cache
+_compiling = RLock()  # workers may ask for the same loop at the same time
+
+
+def _once(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a thing once for all threads."""
+    made = cache(make)
+
+    @wraps(make)
+    def one_at_a_time(*arguments: Any) -> Any:
+        with _compiling:
+            return made(*arguments)
+
+    return one_at_a_time
+
+
+@_once
 def weigh_rows() -> tuple[Any, Any]:
     """The compiled function of that name, and the signature of the weigher that it takes."""
     f1, f2 = float64[::1], float64[:, ::1]
@@ -186,7 +203,7 @@ def _compile(function: Any, signature: Any) -> Any:
     return loop
 
 
-@cache
+@_once
 def compiled(dense: bool, window: bool) -> tuple[Any, Any, Any]:
     """The loop for a representation, and the signatures of the functions that it takes."""
     f1, f2, f3, i1, i2 = (
@@ -212,6 +229,7 @@ def compiled(dense: bool, window: bool) -> tuple[Any, Any, Any]:
 
 def as_argument(kernel: Any, signature: Any) -> Any:
     """A compiled function, ready to be handed to a loop."""
-    if signature.args not in kernel.overloads:
-        kernel.compile(signature)
+    with _compiling:
+        if signature.args not in kernel.overloads:
+            kernel.compile(signature)
     return kernel

@@ -215,9 +215,15 @@ def load(path: str | Path) -> Study:
 def _check_type(path: Path, key: str, value: Any) -> None:
     wanted = {field.name: str(field.type) for field in fields(Study)}[key]
     kinds = {"str": str, "int": int, "tuple[float, ...]": (int, float), "tuple[int, ...]": int}
-    if wanted.startswith("tuple"):
-        kind = kinds.get(wanted, (str, tuple))
-        good = isinstance(value, tuple) and all(isinstance(v, kind) for v in value)
+    if key == "pairs":
+        good = isinstance(value, tuple) and all(
+            isinstance(v, tuple) and len(v) == 2 and all(isinstance(w, str) for w in v)
+            for v in value
+        )
+    elif wanted.startswith("tuple"):
+        good = isinstance(value, tuple) and all(
+            isinstance(v, kinds.get(wanted, str)) for v in value
+        )
     else:
         good = isinstance(value, kinds[wanted]) and not isinstance(value, bool)
     if not good:
