@@ -12,7 +12,7 @@ import numpy as np
 
 import gvf
 from benchmarks.measure import Effort, Row
-from gvf.sampling.ring import ring_search
+from gvf.sampling.prefix_sums import ring_search
 
 TITLE = "Endurance: 100,000,000 insertions"
 N, INSERTIONS, BLOCK = 15_000, 100_000_000, 1_000_000

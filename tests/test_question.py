@@ -5,7 +5,7 @@ import pytest
 
 from gvf.policy import Always, Fixed, FunctionPolicy, Gaussian, Uniform
 from gvf.question import GVF, Evaluation
-from gvf.window import Transitions
+from gvf.transition import Transitions
 
 BATCH = Transitions(
     state=np.arange(4),

@@ -51,8 +51,9 @@ from gvf.policy import (
 from gvf.question import GVF, Evaluation
 from gvf.sampling import RatioRing, SumTree, uniform_slots
 from gvf.stream import transitions
+from gvf.transition import Transitions
 from gvf.truth import Estimate, HeldOutReturns, ReturnError, held_out_returns
-from gvf.window import Transitions, Window
+from gvf.window import Window
 
 __all__ = [
     "Adam",

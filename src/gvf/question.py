@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.policy import Policy, describe, ratio
-from gvf.window import Transitions
+from gvf.transition import Transitions
 
 Signal = Callable[[Transitions], Any]
 

@@ -20,7 +20,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
 from gvf.policy import DiscretePolicy, Policy
-from gvf.window import Transitions
+from gvf.transition import Transitions
 
 
 def transitions(

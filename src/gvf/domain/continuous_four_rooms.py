@@ -37,9 +37,9 @@ from gvf.domain.picture import BLUE, ORANGE, board, disc, text_map
 from gvf.features import TileCoder
 from gvf.policy import DiscretePolicy, Table, Uniform
 from gvf.policy.base import set_frozen
+from gvf.transition import Transitions
 from gvf.truth import TrueValues
 from gvf.truth.cache import remembered
-from gvf.window import Transitions
 
 SELDOM = {"paper": 0.1, "authors": 0.05}
 """The probability of going down in the special cells, under the behaviour "random-state"."""

@@ -22,8 +22,8 @@ from gvf.domain.tabular import TabularDomain, TabularEnvironment
 from gvf.features import OneHot
 from gvf.policy import Always, Favour, Table, Uniform
 from gvf.question import GVF
+from gvf.transition import Transitions
 from gvf.truth import Model
-from gvf.window import Transitions
 
 MAP = """
 .....#.....

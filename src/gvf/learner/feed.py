@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gvf.window import Transitions
+from gvf.transition import Transitions
 
 _CHUNK = 64  # transitions that are joined: enough to hide the cost of a call
 

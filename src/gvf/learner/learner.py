@@ -30,7 +30,8 @@ from gvf.learner.update import Update
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF
 from gvf.sampling import RatioRing, uniform_slots
-from gvf.window import Transitions, Window, save_arrays
+from gvf.transition import Transitions
+from gvf.window import Window, save_arrays
 
 
 @dataclass(frozen=True)

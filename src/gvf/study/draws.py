@@ -15,7 +15,7 @@ from numba import njit
 
 from gvf import xoshiro
 from gvf.learner.linear import Array
-from gvf.sampling.ring import new_rings, ring_append, ring_masses, ring_search
+from gvf.sampling.prefix_sums import new_rings, ring_append, ring_masses, ring_search
 
 
 @dataclass(frozen=True)

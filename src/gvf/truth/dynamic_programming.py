@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gvf.policy import DiscretePolicy
 from gvf.question import GVF
-from gvf.window import Transitions
+from gvf.transition import Transitions
 
 Floats = NDArray[np.float64]
 
