@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +45,7 @@ def test_the_same_result_is_the_same_bytes_in_another_process() -> None:
     here = hashlib.sha256(encode(task, run_task(task))).hexdigest()
     program = (
         "import hashlib; from gvf.study import *; from gvf.study.store import encode;"
-        f"task = next({CHAIN!r}.tasks());"
+        f"task = next(Study(**{asdict(CHAIN)!r}).tasks());"
         "print(hashlib.sha256(encode(task, run_task(task))).hexdigest())"
     )
     there = subprocess.run(

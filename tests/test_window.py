@@ -310,7 +310,7 @@ OPERATIONS = (
 def test_mixed_operations_agree_with_the_oracle(capacity, tmp_path):
     pair = Pair(capacity, seed=capacity, path=tmp_path / "window.npz")
     chance = random.Random(capacity)
-    for _ in range(40):
+    for _ in range(-(-1000 // len(CAPACITIES))):
         for operation in chance.choices(OPERATIONS, k=1000):
             operation(pair)
         pair.save_and_load()

@@ -5,6 +5,8 @@ from transitions that another policy made, with a correction such as :class:`IR`
 :class:`RatioRing` draws in proportion to importance ratios, for any training loop.
 """
 
+from importlib import import_module
+
 from gvf.correction import (
     BCIR,
     IR,
@@ -110,3 +112,10 @@ __all__ = [
     "uniform_slots",
 ]
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """``gvf.study`` when it is first asked for: most programs never do."""
+    if name == "study":
+        return import_module("gvf.study")
+    raise AttributeError(f"module 'gvf' has no attribute {name!r}")

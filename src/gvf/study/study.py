@@ -34,7 +34,7 @@ class Study:
         step_sizes: of every method but WIS-TD(0).
         protocol: "paper" or "authors".
         pairs: (question, behaviour), by name; by default all that belong together.
-        update: "sgd", "rmsprop", "adam" or "incremental".
+        update: "sgd", "rmsprop", "adam", "incremental", "tdc" or "tdrc".
         steps: of the stream; with a fixed buffer, how many transitions it holds.
         updates: with a fixed buffer, how many; 0: online, an update every ``gap`` steps.
         gaps: steps between updates.
@@ -87,6 +87,13 @@ class Study:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.type != "str" and field.type != "int":
+                if isinstance(value, str):
+                    raise ValueError(f"{field.name} must be several, not the one word {value!r}")
+                rows = (tuple(row) if isinstance(row, list) else row for row in value)
+                object.__setattr__(self, field.name, tuple(rows))
         known(self.protocol, PROTOCOLS, "protocol")
         domain = domains.get(self.domain, self.protocol)
         if not self.pairs:
@@ -98,14 +105,39 @@ class Study:
         known(self.error, ERRORS, "error")
         for method in self.methods:
             self._check_method(known(method, METHODS, "method"))
-        for name in ("steps", "window", "batch_size", "measure_every", "points", "runs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        positive = ("steps", "window", "batch_size", "measure_every", "points", "runs")
+        for name in (*positive, "evaluation_states"):
+            check_at_least(1, **{name: getattr(self, name)})
+        check_at_least(0, warm_up=self.warm_up, updates=self.updates, seed=self.seed)
         for gap in self.gaps:
-            if gap < 1:
-                raise ValueError(f"gaps must be at least 1, got {gap}")
+            check_at_least(1, gaps=gap)
+        for name in ("methods", "gaps"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} must name at least one")
+        for name in ("methods", "gaps", "pairs", "step_sizes", "u0", "mu"):
+            values = getattr(self, name)
+            if len(set(values)) < len(values):
+                raise ValueError(f"{name} has something twice: {values}")
+        for name, least in (("step_sizes", 0.0), ("u0", 1e-300), ("mu", 1e-300)):
+            for value in getattr(self, name):
+                if not least <= value < float("inf"):
+                    sign = "not negative" if least == 0.0 else "positive"
+                    raise ValueError(f"{name} must be finite and {sign}, got {value}")
         if self.updates and self.gaps != (1,):
             raise ValueError("a fixed buffer (updates > 0) has no gaps")
+        if not self.updates and self.warm_up + max(self.gaps) > self.steps:
+            raise ValueError(
+                f"no update would come in {self.steps} steps, after a warm_up of {self.warm_up} "
+                f"and with gaps of up to {max(self.gaps)}"
+            )
+        if self.measure_every > (self.updates or self.steps):
+            raise ValueError(
+                f"nothing would be measured: measure_every is {self.measure_every}, and there are "
+                f"{self.updates or self.steps} steps or updates"
+            )
 
     def _check_method(self, name: str) -> None:
         method = METHODS[name]
@@ -120,8 +152,8 @@ class Study:
                 f"{', '.join(OPTIMISERS)}, not {self.update}"
             )
         if name == "WIS-Optimal":
-            if self.update not in OPTIMISERS:
-                raise ValueError("WIS-Optimal has no draws: update cannot be incremental")
+            if self.update == "incremental":
+                raise ValueError("WIS-Optimal has no draws to go through: no incremental update")
             if self.domain == "continuous-four-rooms":
                 raise ValueError(
                     "WIS-Optimal needs the whole window in every update: affordable in a table, "
@@ -139,6 +171,30 @@ class Study:
         for run in range(self.runs):
             for (question, behaviour), gap in product(self.pairs, self.gaps):
                 yield Task(self, question, behaviour, gap, run)
+
+    def cell(self, name: str) -> Task:
+        """The task that is one cell of the grid, by its name: one method, one step size.
+
+        Example:
+            >>> from gvf.study import Study, run_task
+            >>> study = Study("s", "markov-chain", ("IR", "IS"), (0.5, 1.0), updates=10, runs=2)
+            >>> name = next(next(study.tasks()).cells())
+            >>> name
+            's/easy/easy/gap-1/run-0/IR/0.5'
+            >>> [outcome.method for outcome in run_task(study.cell(name))]
+            ['IR']
+        """
+        for task in self.tasks():
+            if name.startswith(task.name + "/"):
+                for method, lane, cell in task.each():
+                    if cell == name:
+                        wis = METHODS[method].kind == "wis-td"
+                        only = {"u0": lane[:1], "mu": lane[1:]} if wis else {"step_sizes": (lane,)}
+                        return replace(task, study=self.with_(methods=(method,), **only))
+                raise ValueError(
+                    f"no cell {name!r}; in {task.name} there are: {', '.join(task.cells())}"
+                )
+        raise ValueError(f"no cell {name!r} in study {self.name!r}: no task is called so")
 
     def __repr__(self) -> str:
         sizes = self.step_sizes
@@ -176,6 +232,27 @@ class Task:
         """Unique in all studies, and a path."""
         return f"{self.study.name}/{self.question}/{self.behaviour}/gap-{self.gap}/run-{self.run}"
 
+    def each(self) -> Iterator[tuple[str, Any, str]]:
+        """Method, lane (a step size, or u0 and mu), and name of every cell."""
+        for method in self.study.methods:
+            if METHODS[method].kind == "wis-td":
+                for u0, mu in product(self.study.u0, self.study.mu):
+                    yield method, (u0, mu), f"{self.name}/{method}/u0={u0!r},mu={mu!r}"
+            else:
+                for size in self.study.step_sizes:
+                    yield method, size, f"{self.name}/{method}/{size!r}"
+
+    def cells(self) -> Iterator[str]:
+        """The names of the cells: this task's, the method's, the step size's."""
+        return (name for _, _, name in self.each())
+
+
+def check_at_least(least: int, **values: int) -> None:
+    """Refuse what is less, by name."""
+    for name, value in values.items():
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")
+
 
 def _short(numbers: tuple[int, ...]) -> str:
     if len(numbers) > 6:
@@ -198,8 +275,13 @@ def load(path: str | Path) -> Study:
     path = Path(path)
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
+    if "buffer" in given:
+        raise ValueError(
+            f"{path} has the keys of a study of update variance, which is not read from a file: "
+            "use gvf.study.VarianceStudy in Python"
+        )
     names = [field.name for field in fields(Study)]
     for key, value in given.items():
         known(key, names, f"key in {path}")

@@ -97,6 +97,10 @@ class Bench:
         self.pi = self.domain.table(self.domain.target(task.question))
         self.plan = schedule(study, task.gap)
 
+    def _seed(self, purpose: str) -> np.random.SeedSequence:
+        task = self.task
+        return seed_for(self.study.seed, task.run, purpose, task.question, task.behaviour)
+
     @cached_property
     def truth(self) -> TrueValues:
         """Values to compare with."""
@@ -105,7 +109,7 @@ class Bench:
                 self.task.question,
                 self.task.behaviour,
                 states=self.study.evaluation_states,
-                seed=self.task.run,
+                seed=int(self._seed("evaluation").generate_state(1)[0]),
             )
         return self.domain.truth(self.task.question)
 

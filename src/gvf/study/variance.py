@@ -15,12 +15,14 @@ import numpy as np
 from numba import njit
 
 from gvf import domain as domains
+from gvf.domain.domain import known
 from gvf.domain.tabular import TabularDomain
 from gvf.learner import TD
 from gvf.learner.linear import Array, Experience, add_at, td_error_at
 from gvf.study.draws import draw
 from gvf.study.loop import as_argument, weigh_rows
 from gvf.study.method import METHODS
+from gvf.study.study import check_at_least
 from gvf.study.task import Interrupted
 from gvf.study.walk import seed_for, walk
 
@@ -49,7 +51,7 @@ def update_sizes(weights, x, share, x_next, share_next, c, gamma, rows, w, sizes
         sizes[b, 0], sizes[b, 1], sizes[b, 2] = first, np.sqrt(second), scalar
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VarianceStudy:
     """What to measure.
 
@@ -91,13 +93,33 @@ class VarianceStudy:
 
     def __post_init__(self) -> None:
         domain = domains.get(self.domain)
+        for name in ("buffer", "batches", "batch_size", "runs"):
+            check_at_least(1, **{name: getattr(self, name)})
+        check_at_least(0, seed=self.seed, iterations=min(self.iterations, default=-1))
+        if sorted(set(self.iterations)) != list(self.iterations):
+            raise ValueError(f"iterations must increase, got {self.iterations}")
         if not isinstance(domain, TabularDomain):
             raise ValueError(f"update variance is measured in a table, not in {self.domain}")
         if not self.pairs:
             object.__setattr__(self, "pairs", domain.pairs)
+        for question, behaviour in self.pairs:
+            domain.question(question)
+            domain.behaviour(behaviour)
         for name in self.methods:
-            if METHODS[name].kind != "td" or METHODS[name].correction(1.0).draw == "window":
+            if (
+                METHODS[known(name, METHODS, "method")].kind != "td"
+                or METHODS[name].correction(1.0).draw == "window"
+            ):
                 raise ValueError(f"{name} makes no updates from weighed mini-batches")
+
+    def __repr__(self) -> str:
+        return (
+            f"VarianceStudy {self.name!r} in {self.domain}\n"
+            f"  pairs: {', '.join('/'.join(pair) for pair in self.pairs)}\n"
+            f"  methods: {', '.join(self.methods)}\n"
+            f"  {self.batches} batches of {self.batch_size} from {self.buffer} transitions, at "
+            f"{len(self.iterations)} iterations, {self.runs} runs, seed {self.seed}"
+        )
 
     def tasks(self) -> Iterator[VarianceTask]:
         """One for each run and pair."""
