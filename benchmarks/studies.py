@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import numpy as np
 
 from benchmarks.measure import Effort, Row, at_most
-from gvf.study import METHODS, Study, run_method, run_task
+from gvf.study import Study, get, run, run_method
 from gvf.study.loop import measure
 from gvf.study.task import Bench
 from gvf.study.walk import walk
 
 TITLE = "Studies: an update of one lane (16 transitions)"
-TABLES = tuple(m for m in METHODS if METHODS[m].kind != "wis-td" and m != "NormIS")
-STEP_SIZES = tuple(np.arange(121) / 10)
 ROOMS = (("favoured-down", "uniform"),)
 
 
@@ -35,36 +34,43 @@ def _best(work: Callable[[], object], effort: Effort, rounds: int = 5) -> float:
 
 
 def _chain(effort: Effort) -> list[Row]:
-    methods = (*TABLES, "NormIS")[:13]
-    study = Study("chain", "markov-chain", methods, STEP_SIZES, updates=1000, runs=1)
-    tasks = list(study.tasks())
-    whole = _best(lambda: [run_task(task) for task in tasks], effort)
-    task, bench = tasks[1], Bench(tasks[1])
+    study = get("markov-step-size-all")
+    with TemporaryDirectory() as folder:
+        start = perf_counter()
+        run(study, folder, workers=2)
+        whole = perf_counter() - start
+    task = list(study.tasks())[1]
+    bench = Bench(task)
     ours = _best(lambda: run_method(task, "IR", bench=bench), effort) / (1000 * 121)
-    plain = _numpy(bench, STEP_SIZES, updates=100) / (100 * 121)
+    plain = _numpy(bench, study.step_sizes, updates=100) / (100 * 121)
+    name = f"chain, all {study.runs} runs, files written"
     return [
         Row("chain, 121 lanes", "NumPy", plain * 1e9, "ns", plain / ours),
         Row("chain, 121 lanes", "gvf", ours * 1e9, "ns"),
-        at_most(
-            "chain, 3 pairs x 13 methods x 100 runs", "gvf, 2 cores", whole * 100 / 2, "s", 12.0
-        ),
+        at_most(name, "gvf, 2 threads", whole, "s", 12.0),
     ]
 
 
 def _rooms(effort: Effort) -> list[Row]:
     sizes = tuple(np.linspace(0.1, 8.0, 32))
-    study = Study("rooms", "four-rooms", ("IR",), sizes, pairs=ROOMS, steps=100_000, gaps=(4,),
+    methods = ("IR", "WIS-Minibatch", "Sarsa", "WIS-Optimal")
+    study = Study("rooms", "four-rooms", methods, sizes, pairs=ROOMS, steps=100_000, gaps=(4,),
                   window=2500, warm_up=1000, runs=1)  # fmt: skip
     task = next(study.tasks())
     bench, updates = Bench(task), 24_750
     mu, seed = bench.domain.table(bench.domain.behaviour("uniform")), np.random.SeedSequence(0)
     walked = _best(lambda: walk(bench.domain, "down", mu, 100_000, seed), effort) / 100_000
-    ours = _best(lambda: run_method(task, "IR", bench=bench), effort) / (updates * 32)
+    times = {
+        name: _best(lambda: run_method(task, name, bench=bench), effort, 3) / (updates * 32)  # noqa: B023
+        for name in methods
+    }
+    ours = times.pop("IR")
     plain = _numpy(bench, sizes, updates=200) / (200 * 32)
     return [
         at_most("four rooms, a step", "gvf", walked * 1e9, "ns", 50.0),
         Row("four rooms, 32 lanes", "NumPy", plain * 1e9, "ns", plain / ours),
         at_most("four rooms, 32 lanes", "gvf", ours * 1e9, "ns", 30.0),
+        *(Row(f"four rooms, 32 lanes, {m}", "gvf", t * 1e9, "ns") for m, t in times.items()),
     ]
 
 

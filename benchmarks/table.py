@@ -55,11 +55,9 @@ def show(title: str, rows: list[Row], console: Console) -> None:
 
 def save(parts: dict[str, list[Row]]) -> None:
     """Write all parts with the circumstances to results.json."""
-    document = {
-        "machine": machine(),
-        "versions": versions(),
-        "parts": {title: [asdict(row) for row in rows] for title, rows in parts.items()},
-    }
+    before = json.loads(RESULTS.read_text())["parts"] if RESULTS.exists() else {}
+    now = {title: [asdict(row) for row in rows] for title, rows in parts.items()}
+    document = {"machine": machine(), "versions": versions(), "parts": before | now}
     RESULTS.write_text(json.dumps(document, indent=1) + "\n")
 
 

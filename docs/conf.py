@@ -14,6 +14,8 @@ from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
 import gvf
+import gvf.domain
+import gvf.study
 
 project = "gvf"
 author = "The gvf developers"
@@ -81,13 +83,14 @@ def block_mathml(translator: HTML5Translator, node: nodes.math_block) -> None:
 
 
 def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
-    """Warn, and so fail the build, where a name in `gvf.__all__` has no entry."""
+    """Warn, and so fail the build, where a public name has no entry."""
     documented = environment.domains.python_domain.objects
-    for name in gvf.__all__:
-        if not name.startswith("__") and f"gvf.{name}" not in documented:
-            logging.getLogger(__name__).warning(
-                "public, but not documented: gvf.%s", name, location="api"
-            )
+    for module in (gvf, gvf.domain, gvf.study):
+        for name in module.__all__:
+            if not {f"{module.__name__}.{name}", f"gvf.{name}"} & documented.keys():
+                logging.getLogger(__name__).warning(
+                    "public, but not documented: %s.%s", module.__name__, name, location="api"
+                )
 
 
 def setup(app: Sphinx) -> None:
