@@ -35,6 +35,7 @@ def _best(work: Callable[[], object], effort: Effort, rounds: int = 5) -> float:
 
 def _chain(effort: Effort) -> list[Row]:
     study = get("markov-step-size-all")
+    assert isinstance(study, Study)
     with TemporaryDirectory() as folder:
         start = perf_counter()
         run(study, folder, workers=2)
