@@ -116,7 +116,7 @@ def values(weights, x, share, out):
         value_at(weights, x, share, i, out, i)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def weighted_td_errors(weights, x, share, x_next, share_next, c, gamma, slots, w, out):
     """Write ``w_i * delta_i`` of a batch of slots [k] into out [k, lanes]."""
     if x.shape[1] > 1 or share.shape[1] > 1:
@@ -134,7 +134,7 @@ def weighted_td_errors(weights, x, share, x_next, share_next, c, gamma, slots, w
             out[i, lane] = constant + far * weights[there, lane] - near * weights[here, lane]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def add_batch(weights, scale, x, share, slots, w, coefficient):
     """Add ``scale[lane] * coefficient[i, lane]`` times the features of all slots with w_i > 0."""
     if x.shape[1] > 1 or share.shape[1] > 1:
