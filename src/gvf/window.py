@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from operator import index
 from pathlib import Path
 from typing import Any, Self
@@ -59,6 +58,7 @@ class Window:
         self.capacity = int(capacity)
         self._columns: dict[str, Column] = {}
         # What fits each column as it is, laid out for speed by `_plan`.
+        self._outside: Callable[..., int] | None = None
         self._width = -1
         self._arrays: list[tuple[str, tuple[int, ...], np.dtype[Any]]] = []
         self._scalars: list[tuple[str, type | None]] = []
@@ -140,6 +140,8 @@ class Window:
 
     def __getitem__(self, slots: Any) -> Transitions:
         """Copies of the transitions in the given slots, int[k], as columns [k, ...]."""
+        if self._outside is None:
+            self._outside = direct_entry(_first_outside, int64[:], int64)
         if type(slots) is ndarray and slots.dtype is _INT64 and slots.ndim == 1:
             outside = self._outside(slots, self._size)
         else:
@@ -200,10 +202,6 @@ class Window:
 
     def __repr__(self) -> str:
         return f"Window({self._size} of {self.capacity}: {describe_columns(self._columns)})"
-
-    @cached_property
-    def _outside(self) -> Callable[..., int]:
-        return direct_entry(_first_outside, int64[:], int64)
 
     def _write(self, columns: dict[str, Column], rows: int) -> None:
         """Write rows that fit their columns, in at most two pieces around the ring."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from operator import index
 from typing import Any
 
@@ -25,6 +24,12 @@ from gvf.sampling.prefix_sums import Array
 
 Slots = np.ndarray[Any, np.dtype[np.int64]]
 _INT64 = np.dtype(np.int64)  # an instance, since looking one up takes longer than a draw
+_RING = (float64[::1], int64[::1])
+_ENTRIES: dict[str, tuple[Any, ...]] = {
+    "_append": (kernels.append, *_RING, float64),
+    "_sample_with": (kernels.sample_with, *_RING, int64, int64, boolean, int64[::1]),
+    "_append_and_sample": (kernels.append_and_sample, *_RING, uint64[::1], float64, int64[::1]),
+}
 
 
 class RatioRing:
@@ -65,12 +70,16 @@ class RatioRing:
         self._rings, self._places = kernels.new_rings(questions or 1, self.capacity)
         self._streams = xoshiro.streams(len(self._rings), seed)
         self._ring, self._place, self._stream = self._rings[0], self._places[0], self._streams[0]
+        self._append: Callable[..., int] | None = None
+        self._sample_with: Callable[..., None] | None = None
+        self._append_and_sample: Callable[..., int] | None = None
 
     def append(self, ratio: Any) -> int:
         """Insert one transition's ratio (with questions: [G]) and return its slot."""
         if self.questions is not None:
             return int(self.extend(np.asarray(ratio, np.float64)[None])[0])
-        slot = self._append(self._ring, self._place, float(ratio))
+        entry = self._append or self._enter("_append")
+        slot = entry(self._ring, self._place, float(ratio))
         if slot < 0:
             raise ValueError(bad_weight(ratio))
         return slot
@@ -125,7 +134,8 @@ class RatioRing:
             raise ValueError(self._no_mass())
         slots = np.empty(k, _INT64)
         if threads == 1 and type(rng) is Generator and (found := addresses(rng)):
-            self._sample_with(self._ring, self._place, *found, stratified, slots)
+            entry = self._sample_with or self._enter("_sample_with")
+            entry(self._ring, self._place, *found, stratified, slots)
             return slots
         uniforms = np.empty(k) if rng is None else rng.random(k)
         if rng is None and threads == 1:
@@ -150,7 +160,8 @@ class RatioRing:
         if k < 1:
             raise ValueError(f"k must be at least 1, got {k}")
         slots = np.empty(k, _INT64)
-        slot = self._append_and_sample(self._ring, self._place, self._stream, float(ratio), slots)
+        entry = self._append_and_sample or self._enter("_append_and_sample")
+        slot = entry(self._ring, self._place, self._stream, float(ratio), slots)
         if slot == -1:
             raise ValueError(bad_weight(ratio))
         if slot == -2:
@@ -229,19 +240,11 @@ class RatioRing:
             f"effective sample size {self.effective_sample_size:.3g})"
         )
 
-    @cached_property
-    def _append(self) -> Callable[..., int]:
-        return direct_entry(kernels.append, float64[::1], int64[::1], float64)
-
-    @cached_property
-    def _sample_with(self) -> Callable[..., None]:
-        types = (float64[::1], int64[::1], int64, int64, boolean, int64[::1])
-        return direct_entry(kernels.sample_with, *types)
-
-    @cached_property
-    def _append_and_sample(self) -> Callable[..., int]:
-        types = (float64[::1], int64[::1], uint64[::1], float64, int64[::1])
-        return direct_entry(kernels.append_and_sample, *types)
+    def _enter(self, name: str) -> Callable[..., Any]:
+        """Find a kernel's direct entry when it is first needed, since that compiles it."""
+        entry = direct_entry(*_ENTRIES[name])
+        setattr(self, name, entry)
+        return entry
 
     @property
     def _filled(self) -> Array:
