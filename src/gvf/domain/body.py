@@ -26,6 +26,10 @@ SUBSTEPS = 10
 NOISE = {"paper": np.array([0.6, 0.2, 0.01]), "authors": np.array([0.5, 0.1, 0.001])}
 """(longest, spread, sd of drift): .5 plus or minus U(0, .1); in the authors' code only minus."""
 
+AHEAD = {"paper": 0.0, "authors": 1.0 / SUBSTEPS}
+"""By what share of its step a stored state is ahead of where the step began. The authors' buffer
+holds the simulator's own array, which has moved by one sub-step when its features are taken."""
+
 SOLID = np.pad(WALLS, 1, constant_values=True)
 """The map with a wall around it, bool[13, 13]: the border collides too."""
 
@@ -66,14 +70,20 @@ def cell_of(y, x):
     return SIDE * min(int(y), SIDE - 1) + min(int(x), SIDE - 1)
 
 
-@njit(cache=True, nogil=True)
-def move_body(y, x, action, u_length, u_radius, u_angle, solid, noise):
-    """One step from (y, x): the next y and x, and whether there was a collision."""
+@njit(cache=True, nogil=True, forceinline=True)
+def displacement(action, u_length, u_radius, u_angle, noise):
+    """How far a step goes, in y and x, if nothing is in its way."""
     length = noise[0] - noise[1] * u_length
     drift = noise[2] * math.sqrt(-2.0 * math.log(1.0 - u_radius))
     drift *= math.cos(2.0 * math.pi * u_angle)
     forward = length if action == 1 or action == 2 else -length  # right and down grow
-    dy, dx = (drift, forward) if action % 2 else (forward, drift)
+    return (drift, forward) if action % 2 else (forward, drift)
+
+
+@njit(cache=True, nogil=True)
+def move_body(y, x, action, u_length, u_radius, u_angle, solid, noise):
+    """One step from (y, x): the next y and x, and whether there was a collision."""
+    dy, dx = displacement(action, u_length, u_radius, u_angle, noise)
 
     # All that the step can touch is in a box of at most 2 x 2 cells. Mostly they are free.
     top, bottom = int(min(y, y + dy) + (1.0 - RADIUS)), int(max(y, y + dy) + (1.0 + RADIUS))

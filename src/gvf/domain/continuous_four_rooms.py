@@ -7,7 +7,8 @@ about .5. As in :mod:`gvf.domain.four_rooms`, the questions ask how soon there i
 
 and policies look only at the cell the body is in. How it moves is in :mod:`gvf.domain.body`, how
 values are found in :mod:`gvf.domain.evaluation`. Protocol "authors" has their noise, which only
-shortens steps, and their truth, whose rollouts begin in the wrong place.
+shortens steps, their truth, whose rollouts begin in the wrong place, and in studies their stored
+states, which are a little ahead.
 """
 
 from __future__ import annotations

@@ -72,8 +72,11 @@ def walk_table(mu, outcomes, next_state, terminal, starts, stream, state, action
 
 
 @njit(cache=True, nogil=True)
-def walk_body(mu, solid, noise, resting, stream, position, cell, action, collision):
-    """Fill positions [T + 1, 2], cells [T + 1], actions and collisions [T] of a body's walk."""
+def walk_body(mu, solid, noise, ahead, resting, stream, position, kept, cell, action, collision):
+    """Fill positions [T + 1, 2], cells [T + 1], actions and collisions [T] of a body's walk.
+
+    Where a step begins is kept [T, 2] as it is, or `ahead` by a share of the step.
+    """
     u_cell, u_y, u_x = xoshiro.uniform(stream), xoshiro.uniform(stream), xoshiro.uniform(stream)
     y, x = body.start_body(u_cell, u_y, u_x, resting)
     for t in range(action.size):
@@ -81,6 +84,10 @@ def walk_body(mu, solid, noise, resting, stream, position, cell, action, collisi
         cell[t] = body.cell_of(y, x)
         a = first_above(mu, cell[t], xoshiro.uniform(stream))
         u1, u2, u3 = xoshiro.uniform(stream), xoshiro.uniform(stream), xoshiro.uniform(stream)
+        kept[t, 0], kept[t, 1] = y, x
+        if ahead > 0.0:
+            dy, dx = body.displacement(a, u1, u2, u3, noise)
+            kept[t, 0], kept[t, 1] = y + ahead * dy, x + ahead * dx
         y, x, collided = body.move_body(y, x, a, u1, u2, u3, solid, noise)
         action[t], collision[t] = a, collided
     position[action.size, 0], position[action.size, 1] = y, x
@@ -114,15 +121,16 @@ def walk(
         )
     if isinstance(domain, ContinuousDomain):
         position, cell = np.empty((steps + 1, 2)), np.empty(steps + 1, np.int64)
-        collision = np.empty(steps, np.int64)
-        solid, resting = body.SOLID, body.RESTING
+        kept, collision = np.empty((steps, 2)), np.empty(steps, np.int64)
         walk_body(
-            thresholds(mu), solid, domain.noise, resting, stream, position, cell, action, collision
-        )
+            thresholds(mu), body.SOLID, domain.noise, body.AHEAD[domain.protocol], body.RESTING,
+            stream, position, kept, cell, action, collision,
+        )  # fmt: skip
         cumulant, continuation = domain.signals(question)
-        x = domain.features(position)
+        x_next = domain.features(position[1:])
         cells = np.stack([cell[:-1], cell[1:]], axis=1)
         return Walk(
-            x[:-1], x[1:], cells, action, cumulant[collision], continuation[collision], None
-        )
+            domain.features(kept), x_next, cells, action,
+            cumulant[collision], continuation[collision], None,
+        )  # fmt: skip
     raise TypeError(f"no walk is known for {type(domain).__name__}")

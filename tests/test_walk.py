@@ -1,0 +1,41 @@
+"""Walks of the continuous rooms: what learners get to see of each step."""
+
+import numpy as np
+import pytest
+
+from gvf import domain, xoshiro
+from gvf.domain import body
+from gvf.policy.base import thresholds
+from gvf.study.walk import walk
+
+STEPS = 2000
+
+
+def step_by_step(rooms, mu):
+    """The walk again, one step after the other: where each began, and how far it wanted to go."""
+    stream = xoshiro.streams(1, np.random.SeedSequence(7))[0]
+    u_cell, u_y, u_x = (xoshiro.uniform(stream) for _ in range(3))
+    y, x = body.start_body(u_cell, u_y, u_x, body.RESTING)
+    began, wanted = np.empty((STEPS + 1, 2)), np.empty((STEPS, 2))
+    for t in range(STEPS):
+        began[t] = y, x
+        row = thresholds(mu)[body.cell_of(y, x)]
+        action = int(np.searchsorted(row, xoshiro.uniform(stream), side="right"))
+        numbers = [xoshiro.uniform(stream) for _ in range(3)]
+        wanted[t] = body.displacement(action, *numbers, rooms.noise)
+        y, x, _ = body.move_body(y, x, action, *numbers, body.SOLID, rooms.noise)
+    began[STEPS] = y, x
+    return began, wanted
+
+
+@pytest.mark.parametrize(("protocol", "share"), [("paper", 0.0), ("authors", 0.1)])
+def test_the_authors_buffer_holds_states_that_are_one_sub_step_ahead(protocol, share):
+    rooms = domain.get("continuous-four-rooms", protocol)
+    mu = rooms.table(rooms.behaviour("uniform"))
+    seen = walk(rooms, "down", mu, STEPS, np.random.SeedSequence(7))
+    began, wanted = step_by_step(rooms, mu)
+    kept = began[:-1] + share * wanted
+    np.testing.assert_array_equal(seen.x, rooms.features(kept))
+    np.testing.assert_array_equal(seen.x_next, rooms.features(began[1:]))
+    ahead = (seen.x != rooms.features(began[:-1])).any(axis=1).mean()
+    assert ahead == 0.0 if protocol == "paper" else ahead > 0.5
