@@ -11,7 +11,7 @@ from rich.console import Console
 from benchmarks import table
 from benchmarks.measure import QUICK, Effort, Row
 
-PARTS = ("transitions", "indices", "compiled", "questions", "studies", "first_use")
+PARTS = ("transitions", "indices", "compiled", "questions", "studies", "diagnose", "first_use")
 SLOW = ("endurance",)
 
 

@@ -19,6 +19,7 @@ from gvf.correction import (
     WISMinibatch,
     WISOptimal,
 )
+from gvf.diagnosis import Diagnosis, diagnose
 from gvf.domain import Domain
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
 from gvf.learner import (
@@ -63,6 +64,7 @@ __all__ = [
     "BCIR",
     "Correction",
     "Dense",
+    "Diagnosis",
     "DiscretePolicy",
     "Domain",
     "Estimate",
@@ -105,6 +107,7 @@ __all__ = [
     "WISOptimal",
     "WISTD",
     "Window",
+    "diagnose",
     "held_out_returns",
     "largest_ratio",
     "ratio",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import Any, Self
@@ -298,6 +298,67 @@ class Learner:
             diverged=tuple(np.flatnonzero(~finite).tolist()),
         )
 
+    def diagnose(
+        self,
+        *,
+        batch_size: int | None = None,
+        clips: Sequence[float] = (1.0,),
+        batches: int = 1000,
+        rng: np.random.Generator | None = None,
+    ) -> Any:
+        """Which correction suits the window at the present weights, and can it be trusted?
+
+        The updates are those of TD, ``delta_i x_i``, with the second part of gradient TD, before a
+        step size or an optimiser. Nothing changes, the learner's own draws included, and it is
+        cheap enough to be called now and then while learning.
+
+        Args:
+            batch_size: the k of a mini-batch; by default the learner's own.
+            clips: as in :func:`gvf.diagnose`.
+            batches: as in :func:`gvf.diagnose`.
+            rng: as in :func:`gvf.diagnose`.
+
+        Returns:
+            A :class:`gvf.Diagnosis`; with several step sizes, a list of one for each, with None for
+            those that have diverged.
+        """
+        # Not above, since it knows our updates.
+        from gvf.diagnosis.diagnose import Diagnosis, diagnose_updates
+        from gvf.diagnosis.updates import updates_of_learner
+
+        size = len(self.window)
+        if not size:
+            raise ValueError("the window is empty: observe some transitions first")
+        kept = self.window.columns
+        ratios = kept["ratio"][:size]
+        if self.update.action_values:
+            raise ValueError(
+                f"{type(self.update).__name__} learns action values and needs no ratios: "
+                "gvf.OnPolicy() is right, and there is nothing to diagnose"
+            )
+        if not self.correction.needs_ratios and self.behaviour is None and (ratios == 1.0).all():
+            raise ValueError(
+                "the ratios are not known: give the learner its behaviour, or transitions their "
+                "behaviour_probability"
+            )
+        experience = Experience(*(column[:size] for column in self._experience(kept)))
+        k = self.batch_size if batch_size is None else batch_size
+
+        def diagnose_lane(lane: int) -> Diagnosis | None:
+            updates = updates_of_learner(self.update, self._state, experience, lane)
+            if updates is None:
+                return None
+            return diagnose_updates(
+                ratios, *updates, batch_size=k, clips=clips, batches=batches, rng=rng
+            )
+
+        found = [diagnose_lane(lane) for lane in range(self._state.weights.shape[1])]
+        if self.update.lanes is not None:
+            return found
+        if found[0] is None:
+            raise ValueError("this learner has diverged; choose a smaller step size")
+        return found[0]
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that changes to one file (NumPy's .npz form), for :meth:`load`."""
         save_arrays(
@@ -430,7 +491,12 @@ class Learner:
         w = np.empty(len(slots))
         self._statistics[0] = mean
         self.correction.kernel(rho, self._statistics, w)
-        experience = Experience(
+        self.update.apply(self._state, self._experience(kept), slots, w)
+        self.updates += 1
+
+    def _experience(self, kept: dict[str, Array]) -> Experience:
+        """The window's columns [capacity, ...] as updates read them."""
+        return Experience(
             kept["x"],
             kept.get("share", self._ones),
             kept["x_next"],
@@ -438,8 +504,6 @@ class Learner:
             kept["cumulant"],
             kept["continuation"],
         )
-        self.update.apply(self._state, experience, slots, w)
-        self.updates += 1
 
     def _batches(self, source: Any, steps: int | None, seed: int | None) -> Iterable[Transitions]:
         if not isinstance(source, gym.Env | VectorEnv):

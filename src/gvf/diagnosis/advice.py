@@ -1,0 +1,122 @@
+"""What to make of a diagnosis: one correction, with its reason, and what looks wrong.
+
+Which of IS and BC-IR varies less at the present weights is known exactly
+(:mod:`gvf.diagnosis.comparison`). But weights change: where ratios say nothing of updates, as early
+in learning, IS varies about n / (effective sample size) times more (Theorem 3.4), and that is how
+it picks up every new error. So IS has to win by more than it could lose. What is left to decide is
+whether the bias of IR matters (:mod:`gvf.diagnosis.moments`), and whether the window can be trusted
+at all (:mod:`gvf.diagnosis.tail`). V-trace and WIS-Minibatch are never recommended: their biases
+stay, however many transitions come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gvf.correction import BCIR, IR, IS, Correction
+
+if TYPE_CHECKING:
+    from gvf.diagnosis.record import Diagnosis
+
+CLOSE = 1.1
+"""Variances within this factor of each other count as the same."""
+MILD = 2.0
+"""So many transitions for an effective one are few: ratios hardly vary."""
+LASTING = 100
+"""Windows: what outweighs chance only later than that does not matter."""
+FEW = 100
+"""An effective sample size below this leaves more than a tenth of the noise of one sample."""
+STANDARD_ERRORS = 4
+"""How far from 1 a mean ratio may be by chance; a diagnosis may be made thousands of times."""
+EMPTY = 0.05
+"""The share of empty mini-batches that is worth a word."""
+
+
+def recommend(found: Diagnosis) -> tuple[Correction, str]:
+    """A correction, and a sentence that says why."""
+    reweighted, resampled = (found.moments[name].variance for name in ("IS", "BC-IR"))
+    if found.max_ratio == found.mean_ratio:
+        return IS(), "All ratios are the same, so there is nothing that resampling could gain."
+    if reweighted == resampled == 0.0:
+        return IR(), (
+            "No update varies on this window, so nothing tells the corrections apart: "
+            "diagnose again after some learning."
+        )
+    gain, loss = _quotient(reweighted, resampled), _quotient(resampled, reweighted)
+    unrelated = found.window / found.effective_sample_size
+    if loss > unrelated:
+        return IS(), (
+            f"IS has {_times(loss)} less variance than resampling at the present weights, since "
+            "the larger a ratio is, the shorter is the update."
+        )
+    if gain < CLOSE and unrelated < MILD:
+        return IS(), "IS has no bias, and with ratios as mild as these little variance to lose."
+    elsewhere = (
+        f"{_times(unrelated)} less where ratios say nothing of updates, as early in learning"
+    )
+    if gain >= CLOSE:
+        less = f"has {_times(gain)} less variance than IS at the present weights"
+    elif loss < CLOSE:
+        less = f"has the variance of IS at the present weights, and {elsewhere}"
+    else:
+        less = f"has {_times(loss)} the variance of IS at the present weights, but {elsewhere}"
+    if found.k_hat > found.k_threshold:
+        return IR(), (
+            f"IR {less}; no ratio multiplies an update, nor does their mean, "
+            "which cannot be trusted here."
+        )
+    windows = found.bias_windows
+    if windows < LASTING:
+        return BCIR(), (
+            f"BC-IR {less}; it has no bias, and that of IR would outweigh chance after "
+            f"{_about(windows)} windows."
+        )
+    bias = f"outweighs chance only after {_about(windows)} windows" if windows < 1e6 else "is small"
+    return IR(), f"IR {less}; its bias {bias}."
+
+
+def warnings(found: Diagnosis) -> Iterator[str]:
+    """What looks wrong, and what to do about it."""
+    off, error = abs(found.mean_ratio - 1.0), found.mean_ratio_error
+    if off > max(STANDARD_ERRORS * error, 1e-6):
+        far = f"{off / error:.0f} standard errors from 1" if error > 0.0 else "not 1"
+        # False where k-hat is nan: too few large ratios to tell.
+        tail_is_known = found.k_hat <= found.k_threshold
+        yield f"The mean ratio is {found.mean_ratio:.3g}, {far}: " + (
+            "check the behaviour's probabilities."
+            if tail_is_known
+            else "the behaviour's probabilities are wrong, or the window misses rare large ratios."
+        )
+    if found.k_hat > found.k_threshold:
+        yield (
+            f"The ratios have a heavy tail, k-hat {found.k_hat:.2f} > {found.k_threshold:.2f}: "
+            "these numbers rest on a few transitions and the next one may change them; "
+            "choose a behaviour closer to the target."
+        )
+    if found.effective_sample_size < FEW:
+        yield (
+            f"The window is worth {found.effective_sample_size:.3g} transitions from the target, "
+            f"and one of them holds {100 * found.max_share:.2g} % of the mass: enlarge the window, "
+            "or choose a behaviour closer to the target."
+        )
+    empty = found.zero_ratios**found.batch_size
+    if empty > EMPTY:
+        yield (
+            f"{100 * empty:.0f} % of uniform mini-batches hold zero ratios only, and teach nothing "
+            "under IS, V-trace or WIS-Minibatch: resample, or draw more at a time."
+        )
+
+
+def _quotient(one: float, other: float) -> float:
+    return one / other if other > 0.0 else math.inf
+
+
+def _times(factor: float) -> str:
+    return "infinitely" if math.isinf(factor) else f"{_about(factor)} times"
+
+
+def _about(number: float) -> str:
+    """Two digits: 1.4, 37, 5,200."""
+    return f"{number:.2g}" if number < 10 else f"{float(f'{number:.2g}'):,.0f}"

@@ -1,0 +1,102 @@
+"""IS against BC-IR on one window, exactly, and the conditions of Theorems 3.3 and 3.4.
+
+With ``g_i = |Delta_i|^2`` and means and covariances over the window (r is the mean ratio),
+
+    V(IS | B) - V(BC-IR | B) = Cov(rho, rho g) / k
+                             = (mean of (rho - r)^2 g  +  r Cov(rho, g)) / k.
+
+The first term is never negative, so BC-IR can lose only where updates are shorter the larger their
+ratios are. Theorem 3.3: it wins if, for some c > 0, ``rho g > c`` wherever ``rho >= r`` and ``rho g
+< c`` wherever ``rho < r`` (and not all ratios are equal). Theorem 3.4: it does not lose if rho and
+g are uncorrelated. Neither condition is needed; the difference itself is known.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The variance of IS less that of BC-IR, given the window, and what the theorems say of it.
+
+    Attributes:
+        difference: V(IS) - V(BC-IR) = `spread` + `dependence`; positive where BC-IR is better.
+        spread: mean of (rho - r)^2 g, over k; never negative.
+        dependence: r Cov(rho, g), over k; 0 under the condition of Theorem 3.4.
+        exceptions: the smallest share of the window's transitions without which the condition of
+            Theorem 3.3 would hold (with the same mean ratio); 0 where it holds.
+        c: the constant of Theorem 3.3 for which that is so.
+        correlation: of rho and g; 0 under the condition of Theorem 3.4, and where one is constant.
+        chance: the standard deviation of that correlation if ratios and lengths were paired at
+            random, 1 / sqrt(n - 1).
+
+    Example:
+        >>> import gvf
+        >>> comparison = gvf.diagnose([0.5, 1.5], [1.0, 1.0], batch_size=1).comparison
+        >>> comparison.difference, comparison.theorem_3_3, comparison.theorem_3_4
+        (0.25, True, True)
+    """
+
+    difference: float
+    spread: float
+    dependence: float
+    exceptions: float
+    c: float
+    correlation: float
+    chance: float
+
+    @property
+    def theorem_3_3(self) -> bool:
+        """Whether the condition of Theorem 3.3 holds."""
+        return self.exceptions == 0.0
+
+    @property
+    def theorem_3_4(self) -> bool:
+        """Whether the condition of Theorem 3.4 holds, up to rounding."""
+        return abs(self.correlation) <= _ROUNDING
+
+
+def compare(ratios: Floats, mean: float, squares: Floats, batch_size: int) -> Comparison:
+    """Compare on a window of ratios [n] with their mean, and squared lengths of updates [n]."""
+    s, n = ratios / mean, len(ratios)
+    scale = mean * mean / batch_size
+    spread = scale * float(np.mean((s - 1.0) ** 2 * squares))
+    covariance = float(np.mean((s - 1.0) * (squares - squares.mean())))
+    deviations = float(s.std()) * float(squares.std())
+    exceptions, c = separation(ratios, mean, squares)
+    return Comparison(
+        difference=spread + scale * covariance,
+        spread=spread,
+        dependence=scale * covariance,
+        exceptions=exceptions,
+        c=c,
+        correlation=covariance / deviations if deviations > 0.0 else 0.0,
+        chance=1.0 / math.sqrt(n - 1) if n > 1 else math.nan,
+    )
+
+
+def separation(ratios: Floats, mean: float, squares: Floats) -> tuple[float, float]:
+    """The share of transitions on the wrong side of the best c of Theorem 3.3, and that c.
+
+    On the wrong side are ``rho g >= c`` where ``rho < r``, and ``rho g <= c`` where ``rho >= r``.
+    """
+    products, n = ratios * squares, len(ratios)
+    order = np.argsort(products)
+    ordered, above = products[order], (ratios >= mean)[order]
+    # A cut at j has j products below c and the others above it.
+    wrong = np.empty(n + 1, np.int64)
+    wrong[0] = n - np.count_nonzero(above)
+    wrong[1:] = wrong[0] + np.cumsum(np.where(above, 1, -1))
+    edges = np.concatenate([[0.0], ordered, [2.0 * ordered[-1] + 1.0]])
+    possible = np.flatnonzero(edges[1:] > edges[:-1])  # c lies strictly between, and above 0
+    cut = int(possible[np.argmin(wrong[possible])])
+    return float(wrong[cut]) / n, float(edges[cut] + edges[cut + 1]) / 2.0

@@ -1,0 +1,227 @@
+"""A diagnosis in a few lines of text, as tables, and as a picture.
+
+The picture has two parts: a histogram of the ratios on a log scale, once counting transitions and
+once their mass (under resampling, the share of draws), with zeros apart; and the variance of each
+correction's mini-batch update, with the bias beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from rich.console import Group
+
+    from gvf.diagnosis.moments import Moments
+    from gvf.diagnosis.record import Diagnosis
+
+DECADES = 6
+"""What is smaller than the largest ratio by so many powers of ten shares a bar."""
+BINS = 8
+"""A decade."""
+BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#8a8f98"  # Okabe and Ito's, and a grey
+
+
+class Histogram(NamedTuple):
+    """Shares of transitions and of their mass; each sums to 1.
+
+    The first bar is the zeros, the second what is below the first edge.
+    """
+
+    edges: NDArray[np.float64]
+    """Bounds of the other bars in log10, [bars - 1]."""
+    transitions: NDArray[np.float64]
+    """[bars]"""
+    mass: NDArray[np.float64]
+    """[bars]"""
+
+
+def histogram(ratios: NDArray[np.float64]) -> Histogram:
+    """Sort ratios into bars of equal width in log10; at least one ratio is positive."""
+    logs = np.log10(ratios[ratios > 0.0])
+    top = float(logs.max())
+    bottom = max(float(logs.min()), math.floor(top - DECADES))
+    # On a grid that does not depend on the window, and wide enough for its ends.
+    edges = np.arange(math.floor(bottom * BINS), math.floor(top * BINS) + 2) / BINS
+    bars = np.zeros(len(ratios), np.int64)
+    bars[ratios > 0.0] = 1 + np.searchsorted(edges, logs, side="right")
+    count = np.bincount(bars, minlength=len(edges) + 1)
+    mass = np.bincount(bars, ratios / ratios.max(), minlength=len(edges) + 1)
+    return Histogram(edges, count / count.sum(), mass / mass.sum())
+
+
+def summary(found: Diagnosis) -> str:
+    """Some lines of text."""
+    size = found.effective_sample_size
+    variances = ", ".join(f"{name} {_number(m)}" for name, m in found.moments.items())
+    lines = [
+        f"Diagnosis of {found.window:,} transitions, batches of {found.batch_size}: "
+        f"use {found.recommendation.name}",
+        f"  {found.reason}",
+        f"  ratios: mean {found.mean_ratio:.3g} ± {found.mean_ratio_error:.2g}, "
+        f"largest {found.max_ratio:.4g} with {_percent(found.max_share)} of the mass, "
+        f"{_percent(found.zero_ratios)} zeros",
+        f"  effective sample size: {_count(size)} ({_percent(size / found.window)})",
+        f"  tail: {_tail(found)}",
+        f"  variance: {variances}",
+        *(f"  WARNING: {warning}" for warning in found.warnings),
+    ]
+    return "\n".join(fill(line, 88, subsequent_indent="    ") for line in lines)
+
+
+def tables(found: Diagnosis) -> Group:
+    """Two tables, for rich: the ratios, and the corrections."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    size, comparison = found.effective_sample_size, found.comparison
+    window = Table(
+        "ratios", "", title=f"{found.window:,} transitions", box=box.SIMPLE, title_justify="left"
+    )
+    for name, value in (
+        ("effective sample size", f"{_count(size)} ({_percent(size / found.window)})"),
+        ("mean", f"{found.mean_ratio:.3g} ± {found.mean_ratio_error:.2g}"),
+        ("zeros", _percent(found.zero_ratios)),
+        ("largest", f"{found.max_ratio:.4g}, {_percent(found.max_share)} of the mass"),
+        ("tail", _tail(found)),
+    ):
+        window.add_row(name, value)
+    title = f"Mini-batches of {found.batch_size}"
+    corrections = Table("correction", title=title, box=box.SIMPLE, title_justify="left")
+    for column in ("variance", "of IS", "noise / signal", "bias"):
+        corrections.add_column(column, justify="right")
+    reweighted, length = found.moments["IS"].variance, found.moments["IS"].length
+    for name, m in found.moments.items():
+        corrections.add_row(
+            name,
+            _number(m),
+            _percent(_ratio(m.variance, reweighted)),
+            f"{_ratio(math.sqrt(m.variance), m.length):.3g}",
+            _percent(_ratio(m.bias, length)),
+            style="bold" if name == found.recommendation.name else "",
+        )
+    theorems = (
+        f"IS - BC-IR: {comparison.difference:.3g} = {comparison.spread:.3g} (spread of ratios) "
+        f"{comparison.dependence:+.3g} (ratios with lengths of updates)\n"
+        f"Theorem 3.3: {_theorem_3_3(found)}\n"
+        f"Theorem 3.4: {_theorem_3_4(found)}"
+    )
+    advice = Text.assemble((f"Use {found.recommendation.name}. ", "bold"), found.reason)
+    warnings = [Text.assemble(("Warning: ", "bold red"), text) for text in found.warnings]
+    return Group(window, corrections, Text(theorems), Text(""), advice, *warnings)
+
+
+def picture(found: Diagnosis, axes: Any = None) -> Figure:
+    """Draw ratios on the first axes and variances on the second."""
+    import matplotlib.pyplot as plt
+
+    if axes is None:
+        _, axes = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
+    left, right = np.ravel(axes)
+    _draw_ratios(left, found)
+    _draw_variances(right, found)
+    for part in (left, right):
+        part.spines[["top", "right"]].set_visible(False)
+    return left.figure
+
+
+def _draw_ratios(axes: Axes, found: Diagnosis) -> None:
+    edges, transitions, mass = found.histogram
+    width, span = 1.0 / BINS, edges[-1] - edges[0]
+    # What has no place on a log scale stands to the left of it.
+    gap = 0.13 * span + width
+    below = edges[0] - gap
+    zero = below - gap * (transitions[1] > 0.0)
+    places = np.concatenate([[zero, below], edges[:-1] + width / 2])
+    powers = range(math.floor(edges[0]), math.floor(edges[-1]) + 1)
+    marks = [m * 10.0**power for power in powers for m in ((1, 2, 5) if span < 2 else (1,))]
+    ticks = {math.log10(m): f"{m:g}" for m in marks if edges[0] <= math.log10(m) <= edges[-1]}
+    if transitions[0] > 0.0:
+        ticks[zero] = "0"
+    if transitions[1] > 0.0:
+        ticks.pop(edges[0], None)  # to make room
+        ticks[below] = f"<{10.0 ** edges[0]:g}"
+    shown = transitions > 0.0
+    places, transitions, mass = places[shown], transitions[shown], mass[shown]
+    axes.bar(places, transitions, width, color=BLUE, alpha=0.7, label="of the transitions")
+    axes.bar(
+        places, mass, width, fill=False, edgecolor=ORANGE, linewidth=1.5, label="of their mass"
+    )
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.set(xlabel=f"ratio, {found.window:,} of them", ylabel="share")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderpad=0)
+
+
+def _draw_variances(axes: Axes, found: Diagnosis) -> None:
+    length = found.moments["IS"].length
+    names, moments = list(found.moments), list(found.moments.values())
+    variances = np.array([m.variance for m in moments])
+    low, high = variances.min(), (variances + [m.error for m in moments]).max()
+    colours = [BLUE if name == found.recommendation.name else GREY for name in names]
+    axes.barh(names, variances, color=colours, xerr=[m.error for m in moments], ecolor="black")
+    axes.invert_yaxis()
+    for name, m in found.moments.items():
+        bias = f"bias {_percent(_ratio(m.bias, length))}"
+        end = m.variance + m.error, name
+        axes.annotate(bias, end, (4, 0), textcoords="offset points", va="center", fontsize="small")
+    if high > 10 * low > 0:
+        axes.set_xscale("log")
+        axes.set_xlim(low / 3, high * (high / low) ** 0.4)
+    elif high > 0:
+        axes.set_xlim(0, 1.4 * high)
+    axes.set(
+        xlabel=f"variance of an update with {found.batch_size} transitions\n"
+        "(bias in units of the mean update)"
+    )
+
+
+def _tail(found: Diagnosis) -> str:
+    if math.isnan(found.k_hat):
+        return "too few large ratios to tell"
+    if found.k_hat == -math.inf:
+        return "bounded: the largest ratios are all the same"
+    verdict = "light enough" if found.k_hat <= found.k_threshold else "TOO HEAVY"
+    return f"k-hat {found.k_hat:.2f}, {verdict} (up to {found.k_threshold:.2f})"
+
+
+def _theorem_3_3(found: Diagnosis) -> str:
+    if found.comparison.theorem_3_3:
+        return "its condition holds"
+    return f"its condition fails for {_percent(found.comparison.exceptions)} of the transitions"
+
+
+def _theorem_3_4(found: Diagnosis) -> str:
+    correlation, chance = found.comparison.correlation, found.comparison.chance
+    if found.comparison.theorem_3_4:
+        return "its condition holds"
+    fails = "fails no more than by chance" if abs(correlation) < 2 * chance else "fails"
+    return (
+        f"its condition {fails}: correlation {correlation:.2g} of ratios and squared lengths "
+        f"(chance alone: ± {chance:.2g})"
+    )
+
+
+def _number(moments: Moments) -> str:
+    error = f" ± {moments.error:.1g}" if moments.error > 0.0 else ""
+    return f"{moments.variance:.3g}{error}"
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0.0 else math.nan
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"

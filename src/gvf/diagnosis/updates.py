@@ -1,0 +1,150 @@
+"""The updates of a window, never written out: their lengths, their sums, their mini-batches.
+
+The update of transition i is ``Delta_i = near_i x_i + far_i x'_i``: for TD(0) near is the TD error
+and far is 0; gradient TD has ``far_i = -gamma_i e_i``; updates given as an array are dense features
+with near 1. With a active features of d, a sum over the window costs n a steps and d numbers, so
+that memory stays linear in the window. A sparse vector is added up in a scratch array [d] and
+cleared where it was written.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from gvf.learner.gradient_td import TDC
+from gvf.learner.linear import Array, Experience, feature_index, feature_level
+from gvf.learner.update import LearnerState, Update
+from gvf.policy.checks import numpy_array
+
+_LONG = 1e140
+"""An update whose square, summed over a window, is near to overflow: its learner has diverged."""
+
+
+class Updates(NamedTuple):
+    """``near_i x_i + far_i x'_i`` for every transition of a window, in d dimensions."""
+
+    near: Array
+    """float64[n]"""
+    x: Array
+    """int32[n, a] (active indices) or float64[n, d / blocks] (dense)."""
+    share: Array
+    """float64[n, blocks]"""
+    far: Array
+    x_next: Array
+    share_next: Array
+
+
+def updates_of_array(updates: Any) -> tuple[Updates, int]:
+    """Update vectors [n, d], or numbers [n], and d."""
+    array = np.asarray(numpy_array(updates), np.float64)
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"updates must be [n, d], a vector for each transition, got shape {array.shape}"
+        )
+    vectors = np.ascontiguousarray(array if array.ndim == 2 else array[:, None])
+    bad = np.flatnonzero(~np.isfinite(vectors.sum(axis=1)))
+    if len(bad) and not np.isfinite(vectors[bad]).all():
+        i, j = np.argwhere(~np.isfinite(vectors))[0].tolist()
+        raise ValueError(f"updates must be finite, got {vectors[i, j]} in row {i}, column {j}")
+    ones, share = np.ones(len(array)), np.ones((len(array), 1))
+    return Updates(ones, vectors, share, 0.0 * ones, vectors, share), vectors.shape[1]
+
+
+def updates_of_learner(
+    update: Update, state: LearnerState, experience: Experience, lane: int
+) -> tuple[Updates, int] | None:
+    """One lane's updates at its present weights, and d; None for a lane that has diverged."""
+    x, share, x_next, share_next, cumulant, continuation = experience
+    weights = np.ascontiguousarray(state.weights[:, lane])
+    secondary = state.memory[0, :, lane].copy() if isinstance(update, TDC) else np.empty(0)
+    near, far = np.empty(len(x)), np.zeros(len(x))
+    _coefficients(
+        weights, secondary, x, share, x_next, share_next, cumulant, continuation, near, far
+    )
+    if not (np.isfinite(weights).all() and max(np.abs(near).max(), np.abs(far).max()) < _LONG):
+        return None
+    return Updates(near, x, share, far, x_next, share_next), len(weights)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _product(vector, x, share, i):
+    """The product of a vector [d] with slot i's features."""
+    size, total = vector.size // share.shape[1], 0.0
+    for b in range(share.shape[1]):
+        if share[i, b] != 0.0:
+            part = 0.0
+            for j in range(x.shape[1]):
+                part += vector[b * size + feature_index(x, i, j)] * feature_level(x, i, j)
+            total += share[i, b] * part
+    return total
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _add(vector, factor, x, share, i):
+    """Add ``factor`` times slot i's features to a vector [d]."""
+    size = vector.size // share.shape[1]
+    for b in range(share.shape[1]):
+        part = factor * share[i, b]
+        if part != 0.0:
+            for j in range(x.shape[1]):
+                vector[b * size + feature_index(x, i, j)] += part * feature_level(x, i, j)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _drain(vector, centre, x, share, i):
+    """Clear a vector [d] at slot i's features; the sum of ``v (v - 2 c)`` over what was there.
+
+    Over all slots that were added to it, this is |v - c|^2 - |c|^2: what is listed twice is 0 the
+    second time.
+    """
+    size, total = vector.size // share.shape[1], 0.0
+    for b in range(share.shape[1]):
+        if share[i, b] != 0.0:
+            for j in range(x.shape[1]):
+                row = b * size + feature_index(x, i, j)
+                total += vector[row] * (vector[row] - 2.0 * centre[row])
+                vector[row] = 0.0
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _coefficients(weights, secondary, x, share, x_next, share_next, c, gamma, near, far):
+    """Write TD errors into near [n]; with secondary weights, -gamma e into far [n]."""
+    for i in range(near.size):
+        near[i] = c[i] - _product(weights, x, share, i)
+        if gamma[i] != 0.0:
+            near[i] += gamma[i] * _product(weights, x_next, share_next, i)
+            if secondary.size > 0:
+                far[i] = -gamma[i] * _product(secondary, x, share, i)
+
+
+@njit(cache=True, nogil=True)
+def weighted_sum(near, x, share, far, x_next, share_next, d, weights):
+    """The sum over the window of weights [n] times updates, [d]."""
+    out = np.zeros(d)
+    for i in range(near.size):
+        _add(out, weights[i] * near[i], x, share, i)
+        _add(out, weights[i] * far[i], x_next, share_next, i)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def squared_distances(near, x, share, far, x_next, share_next, d, slots, w, centre):
+    """``|X_b - centre|^2`` of sums ``X_b = sum_j w_bj Delta_bj`` over batches of slots [B, k]."""
+    vector, out = np.zeros(d), np.full(slots.shape[0], np.sum(centre * centre))
+    for b in range(out.size):
+        for j in range(slots.shape[1]):
+            i = slots[b, j]
+            _add(vector, w[b, j] * near[i], x, share, i)
+            _add(vector, w[b, j] * far[i], x_next, share_next, i)
+        for j in range(slots.shape[1]):
+            i = slots[b, j]
+            if w[b, j] != 0.0:
+                out[b] += _drain(vector, centre, x, share, i)
+                if far[i] != 0.0:
+                    out[b] += _drain(vector, centre, x_next, share_next, i)
+        out[b] = max(out[b], 0.0)
+    return out

@@ -1,0 +1,778 @@
+"""The diagnosis of a window: exact where it says so, and every warning and condition can fail."""
+
+import math
+import tracemalloc
+from itertools import product
+
+import dumb
+import numpy as np
+import pytest
+from scipy import stats
+
+import gvf
+from gvf.diagnosis.comparison import separation
+from gvf.diagnosis.moments import Moments
+from gvf.diagnosis.tail import pareto_shape, tail_index, trusted_up_to
+
+NAMES = {
+    "IS": "IS",
+    "BC-IR": "BCIR",
+    "IR": "IR",
+    "V-trace": "VTrace",
+    "WIS-Minibatch": "WISMinibatch",
+}
+
+
+def enumerated(moments: Moments, rho: np.ndarray, updates: np.ndarray, k: int):
+    """Mean [d] and variance of a correction's update, over all k-tuples of slots."""
+    name = NAMES[moments.correction.name.partition("(")[0]]
+    p = rho / rho.sum() if moments.correction.draw == "ratio" else np.full(len(rho), 1 / len(rho))
+    mean, square = np.zeros(updates.shape[1]), 0.0
+    for batch in product(range(len(rho)), repeat=k):
+        slots = list(batch)
+        w = dumb.weigh(name, rho[slots], rho, moments.correction.parameter)
+        x = np.sum([w[j] * updates[slot] for j, slot in enumerate(slots)], axis=0)
+        mean += np.prod(p[slots]) * x
+        square += np.prod(p[slots]) * (x @ x)
+    return mean, square - mean @ mean
+
+
+def windows(count: int, n: int = 4, d: int = 3):
+    """Small windows, with zeros among the ratios and a mean that is not 1."""
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        rho = rng.lognormal(0.0, 1.5, n) * (rng.random(n) < 0.8)
+        yield rho + (rho.sum() == 0), rng.normal(size=(n, d)) * rng.lognormal(size=(n, 1))
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_means_and_variances_are_those_of_all_mini_batches(k):
+    for rho, updates in windows(6):
+        found = gvf.diagnose(rho, updates, batch_size=k, clips=(1.0, 0.3), batches=2)
+        reweighted, _ = enumerated(found.moments["IS"], rho, updates, k)
+        for name in ("IS", "BC-IR", "IR", "V-trace(1.0)", "V-trace(0.3)"):
+            moments = found.moments[name]
+            mean, variance = enumerated(moments, rho, updates, k)
+            assert moments.variance == pytest.approx(variance, rel=1e-10, abs=1e-13)
+            assert moments.length == pytest.approx(np.linalg.norm(mean), rel=1e-12)
+            assert moments.error == 0.0
+            if name.startswith("V-trace"):
+                assert moments.bias == pytest.approx(np.linalg.norm(mean - reweighted), abs=1e-12)
+
+
+def test_the_simulated_wis_minibatch_is_that_of_all_mini_batches():
+    # Six windows, three numbers each, 4.5 standard errors: false alarms in 1 of 10,000 seeds.
+    for seed, (rho, updates) in enumerate(windows(6)):
+        found = gvf.diagnose(
+            rho, updates, batch_size=3, batches=20_000, rng=np.random.default_rng(seed)
+        )
+        moments = found.moments["WIS-Minibatch"]
+        mean, variance = enumerated(moments, rho, updates, 3)
+        optimal = rho @ updates / rho.sum()
+        noise = math.sqrt(variance / 20_000)
+        assert abs(moments.variance - variance) < 4.5 * moments.error
+        assert moments.error < 0.05 * variance
+        assert abs(moments.length - np.linalg.norm(mean)) < 4.5 * noise
+        assert abs(moments.bias - np.linalg.norm(mean - optimal)) < 4.5 * noise
+
+
+def test_the_error_of_a_simulated_variance_is_what_other_seeds_make_of_it():
+    rho, updates = next(windows(1, n=30))
+    found = [
+        gvf.diagnose(rho, updates, batches=400, rng=np.random.default_rng(seed)).moments
+        for seed in range(100)
+    ]
+    variances = [moments["WIS-Minibatch"].variance for moments in found]
+    errors = [moments["WIS-Minibatch"].error for moments in found]
+    # The sd of 100 values is within 30 % of the true one, with 4 standard errors to spare.
+    assert np.std(variances) == pytest.approx(np.mean(errors), rel=0.3)
+
+
+@pytest.mark.parametrize("name", ["IS", "BC-IR", "IR", "V-trace(1.0)", "WIS-Minibatch"])
+def test_variances_are_what_the_librarys_own_draws_give(name):
+    n, k, batches = 300, 16, 4000
+    rng = np.random.default_rng(1)
+    rho, updates = rng.lognormal(-0.5, 1.0, n), rng.normal(size=(n, 2)) + 0.5
+    found = gvf.diagnose(rho, updates, batch_size=k, batches=4000).moments[name]
+    ring = gvf.RatioRing(n)
+    ring.extend(rho)
+    sums = np.empty((batches, 2))
+    for b in range(batches):
+        by_ratio = found.correction.draw == "ratio"
+        slots = ring.sample(k, rng=rng) if by_ratio else gvf.uniform_slots(n, k, rng=rng)
+        sums[b] = found.correction.weigh(rho[slots], ring.mean) @ updates[slots]
+    distances = np.sum((sums - sums.mean(axis=0)) ** 2, axis=1)
+    error = math.hypot(distances.std() / math.sqrt(batches), found.error)
+    assert abs(distances.mean() - found.variance) < 4.5 * error
+
+
+def test_updates_may_be_one_number_each():
+    rng = np.random.default_rng(0)
+    rho, updates = rng.random(20), rng.normal(size=20)
+    assert gvf.diagnose(rho, updates) == gvf.diagnose(rho, updates[:, None])
+
+
+def test_the_same_window_gives_the_same_record():
+    rho, updates = next(windows(1, n=50))
+    assert gvf.diagnose(rho, updates) == gvf.diagnose(rho, updates)
+    other = gvf.diagnose(rho, updates, rng=np.random.default_rng(5))
+    assert other.moments["WIS-Minibatch"] != gvf.diagnose(rho, updates).moments["WIS-Minibatch"]
+    assert other.moments["IR"] == gvf.diagnose(rho, updates).moments["IR"]
+
+
+# Bias of IR over windows
+
+
+def outcomes():
+    """Three kinds of transitions: how often of 20, ratio (mean 1), update."""
+    counts = np.array([10, 6, 4])
+    rho = np.array([0.4, 1.0, 2.5])
+    return counts, rho, np.array([[1.0, 0.3], [-0.5, 1.0], [2.0, -1.0]])
+
+
+def test_the_plug_in_bias_is_the_covariance_of_ratios_and_updates_under_the_target():
+    counts, rho, updates = outcomes()
+    assert counts @ rho / 20 == 1.0
+    pi = counts * rho / 20
+    covariance = (pi * rho) @ updates - (pi @ rho) * (pi @ updates)
+    for copies in (1, 50):
+        every = np.repeat(np.arange(3), copies * counts)
+        found = gvf.diagnose(rho[every], updates[every])
+        assert found.moments["IR"].bias == pytest.approx(
+            np.linalg.norm(covariance) / (20 * copies), rel=1e-10
+        )
+
+
+def test_bias_and_chance_over_windows_are_as_enumeration_has_them():
+    counts, rho, updates = outcomes()
+    p, pi, n = counts / 20, counts * rho / 20, 100
+    mean, square, total = np.zeros(2), 0.0, 0.0
+    for a in range(n + 1):
+        for b in range(n + 1 - a):
+            seen = np.array([a, b, n - a - b])
+            chance = stats.multinomial.pmf(seen, n, p)
+            expected = (seen * rho) @ updates / (seen @ rho)
+            total, mean = total + chance, mean + chance * expected
+            square += chance * (expected @ expected)
+    bias = np.linalg.norm(mean - pi @ updates)
+    every = np.repeat(np.arange(3), n // 20 * counts)
+    found = gvf.diagnose(rho[every], updates[every])
+    assert total == pytest.approx(1.0)
+    # To first order in 1/n, with n = 100.
+    assert found.moments["IR"].bias == pytest.approx(bias, rel=0.05)
+    assert found.bias_windows == pytest.approx((square - mean @ mean) / bias**2, rel=0.1)
+
+
+def test_the_bias_never_outweighs_chance_before_as_many_windows_as_the_effective_size():
+    for rho, updates in windows(200, n=12):
+        found = gvf.diagnose(rho, updates, batches=2)
+        assert found.bias_windows >= found.effective_sample_size * (1 - 1e-9)
+
+
+def test_ratios_that_do_not_vary_over_the_targets_support_leave_no_bias():
+    rng = np.random.default_rng(0)
+    found = gvf.diagnose(np.where(rng.random(100) < 0.3, 4.0, 0.0), rng.normal(size=(100, 2)))
+    assert found.moments["IR"].bias == pytest.approx(0.0, abs=1e-15)
+    assert found.bias_windows == math.inf
+
+
+# IS against BC-IR
+
+
+def test_the_difference_is_that_of_the_variances():
+    for rho, updates in windows(20, n=8):
+        found = gvf.diagnose(rho, updates, batch_size=3, batches=2)
+        comparison, g = found.comparison, np.sum(updates**2, axis=1)
+        difference = found.moments["IS"].variance - found.moments["BC-IR"].variance
+        assert comparison.difference == pytest.approx(difference, rel=1e-9, abs=1e-12)
+        assert comparison.difference == pytest.approx(np.cov(rho, rho * g, bias=True)[0, 1] / 3)
+        assert comparison.spread == pytest.approx(np.mean((rho - rho.mean()) ** 2 * g) / 3)
+        assert comparison.dependence == pytest.approx(
+            rho.mean() * np.cov(rho, g, bias=True)[0, 1] / 3
+        )
+        assert comparison.correlation == pytest.approx(np.corrcoef(rho, g)[0, 1])
+
+
+def product_design():
+    """Every ratio with every update once: lengths say nothing of ratios, squares included."""
+    pairs = list(product([0.0, 0.3, 0.9, 2.8], [[0.1, 0.2], [1.0, -1.0], [0.0, 3.0]]))
+    return np.array([rho for rho, _ in pairs]), np.array([update for _, update in pairs])
+
+
+def test_on_a_product_design_theorem_3_4_holds_with_equality():
+    rho, updates = product_design()
+    comparison = gvf.diagnose(rho, updates, batch_size=5).comparison
+    c = np.mean(np.sum(updates**2, axis=1))
+    assert comparison.theorem_3_4
+    assert comparison.dependence == pytest.approx(0.0, abs=1e-15)
+    assert comparison.difference == pytest.approx(c * rho.var() / 5, rel=1e-12)
+
+
+def test_the_condition_of_theorem_3_4_is_found_broken():
+    rho, updates = product_design()
+    comparison = gvf.diagnose(rho, updates / (1 + rho[:, None])).comparison
+    assert not comparison.theorem_3_4
+    assert comparison.correlation < -0.2
+    assert comparison.dependence < 0.0
+    assert comparison.chance == pytest.approx(1 / math.sqrt(11))
+
+
+def test_chance_is_how_the_correlation_varies_when_pairs_are_shuffled():
+    rng = np.random.default_rng(0)
+    rho, g = rng.lognormal(size=40), rng.lognormal(size=40)
+    correlations = [np.corrcoef(rho, rng.permutation(g))[0, 1] for _ in range(4000)]
+    chance = gvf.diagnose(rho, np.sqrt(g), batches=2).comparison.chance
+    assert chance == pytest.approx(np.std(correlations), rel=0.06)
+
+
+def test_the_condition_of_theorem_3_3_is_found_to_hold_and_to_fail():
+    rho = np.array([0.2, 0.6, 0.9, 1.4, 1.9])  # mean 1
+    lengths = np.sqrt(np.array([0.9, 0.8, 0.5, 1.1, 1.5]) / rho)  # rho g below 1, then above
+    held = gvf.diagnose(rho, lengths).comparison
+    assert held.theorem_3_3
+    assert held.exceptions == 0.0
+    assert 0.9 < held.c < 1.1
+    assert held.difference > 0.0
+    lengths[0] *= 1.2  # one small ratio with a long update
+    broken = gvf.diagnose(rho, lengths).comparison
+    assert not broken.theorem_3_3
+    assert broken.exceptions == 1 / 5
+    assert broken.difference > 0.0  # the condition is not needed
+    reversed_ = gvf.diagnose(rho, 1 / rho).comparison
+    assert not reversed_.theorem_3_3
+    assert reversed_.difference < 0.0
+
+
+def test_exceptions_to_theorem_3_3_are_the_fewest_over_all_constants():
+    rng = np.random.default_rng(0)
+    held = 0
+    for _ in range(300):
+        n = int(rng.integers(2, 7))
+        rho = rng.choice([0.0, 0.5, 1.0, 1.0, 4.0], n)
+        g = rng.choice([0.0, 0.5, 1.0, 2.0], n)
+        if not rho.any() or np.ptp(rho) == 0:
+            continue
+        mean = rho.mean()
+        exceptions, c = separation(rho, mean, g)
+
+        def wrong(c):
+            below = rho < mean  # noqa: B023
+            return np.sum(below & (rho * g >= c)) + np.sum(~below & (rho * g <= c))  # noqa: B023
+
+        assert c > 0.0
+        assert exceptions == wrong(c) / n
+        assert exceptions == min(wrong(c) for c in np.arange(0.125, 20, 0.25)) / n
+        if exceptions == 0.0:
+            held += 1
+            assert gvf.diagnose(rho, np.sqrt(g), batches=2).comparison.difference > 0.0
+    assert held > 20
+
+
+# Ratios and their tail
+
+
+def test_statistics_of_the_ratios_are_those_of_a_pocket_calculator():
+    found = gvf.diagnose([0.0, 1.0, 3.0, 0.0], np.ones(4), batch_size=2)
+    assert found.window == 4
+    assert found.batch_size == 2
+    assert found.mean_ratio == 1.0
+    assert found.mean_ratio_error == pytest.approx(math.sqrt(6 / 3) / 2)
+    assert found.effective_sample_size == pytest.approx(16 / 10)
+    assert found.zero_ratios == 0.5
+    assert (found.max_ratio, found.max_share) == (3.0, 0.75)
+
+
+@pytest.mark.parametrize("k", [-0.4, 0.0, 0.3, 0.7, 1.2])
+def test_the_shape_of_pareto_samples_is_found(k):
+    m = 4000
+    shapes = [
+        pareto_shape(np.sort(stats.genpareto.rvs(k, scale=3.0, size=m, random_state=seed)))
+        for seed in range(5)
+    ]
+    # The standard error of the best estimator is (1 + k) / sqrt(m), for k > -1/2.
+    assert abs(np.mean(shapes) - k) < 4 * (1 + k) / math.sqrt(5 * m) + 10 * abs(0.5 - k) / m
+
+
+def test_the_fit_is_close_to_the_likeliest_shape():
+    for seed in range(5):
+        sample = np.sort(stats.genpareto.rvs(0.5, size=1000, random_state=seed))
+        likeliest = stats.genpareto.fit(sample, floc=0)[0]
+        assert pareto_shape(sample) == pytest.approx(likeliest, abs=0.02)
+        assert pareto_shape(1e5 * sample) == pytest.approx(pareto_shape(sample), rel=1e-9)
+
+
+def test_short_tails_are_drawn_towards_one_half():
+    x = np.sort(stats.genpareto.rvs(-0.3, size=30, random_state=0))
+    thetas, likelihoods = [], []
+    for j in range(1, 36):
+        theta = 1 / x[-1] + (1 - math.sqrt(35 / (j - 0.5))) / (3 * x[7])
+        k = sum(math.log(1 - theta * value) for value in x) / 30
+        thetas.append(theta)
+        # The density is (1/sigma) (1 - theta x)^(-1/k - 1), with sigma = -k / theta.
+        likelihoods.append(
+            sum(math.log(-theta / k) - (1 / k + 1) * math.log(1 - theta * value) for value in x)
+        )
+    weights = np.exp(np.array(likelihoods) - max(likelihoods))
+    theta = sum(weights * thetas) / sum(weights)
+    k = sum(math.log(1 - theta * value) for value in x) / 30
+    assert k < -0.3
+    assert pareto_shape(x) == pytest.approx((30 * k + 10 * 0.5) / 40, rel=1e-9)
+
+
+def test_an_exponential_tail_on_the_grid_is_no_trouble():
+    # Here a point of the grid is exactly 0, where the likelihood is 0/0.
+    sample = np.array([1, 1, 1, 3, *[3.5] * 8, 5, 6, 7, 9], float)
+    assert 30 + int(math.sqrt(len(sample))) == 34
+    assert np.isfinite(pareto_shape(sample))
+
+
+def test_the_tail_is_that_of_the_largest_ratios():
+    rng = np.random.default_rng(0)
+    rho = rng.permutation(rng.lognormal(-0.5, 1.0, 1000))
+    ordered = np.sort(rho)
+    size = math.ceil(3 * math.sqrt(1000))
+    assert tail_index(rho) == pareto_shape(ordered[-size:] - ordered[-size - 1])
+    assert tail_index(rho[:50]) == pareto_shape(np.sort(rho[:50])[-10:] - np.sort(rho[:50])[-11])
+
+
+def test_bounded_ratios_have_no_tail_and_few_large_ones_tell_nothing():
+    assert tail_index(np.repeat([0.1, 9.0], [900, 100])) == -math.inf
+    assert tail_index(np.repeat([0.1, 9.0], [500, 500])) == -math.inf  # the tail is one value
+    assert tail_index(np.ones(1000)) == -math.inf
+    assert math.isnan(tail_index(np.repeat([0.1, 9.0], [996, 4])))
+    assert math.isnan(tail_index(np.arange(20.0)))
+
+
+def test_how_heavy_a_tail_may_be():
+    assert trusted_up_to(100) == 0.5
+    assert trusted_up_to(1000) == pytest.approx(2 / 3)
+    assert trusted_up_to(15_000) == 0.7
+    assert trusted_up_to(1) == 0.0
+
+
+# Warnings and the recommendation
+
+
+def mentions(found: gvf.Diagnosis, text: str) -> bool:
+    return any(text in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("target", "behaviour"),
+    [([0.1, 0.9], [0.5, 0.5]), ([0.1, 0.9], [0.9, 0.1]), ([0.01, 0.99], [0.99, 0.01])],
+    ids=["easy", "hard", "hardest"],
+)
+def test_a_wrong_behaviour_is_found_by_the_mean_ratio_and_a_right_one_is_not(target, behaviour):
+    rng, n = np.random.default_rng(0), 15_000
+    policy, alarms, found = gvf.Fixed(behaviour), 0, 0
+    wrong = np.array(behaviour) ** 0.8 / np.sum(np.array(behaviour) ** 0.8)
+    wrong = np.array([0.65, 0.35]) if behaviour[0] == 0.5 else wrong
+    for _ in range(40):
+        actions = policy.sample(np.zeros(n), rng=rng)
+        right = (np.array(target) / behaviour)[actions]
+        alarms += mentions(gvf.diagnose(right, np.ones(n), batches=2), "mean ratio")
+        biased = gvf.diagnose((np.array(target) / wrong)[actions], np.ones(n), batches=2)
+        found += mentions(biased, "check the behaviour's probabilities")
+    assert alarms == 0  # 4 standard errors are 1 in 16,000 for normal means
+    assert found == 40
+
+
+def test_a_mean_ratio_that_may_miss_large_ones_is_doubted_with_more_care():
+    rho = np.repeat([0.01, 99.0], [999, 1])  # 10 of the large ones are to be expected
+    found = gvf.diagnose(rho, np.ones(1000))
+    assert mentions(found, "misses rare large ratios")
+    assert not mentions(found, "check the behaviour's")
+    assert mentions(gvf.diagnose(np.full(50, 0.5), np.ones(50)), "mean ratio is 0.5, not 1")
+    assert not mentions(gvf.diagnose(np.full(50, 1.0), np.ones(50)), "mean ratio")
+    assert not mentions(gvf.diagnose([0.5], [1.0]), "mean ratio")  # no standard error
+
+
+def test_a_heavy_tail_is_told_and_ir_recommended():
+    rng = np.random.default_rng(0)
+    rho = rng.pareto(1.05, 5000) / 20
+    found = gvf.diagnose(rho, rng.normal(size=(5000, 3)))
+    assert found.k_hat > found.k_threshold
+    assert mentions(found, "heavy tail")
+    assert found.recommendation == gvf.IR()
+    assert "cannot be trusted" in found.reason
+    light = gvf.diagnose(rng.random(5000) * 2, rng.normal(size=(5000, 3)))
+    assert light.k_hat < 0.0
+    assert light.warnings == ()
+
+
+def test_a_small_effective_size_and_empty_batches_are_told():
+    rng = np.random.default_rng(0)
+    rho = np.where(np.arange(2000) < 20, 100.0, 0.0)
+    found = gvf.diagnose(rho, rng.normal(size=(2000, 3)), batch_size=16)
+    assert mentions(found, "worth 20 transitions")
+    assert mentions(found, "holds 5 % of the mass")
+    assert mentions(found, "85 % of uniform mini-batches")
+    assert not mentions(gvf.diagnose(rho, rng.normal(size=2000), batch_size=500), "mini-batches")
+
+
+def test_every_recommendation_has_its_window():
+    rng, n = np.random.default_rng(0), 4000
+    rho = np.where(rng.random(n) < 0.1, 9.0, 1 / 9)
+    unrelated = rng.normal(size=(n, 3))
+
+    def advice(rho, updates):
+        found = gvf.diagnose(rho, updates, batches=2)
+        assert found.reason.endswith(".")
+        return found.recommendation, found.reason
+
+    assert advice(rho, unrelated)[0] == gvf.IR()
+    # IS must win by more than it could lose, n over the effective size, here about 8.
+    correction, reason = advice(rho, unrelated / rho[:, None] ** 2)
+    assert correction == gvf.IS()
+    assert "the shorter is the update" in reason
+    correction, reason = advice(rho, unrelated / rho[:, None] ** 0.75)
+    assert correction == gvf.IR()
+    assert "4.5 times the variance of IS at the present weights, but 7.9 times less" in reason
+    # The mean of three times 0.1 is 0.10000000000000002.
+    for equal in (np.full(n, 1.0), np.full(3, 0.1)):
+        correction, reason = advice(equal, unrelated[: len(equal)])
+        assert correction == gvf.IS()
+        assert "All ratios are the same" in reason
+    correction, reason = advice(rng.uniform(0.9, 1.1, n), unrelated)
+    assert correction == gvf.IS()
+    assert "mild" in reason
+    correction, reason = advice(rho, np.zeros((n, 3)))
+    assert correction == gvf.IR()
+    assert "diagnose again" in reason
+    correction, reason = advice(rho, unrelated / np.sqrt(rho)[:, None])
+    assert correction == gvf.IR()
+    assert "the variance of IS" in reason
+    # A small window in which updates go with ratios: IR is biased, and soon that shows.
+    few = np.repeat([0.5, 3.0], [16, 4])
+    correction, reason = advice(few, few + 0.1 * rng.normal(size=20))
+    assert correction == gvf.BCIR()
+    assert "windows" in reason
+
+
+def test_updates_as_long_as_one_over_their_ratios_leave_is_no_variance_at_all():
+    rho = np.array([0.5, 1.0, 1.5])
+    found = gvf.diagnose(rho, 1 / rho)
+    assert found.moments["IS"].variance == pytest.approx(0.0, abs=1e-15)
+    assert found.recommendation == gvf.IS()
+
+
+# Learners
+
+TARGET, BEHAVIOUR = gvf.Fixed([0.2, 0.8]), gvf.Fixed([0.7, 0.3])
+QUESTION = gvf.GVF(TARGET, "reward", 0.9)
+VECTORS = np.random.default_rng(5).normal(size=(5, 3))
+
+
+class Twice:
+    """Active features, one of them listed twice for some states."""
+
+    size = 6
+
+    def __call__(self, states):
+        states = np.asarray(states)
+        return np.stack([states, states // 2 * 2, np.full(len(states), 5)], axis=1)
+
+
+FEATURES = {
+    "one-hot": gvf.OneHot(5),
+    "listed twice": Twice(),
+    "dense": gvf.Dense(3, lambda states: VECTORS[states]),
+}
+
+
+def data(m: int, seed: int = 0) -> gvf.Transitions:
+    rng = np.random.default_rng(seed)
+    state = rng.integers(5, size=m)
+    return gvf.Transitions(
+        state=state,
+        action=BEHAVIOUR.sample(state, rng=rng),
+        reward=rng.normal(size=m),
+        next_state=rng.integers(5, size=m),
+        terminated=rng.random(m) < 0.2,
+    )
+
+
+def make(update=None, features=None, correction=None, **options):
+    options = {"behaviour": BEHAVIOUR, "window": 50, "batch_size": 4, "seed": 0, **options}
+    return gvf.Learner(
+        QUESTION,
+        features or gvf.OneHot(5),
+        update or gvf.TD(0.5),
+        correction or gvf.IR(),
+        **options,
+    )
+
+
+def as_vectors(features, states):
+    x = features(states)
+    if x.dtype.kind == "f":
+        return x
+    vectors = np.zeros((len(x), features.size))
+    np.add.at(vectors, (np.arange(len(x))[:, None], x), 1.0)
+    return vectors
+
+
+def written_out(transitions, features, weights, secondary=None):
+    """The updates of the last transitions as vectors [n, d], in order of age."""
+    x, following = (as_vectors(features, transitions[name]) for name in ("state", "next_state"))
+    gamma = 0.9 * ~transitions["terminated"]
+    delta = transitions["reward"] + gamma * (following @ weights) - x @ weights
+    updates = delta[:, None] * x
+    if secondary is not None:
+        updates -= (gamma * (x @ secondary))[:, None] * following
+    return updates
+
+
+def same(one: gvf.Diagnosis, other: gvf.Diagnosis) -> None:
+    """All but what depends on the order of slots."""
+    assert list(one.moments) == list(other.moments)
+    for name, moments in one.moments.items():
+        if name != "WIS-Minibatch":
+            assert moments.variance == pytest.approx(other.moments[name].variance, rel=1e-9)
+            assert moments.bias == pytest.approx(other.moments[name].bias, abs=1e-12)
+        else:
+            error = math.hypot(moments.error, other.moments[name].error)
+            assert abs(moments.variance - other.moments[name].variance) < 4 * error
+    assert one.comparison.difference == pytest.approx(other.comparison.difference, rel=1e-9)
+    assert one.effective_sample_size == pytest.approx(other.effective_sample_size)
+    assert (one.window, one.batch_size) == (other.window, other.batch_size)
+
+
+@pytest.mark.parametrize("features", FEATURES.values(), ids=FEATURES.keys())
+@pytest.mark.parametrize("steps", [30, 77], ids=["filling", "wrapped"])
+def test_a_learner_diagnoses_its_own_updates(features, steps):
+    learner, transitions = make(features=features), data(steps)
+    learner.observe_many(transitions)
+    last = transitions[max(steps - 50, 0) :]
+    rho = QUESTION.ratios(last, behaviour=BEHAVIOUR)
+    updates = written_out(last, features, learner.weights)
+    assert np.abs(learner.weights).max() > 0.01
+    same(learner.diagnose(), gvf.diagnose(rho, updates, batch_size=4))
+    same(
+        learner.diagnose(batch_size=7, clips=(0.5, 2.0), batches=200),
+        gvf.diagnose(rho, updates, batch_size=7, clips=(0.5, 2.0), batches=200),
+    )
+
+
+@pytest.mark.parametrize("features", FEATURES.values(), ids=FEATURES.keys())
+def test_gradient_td_is_diagnosed_with_its_second_part(features):
+    learner, transitions = make(gvf.TDC([0.1, 0.2]), features), data(60)
+    learner.observe_many(transitions)
+    last = transitions[10:]
+    rho = QUESTION.ratios(last, behaviour=BEHAVIOUR)
+    found = learner.diagnose()
+    for lane in range(2):
+        secondary = learner._state.memory[0, :, lane]
+        assert np.abs(secondary).max() > 0.01
+        updates = written_out(last, features, learner.weights[:, lane], secondary)
+        same(found[lane], gvf.diagnose(rho, updates, batch_size=4))
+
+
+def test_every_step_size_has_a_diagnosis_and_those_that_diverged_none():
+    learner = make(gvf.TD([0.1, 1e200, 0.3]))
+    learner.observe_many(data(40))
+    first, second, third = learner.diagnose()
+    assert second is None
+    alone = make(gvf.TD(0.3))
+    alone.observe_many(data(40))
+    assert alone.diagnose() == third != first
+    learner.weights[:, 0] = 1e200  # about to: its updates, squared, are infinite
+    assert learner.diagnose()[:2] == [None, None]
+
+
+def test_a_diagnosis_changes_nothing():
+    asked, silent = make(), make()
+    for learner in (asked, silent):
+        learner.observe_many(data(60))
+    weights = asked.weights.copy()
+    assert asked.diagnose() == asked.diagnose()
+    np.testing.assert_array_equal(asked.weights, weights)
+    for learner in (asked, silent):
+        learner.observe_many(data(30, seed=1))
+    np.testing.assert_array_equal(asked.weights, silent.weights)
+
+
+def test_learners_that_cannot_be_diagnosed_say_why():
+    with pytest.raises(ValueError, match="observe some transitions"):
+        make().diagnose()
+    sarsa = make(gvf.Sarsa(0.1), correction=gvf.OnPolicy())
+    sarsa.observe_many(data(10))
+    with pytest.raises(ValueError, match="Sarsa learns action values"):
+        sarsa.diagnose()
+    unknown = make(correction=gvf.OnPolicy(), behaviour=None)
+    unknown.observe_many(data(10))
+    with pytest.raises(ValueError, match="ratios are not known"):
+        unknown.diagnose()
+    diverged = make(gvf.TD(1e200))
+    diverged.observe_many(data(10))
+    with pytest.raises(ValueError, match="this learner has diverged"):
+        diverged.diagnose()
+
+
+def test_memory_grows_with_the_window_and_not_with_window_times_weights():
+    coder = gvf.TileCoder([0.0], [5.0], tiles=300, tilings=16)
+
+    def peak(n):
+        learner = gvf.Learner(
+            QUESTION, coder, gvf.TD(0.1), behaviour=BEHAVIOUR, window=n, every=n, seed=0
+        )
+        rows = data(n)
+        columns = {name: rows[name] for name in rows.columns}
+        columns |= {name: rows[name][:, None] + 0.5 for name in ("state", "next_state")}
+        learner.observe_many(gvf.Transitions(**columns))
+        learner.diagnose()
+        tracemalloc.start()
+        learner.diagnose()
+        top = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return top
+
+    small, large = peak(4000), peak(16_000)
+    assert large < 4.2 * small
+    assert large < 16_000 * coder.size * 8 / 50
+
+
+# How it is shown
+
+
+@pytest.fixture
+def shown():
+    rng = np.random.default_rng(0)
+    rho = np.where(rng.random(500) < 0.3, 0.0, rng.lognormal(0.0, 1.0, 500))
+    return gvf.diagnose(rho, rng.normal(size=(500, 2)), clips=(1.0, 5.0), batch_size=8)
+
+
+def test_the_record_shows_itself_in_words(shown):
+    text = " ".join(repr(shown).split())
+    for part in (
+        "500 transitions, batches of 8: use IR",
+        shown.reason[:40],
+        f"mean {shown.mean_ratio:.3g} ±",
+        f"largest {shown.max_ratio:.4g}",
+        "% zeros",
+        f"effective sample size: {shown.effective_sample_size:,.0f}",
+        f"k-hat {shown.k_hat:.2f}",
+        f"V-trace(5.0) {shown.moments['V-trace(5.0)'].variance:.3g}",
+    ):
+        assert part in text
+    assert max(map(len, repr(shown).splitlines())) <= 88
+    assert "WARNING" not in text
+    doubtful = gvf.diagnose(np.full(200, 0.5), np.ones(200))
+    assert f"WARNING: {doubtful.warnings[0]}" in " ".join(repr(doubtful).split())
+
+
+def test_the_record_shows_itself_as_tables(shown):
+    from rich.console import Console
+
+    console = Console(width=100)
+    with console.capture() as captured:
+        console.print(shown)
+    text = captured.get()
+    for part in ("effective sample size", "noise / signal", "V-trace(5.0)", "WIS-Minibatch"):
+        assert part in text
+    assert f"IS - BC-IR: {shown.comparison.difference:.3g}" in text
+    assert f"{100 * shown.comparison.exceptions:.2g} % of the transitions" in text
+    assert f"correlation {shown.comparison.correlation:.2g}" in text
+    assert "Use IR." in text
+
+
+def test_theorems_are_told_to_hold_where_they_do():
+    from rich.console import Console
+
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(gvf.diagnose([0.5, 1.5], [1.0, 1.0]))
+    assert "Theorem 3.3: its condition holds" in captured.get()
+    assert "Theorem 3.4: its condition holds" in captured.get()
+
+
+def test_the_picture_has_the_zeros_apart_and_a_bar_for_each_correction(shown):
+    import matplotlib.pyplot as plt
+
+    figure = shown.plot()
+    left, right = figure.axes
+    assert "0" in [label.get_text() for label in left.get_xticklabels()]
+    bars = {round(bar.get_height(), 9) for bar in left.patches}
+    assert round(shown.zero_ratios, 9) in bars
+    assert [label.get_text() for label in right.get_yticklabels()] == list(shown.moments)
+    widths = [bar.get_width() for bar in right.patches]
+    assert widths == [moments.variance for moments in shown.moments.values()]
+    plt.close(figure)
+    mine, axes = plt.subplots(2, 1)
+    assert shown.plot(axes) is mine
+    plt.close(mine)
+
+
+@pytest.mark.parametrize(
+    ("rho", "updates"),
+    [
+        (np.ones(5), np.zeros(5)),
+        (np.array([2.0]), np.array([1.0])),
+        (np.array([0.0, 1e-200, 1e100]), np.array([1.0, 2.0, 3.0])),
+        (np.array([1e-12, 1.0, 9.0]), np.array([1.0, 2.0, 3.0])),
+    ],
+    ids=["no update", "one transition", "far apart", "tiny"],
+)
+def test_odd_windows_can_be_shown(rho, updates):
+    import matplotlib.pyplot as plt
+    from rich.console import Console
+
+    found = gvf.diagnose(rho, updates)
+    figure = found.plot()
+    figure.canvas.draw()
+    plt.close(figure)
+    with Console().capture():
+        Console().print(found)
+    assert repr(found).startswith("Diagnosis of")
+
+
+def test_a_histogram_counts_everything_once():
+    rho = np.array([0.0, 0.0, 1e-9, 0.02, 0.5, 0.5, 3.0, 70.0])
+    edges, transitions, mass = gvf.diagnose(rho, np.ones(8)).histogram
+    assert len(transitions) == len(mass) == len(edges) + 1
+    assert edges[0] == -5.0  # six decades below the largest, and whole
+    assert (transitions[0], mass[0]) == (2 / 8, 0.0)
+    assert transitions[1] == 1 / 8
+    for low, high, share, held in zip(
+        10 ** edges[:-1], 10 ** edges[1:], transitions[2:], mass[2:], strict=True
+    ):
+        inside = (rho >= low) & (rho < high)
+        assert share == np.mean(inside)
+        assert held == pytest.approx(rho[inside].sum() / rho.sum())
+    assert transitions.sum() == pytest.approx(1.0)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("rho", "updates", "options", "message"),
+    [
+        ([1.0, 2.0], np.ones((3, 2)), {}, "updates has 3 rows, but the window has 2 ratios"),
+        ([], np.ones((0, 2)), {}, "the window is empty"),
+        ([0.0, 0.0], np.ones((2, 2)), {}, "all 2 ratios in the window are 0"),
+        ([1.0, math.nan], np.ones((2, 2)), {}, "got nan at position 1"),
+        ([1.0, -0.5], np.ones((2, 2)), {}, "got -0.5 at position 1"),
+        ([math.inf, 1.0], np.ones((2, 2)), {}, "got inf at position 0"),
+        ([[1.0, 2.0]], np.ones((1, 2)), {}, r"ratios must be \[n\]"),
+        ([1.0, 2.0], [[1.0, 1.0], [1.0, math.nan]], {}, "got nan in row 1, column 1"),
+        ([1.0, 2.0], [1.0, math.inf], {}, "got inf in row 1, column 0"),
+        ([1.0, 2.0], [1e200, 1.0], {}, "update in row 0 is too long"),
+        ([1.0, 2.0], np.ones((2, 1, 1)), {}, r"updates must be \[n, d\]"),
+        ([1.0, 2.0], [1.0, 1.0], {"batch_size": 0}, "must be at least 1, got 0"),
+        ([1.0, 2.0], [1.0, 1.0], {"batch_size": -3}, "must be at least 1, got -3"),
+        ([1.0, 2.0], [1.0, 1.0], {"batches": 1}, "must be at least 2, got 1"),
+        ([1.0, 2.0], [1.0, 1.0], {"clips": (0.0,)}, "clip must be a positive number, got 0.0"),
+        ([1.0, 2.0], [1.0, 1.0], {"clips": (math.nan,)}, "clip must be a positive number"),
+    ],
+)
+def test_bad_input_gets_a_clear_error(rho, updates, options, message):
+    with pytest.raises(ValueError, match=message):
+        gvf.diagnose(rho, updates, **options)
+
+
+def test_what_is_of_the_wrong_kind_is_named():
+    with pytest.raises(TypeError, match="rng must be a numpy"):
+        gvf.diagnose([1.0, 2.0], [1.0, 1.0], rng=0)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError):
+        gvf.diagnose([1.0, 2.0], [1.0, 1.0], batch_size=2.5)  # pyright: ignore[reportArgumentType]
