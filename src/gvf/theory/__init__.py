@@ -1,0 +1,54 @@
+"""The paper's theory, run: every formal result as an experiment with the library's own pieces.
+
+Each function here states one result and tests it: it takes the pieces under test (corrections, the
+ring, the draws of the studies) as arguments, and gives a :class:`Finding`, rows of predicted /
+measured / tolerance and a picture. :func:`verify` runs them all, as ``gvf verify`` does.
+
+    chain, windows, moments     what is asked about, and what the theory predicts
+    exact, simulate             what the library does: every batch, or many
+    bias, consistency, variance_lemma, variance, totals         where the two meet
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gvf.theory.bias import corollary_3_1_1, theorem_3_1
+from gvf.theory.consistency import proposition, theorem_3_2
+from gvf.theory.row import Finding, Row
+from gvf.theory.totals import total_variance
+from gvf.theory.variance import theorem_3_3, theorem_3_4
+from gvf.theory.variance_lemma import lemma
+
+__all__ = [
+    "Finding",
+    "Row",
+    "corollary_3_1_1",
+    "lemma",
+    "proposition",
+    "theorem_3_1",
+    "theorem_3_2",
+    "theorem_3_3",
+    "theorem_3_4",
+    "total_variance",
+    "verify",
+]
+
+
+def verify(*, seed: int = 0) -> Iterator[Finding]:
+    """Run all experiments, one after the other.
+
+    Example:
+        >>> from gvf.theory import verify
+        >>> finding = next(verify())
+        >>> finding.result, all(row.holds for row in finding.rows)
+        ('Theorem 3.1', True)
+    """
+    yield theorem_3_1()
+    yield corollary_3_1_1()
+    yield proposition(seed=seed)
+    yield theorem_3_2(seed=seed)
+    yield lemma(seed=seed)
+    yield theorem_3_3(seed=seed)
+    yield theorem_3_4(seed=seed)
+    yield total_variance(seed=seed)

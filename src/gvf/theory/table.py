@@ -1,0 +1,72 @@
+"""Findings as text: a table for the shell, and one for Markdown pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gvf.theory.row import Finding, Row
+
+COLUMNS = ("predicted", "measured", "apart", "tolerance")
+
+
+def cells(row: Row) -> tuple[str, str, str, str]:
+    """The numbers of a row: predicted, measured, apart, tolerance.
+
+    Example:
+        >>> from gvf.theory import Row
+        >>> from gvf.theory.table import cells
+        >>> cells(Row("a mean", 0.5, 0.52, 0.03, "5 s.e.", "0.06"))
+        ('0.5', '0.52', '0.02', '0.03')
+    """
+    sign = "" if row.relation == "=" else f"{row.relation} "
+    return (
+        f"{sign}{row.predicted:.5g}",
+        f"{row.measured:.5g}",
+        f"{abs(row.measured - row.predicted):.2g}",
+        f"{row.tolerance:.2g}",
+    )
+
+
+def verdict(row: Row) -> str:
+    """Whether it holds, in a word."""
+    return "holds" if row.holds else "VIOLATED"
+
+
+def remark(row: Row) -> str:
+    """What the tolerance is made of, and what the row detects."""
+    return f"tolerance: {row.basis}; detects: {row.detects}"
+
+
+def heading() -> str:
+    """The names of the columns of :func:`plain`."""
+    return _line("", COLUMNS, "")
+
+
+def plain(finding: Finding) -> str:
+    """A finding as lines of text, under a line that says what it is."""
+    lines = [f"{finding.result}: {finding.title}"]
+    for row in finding.rows:
+        lines += [_line(row.claim, cells(row), verdict(row)), f"    {remark(row)}"]
+    return "\n".join(lines)
+
+
+def _line(claim: str, numbers: Sequence[str], word: str) -> str:
+    predicted, measured, apart, tolerance = numbers
+    line = f"  {claim:<62}{predicted:>12}{measured:>11}{apart:>9}{tolerance:>10}  {word}"
+    return line.rstrip()
+
+
+def markdown(findings: Iterable[Finding]) -> str:
+    """All findings as one Markdown table."""
+    lines = [
+        "| claim | predicted | measured | apart | tolerance | verdict | detects |",
+        "|---|---:|---:|---:|---:|---|---|",
+    ]
+    for finding in findings:
+        lines.append(f"| **{finding.result}** | | | | | | |")
+        for row in finding.rows:
+            *numbers, tolerance = cells(row)
+            within = f"{tolerance} ({row.basis})"
+            shown = (row.claim, *numbers, within, verdict(row), row.detects)
+            lines.append(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in shown)} |")
+    return "\n".join(lines) + "\n"
