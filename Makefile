@@ -21,8 +21,8 @@ bench := .venv-bench/.installed-bench
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-reproduce: $(base) ## Learn the quickstart's prediction and draw it against the truth
-	.venv/bin/python examples/quickstart.py
+reproduce: $(base) ## Redraw the paper's figures and judge its claims: gvf-results/report.html
+	.venv/bin/gvf reproduce
 
 test: lint docs ## Check everything: ruff, pyright, docs, tests, examples
 	.venv/bin/python -m pytest

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 
 from gvf import __version__
-from gvf.cli import studies
+from gvf.cli import reproduce, studies, theory
 
 EXAMPLE = """\
 import gvf
@@ -45,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
         prog="gvf",
         description=DESCRIPTION,
         epilog="Try:\n\n"
+        "  gvf reproduce            the paper's figures and claims, in minutes\n"
         "  gvf run quick-check      a study that takes seconds\n"
         "  gvf list                 the studies of the paper\n"
         "  gvf run --help           how to run them, stop, go on, and write your own\n\n"
@@ -54,7 +55,9 @@ def parser() -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"gvf {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND")
+    reproduce.add(commands)
     studies.add(commands)
+    theory.add(commands)
     return root
 
 

@@ -1,0 +1,37 @@
+"""From your own environment to the paper's sensitivity figure: change the first five lines.
+
+python examples/own_environment.py [--runs 10] [--steps 5000] [--picture sensitivity.png]
+"""
+
+import argparse
+
+import gymnasium
+import numpy as np
+
+import gvf
+from gvf.report import sensitivity
+
+ENVIRONMENT = "CartPole-v1"
+BEHAVIOUR = gvf.Uniform(2)  # what acts
+QUESTION = gvf.GVF(gvf.Favour(1, 0.9, actions=2), "reward", 0.9)  # what is asked, of which policy
+FEATURES = gvf.TileCoder([-2.4, -3, -0.21, -3], [2.4, 3, 0.21, 3], tiles=4, tilings=16)
+STEP_SIZES = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 2.0]
+METHODS = {"IR": gvf.IR(), "IS": gvf.IS(), "V-trace(1.0)": gvf.VTrace(1.0)}
+
+options = argparse.ArgumentParser(description=__doc__)
+options.add_argument("--runs", type=int, default=2)
+options.add_argument("--steps", type=int, default=2000)
+options.add_argument("--picture", default="sensitivity.png")
+given = options.parse_args()
+
+env = gymnasium.make(ENVIRONMENT)
+errors = {name: np.empty((given.runs, len(STEP_SIZES))) for name in METHODS}
+for run in range(given.runs):
+    returns = gvf.held_out_returns(env, QUESTION, behaviour=BEHAVIOUR, states=200, seed=1000 + run)
+    for name, correction in METHODS.items():
+        update = gvf.TD(STEP_SIZES)  # all step sizes side by side, from the same draws
+        learner = gvf.Learner(QUESTION, FEATURES, update, correction, behaviour=BEHAVIOUR, seed=run)
+        learner.learn(env, given.steps, seed=run)
+        wrong = np.abs(learner.predict(returns.states) - returns.values[:, None]).mean(axis=0)
+        errors[name][run] = np.where(np.isfinite(wrong), wrong, np.inf)  # inf: it diverged
+sensitivity(errors, STEP_SIZES, y="absolute return error", x_log=True).savefig(given.picture)

@@ -1,0 +1,42 @@
+"""The paper: one module for each of its figures, saying what to run, draw and claim."""
+
+from gvf.domain.domain import known
+from gvf.paper import continuous_four_rooms, four_rooms, markov_chain
+from gvf.paper.claim import Claim, Verdict, judge
+from gvf.paper.figure import SCALES, Axes, Figure, Row
+from gvf.paper.published import Match, Published, compare
+from gvf.paper.results import Results
+
+FIGURES = {
+    figure.id: figure
+    for module in (four_rooms, continuous_four_rooms, markov_chain)
+    for figure in module.FIGURES
+}
+"""All figures of the microworlds, by id."""
+
+__all__ = [
+    "FIGURES",
+    "SCALES",
+    "Axes",
+    "Claim",
+    "Figure",
+    "Match",
+    "Published",
+    "Results",
+    "Row",
+    "Verdict",
+    "compare",
+    "get",
+    "judge",
+]
+
+
+def get(id: str) -> Figure:
+    """A figure by its id.
+
+    Example:
+        >>> from gvf import paper
+        >>> paper.get("four-rooms-gap").where
+        'Fig. 1 centre'
+    """
+    return FIGURES[known(id, FIGURES, "figure")]

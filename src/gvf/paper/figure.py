@@ -1,0 +1,151 @@
+"""A figure: what a study shows, next to what was published and what is claimed.
+
+A figure is data, like a study: which study it runs, how the results become points, what its axes
+say, which published curves belong under it, and which sentences of the paper it can judge.
+:mod:`gvf.report` draws it. The modules beside this one name the figures of the paper.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gvf.domain.domain import known
+from gvf.study import catalogue
+
+if TYPE_CHECKING:
+    from gvf.paper.claim import Claim
+    from gvf.paper.published import Published
+    from gvf.paper.results import Results
+    from gvf.study.store import AnyStudy
+
+SCALES = ("quick", "paper")
+"""A look within minutes; the paper's numbers of runs and its grids."""
+
+
+class Row(NamedTuple):
+    """A point of a figure: a line of its CSV file.
+
+    Attributes:
+        protocol: "paper" or "authors".
+        panel: "main", or the pair that the panel shows.
+        series: the method.
+        x: never a logarithm.
+        y: mean over runs; inf where a run diverged.
+        stderr: of the mean; nan where there is none.
+        runs: how many.
+        step_size: the one that was chosen; nan where none was.
+
+    Example:
+        >>> from gvf.paper import Row
+        >>> Row("paper", "main", "IR", 16.0, 0.3, 0.01, 25, 0.8).series
+        'IR'
+    """
+
+    protocol: str
+    panel: str
+    series: str
+    x: float
+    y: float
+    stderr: float
+    runs: int
+    step_size: float
+
+
+def write_csv(rows: Iterable[Row], path: Path) -> None:
+    """Write points as CSV; what is not a number is left empty, a diverged one is ``inf``.
+
+    Example:
+        >>> from gvf.paper.figure import Row, write_csv
+        >>> from pathlib import Path
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "points.csv"
+        >>> nan, inf = float("nan"), float("inf")
+        >>> write_csv([Row("paper", "main", "IS", 16.0, inf, nan, 25, 0.8)], path)
+        >>> print(path.read_text(), end="")
+        protocol,panel,series,x,y,stderr,runs,step_size
+        paper,main,IS,16,inf,,25,0.8
+    """
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(Row._fields)
+        for row in rows:
+            writer.writerow(["" if value != value else _short(value) for value in row])
+
+
+def _short(value: Any) -> Any:
+    """Whole numbers without a point, and no digits that a double does not have."""
+    if isinstance(value, float) and math.isfinite(value):
+        return repr(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+    return value
+
+
+@dataclass(frozen=True)
+class Axes:
+    """What the axes of a figure say.
+
+    Attributes:
+        x: label, with its unit.
+        y: label.
+        x_log: whether x is drawn on a logarithmic scale.
+        y_log: whether y is.
+        y_top: where the axis ends, so that a diverging curve leaves it; None: wherever curves end.
+
+    Example:
+        >>> from gvf.paper import get
+        >>> get("four-rooms-gap").axes.x
+        'steps between updates'
+    """
+
+    x: str
+    y: str
+    x_log: bool = False
+    y_log: bool = False
+    y_top: float | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What to run, what to draw, what is claimed.
+
+    Attributes:
+        id: of the figure, and the name of its study.
+        title: a line above it.
+        where: in the paper.
+        axes: what they say.
+        read: turns results into points; see :mod:`gvf.paper.reading`.
+        quick: what the study changes at the scale "quick".
+        main: whether it belongs to the paper's main text.
+        published: the authors' curves that belong under it.
+        claims: the sentences that it judges.
+        notes: what a reader should know, for each protocol.
+
+    Example:
+        >>> from gvf.paper import get
+        >>> figure = get("markov-step-size")
+        >>> figure.study("paper", "paper").runs, figure.study("authors", "quick").protocol
+        (100, 'authors')
+    """
+
+    id: str
+    title: str
+    where: str
+    axes: Axes
+    read: Callable[[Results], Sequence[Row]]
+    quick: Mapping[str, Any] = field(default_factory=dict)
+    main: bool = True
+    published: tuple[Published, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    def study(self, protocol: str, scale: str = "paper", runs: int | None = None) -> AnyStudy:
+        """Its study under a protocol, at a scale, with so many runs (by default the scale's)."""
+        study = catalogue.get(self.id, protocol)
+        changes = dict(self.quick) if known(scale, SCALES, "scale") == "quick" else {}
+        if runs is not None:
+            changes["runs"] = runs
+        return replace(study, **changes)

@@ -1,0 +1,307 @@
+"""Figure 4 of the paper: step sizes and the variance of updates, on a Markov chain.
+
+A fixed buffer of 15,000 transitions; three pairs of policies, with ratios up to 1.8, 9 and 99. The
+main text shows the second, "hard".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gvf.learner.linear import Array
+from gvf.paper.claim import Claim
+from gvf.paper.figure import Axes, Figure
+from gvf.paper.four_rooms import BC_IR_IS_LIKE_IR, SLUGS
+from gvf.paper.published import Published
+from gvf.paper.reading import against_iteration, against_step_size
+from gvf.paper.results import Results
+from gvf.paper.statistics import rank_correlation, reach, wider
+from gvf.study.variance import NORMS
+
+ERROR = Axes("step size", "absolute value error, averaged over 1000 updates", y_top=1.0)
+VARIANCE = Axes("iteration of WIS-Optimal", "variance of the update", y_log=True)
+CLIPS = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
+HARDER = tuple(reversed(CLIPS))
+SENSITIVE = ("IS", "WIS-Buffer", "WIS-Minibatch")
+NOTES = {
+    "paper": "n = 15,000, k = 16, 1000 updates. The error counts all 10 states, the ends too.",
+    "authors": "Nothing differs from the paper here.",
+}
+VARIANCE_NOTES = {
+    protocol: "1000 mini-batches of 16 at each iteration of WIS-Optimal with step size 1. The main "
+    "panel has the L1 norm of the update, the other one the signed sum of weighted TD errors."
+    for protocol in NOTES
+}
+LENIENT = (
+    "The best error of WIS-Minibatch is several times that of IR, so many step sizes are within "
+    "twice of it: this measure is lenient with a method that is inaccurate at every step size."
+)
+SARSA = (
+    "Sarsa has no ratios at all, and each of its action values sees only a part of the updates: it "
+    "bears larger step sizes than even On-policy. Its best error is about twice that of IR."
+)
+CLIPPED = (
+    "With ratios clipped at 1 updates are so small that the error never passes 1 on this grid, but "
+    "neither does it fall below a third: what is gained in variance is lost in bias."
+)
+QUICK = {"runs": 30}
+"""For variances; errors take seconds with all runs."""
+
+EARLY, LATE = (0, 25), (200, 250)
+"""Iterations that count as early and as late learning."""
+
+
+def _less_sensitive(other: str, because: str = "") -> Claim:
+    clipped = other in CLIPS
+    return Claim(
+        f"ir-less-sensitive-than-{SLUGS[other]}",
+        f"IR is less sensitive to the step size than {other}.",
+        f"step size at which the error passes 1, IR's over that of {other}",
+        # IR is not in the figure of the clips.
+        lambda results, *more: reach([results, *more][-1], "IR") / reach(results, other),
+        least=1.0,
+        needs=("markov-step-size",) if clipped else (),
+        because=because,
+    )
+
+
+def _wider(other: str, because: str = "") -> Claim:
+    return Claim(
+        f"ir-wider-than-{SLUGS[other]}",
+        f"IR has a wider range of usable step sizes than {other}.",
+        "ratio of the largest to the smallest step size within twice the method's best error, "
+        f"IR's over that of {other}",
+        wider("IR", other),
+        least=1.0,
+        because=because,
+    )
+
+
+def _others_bear_more(results: Results) -> Array:
+    reaches = {method: reach(results, method) for method in results.study.methods}
+    most_sensitive = np.max([reaches.pop(method) for method in SENSITIVE], axis=0)
+    return np.min(list(reaches.values()), axis=0) / most_sensitive
+
+
+def update_variance(results: Results, method: str, when: tuple[int, int]) -> Array:
+    """Variance of the L1 norm of updates, averaged over some iterations: [1 + B]."""
+    study = results.study
+    (pair,) = study.pairs
+    iterations = np.array(study.iterations)  # pyright: ignore[reportAttributeAccessIssue]
+    at = (iterations >= when[0]) & (iterations <= when[1])
+    variance = results.variance[pair, method][:, at, NORMS.index("l1")]
+    return results.average(variance.mean(axis=1))
+
+
+def _of_variances(first: str, second: str, when: tuple[int, int]):
+    return lambda results: (
+        update_variance(results, first, when) / update_variance(results, second, when)
+    )
+
+
+def _lower_throughout(results: Results) -> Array:
+    (pair,) = results.study.pairs
+    one, other = (
+        results.average(results.variance[pair, method][:, :, NORMS.index("l1")])
+        for method in ("IS", "IR")
+    )
+    return (one / other).min(axis=1)
+
+
+def _steps_up(values: list[Array]) -> Array:
+    """The smallest factor from one value to the next."""
+    stacked = np.stack(values)
+    return (stacked[1:] / stacked[:-1]).min(axis=0)
+
+
+def _follows_variance(results: Results, step_size: Results, vtrace: Results) -> Array:
+    """Rank correlation of methods' update variance with how early their error passes 1."""
+    methods = ("IR", "BC-IR", "IS", "WIS-Minibatch", "WIS-Buffer", *CLIPS)
+    variance = [update_variance(results, method, EARLY) for method in methods]
+    reaches = [reach(vtrace if method in CLIPS else step_size, method) for method in methods]
+    return rank_correlation(np.stack(variance, axis=1), -np.stack(reaches, axis=1))
+
+
+STEP_SIZE = Figure(
+    "markov-step-size",
+    "Markov chain: sensitivity to the step size",
+    "Fig. 4 left",
+    ERROR,
+    against_step_size,
+    published=(Published("markov_chain_step_size_rho9", runs=100, must_match=True),),
+    claims=(
+        Claim(
+            "ir-as-sensitive-as-on-policy",
+            "IR is about as sensitive to the step size as On-policy sampling.",
+            "step size at which the error passes 1, IR's over On-policy's",
+            lambda results: reach(results, "IR") / reach(results, "On-policy"),
+            least=1 / 1.1,
+            most=1.1,
+        ),
+        *(_less_sensitive(other) for other in SENSITIVE),
+        _less_sensitive("Sarsa", because=SARSA),
+        Claim(
+            "is-most-sensitive",
+            "IS, WIS-Buffer and WIS-Minibatch are the most sensitive to the step size.",
+            "step size at which the error passes 1: the smallest among all other methods over the "
+            "largest among these three",
+            _others_bear_more,
+            least=1.0,
+        ),
+        _wider("IS"),
+        _wider("WIS-Buffer"),
+        _wider("WIS-Minibatch", because=LENIENT),
+        BC_IR_IS_LIKE_IR,
+    ),
+    notes=NOTES,
+)
+
+VTRACE = Figure(
+    "markov-vtrace",
+    "Markov chain: V-trace with three clips",
+    "Fig. 4 centre",
+    ERROR,
+    against_step_size,
+    published=(Published("markov_chain_step_size_rho9", runs=100, must_match=True),),
+    claims=(
+        Claim(
+            "harder-clip-more-bias",
+            "V-trace has more bias the harder the clip.",
+            "smallest factor between best errors from clip .9 max to .5 max to 1.0",
+            lambda results: _steps_up([results.best(clip) for clip in HARDER]),
+            least=1.0,
+        ),
+        Claim(
+            "harder-clip-more-step-sizes",
+            "V-trace bears larger step sizes the harder the clip: its variance is less.",
+            "smallest factor between the step sizes at which the error passes 1, from IS to clip "
+            ".9 max to .5 max to 1.0",
+            lambda results: _steps_up([reach(results, method) for method in ("IS", *HARDER)]),
+            least=1.0,
+        ),
+        *(_less_sensitive(clip) for clip in HARDER[:-1]),
+        _less_sensitive("V-trace(1.0)", because=CLIPPED),
+    ),
+    notes=NOTES,
+)
+
+VARIANCE_HARD = Figure(
+    "markov-variance",
+    "Markov chain: variance of the updates",
+    "Fig. 4 right",
+    VARIANCE,
+    against_iteration,
+    quick=QUICK,
+    published=(
+        Published(
+            "markov_chain_variance_l1_rho9",
+            runs=100,
+            frame=None,
+            must_match=True,
+            note="From the talk: the variance of the L1 norm.",
+        ),
+        Published(
+            "markov_chain_variance_scalar_rho9",
+            runs=100,
+            panel="scalar",
+            frame=None,
+            must_match=True,
+            note="From the poster, whose label says L1 norm: the variance of the signed sum. Its "
+            "BC-IR divides by the mean ratio instead of multiplying with it.",
+        ),
+    ),
+    claims=(
+        Claim(
+            "ir-variance-far-below-early",
+            "Early in learning the variance of IR's updates is far below that of IS.",
+            "variance of the L1 norm, iterations 0 to 25, IS over IR",
+            _of_variances("IS", "IR", EARLY),
+            least=3.0,
+        ),
+        Claim(
+            "ir-variance-comparable-late",
+            "Late in learning the variances of IR and IS are comparable.",
+            "variance of the L1 norm, iterations 200 to 250, IS over IR",
+            _of_variances("IS", "IR", LATE),
+            least=0.5,
+            most=2.0,
+        ),
+        Claim(
+            "ir-variance-lower",
+            "The variance of IR's updates is lower than that of IS.",
+            "variance of the L1 norm, IS over IR, the smallest of all iterations",
+            _lower_throughout,
+            least=1.0,
+        ),
+        Claim(
+            "late-variance-near-zero",
+            "Once the weights have largely converged, the variances of IR and IS are near zero.",
+            "variance of the L1 norm, the larger of IR and IS in iterations 200 to 250, over IS in "
+            "iterations 0 to 25",
+            lambda results: (
+                np.maximum(*(update_variance(results, method, LATE) for method in ("IR", "IS")))
+                / update_variance(results, "IS", EARLY)
+            ),
+            most=0.05,
+        ),
+        Claim(
+            "harder-clip-less-variance",
+            "V-trace has less variance the harder the clip.",
+            "smallest factor between variances from clip 1.0 to .5 max to .9 max to IS, early",
+            lambda results: _steps_up(
+                [update_variance(results, method, EARLY) for method in (*CLIPS, "IS")]
+            ),
+            least=1.0,
+        ),
+        Claim(
+            "variance-goes-with-sensitivity",
+            "Methods with larger update variance are the more sensitive ones to the step size.",
+            "rank correlation, over methods, of the early variance with the reciprocal of the step "
+            "size at which the error passes 1",
+            _follows_variance,
+            least=0.5,
+            needs=("markov-step-size", "markov-vtrace"),
+        ),
+    ),
+    notes=VARIANCE_NOTES,
+)
+
+STEP_SIZE_ALL = Figure(
+    "markov-step-size-all",
+    "Markov chain: sensitivity to the step size, three pairs of policies",
+    "Appendix",
+    ERROR,
+    against_step_size,
+    main=False,
+    published=(Published("markov_chain_step_size_rho9", runs=100, panel="hard", must_match=True),),
+    notes=NOTES,
+)
+
+VTRACE_ALL = Figure(
+    "markov-vtrace-all",
+    "Markov chain: V-trace with three clips, three pairs of policies",
+    "Appendix",
+    ERROR,
+    against_step_size,
+    main=False,
+    published=(Published("markov_chain_step_size_rho9", runs=100, panel="hard", must_match=True),),
+    notes=NOTES,
+)
+
+VARIANCE_ALL = Figure(
+    "markov-variance-all",
+    "Markov chain: variance of the updates, three pairs of policies",
+    "the authors' code",
+    VARIANCE,
+    against_iteration,
+    quick=QUICK,
+    main=False,
+    published=(
+        Published(
+            "markov_chain_variance_l1_rho9", runs=100, panel="hard", frame=None, must_match=True
+        ),
+    ),
+    notes=VARIANCE_NOTES,
+)
+
+FIGURES = (STEP_SIZE, VTRACE, VARIANCE_HARD, STEP_SIZE_ALL, VTRACE_ALL, VARIANCE_ALL)

@@ -1,0 +1,143 @@
+"""Readings: how the results of a study become the points of a figure.
+
+A reading is a function of :class:`gvf.paper.results.Results`. Where a figure shows one step size of
+a method, it is the one with the lowest error averaged over the run and over runs; against the gap
+or the number of updates it is chosen anew at every x. A point at which a run has diverged is
+infinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from gvf.learner.linear import Array
+from gvf.paper.figure import Row
+from gvf.paper.results import Cell, Pair, Results, standard_error
+from gvf.study.study import Study
+from gvf.study.variance import NORMS
+
+NAN = float("nan")
+
+
+def panel_of(results: Results, pair: Pair) -> str:
+    """The name of a pair's panel: "main" where there is only one pair."""
+    if len(results.study.pairs) == 1:
+        return "main"
+    question, behaviour = pair
+    return question if question == behaviour else f"{question}/{behaviour}"
+
+
+def against_step_size(results: Results) -> list[Row]:
+    """Error of every step size, at the only gap.
+
+    Example:
+        >>> from gvf.paper.reading import against_step_size
+        >>> from gvf.paper.results import Cell, Results
+        >>> from gvf.study import Study
+        >>> import numpy as np
+        >>> study = Study("s", "four-rooms", ("IR",), (1, 2), pairs=[("down", "uniform")], runs=2)
+        >>> error = np.array([[0.3, 0.5], [0.5, 0.5]])
+        >>> cell = Cell(study.lanes("IR"), error, error, error[:, :, None])
+        >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): cell}, {})
+        >>> [(row.x, row.y, round(row.stderr, 3)) for row in against_step_size(results)]
+        [(1.0, 0.4, 0.1), (2.0, 0.5, 0.0)]
+    """
+    study = _grid(results)
+    rows = []
+    for pair in study.pairs:
+        for method in study.methods:
+            cell = results.cell(method, pair=pair)
+            at = (results.protocol, panel_of(results, pair), method)
+            rows += (
+                Row(*at, size, y, spread, results.runs, size)
+                for size, y, spread in zip(cell.lanes, *_summary(cell.error), strict=True)
+            )
+    return rows
+
+
+def against_gap(results: Results) -> list[Row]:
+    """Error of the best step size, at every gap."""
+    return list(_best(results, updates=False))
+
+
+def against_updates(results: Results) -> list[Row]:
+    """Error of the best step size, at every number of updates."""
+    return list(_best(results, updates=True))
+
+
+def _best(results: Results, updates: bool) -> Iterator[Row]:
+    study = _grid(results)
+    for pair in study.pairs:
+        for method in study.methods:
+            for gap in study.gaps:
+                cell = results.cell(method, gap, pair)
+                lane = best_lane(cell)
+                x = (study.steps - study.warm_up) // gap if updates else gap
+                ((y,), (spread,)) = _summary(cell.error[:, [lane]])
+                at = (results.protocol, panel_of(results, pair), method, float(x))
+                yield Row(*at, y, spread, results.runs, step_size_of(cell, lane))
+
+
+def against_steps(results: Results) -> list[Row]:
+    """Learning curves at the best step size; x is the middle of the part averaged over."""
+    study = _grid(results)
+    rows = []
+    for pair in study.pairs:
+        for method in study.methods:
+            cell = results.cell(method, pair=pair)
+            lane = best_lane(cell)
+            points = cell.curve.shape[2]
+            middle = (np.arange(points) + 0.5) * ((study.updates or study.steps) / points)
+            at = (results.protocol, panel_of(results, pair), method)
+            rows += (
+                Row(*at, x, y, spread, results.runs, step_size_of(cell, lane))
+                for x, y, spread in zip(
+                    middle.tolist(), *_summary(cell.curve[:, lane]), strict=True
+                )
+            )
+    return rows
+
+
+def against_iteration(results: Results) -> list[Row]:
+    """Variance of updates, of their L1 norm; with one pair, of their signed sum too."""
+    study = results.study
+    assert not isinstance(study, Study)
+    rows = []
+    kinds = ("l1", "scalar") if len(study.pairs) == 1 else ("l1",)
+    for kind in kinds:
+        for (pair, method), variance in results.variance.items():
+            values = variance[:, :, NORMS.index(kind)]
+            panel = kind if kind == "scalar" else panel_of(results, pair)
+            rows += (
+                Row(results.protocol, panel, method, float(x), y, spread, results.runs, NAN)
+                for x, y, spread in zip(study.iterations, *_summary(values), strict=True)
+            )
+    return rows
+
+
+def _summary(values: Array) -> tuple[list[float], list[float]]:
+    """Mean and standard error over runs, the first axis of [R, m]."""
+    return _mean(values).tolist(), standard_error(values).tolist()
+
+
+def _mean(values: Array) -> Array:
+    """Mean over runs; the sum of errors that grow without bound could overflow."""
+    return (values / len(values)).sum(axis=0)
+
+
+def best_lane(cell: Cell) -> int:
+    """The lane with the lowest error averaged over runs."""
+    return int(np.argmin(_mean(cell.error)))
+
+
+def step_size_of(cell: Cell, lane: int) -> float:
+    """A lane's step size; of WIS-TD(0) its eta, the step size that it tends to."""
+    chosen = cell.lanes[lane]
+    return chosen[1] if isinstance(chosen, tuple) else chosen
+
+
+def _grid(results: Results) -> Study:
+    assert isinstance(results.study, Study)
+    return results.study

@@ -1,0 +1,143 @@
+"""Statistics that claims are made of: each a number for every bootstrap sample of the runs.
+
+All take their errors from :class:`gvf.paper.results.Results`, so that the step size of a method is
+chosen anew in every sample, by the same rule as in the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from gvf.learner.linear import Array
+from gvf.paper.results import Pair, Results
+from gvf.study.study import Study
+
+Statistic = Callable[[Results], Array]
+
+TWICE = 2.0
+"""A step size is usable where the error is at most so many times that of the best one."""
+LATE = 0.1
+"""The share of a run that counts as its end."""
+
+
+def times(method: str, other: str, pair: Pair | None = None) -> Statistic:
+    """The error of `method` over that of `other`, each with its best step size."""
+    return lambda results: (
+        results.best(named(results, method), pair=pair)
+        / results.best(named(results, other), pair=pair)
+    )
+
+
+def named(results: Results, method: str) -> str:
+    """A method's name in a study: what is plain IS there may be NormIS."""
+    return "NormIS" if method == "IS" and "IS" not in results.study.methods else method
+
+
+def usable_range(results: Results, method: str, pair: Pair | None = None) -> Array:
+    """The largest usable step size over the smallest, [1 + B]: within twice the best error.
+
+    Example:
+        >>> from gvf.paper.results import Cell, Results
+        >>> from gvf.paper.statistics import usable_range
+        >>> from gvf.study import Study
+        >>> import numpy as np
+        >>> pairs = [("down", "uniform")]
+        >>> study = Study("s", "four-rooms", ("IR",), (1, 2, 8), pairs=pairs, runs=1)
+        >>> error = np.array([[0.3, 0.5, 0.7]])
+        >>> cell = Cell(study.lanes("IR"), error, error, error[:, :, None])
+        >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): cell}, {})
+        >>> float(usable_range(results, "IR")[0])
+        2.0
+    """
+    sizes = np.array(results.cell(method, pair=pair).lanes)
+    errors = results.errors(method, pair=pair)
+    usable = (errors <= TWICE * errors.min(axis=1, keepdims=True)) & (sizes > 0)
+    largest = np.where(usable, sizes, -np.inf).max(axis=1)
+    return largest / np.where(usable, sizes, np.inf).min(axis=1)
+
+
+def wider(method: str, other: str, pair: Pair | None = None) -> Statistic:
+    """How many times wider the usable range of one method is than another's."""
+    return lambda results: usable_range(results, method, pair) / usable_range(results, other, pair)
+
+
+def reach(results: Results, method: str, pair: Pair | None = None) -> Array:
+    """The step size at which the error passes 1, [1 + B]; the last of the grid if it never does."""
+    sizes = np.array(results.cell(method, pair=pair).lanes)
+    errors = results.errors(method, pair=pair)
+    over = ~(errors < 1.0)
+    first = np.where(over.any(axis=1), over.argmax(axis=1), sizes.size - 1)
+    before, row = np.maximum(first - 1, 0), np.arange(len(errors))
+    low, high = errors[row, before], errors[row, first]
+    share = np.where(high > 1.0, (1.0 - low) / np.where(high > low, high - low, 1.0), 1.0)
+    return sizes[before] + np.clip(share, 0.0, 1.0) * (sizes[first] - sizes[before])
+
+
+def ends_at(results: Results, method: str) -> Array:
+    """Error over the last tenth of the run, at the step size that is best over the whole run."""
+    cell = results.cell(method)
+    late = max(1, round(LATE * cell.curve.shape[2]))
+    end = results.average(cell.curve[:, :, -late:].mean(axis=2))
+    best = results.errors(method).argmin(axis=1)
+    return end[np.arange(len(end)), best]
+
+
+def growth(results: Results, method: str, pair: Pair | None = None) -> Array:
+    """How much the error grows from the smallest gap to the largest, [1 + B]."""
+    few, many = gaps(results)
+    method = named(results, method)
+    return results.best(method, few, pair) - results.best(method, many, pair)
+
+
+def gaps(results: Results) -> tuple[int, int]:
+    """The largest gap (few updates) and the smallest (many)."""
+    assert isinstance(results.study, Study)
+    return max(results.study.gaps), min(results.study.gaps)
+
+
+def over_gaps(results: Results, method: str, pair: Pair | None = None) -> Array:
+    """Error of the best step size at every gap, [1 + B, gaps]."""
+    assert isinstance(results.study, Study)
+    method = named(results, method)
+    return np.stack([results.best(method, gap, pair) for gap in results.study.gaps], axis=1)
+
+
+def spread(errors: Sequence[Array]) -> Array:
+    """The largest over the smallest of several errors [1 + B].
+
+    Example:
+        >>> from gvf.paper.statistics import spread
+        >>> import numpy as np
+        >>> spread([np.array([1.0]), np.array([3.0]), np.array([2.0])]).tolist()
+        [3.0]
+    """
+    stacked = np.stack(errors)
+    return stacked.max(axis=0) / stacked.min(axis=0)
+
+
+def beside(results: Results, method: str, others: Sequence[str]) -> Array:
+    """The error of a method over the geometric mean of the errors of others, [1 + B]."""
+    theirs = np.stack([results.best(other) for other in others])
+    return results.best(method) / np.exp(np.log(theirs).mean(axis=0))
+
+
+def rank_correlation(first: Array, second: Array) -> Array:
+    """Spearman's, in every row of two arrays [1 + B, m]; ties share their ranks.
+
+    Example:
+        >>> from gvf.paper.statistics import rank_correlation
+        >>> import numpy as np
+        >>> rank_correlation(np.array([[1.0, 2.0, 3.0]]), np.array([[9.0, 8.0, 1.0]])).tolist()
+        [-1.0]
+    """
+    a, b = (_ranks(values) for values in (first, second))
+    a, b = (ranks - ranks.mean(axis=1, keepdims=True) for ranks in (a, b))
+    return (a * b).sum(axis=1) / np.sqrt((a * a).sum(axis=1) * (b * b).sum(axis=1))
+
+
+def _ranks(values: Array) -> Array:
+    below = (values[:, None, :] < values[:, :, None]).sum(axis=2)
+    equal = (values[:, None, :] == values[:, :, None]).sum(axis=2)
+    return below + (equal - 1) / 2

@@ -1,0 +1,56 @@
+"""What a report shows of a figure: its points, published ones, verdicts, and how it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gvf.paper.claim import Verdict
+from gvf.paper.figure import Figure, Row
+from gvf.paper.published import Match
+
+
+@dataclass(frozen=True)
+class Made:
+    """How the results of a figure came about, under one protocol.
+
+    Attributes:
+        scale: "quick" or "paper".
+        runs: how many.
+        seed: of the study.
+        command: that makes them, and redraws the figure alone.
+        version: of gvf.
+        machine: in words.
+        finished: when, as ISO 8601 in UTC.
+        seconds: of processor time that all its tasks took together.
+    """
+
+    scale: str
+    runs: int
+    seed: int
+    command: str
+    version: str
+    machine: str
+    finished: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A figure with all that is known about it.
+
+    Attributes:
+        figure: what it shows.
+        rows: our points, of every protocol that was run.
+        published: the authors' points, where there are some.
+        matches: how well ours lie on them.
+        verdicts: about the claims.
+        made: by protocol.
+    """
+
+    figure: Figure
+    rows: Sequence[Row]
+    published: Sequence[Row]
+    matches: Sequence[Match]
+    verdicts: Sequence[Verdict]
+    made: Mapping[str, Made]
