@@ -13,11 +13,12 @@ import threading
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from gvf.cli import main
 from gvf.cli.studies import as_toml, find
-from gvf.study import Study, catalogue, load, local
+from gvf.study import Study, VarianceStudy, catalogue, load, local, run_variance
 from gvf.study.cost import Costs, costs
 from gvf.study.engine import run
 from gvf.study.progress import Account
@@ -60,13 +61,22 @@ def toml(tmp_path: Path) -> Path:
     return path
 
 
-def start(toml: Path, out: Path, workers: int) -> subprocess.Popen[str]:
+def start(toml: Path, out: Path, workers: int, *more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "gvf", "run", toml, "--out", out, "--workers", str(workers)],
+        [sys.executable, "-m", "gvf", "run", toml, "--out", out, "--workers", str(workers), *more],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        process_group=0,
     )
+
+
+def beside_progress(errors: str) -> str:
+    """What is on stderr besides lines of progress, which a slow machine has."""
+    return re.sub(r"^sweep: .* left\n", "", errors, flags=re.MULTILINE)
+
+
+STOPPED = "gvf: stopped; what is done is kept: the same command goes on\n"
 
 
 @pytest.mark.parametrize("workers", [1, 2, 8])
@@ -102,7 +112,7 @@ def test_stopped_or_killed_at_two_random_moments_and_resumed(
     process = start(toml, out, workers=rng.choice([1, 2, 4]))
     told, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
-    assert errors == ""
+    assert beside_progress(errors) == ""
     assert re.match(r"sweep: \d+ of 30 tasks in ", told)
     assert digests(out) == undisturbed
 
@@ -111,12 +121,11 @@ def test_stopped_or_killed_at_two_random_moments_and_resumed(
 def test_an_interrupt_is_one_line_and_keeps_what_is_done(tmp_path: Path, toml: Path) -> None:
     out = tmp_path / "out"
     process = start(toml, out, workers=1)
-    while len(list(out.glob("**/*.parquet"))) < 2:
+    while len(list(out.glob("**/*.parquet"))) < 2 and process.poll() is None:
         time.sleep(0.002)
     process.send_signal(signal.SIGINT)
     told, errors = process.communicate(timeout=10)
-    assert (process.returncode, told) == (130, "")
-    assert errors == "gvf: stopped; what is done is kept: the same command goes on\n"
+    assert (process.returncode, told, beside_progress(errors)) == (130, "", STOPPED)
     assert 2 <= len(digests(out)) < 30
 
 
@@ -125,13 +134,15 @@ def test_two_processes_at_once_do_no_harm(
 ) -> None:
     both = [start(toml, tmp_path / "out", workers=2) for _ in range(2)]
     for process in both:
-        assert process.communicate(timeout=60)[1] == ""
+        assert beside_progress(process.communicate(timeout=60)[1]) == ""
         assert process.returncode == 0
     assert digests(tmp_path / "out") == undisturbed
 
 
 def test_closing_the_results_ends_the_task_in_flight() -> None:
-    quick, long = next(STUDY.tasks()), next(STUDY.with_(steps=1_000_000).tasks())
+    many = tuple(range(200))  # many lanes: a long task whose walk is soon over
+    quick = next(STUDY.tasks())
+    long = next(STUDY.with_(steps=100_000, step_sizes=many).tasks())
     results = local.results([quick, long], workers=1)
     assert next(results).task == quick
     time.sleep(0.3)
@@ -203,6 +214,27 @@ def test_a_ray_cluster_that_loses_a_node_gives_the_same_bits(
         cluster.shutdown()
 
 
+@needs_posix
+def test_an_interrupt_under_ray_keeps_what_is_done(
+    tmp_path: Path, toml: Path, undisturbed: dict[str, str]
+) -> None:
+    pytest.importorskip("ray")
+    out = tmp_path / "out"
+    process = start(toml, out, 2, "--engine", "ray")
+    while len(list(out.glob("**/*.parquet"))) < 3 and process.poll() is None:
+        time.sleep(0.01)
+    began = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does: to all processes that it started
+    told, errors = process.communicate(timeout=30)
+    assert time.monotonic() - began < 5
+    assert (process.returncode, told, beside_progress(errors)) == (130, "", STOPPED)
+    kept = digests(out)
+    assert 3 <= len(kept) < 30
+    assert kept.items() <= undisturbed.items()
+    assert run(STUDY, out).skipped == len(kept)
+    assert digests(out) == undisturbed
+
+
 def test_without_ray_the_message_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,6 +244,8 @@ def test_without_ray_the_message_says_what_to_install(
 
 
 # What can be asked
+
+TASK = "quick-check/hard/hard/gap-1/run-3"
 
 
 @pytest.mark.parametrize(
@@ -224,6 +258,19 @@ def test_without_ray_the_message_says_what_to_install(
         (["run", "quick-check", "--workers", "0"], "workers must be at least 1, got 0"),
         (["run", "quick-check", "--address", "auto"], "choose the engine 'ray'"),
         (["clean", "quick-check"], "no results of 'quick-check' in gvf-results; there are: none"),
+        (["clean", "nowhere.toml"], "nowhere.toml: No such file or directory"),
+        (
+            ["run", "quick-check", "--only", "x"],
+            "nothing in study 'quick-check' with 10 runs is called 'x'; a task is called, for "
+            "example, 'quick-check/easy/easy/gap-1/run-0', and a cell 'quick-check/easy/easy/gap-1/"
+            "run-0/IR/0.0'",
+        ),
+        (["run", "quick-check", "--only", f"{TASK}/IRR/0.5"], "unknown method in the name"),
+        (["run", "quick-check", "--only", f"{TASK}/IR/9"], "'9'; known are '0.0', '0.5', "),
+        (
+            ["run", "quick-check", "--only", f"{TASK}/IR/0.5", "--workers", "2"],
+            "a single cell is computed here, on one processor: leave out --engine, --address and",
+        ),
     ],
 )
 def test_a_mistake_is_one_clear_line_and_status_2(
@@ -241,14 +288,14 @@ def test_a_mistake_is_one_clear_line_and_status_2(
     ("text", "told"),
     [
         ("domain = ", "is not TOML"),
-        ('domain = "four-rooms"', "has no 'methods'"),
+        ('domain = "four-rooms"', "mine.toml: methods is missing; needed are domain and methods"),
         ('domain = "moon"\nmethods = ["IR"]\nstep_sizes = [1]', "unknown domain: 'moon'; known"),
         (
             'domain = "four-rooms"\nmethods = ["XY"]\nstep_sizes = [1]',
             "unknown method: 'XY'; known",
         ),
         ('domain = "four-rooms"\nmethods = ["IR"]\nstepsizes = [1]', "'stepsizes'; known are"),
-        ('domain = "four-rooms"\nmethods = ["IR"]\nsteps = "9"', "steps must be int, got '9'"),
+        ('domain = "four-rooms"\nmethods = ["IR"]\nsteps = "9"', "steps must be a whole number"),
         (
             'domain = "continuous-four-rooms"\nmethods = ["WIS-Optimal"]\nstep_sizes = [1]',
             "WIS-Optimal needs the whole window",
@@ -268,6 +315,59 @@ def test_a_wrong_file_says_what_is_wrong_before_anything_runs(
     assert told in err
     assert err.count("\n") == 1
     assert not (tmp_path / "gvf-results").exists()
+
+
+def test_what_was_there_already_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    for runs, told in (
+        (1, r"3 of 3 tasks in \d+ s"),
+        (1, r"all 3 tasks were there already"),
+        (2, r"3 of 6 tasks in \d+ s, 3 were there already"),
+    ):
+        assert main(["run", "quick-check", "--runs", str(runs)]) == 0
+        line = rf"quick-check: {told}; results in gvf-results/quick-check/paper-\w+\n"
+        assert re.fullmatch(line, capsys.readouterr().out)
+
+
+def test_a_task_alone_is_the_same_file_in_the_same_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for told in (r"done in \d+ s", "there already"):
+        assert main(["run", "quick-check", "--only", TASK]) == 0
+        line = rf"{TASK}: {told}; results in gvf-results/quick-check/paper-\w+\n"
+        assert re.fullmatch(line, capsys.readouterr().out)
+    alone = digests(tmp_path / "gvf-results")
+    assert len(alone) == 1
+    assert main(["run", "quick-check", "--runs", "4", "--out", "whole"]) == 0
+    assert alone.items() <= digests(tmp_path / "whole").items()
+
+
+def test_a_cell_alone_is_printed_and_not_stored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "quick-check", "--only", f"{TASK}/IS/0.5"]) == 0
+    told = re.findall(r"^(\w+): ([-+.e\d ]+) \(.*\)$", capsys.readouterr().out, re.MULTILINE)
+    assert not (tmp_path / "gvf-results").exists()
+    assert main(["run", "quick-check", "--only", TASK]) == 0
+    task = next(task for task in find("quick-check").tasks() if task.name == TASK)
+    table = pq.read_table(Store(task.study).path(task))
+    (row,) = (r for r in table.to_pylist() if (r["method"], r["step_size"]) == ("IS", 0.5))
+    assert {name: [float(v) for v in values.split()] for name, values in told} == {
+        "error": [row["error"]], "final": [row["final"]], "curve": row["curve"],
+    }  # fmt: skip
+
+
+def test_a_cell_of_update_variance_is_printed(
+    toml: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toml.write_text('kind = "variance"\niterations = [0, 7]\nbatches = 9\nbuffer = 99\nruns = 2')
+    assert main(["run", str(toml), "--only", "sweep/hard/hard/run-1/BC-IR"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "iteration var(l1) var(l2) var(scalar)"
+    study = load(toml)
+    assert isinstance(study, VarianceStudy)
+    expected = run_variance(study.cell("sweep/hard/hard/run-1/BC-IR"))["BC-IR"]
+    printed = [[float(number) for number in line.split()] for line in lines[1:]]
+    assert printed == [[0, *expected[0]], [7, *expected[1]]]
 
 
 def test_a_damaged_file_is_a_line_and_no_more(capsys: pytest.CaptureFixture[str]) -> None:
@@ -303,12 +403,15 @@ def test_the_list_counts_what_is_done(capsys: pytest.CaptureFixture[str]) -> Non
 def test_what_show_prints_can_be_run(
     name: str, protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study = find(name, protocol)
-    if isinstance(study, Study):
-        assert main(["show", name, "--protocol", protocol]) == 0
-        path = tmp_path / f"{name}.toml"
-        path.write_text(capsys.readouterr().out)
-        assert load(path) == study
+    assert main(["show", name, "--protocol", protocol]) == 0
+    shown = capsys.readouterr().out
+    path = tmp_path / f"{name}.toml"
+    path.write_text(shown)
+    study = find(str(path))
+    assert study == find(name, protocol)
+    task, cell = re.findall(r"'(.*?)'", "".join(shown.splitlines(True)[1:3]))
+    assert task in [task.name for task in study.tasks()]
+    assert study.cell(cell).name == task
 
 
 @pytest.mark.parametrize("name", ["quick-check", "markov-variance"])
@@ -363,6 +466,22 @@ def test_clean_asks_and_deletes_results_only(
     ]
     assert main(["clean"]) == 0
     assert "nothing to delete" in capsys.readouterr().out
+
+
+def test_clean_takes_a_file_and_deletes_what_it_made(
+    toml: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = STUDY.with_(runs=1, steps=1000)
+    toml.write_text('name = "other"\n' + as_toml(few))
+    assert main(["run", str(toml)]) == 0
+    assert main(["run", "quick-check", "--runs", "1"]) == 0
+    assert Path("gvf-results/other").exists()
+    capsys.readouterr()
+    assert main(["clean", str(toml), "--yes"]) == 0
+    assert capsys.readouterr().out.startswith("gvf-results/other: 3 files, ")
+    assert [path.name for path in Path("gvf-results").iterdir()] == ["quick-check"]
+    assert main(["clean", str(toml)]) == 2
+    assert "no results of 'other' in gvf-results; there are: quick-check" in capsys.readouterr().err
 
 
 @needs_posix

@@ -230,6 +230,30 @@ def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
         run(CHAIN, tmp_path / "file")
 
 
+def test_that_nothing_can_be_written_is_found_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = []
+    monkeypatch.setattr("gvf.study.local.perform", lambda task, stop: computed.append(task))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"cannot write .*file.*; name another folder with --out"):
+        run(CHAIN, tmp_path / "file" / "out")
+    assert computed == []
+
+
+def test_some_tasks_alone_are_a_part_of_the_whole(tmp_path: Path) -> None:
+    some = list(CHAIN.tasks())[1:4:2]
+    summary = run(CHAIN, tmp_path / "some", tasks=some)
+    assert (summary.tasks, summary.done, summary.skipped) == (2, 2, 0)
+    assert run(CHAIN, tmp_path / "some", tasks=some[:1]).skipped == 1
+    run(CHAIN, tmp_path / "all")
+    alone = digests(tmp_path / "some")
+    assert len(alone) == 2
+    assert alone.items() < digests(tmp_path / "all").items()
+    with pytest.raises(ValueError, match="task wis/down/uniform/gap-4/run-0 is not one of this st"):
+        run(CHAIN, tmp_path, tasks=WIS.tasks())
+
+
 def test_two_processes_on_one_folder_do_no_harm(tmp_path: Path) -> None:
     study = replace(CHAIN, runs=20)
     run(study, tmp_path / "alone")

@@ -57,13 +57,21 @@ def dumb_errors(task, name, lane):
     share, share_next, states_share = one, one, np.ones((len(bench.truth.states), 1))
     if method.kind in ("sarsa", "expected sarsa"):
         share, share_next = np.eye(actions)[path.action], pi[path.cell[:, 1]]
-        states_share = pi[bench.truth.states]
+        if method.kind == "sarsa":
+            seed = seed_for(study.seed, task.run, "next action", task.question, task.behaviour)
+            for row, u in zip(
+                share_next, np.random.default_rng(seed).random(len(one)), strict=True
+            ):
+                row[:] = np.eye(actions)[next(a for a in range(actions) if u < row[: a + 1].sum())]
+        places = bench.truth.states
+        states_share = pi[places if places.ndim == 1 else (places // 1 @ [11, 1]).astype(int)]
     x, x_next = vectors(path.x, share), vectors(path.x_next, share_next)
     states = vectors(domain.features(bench.truth.states), states_share)
     kind = {"wis-td": "wis_td"}.get(method.kind, study.update)
     constants = {"u0": lane[0], "eta": lane[1]} if kind == "wis_td" else {"alpha": lane}
-    if kind == "tdrc":
-        kind, constants = "tdc", {**constants, "ratio": 1.0, "beta": 1.0}
+    if kind in ("tdc", "tdrc"):
+        constants = {**constants, "ratio": 1.0, "beta": 1.0 if kind == "tdrc" else 0.0}
+        kind = "tdc"
     update = dumb.DumbUpdate(kind=kind, rows=x.shape[1], **constants)
     correction = method.correction(domain.largest_ratio(task.question, task.behaviour))
     label = type(correction).__name__
@@ -92,19 +100,24 @@ def dumb_errors(task, name, lane):
 
 CASES = [
     *((m, "sgd", {**FIXED}) for m in METHODS if METHODS[m].kind == "td"),
+    ("Sarsa", "sgd", FIXED),
     ("Expected Sarsa", "sgd", FIXED),
     ("WIS-TD(0)", "sgd", FIXED),
     ("IR+WIS-TD(0)", "sgd", FIXED),
     ("IR", "incremental", FIXED),
     ("WIS-Minibatch", "rmsprop", FIXED),
     ("IS", "adam", FIXED),
+    ("IR", "tdc", FIXED),
     ("IR", "tdrc", FIXED),
     *((m, "sgd", {**ROOMS, **ONLINE}) for m in ("IR", "BC-IR", "IS", "WIS-Optimal", "WIS-Buffer")),
+    ("IS", "tdc", {**ROOMS, **ONLINE}),
+    ("Sarsa", "sgd", {**ROOMS, **ONLINE}),
     ("Expected Sarsa", "rmsprop", {**ROOMS, **ONLINE}),
     ("IR", "sgd", {**ROOMS, **ONLINE, "error": "root mean square"}),
     *((m, "sgd", {**TILES, **ONLINE}) for m in ("IR", "IS", "V-trace(0.5 max)", "WIS-TD(0)")),
     ("IR", "rmsprop", {**TILES, **ONLINE}),
     ("WIS-Minibatch", "incremental", {**TILES, **ONLINE}),
+    ("Sarsa", "sgd", {**TILES, **ONLINE}),
 ]
 
 
@@ -155,8 +168,37 @@ def test_a_cell_is_found_by_its_name(method):
     alone = run_task(study.cell(names[1]))
     assert [outcome.method for outcome in alone] == [method]
     np.testing.assert_array_equal(alone[0].curve[0], whole[method].curve[1])
-    with pytest.raises(ValueError, match="no cell"):
+    with pytest.raises(ValueError, match=r"unknown step size of .* known are '.*', '.*'$"):
         study.cell(names[0] + "7")
+    with pytest.raises(
+        ValueError, match=r"unknown method in the name .*known are 'IS', 'IR', 'WIS"
+    ):
+        study.cell(f"{task.name}/IRR/0.01")
+    with pytest.raises(ValueError, match=f"with 2 runs is called 's/x'; .*{task.name[:-1]}"):
+        study.cell("s/x")
+
+
+def test_a_cell_of_update_variance_is_found_by_its_name():
+    study = VarianceStudy("v", iterations=(0, 5), batches=20, buffer=100, runs=2)
+    task = list(study.tasks())[4]
+    names = list(task.cells())
+    assert names[1] == "v/hard/hard/run-1/BC-IR"
+    alone = run_variance(study.cell(names[1]))
+    assert list(alone) == ["BC-IR"]
+    np.testing.assert_array_equal(alone["BC-IR"], run_variance(task)["BC-IR"])
+    with pytest.raises(ValueError, match=r"unknown method in the name .*/IRR': 'IRR'; known are"):
+        study.cell(f"{task.name}/IRR")
+    with pytest.raises(ValueError, match="is called 'IR'; a task is called, for example, 'v/easy"):
+        study.cell("IR")
+
+
+def test_a_number_is_the_same_however_it_is_written():
+    good = {"name": "s", "domain": "markov-chain", "methods": ["IR"], "updates": 5}
+    plain = Study(**good, step_sizes=(1.0, 2.0), runs=1)
+    numpy: dict = {"step_sizes": np.array([1, 2]), "runs": np.int64(1)}
+    other = Study(**good, **numpy)
+    assert other == plain
+    assert list(next(other.tasks()).cells()) == list(next(plain.tasks()).cells())
 
 
 def test_runs_differ_and_gaps_share_a_walk():
@@ -167,43 +209,92 @@ def test_runs_differ_and_gaps_share_a_walk():
 
 
 @weigher
-def _doubled(rho, statistics, out):
+def _twice_the_ratio(rho, statistics, out):
     for i in range(rho.size):
         out[i] = 2.0 * rho[i] / rho.size
 
 
-@dataclass(frozen=True)
-class Doubled(gvf.Correction):
-    """IS with twice the step size."""
+@weigher
+def _twice_the_same(rho, statistics, out):
+    for i in range(rho.size):
+        out[i] = 2.0 / rho.size
 
+
+@weigher
+def _twice_the_share(rho, statistics, out):
+    total = 0.0
+    for i in range(rho.size):
+        total += rho[i]
+    for i in range(rho.size):
+        out[i] = 2.0 * rho[i] / total
+
+
+@dataclass(frozen=True)
+class TwiceIS(gvf.Correction):
     draw = "uniform"
-    kernel = staticmethod(_doubled)
+    kernel = staticmethod(_twice_the_ratio)
 
 
 @dataclass(frozen=True)
-class DoubledWindow(gvf.Correction):
-    """The same over the whole window."""
+class TwiceIR(gvf.Correction):
+    draw = "ratio"
+    kernel = staticmethod(_twice_the_same)
 
+
+@dataclass(frozen=True)
+class TwiceOnPolicy(gvf.Correction):
+    draw = "uniform"
+    kernel = staticmethod(_twice_the_same)
+
+
+@dataclass(frozen=True)
+class TwiceWISOptimal(gvf.Correction):
     draw = "window"
-    kernel = staticmethod(_doubled)
+    kernel = staticmethod(_twice_the_share)
 
 
-@pytest.mark.parametrize("settings", [FIXED, {**ROOMS, **ONLINE}, {**TILES, **ONLINE}],
-                         ids=lambda s: s["domain"])  # fmt: skip
-def test_a_new_correction_runs_in_every_loop(settings, monkeypatch):
-    monkeypatch.setitem(METHODS, "Doubled", Method("Doubled", lambda largest: Doubled()))
-    study = Study("s", methods=("IS", "Doubled"), step_sizes=(0.02, 0.04), runs=1, **settings)
+LOOPS = {
+    "fixed buffer": (FIXED, "IS", TwiceIS),
+    "fixed buffer, by ratio": (FIXED, "IR", TwiceIR),
+    "fixed buffer, action values": (FIXED, "Expected Sarsa", TwiceOnPolicy),
+    "fixed buffer, whole": (FIXED, "WIS-Optimal", TwiceWISOptimal),
+    "online, table": ({**ROOMS, **ONLINE}, "IS", TwiceIS),
+    "online, table, by ratio": ({**ROOMS, **ONLINE}, "IR", TwiceIR),
+    "online, table, action values": ({**ROOMS, **ONLINE}, "Sarsa", TwiceOnPolicy),
+    "online, table, whole window": ({**ROOMS, **ONLINE}, "WIS-Optimal", TwiceWISOptimal),
+    "online, tiles": ({**TILES, **ONLINE}, "IS", TwiceIS),
+    "online, tiles, by ratio": ({**TILES, **ONLINE}, "IR", TwiceIR),
+    "online, tiles, action values": ({**TILES, **ONLINE}, "Expected Sarsa", TwiceOnPolicy),
+    "online, dense features": ({"domain": "star", **ONLINE}, "IR", TwiceIR),
+    "online, dense features, whole window": (
+        {"domain": "star", **ONLINE}, "WIS-Optimal", TwiceWISOptimal,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "known", "twice"), LOOPS.values(), ids=LOOPS)
+def test_a_new_correction_runs_in_every_loop(settings, known, twice, monkeypatch):
+    """Twice a known one's weights are, to the last bit, twice its step size."""
+    new = Method("New", lambda largest: twice(), METHODS[known].kind)
+    monkeypatch.setitem(METHODS, "New", new)
+    study = Study("s", methods=(known, "New"), step_sizes=(0.02, 0.04), runs=1, **settings)
     plain, doubled = run_task(next(study.tasks()))
-    np.testing.assert_allclose(doubled.error[0], plain.error[1], rtol=1e-12)
-    assert plain.error[0] != plain.error[1]
+    assert doubled.error[0] == plain.error[1] != plain.error[0]
+    np.testing.assert_array_equal(doubled.curve[0], plain.curve[1])
 
 
-def test_a_new_correction_runs_in_the_loop_over_whole_windows(monkeypatch):
-    monkeypatch.setitem(METHODS, "Doubled", Method("Doubled", lambda largest: DoubledWindow()))
-    study = Study("s", methods=("Doubled",), step_sizes=(0.5, 1.0), runs=1, **FIXED)
-    outcome = run_task(next(study.tasks()))[0]
-    assert np.isfinite(outcome.error).all()
-    assert outcome.error[0] != outcome.error[1]
+@pytest.mark.parametrize(
+    ("changes", "kind", "message"),
+    [
+        ({**TILES, **ONLINE}, "td", "New needs the whole window .* not with continuous states"),
+        ({**FIXED, "update": "incremental"}, "td", "New has no draws .* no incremental update"),
+        (FIXED, "sarsa", "New needs a next action for each draw, and has no draws"),
+    ],
+)
+def test_where_a_new_correction_makes_no_sense_is_said(changes, kind, message, monkeypatch):
+    monkeypatch.setitem(METHODS, "New", Method("New", lambda largest: TwiceWISOptimal(), kind))
+    with pytest.raises(ValueError, match=message):
+        Study("s", methods=("New",), step_sizes=(1.0,), **changes)
 
 
 @pytest.mark.parametrize("gap", [1, 3, 16])
@@ -354,7 +445,8 @@ def test_the_continuous_rooms_have_their_reference_values():
     [
         ({"domain": "maze"}, "unknown .*'maze'.*'markov-chain'"),
         ({"methods": ("IRR",)}, "unknown method: 'IRR'.*'IR'"),
-        ({"pairs": (("down", "hard"),)}, "unknown question"),
+        ({"pairs": (("down", "hard"),)}, "unknown question of markov-chain in pairs: 'down'; kn"),
+        ({"pairs": (("hard", "x"),)}, "unknown behaviour of markov-chain in pairs: 'x'; known"),
         ({"update": "newton"}, "unknown update: 'newton'.*'sgd'"),
         ({"methods": ("WIS-TD(0)",)}, "needs u0 and mu"),
         ({"step_sizes": ()}, "IR needs step_sizes"),
@@ -373,7 +465,9 @@ def test_the_continuous_rooms_have_their_reference_values():
         ({"gaps": ()}, "gaps must name at least one"),
         ({"methods": ()}, "methods must name at least one"),
         ({"methods": ("IR", "IR")}, "methods has something twice"),
-        ({"methods": "IR"}, "methods must be several, not the one word 'IR'"),
+        ({"methods": "IR"}, "methods must be a list of names, got 'IR'"),
+        ({"name": "a b"}, "a study cannot be called 'a b'"),
+        ({"runs": 2.5}, "runs must be a whole number, got 2.5"),
         ({"step_sizes": (-0.1,)}, "step_sizes must be finite and not negative, got -0.1"),
         ({"step_sizes": (float("nan"),)}, "step_sizes must be finite"),
         ({"u0": (0.0,), "mu": (1.0,)}, "u0 must be finite and positive, got 0.0"),
@@ -385,22 +479,50 @@ def test_what_makes_no_sense_is_said_before_anything_runs(changes, message):
         Study(**{**good, **changes})
 
 
+ROOM = 'domain = "four-rooms"\nmethods = ["IR"]\n'
+VARIANCE = 'kind = "variance"\n'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("domain = ", "is not TOML"),
-        ('domian = "four-rooms"', "unknown key.*'domian'.*'domain'"),
-        ('domain = "four-rooms"', "has no 'methods'"),
-        ('domain = "four-rooms"\nmethods = ["IR"]\nruns = "many"', "runs must be int, got 'many'"),
-        ('domain = "four-rooms"\nmethods = "IR"', "methods must be tuple"),
-        ('domain = "four-rooms"\nmethods = ["IR"]\nstep_sizes = ["a"]', "step_sizes must be"),
-        ('domain = "four-rooms"\nmethods = ["IR"]\npairs = [["down"]]', "pairs must be"),
+        ('domian = "four-rooms"', "unknown key: 'domian'; known are 'kind', 'name', 'domain'"),
+        ('domain = "four-rooms"', "methods is missing; needed are domain and methods"),
+        (ROOM + "runs = 'many'", "runs must be a whole number, got 'many'"),
+        (ROOM + "runs = 1e4", "runs must be a whole number, got 10000.0"),
+        (ROOM + "runs = true", "runs must be a whole number, got true"),
+        (ROOM + "error = 1", "error must be a name, got 1"),
+        ('domain = "four-rooms"\nmethods = "IR"', "methods must be a list of names, got 'IR'"),
+        (ROOM + "step_sizes = 'x'", "step_sizes must be a list of numbers, got 'x'"),
+        (ROOM + "step_sizes = [1, 'a']", "step_sizes must be a list of numbers, but item 2 is 'a'"),
+        (ROOM + "gaps = [true]", "gaps must be a list of whole numbers, but item 1 is true"),
+        (
+            ROOM + 'pairs = [["down"]]',
+            r"pairs must be a list of pairs \[question, behaviour\], but item 1 is \['down'\]",
+        ),
+        (ROOM + "step_sizes = [-1]", "step_sizes must be finite and not negative, got -1"),
+        (ROOM + 'pairs = [["up", "x"]]', "unknown question of four-rooms in pairs: 'up'"),
+        (ROOM + 'kind = "x"', "unknown kind: 'x'; known are 'errors', 'variance'"),
+        (ROOM + "kind = [1]", r"unknown kind: \[1\]; known are"),
+        (VARIANCE + "steps = 5", "unknown key: 'steps'; known are .*'iterations'"),
+        (VARIANCE + "buffer = 1.5", "buffer must be a whole number, got 1.5"),
+        (VARIANCE + "step_size = 'a'", "step_size must be a number, got 'a'"),
+        (VARIANCE + "step_size = inf", "step_size must be finite and not negative, got inf"),
+        (VARIANCE + "iterations = [5, 0]", r"iterations must increase, got \[5, 0\]"),
+        (VARIANCE + "iterations = [-1, 0]", "iterations must be at least 0, got -1"),
+        (VARIANCE + "iterations = []", "iterations must name at least one"),
+        (VARIANCE + "iterations = [0, 0]", "iterations has something twice: 0"),
+        (VARIANCE + "methods = []", "methods must name at least one"),
+        (VARIANCE + 'methods = ["IS", "IS"]', "methods has something twice: 'IS'"),
+        (VARIANCE + 'methods = ["IRR"]', "unknown method: 'IRR'; known are"),
+        (VARIANCE + 'pairs = [["hard", "x"]]', "unknown behaviour of markov-chain in pairs: 'x'"),
     ],
 )
-def test_a_malformed_file_names_the_key(text, message, tmp_path):
+def test_a_malformed_file_is_named_and_so_is_the_key(text, message, tmp_path):
     file = tmp_path / "mine.toml"
     file.write_text(text)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"mine.toml:? {message}"):
         load(file)
 
 
@@ -414,6 +536,12 @@ def test_a_study_from_a_file(tmp_path):
     assert study == Study("mine", "four-rooms", ("IR", "IS"), (1, 0.5),
                           pairs=(("down", "uniform"),), gaps=(1, 16), runs=2)  # fmt: skip
     assert len(list(study.tasks())) == 4
+
+
+def test_a_study_of_update_variance_from_a_file(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('kind = "variance"\nname = "v"\niterations = [0, 5]\nstep_size = 2\n')
+    assert load(file) == VarianceStudy("v", iterations=(0, 5), step_size=2.0)
 
 
 def test_update_variance_is_that_of_the_formula():
@@ -447,10 +575,45 @@ def test_update_variance_is_that_of_the_formula():
             assert measured[name][row, 2] == pytest.approx(value / 16, rel=0.06), name
 
 
+def test_the_variance_of_norms_is_that_of_a_dumb_simulation():
+    """Of the same mini-batches, each with its whole vector of an update."""
+    study = VarianceStudy("v", pairs=(("easy", "easy"),), buffer=300, iterations=(0, 40),
+                          batches=50, runs=2)  # fmt: skip
+    task = list(study.tasks())[1]
+    measured = run_variance(task)
+    chain = domains.get("markov-chain")
+    mu, pi = chain.table(chain.behaviour("easy")), chain.table(chain.target("easy"))
+    path = walk(chain, "easy", mu, 300, seed_for(0, 1, "walk", "easy"))
+    state, after = path.cell[:, 0], path.cell[:, 1]
+    rho = (pi / mu)[state, path.action]
+    values = np.zeros(10)
+    for row, iterations in enumerate((0, 40)):
+        for _ in range(iterations):
+            delta = path.cumulant + path.continuation * values[after] - values[state]
+            values = values + np.bincount(state, rho / rho.sum() * delta, 10)
+        delta = path.cumulant + path.continuation * values[after] - values[state]
+        seed = seed_for(0, 1, "batches", "easy", "easy", iterations)
+        draws = draw(rho, window=300, batch_size=16, updates=50, seed=seed)
+        for name in study.methods:
+            correction, sizes = METHODS[name].correction(1.8), []
+            label = type(correction).__name__
+            for batch in draws.uniform if correction.draw == "uniform" else draws.by_ratio:
+                w, g = dumb.weigh(label, rho[batch], rho, correction.parameter), np.zeros(10)
+                for i in range(16):
+                    g[state[batch[i]]] += w[i] * delta[batch[i]]
+                sizes.append([np.abs(g).sum(), np.sqrt((g**2).sum()), g.sum()])
+            expected = np.var(sizes, axis=0, ddof=1)
+            np.testing.assert_allclose(measured[name][row], expected, rtol=1e-9)
+            if iterations:
+                assert len(set(expected.round(9))) == 3  # far from each other
+
+
 def test_methods_without_mini_batches_have_no_update_variance():
     with pytest.raises(ValueError, match="WIS-Optimal makes no updates from weighed"):
         VarianceStudy("v", methods=("WIS-Optimal",))
-    with pytest.raises(ValueError, match="in a table"):
+    with pytest.raises(ValueError, match="On-policy has data of its own"):
+        VarianceStudy("v", methods=("On-policy",))
+    with pytest.raises(ValueError, match="domain must be one with a table of states, not 'contin"):
         VarianceStudy("v", domain="continuous-four-rooms")
 
 

@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
         "  gvf reproduce            the paper's figures and claims, in minutes\n"
         "  gvf run quick-check      a study that takes seconds\n"
         "  gvf list                 the studies of the paper\n"
+        "  gvf verify               the theorems, run as experiments\n"
         "  gvf run --help           how to run them, stop, go on, and write your own\n\n"
         f"From Python, the sampler alone:\n\n{example}\n"
         "For whole learners, start with the README's example or examples/quickstart.py.",

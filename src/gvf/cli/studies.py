@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gvf.study.engine import Summary
     from gvf.study.store import AnyStudy
 
 RUN = """\
@@ -29,6 +30,8 @@ examples:
   gvf run four-rooms-gap                     ... then all the rest
   gvf run four-rooms-gap --protocol authors  as in the authors' code
   gvf run markov-step-size --engine ray --address auto
+  gvf run quick-check --only quick-check/hard/hard/gap-1/run-0         one task alone
+  gvf run quick-check --only quick-check/hard/hard/gap-1/run-0/IR/0.5  one cell of it, printed
 
   gvf show quick-check > mine.toml           begin with one that exists, change it,
   gvf run mine.toml                          and run your own
@@ -49,8 +52,15 @@ def add(commands: Any) -> None:
     )
     run.add_argument("--address", metavar="A", help="of the Ray cluster (default: start one here)")
     _add_out(run)
-    run.add_argument(
+    how_much = run.add_mutually_exclusive_group()
+    how_much.add_argument(
         "--dry-run", action="store_true", help="only say how much there is to do, and how long"
+    )
+    how_much.add_argument(
+        "--only",
+        metavar="NAME",
+        help="only the task of this name, or the cell, whose errors are printed and not stored "
+        "(`gvf show` tells how they are called)",
     )
 
     listing = _command(commands, "list", _list, "list the known studies", "List the known studies.")
@@ -77,7 +87,9 @@ def add(commands: Any) -> None:
         "Delete the stored results of a study, or of all studies, after asking.",
         "examples:\n  gvf clean quick-check\n  gvf clean --out elsewhere --yes\n",
     )
-    clean.add_argument("study", nargs="?", metavar="STUDY", help="its name (default: all)")
+    clean.add_argument(
+        "study", nargs="?", metavar="STUDY", help="its name or .toml file (default: all)"
+    )
     _add_out(clean)
     clean.add_argument("--yes", action="store_true", help="do not ask")
 
@@ -146,16 +158,60 @@ def find(given: str, protocol: str | None = None, runs: int | None = None) -> An
 
 def _run(given: argparse.Namespace) -> int:
     from gvf.study.engine import run
-    from gvf.study.progress import duration
 
     study = find(given.study, given.protocol, given.runs)
     if given.dry_run:
         return _dry_run(study, given)
-    done = run(study, given.out, workers=given.workers, engine=given.engine, address=given.address)
-    told = f"{study.name}: {done.done} of {done.tasks} tasks in {duration(done.seconds)}"
+    chosen = None
+    if given.only is not None:
+        chosen = [task for task in study.tasks() if task.name == given.only]
+        if not chosen:
+            return _run_cell(study, given)
+    done = run(
+        study,
+        given.out,
+        workers=given.workers,
+        engine=given.engine,
+        address=given.address,
+        tasks=chosen,
+    )
+    print(f"{given.only or study.name}: {_told(done)}; results in {done.folder}")
+    return 0
+
+
+def _told(done: Summary) -> str:
+    from gvf.study.progress import duration
+
+    if done.tasks == 1:
+        return f"done in {duration(done.seconds)}" if done.done else "there already"
+    if not done.done:
+        return f"all {done.tasks} tasks were there already"
+    told = f"{done.done} of {done.tasks} tasks in {duration(done.seconds)}"
     if done.skipped:
-        told += f", {done.skipped} were there already"
-    print(f"{told}; results in {done.folder}")
+        told += f", {done.skipped} {'was' if done.skipped == 1 else 'were'} there already"
+    return told
+
+
+def _run_cell(study: AnyStudy, given: argparse.Namespace) -> int:
+    from gvf.study import Task, run_task, run_variance
+    from gvf.study.variance import NORMS
+
+    cell = study.cell(given.only)
+    if given.engine != "local" or given.address or given.workers:
+        raise ValueError(
+            "a single cell is computed here, on one processor: leave out --engine, --address and "
+            "--workers"
+        )
+    if isinstance(cell, Task):
+        (outcome,) = run_task(cell)
+        print(f"error: {outcome.error[0]} (mean over the run)")
+        print(f"final: {outcome.final[0]} (the last one measured)")
+        print(f"curve: {' '.join(map(str, outcome.curve[0]))} (means over equal parts of the run)")
+    else:
+        (variance,) = run_variance(cell).values()
+        print("iteration", *(f"var({norm})" for norm in NORMS))
+        for iteration, row in zip(cell.study.iterations, variance, strict=True):
+            print(iteration, *row)
     return 0
 
 
@@ -223,15 +279,17 @@ def _list(given: argparse.Namespace) -> int:
 
 
 def _show(given: argparse.Namespace) -> int:
-    from gvf.study import Study
     from gvf.study.store import Store
 
     study = find(given.study, given.protocol)
     store = Store(study, given.out)
-    tasks = sum(1 for _ in study.tasks())
-    print(f"# {tasks} tasks of {lanes(study)} lanes, {store.count()} done; results: {store.folder}")
-    if not isinstance(study, Study):
-        print("# A study of update variance, which is not read from a file.")
+    tasks = list(study.tasks())
+    print(
+        f"# {len(tasks)} tasks of {lanes(study)} lanes, {store.count()} done; "
+        f"results: {store.folder}"
+    )
+    print(f"# names, for `gvf run ... --only NAME`: {tasks[0].name!r} is a task,")
+    print(f"#   {next(tasks[0].cells())!r} a cell of it")
     print(as_toml(study))
     return 0
 
@@ -245,7 +303,9 @@ def as_toml(study: AnyStudy) -> str:
         >>> print(as_toml(Study("mine", "four-rooms", ("IR", "IS"), (0.5, 1.0))).splitlines()[1])
         methods = ["IR", "IS"]
     """
-    lines = []
+    from gvf.study import Study
+
+    lines = [] if isinstance(study, Study) else ['kind = "variance"']
     for field in fields(study):
         if field.name == "name":
             continue
@@ -267,11 +327,12 @@ def as_toml(study: AnyStudy) -> str:
 
 
 def _clean(given: argparse.Namespace) -> int:
+    from gvf.study import load
     from gvf.study.store import stored
 
     found = stored(given.out)
     if given.study is not None:
-        name = Path(given.study).stem if given.study.endswith(".toml") else given.study
+        name = load(given.study).name if given.study.endswith(".toml") else given.study
         if name not in found:
             there = ", ".join(found) or "none"
             raise ValueError(f"no results of {name!r} in {given.out}; there are: {there}")

@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from gvf.learner.linear import Array, add_batch, feature_index, weighted_td_errors
+from gvf.learner.linear import Array, add_batch, weight_row, weighted_td_errors
 
 
 @njit(cache=True, nogil=True)
@@ -77,7 +77,7 @@ def td_rmsprop(
             if share[slots[i], b] == 0.0:
                 continue
             for j in range(x.shape[1]):
-                row = b * size + feature_index(x, slots[i], j)
+                row = weight_row(x, slots[i], j, b * size)
                 if marks[row] == clock:
                     continue
                 fade = _power(decay, clock - marks[row])

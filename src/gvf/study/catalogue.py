@@ -185,7 +185,11 @@ def _rmsprop(protocol: str) -> dict[str, Any]:
 
 
 def _sgd(protocol: str) -> dict[str, Any]:
-    return _continuous(protocol) | {"update": "sgd", "step_sizes": _steps(0.0, 0.025, 1.0)}
+    return _continuous(protocol) | {
+        "update": "sgd",
+        "step_sizes": _steps(0.0, 0.025, 1.0),
+        "evaluation_states": 100 if protocol == "authors" else 1000,
+    }
 
 
 def _incremental(protocol: str) -> dict[str, Any]:

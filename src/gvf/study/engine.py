@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -50,7 +50,7 @@ class Summary:
     """What a run did.
 
     Attributes:
-        tasks: how many the study has.
+        tasks: how many were asked for.
         done: how many were computed now.
         skipped: how many were there already.
         damaged: how many of those computed had a damaged file before.
@@ -82,6 +82,7 @@ def run(
     workers: int | None = None,
     engine: str = "local",
     address: str | None = None,
+    tasks: Iterable[AnyTask] | None = None,
 ) -> Summary:
     """Compute the results of a study that are missing.
 
@@ -94,6 +95,7 @@ def run(
         workers: how many tasks are done at once; by default as many as there are processors.
         engine: "local" or "ray".
         address: of a Ray cluster; by default one on this machine.
+        tasks: some of the study's tasks; by default all.
 
     Example:
         >>> from gvf.study import Study
@@ -109,12 +111,18 @@ def run(
         raise ValueError(f"workers must be at least 1, got {workers}")
     if address is not None and engine != "ray":
         raise ValueError("an address is that of a Ray cluster: choose the engine 'ray' with it")
+    chosen = list(study.tasks() if tasks is None else tasks)
+    for task in chosen:
+        if task.study != study:
+            raise ValueError(f"task {task.name} is not one of this study, {study.name!r}")
     began = time.perf_counter()
     store = Store(study, out)
     store.sweep()
-    tasks, damaged = store.survey()
+    missing, damaged = store.survey(chosen)
+    if missing:
+        store.prepare()
     # Looked at again when its turn comes: another process may have done it in the meantime.
-    wanted = (task for task in tasks if not store.path(task).exists())
+    wanted = (task for task in missing if not store.path(task).exists())
     if engine == "ray":
         from gvf.study import ray_engine
 
@@ -124,7 +132,7 @@ def run(
 
         results = local.results(wanted, workers)
     done = 0
-    with closing(results), progress(tasks, study.name) as tell:
+    with closing(results), progress(missing, study.name) as tell:
         for result in results:
             store.save(result.task, result.content)
             store.log(
@@ -139,6 +147,5 @@ def run(
             )
             tell(result.task, result.cpu_seconds)
             done += 1
-    total = sum(1 for _ in study.tasks())
     seconds = time.perf_counter() - began
-    return Summary(total, done, total - done, len(damaged), seconds, store.folder)
+    return Summary(len(chosen), done, len(chosen) - done, len(damaged), seconds, store.folder)

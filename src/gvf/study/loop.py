@@ -20,38 +20,65 @@ from typing import Any
 
 import numpy as np
 from numba import boolean, float64, int32, int64, njit, types, void
+from numba.core import cgutils
 from numba.core.errors import NumbaExperimentalFeatureWarning
+from numba.extending import intrinsic
 
-from gvf.learner.linear import accumulate, feature_index
+from gvf.learner.linear import accumulate, weight_row
+
+
+@intrinsic
+def unowned(typingctx: Any, arrays: Any) -> Any:
+    """The same tuple of arrays, but nobody counts references to them: the caller keeps them alive.
+
+    Counting is atomic, and a small update would take less time than the counts around it.
+    """
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (group,) = arguments
+        for i, array in enumerate(arrays):
+            view = context.make_array(array)(context, builder, builder.extract_value(group, i))
+            view.meminfo = cgutils.get_null_value(view.meminfo.type)
+            group = builder.insert_value(group, view._getvalue(), i)
+        return group
+
+    return arrays(arrays), code
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def table_errors(weights, x, truth, error):
-    """Add |V - v| of all states of a table to error [L], four at a time: a sum is read once."""
-    for s in range(0, truth.size - 3, 4):
-        a, b = feature_index(x, s, 0), feature_index(x, s + 1, 0)
-        c, d = feature_index(x, s + 2, 0), feature_index(x, s + 3, 0)
+def table_errors(weights, x, truth, squared, error):
+    """Add |V - v|, or its square, of all states of a table to error [L], four at a time."""
+    whole = truth.size - truth.size % 4
+    for s in range(0, whole, 4):
+        a, b = weight_row(x, s, 0, 0), weight_row(x, s + 1, 0, 0)
+        c, d = weight_row(x, s + 2, 0, 0), weight_row(x, s + 3, 0, 0)
         p, q, r, t = truth[s], truth[s + 1], truth[s + 2], truth[s + 3]
-        for lane in range(weights.shape[1]):
-            first = abs(weights[a, lane] - p) + abs(weights[b, lane] - q)
-            second = abs(weights[c, lane] - r) + abs(weights[d, lane] - t)
-            error[lane] += first + second
-    for s in range(truth.size - truth.size % 4, truth.size):
-        a = feature_index(x, s, 0)
-        for lane in range(weights.shape[1]):
-            error[lane] += abs(weights[a, lane] - truth[s])
+        if squared:
+            for lane in range(error.size):
+                first = error[lane] + (weights[a, lane] - p) ** 2 + (weights[b, lane] - q) ** 2
+                error[lane] = first + (weights[c, lane] - r) ** 2 + (weights[d, lane] - t) ** 2
+        else:
+            for lane in range(error.size):
+                first = abs(weights[a, lane] - p) + abs(weights[b, lane] - q)
+                second = abs(weights[c, lane] - r) + abs(weights[d, lane] - t)
+                error[lane] += first + second
+    for s in range(whole, truth.size):
+        a, p = weight_row(x, s, 0, 0), truth[s]
+        for lane in range(error.size):
+            difference = abs(weights[a, lane] - p)
+            error[lane] += difference * difference if squared else difference
 
 
 @njit(cache=True, nogil=True)
-def measure(weights, x, share, truth, squared, dead, error):
+def measure(weights, x, share, unseen, truth, squared, dead, error):
     """Write each lane's error over the states [S] into error [L]; inf for the dead."""
     error[:] = 0.0
-    if x.shape[1] == 1 and share.shape[1] == 1 and not squared:
+    if x.shape[1] == 1 and share.shape[1] == 1:
         # In a table the errors count every weight that ever changes, so they tell who is dead.
-        table_errors(weights, x, truth, error)
+        table_errors(weights, x, truth, squared, error)
     else:
         feature_errors(weights, x, share, truth, squared, error)
-        for row in range(weights.shape[0]):
+        for row in unseen:
             for lane in range(error.size):
                 # 0 times a number that is not finite is none: it poisons the sum.
                 error[lane] += 0.0 * weights[row, lane]
@@ -78,20 +105,23 @@ def feature_errors(weights, x, share, truth, squared, error):
 
 
 @njit(cache=True, nogil=True)
-def account(error, j, held, bins, total, curve):
+def account(j, upto, held, bins, dead, error, total, curve):
     """Add the errors of measurement j, which stands for `held[j]` steps, to sums."""
+    steps, point = held[j], bins[j]
     for lane in range(error.size):
-        total[lane] += held[j] * error[lane]
-        curve[bins[j], lane] += held[j] * error[lane]
+        total[lane] += steps * error[lane]
+        curve[point, lane] += steps * error[lane]
 
 
 def _learn(
-    kernel, weigh, weights, memory, marks, lanes, numbers,
-    x, share, x_next, share_next, c, gamma, ratio, rows, mean, parameter,
-    upto, held, bins, states, state_share, truth, squared,
-    dead, error, total, curve, start, stop,
+    kernel, weigh, state, experience, drawn, parameter, schedule, target, squared, errors,
+    start, stop,
 ):  # fmt: skip
     """Measurements start ... stop - 1, with drawn rows [U, k] (-1: no mass, so no update)."""
+    state, experience, schedule = unowned(state), unowned(experience), unowned(schedule)
+    target, errors, drawn = unowned(target), unowned(errors), unowned(drawn)
+    ratio, mean, rows = drawn
+    upto = schedule[0]
     k = rows.shape[1]
     rho, w, statistics = np.empty(k), np.empty(k), np.empty(2)
     statistics[1] = parameter
@@ -103,27 +133,26 @@ def _learn(
                     rho[i] = ratio[rows[update, i]]
                 statistics[0] = mean[update]
                 weigh(rho, statistics, w)
-                kernel(
-                    weights, memory, marks, lanes, numbers,
-                    x, share, x_next, share_next, c, gamma, rows[update], w,
-                )  # fmt: skip
+                kernel(*state, *experience, rows[update], w)
             update += 1
-        measure(weights, states, state_share, truth, squared, dead, error)
-        account(error, j, held, bins, total, curve)
+        measure(state[0], *target, squared, errors[0], errors[1])
+        account(j, *schedule, *errors)
 
 
 def _learn_window(
-    kernel, weigh, weights, memory, marks, lanes, numbers,
-    x, share, x_next, share_next, c, gamma, ratio, kind, first, last, mean, parameter,
-    upto, held, bins, states, state_share, truth, squared,
-    dead, error, total, curve, start, stop,
+    kernel, weigh, state, experience, drawn, parameter, schedule, target, squared, errors,
+    start, stop,
 ):  # fmt: skip
     """The same, without draws: every update sees the whole window, first ... last - 1.
 
     Transitions of one kind are alike, so their weights are added up and each kind is one row of the
     experience: a window of thousands is a few hundred kinds.
     """
-    kinds = x.shape[0]
+    state, experience, schedule = unowned(state), unowned(experience), unowned(schedule)
+    target, errors, drawn = unowned(target), unowned(errors), unowned(drawn)
+    ratio, mean, kind, first, last = drawn
+    upto = schedule[0]
+    kinds = experience[0].shape[0]
     longest = 0
     for u in range(first.size):
         longest = max(longest, last[u] - first[u])
@@ -151,13 +180,10 @@ def _learn_window(
                         slots[count], w[count] = b, by_kind[b]
                         count += 1
             if mean[update] > 0.0:
-                kernel(
-                    weights, memory, marks, lanes, numbers,
-                    x, share, x_next, share_next, c, gamma, slots[:count], w[:count],
-                )  # fmt: skip
+                kernel(*state, *experience, slots[:count], w[:count])
             update += 1
-        measure(weights, states, state_share, truth, squared, dead, error)
-        account(error, j, held, bins, total, curve)
+        measure(state[0], *target, squared, errors[0], errors[1])
+        account(j, *schedule, *errors)
 
 
 def _weigh_rows(weigh, ratio, rows, mean, parameter, w):
@@ -218,11 +244,12 @@ def compiled(dense: bool, window: bool) -> tuple[Any, Any, Any]:
     experience = (features, f2, features, f2, f1, f1)
     update = void(*state, *experience, i1, f1)
     weigh = void(f1, f1, f1)
-    drawn = (i1, i1, i1) if window else (i2,)
+    drawn = (f1, f1, i1, i1, i1) if window else (f1, f1, i2)
+    schedule, target, errors = (i1, f1, i1), (features, f2, i1, f1), (boolean[::1], f1, f1, f2)
     signature = void(
-        types.FunctionType(update), types.FunctionType(weigh), *state, *experience,
-        f1, *drawn, f1, float64, i1, f1, i1, features, f2, f1, boolean,
-        types.boolean[::1], f1, f1, f2, int64, int64,
+        types.FunctionType(update), types.FunctionType(weigh),
+        types.Tuple(state), types.Tuple(experience), types.Tuple(drawn), float64,
+        types.Tuple(schedule), types.Tuple(target), boolean, types.Tuple(errors), int64, int64,
     )  # fmt: skip
     return _compile(_learn_window if window else _learn, signature), update, weigh
 

@@ -19,7 +19,7 @@ import re
 import time
 import uuid
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -178,9 +178,6 @@ class Store:
     study: AnyStudy
     out: str | Path = DEFAULT_OUT
 
-    def __post_init__(self) -> None:
-        check_name(self.study.name)
-
     @cached_property
     def folder(self) -> Path:
         """Where the results of this study with these settings are."""
@@ -192,14 +189,14 @@ class Store:
         """Where a task's result is, or will be."""
         return self.folder / (task.name.removeprefix(f"{self.study.name}/") + ".parquet")
 
-    def survey(self) -> tuple[list[AnyTask], list[Path]]:
-        """The tasks that have no result yet, and the files that were damaged.
+    def survey(self, tasks: Iterable[AnyTask] | None = None) -> tuple[list[AnyTask], list[Path]]:
+        """Those of these tasks (by default all) without a result, and the files that were damaged.
 
         A damaged file is named in a warning and set aside under the name ``*.damaged``; its task is
         missing.
         """
         missing, damaged = [], []
-        for task in self.study.tasks():
+        for task in self.study.tasks() if tasks is None else tasks:
             table, trouble = self._examine(task)
             if table is None:
                 missing.append(task)
@@ -225,6 +222,16 @@ class Store:
     def count(self) -> int:
         """How many results there are, by their names alone: quick, and nothing is opened."""
         return sum(self.path(task).exists() for task in self.study.tasks())
+
+    def prepare(self) -> None:
+        """Make the folder, and refuse now what could not be written after the first task."""
+        beside = self.folder / f".{uuid.uuid4().hex}.part"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            beside.touch()
+            beside.unlink()
+        except OSError as error:
+            raise _cannot_write(self.folder, error) from error
 
     def save(self, task: AnyTask, content: bytes) -> None:
         """Write a task's file beside its place and rename it: at every moment whole or not there.
@@ -328,16 +335,6 @@ class Store:
         if metadata.get(b"gvf.configuration") != configuration(task).encode():
             return None, "is not the result of this task with these settings"
         return table, ""
-
-
-def check_name(name: str) -> str:
-    """The name of a study, if a folder can have it."""
-    if re.fullmatch(r"[^\W_][\w.+-]*", name):
-        return name
-    raise ValueError(
-        f"a study cannot be called {name!r}, since its results are kept in a folder of that name: "
-        "use letters, digits, '-', '_', '+' and '.', beginning with a letter or digit"
-    )
 
 
 def _canonical(value: Any) -> str:

@@ -8,16 +8,21 @@ same bits alone as in the grid.
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
 from itertools import product
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gvf import domain as domains
-from gvf.domain.domain import PROTOCOLS, known
+from gvf.domain.domain import Domain, known
 from gvf.study.method import METHODS, OPTIMISERS, UPDATES
+
+if TYPE_CHECKING:
+    from gvf.study.variance import VarianceStudy
 
 ERRORS = {"absolute": False, "root mean square": True}
 """How |V - v| is averaged over states; the value says whether it is squared."""
@@ -87,24 +92,11 @@ class Study:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.type != "str" and field.type != "int":
-                if isinstance(value, str):
-                    raise ValueError(f"{field.name} must be several, not the one word {value!r}")
-                rows = (tuple(row) if isinstance(row, list) else row for row in value)
-                object.__setattr__(self, field.name, tuple(rows))
-        known(self.protocol, PROTOCOLS, "protocol")
-        domain = domains.get(self.domain, self.protocol)
-        if not self.pairs:
-            object.__setattr__(self, "pairs", domain.pairs)
-        for question, behaviour in self.pairs:
-            domain.question(question)
-            domain.behaviour(behaviour)
+        check_shared(self)
         known(self.update, UPDATES, "update")
         known(self.error, ERRORS, "error")
         for method in self.methods:
-            self._check_method(known(method, METHODS, "method"))
+            self._check_method(method)
         self._check_numbers()
 
     def _check_numbers(self) -> None:
@@ -112,16 +104,11 @@ class Study:
         for name in (*positive, "evaluation_states"):
             check_at_least(1, **{name: getattr(self, name)})
         check_at_least(0, warm_up=self.warm_up, updates=self.updates, seed=self.seed)
+        check_several(gaps=self.gaps)
         for gap in self.gaps:
             check_at_least(1, gaps=gap)
-        for name in ("methods", "gaps"):
-            if not getattr(self, name):
-                raise ValueError(f"{name} must name at least one")
-        for name in ("methods", "gaps", "pairs", "step_sizes", "u0", "mu"):
-            values = getattr(self, name)
-            if len(set(values)) < len(values):
-                raise ValueError(f"{name} has something twice: {values}")
         for name, least in (("step_sizes", 0.0), ("u0", 1e-300), ("mu", 1e-300)):
+            check_distinct(**{name: getattr(self, name)})
             for value in getattr(self, name):
                 if not least <= value < float("inf"):
                     sign = "not negative" if least == 0.0 else "positive"
@@ -151,12 +138,14 @@ class Study:
                 f"{name} learns action values from whole mini-batches: update must be one of "
                 f"{', '.join(OPTIMISERS)}, not {self.update}"
             )
-        if name == "WIS-Optimal":
+        if method.correction(1.0).draw == "window":
             if self.update == "incremental":
-                raise ValueError("WIS-Optimal has no draws to go through: no incremental update")
+                raise ValueError(f"{name} has no draws to go through: no incremental update")
+            if method.kind == "sarsa":
+                raise ValueError(f"{name} needs a next action for each draw, and has no draws")
             if self.domain == "continuous-four-rooms":
                 raise ValueError(
-                    "WIS-Optimal needs the whole window in every update: affordable in a table, "
+                    f"{name} needs the whole window in every update: affordable in a table, "
                     "where transitions repeat, not with continuous states"
                 )
 
@@ -191,10 +180,11 @@ class Study:
                         wis = METHODS[method].kind == "wis-td"
                         only = {"u0": lane[:1], "mu": lane[1:]} if wis else {"step_sizes": (lane,)}
                         return replace(task, study=self.with_(methods=(method,), **only))
-                raise ValueError(
-                    f"no cell {name!r}; in {task.name} there are: {', '.join(task.cells())}"
-                )
-        raise ValueError(f"no cell {name!r} in study {self.name!r}: no task is called so")
+                method, _, size = name.removeprefix(f"{task.name}/").partition("/")
+                known(method, self.methods, f"method in the name {name!r}")
+                sizes = [cell.split("/")[-1] for one, _, cell in task.each() if one == method]
+                known(size, sizes, f"step size of {method} in the name {name!r}")
+        raise no_such_name(self, name)
 
     def __repr__(self) -> str:
         sizes = self.step_sizes
@@ -247,11 +237,107 @@ class Task:
         return (name for _, _, name in self.each())
 
 
+def no_such_name(study: Study | VarianceStudy, name: str) -> ValueError:
+    """The error when neither a task nor a cell is called so."""
+    task = next(study.tasks())
+    return ValueError(
+        f"nothing in study {study.name!r} with {study.runs} runs is called {name!r}; a task is "
+        f"called, for example, {task.name!r}, and a cell {next(task.cells())!r}"
+    )
+
+
+def check_shared(study: Study | VarianceStudy) -> Domain:
+    """Check what studies of all kinds have, fill in the pairs, and give the domain."""
+    check_types(study)
+    if not re.fullmatch(r"[^\W_][\w.+-]*", study.name):
+        raise ValueError(
+            f"a study cannot be called {study.name!r}, since its results are kept in a folder of "
+            "that name: choose a name of letters, digits, '-', '_', '+' and '.' that begins with a "
+            "letter or digit"
+        )
+    domain = domains.get(study.domain, getattr(study, "protocol", "paper"))
+    object.__setattr__(study, "pairs", study.pairs or domain.pairs)
+    for question, behaviour in study.pairs:
+        known(question, domain.questions, f"question of {study.domain} in pairs")
+        known(behaviour, domain.behaviours, f"behaviour of {study.domain} in pairs")
+    check_distinct(pairs=study.pairs)
+    check_several(methods=study.methods)
+    for method in study.methods:
+        known(method, METHODS, "method")
+    return domain
+
+
 def check_at_least(least: int, **values: int) -> None:
     """Refuse what is less, by name."""
     for name, value in values.items():
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
+
+
+def check_distinct(**values: tuple[Any, ...]) -> None:
+    """Refuse what has something twice, by name."""
+    for name, several in values.items():
+        for i, value in enumerate(several):
+            if value in several[:i]:
+                raise ValueError(f"{name} has something twice: {value!r}")
+
+
+def check_several(**values: tuple[Any, ...]) -> None:
+    """Refuse what has nothing, or something twice, by name."""
+    for name, several in values.items():
+        if not several:
+            raise ValueError(f"{name} must name at least one")
+    check_distinct(**values)
+
+
+def check_types(study: Any) -> None:
+    """Refuse values of a wrong type, by name, in words that suit a file and Python alike.
+
+    Lists become tuples, and numbers plain ones: names of cells do not depend on how 1 was written.
+    """
+    for field in fields(study):
+        value = getattr(study, field.name)
+        kind = str(field.type).removeprefix("tuple[").removesuffix(", ...]")
+        one, several, plain = _TYPES[kind]
+        if kind == field.type:
+            if (new := plain(value)) is None:
+                raise ValueError(f"{field.name} must be {one}, got {_written(value)}")
+        elif isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+            raise ValueError(f"{field.name} must be a list of {several}, got {_written(value)}")
+        else:
+            items = tuple(value)
+            new = tuple(plain(item) for item in items)
+            if None in new:
+                place = new.index(None)
+                raise ValueError(
+                    f"{field.name} must be a list of {several}, but item {place + 1} is "
+                    f"{_written(items[place])}"
+                )
+        object.__setattr__(study, field.name, new)
+
+
+def _pair(value: Any) -> tuple[str, ...] | None:
+    words = tuple(value) if isinstance(value, list | tuple) else ()
+    return words if len(words) == 2 and all(isinstance(word, str) for word in words) else None
+
+
+def _of(kind: type, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """From a value to a plain one, or to None if it is not of that kind; true is no number."""
+    return lambda v: make(v) if isinstance(v, kind) and not isinstance(v, bool) else None
+
+
+_TYPES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
+    "str": ("a name", "names", _of(str, str)),
+    "int": ("a whole number", "whole numbers", _of(Integral, int)),
+    "float": ("a number", "numbers", _of(Real, float)),
+    "tuple[str, str]": ("a pair", "pairs [question, behaviour]", _pair),
+}
+"""For each type of attribute: one, several, and how a value becomes one."""
+
+
+def _written(value: Any) -> str:
+    """A value as in a file."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _short(numbers: tuple[int, ...]) -> str:
@@ -260,8 +346,11 @@ def _short(numbers: tuple[int, ...]) -> str:
     return ", ".join(map(str, numbers))
 
 
-def load(path: str | Path) -> Study:
+def load(path: str | Path) -> Study | VarianceStudy:
     r"""A study from a TOML file whose keys are the attributes of :class:`Study`.
+
+    With ``kind = "variance"`` they are those of :class:`VarianceStudy`. Its name is the file's,
+    unless there is a ``name`` in it.
 
     Example:
         >>> from gvf.study import load
@@ -271,42 +360,27 @@ def load(path: str | Path) -> Study:
         >>> _ = file.write_text('domain = "four-rooms"\nmethods = ["IR"]\nstep_sizes = [1]')
         >>> load(file).name
         'mine'
+        >>> _ = file.write_text('kind = "variance"\nruns = 3')
+        >>> type(load(file)).__name__
+        'VarianceStudy'
     """
+    from gvf.study.variance import VarianceStudy  # which needs this module
+
     path = Path(path)
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
-    if "buffer" in given:
-        raise ValueError(
-            f"{path} has the keys of a study of update variance, which is not read from a file: "
-            "use gvf.study.VarianceStudy in Python"
-        )
-    names = [field.name for field in fields(Study)]
-    for key, value in given.items():
-        known(key, names, f"key in {path}")
-        if isinstance(value, list):
-            given[key] = tuple(tuple(v) if isinstance(v, list) else v for v in value)
-        _check_type(path, key, given[key])
-    for key in ("domain", "methods"):
-        if key not in given:
-            raise ValueError(f"{path} has no {key!r}; it must say at least domain and methods")
-    return Study(**{"name": path.stem, **given})
-
-
-def _check_type(path: Path, key: str, value: Any) -> None:
-    wanted = {field.name: str(field.type) for field in fields(Study)}[key]
-    kinds = {"str": str, "int": int, "tuple[float, ...]": (int, float), "tuple[int, ...]": int}
-    if key == "pairs":
-        good = isinstance(value, tuple) and all(
-            isinstance(v, tuple) and len(v) == 2 and all(isinstance(w, str) for w in v)
-            for v in value
-        )
-    elif wanted.startswith("tuple"):
-        good = isinstance(value, tuple) and all(
-            isinstance(v, kinds.get(wanted, str)) for v in value
-        )
-    else:
-        good = isinstance(value, kinds[wanted]) and not isinstance(value, bool)
-    if not good:
-        raise ValueError(f"{path}: {key} must be {wanted}, got {value!r}")
+    kinds = {"errors": Study, "variance": VarianceStudy}
+    try:
+        study = kinds[known(given.pop("kind", "errors"), list(kinds), "kind")]
+        for key in given:
+            known(key, ["kind", *(field.name for field in fields(study))], "key")
+        given = {"name": path.stem} | given
+        needed = [field.name for field in fields(study) if field.default is MISSING]
+        for key in needed:
+            if key not in given:
+                raise ValueError(f"{key} is missing; needed are {' and '.join(needed[1:])}")
+        return study(**given)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None

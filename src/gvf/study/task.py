@@ -17,6 +17,7 @@ import numpy as np
 from gvf import domain as domains
 from gvf.domain.continuous_four_rooms import ContinuousDomain, cells_of
 from gvf.learner.linear import Array, Experience
+from gvf.learner.update import LearnerState
 from gvf.study.draws import Draws, draw
 from gvf.study.loop import as_argument, compiled
 from gvf.study.method import METHODS, Method
@@ -26,6 +27,10 @@ from gvf.truth import TrueValues
 
 SLICE = 0.2
 """Seconds of a slice, about: how long an interrupt waits."""
+
+
+VECTOR, LINE = 8, 64
+"""Numbers in the widest vectors of today's processors, and bytes in a line of their caches."""
 
 
 class Interrupted(Exception):  # noqa: N818 (it is no error)
@@ -156,15 +161,18 @@ def run_method(
     study, method, domain, pi = task.study, METHODS[name], bench.domain, bench.pi
     path, ratio, draws = bench.on_policy if method.on_policy else bench.off_policy
     correction = method.correction(domain.largest_ratio(task.question, task.behaviour))
-    update = method.update(study.update, study.lanes(name))
+    lanes = study.lanes(name)
+    # Whole vectors are quickest, so the last lane is repeated; its copies are left out in the end.
+    update = method.update(study.update, lanes + lanes[-1:] * (-len(lanes) % VECTOR))
     experience, blocks = _experience(task, method, path, pi)
-    state = update.start(domain.features.size * blocks)
+    state = LearnerState(*map(aligned, update.start(domain.features.size * blocks)))
     state.weights[...] = np.tile(domain.initial_weights, blocks)[:, None]
     states = domain.features(bench.truth.states)
     share = np.ones((len(states), 1)) if blocks == 1 else pi[_cells(bench.truth.states)]
-    lanes, plan = state.weights.shape[1], bench.plan
-    dead, error, total = np.zeros(lanes, np.bool_), np.zeros(lanes), np.zeros(lanes)
-    curve = np.zeros((plan.points, lanes))
+    target = (states, share, unseen(states, share, domain.features.size), bench.truth.values)
+    plan, width = bench.plan, state.weights.shape[1]
+    dead, sums = np.zeros(width, np.bool_), aligned(np.zeros((2 + plan.points, width)))
+    error, total, curve = sums[0], sums[1], sums[2:]
     window = correction.draw == "window"
     loop, update_type, weigh_type = compiled(experience.x.dtype.kind == "f", window)
     kernel = as_argument(update.kernel, update_type)
@@ -174,9 +182,10 @@ def run_method(
         # One row for each kind that occurs, and each row of the walk points to it.
         _, rows, kind = np.unique(path.kind, return_index=True, return_inverse=True)
         experience = Experience(*(np.ascontiguousarray(column[rows]) for column in experience))
-        drawn = (kind.astype(np.int64), draws.first, draws.last)
+        drawn = (ratio, draws.mean, kind.astype(np.int64), draws.first, draws.last)
     else:
-        drawn = (draws.uniform if correction.draw == "uniform" else draws.by_ratio,)
+        rows = draws.uniform if correction.draw == "uniform" else draws.by_ratio
+        drawn = (ratio, draws.mean, rows)
     start, size = 0, 1
     while start < len(plan.upto):
         if stop():
@@ -184,16 +193,33 @@ def run_method(
         end = min(start + size, len(plan.upto))
         began = time.perf_counter()
         loop(
-            kernel, weigh, *state, *experience, ratio, *drawn, draws.mean, correction.parameter,
-            plan.upto, plan.held, plan.bins, states, share, bench.truth.values,
-            ERRORS[study.error], dead, error, total, curve, start, end,
+            kernel, weigh, tuple(state), tuple(experience), drawn, correction.parameter,
+            (plan.upto, plan.held, plan.bins), target, ERRORS[study.error],
+            (dead, error, total, curve), start, end,
         )  # fmt: skip
         start = end
         # Slices decide when an interrupt is heard, never a result.
         size = max(1, int(size * min(8.0, SLICE / max(time.perf_counter() - began, 1e-6))))
     held = np.bincount(plan.bins, plan.held, plan.points)
-    mean = total / plan.held.sum()
-    return Outcome(name, study.lanes(name), mean, error, (curve / held[:, None]).T)
+    mean, curve = total / plan.held.sum(), (curve / held[:, None]).T
+    return Outcome(name, lanes, *(column[: len(lanes)] for column in (mean, error, curve)))
+
+
+def unseen(x: Array, share: Array, size: int) -> Array:
+    """The rows of weights that no value of these states depends on, int64[n]."""
+    rows = np.ones((share.shape[1], size), np.bool_)
+    for block, used in zip(rows, share.T != 0.0, strict=True):
+        block[x[used] if x.dtype.kind == "i" else slice(None)] = False
+    return np.flatnonzero(rows)
+
+
+def aligned(array: Array) -> Array:
+    """A copy that begins with a line of the cache: then no vector of a row is in two of them."""
+    memory = np.empty(array.nbytes + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def _experience(task: Task, method: Method, path: Walk, pi: Array) -> tuple[Experience, int]:

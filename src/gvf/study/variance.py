@@ -9,7 +9,7 @@ alike see the same mini-batches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
@@ -22,7 +22,7 @@ from gvf.learner.linear import Array, Experience, add_at, td_error_at
 from gvf.study.draws import draw
 from gvf.study.loop import as_argument, weigh_rows
 from gvf.study.method import METHODS
-from gvf.study.study import check_at_least
+from gvf.study.study import check_at_least, check_several, check_shared, no_such_name
 from gvf.study.task import Interrupted
 from gvf.study.walk import seed_for, walk
 
@@ -92,25 +92,23 @@ class VarianceStudy:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        domain = domains.get(self.domain)
+        domain = check_shared(self)
         for name in ("buffer", "batches", "batch_size", "runs"):
             check_at_least(1, **{name: getattr(self, name)})
-        check_at_least(0, seed=self.seed, iterations=min(self.iterations, default=-1))
-        if sorted(set(self.iterations)) != list(self.iterations):
-            raise ValueError(f"iterations must increase, got {self.iterations}")
+        check_several(iterations=self.iterations)
+        check_at_least(0, seed=self.seed, iterations=min(self.iterations))
+        if sorted(self.iterations) != list(self.iterations):
+            raise ValueError(f"iterations must increase, got {list(self.iterations)}")
+        if not 0.0 <= self.step_size < float("inf"):
+            raise ValueError(f"step_size must be finite and not negative, got {self.step_size}")
         if not isinstance(domain, TabularDomain):
-            raise ValueError(f"update variance is measured in a table, not in {self.domain}")
-        if not self.pairs:
-            object.__setattr__(self, "pairs", domain.pairs)
-        for question, behaviour in self.pairs:
-            domain.question(question)
-            domain.behaviour(behaviour)
+            raise ValueError(f"domain must be one with a table of states, not {self.domain!r}")
         for name in self.methods:
-            if (
-                METHODS[known(name, METHODS, "method")].kind != "td"
-                or METHODS[name].correction(1.0).draw == "window"
-            ):
-                raise ValueError(f"{name} makes no updates from weighed mini-batches")
+            method = METHODS[name]
+            if method.kind != "td" or method.correction(1.0).draw == "window":
+                raise ValueError(f"methods: {name} makes no updates from weighed mini-batches")
+            if method.on_policy:
+                raise ValueError(f"methods: {name} has data of its own, not the buffer's")
 
     def __repr__(self) -> str:
         return (
@@ -127,6 +125,22 @@ class VarianceStudy:
             for question, behaviour in self.pairs:
                 yield VarianceTask(self, question, behaviour, run)
 
+    def cell(self, name: str) -> VarianceTask:
+        """The task that is one cell of the grid, by its name: one method.
+
+        Example:
+            >>> from gvf.study import VarianceStudy, run_variance
+            >>> study = VarianceStudy("v", iterations=(0, 5), batches=50, buffer=500, runs=1)
+            >>> list(run_variance(study.cell("v/hard/hard/run-0/BC-IR")))
+            ['BC-IR']
+        """
+        for task in self.tasks():
+            if name.startswith(task.name + "/"):
+                method = name.removeprefix(f"{task.name}/")
+                known(method, self.methods, f"method in the name {name!r}")
+                return replace(task, study=replace(self, methods=(method,)))
+        raise no_such_name(self, name)
+
 
 @dataclass(frozen=True)
 class VarianceTask:
@@ -141,6 +155,10 @@ class VarianceTask:
     def name(self) -> str:
         """Unique in all studies, and a path."""
         return f"{self.study.name}/{self.question}/{self.behaviour}/run-{self.run}"
+
+    def cells(self) -> Iterator[str]:
+        """The names of the cells: this task's, the method's."""
+        return (f"{self.name}/{method}" for method in self.study.methods)
 
 
 def run_variance(task: VarianceTask, stop: Callable[[], bool] = lambda: False) -> dict[str, Array]:

@@ -1,0 +1,170 @@
+"""Results made by hand: given number by number, or with a truth planted in them.
+
+Where a truth is planted, every method has the same error, at every step size up to the same limit,
+unless the truth says otherwise. Runs differ by a factor that all methods share, and a little
+besides.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gvf.paper import Figure, Results
+from gvf.paper.results import Cell, Pair
+from gvf.study import Study
+from gvf.study.variance import NORMS
+
+DOWN = ("down", "uniform")
+"""A pair of the Four Rooms."""
+
+
+def by_hand(errors: dict[Any, Any], protocol: str = "paper", **settings: Any) -> Results:
+    """Results whose errors are these, by (pair, gap, method); curves are flat."""
+    keys = list(errors)
+    given: dict[str, Any] = {
+        "domain": "four-rooms", "methods": tuple(dict.fromkeys(key[2] for key in keys)),
+        "step_sizes": (0.5, 1.0, 2.0), "pairs": tuple(dict.fromkeys(key[0] for key in keys)),
+        "gaps": tuple(dict.fromkeys(key[1] for key in keys)), "steps": 1010, "warm_up": 10,
+        "points": 1, "runs": len(errors[keys[0]]),
+    }  # fmt: skip
+    study = Study("hand", **(given | settings))
+    cells = {}
+    for (pair, gap, method), rows in errors.items():
+        error = np.array(rows, np.float64)
+        curve = np.repeat(error[:, :, None], study.points, axis=2)
+        cells[pair, gap, method] = Cell(study.lanes(method), error, error, curve)
+    return Results(study, protocol, cells, {})
+
+
+ERROR = 0.6
+"""Of every method, up to its limit."""
+BEYOND = 1.5
+"""The error beyond the limit: more than 1, and more than twice the best."""
+LIMIT = 4.0
+"""The largest step size that a method bears; on the grids of all figures it is judged in."""
+EARLY, LATE = 1.0, 0.01
+"""Variance of updates in the first hundred iterations, and after them."""
+
+NOTHING = 1e-4
+"""The error, and the variance, of methods that do not matter."""
+
+Factors = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is planted; a method that is not named has the factor 1. IS stands for NormIS too.
+
+    Attributes:
+        error: factors of the error.
+        few: further factors with the fewest updates.
+        few_in: the same, for one pair only.
+        few_with_u0: the same, for one u0 of WIS-TD(0) only.
+        end: further factors in the last tenth of the run.
+        limit: step sizes up to which a method has this error.
+        early: factors of the variance of updates, early.
+        late: and late.
+        elsewhere: what is planted in the other figures that a claim needs.
+    """
+
+    error: Factors = field(default_factory=dict)
+    few: Factors = field(default_factory=dict)
+    few_in: Mapping[Pair, Factors] = field(default_factory=dict)
+    few_with_u0: Mapping[float, float] = field(default_factory=dict)
+    end: Factors = field(default_factory=dict)
+    limit: Factors = field(default_factory=dict)
+    early: Factors = field(default_factory=dict)
+    late: Factors = field(default_factory=dict)
+    elsewhere: "Truth | None" = None
+
+    def errors(self, study: Study, pair: Pair, gap: int, method: str) -> list[float]:
+        """The error of every lane."""
+        name = plain(method)
+        few = gap == max(study.gaps)
+        level = ERROR * self.error.get(name, 1.0)
+        if few:
+            level *= self.few.get(name, 1.0) * self.few_in.get(pair, {}).get(name, 1.0)
+        limit = self.limit.get(name, LIMIT)
+
+        def error(lane: Any) -> float:
+            if isinstance(lane, tuple):
+                return level * (self.few_with_u0.get(lane[0], 1.0) if few else 1.0)
+            return level if lane <= limit else BEYOND
+
+        return [error(lane) for lane in study.lanes(method)]
+
+
+def plain(method: str) -> str:
+    """What a method stands for."""
+    return "IS" if method == "NormIS" else method
+
+
+def planted(
+    figure: Figure,
+    protocol: str,
+    truths: Sequence[Truth],
+    *,
+    about: Collection[str] = (),
+    runs: int = 8,
+    shared: float = 0.15,
+    own: float = 0.002,
+) -> Results:
+    """Results of a figure at the scale "quick": of several truths, one after the other, each run.
+
+    Args:
+        figure: whose.
+        protocol: under which.
+        truths: one, or several of which every run shows one.
+        about: methods that they are about, if not all; of the others, errors and variances are
+            next to nothing, at every step size.
+        runs: how many.
+        shared: how much runs differ, for all methods alike.
+        own: how much they differ for each method by itself.
+    """
+    study = figure.study(protocol, "quick", runs)
+    rng = np.random.default_rng([runs, len(study.methods)])
+    factor = rng.uniform(1 - shared, 1 + shared, runs)
+    told = [truths[run % len(truths)] for run in range(runs)]
+
+    def noisy(values: np.ndarray, method: str) -> np.ndarray:
+        """Of each run: what is shared, and what is the method's own."""
+        if about and plain(method) not in about:
+            values = np.full_like(values, NOTHING)
+        noise = factor * rng.uniform(1 - own, 1 + own, runs)
+        return values * noise.reshape(-1, *[1] * (values.ndim - 1))
+
+    if not isinstance(study, Study):
+        late = np.array(study.iterations) > 100
+        variance = {
+            (pair, method): noisy(
+                np.array([_variance(truth, method, late) for truth in told])[:, :, None]
+                * np.ones(len(NORMS)),
+                method,
+            )
+            for pair in study.pairs
+            for method in study.methods
+        }
+        return Results(study, protocol, {}, variance)
+    cells = {}
+    for pair in study.pairs:
+        for gap in study.gaps:
+            for method in study.methods:
+                errors = [truth.errors(study, pair, gap, method) for truth in truths]
+                error = noisy(np.array([errors[run % len(truths)] for run in range(runs)]), method)
+                curve = np.repeat(error[:, :, None], study.points, axis=2)
+                ends = np.array([truth.end.get(method, 1.0) for truth in told])
+                curve[:, :, -(study.points // 10) :] *= ends[:, None, None]
+                cells[pair, gap, method] = Cell(study.lanes(method), error, curve[:, :, -1], curve)
+    return Results(study, protocol, cells, {})
+
+
+def _variance(truth: Truth, method: str, late: np.ndarray) -> np.ndarray:
+    early = EARLY * truth.early.get(method, 1.0)
+    return np.where(late, LATE * truth.late.get(method, 1.0), early)
+
+
+def elsewhere(truths: Sequence[Truth]) -> list[Truth]:
+    """What the same truths plant in other figures."""
+    return [truth.elsewhere or Truth() for truth in truths]

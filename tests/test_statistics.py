@@ -1,0 +1,192 @@
+"""Statistics, against versions written the obvious way, in the runs as they are and in samples."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from planted import DOWN, by_hand
+from scipy.stats import spearmanr
+
+from gvf.paper import Results
+from gvf.paper.reading import against_step_size
+from gvf.paper.results import resampling
+from gvf.paper.statistics import (
+    beside,
+    ends_at,
+    gaps,
+    growth,
+    named,
+    over_gaps,
+    rank_correlation,
+    reach,
+    spread,
+    times,
+    usable_range,
+    wider,
+)
+from gvf.study import Study
+
+SIZES = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0)
+SOME = (0, 1, 2, 77, 2000)
+
+
+def random_results(seed: int, points: int = 20) -> Results:
+    """Errors about 1, so that they pass it somewhere; one in ten is infinite."""
+    rng = np.random.default_rng(seed)
+    cells, settings = {}, {"step_sizes": SIZES, "points": points}
+    for gap in (2, 8, 32):
+        for method in ("IR", "IS", "Sarsa"):
+            error = rng.uniform(0.2, 1.3, (6, len(SIZES)))
+            error[rng.random((6, len(SIZES))) < 0.1] = math.inf
+            error[:, 0] = 0.8
+            cells[DOWN, gap, method] = error
+    results = by_hand(cells, **settings)
+    for key, cell in results.cells.items():
+        curve = rng.uniform(0.2, 1.3, (6, len(SIZES), points))
+        results.cells[key] = replace(cell, curve=curve)
+    return results
+
+
+def one_gap(results: Results, gap: int = 8) -> Results:
+    study = results.study
+    assert isinstance(study, Study)
+    cells = {key: cell for key, cell in results.cells.items() if key[1] == gap}
+    return replace(results, study=replace(study, gaps=(gap,)), cells=cells)
+
+
+def averages(results: Results, sample: int, values: np.ndarray) -> list[float]:
+    """Averages over runs in one bootstrap sample, of each column."""
+    counts = np.rint(resampling(results.runs)[sample] * results.runs).astype(int)
+    told = []
+    for column in values.T:
+        drawn = [value for value, count in zip(column, counts, strict=True) for _ in range(count)]
+        told.append(math.inf if math.inf in drawn else sum(drawn) / len(drawn))
+    return told
+
+
+def lanes_of(results: Results, sample: int, method: str, gap: int = 8) -> list[float]:
+    return averages(results, sample, results.cells[DOWN, gap, method].error)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_errors_are_averages_over_the_runs_of_a_sample(seed: int) -> None:
+    results = random_results(seed)
+    errors, best = results.errors("IR", 8), results.best("IR", 8)
+    for sample in SOME:
+        expected = lanes_of(results, sample, "IR")
+        np.testing.assert_allclose(errors[sample], expected)
+        assert best[sample] == pytest.approx(min(expected))
+    # In the runs as they are, these are what the figures show.
+    shown = [row.y for row in against_step_size(one_gap(results)) if row.series == "IR"]
+    np.testing.assert_allclose(errors[0], shown)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_usable_range_is_that_of_step_sizes_within_twice_the_best(seed: int) -> None:
+    results = one_gap(random_results(seed))
+    ranges = {method: usable_range(results, method) for method in ("IR", "IS")}
+    for sample in SOME:
+        for method, told in ranges.items():
+            errors = lanes_of(results, sample, method)
+            usable = [
+                size
+                for size, error in zip(SIZES, errors, strict=True)
+                if size > 0 and error <= 2 * min(errors)
+            ]
+            expected = max(usable) / min(usable) if usable else math.nan
+            np.testing.assert_allclose(told[sample], expected)
+    np.testing.assert_array_equal(wider("IR", "IS")(results), ranges["IR"] / ranges["IS"])
+
+
+def reach_by_walking(errors: Sequence[float]) -> float:
+    """Where a line through the points first comes to 1."""
+    for i, error in enumerate(errors):
+        if error < 1.0:
+            continue
+        if i == 0 or error == math.inf:
+            return SIZES[max(i - 1, 0)]
+        before = errors[i - 1]
+        return SIZES[i - 1] + (1.0 - before) / (error - before) * (SIZES[i] - SIZES[i - 1])
+    return SIZES[-1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_reach_is_where_the_error_passes_1(seed: int) -> None:
+    results = one_gap(random_results(seed))
+    told = reach(results, "IR")
+    for sample in SOME:
+        expected = reach_by_walking(lanes_of(results, sample, "IR"))
+        assert told[sample] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        ([0.5, 0.5, 0.5, 0.5, 0.5, 0.5], 4.0),  # never
+        ([0.5, 0.5, 0.5, 0.5, 0.5, 1.5], 3.0),  # half-way between 2 and 4
+        ([0.5, 0.5, 0.5, 1.0, 0.5, 0.5], 1.0),  # touching counts
+        ([0.5, 0.5, 0.5, math.inf, 0.5, 0.5], 0.5),  # no line leads to infinity
+        ([0.5, 2.5, 0.5, 2.5, 0.5, 0.5], 0.025),  # the first time counts
+        ([1.5, 0.5, 0.5, 0.5, 0.5, 0.5], 0.0),  # from the start
+        ([0.5, 0.5, 0.5, 0.5, 1e300, 1e300], 1.0),
+    ],
+)
+def test_the_reach_of_a_curve(errors: list[float], expected: float) -> None:
+    results = by_hand({(DOWN, 8, "IR"): [errors, errors]}, step_sizes=SIZES)
+    np.testing.assert_allclose(reach(results, "IR"), expected, atol=1e-12)
+
+
+def test_the_end_is_the_last_tenth_at_the_step_size_that_is_best_over_the_run() -> None:
+    results = one_gap(random_results(3))
+    told = ends_at(results, "IR")
+    for sample in SOME:
+        errors = lanes_of(results, sample, "IR")
+        best = errors.index(min(errors))
+        late = results.cells[DOWN, 8, "IR"].curve[:, best, 18:].mean(axis=1)
+        assert told[sample] == pytest.approx(averages(results, sample, late[:, None])[0])
+    # A curve of few points has one at its end.
+    short = one_gap(random_results(3, points=4))
+    lane = int(np.argmin(short.errors("IR")[0]))
+    expected = short.cells[DOWN, 8, "IR"].curve[:, lane, -1].mean()
+    assert ends_at(short, "IR")[0] == pytest.approx(expected)
+
+
+def test_statistics_over_gaps() -> None:
+    results = random_results(4)
+    assert gaps(results) == (32, 2)
+    at_gaps, grown = over_gaps(results, "IR"), growth(results, "IR")
+    for sample in SOME:
+        best = [min(lanes_of(results, sample, "IR", gap)) for gap in (2, 8, 32)]
+        np.testing.assert_allclose(at_gaps[sample], best)
+        assert grown[sample] == pytest.approx(best[2] - best[0])
+
+
+def test_statistics_of_several_methods() -> None:
+    results = one_gap(random_results(5))
+    ratio, against = times("IR", "IS")(results), beside(results, "Sarsa", ["IR", "IS"])
+    apart = spread([results.best(method) for method in ("IR", "IS", "Sarsa")])
+    for sample in SOME:
+        ir, is_, sarsa = (min(lanes_of(results, sample, m)) for m in ("IR", "IS", "Sarsa"))
+        assert ratio[sample] == pytest.approx(ir / is_)
+        assert against[sample] == pytest.approx(sarsa / math.sqrt(ir * is_))
+        assert apart[sample] == pytest.approx(max(ir, is_, sarsa) / min(ir, is_, sarsa))
+
+
+def test_is_stands_for_what_is_drawn_as_it() -> None:
+    with_norm = by_hand({(DOWN, 8, method): [[1.0] * 3] * 2 for method in ("IR", "NormIS")})
+    assert [named(with_norm, method) for method in ("IS", "IR")] == ["NormIS", "IR"]
+    assert named(one_gap(random_results(0)), "IS") == "IS"
+
+
+def test_the_rank_correlation_is_that_of_spearman() -> None:
+    rng = np.random.default_rng(6)
+    # Small whole numbers: many ties.
+    first, second = rng.integers(0, 5, (2, 200, 8)).astype(np.float64)
+    first[:3, 0] = math.inf
+    expected = np.array([spearmanr(a, b)[0] for a, b in zip(first, second, strict=True)], float)
+    np.testing.assert_allclose(rank_correlation(first, second), expected, atol=1e-12)
+    rising = np.arange(8.0)[None]
+    assert rank_correlation(rising, rising**3) == pytest.approx(1.0)
+    assert rank_correlation(rising, -rising) == pytest.approx(-1.0)
