@@ -17,12 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from gvf.cli import main
-from gvf.cli.studies import as_toml, find
+from gvf.cli.studies import find
 from gvf.study import Study, VarianceStudy, catalogue, load, local, run_variance
 from gvf.study.cost import Costs, costs
 from gvf.study.engine import run
 from gvf.study.progress import Account
 from gvf.study.store import Store
+from gvf.study.toml import as_toml
 
 STUDY = Study(
     "sweep", "four-rooms", ("IR", "IS", "WIS-Optimal", "Sarsa"), (0.0, 0.5, 8.0, 60.0),

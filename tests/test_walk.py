@@ -21,9 +21,9 @@ def step_by_step(rooms, mu):
         began[t] = y, x
         row = thresholds(mu)[body.cell_of(y, x)]
         action = int(np.searchsorted(row, xoshiro.uniform(stream), side="right"))
-        numbers = [xoshiro.uniform(stream) for _ in range(3)]
-        wanted[t] = body.displacement(action, *numbers, rooms.noise)
-        y, x, _ = body.move_body(y, x, action, *numbers, body.SOLID, rooms.noise)
+        u1, u2, u3 = (xoshiro.uniform(stream) for _ in range(3))
+        wanted[t] = body.displacement(action, u1, u2, u3, rooms.noise)
+        y, x, _ = body.move_body(y, x, action, u1, u2, u3, body.SOLID, rooms.noise)
     began[STEPS] = y, x
     return began, wanted
 

@@ -6,10 +6,11 @@ import argparse
 import json
 import shutil
 import sys
-import textwrap
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from gvf.cli.options import add_command, add_engine, add_out
 
 if TYPE_CHECKING:
     from gvf.study.engine import Summary
@@ -40,18 +41,11 @@ examples:
 
 def add(commands: Any) -> None:
     """Add the commands to a parser's subparsers."""
-    run = _command(commands, "run", _run, "run a study", RUN, RUN_EXAMPLES)
+    run = add_command(commands, "run", _run, "run a study", RUN, RUN_EXAMPLES)
     _add_study(run)
     run.add_argument("--runs", type=int, metavar="N", help="how many runs (default: the study's)")
-    run.add_argument("--workers", type=int, metavar="N", help="tasks at once (default: all cores)")
-    run.add_argument(
-        "--engine",
-        choices=("local", "ray"),
-        default="local",
-        help="threads on this machine (default), or a Ray cluster",
-    )
-    run.add_argument("--address", metavar="A", help="of the Ray cluster (default: start one here)")
-    _add_out(run)
+    add_engine(run)
+    add_out(run)
     how_much = run.add_mutually_exclusive_group()
     how_much.add_argument(
         "--dry-run", action="store_true", help="only say how much there is to do, and how long"
@@ -63,12 +57,14 @@ def add(commands: Any) -> None:
         "(`gvf show` tells how they are called)",
     )
 
-    listing = _command(commands, "list", _list, "list the known studies", "List the known studies.")
+    listing = add_command(
+        commands, "list", _list, "list the known studies", "List the known studies."
+    )
     listing.add_argument("--json", action="store_true", help="for programs")
     _add_protocol(listing)
-    _add_out(listing)
+    add_out(listing)
 
-    show = _command(
+    show = add_command(
         commands,
         "show",
         _show,
@@ -77,9 +73,9 @@ def add(commands: Any) -> None:
         "example:\n  gvf show quick-check > mine.toml\n",
     )
     _add_study(show)
-    _add_out(show)
+    add_out(show)
 
-    clean = _command(
+    clean = add_command(
         commands,
         "clean",
         _clean,
@@ -90,22 +86,8 @@ def add(commands: Any) -> None:
     clean.add_argument(
         "study", nargs="?", metavar="STUDY", help="its name or .toml file (default: all)"
     )
-    _add_out(clean)
+    add_out(clean)
     clean.add_argument("--yes", action="store_true", help="do not ask")
-
-
-def _command(
-    commands: Any, name: str, run: Any, help: str, description: str, epilog: str = ""
-) -> argparse.ArgumentParser:
-    added = commands.add_parser(
-        name,
-        help=help,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    added.set_defaults(command=run)
-    return added
 
 
 def _add_study(parser: argparse.ArgumentParser) -> None:
@@ -118,15 +100,6 @@ def _add_protocol(parser: argparse.ArgumentParser) -> None:
         "--protocol",
         choices=("paper", "authors"),
         help="the paper's text (default), or its authors' code",
-    )
-
-
-def _add_out(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--out",
-        default="gvf-results",
-        metavar="DIR",
-        help="the folder of results (default: ./gvf-results)",
     )
 
 
@@ -280,6 +253,7 @@ def _list(given: argparse.Namespace) -> int:
 
 def _show(given: argparse.Namespace) -> int:
     from gvf.study.store import Store
+    from gvf.study.toml import as_toml
 
     study = find(given.study, given.protocol)
     store = Store(study, given.out)
@@ -292,38 +266,6 @@ def _show(given: argparse.Namespace) -> int:
     print(f"#   {next(tasks[0].cells())!r} a cell of it")
     print(as_toml(study))
     return 0
-
-
-def as_toml(study: AnyStudy) -> str:
-    """All settings of a study, as TOML; its name is that of the file it will be in.
-
-    Example:
-        >>> from gvf.cli.studies import as_toml
-        >>> from gvf.study import Study
-        >>> print(as_toml(Study("mine", "four-rooms", ("IR", "IS"), (0.5, 1.0))).splitlines()[1])
-        methods = ["IR", "IS"]
-    """
-    from gvf.study import Study
-
-    lines = [] if isinstance(study, Study) else ['kind = "variance"']
-    for field in fields(study):
-        if field.name == "name":
-            continue
-        value = getattr(study, field.name)
-        # Tuples, strings and numbers: what JSON writes is TOML.
-        line = f"{field.name} = {json.dumps(value, ensure_ascii=False)}"
-        if len(line) > 100 and isinstance(value, tuple):
-            inside = textwrap.fill(
-                json.dumps(value, ensure_ascii=False)[1:-1],
-                width=96,
-                initial_indent="  ",
-                subsequent_indent="  ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-            line = f"{field.name} = [\n{inside}\n]"
-        lines.append(line)
-    return "\n".join(lines)
 
 
 def _clean(given: argparse.Namespace) -> int:

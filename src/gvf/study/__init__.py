@@ -4,8 +4,9 @@ from gvf.study.catalogue import CATALOGUE, get
 from gvf.study.engine import Summary, run
 from gvf.study.method import METHODS, Method
 from gvf.study.store import Store
-from gvf.study.study import Study, Task, load
+from gvf.study.study import Study, Task
 from gvf.study.task import Interrupted, Outcome, run_method, run_task
+from gvf.study.toml import load
 from gvf.study.variance import VarianceStudy, VarianceTask, run_variance
 
 __all__ = [

@@ -8,17 +8,13 @@ same bits alone as in the grid.
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import product
-from numbers import Integral, Real
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gvf import domain as domains
-from gvf.domain.domain import Domain, known
+from gvf.domain.domain import known
+from gvf.study.check import check_at_least, check_distinct, check_several, check_shared
 from gvf.study.method import METHODS, OPTIMISERS, UPDATES
 
 if TYPE_CHECKING:
@@ -246,141 +242,7 @@ def no_such_name(study: Study | VarianceStudy, name: str) -> ValueError:
     )
 
 
-def check_shared(study: Study | VarianceStudy) -> Domain:
-    """Check what studies of all kinds have, fill in the pairs, and give the domain."""
-    check_types(study)
-    if not re.fullmatch(r"[^\W_][\w.+-]*", study.name):
-        raise ValueError(
-            f"a study cannot be called {study.name!r}, since its results are kept in a folder of "
-            "that name: choose a name of letters, digits, '-', '_', '+' and '.' that begins with a "
-            "letter or digit"
-        )
-    domain = domains.get(study.domain, getattr(study, "protocol", "paper"))
-    object.__setattr__(study, "pairs", study.pairs or domain.pairs)
-    for question, behaviour in study.pairs:
-        known(question, domain.questions, f"question of {study.domain} in pairs")
-        known(behaviour, domain.behaviours, f"behaviour of {study.domain} in pairs")
-    check_distinct(pairs=study.pairs)
-    check_several(methods=study.methods)
-    for method in study.methods:
-        known(method, METHODS, "method")
-    return domain
-
-
-def check_at_least(least: int, **values: int) -> None:
-    """Refuse what is less, by name."""
-    for name, value in values.items():
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}")
-
-
-def check_distinct(**values: tuple[Any, ...]) -> None:
-    """Refuse what has something twice, by name."""
-    for name, several in values.items():
-        for i, value in enumerate(several):
-            if value in several[:i]:
-                raise ValueError(f"{name} has something twice: {value!r}")
-
-
-def check_several(**values: tuple[Any, ...]) -> None:
-    """Refuse what has nothing, or something twice, by name."""
-    for name, several in values.items():
-        if not several:
-            raise ValueError(f"{name} must name at least one")
-    check_distinct(**values)
-
-
-def check_types(study: Any) -> None:
-    """Refuse values of a wrong type, by name, in words that suit a file and Python alike.
-
-    Lists become tuples, and numbers plain ones: names of cells do not depend on how 1 was written.
-    """
-    for field in fields(study):
-        value = getattr(study, field.name)
-        kind = str(field.type).removeprefix("tuple[").removesuffix(", ...]")
-        one, several, plain = _TYPES[kind]
-        if kind == field.type:
-            if (new := plain(value)) is None:
-                raise ValueError(f"{field.name} must be {one}, got {_written(value)}")
-        elif isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-            raise ValueError(f"{field.name} must be a list of {several}, got {_written(value)}")
-        else:
-            items = tuple(value)
-            new = tuple(plain(item) for item in items)
-            if None in new:
-                place = new.index(None)
-                raise ValueError(
-                    f"{field.name} must be a list of {several}, but item {place + 1} is "
-                    f"{_written(items[place])}"
-                )
-        object.__setattr__(study, field.name, new)
-
-
-def _pair(value: Any) -> tuple[str, ...] | None:
-    words = tuple(value) if isinstance(value, list | tuple) else ()
-    return words if len(words) == 2 and all(isinstance(word, str) for word in words) else None
-
-
-def _of(kind: type, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """From a value to a plain one, or to None if it is not of that kind; true is no number."""
-    return lambda v: make(v) if isinstance(v, kind) and not isinstance(v, bool) else None
-
-
-_TYPES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
-    "str": ("a name", "names", _of(str, str)),
-    "int": ("a whole number", "whole numbers", _of(Integral, int)),
-    "float": ("a number", "numbers", _of(Real, float)),
-    "tuple[str, str]": ("a pair", "pairs [question, behaviour]", _pair),
-}
-"""For each type of attribute: one, several, and how a value becomes one."""
-
-
-def _written(value: Any) -> str:
-    """A value as in a file."""
-    return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
 def _short(numbers: tuple[int, ...]) -> str:
     if len(numbers) > 6:
         return f"{numbers[0]} to {numbers[-1]} ({len(numbers)})"
     return ", ".join(map(str, numbers))
-
-
-def load(path: str | Path) -> Study | VarianceStudy:
-    r"""A study from a TOML file whose keys are the attributes of :class:`Study`.
-
-    With ``kind = "variance"`` they are those of :class:`VarianceStudy`. Its name is the file's,
-    unless there is a ``name`` in it.
-
-    Example:
-        >>> from gvf.study import load
-        >>> from pathlib import Path
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "mine.toml"
-        >>> _ = file.write_text('domain = "four-rooms"\nmethods = ["IR"]\nstep_sizes = [1]')
-        >>> load(file).name
-        'mine'
-        >>> _ = file.write_text('kind = "variance"\nruns = 3')
-        >>> type(load(file)).__name__
-        'VarianceStudy'
-    """
-    from gvf.study.variance import VarianceStudy  # which needs this module
-
-    path = Path(path)
-    try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not TOML: {error}") from None
-    kinds = {"errors": Study, "variance": VarianceStudy}
-    try:
-        study = kinds[known(given.pop("kind", "errors"), list(kinds), "kind")]
-        for key in given:
-            known(key, ["kind", *(field.name for field in fields(study))], "key")
-        given = {"name": path.stem} | given
-        needed = [field.name for field in fields(study) if field.default is MISSING]
-        for key in needed:
-            if key not in given:
-                raise ValueError(f"{key} is missing; needed are {' and '.join(needed[1:])}")
-        return study(**given)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None

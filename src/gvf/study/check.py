@@ -1,0 +1,115 @@
+"""Checks of what a user says in a study, in words that suit a file and Python alike.
+
+Values of a wrong type, unknown names, numbers out of range, things said twice: each is refused by
+name before anything runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+from gvf import domain as domains
+from gvf.domain.domain import Domain, known
+from gvf.study.method import METHODS
+
+if TYPE_CHECKING:
+    from gvf.study.study import Study
+    from gvf.study.variance import VarianceStudy
+
+
+def check_shared(study: Study | VarianceStudy) -> Domain:
+    """Check what studies of all kinds have, fill in the pairs, and give the domain."""
+    check_types(study)
+    if not re.fullmatch(r"[^\W_][\w.+-]*", study.name):
+        raise ValueError(
+            f"a study cannot be called {study.name!r}, since its results are kept in a folder of "
+            "that name: choose a name of letters, digits, '-', '_', '+' and '.' that begins with a "
+            "letter or digit"
+        )
+    domain = domains.get(study.domain, getattr(study, "protocol", "paper"))
+    object.__setattr__(study, "pairs", study.pairs or domain.pairs)
+    for question, behaviour in study.pairs:
+        known(question, domain.questions, f"question of {study.domain} in pairs")
+        known(behaviour, domain.behaviours, f"behaviour of {study.domain} in pairs")
+    check_distinct(pairs=study.pairs)
+    check_several(methods=study.methods)
+    for method in study.methods:
+        known(method, METHODS, "method")
+    return domain
+
+
+def check_at_least(least: int, **values: int) -> None:
+    """Refuse what is less, by name."""
+    for name, value in values.items():
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")
+
+
+def check_distinct(**values: tuple[Any, ...]) -> None:
+    """Refuse what has something twice, by name."""
+    for name, several in values.items():
+        for i, value in enumerate(several):
+            if value in several[:i]:
+                raise ValueError(f"{name} has something twice: {value!r}")
+
+
+def check_several(**values: tuple[Any, ...]) -> None:
+    """Refuse what has nothing, or something twice, by name."""
+    for name, several in values.items():
+        if not several:
+            raise ValueError(f"{name} must name at least one")
+    check_distinct(**values)
+
+
+def check_types(study: Any) -> None:
+    """Refuse values of a wrong type, by name, in words that suit a file and Python alike.
+
+    Lists become tuples, and numbers plain ones: names of cells do not depend on how 1 was written.
+    """
+    for field in fields(study):
+        value = getattr(study, field.name)
+        kind = str(field.type).removeprefix("tuple[").removesuffix(", ...]")
+        one, several, plain = _TYPES[kind]
+        if kind == field.type:
+            if (new := plain(value)) is None:
+                raise ValueError(f"{field.name} must be {one}, got {_written(value)}")
+        elif isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+            raise ValueError(f"{field.name} must be a list of {several}, got {_written(value)}")
+        else:
+            items = tuple(value)
+            new = tuple(plain(item) for item in items)
+            if None in new:
+                place = new.index(None)
+                raise ValueError(
+                    f"{field.name} must be a list of {several}, but item {place + 1} is "
+                    f"{_written(items[place])}"
+                )
+        object.__setattr__(study, field.name, new)
+
+
+def _pair(value: Any) -> tuple[str, ...] | None:
+    words = tuple(value) if isinstance(value, list | tuple) else ()
+    return words if len(words) == 2 and all(isinstance(word, str) for word in words) else None
+
+
+def _of(kind: type, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """From a value to a plain one, or to None if it is not of that kind; true is no number."""
+    return lambda v: make(v) if isinstance(v, kind) and not isinstance(v, bool) else None
+
+
+_TYPES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
+    "str": ("a name", "names", _of(str, str)),
+    "int": ("a whole number", "whole numbers", _of(Integral, int)),
+    "float": ("a number", "numbers", _of(Real, float)),
+    "tuple[str, str]": ("a pair", "pairs [question, behaviour]", _pair),
+}
+"""For each type of attribute: one, several, and how a value becomes one."""
+
+
+def _written(value: Any) -> str:
+    """A value as in a file."""
+    return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -1,0 +1,84 @@
+"""Studies as TOML: what `gvf show` prints, and what a user writes to run a grid of their own."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import tomllib
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+from gvf.domain.domain import known
+from gvf.study.store import AnyStudy
+from gvf.study.study import Study
+from gvf.study.variance import VarianceStudy
+
+
+def load(path: str | Path) -> AnyStudy:
+    r"""A study from a TOML file whose keys are the attributes of :class:`Study`.
+
+    With ``kind = "variance"`` they are those of :class:`VarianceStudy`. Its name is the file's,
+    unless there is a ``name`` in it.
+
+    Example:
+        >>> from gvf.study import load
+        >>> from pathlib import Path
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "mine.toml"
+        >>> _ = file.write_text('domain = "four-rooms"\nmethods = ["IR"]\nstep_sizes = [1]')
+        >>> load(file).name
+        'mine'
+        >>> _ = file.write_text('kind = "variance"\nruns = 3')
+        >>> type(load(file)).__name__
+        'VarianceStudy'
+    """
+    path = Path(path)
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not TOML: {error}") from None
+    kinds = {"errors": Study, "variance": VarianceStudy}
+    try:
+        study = kinds[known(given.pop("kind", "errors"), list(kinds), "kind")]
+        for key in given:
+            known(key, ["kind", *(field.name for field in fields(study))], "key")
+        given = {"name": path.stem} | given
+        needed = [field.name for field in fields(study) if field.default is MISSING]
+        for key in needed:
+            if key not in given:
+                raise ValueError(f"{key} is missing; needed are {' and '.join(needed[1:])}")
+        return study(**given)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def as_toml(study: AnyStudy) -> str:
+    """All settings of a study, as TOML; its name is that of the file it will be in.
+
+    Example:
+        >>> from gvf.study.toml import as_toml
+        >>> from gvf.study import Study
+        >>> print(as_toml(Study("mine", "four-rooms", ("IR", "IS"), (0.5, 1.0))).splitlines()[1])
+        methods = ["IR", "IS"]
+    """
+    from gvf.study import Study
+
+    lines = [] if isinstance(study, Study) else ['kind = "variance"']
+    for field in fields(study):
+        if field.name == "name":
+            continue
+        value = getattr(study, field.name)
+        # Tuples, strings and numbers: what JSON writes is TOML.
+        line = f"{field.name} = {json.dumps(value, ensure_ascii=False)}"
+        if len(line) > 100 and isinstance(value, tuple):
+            inside = textwrap.fill(
+                json.dumps(value, ensure_ascii=False)[1:-1],
+                width=96,
+                initial_indent="  ",
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            line = f"{field.name} = [\n{inside}\n]"
+        lines.append(line)
+    return "\n".join(lines)
