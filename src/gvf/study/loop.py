@@ -27,22 +27,29 @@ from numba.extending import intrinsic
 from gvf.learner.linear import accumulate, weight_row
 
 
-@intrinsic
-def unowned(typingctx: Any, arrays: Any) -> Any:
-    """The same tuple of arrays, but nobody counts references to them: the caller keeps them alive.
+def _unowned(typing: Any, arrays: Any) -> Any:
+    """The same tuples of arrays, but nobody counts references: the caller keeps them alive.
 
     Counting is atomic, and a small update would take less time than the counts around it.
     """
 
+    def release(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+        if not isinstance(kind, types.Array):
+            for i, part in enumerate(kind):
+                freed = release(context, builder, part, builder.extract_value(value, i))
+                value = builder.insert_value(value, freed, i)
+            return value
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo = cgutils.get_null_value(array.meminfo.type)
+        return array._getvalue()
+
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        (group,) = arguments
-        for i, array in enumerate(arrays):
-            view = context.make_array(array)(context, builder, builder.extract_value(group, i))
-            view.meminfo = cgutils.get_null_value(view.meminfo.type)
-            group = builder.insert_value(group, view._getvalue(), i)
-        return group
+        return release(context, builder, arrays, arguments[0])
 
     return arrays(arrays), code
+
+
+unowned: Any = intrinsic(_unowned)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -71,7 +78,10 @@ def table_errors(weights, x, truth, squared, error):
 
 @njit(cache=True, nogil=True)
 def measure(weights, x, share, unseen, truth, squared, dead, error):
-    """Write each lane's error over the states [S] into error [L]; inf for the dead."""
+    """Write each lane's error over the states [S] into error [L]; inf for the dead.
+
+    Rows of weights that these states do not use are `unseen`, and only looked at to tell the dead.
+    """
     error[:] = 0.0
     if x.shape[1] == 1 and share.shape[1] == 1:
         # In a table the errors count every weight that ever changes, so they tell who is dead.
@@ -105,7 +115,7 @@ def feature_errors(weights, x, share, truth, squared, error):
 
 
 @njit(cache=True, nogil=True)
-def account(j, upto, held, bins, dead, error, total, curve):
+def account(error, j, held, bins, total, curve):
     """Add the errors of measurement j, which stands for `held[j]` steps, to sums."""
     steps, point = held[j], bins[j]
     for lane in range(error.size):
@@ -113,15 +123,17 @@ def account(j, upto, held, bins, dead, error, total, curve):
         curve[point, lane] += steps * error[lane]
 
 
-def _learn(
-    kernel, weigh, state, experience, drawn, parameter, schedule, target, squared, errors,
-    start, stop,
-):  # fmt: skip
-    """Measurements start ... stop - 1, with drawn rows [U, k] (-1: no mass, so no update)."""
-    state, experience, schedule = unowned(state), unowned(experience), unowned(schedule)
-    target, errors, drawn = unowned(target), unowned(errors), unowned(drawn)
+def _learn(kernel, weigh, arrays, parameter, squared, start, stop):
+    """Measurements start ... stop - 1, with drawn rows [U, k] (-1: no mass, so no update).
+
+    The arrays are what learns, what it learns from, what is drawn, when errors are measured and
+    against what, and where they are added up; :func:`compiled` has their types.
+    """
+    state, experience, drawn, schedule, target, errors = unowned(arrays)
     ratio, mean, rows = drawn
-    upto = schedule[0]
+    weights, (upto, held, bins) = state[0], schedule
+    x, share, unseen, truth = target
+    dead, error, total, curve = errors
     k = rows.shape[1]
     rho, w, statistics = np.empty(k), np.empty(k), np.empty(2)
     statistics[1] = parameter
@@ -135,23 +147,21 @@ def _learn(
                 weigh(rho, statistics, w)
                 kernel(*state, *experience, rows[update], w)
             update += 1
-        measure(state[0], *target, squared, errors[0], errors[1])
-        account(j, *schedule, *errors)
+        measure(weights, x, share, unseen, truth, squared, dead, error)
+        account(error, j, held, bins, total, curve)
 
 
-def _learn_window(
-    kernel, weigh, state, experience, drawn, parameter, schedule, target, squared, errors,
-    start, stop,
-):  # fmt: skip
+def _learn_window(kernel, weigh, arrays, parameter, squared, start, stop):
     """The same, without draws: every update sees the whole window, first ... last - 1.
 
     Transitions of one kind are alike, so their weights are added up and each kind is one row of the
     experience: a window of thousands is a few hundred kinds.
     """
-    state, experience, schedule = unowned(state), unowned(experience), unowned(schedule)
-    target, errors, drawn = unowned(target), unowned(errors), unowned(drawn)
+    state, experience, drawn, schedule, target, errors = unowned(arrays)
     ratio, mean, kind, first, last = drawn
-    upto = schedule[0]
+    weights, (upto, held, bins) = state[0], schedule
+    x, share, unseen, truth = target
+    dead, error, total, curve = errors
     kinds = experience[0].shape[0]
     longest = 0
     for u in range(first.size):
@@ -182,8 +192,8 @@ def _learn_window(
             if mean[update] > 0.0:
                 kernel(*state, *experience, slots[:count], w[:count])
             update += 1
-        measure(state[0], *target, squared, errors[0], errors[1])
-        account(j, *schedule, *errors)
+        measure(weights, x, share, unseen, truth, squared, dead, error)
+        account(error, j, held, bins, total, curve)
 
 
 def _weigh_rows(weigh, ratio, rows, mean, parameter, w):
@@ -246,10 +256,10 @@ def compiled(dense: bool, window: bool) -> tuple[Any, Any, Any]:
     weigh = void(f1, f1, f1)
     drawn = (f1, f1, i1, i1, i1) if window else (f1, f1, i2)
     schedule, target, errors = (i1, f1, i1), (features, f2, i1, f1), (boolean[::1], f1, f1, f2)
+    groups = (state, experience, drawn, schedule, target, errors)
     signature = void(
         types.FunctionType(update), types.FunctionType(weigh),
-        types.Tuple(state), types.Tuple(experience), types.Tuple(drawn), float64,
-        types.Tuple(schedule), types.Tuple(target), boolean, types.Tuple(errors), int64, int64,
+        types.Tuple([types.Tuple(group) for group in groups]), float64, boolean, int64, int64,
     )  # fmt: skip
     return _compile(_learn_window if window else _learn, signature), update, weigh
 

@@ -186,17 +186,17 @@ def run_method(
     else:
         rows = draws.uniform if correction.draw == "uniform" else draws.by_ratio
         drawn = (ratio, draws.mean, rows)
+    arrays = (
+        tuple(state), tuple(experience), drawn, (plan.upto, plan.held, plan.bins), target,
+        (dead, error, total, curve),
+    )  # fmt: skip
     start, size = 0, 1
     while start < len(plan.upto):
         if stop():
             raise Interrupted(task.name)
         end = min(start + size, len(plan.upto))
         began = time.perf_counter()
-        loop(
-            kernel, weigh, tuple(state), tuple(experience), drawn, correction.parameter,
-            (plan.upto, plan.held, plan.bins), target, ERRORS[study.error],
-            (dead, error, total, curve), start, end,
-        )  # fmt: skip
+        loop(kernel, weigh, arrays, correction.parameter, ERRORS[study.error], start, end)
         start = end
         # Slices decide when an interrupt is heard, never a result.
         size = max(1, int(size * min(8.0, SLICE / max(time.perf_counter() - began, 1e-6))))
