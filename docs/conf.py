@@ -15,7 +15,10 @@ from sphinx.writers.html5 import HTML5Translator
 
 import gvf
 import gvf.domain
+import gvf.paper
+import gvf.report
 import gvf.study
+import gvf.theory
 
 project = "gvf"
 author = "The gvf developers"
@@ -85,7 +88,7 @@ def block_mathml(translator: HTML5Translator, node: nodes.math_block) -> None:
 def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
     """Warn, and so fail the build, where a public name has no entry."""
     documented = environment.domains.python_domain.objects
-    for module in (gvf, gvf.domain, gvf.study):
+    for module in (gvf, gvf.domain, gvf.paper, gvf.report, gvf.study, gvf.theory):
         for name in module.__all__:
             if not {f"{module.__name__}.{name}", f"gvf.{name}"} & documented.keys():
                 logging.getLogger(__name__).warning(

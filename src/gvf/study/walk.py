@@ -75,7 +75,7 @@ def walk_table(mu, outcomes, next_state, terminal, starts, stream, state, action
 def walk_body(mu, solid, noise, ahead, resting, stream, position, kept, cell, action, collision):
     """Fill positions [T + 1, 2], cells [T + 1], actions and collisions [T] of a body's walk.
 
-    Where a step begins is kept [T, 2] as it is, or `ahead` by a share of the step.
+    Where a step begins is kept [T, 2] `ahead` by a share of the step, if that is not 0.
     """
     u_cell, u_y, u_x = xoshiro.uniform(stream), xoshiro.uniform(stream), xoshiro.uniform(stream)
     y, x = body.start_body(u_cell, u_y, u_x, resting)
@@ -84,7 +84,6 @@ def walk_body(mu, solid, noise, ahead, resting, stream, position, kept, cell, ac
         cell[t] = body.cell_of(y, x)
         a = first_above(mu, cell[t], xoshiro.uniform(stream))
         u1, u2, u3 = xoshiro.uniform(stream), xoshiro.uniform(stream), xoshiro.uniform(stream)
-        kept[t, 0], kept[t, 1] = y, x
         if ahead > 0.0:
             dy, dx = body.displacement(a, u1, u2, u3, noise)
             kept[t, 0], kept[t, 1] = y + ahead * dy, x + ahead * dx
@@ -121,16 +120,15 @@ def walk(
         )
     if isinstance(domain, ContinuousDomain):
         position, cell = np.empty((steps + 1, 2)), np.empty(steps + 1, np.int64)
-        kept, collision = np.empty((steps, 2)), np.empty(steps, np.int64)
+        collision, ahead = np.empty(steps, np.int64), body.AHEAD[domain.protocol]
+        kept = np.empty((steps, 2)) if ahead else position
         walk_body(
-            thresholds(mu), body.SOLID, domain.noise, body.AHEAD[domain.protocol], body.RESTING,
+            thresholds(mu), body.SOLID, domain.noise, ahead, body.RESTING,
             stream, position, kept, cell, action, collision,
         )  # fmt: skip
         cumulant, continuation = domain.signals(question)
-        x_next = domain.features(position[1:])
+        seen = domain.features(position)
+        x = domain.features(kept) if ahead else seen[:-1]
         cells = np.stack([cell[:-1], cell[1:]], axis=1)
-        return Walk(
-            domain.features(kept), x_next, cells, action,
-            cumulant[collision], continuation[collision], None,
-        )  # fmt: skip
+        return Walk(x, seen[1:], cells, action, cumulant[collision], continuation[collision], None)
     raise TypeError(f"no walk is known for {type(domain).__name__}")

@@ -32,11 +32,11 @@ def proposition(*, seed: int = 0, draw: Draw = draw) -> Finding:
     """Draws by ratio become draws from d_mu pi P, at the rate n^(-1/2).
 
     Let Q_n be the distribution of a draw by ratio, given a window of n independent transitions from
-    p = d_mu mu P, and q = d_mu pi P. Then Q_n tends to q, and (by the delta method)
+    p = d_mu mu P, and q = d_mu pi P. Then Q_n tends to q, and (by the delta method)::
 
         n E|Q_n - q|^2  tends to  sum_x E_pi[rho (1{X = x} - q(x))^2],
 
-    so that the distance falls as n^(-1/2). |Q_n - q|^2 is estimated without bias from n draws.
+    so that the distance falls as n^(-1/2). Its square is estimated without bias from n draws.
 
     Example:
         >>> from gvf.theory import proposition
@@ -137,7 +137,7 @@ def theorem_3_2(
 ) -> Finding:
     """With a sliding window of any fixed length, BC-IR averages to the right update; IR does not.
 
-    For a window of n transitions that slides along the stream, and frozen values,
+    For a window of n transitions that slides along the stream, and frozen values::
 
         (1/T) sum_t X_BC(t)  tends to  E_pi[Delta]  almost surely, and
         T V((1/T) sum_t X_BC(t))  tends to  sum over all lags h of Cov(rho_0 Delta_0, rho_h Delta_h)

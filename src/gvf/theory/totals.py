@@ -40,7 +40,7 @@ def total_variance(
 ) -> Finding:
     """BC-IR and IS differ by their draws only, and so do IR and WIS-Optimal.
 
-    Over windows B and draws,
+    Over windows B and draws::
 
         V(X_BC) = E[V(X_BC | B)] + V(mu_B),    V(X_IS) = E[V(X_IS | B)] + V(mu_B),
         V(X_BC) - V(X_IS) = E[V(X_BC | B) - V(X_IS | B)],

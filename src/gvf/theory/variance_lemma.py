@@ -37,8 +37,8 @@ def lemma(
 ) -> Finding:
     """The variance of a mini-batch's update, given the window, in closed form.
 
-    With r the mean ratio, mu_B the mean of rho Delta, g = |Delta|^2, w = rho / sum of rho, and k
-    independent draws,
+    With r the mean ratio, mu_B the mean of rho Delta, g the squared length of Delta, w = rho / sum
+    of rho, and k independent draws::
 
         V(IS | B)    = (mean of rho^2 g - |mu_B|^2) / k,
         V(BC-IR | B) = (r * mean of rho g - |mu_B|^2) / k,
