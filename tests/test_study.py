@@ -20,7 +20,8 @@ from gvf.study import (
     run_variance,
 )
 from gvf.study.draws import draw
-from gvf.study.task import Bench, Interrupted, schedule
+from gvf.study.loop import measure
+from gvf.study.task import Bench, Interrupted, schedule, unseen
 from gvf.study.walk import seed_for, walk
 
 CHAIN = {"domain": "markov-chain", "pairs": (("hard", "hard"),)}
@@ -626,3 +627,23 @@ def test_on_the_star_td_diverges_and_gradient_td_does_not():
         errors[update] = run_task(next(study.tasks()))[0]
     assert not errors["sgd"].final[0] < 1e3
     assert errors["tdrc"].final[0] < errors["tdrc"].curve[0, 0]
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize(
+    ("x", "share", "size"),
+    [([[0, 1], [1, 0]], [[0.5], [0.5]], 4), ([[0], [1]], [[1.0, 0.0], [1.0, 0.0]], 2)],
+    ids=["features", "actions"],
+)
+def test_a_lane_is_dead_even_where_only_a_weight_that_no_state_shows_is_lost(
+    x, share, size, squared
+):
+    x, share = np.array(x, np.int32), np.array(share)
+    hidden = unseen(x, share, size)
+    assert hidden.tolist() == [2, 3]
+    weights = np.zeros((4, 3))
+    weights[3, 1], weights[2, 2] = np.nan, np.inf
+    dead, error = np.zeros(3, np.bool_), np.empty(3)
+    measure(weights, x, share, hidden, np.array([1.0, 1.0]), squared, dead, error)
+    assert dead.tolist() == [False, True, True]
+    assert error.tolist() == [1.0, np.inf, np.inf]
