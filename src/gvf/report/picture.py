@@ -136,7 +136,7 @@ def draw(
             place.remove()
         if title:
             figure.suptitle(title, fontweight="bold")
-        where = "outside right upper" if layout.beside else "outside lower center"
+        where = "outside right center" if layout.beside else "outside lower center"
         figure.legend(handles=handles, loc=where, ncols=layout.across)
     return figure
 
