@@ -79,8 +79,8 @@ COME_TOGETHER = Claim(
     "largest over smallest error of all methods at the most updates, best step sizes",
     _come_together,
     most=TOGETHER,
-    because="Where the target is not deterministic, V-trace(1.0) keeps the bias of its clip, however "
-    "many updates there are. Without it the methods do come together.",
+    because="Where the target is not deterministic, V-trace(1.0) keeps the bias of its clip, with "
+    "however many updates. Without it the methods do come together.",
 )
 
 
