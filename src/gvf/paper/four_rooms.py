@@ -160,6 +160,8 @@ LEARNING_CURVES = Figure(
             lambda results: beside(results, "Sarsa", REWEIGHTING),
             least=0.8,
             most=1.25,
+            because="With a deterministic target, Sarsa(0) with its next action from the target is "
+            "V-trace(1.0), update for update: it performs like the best of them.",
         ),
         BC_IR_IS_LIKE_IR,
     ),
