@@ -145,6 +145,9 @@ def _draw_ratios(axes: Axes, found: Diagnosis) -> None:
     powers = range(math.floor(edges[0]), math.floor(edges[-1]) + 1)
     marks = [m * 10.0**power for power in powers for m in ((1, 2, 5) if span < 2 else (1,))]
     ticks = {math.log10(m): f"{m:g}" for m in marks if edges[0] <= math.log10(m) <= edges[-1]}
+    if not ticks:  # all in one bar, between two marks
+        middle = (edges[0] + edges[-1]) / 2
+        ticks[middle] = f"{10.0**middle:.2g}"
     if transitions[0] > 0.0:
         ticks[zero] = "0"
     if transitions[1] > 0.0:
@@ -224,4 +227,5 @@ def _count(number: float) -> str:
 
 
 def _percent(share: float) -> str:
+    share = share if share > 1e-9 else 0.0  # what is left by rounding
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
