@@ -1,6 +1,7 @@
 """What every test and doctest stands on, however pytest is started."""
 
 import os
+import signal
 from pathlib import Path
 
 from hypothesis import settings
@@ -18,3 +19,6 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 # The same examples every time, and compilation may take what it takes.
 settings.register_profile("gvf", deadline=None, derandomize=True)
 settings.load_profile("gvf")
+
+# Some tests send interrupts, to which a shell makes deaf what it starts in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -52,7 +52,7 @@ def against_step_size(results: Results) -> list[Row]:
             at = (results.protocol, panel_of(results, pair), method)
             rows += (
                 Row(*at, size, y, spread, results.runs, size)
-                for size, y, spread in zip(cell.lanes, *_summary(cell.error), strict=True)
+                for size, y, spread in zip(cell.lanes, *summary(cell.error), strict=True)
             )
     return rows
 
@@ -75,7 +75,7 @@ def _best(results: Results, updates: bool) -> Iterator[Row]:
                 cell = results.cell(method, gap, pair)
                 lane = best_lane(cell)
                 x = (study.steps - study.warm_up) // gap if updates else gap
-                ((y,), (spread,)) = _summary(cell.error[:, [lane]])
+                ((y,), (spread,)) = summary(cell.error[:, [lane]])
                 at = (results.protocol, panel_of(results, pair), method, float(x))
                 yield Row(*at, y, spread, results.runs, step_size_of(cell, lane))
 
@@ -93,9 +93,7 @@ def against_steps(results: Results) -> list[Row]:
             at = (results.protocol, panel_of(results, pair), method)
             rows += (
                 Row(*at, x, y, spread, results.runs, step_size_of(cell, lane))
-                for x, y, spread in zip(
-                    middle.tolist(), *_summary(cell.curve[:, lane]), strict=True
-                )
+                for x, y, spread in zip(middle.tolist(), *summary(cell.curve[:, lane]), strict=True)
             )
     return rows
 
@@ -112,12 +110,12 @@ def against_iteration(results: Results) -> list[Row]:
             panel = kind if kind == "scalar" else panel_of(results, pair)
             rows += (
                 Row(results.protocol, panel, method, float(x), y, spread, results.runs, NAN)
-                for x, y, spread in zip(study.iterations, *_summary(values), strict=True)
+                for x, y, spread in zip(study.iterations, *summary(values), strict=True)
             )
     return rows
 
 
-def _summary(values: Array) -> tuple[list[float], list[float]]:
+def summary(values: Array) -> tuple[list[float], list[float]]:
     """Mean and standard error over runs, the first axis of [R, m]."""
     return _mean(values).tolist(), standard_error(values).tolist()
 

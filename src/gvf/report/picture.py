@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gvf.paper.figure import Axes, Row
+from gvf.paper.reading import summary
 from gvf.report import panel as draw_panel
 from gvf.report.panel import Curve, curves
 from gvf.report.style import GREY, Style, styles
@@ -200,10 +201,10 @@ def sensitivity(
         if np.isnan(array).any():
             run, lane = np.argwhere(np.isnan(array))[0]
             raise ValueError(f"errors[{name!r}][{run}, {lane}] is nan: a run that diverged has inf")
-        for size, column in zip(sizes.tolist(), array.T, strict=True):
-            known = np.isfinite(column).all() and len(column) > 1
-            stderr = column.std(ddof=1) / math.sqrt(len(column)) if known else math.nan
-            rows.append(Row("", "main", name, size, column.mean(), stderr, len(column), size))
+        rows += (
+            Row("", "main", name, size, mean, stderr, len(array), size)
+            for size, mean, stderr in zip(sizes.tolist(), *summary(array), strict=True)
+        )
     return draw(rows, Axes("step size", y, x_log=x_log, y_top=y_top))
 
 
