@@ -11,11 +11,11 @@ import numpy as np
 import gvf
 from gvf.report import sensitivity
 
-ENVIRONMENT = "CartPole-v1"
-BEHAVIOUR = gvf.Favour(0, 0.9, actions=2)  # what acts
-QUESTION = gvf.GVF(gvf.Favour(1, 0.9, actions=2), "reward", 0.9)  # what is asked, of which policy
-FEATURES = gvf.TileCoder([-2.4, -3, -0.21, -3], [2.4, 3, 0.21, 3], tiles=4, tilings=16)
-STEP_SIZES = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5]
+ENVIRONMENT = "FrozenLake-v1"
+BEHAVIOUR = gvf.Favour(0, 0.7, actions=4)  # acts
+QUESTION = gvf.GVF(gvf.Favour(2, 0.9, actions=4), lambda t: t.terminated, 0.9)  # asked
+FEATURES = gvf.OneHot(16)
+STEP_SIZES = [0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0]
 METHODS = {"IR": gvf.IR(), "IS": gvf.IS(), "V-trace(1.0)": gvf.VTrace(1.0)}
 
 options = argparse.ArgumentParser(description=__doc__)
