@@ -1,0 +1,105 @@
+"""`gvf reproduce` and `gvf report`: what a figure leaves behind, and what a user is told."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from gvf import paper
+from gvf.cli import main
+from gvf.cli.reproduce import REPRODUCE_EXAMPLES
+
+FIGURE = "markov-vtrace"
+LEFT = {f"{FIGURE}.png", f"{FIGURE}.svg", f"{FIGURE}.csv", "published.csv", "claims.json"}
+CLIPS = ("1.0", "0.5 max", "0.9 max")
+KEYS = ["id", "sentence", "statistic", "low", "high", "runs", "protocol", "verdict"]
+
+
+def reproduce(out: Path, *arguments: str) -> int:
+    return main(["reproduce", *arguments, "--runs", "5", "--out", str(out)])
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    return {name: (out / FIGURE / name).read_bytes() for name in LEFT}
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("reproduced")
+    assert reproduce(folder, FIGURE) == 0
+    return folder
+
+
+def test_a_figure_leaves_pictures_numbers_claims_and_a_page(out: Path) -> None:
+    assert {path.name for path in (out / FIGURE).iterdir() if path.is_file()} >= LEFT
+    with (out / FIGURE / f"{FIGURE}.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == "protocol panel series x y stderr runs step_size".split()
+    assert {row["series"] for row in rows} == {"IS", *(f"V-trace({c})" for c in CLIPS)}
+    assert {row["protocol"] for row in rows} == {"paper"}
+    assert {row["runs"] for row in rows} == {"5"}
+    claims = json.loads((out / FIGURE / "claims.json").read_text())
+    assert [claim["id"] for claim in claims] == [c.id for c in paper.get(FIGURE).claims]
+    assert all(list(claim)[:8] == KEYS for claim in claims)
+    assert {claim["verdict"] for claim in claims} <= {"holds", "fails", "undecided"}
+    page = (out / "report.html").read_text()
+    assert f"gvf reproduce {FIGURE} --scale quick --protocol paper --runs 5" in page
+
+
+def test_the_same_command_again_runs_nothing_and_leaves_the_same(out: Path, capsys) -> None:
+    before = contents(out)
+    assert reproduce(out, FIGURE) == 0
+    told = capsys.readouterr()
+    assert "was there" in told.err
+    assert f"report: {out / 'report.html'}" in told.out
+    assert contents(out) == before
+
+
+def test_the_report_is_rebuilt_from_results_alone(out: Path, capsys) -> None:
+    before = contents(out)
+    for name in LEFT:
+        (out / FIGURE / name).unlink()
+    assert main(["report", str(out)]) == 0
+    assert contents(out) == before
+    assert "claims" in capsys.readouterr().out
+
+
+def test_a_second_protocol_joins_the_first(tmp_path: Path) -> None:
+    assert reproduce(tmp_path, FIGURE) == 0
+    assert reproduce(tmp_path, FIGURE, "--protocol", "authors") == 0
+    with (tmp_path / FIGURE / f"{FIGURE}.csv").open() as file:
+        assert {row["protocol"] for row in csv.DictReader(file)} == {"paper", "authors"}
+
+
+def test_a_report_without_results_says_what_makes_them(tmp_path: Path, capsys) -> None:
+    assert main(["report", str(tmp_path)]) == 2
+    assert f"`gvf reproduce --out {tmp_path}` makes them" in capsys.readouterr().err
+    assert main(["report", str(tmp_path / "nowhere")]) == 2
+    assert "no folder" in capsys.readouterr().err
+
+
+def test_a_damaged_record_is_named(out: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / FIGURE).mkdir()
+    (tmp_path / FIGURE / "made.json").write_text("{")
+    assert main(["report", str(tmp_path)]) == 2
+    assert "made.json cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["markov"], "unknown figure: 'markov'; known are 'four-rooms-learning-curves'"),
+        ([FIGURE, "--runs", "0"], "--runs must be at least 1, got 0"),
+        ([FIGURE, "--workers", "0"], "workers must be at least 1, got 0"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(arguments, said, tmp_path, capsys) -> None:
+    assert main(["reproduce", *arguments, "--out", str(tmp_path)]) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+
+
+def test_the_help_names_every_figure() -> None:
+    assert all(figure in REPRODUCE_EXAMPLES for figure in paper.FIGURES)
