@@ -35,7 +35,7 @@ def test_a_figure_leaves_pictures_numbers_claims_and_a_page(out: Path) -> None:
     assert {path.name for path in (out / FIGURE).iterdir() if path.is_file()} >= LEFT
     with (out / FIGURE / f"{FIGURE}.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == "protocol panel series x y stderr runs step_size".split()
+    assert ",".join(rows[0]) == "protocol,panel,series,x,y,stderr,runs,step_size"
     assert {row["series"] for row in rows} == {"IS", *(f"V-trace({c})" for c in CLIPS)}
     assert {row["protocol"] for row in rows} == {"paper"}
     assert {row["runs"] for row in rows} == {"5"}
