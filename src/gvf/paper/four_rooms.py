@@ -64,7 +64,8 @@ def _faster(other: str) -> Claim:
     )
 
 
-def _wider(other: str) -> Claim:
+def wider_than(other: str, because: str = "") -> Claim:
+    """The claim that IR has the wider range of usable step sizes."""
     return Claim(
         f"ir-wider-than-{SLUGS[other]}",
         f"IR has a wider range of usable step sizes than {other}.",
@@ -72,6 +73,7 @@ def _wider(other: str) -> Claim:
         f"IR's over that of {other}",
         wider("IR", other),
         least=1.0,
+        because=because,
     )
 
 
@@ -205,7 +207,7 @@ STEP_SIZE = Figure(
         ),
     ),
     claims=(
-        *(_wider(other) for other in (*REWEIGHTING, "Sarsa")),
+        *(wider_than(other) for other in (*REWEIGHTING, "Sarsa")),
         *(_less_variance(other) for other in ("WIS-Minibatch", *VTRACE)),
     ),
     notes=NOTES,

@@ -11,11 +11,11 @@ import numpy as np
 from gvf.learner.linear import Array
 from gvf.paper.claim import Claim
 from gvf.paper.figure import Axes, Figure
-from gvf.paper.four_rooms import BC_IR_IS_LIKE_IR, SLUGS
+from gvf.paper.four_rooms import BC_IR_IS_LIKE_IR, SLUGS, wider_than
 from gvf.paper.published import Published
 from gvf.paper.reading import against_iteration, against_step_size
 from gvf.paper.results import Results
-from gvf.paper.statistics import rank_correlation, reach, wider
+from gvf.paper.statistics import rank_correlation, reach
 from gvf.study.variance import NORMS
 
 ERROR = Axes("step size", "absolute value error, averaged over 1000 updates", y_top=1.0)
@@ -61,18 +61,6 @@ def _less_sensitive(other: str, because: str = "") -> Claim:
         lambda results, *more: reach([results, *more][-1], "IR") / reach(results, other),
         least=1.0,
         needs=("markov-step-size",) if clipped else (),
-        because=because,
-    )
-
-
-def _wider(other: str, because: str = "") -> Claim:
-    return Claim(
-        f"ir-wider-than-{SLUGS[other]}",
-        f"IR has a wider range of usable step sizes than {other}.",
-        "ratio of the largest to the smallest step size within twice the method's best error, "
-        f"IR's over that of {other}",
-        wider("IR", other),
-        least=1.0,
         because=because,
     )
 
@@ -148,9 +136,9 @@ STEP_SIZE = Figure(
             _others_bear_more,
             least=1.0,
         ),
-        _wider("IS"),
-        _wider("WIS-Buffer"),
-        _wider("WIS-Minibatch", because=LENIENT),
+        wider_than("IS"),
+        wider_than("WIS-Buffer"),
+        wider_than("WIS-Minibatch", because=LENIENT),
         BC_IR_IS_LIKE_IR,
     ),
     notes=NOTES,
