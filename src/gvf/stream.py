@@ -13,18 +13,16 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Tuple
-from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 
+from gvf.gym import gym
 from gvf.policy import DiscretePolicy, Policy
 from gvf.transition import Transitions
 
 
 def transitions(
-    env: gym.Env[Any, Any] | VectorEnv[Any, Any, Any],
+    env: gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any],
     policy: Policy,
     steps: int,
     *,
@@ -63,10 +61,10 @@ def transitions(
         raise ValueError(f"steps must be at least 0, got {steps}")
     for_environment, for_actions = np.random.SeedSequence(seed).spawn(2)
     reset_seed, rng = environment_seed(for_environment), np.random.default_rng(for_actions)
-    if not isinstance(env, VectorEnv):
+    if not isinstance(env, gym.vector.VectorEnv):
         return _single(Walk(env), Actor(policy, env.action_space), steps, reset_seed, rng)
     mode = env.metadata.get("autoreset_mode")
-    if not isinstance(mode, AutoresetMode):
+    if not isinstance(mode, gym.vector.AutoresetMode):
         raise ValueError(
             f"{env} does not say when it resets (metadata['autoreset_mode'] is {mode!r}); set it "
             "to the gymnasium.vector.AutoresetMode that the environment follows"
@@ -95,13 +93,13 @@ class Actor:
     def __init__(self, policy: Policy, space: gym.Space[Any]) -> None:
         if not isinstance(policy, Policy):
             raise TypeError(f"policy must be a gvf.Policy, not {policy!r}")
-        if not isinstance(space, Discrete | Box):
+        if not isinstance(space, gym.spaces.Discrete | gym.spaces.Box):
             raise ValueError(
                 f"the action space {space} is neither Discrete nor Box; wrap the environment "
                 "in a gymnasium.ActionWrapper that makes it one of them"
             )
         discrete = isinstance(policy, DiscretePolicy)
-        if isinstance(space, Box):
+        if isinstance(space, gym.spaces.Box):
             if discrete or not np.issubdtype(space.dtype, np.floating):
                 gives = f"{policy.actions} discrete" if discrete else "real-valued"
                 raise ValueError(f"{policy} gives {gives} actions; the environment takes {space}")
@@ -130,7 +128,7 @@ class Actor:
     def executed(self, actions: NDArray[Any]) -> NDArray[Any]:
         """The policy's actions [m] or [m, d] as the space wants them: shape, bounds and type."""
         space = self.space
-        if isinstance(space, Discrete):
+        if isinstance(space, gym.spaces.Discrete):
             return actions
         shape = (len(actions), *space.shape)
         if actions.size != math.prod(shape):
@@ -144,7 +142,7 @@ class Actor:
         self, states: NDArray[Any], actions: NDArray[Any]
     ) -> tuple[str, NDArray[np.float64]]:
         """The column that says how likely the actions were: its name, and its values [m]."""
-        if isinstance(self.space, Discrete):
+        if isinstance(self.space, gym.spaces.Discrete):
             return "behaviour_probability", self.policy.probability(states, actions)
         # A density may be far outside the range of a float; its logarithm is not.
         return "behaviour_log_probability", self.policy.log_probability(states, actions)
@@ -240,8 +238,8 @@ def _single(
 
 
 def _vector(
-    env: VectorEnv[Any, Any, Any],
-    mode: AutoresetMode,
+    env: gym.vector.VectorEnv[Any, Any, Any],
+    mode: gym.vector.AutoresetMode,
     actor: Actor,
     steps: int,
     seed: int,
@@ -263,7 +261,7 @@ def _vector(
         if action is not None:
             name, likelihood = actor.likelihood(state, action)
             landed = observations
-            if mode is AutoresetMode.SAME_STEP and ended.any():
+            if mode is gym.vector.AutoresetMode.SAME_STEP and ended.any():
                 landed = _final(observations, ended, info, env)
             batch = Transitions(
                 state=state,
@@ -276,9 +274,9 @@ def _vector(
             )
             yield batch[:steps]
             steps -= len(batch)
-        if mode is AutoresetMode.NEXT_STEP:
+        if mode is gym.vector.AutoresetMode.NEXT_STEP:
             resetting = ended
-        elif mode is AutoresetMode.DISABLED and ended.any() and steps > 0:
+        elif mode is gym.vector.AutoresetMode.DISABLED and ended.any() and steps > 0:
             observations = np.asarray(env.reset(options={"reset_mask": ended})[0])
 
 
@@ -295,12 +293,15 @@ def _final(
 
 
 def _check_observations(space: gym.Space[Any]) -> None:
-    if isinstance(space, Dict | Tuple):
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
         raise ValueError(
             f"the observation space {space} is no array; wrap the environment in "
             "gymnasium.wrappers.FlattenObservation"
         )
-    if not isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
+    if not isinstance(
+        space,
+        gym.spaces.Box | gym.spaces.Discrete | gym.spaces.MultiBinary | gym.spaces.MultiDiscrete,
+    ):
         raise ValueError(
             f"the observation space {space} is no array; wrap the environment in "
             "gymnasium.wrappers.TransformObservation with a function that makes it a Box"

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from gymnasium.envs.registration import register
-
 from gvf.domain import continuous_four_rooms, four_rooms, markov_chain, star
 from gvf.domain.continuous_four_rooms import ContinuousDomain
 from gvf.domain.domain import PROTOCOLS, Domain, known
 from gvf.domain.tabular import TabularDomain
+from gvf.gym import gym
 
 __all__ = ["ContinuousDomain", "Domain", "PROTOCOLS", "TabularDomain", "get", "names"]
 
@@ -31,7 +30,7 @@ for _environment, _entry_point in (
     ("ContinuousFourRooms", "gvf.domain.continuous_four_rooms:ContinuousFourRooms"),
     ("Star", "gvf.domain.star:Star"),
 ):
-    register(f"gvf/{_environment}-v0", entry_point=_entry_point)
+    gym.register(f"gvf/{_environment}-v0", entry_point=_entry_point)
 
 
 def names() -> list[str]:

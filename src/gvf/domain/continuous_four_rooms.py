@@ -18,9 +18,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Box, Discrete
 from numpy.typing import ArrayLike, NDArray
 
 from gvf.domain import body, evaluation
@@ -36,6 +34,7 @@ from gvf.domain.domain import (
 from gvf.domain.four_rooms import ACTIONS, SIDE, SPECIAL, WALLS, questions, seldom_down
 from gvf.domain.picture import BLUE, ORANGE, board, disc, text_map
 from gvf.features import TileCoder
+from gvf.gym import gym
 from gvf.policy import DiscretePolicy, Table, Uniform
 from gvf.policy.base import set_frozen
 from gvf.transition import Transitions
@@ -78,8 +77,8 @@ class ContinuousFourRooms(gym.Env[Floats, Any]):
     def __init__(self, protocol: str = "paper", render_mode: str | None = None) -> None:
         self.protocol = known(protocol, PROTOCOLS, "protocol")
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
-        self.observation_space = Box(0.0, float(SIDE), (2,), np.float64)
-        self.action_space = Discrete(len(ACTIONS))
+        self.observation_space = gym.spaces.Box(0.0, float(SIDE), (2,), np.float64)
+        self.action_space = gym.spaces.Discrete(len(ACTIONS))
         self._position: tuple[float, float] | None = None
         self._collision = False
 

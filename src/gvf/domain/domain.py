@@ -17,11 +17,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from gvf.features import FeatureMap
+from gvf.gym import gym
 from gvf.policy import DiscretePolicy
 from gvf.question import GVF
 from gvf.truth import TrueValues

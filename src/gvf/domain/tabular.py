@@ -15,14 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Discrete
 from numba import njit
 from numpy.typing import NDArray
 
 from gvf.domain.domain import Domain, Floats, check_action, check_render_mode
 from gvf.domain.picture import Image
+from gvf.gym import gym
 from gvf.policy.base import thresholds
 from gvf.truth import Model, TrueValues, exact_values
 
@@ -83,8 +82,8 @@ class TabularEnvironment(gym.Env[Any, Any]):
         render_mode: str | None,
     ) -> None:
         self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
-        self.observation_space = Discrete(len(model.terminal))
-        self.action_space = Discrete(len(action_names))
+        self.observation_space = gym.spaces.Discrete(len(model.terminal))
+        self.action_space = gym.spaces.Discrete(len(action_names))
         self.model, self.action_names = model, action_names
         self._starts, self._sums = starts, outcome_sums(model)
         self._state = -1

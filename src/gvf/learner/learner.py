@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any, Self
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.vector import VectorEnv
 
 from gvf import stream, truth
 from gvf.correction import IR, Correction
 from gvf.features import FeatureMap
+from gvf.gym import gym, is_environment
 from gvf.learner import feed
 from gvf.learner.linear import Array, Experience, values
 from gvf.learner.update import Update
@@ -506,7 +505,7 @@ class Learner:
         )
 
     def _batches(self, source: Any, steps: int | None, seed: int | None) -> Iterable[Transitions]:
-        if not isinstance(source, gym.Env | VectorEnv):
+        if not is_environment(source):
             return feed.batches(source, steps)
         if self.behaviour is None:
             raise ValueError(

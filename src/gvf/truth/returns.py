@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gvf.gym import gym
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.stream import Actor, Walk, environment_seed
