@@ -57,7 +57,7 @@ $(base): pyproject.toml constraints.txt | .venv/.created
 	@touch $@
 
 $(dev): $(base)
-	.venv/$(PIP_INSTALL) --editable ".[ray,torch]" --group dev
+	.venv/$(PIP_INSTALL) --editable ".[racing,ray,torch]" --group dev
 	@touch $@
 
 $(bench): pyproject.toml constraints.txt | .venv-bench/.created

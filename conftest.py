@@ -15,6 +15,8 @@ os.environ.setdefault(
     "NUMBA_CACHE_DIR", str(cache_folder(ROOT / "src" / "gvf", ROOT / ".numba_cache"))
 )
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Small networks gain nothing from threads, and lose much where processors are shared.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The same examples every time, and compilation may take what it takes.
 settings.register_profile("gvf", deadline=None, derandomize=True)

@@ -11,7 +11,16 @@ from rich.console import Console
 from benchmarks import table
 from benchmarks.measure import QUICK, Effort, Row
 
-PARTS = ("transitions", "indices", "compiled", "questions", "studies", "diagnose", "first_use")
+PARTS = (
+    "transitions",
+    "indices",
+    "compiled",
+    "questions",
+    "studies",
+    "diagnose",
+    "neural",
+    "first_use",
+)
 SLOW = ("endurance",)
 
 

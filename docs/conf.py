@@ -15,6 +15,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 import gvf
 import gvf.domain
+import gvf.neural
 import gvf.paper
 import gvf.report
 import gvf.study
@@ -88,7 +89,8 @@ def block_mathml(translator: HTML5Translator, node: nodes.math_block) -> None:
 def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
     """Warn, and so fail the build, where a public name has no entry."""
     documented = environment.domains.python_domain.objects
-    for module in (gvf, gvf.domain, gvf.paper, gvf.report, gvf.study, gvf.theory):
+    shown = (gvf, gvf.domain, gvf.neural, gvf.paper, gvf.report, gvf.study, gvf.theory)
+    for module in shown:
         for name in module.__all__:
             if not {f"{module.__name__}.{name}", f"gvf.{name}"} & documented.keys():
                 logging.getLogger(__name__).warning(

@@ -13,7 +13,7 @@ import numpy as np
 
 from gvf.paper import Figure, Results
 from gvf.paper.results import Cell, Pair
-from gvf.study import Study
+from gvf.study import RacingStudy, Study, VarianceStudy
 from gvf.study.variance import NORMS
 
 DOWN = ("down", "uniform")
@@ -79,7 +79,7 @@ class Truth:
     late: Factors = field(default_factory=dict)
     elsewhere: "Truth | None" = None
 
-    def errors(self, study: Study, pair: Pair, gap: int, method: str) -> list[float]:
+    def errors(self, study: Study | RacingStudy, pair: Pair, gap: int, method: str) -> list[float]:
         """The error of every lane."""
         name = plain(method)
         few = gap == max(study.gaps)
@@ -135,7 +135,7 @@ def planted(
         noise = factor * rng.uniform(1 - own, 1 + own, runs)
         return values * noise.reshape(-1, *[1] * (values.ndim - 1))
 
-    if not isinstance(study, Study):
+    if isinstance(study, VarianceStudy):
         late = np.array(study.iterations) > 100
         variance = {
             (pair, method): noisy(

@@ -22,6 +22,7 @@ SLUGS = {
     "IS": "is", "WIS-Minibatch": "wis-minibatch", "WIS-Buffer": "wis-buffer", "Sarsa": "sarsa",
     "V-trace(1.0)": "v-trace-1", "V-trace(0.5 max)": "v-trace-0.5-max",
     "V-trace(0.9 max)": "v-trace-0.9-max", "WIS-TD(0)": "wis-td",
+    "BC-IR": "bc-ir",
 }  # fmt: skip
 
 
@@ -115,6 +116,11 @@ BY_VARIANCE = ("V-trace(1.0)", "IR", "BC-IR", "V-trace(0.5 max)", *VTRACE[2:], "
                "IS", "WIS-Buffer")  # fmt: skip
 RISING = {method: 1.0 + rank for rank, method in enumerate(BY_VARIANCE)}
 FALLING = {method: 8.0 - rank for rank, method in enumerate(BY_VARIANCE)}
+IMAGES = ("BC-IR", "IS", "V-trace(1.0)")
+LOW, NEXT, _ = sorted(paper.get("racing-step-size").quick["step_sizes"])[-3:]
+"""Learning rates with images: those before the largest."""
+FALLS: Mapping[str, float] = dict.fromkeys(("IR", *IMAGES), NEXT)
+"""All get worse at the largest."""
 SENSITIVE = ("IS", "WIS-Buffer", "WIS-Minibatch")
 NOT_SENSITIVE = ("IR", "BC-IR", "WIS-Optimal", "Sarsa", "Expected Sarsa", "On-policy")
 
@@ -190,6 +196,40 @@ CASES: Mapping[str, Mapping[str, Case]] = {
         "methods-come-together": TOGETHER,
     },
     "continuous-rmsprop": {**BEATS, "methods-come-together": TOGETHER},
+    "racing-step-size": {
+        "ir-best": Case(
+            holds=Truth(error={"IR": 0.5}),
+            # One other method is enough.
+            fails=(Truth(error={"IR": 2.0}), Truth(error={"IR": 0.5, "V-trace(1.0)": 0.3})),
+            about=("IR", *IMAGES),
+        ),
+        **{
+            f"ir-better-than-{SLUGS[other]}": worse(other, "IR")
+            for other in (*IMAGES, "WIS-Minibatch")
+        },
+        "is-unstable-where-ir-is-not": Case(
+            # Runs differ by a factor: a larger error differs more.
+            holds=Truth(error={"IS": 4.0}),
+            fails=(Truth(), Truth(error={"IR": 4.0})),
+            unsure=(Truth(), Truth(error={"IS": 1.3})),
+            about=("IR", "IS"),
+        ),
+        "bc-ir-worse-at-the-largest-rate": Case(
+            # The largest rate that IR can use, which need not be the largest of all.
+            holds=(Truth(limit={"BC-IR": NEXT}), Truth(limit={"IR": NEXT, "BC-IR": LOW})),
+            fails=(
+                Truth(error={"BC-IR": 0.5}),
+                Truth(error={"BC-IR": 0.9}, limit={"IR": NEXT, "BC-IR": NEXT}),
+            ),
+            about=("IR", "BC-IR"),
+        ),
+        "all-worse-above": Case(
+            holds=Truth(limit=FALLS),
+            # One method that is best at the largest rate is enough.
+            fails=Truth(error={"IS": 5.0}, limit=FALLS),
+            about=("IR", *IMAGES),
+        ),
+    },
     "continuous-sgd-all": DIFFERENCES,
     "continuous-rmsprop-all": {
         **DIFFERENCES,
@@ -500,6 +540,7 @@ def test_what_is_not_a_number_decides_nothing() -> None:
 
 TABULAR, GAP, SIZES = "four-rooms-learning-curves", "four-rooms-gap", "four-rooms-step-size"
 ONE_BY_ONE, RMSPROP = "continuous-incremental", "continuous-rmsprop"
+RACING = "racing-step-size"
 CHAIN, CLIPS, VARIANCE = "markov-step-size", "markov-vtrace", "markov-variance"
 APPENDIX = ("continuous-sgd-all", "continuous-rmsprop-all", "continuous-incremental-all")
 PLAIN = ("is", "wis-minibatch", "v-trace-1")
@@ -551,6 +592,13 @@ SAID: Mapping[str, set[tuple[str, str]]] = {
     "RMSProp is a worse choice than a constant step size there": {
         ("continuous-rmsprop-all", "rmsprop-worse-than-constant")
     },
+    "with images, IR does best": {
+        (RACING, "ir-best"),
+        *((RACING, f"ir-better-than-{other}") for other in (*PLAIN, "bc-ir")),
+    },
+    "where it is stable, IS is not": {(RACING, "is-unstable-where-ir-is-not")},
+    "BC-IR does worse at the largest learning rate": {(RACING, "bc-ir-worse-at-the-largest-rate")},
+    "and every method gets worse above the best ones": {(RACING, "all-worse-above")},
     "the variance of IR is lower than that of IS": {(VARIANCE, "ir-variance-lower")},
     "and far lower early": {(VARIANCE, "ir-variance-far-below-early")},
     "later they are comparable": {(VARIANCE, "ir-variance-comparable-late")},

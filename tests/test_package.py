@@ -19,12 +19,13 @@ def run(*command: str) -> str:
     return done.stdout
 
 
-def test_importing_gvf_brings_in_no_heavy_module() -> None:
+@pytest.mark.parametrize("modules", ["gvf", "gvf, gvf.paper, gvf.study, gvf.cli"])
+def test_importing_gvf_brings_in_no_heavy_module(modules: str) -> None:
     # Numba asks for SciPy's version by itself, so only what `import gvf` adds counts. It brings in
     # much of SciPy where a kernel with an explicit signature is compiled, or loaded, at import:
     # that alone takes as long as all the rest.
     program = (
-        "import gymnasium, numba, numpy, sys; before = set(sys.modules); import gvf;"
+        f"import gymnasium, numba, numpy, sys; before = set(sys.modules); import {modules};"
         "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
     )
     brought = set(run("-c", program).split())

@@ -23,7 +23,7 @@ from gvf.paper.reading import (
     against_updates,
 )
 from gvf.paper.results import Cell, standard_error
-from gvf.study import Study, VarianceStudy, catalogue
+from gvf.study import RacingStudy, Study, VarianceStudy, catalogue
 from gvf.study.engine import run
 from gvf.study.store import Store
 
@@ -44,6 +44,7 @@ SHOWN = {
     "four-rooms-step-size": ROOMS_METHODS,
     "continuous-incremental": ONE_BY_ONE,
     "continuous-rmsprop": BATCHES,
+    "racing-step-size": BATCHES | {"BC-IR"},
     "markov-step-size": CHAIN_METHODS,
     "markov-vtrace": {"IS", *VTRACE},
     "markov-variance": {"IR", "IS", "WIS-Minibatch"},
@@ -58,7 +59,7 @@ SHOWN = {
 """Every figure, and the methods that it must show."""
 MAIN = {
     "four-rooms-learning-curves", "four-rooms-gap", "four-rooms-step-size",
-    "continuous-incremental", "continuous-rmsprop",
+    "continuous-incremental", "continuous-rmsprop", "racing-step-size",
     "markov-step-size", "markov-vtrace", "markov-variance",
 }  # fmt: skip
 SERIES = {
@@ -66,12 +67,16 @@ SERIES = {
     "Sarsa", "Expected Sarsa", "On-policy", "WIS-TD(0)", "IR+WIS-TD(0)",
 }  # fmt: skip
 """All names of series, everywhere."""
+RUNS = {"four": 25, "continuous": 25, "racing": 10, "markov": 100}
+"""Of the paper, by the first word of a figure's name."""
 
 
 def test_the_figures_are_those_of_the_paper() -> None:
     assert set(paper.FIGURES) == set(SHOWN)
-    assert len(SHOWN) == 15
+    assert len(SHOWN) == 16
     assert {figure.id for figure in FIGURES if figure.main} == MAIN
+    # It takes longer than all others, and a simulator.
+    assert [figure.id for figure in FIGURES if figure.on_request] == ["racing-step-size"]
     assert all(id == figure.id for id, figure in paper.FIGURES.items())
     assert set(paper.FIGURES) <= set(catalogue.CATALOGUE)
 
@@ -81,7 +86,7 @@ def test_the_figures_are_those_of_the_paper() -> None:
 def test_a_figure_has_a_study_at_every_scale(figure: Figure, protocol: str) -> None:
     whole, quick = (figure.study(protocol, scale) for scale in ("paper", "quick"))
     assert whole == catalogue.get(figure.id, protocol)
-    assert whole.runs == (100 if figure.id.startswith("markov") else 25)
+    assert whole.runs == RUNS[figure.id.partition("-")[0]]
     assert 2 <= quick.runs <= whole.runs
     assert (quick.name, quick.methods, quick.pairs) == (whole.name, whole.methods, whole.pairs)
     assert len(list(quick.tasks())) <= len(list(whole.tasks()))
@@ -97,6 +102,20 @@ def test_a_figure_has_a_study_at_every_scale(figure: Figure, protocol: str) -> N
         if whole.domain == "continuous-four-rooms":
             drawn = "NormIS" if protocol == "authors" else "IS"
             assert {"IS", "NormIS"} & set(whole.methods) == {drawn}
+    if isinstance(whole, RacingStudy):
+        assert isinstance(quick, RacingStudy)
+        assert set(quick.step_sizes) <= set(whole.step_sizes)
+        assert len(quick.step_sizes) >= 3
+        assert (whole.updates, whole.evaluation_states) == (5000, 100)
+        assert len(whole.step_sizes) >= 5
+        assert quick.begins(quick.runs - 1) + quick.steps <= quick.stream
+        assert len({whole.begins(run) for run in range(whole.runs)}) == whole.runs
+
+
+def test_options_are_attributes_of_the_study() -> None:
+    study = paper.get("racing-step-size").study("paper", "quick", 3, simulator="car-racing")
+    assert isinstance(study, RacingStudy)
+    assert (study.simulator, study.runs, study.device) == ("car-racing", 3, "cpu")
 
 
 def test_series_have_the_names_that_were_agreed_on() -> None:
@@ -367,7 +386,7 @@ def test_variances_are_those_of_the_files(pairs: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
 def test_the_panels_of_a_figure_are_those_of_its_pairs(figure: Figure) -> None:
     study = replace(figure.study("paper", "quick"), runs=2)
-    if isinstance(study, Study):
+    if not isinstance(study, VarianceStudy):
         errors = {
             (pair, gap, method): np.ones((2, len(study.lanes(method))))
             for pair in study.pairs

@@ -12,7 +12,7 @@ from gvf import paper
 from gvf.paper import Figure, Published, Row, compare
 from gvf.paper.reading import against_updates
 from gvf.paper.results import standard_error
-from gvf.study import METHODS, Study
+from gvf.study import METHODS, VarianceStudy
 
 FIGURES = list(paper.FIGURES.values())
 PUBLISHED = [
@@ -34,7 +34,7 @@ FILES = {
 def grid_of(figure: Figure, protocol: str = "authors") -> set[float]:
     """All x of a figure."""
     study = figure.study(protocol)
-    if not isinstance(study, Study):
+    if isinstance(study, VarianceStudy):
         return {float(iteration) for iteration in study.iterations}
     if figure.read is against_updates:
         return {float((study.steps - study.warm_up) // gap) for gap in study.gaps}

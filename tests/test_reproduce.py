@@ -3,12 +3,14 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gvf import paper
 from gvf.cli import main
 from gvf.cli.reproduce import REPRODUCE_EXAMPLES
+from gvf.study import Summary
 
 FIGURE = "markov-vtrace"
 LEFT = {f"{FIGURE}.png", f"{FIGURE}.svg", f"{FIGURE}.csv", "published.csv", "claims.json"}
@@ -99,6 +101,24 @@ def test_what_cannot_be_done_is_said_in_a_line(arguments, said, tmp_path, capsys
     told = capsys.readouterr().err
     assert said in told
     assert told.count("\n") == 1
+
+
+def test_with_no_figure_named_all_microworlds_of_the_main_text_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def run(study: Any, *given: Any, **named: Any) -> Any:
+        made.append(study.name)
+        return Summary(1, 0, 1, 0, 0.0, tmp_path)
+
+    monkeypatch.setattr("gvf.study.engine.run", run)
+    for name in ("_record", "_build", "_summarise"):
+        monkeypatch.setattr(f"gvf.cli.reproduce.{name}", lambda *_: None)
+    assert main(["reproduce", "--out", str(tmp_path)]) == 0
+    main_text = [figure.id for figure in paper.FIGURES.values() if figure.main]
+    assert made == [id for id in main_text if id != "racing-step-size"]
+    assert len(made) == 8
 
 
 def test_the_help_names_every_figure() -> None:

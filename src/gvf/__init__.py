@@ -22,6 +22,7 @@ from gvf.correction import (
 from gvf.diagnosis import Diagnosis, diagnose
 from gvf.domain import Domain
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
+from gvf.frames import FrameWindow
 from gvf.learner import (
     SGD,
     TD,
@@ -73,6 +74,7 @@ __all__ = [
     "Favour",
     "FeatureMap",
     "Fixed",
+    "FrameWindow",
     "FunctionPolicy",
     "GVF",
     "Gaussian",
@@ -118,7 +120,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """``gvf.study`` when it is first asked for: most programs never do."""
-    if name == "study":
-        return import_module("gvf.study")
+    """``gvf.study`` and ``gvf.neural`` when they are first asked for: most programs never do."""
+    if name in ("neural", "study"):
+        return import_module(f"gvf.{name}")
     raise AttributeError(f"module 'gvf' has no attribute {name!r}")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from gvf.report.shown import Shown
 
 REPRODUCE = """\
-Run the paper's microworld experiments, redraw its figures over the published curves, and judge what
-it says about them. With no figure named: all of the main text.
+Run the paper's experiments, redraw its figures over the published curves, and judge what
+it says about them. With no figure named: all microworlds of the main text.
 
 The scale "quick" is a look within minutes: few runs, coarse grids. "paper" has the paper's numbers
 of runs and its grids: under an hour for the main text on two cores, a night for the appendix. Only
@@ -30,6 +30,8 @@ figures of the main text:
   four-rooms-learning-curves, four-rooms-gap, four-rooms-step-size       Fig. 1
   continuous-incremental, continuous-rmsprop                             Fig. 2
   markov-step-size, markov-vtrace, markov-variance                       Fig. 4
+the racing car (needs PyTorch; TORCS, Gymnasium's CarRacing, or a recorded stream):
+  racing-step-size                                                       Fig. 3
 of the appendix:
   markov-step-size-all, markov-vtrace-all, markov-variance-all, continuous-sgd-all,
   continuous-rmsprop-all, continuous-incremental-all, continuous-sgd-step-size-all
@@ -39,6 +41,7 @@ examples:
   gvf reproduce markov-step-size --scale paper      one figure, in full
   gvf reproduce markov-step-size --protocol both    also as in the authors' code
   gvf reproduce --scale paper --engine ray --address auto
+  gvf reproduce racing-step-size --scale paper --device cuda
 """
 
 REPORT = """\
@@ -64,6 +67,14 @@ def add(commands: Any) -> None:
         help="the paper's text (default), the settings of its authors' curves, or both",
     )
     reproduce.add_argument("--runs", type=int, metavar="N", help="(default: the scale's)")
+    reproduce.add_argument(
+        "--simulator",
+        choices=("torcs", "car-racing"),
+        help="of the racing car: the real one (default), or Gymnasium's",
+    )
+    reproduce.add_argument(
+        "--device", choices=("cpu", "cuda"), help="where networks learn (default: cpu)"
+    )
     add_engine(reproduce)
     add_out(reproduce)
 
@@ -89,17 +100,24 @@ def _reproduce(given: argparse.Namespace) -> int:
     if given.runs is not None and given.runs < 1:
         raise ValueError(f"--runs must be at least 1, got {given.runs}")
     wanted = [paper.get(id) for id in dict.fromkeys(given.figures)]
-    wanted = wanted or [figure for figure in paper.FIGURES.values() if figure.main]
+    wanted = wanted or [
+        figure for figure in paper.FIGURES.values() if figure.main and not figure.on_request
+    ]
+    options = options_of(given)
+    for name in options:
+        if not any(hasattr(figure.study("paper"), name) for figure in wanted):
+            raise ValueError(f"--{name} is about the racing car: name racing-step-size with it")
     protocols = ("paper", "authors") if given.protocol == "both" else (given.protocol,)
     # Every study is made before the first is run, so that what is wrong is said at once.
     todo = [
-        (figure, protocol, figure.study(protocol, given.scale, given.runs))
+        (figure, protocol, study_of(figure, protocol, given))
         for figure in wanted
         for protocol in protocols
     ]
     for number, (figure, protocol, study) in enumerate(todo, 1):
-        options = (given.workers, given.engine, given.address)
-        done = run(study, given.out, workers=options[0], engine=options[1], address=options[2])
+        done = run(
+            study, given.out, workers=given.workers, engine=given.engine, address=given.address
+        )
         told = f"{done.done} tasks in {duration(done.seconds)}" if done.done else "was there"
         print(f"[{number}/{len(todo)}] {figure.id}, protocol {protocol}: {told}", file=sys.stderr)
         _record(figure, protocol, study, given)
@@ -109,16 +127,29 @@ def _reproduce(given: argparse.Namespace) -> int:
     return 0
 
 
+def options_of(given: argparse.Namespace) -> dict[str, str]:
+    """What was said about the racing car."""
+    said = {"simulator": given.simulator, "device": given.device}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def study_of(figure: Any, protocol: str, given: argparse.Namespace, scale: str = "") -> Any:
+    """The study of a figure, with the options that it has."""
+    plain = figure.study(protocol)
+    options = {name: value for name, value in options_of(given).items() if hasattr(plain, name)}
+    return figure.study(protocol, scale or given.scale, None if scale else given.runs, **options)
+
+
 def _record(figure: Any, protocol: str, study: Any, given: argparse.Namespace) -> None:
     import gvf
     from gvf.report.build import machine, record
     from gvf.report.shown import Made
     from gvf.study.store import Store
 
-    spent = {
-        line.get("task"): line.get("cpu_seconds", 0.0) for line in Store(study, given.out).logged()
-    }
-    full = study == figure.study(protocol, "paper")
+    log = list(Store(study, given.out).logged())
+    spent = {line.get("task"): line.get("cpu_seconds", 0.0) for line in log}
+    full = study == study_of(figure, protocol, given, "paper")
+    options = {name: getattr(study, name) for name in ("simulator", "device") if figure.on_request}
     made = Made(
         scale="paper" if full else given.scale,
         runs=study.runs,
@@ -128,6 +159,8 @@ def _record(figure: Any, protocol: str, study: Any, given: argparse.Namespace) -
         machine=machine(),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=round(sum(spent.values()), 1),
+        options=options,
+        stream=next((line["stream"] for line in log if "stream" in line), ""),
     )
     record(figure, Path(given.out), protocol, made)
 
@@ -140,6 +173,7 @@ def command_of(given: argparse.Namespace, *figure_and_protocol: str) -> str:
     words = ["gvf", "reproduce", *figures, "--scale", given.scale, "--protocol", protocol]
     if given.runs is not None:
         words += ["--runs", str(given.runs)]
+    words += [word for name, value in options_of(given).items() for word in (f"--{name}", value)]
     if given.out != "gvf-results":
         words += ["--out", given.out]
     return shlex.join(words)

@@ -166,7 +166,7 @@ def _told(done: Summary) -> str:
 
 
 def _run_cell(study: AnyStudy, given: argparse.Namespace) -> int:
-    from gvf.study import Task, run_task, run_variance
+    from gvf.study import RacingTask, Task, run_task, run_variance
     from gvf.study.variance import NORMS
 
     cell = study.cell(given.only)
@@ -175,8 +175,13 @@ def _run_cell(study: AnyStudy, given: argparse.Namespace) -> int:
             "a single cell is computed here, on one processor: leave out --engine, --address and "
             "--workers"
         )
-    if isinstance(cell, Task):
-        (outcome,) = run_task(cell)
+    if isinstance(cell, Task | RacingTask):
+        if isinstance(cell, Task):
+            (outcome,) = run_task(cell)
+        else:
+            from gvf.study.racing_task import run_racing
+
+            (outcome,) = run_racing(cell)
         print(f"error: {outcome.error[0]} (mean over the run)")
         print(f"final: {outcome.final[0]} (the last one measured)")
         print(f"curve: {' '.join(map(str, outcome.curve[0]))} (means over equal parts of the run)")
@@ -213,11 +218,11 @@ def _dry_run(study: AnyStudy, given: argparse.Namespace) -> int:
 
 def lanes(study: AnyStudy) -> int:
     """How many (method, step size) a task of a study has; of update variance, methods."""
-    from gvf.study import Study
+    from gvf.study import VarianceStudy
 
-    if isinstance(study, Study):
-        return sum(len(study.lanes(method)) for method in study.methods)
-    return len(study.methods)
+    if isinstance(study, VarianceStudy):
+        return len(study.methods)
+    return sum(len(study.lanes(method)) for method in study.methods)
 
 
 def _list(given: argparse.Namespace) -> int:

@@ -29,6 +29,8 @@ for _environment, _entry_point in (
     ("FourRooms", "gvf.domain.four_rooms:FourRooms"),
     ("ContinuousFourRooms", "gvf.domain.continuous_four_rooms:ContinuousFourRooms"),
     ("Star", "gvf.domain.star:Star"),
+    ("Torcs", "gvf.domain.racing.torcs:Torcs"),
+    ("CarRacing", "gvf.domain.racing.car_racing:CarRacing"),
 ):
     gym.register(f"gvf/{_environment}-v0", entry_point=_entry_point)
 

@@ -1,8 +1,9 @@
 """How drawn and weighed transitions become predictions."""
 
 from gvf.learner.gradient_td import TDC, TDRC
-from gvf.learner.learner import Learner, Report
+from gvf.learner.learner import Learner
 from gvf.learner.optimiser import SGD, Adam, RMSProp
+from gvf.learner.report import Report
 from gvf.learner.sarsa import ExpectedSarsa, Sarsa
 from gvf.learner.td import TD, IncrementalTD
 from gvf.learner.update import Update

@@ -1,7 +1,7 @@
 """The paper: one module for each of its figures, saying what to run, draw and claim."""
 
 from gvf.domain.domain import known
-from gvf.paper import continuous_four_rooms, four_rooms, markov_chain
+from gvf.paper import continuous_four_rooms, four_rooms, markov_chain, racing
 from gvf.paper.claim import Claim, Verdict, judge
 from gvf.paper.figure import SCALES, Axes, Figure, Row
 from gvf.paper.published import Match, Published, compare
@@ -9,10 +9,10 @@ from gvf.paper.results import Results
 
 FIGURES = {
     figure.id: figure
-    for module in (four_rooms, continuous_four_rooms, markov_chain)
+    for module in (four_rooms, continuous_four_rooms, racing, markov_chain)
     for figure in module.FIGURES
 }
-"""All figures of the microworlds, by id."""
+"""All figures, by id."""
 
 __all__ = [
     "FIGURES",

@@ -123,6 +123,9 @@ class Figure:
         published: the authors' curves that belong under it.
         claims: the sentences that it judges.
         notes: what a reader should know, for each protocol.
+        on_request: whether it is made only where it is asked for by name.
+        remark: what its title has to add about a study.
+        more: pictures that go with it, by name; see :mod:`gvf.report.more`.
 
     Example:
         >>> from gvf.paper import get
@@ -141,11 +144,20 @@ class Figure:
     published: tuple[Published, ...] = ()
     claims: tuple[Claim, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
+    on_request: bool = False
+    remark: Callable[[AnyStudy], str] = lambda study: ""
+    more: tuple[str, ...] = ()
 
-    def study(self, protocol: str, scale: str = "paper", runs: int | None = None) -> AnyStudy:
-        """Its study under a protocol, at a scale, with so many runs (by default the scale's)."""
+    def study(
+        self, protocol: str, scale: str = "paper", runs: int | None = None, **options: Any
+    ) -> AnyStudy:
+        """Its study under a protocol, at a scale, with so many runs (by default the scale's).
+
+        Options are other attributes of the study, such as the ``device`` of one with networks.
+        """
         study = catalogue.get(self.id, protocol)
         changes = dict(self.quick) if known(scale, SCALES, "scale") == "quick" else {}
+        changes |= options
         if runs is not None:
             changes["runs"] = runs
         return replace(study, **changes)

@@ -15,8 +15,9 @@ import numpy as np
 from gvf.learner.linear import Array
 from gvf.paper.figure import Row
 from gvf.paper.results import Cell, Pair, Results, standard_error
+from gvf.study.racing import RacingStudy
 from gvf.study.study import Study
-from gvf.study.variance import NORMS
+from gvf.study.variance import NORMS, VarianceStudy
 
 NAN = float("nan")
 
@@ -101,7 +102,7 @@ def against_steps(results: Results) -> list[Row]:
 def against_iteration(results: Results) -> list[Row]:
     """Variance of updates, of their L1 norm; with one pair, of their signed sum too."""
     study = results.study
-    assert not isinstance(study, Study)
+    assert isinstance(study, VarianceStudy)
     rows = []
     kinds = ("l1", "scalar") if len(study.pairs) == 1 else ("l1",)
     for kind in kinds:
@@ -136,6 +137,6 @@ def step_size_of(cell: Cell, lane: int) -> float:
     return chosen[1] if isinstance(chosen, tuple) else chosen
 
 
-def _grid(results: Results) -> Study:
-    assert isinstance(results.study, Study)
+def _grid(results: Results) -> Study | RacingStudy:
+    assert not isinstance(results.study, VarianceStudy)
     return results.study

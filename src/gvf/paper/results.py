@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gvf.learner.linear import Array
-from gvf.study.study import Study
-from gvf.study.variance import NORMS
+from gvf.study.variance import NORMS, VarianceStudy
 
 if TYPE_CHECKING:
     from gvf.study.store import AnyStudy, Store
@@ -38,12 +37,14 @@ class Cell:
         error: averaged over the run, float64[R, L]; inf where it diverged.
         final: at the end of the run, float64[R, L].
         curve: averages over parts of the run, float64[R, L, points].
+        film: predictions along a film, float64[R, L, m], where there is one.
     """
 
     lanes: tuple[Any, ...]
     error: Array
     final: Array
     curve: Array
+    film: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Results:
     def read(cls, store: Store, protocol: str) -> Results:
         """The results that a store has of a finished study."""
         study, table = store.study, store.read()
-        if not isinstance(study, Study):
+        if isinstance(study, VarianceStudy):
             shape = (study.runs, len(study.pairs), len(study.methods), len(study.iterations))
             columns = [table[name].to_numpy().reshape(shape) for name in NORMS]
             values = np.stack(columns, axis=-1)
@@ -91,8 +92,12 @@ class Results:
             return cls(study, protocol, {}, variance)
         grid = (study.runs, len(study.pairs), len(study.gaps), -1)
         error, final = (table[name].to_numpy().reshape(grid) for name in ("error", "final"))
-        curves = table["curve"].combine_chunks().flatten().to_numpy()
-        curve = curves.reshape(*error.shape, -1)
+
+        def lists(name: str) -> Array:
+            return table[name].combine_chunks().flatten().to_numpy().reshape(*error.shape, -1)
+
+        curve = lists("curve")
+        film = lists("film") if "film" in table.column_names else None
         ends = np.cumsum([0, *(len(study.lanes(method)) for method in study.methods)])
         cells = {}
         for i, pair in enumerate(study.pairs):
@@ -100,7 +105,8 @@ class Results:
                 for m, method in enumerate(study.methods):
                     at = np.s_[:, i, j, ends[m] : ends[m + 1]]
                     lanes = study.lanes(method)
-                    cells[pair, gap, method] = Cell(lanes, error[at], final[at], curve[at])
+                    shown = None if film is None else film[at]
+                    cells[pair, gap, method] = Cell(lanes, error[at], final[at], curve[at], shown)
         return cls(study, protocol, cells, {})
 
     @property
@@ -127,7 +133,7 @@ class Results:
 
     def cell(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Cell:
         """The results of one method; by default at the only gap and pair."""
-        assert isinstance(self.study, Study)
+        assert not isinstance(self.study, VarianceStudy)
         return self.cells[pair or _only(self.study.pairs), gap or _only(self.study.gaps), method]
 
 

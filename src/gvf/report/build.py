@@ -19,6 +19,7 @@ import gvf
 from gvf.paper import FIGURES, Figure, Results, compare, judge
 from gvf.paper.figure import Row, write_csv
 from gvf.paper.published import Match
+from gvf.report.more import more
 from gvf.report.page import page
 from gvf.report.picture import draw_shown, save
 from gvf.report.shown import Made, Shown
@@ -81,7 +82,7 @@ def build(out: Path, command: str) -> list[Shown]:
 
 
 def _read(figure: Figure, out: Path, protocol: str, made: Made) -> Results:
-    study = figure.study(protocol, made.scale, made.runs)
+    study = figure.study(protocol, made.scale, made.runs, **made.options)
     return Results.read(Store(study, out), protocol)
 
 
@@ -108,7 +109,8 @@ def _show(
             for claim in figure.claims
             if protocol in claim.protocols
         )
-    return Shown(figure, rows, published, matches, verdicts, made)
+    mine = {protocol: results[figure.id, protocol] for protocol in made}
+    return Shown(figure, rows, published, matches, verdicts, made, mine)
 
 
 def _leave(shown: Shown, folder: Path) -> None:
@@ -119,6 +121,8 @@ def _leave(shown: Shown, folder: Path) -> None:
     told = [asdict(verdict) for verdict in shown.verdicts]
     _write(folder / "claims.json", json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False))
     save(draw_shown(shown), folder, figure.id)
+    for name, picture in more(shown).items():
+        save(picture, folder, name)
 
 
 def machine() -> str:

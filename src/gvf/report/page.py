@@ -17,6 +17,7 @@ from gvf.paper.claim import LEVEL
 from gvf.paper.published import ENOUGH, WITHIN
 from gvf.report import tables
 from gvf.report.markup import Html, tag
+from gvf.report.more import CAPTIONS, more
 from gvf.report.picture import NAMES, draw_shown, render
 from gvf.report.shown import Shown
 from gvf.report.tables import SIGNS, badge, cells, must_match, place
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
 
 ABOUT = (
-    "The microworlds of “Importance Resampling for Off-policy Prediction” (Schlegel et al., 2019), "
+    "The experiments of “Importance Resampling for Off-policy Prediction” (Schlegel et al., 2019), "
     "run anew. Every figure lies over the curves that its authors published, where we have them, "
     "and every sentence about it is put to the test."
 )
@@ -192,16 +193,18 @@ def _figure(one: Shown) -> Html:
         name = "Published" if len(beneath) == 1 else f"Published, {panel}"
         source = published.source[0].upper() + published.source[1:]
         notes[name] = f"{source}; {published.runs} runs. {published.note}"
+    for stream in dict.fromkeys(made.stream for made in one.made.values() if made.stream):
+        notes["Recorded stream"] = tag("code", stream)
     if one.matches:
         good = sum(match.matches for match in one.matches)
         matched = f"{good} of {len(one.matches)} curves match the published ones"
         notes["Comparison"] = tag("a", matched, href="#matches")
     names = [f"{figure.id}.csv", *(["published.csv"] if one.published else []), "claims.json"]
-    names += [f"{figure.id}.png", f"{figure.id}.svg"]
+    names += [f"{name}.{kind}" for name in (figure.id, *more(one)) for kind in ("png", "svg")]
     files_there = (tag("a", name, href=f"{figure.id}/{name}") for name in names)
     return tag(
         "article",
-        tag("h3", figure.title),
+        tag("h3", one.title),
         tag("p", figure.where, class_="small"),
         _quick([one]),
         tag(
@@ -209,12 +212,30 @@ def _figure(one: Shown) -> Html:
             _picture(one),
             tag("figcaption", CAPTION, GREY if beneath else None),
         ),
+        *_more(one),
         _verdicts(one),
         _pairs(notes),
         _made(one),
         tag("p", "Beside this page: ", Html(", ".join(files_there)), class_="small beside"),
         id=figure.id,
     )
+
+
+def _more(one: Shown) -> list[Html]:
+    """The pictures that go with a figure."""
+    return [
+        tag(
+            "figure",
+            tag(
+                "img",
+                src=_embed(picture),
+                alt=f"{one.figure.title}: {CAPTIONS[name]}",
+                width=round(picture.get_figwidth() * PER_INCH),
+            ),
+            tag("figcaption", CAPTIONS[name]),
+        )
+        for name, picture in more(one).items()
+    ]
 
 
 def _notes(one: Shown) -> dict[str, str]:
@@ -265,7 +286,7 @@ def _made(one: Shown) -> Html:
     columns = ("Protocol", "Scale", "Runs", "Seed", "Time", "Finished", "Version")
     rows = []
     for protocol, made in one.made.items():
-        full = one.figure.study(protocol).runs
+        full = one.figure.study(protocol, **made.options).runs
         values = {
             "Scale": badge("quick", made.scale) if made.scale == "quick" else made.scale,
             "Runs": f"{made.runs}" if made.runs == full else f"{made.runs} (paper: {full})",

@@ -65,7 +65,7 @@ LOOK: dict[Any, Any] = {
 
 
 @contextmanager
-def _look() -> Iterator[None]:
+def looked_after() -> Iterator[None]:
     """Matplotlib's defaults and what we change, whatever a user has set."""
     import matplotlib
 
@@ -115,7 +115,7 @@ def draw(
     low, top = draw_panel.limits([*ours.values(), *theirs.values()], axes)
     handles = _legend(ours, looks, bool(theirs), top)
     layout = _Layout.of(panels, len(handles), columns)
-    with _look():
+    with looked_after():
         figure = Figure(figsize=layout.size, layout="constrained")
         FigureCanvasAgg(figure)
         grid = figure.subplots(layout.rows, layout.columns, squeeze=False, sharex=True, sharey=True)
@@ -153,7 +153,7 @@ def draw_shown(shown: Shown, *, titled: bool = True, columns: int | None = None)
         if row.panel == theirs.panel
     }
     quick = {name: "quick scale" for name, made in shown.made.items() if made.scale == "quick"}
-    title = figure.title if titled else ""
+    title = shown.title if titled else ""
     return draw(
         shown.rows, figure.axes, published=beneath, title=title, remarks=quick, columns=columns
     )
@@ -212,7 +212,7 @@ def render(figure: Figure, kind: str) -> bytes:
     """A picture as the bytes of a file, "png" or "svg": equal pictures, equal bytes."""
     file = io.BytesIO()
     unsaid = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
-    with _look():
+    with looked_after():
         figure.savefig(file, format=kind, dpi=150, metadata=unsaid[kind])
     return file.getvalue()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from gvf.paper.claim import Verdict
 from gvf.paper.figure import Figure, Row
 from gvf.paper.published import Match
+from gvf.paper.results import Results
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class Made:
         machine: in words.
         finished: when, as ISO 8601 in UTC.
         seconds: of processor time that all its tasks took together.
+        options: of the study, besides scale and runs.
+        stream: hash of the recorded stream behind it, where there is one.
     """
 
     scale: str
@@ -33,6 +37,8 @@ class Made:
     machine: str
     finished: str
     seconds: float
+    options: Mapping[str, Any] = field(default_factory=dict)
+    stream: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,7 @@ class Shown:
         matches: how well ours lie on them.
         verdicts: about the claims.
         made: by protocol.
+        results: by protocol.
     """
 
     figure: Figure
@@ -54,3 +61,11 @@ class Shown:
     matches: Sequence[Match]
     verdicts: Sequence[Verdict]
     made: Mapping[str, Made]
+    results: Mapping[str, Results] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The figure's, with what has to be said of the study."""
+        remarks = (self.figure.remark(results.study) for results in self.results.values())
+        said = "; ".join(remark for remark in dict.fromkeys(remarks) if remark)
+        return f"{self.figure.title} ({said})" if said else self.figure.title

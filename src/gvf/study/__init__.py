@@ -3,6 +3,7 @@
 from gvf.study.catalogue import CATALOGUE, get
 from gvf.study.engine import Summary, run
 from gvf.study.method import METHODS, Method
+from gvf.study.racing import RacingStudy, RacingTask
 from gvf.study.store import Store
 from gvf.study.study import Study, Task
 from gvf.study.task import Interrupted, Outcome, run_method, run_task
@@ -15,6 +16,8 @@ __all__ = [
     "Interrupted",
     "Method",
     "Outcome",
+    "RacingStudy",
+    "RacingTask",
     "Store",
     "Study",
     "Summary",

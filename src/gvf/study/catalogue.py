@@ -13,6 +13,7 @@ from typing import Any
 
 from gvf.domain.domain import PROTOCOLS, known
 from gvf.study.method import METHODS
+from gvf.study.racing import RacingStudy
 from gvf.study.store import AnyStudy
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
@@ -23,6 +24,9 @@ BATCH_METHODS = tuple(name for name, method in METHODS.items() if method.kind !=
 
 GAPS = (*range(1, 9), 16, 24, 32, 48, 64, 80, 96, 114, 128, 160, 192, 224, 256)
 """Steps between updates."""
+
+RACING_RATES = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
+"""Learning rates of the racing car, from too small to too large."""
 
 
 def _steps(first: float, step: float, last: float) -> tuple[float, ...]:
@@ -233,6 +237,13 @@ _study(
     "SGD against step size, gap 1 (appendix)",
     _sgd,
     gaps=(1,),
+)
+
+# The racing car. The paper states neither steps, window, mini-batch nor rates.
+
+CATALOGUE["racing-step-size"] = Entry(
+    "error against learning rate, from images (Fig. 3)",
+    lambda protocol: RacingStudy("racing-step-size", step_sizes=RACING_RATES),
 )
 
 _study(

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from gvf.study.racing import RacingStudy
 from gvf.study.store import AnyStudy, AnyTask, Store
 from gvf.study.study import Study, Task
 from gvf.study.task import run_task
@@ -27,7 +28,7 @@ PROBE = 0.3
 
 def gap_of(task: AnyTask) -> int:
     """A task's gap; 1 where there is no such thing."""
-    return task.gap if isinstance(task, Task) else 1
+    return getattr(task, "gap", 1)
 
 
 class Costs:
@@ -78,6 +79,11 @@ def costs(store: Store) -> tuple[Costs, bool]:
 def probe(study: AnyStudy) -> Costs:
     """Do the beginning of a task at the smallest and the largest gap, and scale it up."""
     known = Costs()
+    if isinstance(study, RacingStudy):
+        from gvf.study.racing_task import seconds_of_an_update
+
+        known.add(study.gap, study.updates * seconds_of_an_update(study))
+        return known
     if not isinstance(study, Study):
         task = next(study.tasks())
         run_variance(task)  # compiles

@@ -14,12 +14,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import gvf
 from gvf.domain.domain import known
 from gvf.study.progress import progress
-from gvf.study.store import DEFAULT_OUT, AnyStudy, AnyTask, Store, encode
+from gvf.study.racing import RacingStudy, RacingTask
+from gvf.study.store import DEFAULT_OUT, AnyResult, AnyStudy, AnyTask, Store, encode
 from gvf.study.task import run_task
 from gvf.study.variance import VarianceTask, run_variance
 
@@ -69,10 +70,35 @@ class Summary:
 def perform(task: AnyTask, stop: Callable[[], bool] = lambda: False) -> Result:
     """Do a task: the function that every engine runs."""
     began, cpu = time.perf_counter(), time.thread_time()
-    result = run_variance(task, stop) if isinstance(task, VarianceTask) else run_task(task, stop)
-    content = encode(task, result)
+    content = encode(task, _result(task, stop))
     seconds, cpu_seconds = time.perf_counter() - began, time.thread_time() - cpu
+    if isinstance(task, RacingTask):
+        cpu_seconds = seconds  # PyTorch has threads of its own, or a GPU
     return Result(task, content, seconds, cpu_seconds, platform.node())
+
+
+def _result(task: AnyTask, stop: Callable[[], bool]) -> AnyResult:
+    if isinstance(task, VarianceTask):
+        return run_variance(task, stop)
+    if isinstance(task, RacingTask):
+        from gvf.study.racing_task import run_racing
+
+        return run_racing(task, stop)
+    return run_task(task, stop)
+
+
+def _stream(study: RacingStudy, store: Store) -> str:
+    """The hash of the stream that a study learns from, which must be that of its other results."""
+    from gvf.study.racing_task import material
+
+    found = material(study).stream.hash
+    before = next((line["stream"] for line in store.logged() if "stream" in line), found)
+    if before != found:
+        raise ValueError(
+            f"the results in {store.folder} come from another stream ({before[:12]}...) than the "
+            f"one in the cache ({found[:12]}...): name another folder with --out"
+        )
+    return found
 
 
 def run(
@@ -119,6 +145,13 @@ def run(
     store = Store(study, out)
     store.sweep()
     missing, damaged = store.survey(chosen)
+    facts: dict[str, Any] = {}
+    if isinstance(study, RacingStudy):
+        if engine == "ray":
+            raise ValueError("the racing car learns where its recordings are: no engine 'ray'")
+        workers = 1 if study.device == "cuda" else workers  # a run has a whole GPU, or a processor
+        if missing:
+            facts["stream"] = _stream(study, store)
     if missing:
         store.prepare()
     # Looked at again when its turn comes: another process may have done it in the meantime.
@@ -144,6 +177,7 @@ def run(
                 engine=engine,
                 workers=workers,
                 version=gvf.__version__,
+                **facts,
             )
             tell(result.task, result.cpu_seconds)
             done += 1

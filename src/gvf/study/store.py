@@ -28,17 +28,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import gvf
+from gvf.study.racing import RacingStudy, RacingTask
 from gvf.study.study import Study, Task
-from gvf.study.task import Outcome
+from gvf.study.task import Outcome, RacingOutcome
 from gvf.study.variance import NORMS, VarianceStudy, VarianceTask
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-AnyStudy = Study | VarianceStudy
-AnyTask = Task | VarianceTask
+AnyStudy = Study | VarianceStudy | RacingStudy
+AnyTask = Task | VarianceTask | RacingTask
 AnyResult = Sequence[Outcome] | Mapping[str, np.ndarray]
-"""What :func:`gvf.study.run_task` and :func:`gvf.study.run_variance` return."""
+"""What :func:`gvf.study.run_task`, `run_racing` and :func:`gvf.study.run_variance` return."""
 
 DEFAULT_OUT = Path("gvf-results")
 """The folder of results, unless another one is named."""
@@ -87,8 +88,8 @@ def encode(task: AnyTask, result: AnyResult) -> bytes:
     """A task's result as the bytes of its Parquet file: the same for the same result.
 
     Columns: question, behaviour, gap, run, method, step_size (null for WIS-TD(0)), u0 and eta (null
-    for all others), error, final, curve (a list). Of a task of update variance: question,
-    behaviour, run, method, iteration, l1, l2, scalar.
+    for all others), error, final, curve (a list); film (a list), where predictions are shown. Of a
+    task of update variance: question, behaviour, run, method, iteration, l1, l2, scalar.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -114,7 +115,8 @@ def encode(task: AnyTask, result: AnyResult) -> bytes:
     }
     file = io.BytesIO()
     # Bytes of like significance together: smaller and faster than what Parquet does by itself.
-    split = ["curve.list.element" if name == "curve" else name for name in _measured(table)]
+    lists = ("curve", "film")
+    split = [f"{name}.list.element" if name in lists else name for name in _measured(table)]
     options: dict[str, Any] = {
         "compression": "zstd",
         "use_dictionary": ["question", "behaviour", "method"],
@@ -131,8 +133,7 @@ def _columns(outcomes: Sequence[Outcome]) -> dict[str, pa.Array]:
     lanes = [lane for outcome in outcomes for lane in outcome.lanes]
     pairs = [lane if isinstance(lane, tuple) else (None, None) for lane in lanes]
     single = [None if isinstance(lane, tuple) else lane for lane in lanes]
-    curve = np.concatenate([outcome.curve for outcome in outcomes])
-    ends = np.arange(len(lanes) + 1) * curve.shape[1]
+    shown = [outcome.film for outcome in outcomes if isinstance(outcome, RacingOutcome)]
     return {
         "method": pa.array([outcome.method for outcome in outcomes for _ in outcome.lanes]),
         "step_size": pa.array(single, pa.float64()),
@@ -140,8 +141,17 @@ def _columns(outcomes: Sequence[Outcome]) -> dict[str, pa.Array]:
         "eta": pa.array([eta for _, eta in pairs], pa.float64()),
         "error": pa.array(np.concatenate([outcome.error for outcome in outcomes])),
         "final": pa.array(np.concatenate([outcome.final for outcome in outcomes])),
-        "curve": pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(curve.ravel())),
+        "curve": _lists(np.concatenate([outcome.curve for outcome in outcomes])),
+        **({"film": _lists(np.concatenate(shown))} if shown else {}),
     }
+
+
+def _lists(rows: np.ndarray) -> pa.Array:
+    """A column of lists, from an array [lanes, m]."""
+    import pyarrow as pa
+
+    ends = np.arange(len(rows) + 1) * rows.shape[1]
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(rows.ravel()))
 
 
 def _variance_columns(task: VarianceTask, variance: Mapping[str, np.ndarray]) -> dict[str, Any]:
@@ -157,7 +167,9 @@ def _variance_columns(task: VarianceTask, variance: Mapping[str, np.ndarray]) ->
 
 def _measured(table: pa.Table) -> list[str]:
     """The columns that hold what was measured: hardly a number occurs twice."""
-    return [name for name in table.column_names if name in {"error", "final", "curve", *NORMS}]
+    return [
+        name for name in table.column_names if name in {"error", "final", "curve", "film", *NORMS}
+    ]
 
 
 @dataclass(frozen=True)

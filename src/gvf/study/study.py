@@ -18,6 +18,7 @@ from gvf.study.check import check_at_least, check_distinct, check_several, check
 from gvf.study.method import METHODS, OPTIMISERS, UPDATES
 
 if TYPE_CHECKING:
+    from gvf.study.racing import RacingStudy
     from gvf.study.variance import VarianceStudy
 
 ERRORS = {"absolute": False, "root mean square": True}
@@ -233,7 +234,7 @@ class Task:
         return (name for _, _, name in self.each())
 
 
-def no_such_name(study: Study | VarianceStudy, name: str) -> ValueError:
+def no_such_name(study: Study | VarianceStudy | RacingStudy, name: str) -> ValueError:
     """The error when neither a task nor a cell is called so."""
     task = next(study.tasks())
     return ValueError(

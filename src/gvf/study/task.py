@@ -86,6 +86,13 @@ class Outcome:
     curve: Array
 
 
+@dataclass(frozen=True)
+class RacingOutcome(Outcome):
+    """Errors of one method, and what it predicts in the end along the film: float64[L, m]."""
+
+    film: Array
+
+
 def run_task(task: Task, stop: Callable[[], bool] = lambda: False) -> list[Outcome]:
     """Do a task; `stop` is asked between slices."""
     bench = Bench(task)

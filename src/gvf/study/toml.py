@@ -9,16 +9,20 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 
 from gvf.domain.domain import known
+from gvf.study.racing import RacingStudy
 from gvf.study.store import AnyStudy
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
+
+KINDS = {"errors": Study, "variance": VarianceStudy, "racing": RacingStudy}
+"""Kinds of studies, by the word that a file has for them."""
 
 
 def load(path: str | Path) -> AnyStudy:
     r"""A study from a TOML file whose keys are the attributes of :class:`Study`.
 
-    With ``kind = "variance"`` they are those of :class:`VarianceStudy`. Its name is the file's,
-    unless there is a ``name`` in it.
+    With ``kind = "variance"`` they are those of :class:`VarianceStudy`, with ``kind = "racing"``
+    those of :class:`RacingStudy`. Its name is the file's, unless there is a ``name`` in it.
 
     Example:
         >>> from gvf.study import load
@@ -37,9 +41,8 @@ def load(path: str | Path) -> AnyStudy:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
-    kinds = {"errors": Study, "variance": VarianceStudy}
     try:
-        study = kinds[known(given.pop("kind", "errors"), list(kinds), "kind")]
+        study = KINDS[known(given.pop("kind", "errors"), list(KINDS), "kind")]
         for key in given:
             known(key, ["kind", *(field.name for field in fields(study))], "key")
         given = {"name": path.stem} | given
@@ -61,9 +64,8 @@ def as_toml(study: AnyStudy) -> str:
         >>> print(as_toml(Study("mine", "four-rooms", ("IR", "IS"), (0.5, 1.0))).splitlines()[1])
         methods = ["IR", "IS"]
     """
-    from gvf.study import Study
-
-    lines = [] if isinstance(study, Study) else ['kind = "variance"']
+    kind = next(kind for kind, one in KINDS.items() if isinstance(study, one))
+    lines = [] if kind == "errors" else [f'kind = "{kind}"']
     for field in fields(study):
         if field.name == "name":
             continue

@@ -1,0 +1,94 @@
+"""Learn a prediction with a small neural network, in rooms where a body moves continuously.
+
+The behaviour walks at random through four rooms. The question is about somebody who always goes
+down: "how soon would I bump into a wall?" The network sees the position, two numbers, and nothing
+else. Three corrections learn from the same walk, each with its own copy of the network; the picture
+shows what they learned, beside true values that were sampled by really going down.
+
+    python examples/neural_four_rooms.py [--steps 40000] [--picture results/neural_four_rooms.png]
+"""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import gvf
+import gvf.domain
+from gvf.neural import NeuralLearner, mlp
+
+CORRECTIONS = (gvf.IR(), gvf.WISMinibatch(), gvf.IS())
+
+
+class Positions(torch.nn.Module):
+    """Positions (y, x) in [0, 11] as numbers about 0, which networks like better."""
+
+    def forward(self, positions: torch.Tensor) -> torch.Tensor:
+        """[m, 2] to [m, 2]."""
+        return positions / 5.5 - 1
+
+
+def main() -> None:
+    """Learn, compare, draw."""
+    parser = argparse.ArgumentParser(description="Learn a prediction with a small neural network.")
+    parser.add_argument("--steps", type=int, default=8000)
+    parser.add_argument("--picture", type=Path, default=Path("results/neural_four_rooms.png"))
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+
+    torch.set_num_threads(1)  # small networks are quickest so
+    rooms = gvf.domain.get("continuous-four-rooms")
+    behaviour, question = rooms.behaviour("uniform"), rooms.question("down")
+    truth = rooms.truth("down", "uniform")
+    steps = gvf.transitions(rooms.make(), behaviour, options.steps, seed=0)
+    walk = gvf.Transitions.concatenate(steps)
+
+    learned = {}
+    for correction in CORRECTIONS:
+        torch.manual_seed(0)
+        learner = NeuralLearner(
+            question,
+            torch.nn.Sequential(Positions(), mlp(2, hidden=(64, 64))),
+            partial(torch.optim.Adam, lr=1e-3),
+            correction,
+            behaviour=behaviour,
+            every=8,
+            device=options.device,
+            seed=0,
+        )
+        learner.observe_many(walk)
+        learned[correction.name] = learner.predict(truth.states)
+        print(f"{correction.name:14} {learner.report()}")
+    print("mean absolute error")
+    print(f"{'always 0':14} {np.abs(truth.values).mean():.3f}")
+    for name, values in learned.items():
+        print(f"{name:14} {np.abs(values - truth.values).mean():.3f}")
+    draw(options.picture, truth.states, {"the truth (rollouts)": truth.values, **learned})
+    print(f"picture: {options.picture}")
+
+
+def draw(path: Path, states: np.ndarray, values: dict[str, np.ndarray]) -> None:
+    """The same states side by side, coloured by their values."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    colours = ScalarMappable(Normalize(0, 1), "cividis")
+    size = (3 * len(values), 3.2)
+    figure, axes = plt.subplots(1, len(values), figsize=size, layout="constrained")
+    for axis, (title, shown) in zip(axes, values.items(), strict=True):
+        y, x = states.T
+        axis.scatter(x, y, c=shown, s=9, norm=colours.norm, cmap=colours.cmap)
+        axis.set(title=title, xticks=[], yticks=[], aspect="equal", xlim=(0, 11), ylim=(11, 0))
+    figure.colorbar(colours, ax=axes, shrink=0.8, label="bumping soon, if I went down")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,303 @@
+"""TORCS as a child process: started, spoken to, and ended.
+
+    Python --- one byte: a command is in the shared memory --->  bridge.cpp inside TORCS
+           <-- one byte: states and pictures are there ---------
+
+The shared memory and the log are anonymous (memfd), so nothing of them can be left over. What TORCS
+reads and writes is in a temporary folder of its own, which goes with the child: removed from here,
+or by the bridge when it sees that Python is gone. A child that dies or does not answer in time is
+an error with its last words; :mod:`gvf.domain.racing.torcs` can then start another.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import select
+import shutil
+import socket
+import subprocess
+import tempfile
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.domain.racing.installation import Installation
+from gvf.domain.racing.race import HEIGHT, ROBOT, WIDTH, Race
+
+SCALE = 4
+"""How many times larger the colour picture is."""
+BLOCK = 1024
+"""The most actions in one exchange."""
+TICK = 0.002
+"""Seconds of one step of the physics of TORCS."""
+RESET, DRIVE = 0, 1
+NOTHING, GREY, COLOUR = 0, 1, 2
+STATE = np.dtype(
+    [
+        (name, np.float64)
+        for name in (
+            "time",
+            "to_middle",
+            "half_width",
+            "angle",
+            "speed",
+            "segment",
+            "distance",
+            "steer_lock",
+            "over",
+        )
+    ]
+)
+"""What the bridge tells after each action; the units are in ``bridge.cpp``."""
+EXCHANGE = np.dtype(
+    [
+        ("command", np.uint32),
+        ("count", np.uint32),
+        ("ticks", np.uint32),
+        ("draw", np.uint32),
+        ("speed", np.float32),
+        ("steering", np.float32, BLOCK),
+        ("length", np.float64),
+        ("states", STATE, BLOCK),
+        ("grey", np.uint8, (HEIGHT, WIDTH)),
+        ("colour", np.uint8, (SCALE * HEIGHT, SCALE * WIDTH, 3)),
+    ],
+    align=True,
+)
+"""The shared memory, laid out as the structure of the same name in ``bridge.cpp``."""
+LINES = 8
+"""How many lines of the child's log an error shows."""
+LOG_LIMIT = 1 << 20
+"""Bytes of log from which it begins anew."""
+
+
+class Child:
+    """A running TORCS, on the grid.
+
+    Args:
+        installation: where TORCS is.
+        bridge: the compiled bridge.
+        race: what to start it with.
+        timeout: seconds that any answer may take, also the first.
+
+    Example:
+        >>> from gvf.domain.racing.child import NOTHING, Child
+        >>> from gvf.domain.racing.installation import bridge, find
+        >>> from gvf.domain.racing.race import Race
+        >>> race = Race("e-track-1", "road", "car1-trb1", (0, 4), ticks=50, speed=15.0)
+        >>> child = Child(find(), bridge(), race, timeout=10.0)  # doctest: +SKIP
+        >>> child.reset(NOTHING)["time"]  # doctest: +SKIP
+        array([0.])
+        >>> child.drive([0.1, 0.1], NOTHING)["time"]  # doctest: +SKIP
+        array([0.1, 0.2])
+        >>> child.close()  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, installation: Installation, bridge: Path, race: Race, timeout: float
+    ) -> None:
+        self._timeout = timeout
+        self._owner = os.getpid()
+        folder = Path(tempfile.mkdtemp(prefix="gvf-torcs-"))
+        try:
+            _write_files(folder, installation, bridge, race)
+            self._start(folder, installation, bridge, race)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self._answer("start")
+
+    def _start(self, folder: Path, installation: Installation, bridge: Path, race: Race) -> None:
+        import fcntl  # not on Windows, where nobody comes this far
+
+        memory = os.memfd_create("gvf-torcs")
+        self._log = os.memfd_create("gvf-torcs-log")
+        library = os.open(bridge, os.O_RDONLY)
+        self._channel, theirs = socket.socketpair()
+        try:
+            os.ftruncate(memory, EXCHANGE.itemsize)
+            # Several writers, and what was read may be cut off: always write at the end.
+            fcntl.fcntl(self._log, fcntl.F_SETFL, os.O_APPEND)
+            shared = np.frombuffer(mmap.mmap(memory, EXCHANGE.itemsize), EXCHANGE)
+            shared["ticks"], shared["speed"] = race.ticks, race.speed
+            settings = f"{self._owner} {memory} {theirs.fileno()} {folder}"
+            self._process = subprocess.Popen(
+                [installation.program, "-l", folder, "-L", folder / "lib", "-D", installation.data],
+                cwd=installation.data,
+                env=_environment(folder, installation, bridge, library) | {"GVF_TORCS": settings},
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=self._log,
+                pass_fds=(memory, library, theirs.fileno()),
+                start_new_session=True,  # Ctrl-C is for Python
+            )
+        except BaseException:
+            self._channel.close()
+            os.close(self._log)
+            raise
+        finally:
+            os.close(memory)
+            os.close(library)
+            theirs.close()
+        # Also when the child is forgotten, or Python comes to its end.
+        self._end = weakref.finalize(
+            self, _end, self._owner, self._process, self._channel, self._log, folder
+        )
+        self._command = shared[["command", "count", "draw"]]
+        self._steering, self._states = shared["steering"][0], shared["states"][0]
+        self._grey, self._colour = shared["grey"][0], shared["colour"][0]
+        self._length = shared["length"]
+        self._poll = select.poll()
+        self._poll.register(self._channel, select.POLLIN)
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked for anything."""
+        return self._end.alive
+
+    @property
+    def length(self) -> float:
+        """Of the track, in metres."""
+        return float(self._length[0])
+
+    @property
+    def grey(self) -> NDArray[np.uint8]:
+        """A copy of the last grey picture, uint8[64, 128]."""
+        return self._grey.copy()
+
+    @property
+    def colour(self) -> NDArray[np.uint8]:
+        """A copy of the last colour picture, uint8[256, 512, 3]."""
+        return self._colour.copy()
+
+    def reset(self, draw: int) -> NDArray[Any]:
+        """To the grid; the state there, as a row [1] of :data:`STATE`."""
+        if os.fstat(self._log).st_size > LOG_LIMIT:
+            os.ftruncate(self._log, 0)
+        self._exchange(RESET, 0, draw)
+        return self._states[:1].copy()
+
+    def drive(self, steering: Sequence[float] | NDArray[Any], draw: int) -> NDArray[Any]:
+        """One action after the other, at most :data:`BLOCK`; a state [m] after each.
+
+        No actions only draw.
+        """
+        count = len(steering)
+        self._steering[:count] = steering
+        self._exchange(DRIVE, count, draw)
+        return self._states[:count].copy()
+
+    def close(self) -> None:
+        """End the process and remove its folder. Again is no error."""
+        self._end()
+
+    def _exchange(self, command: int, count: int, draw: int) -> None:
+        if os.getpid() != self._owner:
+            raise RuntimeError(
+                "this TORCS belongs to the process that started it, and this one is a fork of "
+                "that: make the environment in the process that uses it"
+            )
+        self._command[0] = command, count, draw
+        with suppress(OSError):  # it is gone, as the answer will show
+            self._channel.send(b"!")
+        self._answer("drive" if command == DRIVE else "reset")
+
+    def _answer(self, doing: str) -> None:
+        """Wait for the child, who then has done what was asked."""
+        try:
+            ready = self._poll.poll(1000 * self._timeout)
+            answered = bool(ready) and self._channel.recv(1) != b""
+        except ConnectionError:
+            ready, answered = True, False
+        except BaseException:  # an answer that comes later must not be taken for the next one
+            self.close()
+            raise
+        if not answered:
+            raise RuntimeError(self._obituary(doing, hangs=not ready))
+
+    def _obituary(self, doing: str, *, hangs: bool) -> str:
+        """What to say of a child that did not answer, which is ended here."""
+        if hangs:
+            what = (
+                f"TORCS did not answer within {self._timeout:g} s when asked to {doing}, and was "
+                "ended; on a slow machine allow more by timeout="
+            )
+        else:
+            try:
+                status = self._process.wait(1)
+            except subprocess.TimeoutExpired:
+                status = "unknown"
+            what = f"TORCS has ended by itself (status {status}) when asked to {doing}"
+        size = os.fstat(self._log).st_size
+        text = os.pread(self._log, LOG_LIMIT, max(0, size - LOG_LIMIT)).decode(errors="replace")
+        self.close()
+        lines = [line for line in text.splitlines() if line.strip()][-LINES:]
+        return "\n    ".join(
+            [what + ("; its last words:" if lines else "; it said nothing"), *lines]
+        )
+
+
+def _write_files(folder: Path, installation: Installation, bridge: Path, race: Race) -> None:
+    drivers = folder / "lib" / "drivers" / ROBOT
+    for needed in (folder / "results" / ROBOT, drivers):
+        needed.mkdir(parents=True)
+    (folder / "lib" / "modules").symlink_to(installation.library / "modules")
+    # The same file that is preloaded: the two roles of the bridge have their memory in common.
+    (drivers / f"{ROBOT}.so").symlink_to(bridge.absolute())
+    for name, text in race.files().items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _environment(
+    folder: Path, installation: Installation, bridge: Path, library: int
+) -> dict[str, str]:
+    """All variables of the child: none of Python's own, so that pictures do not depend on them."""
+    variables = {
+        "HOME": str(folder),
+        "LC_ALL": "C",
+        "LD_LIBRARY_PATH": str(installation.library / "lib"),
+        # The bridge; not by its path, which might have spaces in it.
+        "LD_PRELOAD": f"/proc/self/fd/{library}",
+        "ALSOFT_DRIVERS": "null",
+        "LIBGL_ALWAYS_SOFTWARE": "1",
+        # Mesa compiles shaders, which takes most of the time to start, and keeps them here.
+        "XDG_CACHE_HOME": str(bridge.parent),
+        # Draw in the thread that asks: for pictures this small, handing over costs more.
+        "LP_NUM_THREADS": "0",
+        # Mesa takes large pieces of memory for every frame: keep them, instead of asking anew.
+        "MALLOC_ARENA_MAX": "1",
+        "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
+        "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+    }
+    mesa = "/usr/share/glvnd/egl_vendor.d/50_mesa.json"
+    if os.path.exists(mesa):  # there may be others, of graphics cards
+        variables["__EGL_VENDOR_LIBRARY_FILENAMES"] = mesa
+    return variables
+
+
+def _end(
+    owner: int,
+    process: subprocess.Popen[bytes],
+    channel: socket.socket,
+    log: int,
+    folder: Path,
+) -> None:
+    channel.close()
+    os.close(log)
+    if os.getpid() != owner:
+        return  # a fork of Python: the child is not ours
+    process.kill()
+    process.wait()
+    shutil.rmtree(folder, ignore_errors=True)

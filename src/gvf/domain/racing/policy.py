@@ -1,0 +1,183 @@
+"""Who drives, and what is predicted: the behaviour, the target and the question of Figure 3.
+
+A controller that wanders over the road steers with a_det in [-1, 1], and
+
+    behaviour: a ~ N(a_det, .1),    target: a ~ N(.15, .0075), a little to the left,
+    C = 1 and gamma = 0 when the car comes near the middle of the road, else C = 0 and gamma = .9,
+
+the second numbers of the gaussians being standard deviations. The paper says neither what "near"
+is nor how its controller moves. One that holds the middle makes the question trivial, so this one
+follows a goal across the road that changes now and then: in 8,000 steps it never left the road, and
+was within .1 half-widths of the middle 12 % of the time in TORCS and 20 % in CarRacing. States are
+images, which do not show a_det (it depends on the goal), so ratios come from the recorded density,
+``behaviour_log_probability``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.policy import Gaussian
+from gvf.question import GVF
+from gvf.transition import Transitions
+
+SD = 0.1
+"""Of the behaviour's steering around the controller's."""
+TARGET = Gaussian(0.15, 0.0075)
+"""The target policy: steer a little to the left, whatever is seen."""
+CONTINUATION = 0.9
+"""Away from the middle."""
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """How one of the simulators is driven, and what "near the middle" means there.
+
+    Attributes:
+        environment: where the class is, "module:class".
+        near: the largest distance to the middle that is near, in half-widths of the road.
+        start: steps at the beginning of an episode, in which the car gets up to speed.
+        stretch: steps from which states to be evaluated are chosen; in TORCS about a lap, in
+            CarRacing, which is slow to replay and has a track for every episode, a third of one.
+        episode: steps after which a recording begins again, on another track; None for never.
+    """
+
+    environment: str
+    near: float
+    start: int
+    stretch: int
+    episode: int | None
+
+
+SIMULATORS = {
+    "torcs": Simulator(
+        "gvf.domain.racing.torcs:Torcs", near=0.1, start=30, stretch=2200, episode=None
+    ),
+    "car-racing": Simulator(
+        "gvf.domain.racing.car_racing:CarRacing", near=0.1, start=30, stretch=250, episode=1000
+    ),
+}
+"""By name."""
+
+
+def simulator(name: str) -> Simulator:
+    """One of :data:`SIMULATORS`, or an error that lists them.
+
+    Example:
+        >>> from gvf.domain.racing.policy import simulator
+        >>> simulator("torcs").near
+        0.1
+    """
+    if name not in SIMULATORS:
+        known = ", ".join(map(repr, SIMULATORS))
+        raise ValueError(f"unknown simulator: {name!r}; known are {known}")
+    return SIMULATORS[name]
+
+
+class Wander:
+    """A controller that follows a goal across the road, a_det of the behaviour.
+
+    It steers along the road and towards the goal,
+
+        a_det = (angle - gain * (lateral - goal)) / steer_lock, clipped to [-1, 1],
+
+    with lateral and goal in half-widths of the road, left of the middle being positive. The goal is
+    drawn anew, uniformly from [-spread, spread], every ``every`` calls.
+
+    Args:
+        gain: radians of steering for a half-width off the goal.
+        spread: how far from the middle the goal can be, in half-widths.
+        every: how many steps a goal lasts.
+        seed: of the goals.
+
+    Example:
+        >>> from gvf.domain.racing.policy import Wander
+        >>> wander = Wander(seed=0)
+        >>> round(wander.act({"lateral": 0.5, "angle": 0.0, "steer_lock": 0.4}), 3)
+        -0.42
+        >>> round(wander.goal, 3)
+        0.164
+    """
+
+    def __init__(
+        self, *, gain: float = 0.5, spread: float = 0.6, every: int = 60, seed: int | None = None
+    ) -> None:
+        if gain <= 0 or not 0 <= spread < 1 or every < 1:
+            raise ValueError(
+                "gain must be positive, spread in [0, 1) and every at least 1, got "
+                f"gain={gain}, spread={spread}, every={every}"
+            )
+        self.gain, self.spread, self.every = float(gain), float(spread), int(every)
+        self.reset(seed)
+
+    def reset(self, seed: int | None = None) -> None:
+        """Begin again: goals from another seed, the first at the next call of :meth:`act`."""
+        self._rng = np.random.default_rng(seed)
+        self._steps = 0
+        self.goal = 0.0
+
+    def act(self, info: Mapping[str, Any]) -> float:
+        """a_det for the state that ``info`` tells of, as the simulators give it."""
+        if self._steps % self.every == 0:
+            self.goal = float(self._rng.uniform(-self.spread, self.spread))
+        self._steps += 1
+        wheels = info["angle"] - self.gain * (info["lateral"] - self.goal)
+        return float(np.clip(wheels / info["steer_lock"], -1.0, 1.0))
+
+
+def draw(a_det: float, *, rng: np.random.Generator) -> tuple[float, float]:
+    """An action of the behaviour around a_det, as drawn, and its log density.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.domain.racing.policy import draw
+        >>> action, log_mu = draw(0.2, rng=np.random.default_rng(0))
+        >>> round(action, 4), round(log_mu, 4)
+        (0.2126, 1.3757)
+    """
+    behaviour = Gaussian(a_det, SD)
+    action = behaviour.sample([0], rng=rng)
+    return float(action[0]), float(behaviour.log_probability([0], action)[0])
+
+
+@dataclass(frozen=True)
+class Middle:
+    """The middle of the road, as cumulant and continuation see it (column ``next_lateral``)."""
+
+    near: float
+
+    def reached(self, transitions: Transitions) -> NDArray[np.float64]:
+        """Cumulant: 1 where the next state is near the middle, else 0."""
+        return self._near(transitions).astype(np.float64)
+
+    def ahead(self, transitions: Transitions) -> NDArray[np.float64]:
+        """Continuation: 0 where the next state is near the middle, else .9."""
+        return np.where(self._near(transitions), 0.0, CONTINUATION)
+
+    def _near(self, transitions: Transitions) -> NDArray[np.bool_]:
+        return np.abs(transitions["next_lateral"]) < self.near
+
+
+def towards_middle(near: float = 0.1) -> GVF:
+    """The question: how soon does the car come near the middle, if it steers a little left?
+
+    Args:
+        near: the largest distance that is near, in half-widths of the road.
+
+    Example:
+        >>> import gvf
+        >>> from gvf.domain.racing.policy import towards_middle
+        >>> question = towards_middle()
+        >>> question
+        GVF(Gaussian(0.15, 0.0075), Middle.reached, Middle.ahead, name='towards-middle')
+        >>> batch = gvf.Transitions(next_lateral=[-0.3, -0.05])
+        >>> question.cumulants(batch), question.continuations(batch)
+        (array([0., 1.]), array([0.9, 0. ]))
+    """
+    middle = Middle(near)
+    return GVF(TARGET, middle.reached, middle.ahead, name="towards-middle")

@@ -1,0 +1,395 @@
+"""Recorded streams: the behaviour drives once, and every learner, lane and machine reads the file.
+
+A recording is the frames in order, each once, and for every transition t the frame it starts from,
+
+    state = frames[first[t]],    next state = frames[first[t] + 1],
+
+with the action as drawn and its log density under the behaviour. The last frame of an episode
+starts no transition. Reading takes NumPy and pyarrow; only :func:`record` needs the simulator.
+:mod:`.rollouts` drives in the same way and keeps its results in the same kind of file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.domain.racing import policy
+from gvf.policy.base import set_frozen
+from gvf.transition import Transitions
+
+FRAME = (64, 128)
+"""The shape of an image."""
+_DTYPES = {
+    "first": np.int64,
+    "action": np.float64,
+    "log_mu": np.float64,
+    "lateral": np.float64,
+    "angle": np.float32,
+    "speed": np.float32,
+    "distance": np.float32,
+}
+_OF_A_FRAME = ("lateral", "angle", "speed", "distance")
+_ROWS = 1024  # of a piece of a file: 8 MB of frames
+
+Frames = NDArray[np.uint8]
+Floats = NDArray[np.float64]
+Progress = Callable[[int, int], None]
+"""Called with how much is done, and of how much."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Recording:
+    """A stream of the behaviour: F frames, T transitions.
+
+    Args:
+        frames: uint8[F, 64, 128].
+        first: int64[T], increasing: the frame that is transition t's state; the next is its next.
+        action: float64[T], steering as drawn, before it is clipped to [-1, 1].
+        log_mu: float64[T], the log density of the action under the behaviour.
+        lateral: float64[F], distance to the middle in half-widths of the road, left positive.
+        angle: float32[F], direction of the road minus that of the car, in radians.
+        speed: float32[F], in m/s.
+        distance: float32[F], along the road, in m.
+        settings: how it was made, as JSON can hold it.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.domain.racing.recording import Recording
+        >>> recording = Recording(
+        ...     frames=np.zeros((3, 64, 128), np.uint8), first=[0, 1], action=[0.1, 0.2],
+        ...     log_mu=[1.0, 1.2], lateral=[0.3, 0.2, 0.1], angle=[0, 0, 0], speed=[15, 15, 15],
+        ...     distance=[0.0, 1.5, 3.0], settings={"simulator": "torcs"},
+        ... )
+        >>> recording
+        Recording(2 transitions, 3 frames, torcs, hash 9e39...)
+        >>> recording.transitions(1).next_lateral
+        array([0.1])
+    """
+
+    frames: Frames
+    first: NDArray[np.int64]
+    action: Floats
+    log_mu: Floats
+    lateral: Floats
+    angle: NDArray[np.float32]
+    speed: NDArray[np.float32]
+    distance: NDArray[np.float32]
+    settings: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        for name, dtype in _DTYPES.items():
+            set_frozen(self, **{name: np.asarray(getattr(self, name), dtype)})
+        transitions = len(self.first)
+        for name in ("action", "log_mu"):
+            _check_length(name, getattr(self, name), transitions, "transitions")
+        check_frames(self.frames)
+        for name in _OF_A_FRAME:
+            _check_length(name, getattr(self, name), len(self.frames), "frames")
+        bounded = np.concatenate([[-1], self.first, [len(self.frames) - 1]])
+        if transitions and not (np.diff(bounded) > 0).all():
+            raise ValueError(
+                f"first must increase from 0 or more to at most {len(self.frames) - 2}, so that "
+                "every transition has its next frame"
+            )
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the numbers, in hexadecimal; neither settings nor compression matter."""
+        return digest({"frames": self.frames, **{name: getattr(self, name) for name in _DTYPES}})
+
+    def transitions(self, start: int = 0, stop: int | None = None) -> Transitions:
+        """Transitions start, ..., stop - 1, for a learner or a window.
+
+        Returns:
+            The columns ``state``, ``next_state`` (uint8[m, 64, 128], views within an episode),
+            ``action``, ``behaviour_log_probability``, ``next_lateral``.
+        """
+        chosen = slice(start, stop)
+        first = self.first[chosen]
+        following = first + 1
+        whole = len(first) and int(first[-1]) - int(first[0]) == len(first) - 1
+        at = int(first[0]) if whole else 0
+        return Transitions(
+            state=self.frames[at : at + len(first)] if whole else self.frames[first],
+            action=self.action[chosen],
+            next_state=self.frames[at + 1 : at + 1 + len(first)]
+            if whole
+            else self.frames[following],
+            behaviour_log_probability=self.log_mu[chosen],
+            next_lateral=self.lateral[following],
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one compressed file, beside ``path`` first, then renamed to it."""
+        columns: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in _OF_A_FRAME}
+        for name in ("action", "log_mu"):  # nan for a frame that starts no transition
+            columns[name] = np.full(len(self.frames), np.nan)
+            columns[name][self.first] = getattr(self, name)
+        write(path, "recording", self.frames, columns, self.settings, self.hash)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a file back, and check its hash.
+
+        Raises:
+            ValueError: if it is not a recording, or not what was written.
+        """
+        frames, columns, settings, expected = read(path, "recording")
+        first = np.flatnonzero(~np.isnan(columns["action"]))
+        for name in ("action", "log_mu"):
+            columns[name] = columns[name][first]
+        recording = cls(frames=frames, first=first, settings=settings, **columns)
+        check_hash(path, recording.hash, expected)
+        return recording
+
+    def __repr__(self) -> str:
+        simulator = self.settings.get("simulator", "unknown simulator")
+        return (
+            f"Recording({len(self)} transitions, {len(self.frames)} frames, {simulator}, "
+            f"hash {self.hash[:4]}...)"
+        )
+
+
+def make(simulator: str, **options: Any) -> Any:
+    """The environment of a simulator, by name, without Gymnasium's wrappers."""
+    module, name = policy.simulator(simulator).environment.split(":")
+    return getattr(import_module(module), name)(**options)
+
+
+class Drive:
+    """An episode of the behaviour, from a reset on.
+
+    The first steps, in which the car gets up to speed, are driven by the controller without noise.
+
+    Args:
+        env: of :func:`make`.
+        simulator: its name.
+        seed: of the goals, the noise and, where it has a say, the environment.
+        draw: whether there are to be images.
+
+    Attributes:
+        frame: what is seen now, uint8[64, 128].
+        info: what the simulator tells of the present state.
+        actions: all of them since the reset; they lead here again.
+    """
+
+    def __init__(
+        self, env: Any, simulator: str, *, seed: np.random.SeedSequence, draw: bool = True
+    ) -> None:
+        known = policy.simulator(simulator)
+        goals, noise, self.reset_seed = split(seed)
+        self._env = env
+        self._wander = policy.Wander(seed=goals)
+        self._rng = np.random.default_rng(noise)
+        self.actions: list[float] = []
+        env.draw = False
+        self.frame, self.info = env.reset(seed=self.reset_seed)
+        for left in reversed(range(known.start)):
+            env.draw = draw and left == 0
+            if self._execute(self._wander.act(self.info)):
+                raise RuntimeError(f"{simulator} ended the episode before the car was under way")
+
+    def step(self) -> tuple[float, float, bool]:
+        """Drive on: the action, its log density, and whether the episode has ended with it."""
+        action, log_mu = policy.draw(self._wander.act(self.info), rng=self._rng)
+        return action, log_mu, self._execute(action)
+
+    def _execute(self, action: float) -> bool:
+        self.actions.append(action)
+        self.frame, _, terminated, truncated, self.info = execute(self._env, action)
+        return terminated or truncated
+
+
+def execute(env: Any, action: float) -> tuple[Any, ...]:
+    """A step of an environment; always the same number for the same action, so replays agree."""
+    return env.step(np.array([action], np.float32))
+
+
+def split(seed: np.random.SeedSequence) -> tuple[int, int, int]:
+    """Seeds of an episode's goals, noise and environment."""
+    goals, noise, environment = seed.generate_state(3).tolist()
+    return goals, noise, environment
+
+
+def record(
+    simulator: str, steps: int, *, seed: int = 0, progress: Progress | None = None, **options: Any
+) -> Recording:
+    """Let the behaviour drive, and keep what happens.
+
+    An episode that ends is followed by another, in CarRacing after 1,000 steps at the latest and
+    on another track. The first steps after a reset, in which the car gets up to speed, are not
+    recorded. The same arguments give the same recording.
+
+    Args:
+        simulator: "torcs" or "car-racing".
+        steps: the number of transitions.
+        seed: of goals, noise and, in CarRacing, tracks.
+        progress: called now and then with the transitions done, and ``steps``.
+        **options: for the environment, for example ``track="g-track-1"``.
+    """
+    if steps < 1:
+        raise ValueError(f"steps must be at least 1, got {steps}")
+    # An episode has at least one transition; memory that is never written to is never taken.
+    frames = np.empty((2 * steps, *FRAME), np.uint8)
+    told: list[Mapping[str, Any]] = []
+    first, actions, log_mu = np.empty(steps, np.int64), np.empty(steps), np.empty(steps)
+    episodes, longest = seeds(seed), policy.simulator(simulator).episode or steps
+    env = make(simulator, **options)
+    try:
+        t = 0
+        while t < steps:
+            drive = Drive(env, simulator, seed=next(episodes))
+            frames[len(told)] = drive.frame
+            told.append(drive.info)
+            for _ in range(min(longest, steps - t)):
+                first[t] = len(told) - 1
+                actions[t], log_mu[t], ended = drive.step()
+                frames[len(told)] = drive.frame
+                told.append(drive.info)
+                t += 1
+                if progress is not None and (t % 100 == 0 or t == steps):
+                    progress(t, steps)
+                if ended:
+                    break
+    finally:
+        env.close()
+    columns = {name: np.array([info[name] for info in told]) for name in _OF_A_FRAME}
+    settings = {"simulator": simulator, "steps": steps, "seed": seed, **described(options)}
+    return Recording(frames[: len(told)], first, actions, log_mu, settings=settings, **columns)
+
+
+def seeds(seed: int) -> Iterator[np.random.SeedSequence]:
+    """A seed for each episode, as many as are wanted."""
+    if seed < 0:
+        raise ValueError(f"seed must be at least 0, got {seed}")
+    episode = 0
+    while True:
+        yield np.random.SeedSequence((seed, episode))
+        episode += 1
+
+
+def described(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options and versions, as settings of what was made with them."""
+    from gvf import __version__
+
+    return {"options": dict(options), "versions": {"gvf": __version__, "numpy": np.__version__}}
+
+
+def check_frames(frames: NDArray[Any]) -> None:
+    """An error unless these are images, uint8[m, 64, 128]."""
+    if frames.dtype != np.uint8 or frames.shape[1:] != FRAME:
+        raise ValueError(
+            f"frames must be uint8 of shape (m, {FRAME[0]}, {FRAME[1]}), got {frames.dtype} of "
+            f"shape {frames.shape}"
+        )
+
+
+def _check_length(name: str, values: NDArray[Any], count: int, what: str) -> None:
+    if values.shape != (count,):
+        raise ValueError(f"{name} has shape {values.shape} for {count} {what}")
+
+
+def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 of arrays by name, in hexadecimal, the same on every machine."""
+    sha = hashlib.sha256()
+    for name, array in arrays.items():
+        little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        sha.update(f"{name} {little.dtype.str} {little.shape}\n".encode())
+        sha.update(little.data)
+    return sha.hexdigest()
+
+
+def check_hash(path: str | os.PathLike[str], found: str, expected: str) -> None:
+    """An error if what was read is not what was written."""
+    if found != expected:
+        raise ValueError(
+            f"{path} is damaged: its content has hash {found[:12]}..., and it should be "
+            f"{expected[:12]}...; copy or make it again"
+        )
+
+
+def write(
+    path: str | os.PathLike[str],
+    kind: str,
+    frames: Frames,
+    columns: Mapping[str, NDArray[Any]],
+    settings: Mapping[str, Any],
+    expected: str,
+) -> None:
+    """Frames [m, 64, 128] and columns [m] as one Parquet file, there whole or not at all.
+
+    Of each pixel the difference from its left neighbour is kept (modulo 256), which compresses
+    better than the pixel itself and than its difference from the frame before.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    notes = {"kind": kind, "hash": expected, "settings": json.dumps(dict(settings))}
+    pixels = FRAME[0] * FRAME[1]
+    fields = [(name, pa.from_numpy_dtype(column.dtype)) for name, column in columns.items()]
+    schema = pa.schema([("frame", pa.binary(pixels)), *fields], metadata=notes)
+    try:
+        with pq.ParquetWriter(
+            beside, schema, compression="zstd", compression_level=9, use_dictionary=False
+        ) as writer:
+            for start in range(0, len(frames), _ROWS):
+                piece = frames[start : start + _ROWS].copy()
+                piece[:, :, 1:] -= frames[start : start + _ROWS, :, :-1]
+                arrays = [column[start : start + _ROWS] for column in columns.values()]
+                images = pa.FixedSizeBinaryArray.from_buffers(
+                    pa.binary(pixels), len(piece), [None, pa.py_buffer(piece)]
+                )
+                writer.write_table(pa.Table.from_arrays([images, *arrays], schema=schema))
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def read(
+    path: str | os.PathLike[str], kind: str
+) -> tuple[Frames, dict[str, NDArray[Any]], dict[str, Any], str]:
+    """What :func:`write` wrote: frames, columns, settings, and the hash to be checked."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        with pq.ParquetFile(path) as file:
+            notes = {k.decode(): v.decode() for k, v in (file.schema_arrow.metadata or {}).items()}
+            if notes.get("kind") != kind:
+                raise ValueError(f"{path} is a Parquet file, but holds no {kind} of driving")
+            names = [name for name in file.schema_arrow.names if name != "frame"]
+            frames = np.empty((file.metadata.num_rows, *FRAME), np.uint8)
+            pieces: list[pa.RecordBatch] = []
+            start = 0
+            for batch in file.iter_batches(_ROWS):
+                images = batch.column("frame")
+                pixels = np.frombuffer(images.buffers()[1], np.uint8)
+                pixels = pixels.reshape(-1, *FRAME)[images.offset : images.offset + len(images)]
+                np.cumsum(pixels, axis=2, dtype=np.uint8, out=frames[start : start + len(images)])
+                start += len(images)
+                pieces.append(batch.select(names))
+            columns = pa.Table.from_batches(pieces) if pieces else file.schema_arrow.empty_table()
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"the {kind} in {path} cannot be read: {error}") from error
+    arrays = {name: columns.column(name).to_numpy() for name in names}
+    return frames, arrays, json.loads(notes["settings"]), notes["hash"]

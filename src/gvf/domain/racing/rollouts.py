@@ -1,0 +1,310 @@
+"""Ground truth for the racing car: returns of the target policy from states the behaviour visits.
+
+The value of a state is the mean of
+
+    G = gamma^(tau - 1), with tau the first step at which the car is near the middle, else 0,
+
+over rollouts of the target. The simulators cannot be put into a state, but they are deterministic:
+a reset and the same actions, undrawn, lead there again, and then the target takes over. A rollout
+ends when gamma^t falls below 1e-4, or when the simulator gives the car up, which counts as 0.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any, Self
+
+import numpy as np
+
+from gvf.domain.racing import policy
+from gvf.domain.racing.recording import (
+    FRAME,
+    Drive,
+    Floats,
+    Frames,
+    Progress,
+    check_frames,
+    check_hash,
+    described,
+    digest,
+    execute,
+    make,
+    read,
+    seeds,
+    write,
+)
+from gvf.policy.base import set_frozen
+
+LONGEST = math.ceil(math.log(1e-4) / math.log(policy.CONTINUATION))
+"""Steps of a rollout: what comes later is discounted by less than 1e-4."""
+_NUMBERS = ("value", "stderr", "lateral")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EvaluationSet:
+    """States as images, with the mean returns of the target policy from them.
+
+    Args:
+        frames: uint8[m, 64, 128].
+        value: float64[m], the mean return.
+        stderr: float64[m], its standard error over rollouts (nan if there was one).
+        lateral: float64[m], distance to the middle in half-widths of the road, left positive.
+        settings: how it was made, as JSON can hold it.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.domain.racing.rollouts import EvaluationSet
+        >>> EvaluationSet(
+        ...     frames=np.zeros((2, 64, 128), np.uint8), value=[0.5, 0.0], stderr=[0.1, 0.0],
+        ...     lateral=[-0.2, 0.4], settings={"simulator": "torcs"},
+        ... )
+        EvaluationSet(2 states, torcs, mean value 0.250, hash 1ecf...)
+    """
+
+    frames: Frames
+    value: Floats
+    stderr: Floats
+    lateral: Floats
+    settings: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        check_frames(self.frames)
+        for name in _NUMBERS:
+            numbers = np.asarray(getattr(self, name), np.float64)
+            if numbers.shape != (len(self.frames),):
+                raise ValueError(f"{name} has shape {numbers.shape} for {len(self.frames)} frames")
+            set_frozen(self, **{name: numbers})
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the numbers, in hexadecimal; neither settings nor compression matter."""
+        return digest({"frames": self.frames, **self._numbers()})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one compressed file, beside ``path`` first, then renamed to it."""
+        write(path, "evaluation set", self.frames, self._numbers(), self.settings, self.hash)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a file back, and check its hash.
+
+        Raises:
+            ValueError: if it is not an evaluation set, or not what was written.
+        """
+        frames, columns, settings, expected = read(path, "evaluation set")
+        loaded = cls(frames=frames, settings=settings, **columns)
+        check_hash(path, loaded.hash, expected)
+        return loaded
+
+    def _numbers(self) -> dict[str, Floats]:
+        return {name: getattr(self, name) for name in _NUMBERS}
+
+    def __repr__(self) -> str:
+        simulator = self.settings.get("simulator", "unknown simulator")
+        mean = self.value.mean() if len(self) else math.nan
+        return (
+            f"EvaluationSet({len(self)} states, {simulator}, mean value {mean:.3f}, "
+            f"hash {self.hash[:4]}...)"
+        )
+
+
+def evaluation(
+    simulator: str,
+    states: int = 100,
+    rollouts: int = 5,
+    *,
+    seed: int = 1,
+    episodes: int = 10,
+    workers: int = 2,
+    progress: Progress | None = None,
+    **options: Any,
+) -> EvaluationSet:
+    """States from episodes of the behaviour, and the target's returns from them.
+
+    The states are spread evenly over ``episodes`` episodes of their own, and chosen uniformly from
+    a stretch of each, in TORCS about a lap. The same arguments give the same numbers, with any
+    number of workers.
+
+    Args:
+        simulator: "torcs" or "car-racing".
+        states: how many, m.
+        rollouts: of the target from each.
+        seed: of goals, noise, states and, in CarRacing, tracks; another than the stream's.
+        episodes: how many the states come from.
+        workers: threads, each with a simulator.
+        progress: called with the states done, and ``states``.
+        **options: for the environment, for example ``track="g-track-1"``.
+    """
+    if states < 1 or rollouts < 1 or episodes < 1:
+        raise ValueError(
+            "states, rollouts and episodes must be at least 1, got "
+            f"{states}, {rollouts} and {episodes}"
+        )
+    stretch = policy.simulator(simulator).stretch
+    if states > stretch * episodes:
+        raise ValueError(
+            f"{episodes} episodes of {simulator} have at most {stretch * episodes} states, got "
+            f"states={states}; take more episodes"
+        )
+    jobs = []
+    shares = np.array_split(np.arange(states), episodes)
+    for share, sequence in zip(shares, islice(seeds(seed), episodes), strict=True):
+        chooser, drive, returns = sequence.spawn(3)
+        steps = np.sort(np.random.default_rng(chooser).choice(stretch, len(share), replace=False))
+        jobs.append((simulator, options, steps.tolist(), rollouts, drive, returns))
+    settings = {"states": states, "rollouts": rollouts, "seed": seed, "episodes": episodes}
+    return _collect(simulator, options, jobs, settings, workers, progress)
+
+
+def film(
+    simulator: str,
+    steps: int = 300,
+    rollouts: int = 5,
+    *,
+    every: int = 3,
+    seed: int = 2,
+    workers: int = 2,
+    progress: Progress | None = None,
+    **options: Any,
+) -> EvaluationSet:
+    """Every few frames of one drive in order, with the target's returns, as :func:`evaluation`.
+
+    Args:
+        simulator: "torcs" or "car-racing".
+        steps: how long the drive is.
+        rollouts: of the target from each frame that is kept.
+        every: the steps from one kept frame to the next.
+        seed: of goals, noise and, in CarRacing, the track.
+        workers: threads, each with a simulator.
+        progress: called with the frames done, and how many there will be.
+        **options: for the environment.
+    """
+    if steps < 1 or rollouts < 1 or every < 1:
+        raise ValueError(
+            f"steps, rollouts and every must be at least 1, got {steps}, {rollouts} and {every}"
+        )
+    drive, returns = next(seeds(seed)).spawn(2)
+    kept = list(range(0, steps, every))
+    # A piece has few states, so that the workers have about equally much to do.
+    pieces = [kept[i : i + 10] for i in range(0, len(kept), 10)]
+    streams = returns.spawn(len(pieces))
+    jobs = [
+        (simulator, options, piece, rollouts, drive, stream)
+        for piece, stream in zip(pieces, streams, strict=True)
+    ]
+    settings = {"film": steps, "every": every, "rollouts": rollouts, "seed": seed}
+    return _collect(simulator, options, jobs, settings, workers, progress)
+
+
+_Job = tuple[str, dict[str, Any], list[int], int, np.random.SeedSequence, np.random.SeedSequence]
+
+
+def _collect(
+    simulator: str,
+    options: dict[str, Any],
+    jobs: Sequence[_Job],
+    settings: dict[str, Any],
+    workers: int,
+    progress: Progress | None,
+) -> EvaluationSet:
+    """Do the jobs, each in a simulator of its own, and put what they found in order."""
+    total = sum(len(job[2]) for job in jobs)
+    done = 0
+    frames, lateral, returns = [], [], []
+    # Threads are enough for TORCS, which is a process of its own; CarRacing gains nothing by them.
+    with ThreadPoolExecutor(workers) as pool:
+        for found in pool.map(_work, jobs):
+            for each, more in zip((frames, lateral, returns), found, strict=True):
+                each.append(more)
+            done += len(found[0])
+            if progress is not None:
+                progress(done, total)
+    samples = np.concatenate(returns)
+    count = samples.shape[1]
+    spread = samples.std(axis=1, ddof=1) if count > 1 else np.full(total, np.nan)
+    return EvaluationSet(
+        np.concatenate(frames),
+        samples.mean(axis=1),
+        spread / math.sqrt(count),
+        np.concatenate(lateral),
+        {"simulator": simulator, **settings, **described(options)},
+    )
+
+
+def _work(job: _Job) -> tuple[Frames, Floats, Floats]:
+    """Frames, lateral positions and returns [states, rollouts] of states of one episode."""
+    simulator, options, steps, rollouts, drive_seed, return_seed = job
+    frames = np.zeros((len(steps), *FRAME), np.uint8)
+    lateral, returns = np.zeros(len(steps)), np.zeros((len(steps), rollouts))
+    env = make(simulator, **options)
+    try:
+        drive = Drive(env, simulator, seed=drive_seed, draw=False)
+        before, visited = len(drive.actions), [drive.info["lateral"]]
+        for step in range(max(steps, default=0)):
+            if drive.step()[2]:
+                raise RuntimeError(
+                    f"the behaviour lost the car after {step + 1} steps; choose another seed"
+                )
+            visited.append(drive.info["lateral"])
+        near = policy.simulator(simulator).near
+        streams = return_seed.spawn(len(steps))
+        for row, (step, stream) in enumerate(zip(steps, streams, strict=True)):
+            actions = drive.actions[: before + step]
+            for rollout, rng in enumerate(map(np.random.default_rng, stream.spawn(rollouts))):
+                drawn, there = replay(env, drive.reset_seed, actions, draw=rollout == 0)
+                if there["lateral"] != visited[step]:
+                    raise RuntimeError(
+                        f"{simulator} is not deterministic: the same {len(actions)} actions led to "
+                        f"{visited[step]} and to {there['lateral']} half-widths from the middle"
+                    )
+                if rollout == 0:
+                    frames[row], lateral[row] = drawn, visited[step]
+                returns[row, rollout] = target_return(env, near, rng=rng)
+    finally:
+        env.close()
+    return frames, lateral, returns
+
+
+def replay(
+    env: Any, seed: int, actions: Iterable[float], *, draw: bool = False
+) -> tuple[Frames, dict[str, Any]]:
+    """Reset and execute actions: the image, if it is drawn, and the info where they lead.
+
+    Args:
+        env: a simulator.
+        seed: of its reset.
+        actions: steering, one number a step.
+        draw: whether the last step is drawn; the others are not.
+    """
+    steering = np.array([*actions], np.float32)[:, None]
+    env.draw = draw and not len(steering)
+    frame, info = env.reset(seed=seed)
+    if len(steering):
+        env.replay(steering[:-1])
+        env.draw = draw
+        frame, _, _, _, info = env.step(steering[-1])
+    env.draw = False
+    return frame, info
+
+
+def target_return(env: Any, near: float, *, rng: np.random.Generator) -> float:
+    """The return of one rollout of the target from where the simulator is, undrawn."""
+    env.draw = False
+    discount = 1.0
+    for action in policy.TARGET.sample(np.zeros(LONGEST), rng=rng):
+        _, _, terminated, truncated, info = execute(env, float(action))
+        if abs(info["lateral"]) < near:
+            return discount
+        if terminated or truncated:
+            break
+        discount *= policy.CONTINUATION
+    return 0.0

@@ -1,0 +1,285 @@
+"""Lanes: many copies of a network, trained at once on shared draws.
+
+A sensitivity figure trains the same network for every (method, learning rate, run). Their weights
+are stacked, one row a lane, and one program updates all of them: lane l goes down the gradient of
+
+    1/2 sum_i w_li (c_i + gamma_i v_l(s'_i) - v_l(s_i))^2,    v_l(s'_i) taken as fixed.
+
+Nothing passes from lane to lane, so a lane is the same network trained alone, up to rounding.
+:class:`gvf.neural.NeuralLearner` is one network with a window; here the caller brings the draws.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from gvf.neural.loss import as_input, check_options, flat_values, precision, td_loss
+
+_ROWS = 1024  # predictions that are made at a time, all lanes together
+
+Weights = dict[str, Tensor]
+"""A network's parameters by name; of a stack, with lanes in front."""
+
+
+class Lanes:
+    """Copies of a network, each with its own learning rate and initial weights.
+
+    Args:
+        make_network: makes one; called once for every distinct seed.
+        optimiser: makes a PyTorch optimiser from a list of parameter groups, each with its ``lr``:
+            ``torch.optim.Adam``, or ``partial(torch.optim.RMSprop, alpha=0.9)``.
+        learning_rates: one a lane.
+        seeds: of the initial weights, one a lane.
+        group: which lanes share draws: the row of ``states`` that each lane sees, one a lane; by
+            default all see row 0.
+        device: where the weights live and the work is done.
+        clip: largest norm of a lane's gradient, if any.
+        target_every: updates between copies of the weights to a target network, which then gives
+            v(s'); without, v(s') comes from the weights themselves.
+        mixed_precision: compute layers in bfloat16; weights, errors and steps stay as they are.
+        together: whether all lanes go through the network as one stack, or one after the other. By
+            default as a stack, except for convolutions on a CPU, where that is slower.
+
+    Example:
+        >>> import torch
+        >>> from gvf.neural import Lanes, mlp
+        >>> lanes = Lanes(lambda: mlp(2), torch.optim.SGD, [0.1, 0.001, 0.1], seeds=[0, 0, 1])
+        >>> states, ones = torch.zeros(1, 16, 2), torch.ones(1, 16)
+        >>> for _ in range(100):
+        ...     lanes.update(states, states, ones, 0 * ones, torch.full((3, 16), 1 / 16))
+        >>> (lanes.predict(torch.zeros(1, 2)) > 0.9).tolist()
+        [[True], [False], [True]]
+    """
+
+    def __init__(
+        self,
+        make_network: Callable[[], nn.Module],
+        optimiser: Callable[[list[dict[str, Any]]], torch.optim.Optimizer],
+        learning_rates: Sequence[float],
+        seeds: Sequence[int],
+        *,
+        group: Sequence[int] | None = None,
+        device: str | torch.device = "cpu",
+        clip: float | None = None,
+        target_every: int | None = None,
+        mixed_precision: bool = False,
+        together: bool | None = None,
+    ) -> None:
+        count = len(learning_rates)
+        group = [0] * count if group is None else group
+        if not 0 < count == len(seeds) == len(group):
+            raise ValueError(
+                "give one learning rate, one seed and one group a lane; "
+                f"got {count}, {len(seeds)} and {len(group)}"
+            )
+        check_options(target_every, clip)
+        self.device = torch.device(device)
+        self.clip, self.target_every = clip, target_every
+        self.mixed_precision = mixed_precision
+        self.updates = 0
+        networks = {seed: _seeded(make_network, seed) for seed in dict.fromkeys(seeds)}
+        form = next(iter(networks.values()))
+        if next(form.buffers(), None) is not None:
+            raise ValueError(
+                "a network with buffers, such as the running means of BatchNorm, cannot be stacked"
+            )
+        if together is None:
+            convolutions = any(isinstance(part, nn.Conv2d) for part in form.modules())
+            together = self.device.type != "cpu" or not convolutions
+        # Lanes of one rate lie together, so that a slice of the stack is their parameter.
+        order = sorted(range(count), key=lambda lane: learning_rates[lane])
+        self._order = torch.tensor(order, device=self.device)
+        self._place = torch.argsort(self._order)
+        self._groups = [int(group[lane]) for lane in order]
+        self._group = torch.tensor(self._groups, device=self.device)
+        self._stack: Weights = {
+            name: _stacked([networks[seeds[lane]].get_parameter(name) for lane in order], device)
+            for name, _ in form.named_parameters()
+        }
+        self._gradients = [w.grad for w in self._stack.values() if w.grad is not None]
+        self._dtype = next(iter(self._stack.values())).dtype
+        self._network = copy.deepcopy(form).to("meta")  # only its form is needed from here on
+        self._target = _copy(self._stack) if target_every else self._stack
+        groups, first = [], 0
+        for rate, lanes in groupby(learning_rates[lane] for lane in order):
+            last = first + len(list(lanes))
+            part = _part(self._stack, slice(first, last))
+            groups.append({"params": list(part.values()), "lr": rate})
+            first = last
+        self._optimiser = optimiser(groups)
+        self._apart = None if together else [_part(self._stack, lane) for lane in range(count)]
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    @property
+    def diverged(self) -> Tensor:
+        """Which lanes have a weight that is not finite, bool[lanes]."""
+        finite = [weights.isfinite().flatten(1).all(dim=1) for weights in self._stack.values()]
+        return ~torch.stack(finite).all(dim=0)[self._place]
+
+    def update(
+        self, states: Any, next_states: Any, cumulant: Any, continuation: Any, weights: Any
+    ) -> None:
+        """Update every lane once.
+
+        Tensors that are on the device already are used as they are, and nothing waits for the
+        device. A lane whose weights are all 0 still takes its optimiser's step.
+
+        Args:
+            states: [groups, k, ...], a row of draws for each group of lanes.
+            next_states: the same.
+            cumulant: [groups, k].
+            continuation: [groups, k].
+            weights: a correction's weights of the draws, [lanes, k].
+        """
+        drawn = [self._put(x) for x in (states, next_states, cumulant, continuation)]
+        own = self._put(weights)
+        self._check(drawn, own)
+        own = own[self._order]
+        for gradient in self._gradients:
+            gradient.zero_()
+        if self._apart is None:
+            self._descend_together(drawn, own)
+        else:
+            self._descend_one_by_one(self._apart, drawn, own)
+        if self.clip is not None:
+            self._clip_gradients(self.clip)
+        self._optimiser.step()
+        self.updates += 1
+        if self.target_every and self.updates % self.target_every == 0:
+            self._target = _copy(self._stack)
+
+    @torch.no_grad()
+    def predict(self, states: Any) -> Tensor:
+        """The predictions of all lanes for states [m, ...]: [lanes, m]."""
+        pieces = self._put(states).split(max(16, _ROWS // len(self)))
+        if self._apart is None:
+            values = [self._stacked_values(self._stack, piece, None) for piece in pieces]
+            return torch.cat(values, dim=1)[self._place]
+        lanes = [torch.cat([self._values(w, piece) for piece in pieces]) for w in self._apart]
+        return torch.stack(lanes)[self._place]
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that changes, for :meth:`load_state_dict` or ``torch.save``; not copied."""
+        return {
+            "updates": self.updates,
+            "weights": {name: weights.detach() for name, weights in self._stack.items()},
+            "target": {name: weights.detach() for name, weights in self._target.items()},
+            "optimiser": self._optimiser.state_dict(),
+        }
+
+    @torch.no_grad()
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up the state of lanes that were made with the same arguments."""
+        for name, weights in self._stack.items():
+            given = state["weights"].get(name)
+            if given is None or given.shape != weights.shape:
+                raise ValueError(
+                    f"the state is of other lanes: {name} should be {list(weights.shape)} and is "
+                    f"{'missing' if given is None else list(given.shape)}"
+                )
+        for name, weights in self._stack.items():
+            weights.copy_(state["weights"][name])
+        if self.target_every:
+            for name, weights in self._target.items():
+                weights.copy_(state["target"][name])
+        self._optimiser.load_state_dict(state["optimiser"])
+        self.updates = state["updates"]
+
+    def _put(self, values: Any) -> Tensor:
+        return as_input(values, self.device, self._dtype)
+
+    def _check(self, drawn: list[Tensor], weights: Tensor) -> None:
+        states, next_states, cumulant, continuation = drawn
+        if weights.ndim != 2 or len(weights) != len(self):
+            raise ValueError(f"weights must be [{len(self)} lanes, k], got {list(weights.shape)}")
+        rows = (max(self._groups) + 1, weights.shape[1])
+        if (
+            not states.shape[:2]
+            == next_states.shape[:2]
+            == rows
+            == cumulant.shape
+            == continuation.shape
+        ):
+            raise ValueError(
+                f"draws must be [{rows[0]} groups, {rows[1]}, ...], as groups and weights say; "
+                f"got {', '.join(str(list(x.shape)) for x in drawn)}"
+            )
+
+    def _values(self, weights: Weights, states: Tensor) -> Tensor:
+        """Values [m] of one lane."""
+        with precision(self.device, self.mixed_precision):
+            return flat_values(functional_call(self._network, weights, (states,)), self._dtype)
+
+    def _stacked_values(self, stack: Weights, states: Tensor, axis: int | None) -> Tensor:
+        """Values [lanes, m] from states [lanes, m, ...] (axis 0) or [m, ...] (axis None)."""
+        return vmap(self._values, in_dims=(0, axis))(stack, states)
+
+    def _descend_together(self, drawn: list[Tensor], weights: Tensor) -> None:
+        if len(set(self._groups)) == 1:
+            axis, drawn = None, [x[self._groups[0]] for x in drawn]
+        else:
+            axis, drawn = 0, [x[self._group] for x in drawn]
+        states, next_states, cumulant, continuation = drawn
+        # Two passes: going back through the next states too would cost more than it saves.
+        with torch.no_grad():
+            next_values = self._stacked_values(self._target, next_states, axis)
+        values = self._stacked_values(self._stack, states, axis)
+        td_loss(values, next_values, cumulant, continuation, weights).backward()
+
+    def _descend_one_by_one(
+        self, apart: list[Weights], drawn: list[Tensor], weights: Tensor
+    ) -> None:
+        for lane, (group, own) in enumerate(zip(self._groups, apart, strict=True)):
+            states, next_states, cumulant, continuation = (x[group] for x in drawn)
+            target = {name: w[lane] for name, w in self._target.items()}
+            with torch.no_grad():
+                next_values = self._values(target, next_states)
+            values = self._values(own, states)
+            td_loss(values, next_values, cumulant, continuation, weights[lane]).backward()
+
+    def _clip_gradients(self, largest: float) -> None:
+        """What ``torch.nn.utils.clip_grad_norm_`` does, lane by lane."""
+        norms = [torch.linalg.vector_norm(g.flatten(1), dim=1) for g in self._gradients]
+        norm = torch.linalg.vector_norm(torch.stack(norms), dim=0)
+        factor = (largest / (norm + 1e-6)).clamp(max=1.0)
+        for gradient in self._gradients:
+            gradient.mul_(factor.view(-1, *(1,) * (gradient.ndim - 1)))
+
+
+def _seeded(make_network: Callable[[], nn.Module], seed: int) -> nn.Module:
+    """A network whose initial weights follow from the seed, whatever was drawn before."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return make_network()
+
+
+def _stacked(rows: Sequence[Tensor], device: str | torch.device) -> Tensor:
+    """Parameters as rows of one, each laid out in memory as it was, with room for a gradient."""
+    shape, stride = (len(rows), *rows[0].shape), (rows[0].numel(), *rows[0].stride())
+    stack = torch.empty_strided(shape, stride, dtype=rows[0].dtype, device=device)
+    stack.copy_(torch.stack([row.detach() for row in rows]))
+    stack.grad = torch.zeros_like(stack)
+    return stack.requires_grad_()
+
+
+def _part(stack: Weights, lanes: slice | int) -> Weights:
+    """Some lanes of a stack, sharing memory of weights and gradients with it."""
+    parts = {}
+    for name, weights in stack.items():
+        parts[name] = weights.detach()[lanes].requires_grad_()
+        assert weights.grad is not None
+        parts[name].grad = weights.grad[lanes]
+    return parts
+
+
+def _copy(stack: Weights) -> Weights:
+    return {name: weights.detach().clone() for name, weights in stack.items()}

@@ -1,0 +1,198 @@
+"""The neural learner: one question answered by a network, from a window of experience.
+
+    transitions -> question (ratio, cumulant, continuation) -> window -> draw (slots, weights)
+                -> loss -> gradient -> optimiser -> predictions
+
+The counterpart of :class:`gvf.Learner`, with a network in the place of features and weights, and a
+PyTorch optimiser in the place of an update. Corrections are the same, and so are the draws.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gvf.correction import IR, Correction
+from gvf.frames import FrameWindow
+from gvf.learner.base import WindowLearner, without_addresses
+from gvf.learner.linear import Array
+from gvf.neural.loss import as_input, check_options, flat_values, precision, td_loss
+from gvf.policy import Policy
+from gvf.question import GVF
+from gvf.transition import Transitions
+from gvf.window import Window
+
+_ROWS = 1024  # states that go through the network at a time
+
+
+class NeuralLearner(WindowLearner):
+    """Learns the answer to one question with a network, by semi-gradient TD(0).
+
+    An update goes one step of the optimiser down the gradient of
+    ``1/2 sum_i w_i (c_i + gamma_i v(s'_i) - v(s_i))^2``, with v(s') taken as fixed, over k drawn
+    transitions; the weights w are the correction's and contain the 1 / k.
+
+    Args:
+        question: what to predict.
+        network: any module that maps states [m, ...] to values [m] or [m, 1]. Fractions reach it in
+            its own number type, integers (frames in uint8, numbers of states) as they are.
+        optimiser: makes one from parameters: ``partial(torch.optim.Adam, lr=1e-3)``.
+        correction: how to correct for the behaviour: :class:`gvf.IR` and its neighbours.
+        behaviour: the policy that chooses the actions, if it is known; otherwise transitions bring
+            ``behaviour_probability`` or ``behaviour_log_probability``.
+        window: how many recent transitions to keep, n; or an empty window to fill, for example a
+            :class:`gvf.FrameWindow`, which stores every frame once.
+        batch_size: how many to draw for an update, k.
+        every: steps between updates.
+        warm_up: steps before the first of these intervals begins.
+        seed: of the draws; anything that :func:`numpy.random.default_rng` takes. The network's
+            initial weights are its maker's affair: ``torch.manual_seed(0)`` before making it.
+        target_every: updates between copies of the network to a target network, which then gives
+            v(s'); without, v(s') comes from the network itself.
+        clip: largest norm of the gradient, if any.
+        device: where the network lives and the work is done, for example ``"cuda"``.
+        mixed_precision: compute layers in bfloat16; weights, errors and steps stay as they are.
+
+    Example:
+        >>> from functools import partial
+        >>> import gymnasium, gvf, torch
+        >>> from gvf.neural import NeuralLearner, mlp
+        >>> _ = torch.manual_seed(0)
+        >>> question = gvf.GVF(gvf.Always(1, actions=2), lambda t: t.terminated, 0.9)
+        >>> learner = NeuralLearner(
+        ...     question, mlp(4), partial(torch.optim.Adam, lr=1e-3), gvf.IR(),
+        ...     behaviour=gvf.Uniform(2), seed=0,
+        ... )
+        >>> report = learner.learn(gymnasium.make("CartPole-v1"), steps=200, seed=0)
+        >>> report.updates + report.skipped
+        200
+        >>> learner.predict([[0.0, 0.0, 0.0, 0.0]]).shape
+        (1,)
+    """
+
+    def __init__(
+        self,
+        question: GVF,
+        network: nn.Module,
+        optimiser: Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer],
+        correction: Correction = IR(),  # noqa: B008 (frozen)
+        *,
+        behaviour: Policy | None = None,
+        window: int | Window | FrameWindow = 15_000,
+        batch_size: int = 16,
+        every: int = 1,
+        warm_up: int = 0,
+        seed: Any = None,
+        target_every: int | None = None,
+        clip: float | None = None,
+        device: str | torch.device = "cpu",
+        mixed_precision: bool = False,
+    ) -> None:
+        super().__init__(
+            question,
+            correction,
+            behaviour=behaviour,
+            window=window,
+            batch_size=batch_size,
+            every=every,
+            warm_up=warm_up,
+            seed=seed,
+        )
+        if not isinstance(network, nn.Module):
+            raise TypeError(f"network must be a torch.nn.Module, got {network!r}")
+        if isinstance(optimiser, torch.optim.Optimizer) or not callable(optimiser):
+            raise TypeError(
+                "optimiser must be a function that makes one, such as "
+                f"functools.partial(torch.optim.Adam, lr=1e-3), got {optimiser!r}"
+            )
+        check_options(target_every, clip)
+        self.device = torch.device(device)
+        self.network = network.to(self.device)
+        self.optimiser = optimiser(self.network.parameters())
+        self.target_every, self.clip, self.mixed_precision = target_every, clip, mixed_precision
+        self._make_optimiser = optimiser
+        # Without a target network of its own, the network is its own target.
+        self._target = copy.deepcopy(network).requires_grad_(False) if target_every else network
+        self._dtype = next(network.parameters()).dtype
+
+    def predict(self, states: Any) -> Array:
+        """The predictions for a batch of states [m, ...]: [m]. The network is in ``eval`` mode."""
+        training = self.network.training
+        self.network.eval()
+        with torch.no_grad():
+            pieces = torch.as_tensor(states).split(_ROWS)
+            values = [self._values(self.network, self._put(piece)) for piece in pieces]
+        self.network.train(training)
+        return torch.cat(values).cpu().numpy()
+
+    def _represent(self, transitions: Transitions) -> dict[str, Array]:
+        return {name: transitions[name] for name in ("state", "next_state")}
+
+    def _update(self, slots: Array, w: Array) -> None:
+        self.optimiser.zero_grad()
+        # The loss is a sum, so that a whole window can go through in pieces.
+        for start in range(0, len(slots), _ROWS):
+            piece = slice(start, start + _ROWS)
+            states, next_states, cumulant, continuation = self._drawn(slots[piece])
+            with torch.no_grad():
+                next_values = self._values(self._target, next_states)
+            values = self._values(self.network, states)
+            td_loss(values, next_values, cumulant, continuation, self._put(w[piece])).backward()
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
+        self.optimiser.step()
+        # The base class counts this update when it is done.
+        if self.target_every and (self.updates + 1) % self.target_every == 0:
+            self._target.load_state_dict(self.network.state_dict())
+
+    def _drawn(self, slots: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """State, next state, cumulant and continuation of drawn transitions, on the device."""
+        if not isinstance(self.window, FrameWindow):
+            drawn = self.window[slots]
+            numbers = (drawn.state, drawn.next_state, drawn.cumulant, drawn.continuation)
+            return tuple(map(self._put, numbers))  # pyright: ignore[reportReturnType]
+        # From the window into memory from which the device can fetch both by itself.
+        shape = (2, len(slots), *self.window[slots[:1]].state.shape[1:])
+        frames = torch.empty(shape, dtype=torch.uint8, pin_memory=self.device.type == "cuda")
+        self.window.gather(slots, state=frames[0].numpy(), next_state=frames[1].numpy())
+        states, next_states = self._put(frames)
+        columns = self.window.columns
+        cumulant, continuation = (columns[name][slots] for name in ("cumulant", "continuation"))
+        return states, next_states, self._put(cumulant), self._put(continuation)
+
+    def _put(self, values: Any) -> Tensor:
+        return as_input(values, self.device, self._dtype)
+
+    def _values(self, network: nn.Module, states: Tensor) -> Tensor:
+        with precision(self.device, self.mixed_precision):
+            return flat_values(network(states), self._dtype)
+
+    def _diverged(self) -> tuple[int, ...]:
+        finite = all(bool(weights.isfinite().all()) for weights in self.network.parameters())
+        return () if finite else (0,)
+
+    def _own_configuration(self) -> str:
+        return (
+            f"network={' '.join(without_addresses(self.network).split())}, "
+            f"optimiser={without_addresses(self._make_optimiser)}, "
+            f"target_every={self.target_every}, clip={self.clip}, "
+            f"mixed_precision={self.mixed_precision}"
+        )
+
+    def _checkpoint(self) -> dict[str, Array]:
+        parts = (self.network, self._target, self.optimiser)
+        buffer = io.BytesIO()
+        torch.save([part.state_dict() for part in parts], buffer)
+        return {"torch": np.frombuffer(buffer.getvalue(), np.uint8)}
+
+    def _restore(self, arrays: dict[str, Array]) -> None:
+        buffer = io.BytesIO(arrays["torch"].tobytes())
+        states = torch.load(buffer, map_location=self.device, weights_only=True)
+        for part, state in zip((self.network, self._target, self.optimiser), states, strict=True):
+            part.load_state_dict(state)

@@ -1,0 +1,122 @@
+"""Networks: a small one for numbers, and the driving network for camera images.
+
+The driving network is that of Bojarski et al. (2016, "End to End Learning for Self-Driving Cars"):
+five convolutions without padding, then dense layers of 100, 50, 10 and 1. A grey image of 64 x 128
+leaves 64 maps of 1 x 9 after the convolutions, where their 66 x 200 left 1 x 18.
+Any other :class:`torch.nn.Module` that maps states [m, ...] to values [m] or [m, 1] will do too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+_CONVOLUTIONS = ((24, 5, 2), (36, 5, 2), (48, 5, 2), (64, 3, 1), (64, 3, 1))
+"""Maps, width of the kernel, stride."""
+_DENSE = (64 * 1 * 9, 100, 50, 10, 1)
+
+
+def mlp(inputs: int, hidden: Sequence[int] = (64, 64)) -> nn.Module:
+    """Dense layers with rectifiers between them: states [m, inputs] to values [m].
+
+    Initial weights are PyTorch's, from its global random numbers: ``torch.manual_seed(0)`` before.
+
+    Example:
+        >>> import torch
+        >>> from gvf.neural import mlp
+        >>> mlp(2, hidden=(8,))(torch.zeros(5, 2)).shape
+        torch.Size([5])
+    """
+    return _ValueNetwork(*_dense((inputs, *hidden, 1)))
+
+
+def driving_network(*, convolution: Literal["native", "unfold"] = "native") -> nn.Module:
+    """The five-convolution driving network: frames [m, 64, 128] of numbers 0 to 255 to values [m].
+
+    Frames may be uint8 or floating; each is brought to mean 0 and standard deviation 1 inside.
+    Initial weights are those of He et al. (2015), with which a signal keeps its size through all
+    nine layers; PyTorch's own shrink it a thousandfold, and learning starts late.
+
+    Args:
+        convolution: ``"native"`` is PyTorch's, the quickest for one network. ``"unfold"`` writes
+            it as a matrix product, so that a stack of lanes is a batched product. Both have the
+            same weights and, up to rounding, the same values.
+
+    Example:
+        >>> import torch
+        >>> from gvf.neural import driving_network
+        >>> network = driving_network()
+        >>> network(torch.zeros(3, 64, 128, dtype=torch.uint8)).shape
+        torch.Size([3])
+        >>> sum(weights.numel() for weights in network.parameters())
+        193419
+    """
+    if convolution not in ("native", "unfold"):
+        raise ValueError(f"convolution must be 'native' or 'unfold', got {convolution!r}")
+    kind = nn.Conv2d if convolution == "native" else _UnfoldedConv2d
+    layers: list[nn.Module] = [_Frames()]
+    maps = 1
+    for after, width, stride in _CONVOLUTIONS:
+        layers += [kind(maps, after, width, stride), nn.ReLU()]
+        maps = after
+    network = _ValueNetwork(*layers, nn.Flatten(), *_dense(_DENSE))
+    _initialise(network)
+    if convolution == "native":  # whose kernels are quicker with maps last in memory
+        network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
+    return network
+
+
+def _dense(sizes: Sequence[int]) -> list[nn.Module]:
+    layers: list[nn.Module] = []
+    for before, after in pairwise(sizes):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return layers[:-1]
+
+
+def _initialise(network: nn.Module) -> None:
+    """He et al.'s weights, no biases, and a last layer a tenth as large: values begin near 0."""
+    layers = [m for m in network.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
+    for layer in layers:
+        nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+        assert layer.bias is not None
+        nn.init.zeros_(layer.bias)
+    with torch.no_grad():
+        layers[-1].weight.mul_(0.1)
+
+
+class _ValueNetwork(nn.Sequential):
+    """Layers, the last of them dense, from states of any number type to values [m]."""
+
+    def forward(self, states: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        last = self[-1]
+        assert isinstance(last, nn.Linear)
+        return super().forward(states.to(last.weight.dtype)).squeeze(-1)
+
+
+class _Frames(nn.Module):
+    """Frames [m, h, w] of numbers 0 to 255 as images [m, 1, h, w], each of mean 0 and sd 1."""
+
+    def forward(self, frames: Tensor) -> Tensor:
+        images = frames.unsqueeze(1)
+        spread, mean = torch.std_mean(images, dim=(2, 3), keepdim=True, correction=0)
+        return (images - mean) / (spread + 1)  # a frame of one grey stays finite
+
+
+class _UnfoldedConv2d(nn.Conv2d):
+    """A convolution without padding, as a matrix product of patches and weights.
+
+    Of a stack of lanes it makes one batched product, where ``Conv2d`` becomes a convolution in
+    groups.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        (rows, columns), (down, right) = self.kernel_size, self.stride
+        # Maps lie last in memory throughout, where the products want them.
+        patches = x.permute(0, 2, 3, 1).unfold(1, rows, down).unfold(2, columns, right)
+        m, h, w = patches.shape[:3]
+        y = nn.functional.linear(patches.reshape(m * h * w, -1), self.weight.flatten(1), self.bias)
+        return y.unflatten(0, (m, h, w)).permute(0, 3, 1, 2)

@@ -1,0 +1,400 @@
+"""A run of the racing car, from a recorded stream to errors: draw, learn, measure.
+
+    stream -> ratio, cumulant, continuation -> draws (rows, weights) -> lanes of networks -> errors
+
+Recordings and returns are files in the cache, named by what determines them. With them this needs
+no simulator and no Gymnasium, only PyTorch. Every few minutes a run leaves a checkpoint beside
+them, and goes on from there when it is interrupted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cache, partial
+from importlib import metadata
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import gvf
+from gvf.domain.racing import policy
+from gvf.domain.racing.recording import FRAME, Recording, record
+from gvf.domain.racing.rollouts import EvaluationSet, evaluation, film
+from gvf.learner.linear import Array
+from gvf.study.draws import draw
+from gvf.study.loop import as_argument, weigh_rows
+from gvf.study.method import METHODS
+from gvf.study.racing import RacingStudy, RacingTask
+from gvf.study.task import Interrupted, RacingOutcome
+from gvf.study.walk import seed_for
+from gvf.transition import Transitions
+from gvf.truth.cache import default_folder
+
+if TYPE_CHECKING:
+    import torch
+
+    from gvf.neural import Lanes
+
+CHECKPOINT_EVERY = 120.0
+"""Seconds between checkpoints."""
+STREAM_SEED, EVALUATION_SEED, FILM_SEED = 10, 11, 12
+"""Of the stream, of the states that errors are averaged over, and of those that are shown."""
+FILM_FRAMES = 300
+"""Consecutive frames that are shown with predictions and returns."""
+
+_making = Lock()  # initial weights come from random numbers that all threads share
+
+
+@dataclass(frozen=True)
+class Material:
+    """What all runs of a study share.
+
+    Attributes:
+        stream: of the behaviour, to learn from.
+        states: to compare with.
+        film: consecutive states, to show.
+    """
+
+    stream: Recording
+    states: EvaluationSet
+    film: EvaluationSet
+
+
+def folder() -> Path:
+    """Where recordings, returns and checkpoints are."""
+    return default_folder() / "racing"
+
+
+def material(study: RacingStudy) -> Material:
+    """What a study needs, from the cache; what is not there is made, which needs the simulator.
+
+    Where networks cannot learn on the study's device, that is said first: recording takes long.
+    """
+    try:
+        import torch
+    except ModuleNotFoundError:
+        needed = 'the racing car needs PyTorch: pip install "gvf[torch]"'
+        raise ModuleNotFoundError(needed, name="torch") from None
+    if study.device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device 'cuda': PyTorch finds no CUDA device here; choose 'cpu'")
+    key = (study.simulator, study.stream, study.evaluation_states, study.rollouts)
+    return _material(*key, folder())
+
+
+@cache
+def _material(simulator: str, steps: int, states: int, rollouts: int, where: Path) -> Material:
+    def kept(kind: Any, name: str, make: Callable[..., Any], *given: int, seed: int) -> Any:
+        path = where / f"{simulator}-{name}"
+        if path.exists():
+            return kind.load(path)
+        try:
+            with _bar(f"{name} of {simulator}") as tell:
+                made = make(simulator, *given, seed=seed, progress=tell)
+        except _not_installed() as error:
+            raise FileNotFoundError(
+                f"{path} is not there, and it cannot be made here: {error}. Make it on a machine "
+                "that has the simulator (`gvf reproduce racing-step-size` does), and copy it to "
+                "this place"
+            ) from error
+        made.save(path)
+        return made
+
+    size = f"{states}x{rollouts}"
+    return Material(
+        kept(Recording, f"stream-{steps}", record, steps, seed=STREAM_SEED),
+        kept(EvaluationSet, f"states-{size}", evaluation, states, rollouts, seed=EVALUATION_SEED),
+        kept(EvaluationSet, f"film-{FILM_FRAMES}", film, FILM_FRAMES, seed=FILM_SEED),
+    )
+
+
+def _not_installed() -> tuple[type[Exception], ...]:
+    """What it is called when a simulator, or Gymnasium itself, is missing."""
+    try:
+        from gymnasium.error import DependencyNotInstalled
+    except ImportError:
+        return (ImportError,)
+    return (ImportError, DependencyNotInstalled)
+
+
+def film_of(simulator: str) -> EvaluationSet | None:
+    """The film of a simulator, if it is in the cache."""
+    path = folder() / f"{simulator}-film-{FILM_FRAMES}"
+    return EvaluationSet.load(path) if path.exists() else None
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar where someone is watching, else a line now and then; told what is done, and of what."""
+    from gvf.study.progress import EVERY
+
+    began = last = time.monotonic()
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as bars:
+            row = bars.add_task(title)
+            yield lambda done, total: bars.update(row, completed=done, total=total)
+        return
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= EVERY:
+            last = time.monotonic()
+            speed = done / (last - began)
+            print(f"{title}: {done} of {total}, {speed:.0f}/s", file=sys.stderr, flush=True)
+
+    yield tell
+
+
+@dataclass(frozen=True)
+class _Lesson:
+    """All that the updates of a run see, for U updates, L lanes and G ways to draw.
+
+    Attributes:
+        frame: number of each drawn transition's first frame, int64[U, G, k].
+        cumulant: float32[U, G, k].
+        continuation: float32[U, G, k].
+        weight: float32[U, L, k].
+        group: which way each lane draws, one of G.
+    """
+
+    frame: Array
+    cumulant: Array
+    continuation: Array
+    weight: Array
+    group: list[int]
+
+
+def _lesson(task: RacingTask, stream: Recording) -> _Lesson:
+    study = task.study
+    begin = study.begins(task.run)
+    end = begin + study.steps
+    question = policy.towards_middle(policy.simulator(study.simulator).near)
+    first = stream.first[begin:end]
+    # The target looks at no image, so a frame's number can stand for it.
+    transitions = Transitions(
+        state=first,
+        action=stream.action[begin:end],
+        behaviour_log_probability=stream.log_mu[begin:end],
+        next_lateral=stream.lateral[first + 1],
+    )
+    ratio, cumulant, continuation = question.evaluate(transitions)
+    draws = draw(
+        ratio,
+        window=study.window,
+        batch_size=study.batch_size,
+        seed=seed_for(study.seed, task.run, "draws"),
+        warm_up=study.warm_up,
+        gap=study.gap,
+    )
+    weigh_all, weigh_type = weigh_rows()
+    empty = draws.by_ratio[:, 0] < 0  # windows without mass: such an update is none
+    drawn = {
+        "uniform": draws.uniform,
+        "ratio": np.where(empty[:, None], draws.uniform, draws.by_ratio),
+    }
+    corrections = [METHODS[name].correction(1.0) for name in study.methods]
+    kinds = [kind for kind in drawn if any(kind == one.draw for one in corrections)]
+    weights, group = [], []
+    for name, correction in zip(study.methods, corrections, strict=True):
+        weigh = as_argument(correction.kernel, weigh_type)
+        rows = drawn[correction.draw]
+        w = np.empty(rows.shape)
+        for u in range(len(rows)):  # one by one, since the window's mean ratio changes
+            at = slice(u, u + 1)
+            weigh_all(weigh, ratio, rows[at], draws.mean[u], correction.parameter, w[at])
+        if correction.draw == "ratio":
+            w[empty] = 0.0
+        weights += [w.astype(np.float32)] * len(study.lanes(name))
+        group += [kinds.index(correction.draw)] * len(study.lanes(name))
+    rows = np.stack([drawn[kind] for kind in kinds], axis=1)
+    return _Lesson(
+        first[rows],
+        cumulant[rows].astype(np.float32),
+        continuation[rows].astype(np.float32),
+        np.stack(weights, axis=1),
+        group,
+    )
+
+
+def run_racing(task: RacingTask, stop: Callable[[], bool] = lambda: False) -> list[RacingOutcome]:
+    """Do a task; `stop` is asked between updates. On a CPU it takes one processor."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # runs are what several processors are for
+    try:
+        return _run(task, stop)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _run(task: RacingTask, stop: Callable[[], bool]) -> list[RacingOutcome]:
+    import torch
+
+    study = task.study
+    here = material(study)
+    lesson, device = _lesson(task, here.stream), torch.device(study.device)
+    low = int(lesson.frame.min())
+    frames = _on(device, here.stream.frames[low : int(lesson.frame.max()) + 2])
+    index = torch.as_tensor(lesson.frame - low, device=device)
+    cumulant, continuation, weight = (
+        torch.as_tensor(column, device=device)
+        for column in (lesson.cumulant, lesson.continuation, lesson.weight)
+    )
+    states, values = _on(device, here.states.frames), here.states.value
+    lanes = _lanes(task, lesson.group)
+    checkpoint = _Checkpoint(task, [here.stream.hash, here.states.hash])
+    start, errors = checkpoint.load(lanes)
+    for u in range(start, study.updates):
+        if stop():
+            checkpoint.save(u, lanes, errors)
+            raise Interrupted(task.name)
+        lanes.update(
+            frames[index[u]], frames[index[u] + 1], cumulant[u], continuation[u], weight[u]
+        )
+        if (u + 1) % study.measure_every == 0:
+            difference = lanes.predict(states).cpu().numpy().astype(np.float64) - values
+            with np.errstate(over="ignore", invalid="ignore"):
+                squared = (difference**2).mean(axis=1)
+            alive = np.isfinite(squared) & ~lanes.diverged.cpu().numpy()
+            errors.append(np.where(alive, squared, np.inf))
+            checkpoint.save_sometimes(u + 1, lanes, errors)
+    shown = lanes.predict(_on(device, here.film.frames)).cpu().numpy().astype(np.float64)
+    checkpoint.remove()
+    return _outcomes(study, np.array(errors), shown)
+
+
+def _lanes(task: RacingTask, group: Sequence[int] | None = None) -> Lanes:
+    """The networks of a run, as they begin."""
+    from gvf.neural import Lanes, driving_network
+
+    study = task.study
+    rates = [rate for name in study.methods for rate in study.lanes(name)]
+    initial = int(seed_for(study.seed, task.run, "weights").generate_state(1)[0])
+    # On a GPU a stack of matrix products is more than twice as fast as convolutions in groups.
+    how = "unfold" if study.device == "cuda" else "native"
+    with _making:
+        return Lanes(
+            partial(driving_network, convolution=how),
+            _optimiser(study.optimiser),
+            rates,
+            [initial] * len(rates),
+            group=group,
+            device=study.device,
+        )
+
+
+def seconds_of_an_update(study: RacingStudy, several: int = 3) -> float:
+    """How long an update of all lanes takes here, from images without meaning."""
+    import torch
+
+    lanes, shape = _lanes(next(study.tasks())), (1, study.batch_size)
+    frames, numbers = torch.zeros(*shape, *FRAME, dtype=torch.uint8), torch.zeros(shape)
+    weights = torch.zeros(len(lanes), study.batch_size)
+    began = 0.0
+    for u in range(several + 1):
+        if u == 1:  # the first takes longer
+            began = time.perf_counter()
+        lanes.update(frames, frames, numbers, numbers, weights)
+    lanes.predict(frames[0]).sum().item()  # waits for the device
+    return (time.perf_counter() - began) / several
+
+
+def _on(device: torch.device, frames: Array) -> torch.Tensor:
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(frames)).to(device)
+
+
+def _optimiser(name: str) -> Callable[..., torch.optim.Optimizer]:
+    import torch
+
+    return {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}[name]
+
+
+def _outcomes(study: RacingStudy, errors: Array, shown: Array) -> list[RacingOutcome]:
+    """One for each method, from errors [J, L] and predictions along the film [L, m]."""
+    points = min(study.points, len(errors))
+    bins = np.arange(len(errors)) * points // len(errors)
+    curve = np.stack([errors[bins == point].mean(axis=0) for point in range(points)], axis=1)
+    outcomes, first = [], 0
+    for name in study.methods:
+        at = slice(first, first + len(study.lanes(name)))
+        first = at.stop
+        mean, final = errors[:, at].mean(axis=0), errors[-1, at]
+        outcomes.append(
+            RacingOutcome(name, study.lanes(name), mean, final, curve[at], film=shown[at])
+        )
+    return outcomes
+
+
+DIGEST = 32
+"""Bytes at the beginning of a checkpoint that tell whether the others are as they were."""
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()
+
+
+class _Checkpoint:
+    """What a run has got to, in a file beside the recordings."""
+
+    def __init__(self, task: RacingTask, hashes: list[str]) -> None:
+        # However many runs there are to be, this one is the same.
+        settings = asdict(task.study) | {"runs": None}
+        versions = [gvf.__version__, metadata.version("torch")]
+        key = json.dumps([settings, task.run, hashes, versions], sort_keys=True)
+        name = f"{task.study.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.checkpoint"
+        self.path = folder() / name
+        self._last = time.monotonic()
+
+    def load(self, lanes: Any) -> tuple[int, list[Array]]:
+        """Updates done and errors measured; the lanes go on from there."""
+        import torch
+
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return 0, []
+        if _digest(content[DIGEST:]) != content[:DIGEST]:  # damaged: begin anew
+            return 0, []
+        kept = torch.load(
+            io.BytesIO(content[DIGEST:]), map_location=lanes.device, weights_only=True
+        )
+        lanes.load_state_dict(kept["lanes"])
+        return kept["updates"], [np.array(row) for row in kept["errors"]]
+
+    def save_sometimes(self, updates: int, lanes: Any, errors: list[Array]) -> None:
+        """Save, if the last time is long ago."""
+        if time.monotonic() - self._last > CHECKPOINT_EVERY:
+            self.save(updates, lanes, errors)
+
+    def save(self, updates: int, lanes: Any, errors: list[Array]) -> None:
+        """Write beside and rename."""
+        import torch
+
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        rows = [row.tolist() for row in errors]
+        file = io.BytesIO()
+        torch.save({"updates": updates, "errors": rows, "lanes": lanes.state_dict()}, file)
+        beside.write_bytes(_digest(file.getvalue()) + file.getvalue())
+        beside.replace(self.path)
+        self._last = time.monotonic()
+
+    def remove(self) -> None:
+        """It is no longer needed."""
+        with suppress(FileNotFoundError):
+            self.path.unlink()

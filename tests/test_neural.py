@@ -1,0 +1,619 @@
+"""Neural learners: gradients, lanes, resuming; against autograd of what is written out."""
+
+import copy
+import subprocess
+import sys
+from functools import partial
+
+import dumb
+import numpy as np
+import pytest
+from test_updates import (
+    BEHAVIOUR,
+    CHAIN,
+    CHAIN_BEHAVIOUR,
+    CORRECTIONS,
+    QUESTION,
+    chain_stream,
+    chain_values,
+    stream,
+)
+
+import gvf
+from gvf.frames import FrameWindow
+
+torch = pytest.importorskip("torch", reason='needs PyTorch: pip install "gvf[torch]"')
+
+from gvf.neural import Lanes, NeuralLearner, driving_network, mlp  # noqa: E402
+from gvf.neural import learner as learner_module  # noqa: E402
+
+SGD = partial(torch.optim.SGD, lr=0.1)
+ADAM = partial(torch.optim.Adam, lr=0.01)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+class OneHot(torch.nn.Module):
+    """States as numbers, to a table of values: [m] to [m, 1]."""
+
+    def __init__(self, states):
+        super().__init__()
+        self.table = torch.nn.Embedding(states, 1, dtype=torch.float64)
+        torch.nn.init.zeros_(self.table.weight)
+
+    def forward(self, states):
+        return self.table(states)
+
+
+class Picture(torch.nn.Module):
+    """A convolution and a dense layer, for frames of 6 x 8."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(1, 3, 3, 2)
+        self.dense = torch.nn.Linear(18, 1)
+
+    def forward(self, frames):
+        x = self.convolution(frames.to(self.dense.weight.dtype).unsqueeze(1) / 255)
+        return self.dense(torch.tanh(x).flatten(1)).squeeze(1)
+
+
+def small(seed=0, dtype=torch.float64):
+    torch.manual_seed(seed)
+    return mlp(3, (5,)).to(dtype)
+
+
+VECTORS = np.random.default_rng(2).normal(size=(5, 3))
+
+
+def vector_stream(steps, seed):
+    """The transitions of the other learners' tests, with vectors for states."""
+    rows = list(stream(steps, seed))
+    state, action, reward, next_state, terminated = (np.array(c) for c in zip(*rows, strict=True))
+    return gvf.Transitions(
+        state=VECTORS[state],
+        action=action,
+        reward=reward,
+        next_state=VECTORS[next_state],
+        terminated=terminated,
+        behaviour_probability=BEHAVIOUR.probability(state, action),
+    )
+
+
+POLICY = gvf.Fixed([0.8, 0.2])
+VECTOR_QUESTION = gvf.GVF(POLICY, "reward", 0.9)
+
+
+def vector_learner(network=None, optimiser=SGD, correction=None, **options):
+    options = {"window": 7, "batch_size": 4, "seed": 3, **options}
+    return NeuralLearner(
+        VECTOR_QUESTION, network or small(), optimiser, correction or gvf.IR(), **options
+    )
+
+
+def weights_of(network):
+    return {name: w.detach().clone() for name, w in network.named_parameters()}
+
+
+def assert_same_weights(one, other):
+    assert one.keys() == other.keys()
+    for name in one:
+        assert torch.equal(one[name], other[name]), name
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS, ids=lambda c: c.name)
+def test_a_table_learns_what_the_linear_learner_learns(correction):
+    options = {"behaviour": BEHAVIOUR, "window": 7, "batch_size": 4, "seed": 3}
+    network = OneHot(5)
+    neural = NeuralLearner(
+        QUESTION, network, partial(torch.optim.SGD, lr=0.3), correction, **options
+    )
+    linear = gvf.Learner(QUESTION, gvf.OneHot(5), gvf.TD(0.3), correction, **options)
+    for transition in stream(25, seed=8):
+        neural.observe(*transition)
+        linear.observe(*transition)
+    assert np.abs(linear.weights).max() > 0.1
+    np.testing.assert_allclose(neural.predict(np.arange(5)), linear.weights, rtol=1e-12)
+    assert neural.report() == linear.report()
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS, ids=lambda c: c.name)
+def test_a_step_is_the_gradient_of_the_written_out_loss(correction, monkeypatch):
+    data = vector_stream(12, seed=1)
+    learner = vector_learner(correction=correction, warm_up=11)
+    drawn = []
+    update = learner._update
+    monkeypatch.setattr(
+        learner, "_update", lambda slots, w: (drawn.append(slots), update(slots, w))
+    )
+    before = copy.deepcopy(learner.network)
+    learner.observe_many(data)
+    (slots,) = drawn
+    rho = POLICY.probabilities(np.zeros(12))[0][data.action] / data.behaviour_probability
+    rows = [max(t for t in range(12) if t % 7 == slot) for slot in slots]
+    w = dumb.weigh(type(correction).__name__, rho[rows], rho[-7:], correction.parameter)
+    if not correction.needs_ratios:
+        assert w == pytest.approx(1 / len(rows))
+    loss = torch.zeros((), dtype=torch.float64)
+    for row, weight in zip(rows, w, strict=True):
+        state, next_state = (torch.from_numpy(data[n][[row]]) for n in ("state", "next_state"))
+        gamma = 0.0 if data.terminated[row] else 0.9
+        goal = data.reward[row] + gamma * before(next_state)[0].item()
+        loss = loss + weight * (goal - before(state)[0]) ** 2 / 2
+    gradients = torch.autograd.grad(loss, list(before.parameters()))
+    assert max(g.abs().max() for g in gradients) > 1e-3
+    for old, new, g in zip(
+        before.parameters(), learner.network.parameters(), gradients, strict=True
+    ):
+        torch.testing.assert_close(new, old - 0.1 * g, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("correction", [gvf.IR(), gvf.WISMinibatch()], ids=lambda c: c.name)
+def test_a_tiny_network_learns_known_values(correction):
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(
+        torch.nn.Embedding.from_pretrained(torch.eye(5)), torch.nn.Linear(5, 8), torch.nn.Tanh(),
+        torch.nn.Linear(8, 1),
+    )  # fmt: skip
+    learner = NeuralLearner(
+        CHAIN,
+        network,
+        partial(torch.optim.Adam, lr=0.003),
+        correction,
+        behaviour=CHAIN_BEHAVIOUR,
+        batch_size=64,
+        every=4,
+        seed=0,
+    )
+    truth = chain_values(CHAIN.policy, CHAIN.continuation)
+    before = np.abs(learner.predict(np.arange(5)) - truth).mean()
+    learner.observe_many(chain_stream(CHAIN_BEHAVIOUR, 4000, seed=0))
+    after = np.abs(learner.predict(np.arange(5)) - truth).mean()
+    assert before > 0.3
+    assert after < 0.04  # 0.02, and the window's own error is of that size
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"target_every": 3, "clip": 0.5}, {"mixed_precision": True}], ids=str
+)
+def test_saved_and_resumed_is_bit_for_bit_the_same(options, tmp_path):
+    data = vector_stream(60, seed=4)
+    kind = torch.float32
+    through = vector_learner(small(0, kind), ADAM, **options)
+    first = vector_learner(small(0, kind), ADAM, **options)
+    through.observe_many(data)
+    first.observe_many(data[:25])
+    first.save(tmp_path / "learner.npz")
+    second = vector_learner(small(1, kind), ADAM, **options).load(tmp_path / "learner.npz")
+    second.observe_many(data[25:])
+    assert_same_weights(weights_of(second.network), weights_of(through.network))
+    assert second.report() == through.report()
+    assert second.updates > 50
+
+
+def test_a_checkpoint_of_another_network_is_refused(tmp_path):
+    vector_learner().save(tmp_path / "learner.npz")
+    with pytest.raises(ValueError, match=r"saved by another learner.*\n.*out_features=5.*\n.*=4"):
+        vector_learner(mlp(3, (4,))).load(tmp_path / "learner.npz")
+    with pytest.raises(ValueError, match="saved by another learner"):
+        vector_learner(optimiser=ADAM).load(tmp_path / "learner.npz")
+
+
+def test_the_target_network_gives_next_values_and_follows_now_and_then():
+    data = vector_stream(5, seed=1)
+    learner = vector_learner(correction=gvf.WISOptimal(), target_every=2)
+    alone = small()
+    targets = [copy.deepcopy(alone)]
+    optimiser = SGD(alone.parameters())
+    for t in range(1, 6):
+        learner.observe_many(data[t - 1 : t])
+        seen = data[:t]
+        rho = POLICY.probabilities(np.zeros(t))[0][seen.action] / seen.behaviour_probability
+        goal = (
+            seen.reward
+            + 0.9
+            * ~seen.terminated
+            * targets[-1](torch.from_numpy(seen.next_state)).detach().numpy()
+        )
+        error = torch.from_numpy(goal) - alone(torch.from_numpy(seen.state))
+        optimiser.zero_grad()
+        (torch.from_numpy(rho / rho.sum()) * error**2 / 2).sum().backward()
+        optimiser.step()
+        if t in (2, 4):
+            targets.append(copy.deepcopy(alone))
+        for one, other in zip(learner.network.parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-14)
+
+
+def test_a_whole_window_may_go_through_in_pieces(monkeypatch):
+    data = vector_stream(9, seed=1)
+    at_once, in_pieces = (vector_learner(correction=gvf.WISOptimal()) for _ in range(2))
+    at_once.observe_many(data)
+    monkeypatch.setattr(learner_module, "_ROWS", 3)
+    in_pieces.observe_many(data)
+    np.testing.assert_allclose(
+        in_pieces.predict(VECTORS), at_once.predict(VECTORS), rtol=1e-12, atol=1e-14
+    )
+
+
+def test_clipped_gradients_have_at_most_that_norm():
+    data = vector_stream(12, seed=1)
+    norms = []
+    for clip in (None, 1e-3):
+        learner = vector_learner(clip=clip, warm_up=11)
+        before = weights_of(learner.network)
+        learner.observe_many(data)
+        change = [w.detach() - before[name] for name, w in learner.network.named_parameters()]
+        norms.append(float(torch.stack([c.square().sum() for c in change]).sum().sqrt()) / 0.1)
+    assert norms[0] > 0.01
+    assert norms[1] == pytest.approx(1e-3, rel=0.01)
+
+
+def film(frames, seed):
+    """Transitions between pictures, with an episode's end here and there."""
+    rng = np.random.default_rng(seed)
+    pictures = rng.integers(256, size=(frames, 6, 8), dtype=np.uint8)
+    first = np.array([t for t in range(frames - 1) if t % 9 != 8])
+    return gvf.Transitions(
+        state=pictures[first],
+        next_state=pictures[first + 1],
+        action=rng.integers(2, size=len(first)),
+        reward=rng.random(len(first)),
+        terminated=first % 9 == 7,
+    )
+
+
+def test_a_window_of_frames_learns_the_same(tmp_path):
+    def make(window):
+        torch.manual_seed(0)
+        question = gvf.GVF(gvf.Fixed([0.8, 0.2]), "reward", 0.9)
+        return NeuralLearner(
+            question, Picture(), ADAM, behaviour=gvf.Uniform(2), window=window, seed=0
+        )
+
+    data = film(120, seed=0)
+    plain, frames = make(20), make(FrameWindow(20))
+    plain.observe_many(data)
+    frames.observe_many(data[:50])
+    frames.save(tmp_path / "learner.npz")
+    frames = make(FrameWindow(20)).load(tmp_path / "learner.npz")
+    frames.observe_many(data[50:])
+    assert_same_weights(weights_of(frames.network), weights_of(plain.network))
+    assert frames.updates == len(data)
+
+
+def test_a_diverged_network_is_reported():
+    learner = vector_learner(optimiser=partial(torch.optim.SGD, lr=1e6))
+    assert learner.report().diverged == ()
+    learner.observe_many(vector_stream(200, seed=1))
+    assert learner.report().diverged == (0,)
+
+
+def test_predictions_are_made_in_eval_mode_and_training_goes_on():
+    network = torch.nn.Sequential(torch.nn.Dropout(0.5), mlp(3, (5,)).double())
+    learner = vector_learner(network)
+    np.testing.assert_array_equal(learner.predict(VECTORS), learner.predict(VECTORS))
+    assert network.training
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"network": "mlp"}, TypeError, "network must be a torch.nn.Module, got 'mlp'"),
+        ({"optimiser": 0.1}, TypeError, "a function that makes one, such as"),
+        ({"optimiser": torch.optim.SGD([torch.zeros(1)], 0.1)}, TypeError, "a function that makes"),
+        ({"clip": 0.0}, ValueError, "clip must be a positive number, or None for none, got 0.0"),
+        ({"target_every": 0}, ValueError, "target_every must be at least 1"),
+        ({"batch_size": 0}, ValueError, "batch_size must be at least 1"),
+        ({"correction": "IR"}, TypeError, "correction must be a gvf.Correction, got 'IR'"),
+    ],
+)
+def test_bad_arguments_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        vector_learner(**options)
+
+
+def test_a_window_with_something_in_it_is_refused():
+    window = gvf.Window(3)
+    window.append(state=0)
+    with pytest.raises(ValueError, match=r"fills its window itself.*Window\(1 of 3"):
+        vector_learner(window=window)
+
+
+def test_a_network_with_several_outputs_is_refused():
+    learner = vector_learner(torch.nn.Linear(3, 2).double())
+    with pytest.raises(ValueError, match=r"to values \[m\] or \[m, 1\]; this one gives \[5, 2\]"):
+        learner.predict(VECTORS)
+
+
+# Lanes
+
+
+OPTIMISERS = {
+    "SGD": partial(torch.optim.SGD, momentum=0.5),
+    "Adam": torch.optim.Adam,
+    "RMSprop": partial(torch.optim.RMSprop, alpha=0.9),
+}
+RATES, SEEDS, GROUP = (0.1, 0.01, 0.1, 0.03, 0.01), (0, 0, 1, 2, 0), (1, 0, 0, 1, 1)
+
+
+def picture(dtype=torch.float64):
+    return Picture().to(dtype)
+
+
+def vectors(dtype=torch.float64):
+    return mlp(3, (5,)).to(dtype)
+
+
+def batch(make, rng, groups=2, k=4):
+    """Draws for every group, and weights for every lane."""
+    if make is picture:
+        states, next_states = rng.integers(256, size=(2, groups, k, 6, 8), dtype=np.uint8)
+    else:
+        states, next_states = rng.normal(size=(2, groups, k, 3))
+    cumulant, continuation = rng.normal(size=(groups, k)), rng.random((groups, k))
+    return states, next_states, cumulant, continuation, rng.random((len(RATES), k)) / k
+
+
+def train_alone(make, optimiser, lane, batches, *, clip=None, target_every=None, group=GROUP):
+    """One lane, as anyone would write it."""
+    torch.manual_seed(SEEDS[lane])
+    network = make()
+    target = copy.deepcopy(network)
+    step = optimiser(network.parameters(), lr=RATES[lane])
+    for count, (*drawn, weights) in enumerate(batches, start=1):
+        kind = next(network.parameters()).dtype
+        states, next_states, cumulant, continuation = (
+            torch.as_tensor(x[group[lane]]).to(kind) for x in drawn
+        )
+        with torch.no_grad():
+            goal = cumulant + continuation * (target if target_every else network)(next_states)
+        loss = 0.5 * (torch.as_tensor(weights[lane]).to(kind) * (goal - network(states)) ** 2).sum()
+        step.zero_grad()
+        loss.backward()
+        if clip is not None:
+            torch.nn.utils.clip_grad_norm_(network.parameters(), clip)
+        step.step()
+        if target_every and count % target_every == 0:
+            target = copy.deepcopy(network)
+    return network
+
+
+@pytest.mark.parametrize("options", [{}, {"clip": 0.4, "target_every": 3}], ids=["plain", "more"])
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+@pytest.mark.parametrize("make", [vectors, picture])
+def test_a_lane_is_the_same_network_trained_alone(make, optimiser, together, options):
+    rng = np.random.default_rng(0)
+    batches = [batch(make, rng) for _ in range(8)]
+    lanes = Lanes(
+        make, OPTIMISERS[optimiser], RATES, SEEDS, group=GROUP, together=together, **options
+    )
+    for one in batches:
+        lanes.update(*one)
+    states = torch.as_tensor(batches[0][0][0])
+    predictions = lanes.predict(states)
+    assert predictions.shape == (5, 4)
+    for lane in range(5):
+        alone = train_alone(make, OPTIMISERS[optimiser], lane, batches, **options)
+        with torch.no_grad():
+            torch.testing.assert_close(predictions[lane], alone(states), rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_lanes_in_single_precision_agree_to_single_precision(together):
+    rng = np.random.default_rng(0)
+    make = partial(vectors, torch.float32)
+    batches = [batch(vectors, rng, groups=1) for _ in range(20)]
+    lanes = Lanes(make, torch.optim.SGD, RATES, SEEDS, together=together)
+    for one in batches:
+        lanes.update(*one)
+    states = torch.randn(6, 3)
+    for lane, prediction in enumerate(lanes.predict(states)):
+        alone = train_alone(make, torch.optim.SGD, lane, batches, group=(0,) * 5)
+        with torch.no_grad():
+            torch.testing.assert_close(prediction, alone(states), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_diverged_lane_does_not_disturb_the_others(together):
+    rng = np.random.default_rng(0)
+    batches = [batch(picture, rng) for _ in range(12)]
+    with_it, without = (
+        Lanes(picture, torch.optim.Adam, rates, SEEDS, group=GROUP, clip=1.0, together=together)
+        for rates in ((0.1, 0.01, float("inf"), 0.03, 0.01), RATES)
+    )
+    for one in batches:
+        with_it.update(*one)
+        without.update(*one)
+    assert with_it.diverged.tolist() == [False, False, True, False, False]
+    assert not without.diverged.any()
+    states = batches[0][0][0]
+    others = [0, 1, 3, 4]
+    torch.testing.assert_close(
+        with_it.predict(states)[others], without.predict(states)[others], rtol=1e-9, atol=1e-11
+    )
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_lanes_resume_bit_for_bit(together, tmp_path):
+    rng = np.random.default_rng(0)
+    batches = [batch(vectors, rng) for _ in range(10)]
+
+    def make():
+        return Lanes(
+            vectors, torch.optim.Adam, RATES, SEEDS, group=GROUP, target_every=4, together=together
+        )
+
+    through, first, second = make(), make(), make()
+    for one in batches:
+        through.update(*one)
+    for one in batches[:6]:
+        first.update(*one)
+    torch.save(first.state_dict(), tmp_path / "lanes.pt")
+    second.load_state_dict(torch.load(tmp_path / "lanes.pt", weights_only=True))
+    for one in batches[6:]:
+        second.update(*one)
+    assert second.updates == 10
+    assert torch.equal(second.predict(VECTORS), through.predict(VECTORS))
+
+
+def test_predictions_do_not_depend_on_how_many_are_made():
+    lanes = Lanes(vectors, torch.optim.SGD, RATES, SEEDS)
+    states = torch.randn(1000, 3, dtype=torch.float64)
+    pieces = torch.cat([lanes.predict(piece) for piece in states.split(7)], dim=1)
+    torch.testing.assert_close(lanes.predict(states), pieces, rtol=1e-12, atol=1e-14)
+
+
+def test_seeds_give_initial_weights_and_global_random_numbers_are_left_alone():
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    values = Lanes(vectors, torch.optim.SGD, RATES, SEEDS).predict(VECTORS)
+    assert torch.equal(torch.rand(3), expected)
+    assert torch.equal(values[0], values[1])
+    assert not torch.equal(values[0], values[2])
+    torch.manual_seed(1)
+    torch.testing.assert_close(values[2], vectors()(torch.from_numpy(VECTORS)).detach())
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_mixed_precision_is_nearly_the_same(together):
+    rng = np.random.default_rng(0)
+    make = partial(picture, torch.float32)
+    exact, mixed = (
+        Lanes(make, torch.optim.SGD, RATES, SEEDS, group=GROUP, mixed_precision=mixed,
+              together=together)
+        for mixed in (False, True)
+    )  # fmt: skip
+    batches = [batch(picture, rng) for _ in range(5)]
+    for one in batches:
+        exact.update(*one)
+        mixed.update(*one)
+    states = batches[0][0][0]
+    difference = (exact.predict(states) - mixed.predict(states)).abs().max()
+    assert 0 < difference < 0.02
+    assert mixed.predict(states).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((RATES, SEEDS[:4]), {}, "one learning rate, one seed and one group a lane; got 5, 4 and"),
+        ((RATES, SEEDS), {"group": [0]}, "got 5, 5 and 1"),
+        (([], []), {}, "got 0, 0 and 0"),
+        ((RATES, SEEDS), {"clip": -1.0}, "clip must be a positive number"),
+    ],
+)
+def test_lanes_that_do_not_fit_are_refused(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        Lanes(vectors, torch.optim.SGD, *arguments, **options)
+
+
+def test_a_network_with_buffers_cannot_be_stacked():
+    def make():
+        return torch.nn.Sequential(torch.nn.BatchNorm1d(3), mlp(3))
+
+    with pytest.raises(ValueError, match="buffers, such as the running means of BatchNorm"):
+        Lanes(make, torch.optim.SGD, [0.1], [0])
+
+
+def test_draws_that_do_not_fit_are_refused():
+    lanes = Lanes(vectors, torch.optim.SGD, RATES, SEEDS, group=GROUP)
+    s, s_next, c, gamma, weights = batch(vectors, np.random.default_rng(0))
+    with pytest.raises(ValueError, match=r"weights must be \[5 lanes, k\], got \[4, 4\]"):
+        lanes.update(s, s_next, c, gamma, weights[:4])
+    with pytest.raises(ValueError, match=r"draws must be \[2 groups, 4, ...\].*got \[1, 4, 3\]"):
+        lanes.update(s[:1], s_next[:1], c[:1], gamma[:1], weights)
+    with pytest.raises(ValueError, match=r"got \[2, 4, 3\], \[2, 4, 3\], \[2, 4\], \[2, 3\]"):
+        lanes.update(s, s_next, c, gamma[:, :3], weights)
+
+
+def test_the_state_of_other_lanes_is_refused():
+    lanes = Lanes(vectors, torch.optim.SGD, RATES, SEEDS)
+    other = Lanes(vectors, torch.optim.SGD, RATES[:2], SEEDS[:2])
+    with pytest.raises(ValueError, match=r"of other lanes: 0.weight should be \[5, 5, 3\] and is"):
+        lanes.load_state_dict(other.state_dict())
+
+
+# Networks
+
+
+def test_both_convolutions_of_the_driving_network_are_the_same_function():
+    frames = torch.randint(256, (2, 64, 128), dtype=torch.uint8)
+    torch.manual_seed(0)
+    native = driving_network().double()
+    torch.manual_seed(0)
+    unfolded = driving_network(convolution="unfold").double()
+    assert_same_weights(weights_of(native), weights_of(unfolded))
+    values = native(frames)
+    torch.testing.assert_close(unfolded(frames), values, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(native(frames.double()), values)
+    gradients = [
+        torch.autograd.grad(v.sum(), list(network.parameters()))
+        for v, network in ((values, native), (unfolded(frames), unfolded))
+    ]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_the_driving_network_is_that_of_the_publication():
+    network = driving_network()
+    shapes = [tuple(w.shape) for name, w in network.named_parameters() if name.endswith("weight")]
+    assert shapes == [
+        (24, 1, 5, 5), (36, 24, 5, 5), (48, 36, 5, 5), (64, 48, 3, 3), (64, 64, 3, 3),
+        (100, 576), (50, 100), (10, 50), (1, 10),
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="'native' or 'unfold', got 'fft'"):
+        driving_network(convolution="fft")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("convolution", ["native", "unfold"])
+def test_lanes_of_the_driving_network_work_as_a_stack(convolution):
+    make = partial(driving_network, convolution=convolution)
+    stacked, apart = (
+        Lanes(lambda: make().double(), torch.optim.SGD, [0.1, 0.01], [0, 1], group=[0, 1],
+              together=together)
+        for together in (True, False)
+    )  # fmt: skip
+    frames = torch.randint(256, (2, 2, 64, 128), dtype=torch.uint8)
+    for lanes in (stacked, apart):
+        for _ in range(2):
+            lanes.update(frames, frames.flip(0), torch.ones(2, 2), torch.ones(2, 2) / 2,
+                         torch.ones(2, 2))  # fmt: skip
+    torch.testing.assert_close(
+        stacked.predict(frames[0]), apart.predict(frames[0]), rtol=1e-9, atol=1e-11
+    )
+
+
+def test_the_driving_network_sees_images_of_mean_0_and_sd_1():
+    seen = []
+    network = driving_network()
+    convolution = next(m for m in network.modules() if isinstance(m, torch.nn.Conv2d))
+    convolution.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    frames = torch.randint(0, 100, (3, 64, 128), dtype=torch.uint8)
+    frames[2] = 7
+    network(frames)
+    assert seen[0].shape == (3, 1, 64, 128)
+    means, spreads = seen[0].mean(dim=(1, 2, 3)), seen[0].std(dim=(1, 2, 3))
+    torch.testing.assert_close(means, torch.zeros(3), atol=1e-5, rtol=0)
+    torch.testing.assert_close(spreads, torch.tensor([1.0, 1.0, 0.0]), atol=0.05, rtol=0)
+
+
+# The extra
+
+
+def test_without_torch_the_error_says_what_to_install():
+    program = "import sys; sys.modules['torch'] = None; import gvf.neural"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "ImportError: gvf.neural needs PyTorch" in done.stderr
+    assert 'pip install "gvf[torch]"' in done.stderr
