@@ -1,0 +1,102 @@
+"""The same on a GPU: what differs from a CPU is rounding. Skipped where there is none."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+import gvf
+from gvf.neural import Lanes, NeuralLearner, driving_network, mlp
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+
+QUESTION = gvf.GVF(gvf.Gaussian(0.1, 0.5), "reward", 0.9)
+
+
+def stream(steps: int, seed: int = 0) -> gvf.Transitions:
+    """Images in a row, each the next state of the one before."""
+    rng = np.random.default_rng(seed)
+    frames = rng.integers(0, 256, (steps + 1, 64, 128), np.uint8)
+    behaviour = gvf.Gaussian(0.0, 0.6)
+    actions = behaviour.sample(frames[:-1], rng=rng)
+    return gvf.Transitions(
+        state=frames[:-1],
+        action=actions,
+        reward=rng.random(steps),
+        next_state=frames[1:],
+        behaviour_log_probability=behaviour.log_probability(frames[:-1], actions),
+    )
+
+
+def learner(device: str, **options) -> NeuralLearner:
+    torch.manual_seed(0)
+    return NeuralLearner(
+        QUESTION,
+        driving_network(),
+        partial(torch.optim.SGD, lr=1e-4),
+        gvf.IR(),
+        window=gvf.FrameWindow(50),
+        seed=1,
+        device=device,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"target_every": 5, "clip": 1.0}])
+def test_a_learner_on_a_gpu_is_the_one_on_a_cpu(options) -> None:
+    batch = stream(60)
+    here, there = learner("cpu", **options), learner("cuda", **options)
+    for one in (here, there):
+        one.observe_many(batch)
+    np.testing.assert_allclose(here.predict(batch.state), there.predict(batch.state), atol=2e-3)
+    assert next(there.network.parameters()).device.type == "cuda"
+
+
+def test_a_learner_on_a_gpu_is_saved_and_goes_on(tmp_path) -> None:
+    batch = stream(60)
+    first, second = learner("cuda"), learner("cuda")
+    first.observe_many(batch[:30])
+    first.save(tmp_path / "learner.npz")
+    second.load(tmp_path / "learner.npz")
+    for one in (first, second):
+        one.observe_many(batch[30:])
+    np.testing.assert_allclose(first.predict(batch.state), second.predict(batch.state), atol=1e-4)
+
+
+def test_mixed_precision_is_about_the_same() -> None:
+    batch = stream(60)
+    whole, half = learner("cuda"), learner("cuda", mixed_precision=True)
+    for one in (whole, half):
+        one.observe_many(batch)
+    np.testing.assert_allclose(whole.predict(batch.state), half.predict(batch.state), atol=5e-2)
+
+
+@pytest.mark.parametrize("convolution", ["native", "unfold"])
+def test_lanes_on_a_gpu_are_those_on_a_cpu(convolution) -> None:
+    rates, seeds, group = [1e-4, 1e-3, 1e-4, 1e-3], [0, 0, 1, 1], [0, 1, 0, 1]
+    rng = torch.Generator().manual_seed(2)
+    frames = torch.randint(0, 256, (2, 8, 64, 128), dtype=torch.uint8, generator=rng)
+    after = torch.randint(0, 256, (2, 8, 64, 128), dtype=torch.uint8, generator=rng)
+    numbers, weights = torch.rand(2, 8, generator=rng), torch.rand(4, 8, generator=rng) / 8
+    found = []
+    for device in ("cpu", "cuda"):
+        make = partial(driving_network, convolution=convolution)
+        lanes = Lanes(make, torch.optim.Adam, rates, seeds, group=group, device=device)
+        for _ in range(5):
+            lanes.update(frames, after, numbers, 0.9 * numbers, weights)
+        found.append(lanes.predict(frames[0]).cpu())
+    torch.testing.assert_close(*found, atol=2e-2, rtol=1e-2)
+
+
+def test_a_lane_that_diverges_disturbs_no_other() -> None:
+    states = torch.rand(1, 8, 4, device="cuda")
+    ones = torch.ones(1, 8, device="cuda")
+    weights = torch.full((2, 8), 1 / 8, device="cuda")
+    together = Lanes(partial(mlp, 4), torch.optim.SGD, [1e30, 0.1], [0, 0], device="cuda")
+    alone = Lanes(partial(mlp, 4), torch.optim.SGD, [0.1], [0], device="cuda")
+    for _ in range(20):
+        together.update(states, states, ones, 0.5 * ones, weights)
+        alone.update(states, states, ones, 0.5 * ones, weights[:1])
+    assert together.diverged.tolist() == [True, False]
+    torch.testing.assert_close(together.predict(states[0])[1], alone.predict(states[0])[0])
