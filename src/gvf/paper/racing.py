@@ -26,9 +26,9 @@ RUNS = 10
 NOTES = (
     "The paper states neither steps, window, mini-batch, optimiser nor rates. Chosen, at the scale "
     "paper: 38,000 steps of .1 s at 15 m/s, of which run r sees the 20,000 from number 2,000 r on "
-    "(runs overlap); n = 15,000, k = 16, after 5,000 steps an update every 3 steps, 5,000 in all; Adam; "
-    "near the middle is within .1 half-widths of the road. The error is averaged over the run, "
-    "over 100 states with returns of 5 rollouts each."
+    "(runs overlap); n = 15,000, k = 16, after 5,000 steps an update every 3 steps, 5,000 in all; "
+    "Adam; near the middle is within .1 half-widths of the road. The error is averaged over the "
+    "run, over 100 states with returns of 5 rollouts each."
 )
 QUICK = {
     "runs": 4,
