@@ -31,14 +31,14 @@ NOTES = (
     "run, over 100 states with returns of 5 rollouts each."
 )
 QUICK = {
-    "runs": 4,
-    "stream": 6000,
-    "steps": 5000,
+    "runs": 2,
+    "stream": 9000,
+    "steps": 8000,
     "apart": 1000,
     "warm_up": 2000,
     "gap": 10,
-    "step_sizes": (1e-4, 1e-3, 1e-2),
-    "measure_every": 25,
+    "step_sizes": (3e-4, 3e-3, 3e-2),
+    "measure_every": 50,
     "points": 12,
     "evaluation_states": 50,
     "rollouts": 3,

@@ -110,7 +110,8 @@ def _show(
             if protocol in claim.protocols
         )
     mine = {protocol: results[figure.id, protocol] for protocol in made}
-    return Shown(figure, rows, published, matches, verdicts, made, mine)
+    pictures = more(figure.more, next(iter(mine.values())))
+    return Shown(figure, rows, published, matches, verdicts, made, mine, pictures)
 
 
 def _leave(shown: Shown, folder: Path) -> None:
@@ -121,7 +122,7 @@ def _leave(shown: Shown, folder: Path) -> None:
     told = [asdict(verdict) for verdict in shown.verdicts]
     _write(folder / "claims.json", json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False))
     save(draw_shown(shown), folder, figure.id)
-    for name, picture in more(shown).items():
+    for name, picture in shown.more.items():
         save(picture, folder, name)
 
 

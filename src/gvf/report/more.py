@@ -5,7 +5,7 @@ A figure names those that it has (``Figure.more``); each is drawn from the same 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,6 @@ from gvf.paper.figure import Axes
 from gvf.paper.reading import against_steps, best_lane
 from gvf.paper.results import Results
 from gvf.report.picture import draw, looked_after
-from gvf.report.shown import Shown
 from gvf.report.style import styles
 from gvf.study.racing import RacingStudy
 
@@ -33,15 +32,10 @@ FRAMES = 7
 """Of the film that are shown."""
 
 
-def more(shown: Shown) -> dict[str, Figure]:
-    """The pictures that go with a figure, by name; those for which something is missing are not."""
-    found: dict[str, Figure] = {}
-    for results in list(shown.results.values())[:1]:
-        for name in shown.figure.more:
-            picture = DRAWN[name](results)
-            if picture is not None:
-                found[name] = picture
-    return found
+def more(names: Iterable[str], results: Results) -> dict[str, Figure]:
+    """Pictures by name; one for which something is missing is left out."""
+    drawn = {name: DRAWN[name](results) for name in names}
+    return {name: picture for name, picture in drawn.items() if picture is not None}
 
 
 def learning_curves(results: Results) -> Figure:

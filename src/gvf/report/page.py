@@ -17,7 +17,7 @@ from gvf.paper.claim import LEVEL
 from gvf.paper.published import ENOUGH, WITHIN
 from gvf.report import tables
 from gvf.report.markup import Html, tag
-from gvf.report.more import CAPTIONS, more
+from gvf.report.more import CAPTIONS
 from gvf.report.picture import NAMES, draw_shown, render
 from gvf.report.shown import Shown
 from gvf.report.tables import SIGNS, badge, cells, must_match, place
@@ -200,7 +200,7 @@ def _figure(one: Shown) -> Html:
         matched = f"{good} of {len(one.matches)} curves match the published ones"
         notes["Comparison"] = tag("a", matched, href="#matches")
     names = [f"{figure.id}.csv", *(["published.csv"] if one.published else []), "claims.json"]
-    names += [f"{name}.{kind}" for name in (figure.id, *more(one)) for kind in ("png", "svg")]
+    names += [f"{name}.{kind}" for name in (figure.id, *one.more) for kind in ("png", "svg")]
     files_there = (tag("a", name, href=f"{figure.id}/{name}") for name in names)
     return tag(
         "article",
@@ -234,7 +234,7 @@ def _more(one: Shown) -> list[Html]:
             ),
             tag("figcaption", CAPTIONS[name]),
         )
-        for name, picture in more(one).items()
+        for name, picture in one.more.items()
     ]
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gvf.paper.claim import Verdict
 from gvf.paper.figure import Figure, Row
 from gvf.paper.published import Match
 from gvf.paper.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Shown:
         verdicts: about the claims.
         made: by protocol.
         results: by protocol.
+        more: pictures that go with it, by name.
     """
 
     figure: Figure
@@ -62,6 +66,7 @@ class Shown:
     verdicts: Sequence[Verdict]
     made: Mapping[str, Made]
     results: Mapping[str, Results] = field(default_factory=dict)
+    more: Mapping[str, MatplotlibFigure] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
