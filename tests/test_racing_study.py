@@ -32,7 +32,7 @@ from gvf.report.more import film as film_picture
 from gvf.report.more import learning_curves
 from gvf.report.picture import draw_shown
 from gvf.report.shown import Made, Shown
-from gvf.study import Interrupted, RacingStudy, catalogue, load, racing_task
+from gvf.study import Interrupted, RacingStudy, catalogue, load, racing_material, racing_task
 from gvf.study.cost import gap_of, probe
 from gvf.study.draws import draw
 from gvf.study.engine import run
@@ -77,9 +77,9 @@ def states(count: int, seed: int, **settings: Any) -> EvaluationSet:
 
 
 def put_material(where: Path, simulator: str = "torcs") -> None:
-    recording().save(where / "racing" / f"{simulator}-stream-50")
-    states(5, 2).save(where / "racing" / f"{simulator}-states-5x2")
-    states(8, 3, every=3).save(where / "racing" / f"{simulator}-film-300")
+    recording().save(where / "racing-1" / f"{simulator}-stream-50")
+    states(5, 2).save(where / "racing-1" / f"{simulator}-states-5x2")
+    states(8, 3, every=3).save(where / "racing-1" / f"{simulator}-film-300")
 
 
 @pytest.fixture(autouse=True)
@@ -248,7 +248,7 @@ def test_a_window_without_mass_changes_nothing_for_those_who_draw_by_ratio(
     put_material(tmp_path)
     # A density under the target that is 0 in floating point.
     far = replace(recording(), action=np.full(50, -1.0))
-    far.save(tmp_path / "racing" / "torcs-stream-50")
+    far.save(tmp_path / "racing-1" / "torcs-stream-50")
     for outcome in run_racing(next(STUDY.tasks())):
         np.testing.assert_array_equal(outcome.curve, outcome.curve[0, 0])
 
@@ -451,15 +451,15 @@ def test_recordings_and_returns_are_made_once(
     for name, made in (
         ("record", recording()), ("evaluation", states(5, 2)), ("film", states(8, 3, every=3)),
     ):  # fmt: skip
-        monkeypatch.setattr(racing_task, name, making(name, made))
+        monkeypatch.setattr(racing_material, name, making(name, made))
     here = material(STUDY)
     assert asked == [
-        ("record", "torcs", 50, {"seed": racing_task.STREAM_SEED}),
-        ("evaluation", "torcs", 5, 2, {"seed": racing_task.EVALUATION_SEED}),
-        ("film", "torcs", 300, {"seed": racing_task.FILM_SEED}),
+        ("record", "torcs", 50, {"seed": racing_material.STREAM_SEED}),
+        ("evaluation", "torcs", 5, 2, {"seed": racing_material.EVALUATION_SEED}),
+        ("film", "torcs", 300, {"seed": racing_material.FILM_SEED}),
     ]
     assert len({named["seed"] for *_, named in asked}) == 3
-    racing_task._material.cache_clear()
+    racing_material._take.cache_clear()
     again = material(STUDY)
     assert len(asked) == 3
     for name in ("stream", "states", "film"):
@@ -484,7 +484,7 @@ def test_what_cannot_be_made_here_is_named_with_what_to_do(
 
     monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path / "cache"))
     put_material(tmp_path / "cache")
-    (tmp_path / "cache" / "racing" / missing).unlink()
+    (tmp_path / "cache" / "racing-1" / missing).unlink()
 
     def refuse(*given: Any, **named: Any) -> Any:
         raise {
@@ -492,22 +492,21 @@ def test_what_cannot_be_made_here_is_named_with_what_to_do(
             "torcs": DependencyNotInstalled("TORCS is not installed"),
         }[how]
 
-    monkeypatch.setattr(racing_task, maker, refuse)
+    monkeypatch.setattr(racing_material, maker, refuse)
     path = tmp_path / "tiny.toml"
     path.write_text(as_toml(STUDY))
     assert main(["run", str(path), "--out", str(tmp_path / "out")]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
-    assert str(tmp_path / "cache" / "racing" / missing) in told
+    assert str(tmp_path / "cache" / "racing-1" / missing) in told
     assert {"gymnasium": "'gymnasium'", "torcs": "TORCS is not installed"}[how] in told
-    assert "Make it on a machine that has the simulator" in told
-    assert "copy it to this place" in told
+    assert "Make them where the simulator is (`gvf record`) and copy them to this place" in told
 
 
 def test_a_damaged_recording_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path))
     put_material(tmp_path)
-    path = tmp_path / "racing" / "torcs-stream-50"
+    path = tmp_path / "racing-1" / "torcs-stream-50"
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(ValueError, match="torcs-stream-50"):
         material(STUDY)
@@ -518,7 +517,7 @@ def test_a_missing_device_is_said_before_anything_is_recorded(
 ) -> None:
     monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(racing_task, "record", lambda *_, **__: pytest.fail("it records"))
+    monkeypatch.setattr(racing_material, "record", lambda *_, **__: pytest.fail("it records"))
     with pytest.raises(ValueError, match="device 'cuda': PyTorch finds no CUDA device here"):
         run(replace(STUDY, device="cuda"), tmp_path)
 
@@ -566,7 +565,7 @@ def test_a_run_needs_no_gymnasium(cache: Path) -> None:
     *numbers, told = done.stdout.splitlines()
     expected = [outcome.final for outcome in run_racing(next(study.tasks()))]
     np.testing.assert_allclose([[float(x) for x in line.split()] for line in numbers], expected)
-    assert str(cache / "racing" / "torcs-stream-49") in told
+    assert str(cache / "racing-1" / "torcs-stream-49") in told
     assert "gymnasium" in told.lower()
 
 
@@ -933,6 +932,18 @@ def test_the_spread_over_runs_is_that_of_every_sample_by_itself() -> None:
             assert spread[sample, rate] == pytest.approx(both[0], rel=1e-6)
             ratios.append(1.0 if both == [math.inf] * 2 else both[0] / both[1])
         assert more[sample] == pytest.approx(sorted(ratios)[-2], rel=1e-6)
+
+
+# Recording alone.
+
+
+def test_what_a_study_needs_is_recorded_alone(cache: Path, capsys) -> None:
+    with tiny_figure():
+        assert main(["record"]) == 0
+    here, lines = material(STUDY), capsys.readouterr().out.splitlines()
+    for line, kind in zip(lines, ("stream", "states", "film"), strict=True):
+        assert line.startswith(str(cache / "racing-1" / f"torcs-{kind}-"))
+        assert line.endswith(getattr(here, kind).hash)
 
 
 # The stream behind results.

@@ -44,6 +44,12 @@ examples:
   gvf reproduce racing-step-size --scale paper --device cuda
 """
 
+RECORD = """\
+Record what the racing car learns from, without learning: a stream of images, the target policy's
+returns from states that the stream has not seen, and a short film. They are files in the cache;
+what is there already is kept. Copied to the same place on a machine that has PyTorch, they are all
+that `gvf reproduce racing-step-size` needs there: no simulator, no Gymnasium."""
+
 REPORT = """\
 Rebuild pictures, verdicts and page from the results in a folder, without running anything."""
 
@@ -54,12 +60,7 @@ def add(commands: Any) -> None:
         commands, "reproduce", _reproduce, "redraw the paper", REPRODUCE, REPRODUCE_EXAMPLES
     )
     reproduce.add_argument("figures", nargs="*", metavar="FIGURE", help="(default: the main text)")
-    reproduce.add_argument(
-        "--scale",
-        choices=("quick", "paper"),
-        default="quick",
-        help="few runs and coarse grids (default), or the paper's",
-    )
+    _add_scale(reproduce)
     reproduce.add_argument(
         "--protocol",
         choices=("paper", "authors", "both"),
@@ -67,16 +68,24 @@ def add(commands: Any) -> None:
         help="the paper's text (default), the settings of its authors' curves, or both",
     )
     reproduce.add_argument("--runs", type=int, metavar="N", help="(default: the scale's)")
-    reproduce.add_argument(
-        "--simulator",
-        choices=("torcs", "car-racing"),
-        help="of the racing car: the real one (default), or Gymnasium's",
-    )
+    _add_simulator(reproduce)
     reproduce.add_argument(
         "--device", choices=("cpu", "cuda"), help="where networks learn (default: cpu)"
     )
     add_engine(reproduce)
     add_out(reproduce)
+
+    recording = add_command(
+        commands,
+        "record",
+        _record_material,
+        "record the racing car's stream",
+        RECORD,
+        "examples:\n  gvf record                  for a look, a minute\n"
+        "  gvf record --scale paper    for all runs, some minutes, 140 MB\n",
+    )
+    _add_scale(recording)
+    _add_simulator(recording)
 
     report = add_command(
         commands,
@@ -89,6 +98,35 @@ def add(commands: Any) -> None:
     report.add_argument(
         "out", nargs="?", default="gvf-results", metavar="DIR", help="(default: ./gvf-results)"
     )
+
+
+def _add_scale(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--scale",
+        choices=("quick", "paper"),
+        default="quick",
+        help="few runs and coarse grids (default), or the paper's",
+    )
+
+
+def _add_simulator(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--simulator",
+        choices=("torcs", "car-racing"),
+        help="of the racing car: the real one (default), or Gymnasium's",
+    )
+
+
+def _record_material(given: argparse.Namespace) -> int:
+    from gvf import paper
+    from gvf.study.racing_material import files, take
+
+    options = {} if given.simulator is None else {"simulator": given.simulator}
+    study: Any = paper.get("racing-step-size").study("paper", given.scale, **options)
+    here = take(study)
+    for kind, path in files(study).items():
+        print(f"{path}  {path.stat().st_size / 1e6:.1f} MB, hash {getattr(here, kind).hash}")
+    return 0
 
 
 def _reproduce(given: argparse.Namespace) -> int:

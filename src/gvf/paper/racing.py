@@ -103,7 +103,7 @@ def _at_the_largest(results: Results) -> Array:
 
 def _worse_above(results: Results) -> Array:
     """The smallest, over methods, of the error at the largest rate over the best of the others."""
-    errors = [results.errors(method) for method in ("IR", *OTHERS)]
+    errors = [results.errors(method) for method in results.study.methods]
     return np.stack([error[:, -1] / error[:, :-1].min(axis=1) for error in errors]).min(axis=0)
 
 

@@ -45,12 +45,13 @@ def learning_curves(results: Results) -> Figure:
 
 def film(results: Results) -> Figure | None:
     """Frames, returns, and predictions."""
-    from gvf.study.racing_task import film_of
+    from gvf.study.racing_material import film_of
 
     study = results.study
     assert isinstance(study, RacingStudy)
-    shown = film_of(study.simulator)
-    if shown is None:
+    shown = film_of(study)
+    predicted = results.cell(study.methods[0]).film
+    if shown is None or predicted is None or predicted.shape[-1] != len(shown):
         return None
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -2,9 +2,9 @@
 
     stream -> ratio, cumulant, continuation -> draws (rows, weights) -> lanes of networks -> errors
 
-Recordings and returns are files in the cache, named by what determines them. With them this needs
-no simulator and no Gymnasium, only PyTorch. Every few minutes a run leaves a checkpoint beside
-them, and goes on from there when it is interrupted.
+With recordings and returns in the cache (:mod:`gvf.study.racing_material`) this needs no simulator
+and no Gymnasium, only PyTorch. Every few minutes a run leaves a checkpoint beside them, and goes on
+from there when it is interrupted.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ import hashlib
 import io
 import json
 import os
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import partial
 from importlib import metadata
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -28,17 +26,16 @@ import numpy as np
 
 import gvf
 from gvf.domain.racing import policy
-from gvf.domain.racing.recording import FRAME, Recording, record
-from gvf.domain.racing.rollouts import EvaluationSet, evaluation, film
+from gvf.domain.racing.recording import FRAME, Recording
 from gvf.learner.linear import Array
 from gvf.study.draws import draw
 from gvf.study.loop import as_argument, weigh_rows
 from gvf.study.method import METHODS
 from gvf.study.racing import RacingStudy, RacingTask
+from gvf.study.racing_material import Material, folder, take
 from gvf.study.task import Interrupted, RacingOutcome
 from gvf.study.walk import seed_for
 from gvf.transition import Transitions
-from gvf.truth.cache import default_folder
 
 if TYPE_CHECKING:
     import torch
@@ -47,36 +44,12 @@ if TYPE_CHECKING:
 
 CHECKPOINT_EVERY = 120.0
 """Seconds between checkpoints."""
-STREAM_SEED, EVALUATION_SEED, FILM_SEED = 10, 11, 12
-"""Of the stream, of the states that errors are averaged over, and of those that are shown."""
-FILM_FRAMES = 300
-"""Consecutive frames that are shown with predictions and returns."""
 
 _making = Lock()  # initial weights come from random numbers that all threads share
 
 
-@dataclass(frozen=True)
-class Material:
-    """What all runs of a study share.
-
-    Attributes:
-        stream: of the behaviour, to learn from.
-        states: to compare with.
-        film: consecutive states, to show.
-    """
-
-    stream: Recording
-    states: EvaluationSet
-    film: EvaluationSet
-
-
-def folder() -> Path:
-    """Where recordings, returns and checkpoints are."""
-    return default_folder() / "racing"
-
-
 def material(study: RacingStudy) -> Material:
-    """What a study needs, from the cache; what is not there is made, which needs the simulator.
+    """What a study needs; see :func:`gvf.study.racing_material.take`.
 
     Where networks cannot learn on the study's device, that is said first: recording takes long.
     """
@@ -87,74 +60,7 @@ def material(study: RacingStudy) -> Material:
         raise ModuleNotFoundError(needed, name="torch") from None
     if study.device == "cuda" and not torch.cuda.is_available():
         raise ValueError("device 'cuda': PyTorch finds no CUDA device here; choose 'cpu'")
-    key = (study.simulator, study.stream, study.evaluation_states, study.rollouts)
-    return _material(*key, folder())
-
-
-@cache
-def _material(simulator: str, steps: int, states: int, rollouts: int, where: Path) -> Material:
-    def kept(kind: Any, name: str, make: Callable[..., Any], *given: int, seed: int) -> Any:
-        path = where / f"{simulator}-{name}"
-        if path.exists():
-            return kind.load(path)
-        try:
-            with _bar(f"{name} of {simulator}") as tell:
-                made = make(simulator, *given, seed=seed, progress=tell)
-        except _not_installed() as error:
-            raise FileNotFoundError(
-                f"{path} is not there, and it cannot be made here: {error}. Make it on a machine "
-                "that has the simulator (`gvf reproduce racing-step-size` does), and copy it to "
-                "this place"
-            ) from error
-        made.save(path)
-        return made
-
-    size = f"{states}x{rollouts}"
-    return Material(
-        kept(Recording, f"stream-{steps}", record, steps, seed=STREAM_SEED),
-        kept(EvaluationSet, f"states-{size}", evaluation, states, rollouts, seed=EVALUATION_SEED),
-        kept(EvaluationSet, f"film-{FILM_FRAMES}", film, FILM_FRAMES, seed=FILM_SEED),
-    )
-
-
-def _not_installed() -> tuple[type[Exception], ...]:
-    """What it is called when a simulator, or Gymnasium itself, is missing."""
-    try:
-        from gymnasium.error import DependencyNotInstalled
-    except ImportError:
-        return (ImportError,)
-    return (ImportError, DependencyNotInstalled)
-
-
-def film_of(simulator: str) -> EvaluationSet | None:
-    """The film of a simulator, if it is in the cache."""
-    path = folder() / f"{simulator}-film-{FILM_FRAMES}"
-    return EvaluationSet.load(path) if path.exists() else None
-
-
-@contextmanager
-def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar where someone is watching, else a line now and then; told what is done, and of what."""
-    from gvf.study.progress import EVERY
-
-    began = last = time.monotonic()
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import Progress
-
-        with Progress(console=Console(stderr=True), transient=True) as bars:
-            row = bars.add_task(title)
-            yield lambda done, total: bars.update(row, completed=done, total=total)
-        return
-
-    def tell(done: int, total: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= EVERY:
-            last = time.monotonic()
-            speed = done / (last - began)
-            print(f"{title}: {done} of {total}, {speed:.0f}/s", file=sys.stderr, flush=True)
-
-    yield tell
+    return take(study)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,139 @@
+"""What the runs of a racing study share: a stream, states with returns, a film, as files.
+
+They are made once, which needs the simulator, and kept in the cache under the name of the simulator
+and their size. Copied to the same place, they serve on a machine that has none.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gvf.domain.racing.recording import Recording, record
+from gvf.domain.racing.rollouts import EvaluationSet, evaluation, film
+from gvf.study.progress import EVERY
+from gvf.study.racing import RacingStudy
+from gvf.truth.cache import default_folder
+
+GENERATION = 1
+"""Part of the folder's name, to be raised when the same seeds give other frames or returns."""
+STREAM_SEED, EVALUATION_SEED, FILM_SEED = 10, 11, 12
+"""Of the stream, of the states that errors are averaged over, and of those that are shown."""
+FILM_FRAMES = 300
+"""Steps of the drive that is shown with predictions and returns."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """What all runs of a study share.
+
+    Attributes:
+        stream: of the behaviour, to learn from.
+        states: to compare with.
+        film: one drive in order, to show.
+    """
+
+    stream: Recording
+    states: EvaluationSet
+    film: EvaluationSet
+
+
+def folder() -> Path:
+    """Where recordings, returns and checkpoints are."""
+    return default_folder() / f"racing-{GENERATION}"
+
+
+def files(study: RacingStudy) -> dict[str, Path]:
+    """The files of a study's stream, states and film, which may not be there yet.
+
+    Example:
+        >>> from gvf.study import RacingStudy
+        >>> from gvf.study.racing_material import files
+        >>> study = RacingStudy("mine", step_sizes=(1e-3,))
+        >>> [path.name for path in files(study).values()]
+        ['torcs-stream-38000', 'torcs-states-100x5', 'torcs-film-300']
+    """
+    names = {
+        "stream": f"{study.stream}",
+        "states": f"{study.evaluation_states}x{study.rollouts}",
+        "film": f"{FILM_FRAMES}",
+    }
+    return {kind: folder() / f"{study.simulator}-{kind}-{size}" for kind, size in names.items()}
+
+
+def take(study: RacingStudy) -> Material:
+    """What a study needs, from the cache; what is not there is made, which needs the simulator."""
+    size = (study.stream, study.evaluation_states, study.rollouts)
+    return _take(study.simulator, *size, tuple(files(study).values()))
+
+
+@cache
+def _take(
+    simulator: str, steps: int, states: int, rollouts: int, paths: tuple[Path, ...]
+) -> Material:
+    def kept(path: Path, kind: Any, make: Callable[..., Any], *size: int, seed: int) -> Any:
+        if path.exists():
+            return kind.load(path)
+        try:
+            with _bar(path.name) as tell:
+                made = make(simulator, *size, seed=seed, progress=tell)
+        except _not_installed() as error:
+            missing = ", ".join(str(path) for path in paths if not path.exists())
+            raise FileNotFoundError(
+                f"{missing}: not there, and cannot be made here. Make them where the simulator is "
+                "(`gvf record`) and copy them to this place, or use another one (`--simulator "
+                f"car-racing`). What is missing: {error}"
+            ) from error
+        made.save(path)
+        return made
+
+    stream, evaluated, shown = paths
+    return Material(
+        kept(stream, Recording, record, steps, seed=STREAM_SEED),
+        kept(evaluated, EvaluationSet, evaluation, states, rollouts, seed=EVALUATION_SEED),
+        kept(shown, EvaluationSet, film, FILM_FRAMES, seed=FILM_SEED),
+    )
+
+
+def _not_installed() -> tuple[type[Exception], ...]:
+    """What it is called when a simulator, or Gymnasium itself, is missing."""
+    try:
+        from gymnasium.error import DependencyNotInstalled
+    except ImportError:
+        return (ImportError,)
+    return (ImportError, DependencyNotInstalled)
+
+
+def film_of(study: RacingStudy) -> EvaluationSet | None:
+    """The film that a study's networks were shown, if it is in the cache."""
+    path = files(study)["film"]
+    return EvaluationSet.load(path) if path.exists() else None
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar where someone is watching, else a line now and then; told what is done, and of what."""
+    began = last = time.monotonic()
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import Progress
+
+        with Progress(console=Console(stderr=True), transient=True) as bars:
+            row = bars.add_task(title)
+            yield lambda done, total: bars.update(row, completed=done, total=total)
+        return
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= EVERY:
+            last = time.monotonic()
+            speed = done / (last - began)
+            print(f"{title}: {done} of {total}, {speed:.0f}/s", file=sys.stderr, flush=True)
+
+    yield tell
