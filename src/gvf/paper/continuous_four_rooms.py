@@ -130,6 +130,11 @@ def _optimisers(results: Results, constant: Results) -> Array:
 
 
 DIFFERENCES = tuple(_smaller_difference(target) for target in ("down", "favoured-down"))
+SMALLER_STEPS = (
+    "Under the random-state behaviour ratios are up to five times as large, and with a constant step "
+    "size IS must take smaller steps there, so it loses more with few updates. RMSProp divides the "
+    "size of gradients out, and with it the sentence holds."
+)
 
 INCREMENTAL = Figure(
     "continuous-incremental",
@@ -198,7 +203,7 @@ SGD_ALL = Figure(
     against_updates,
     quick=QUICK | {"runs": 5},
     main=False,
-    claims=DIFFERENCES,
+    claims=tuple(replace(claim, because=SMALLER_STEPS) for claim in DIFFERENCES),
     notes=NOTES,
 )
 
