@@ -15,7 +15,7 @@ columns.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,11 +33,13 @@ class FrameWindow:
     """A :class:`gvf.Window` whose columns ``state`` and ``next_state`` are images, uint8[...].
 
     The same calls give the same transitions; only memory differs: one frame a transition, one for
-    the newest, and one for each end of an episode in the window.
+    the newest, and one for each end of an episode in the window. A call that fails leaves the
+    window as it was.
 
     Args:
         capacity: how many transitions to keep, n.
-        memory_map: a file for the frames, instead of memory; it is created, or overwritten.
+        memory_map: a file for the frames, instead of memory; it is created, or overwritten, so
+            every window needs one of its own.
 
     Example:
         >>> import gvf
@@ -59,7 +61,7 @@ class FrameWindow:
         self.capacity = self._rest.capacity
         self._path = None if memory_map is None else Path(memory_map)
         self._names: tuple[str, ...] = ()
-        self._frames: Frames = np.zeros((0, 0), np.uint8)
+        self._frames: Frames = np.zeros(0, np.uint8)
         self._head_frame: Frames = np.zeros(0, np.uint8)  # the newest slot's next state
         self._aside: dict[int, Frames] = {}  # next states that no other slot holds
         self._is_aside = np.zeros(self.capacity, bool)
@@ -74,6 +76,11 @@ class FrameWindow:
         return self._rest.columns
 
     @property
+    def frame_shape(self) -> tuple[int, ...]:
+        """The shape of one frame, which the first insertion says; before, ()."""
+        return self._frames.shape[1:]
+
+    @property
     def oldest_first(self) -> NDArray[np.int64]:
         """The filled slots in order of age, int64[len]."""
         return self._rest.oldest_first
@@ -84,8 +91,9 @@ class FrameWindow:
         state, next_state, others = self._split(given)
         states, next_states = np.asarray(state)[None], np.asarray(next_state)[None]
         self._check(states, next_states)
+        frames = self._room(states)
         slot = self._rest.append(others)
-        self._allocate(given, states)
+        self._names, self._frames = self._names or tuple(given), frames
         self._write(slot, states, next_states)
         return slot
 
@@ -97,8 +105,9 @@ class FrameWindow:
         batch = Transitions(**columns)
         states, next_states, others = self._split(batch.columns)
         self._check(states, next_states)
+        frames = self._room(states)
         slots = self._rest.extend(**others)
-        self._allocate(columns, states)
+        self._names, self._frames = self._names or tuple(columns), frames
         rows, begin = len(slots), max(len(slots) - self.capacity, 0)
         turn = begin + self.capacity - int(slots[begin]) if rows else 0
         for piece in (slice(begin, turn), slice(turn, rows)):
@@ -108,8 +117,9 @@ class FrameWindow:
 
     def __getitem__(self, slots: Any) -> Transitions:
         """Copies of the transitions in the given slots, int[k], as columns [k, ...]."""
+        slots = self._filled(slots)
         columns = self._rest[slots].columns
-        columns["state"], columns["next_state"] = self._take(_as_slots(slots))
+        columns["state"], columns["next_state"] = self._take(slots)
         return Transitions(**{name: columns[name] for name in self._names})
 
     def gather(self, slots: Any, *, state: Frames, next_state: Frames) -> tuple[Frames, Frames]:
@@ -128,11 +138,8 @@ class FrameWindow:
             >>> before[:, 0], after[:, 0]
             (array([1, 0, 1], dtype=uint8), array([2, 1, 2], dtype=uint8))
         """
-        slots = _as_slots(slots)
-        outside = (slots < 0) | (slots >= len(self))
-        if outside.any():
-            raise IndexError(f"slot {slots[outside].flat[0]} is not filled: {self!r}")
-        expected = (*slots.shape, *self._frames.shape[1:])
+        slots = self._filled(slots)
+        expected = (*slots.shape, *self.frame_shape)
         for name, out in (("state", state), ("next_state", next_state)):
             if out.shape != expected or out.dtype != np.uint8:
                 raise ValueError(
@@ -176,18 +183,23 @@ class FrameWindow:
     def restore(self, arrays: Mapping[str, Any]) -> None:
         """Take up a checkpoint of a window of the same capacity."""
         rest = Window(self.capacity)
-        rest.restore(arrays)
-        self.__init__(self.capacity, memory_map=self._path)
-        self._rest = rest
-        if "frames/names" in arrays:
-            self._allocate(arrays["frames/names"].tolist(), arrays["frames/state"])
-            self._frames[: len(rest)] = arrays["frames/state"]
-            *aside, self._head_frame = arrays["frames/next_state"].copy()
+        rest.restore({k: v for k, v in arrays.items() if not k.startswith("frames/")})
+        if rest.columns and "frames/names" not in arrays:
+            raise ValueError("the checkpoint is of a gvf.Window, and this is a gvf.FrameWindow")
+        restored = FrameWindow(self.capacity, memory_map=self._path)
+        restored._rest = rest
+        if rest.columns:
+            restored._names = tuple(arrays["frames/names"].tolist())
+            restored._frames = restored._room(arrays["frames/state"])
+        if len(rest):
+            restored._frames[: len(rest)] = arrays["frames/state"]
+            *aside, restored._head_frame = arrays["frames/next_state"].copy()
             # Each a copy of its own, so that one can be let go without the others.
             pairs = zip(arrays["frames/aside"].tolist(), aside, strict=True)
-            self._aside = {slot: frame.copy() for slot, frame in pairs}
-            self._is_aside[arrays["frames/aside"]] = True
-            self._newest = int(rest.oldest_first[-1])
+            restored._aside = {slot: frame.copy() for slot, frame in pairs}
+            restored._is_aside[arrays["frames/aside"]] = True
+            restored._newest = int(rest.oldest_first[-1])
+        self.__dict__.update(restored.__dict__)
 
     def __getstate__(self) -> dict[str, NDArray[Any]]:
         return self.checkpoint()
@@ -225,22 +237,28 @@ class FrameWindow:
                     f"column {name!r} must be frames, arrays of uint8, got {frames.dtype} of shape "
                     f"{frames.shape[1:]} a transition; numbers go to a gvf.Window"
                 )
-        shape = self._frames.shape[1:] if self._names else states.shape[1:]
+        shape = self.frame_shape if self._names else states.shape[1:]
         for name, frames in (("state", states), ("next_state", next_states)):
             if frames.shape[1:] != shape:
                 raise ValueError(
                     f"column {name!r} has shape {shape} a transition, got {frames.shape[1:]}"
                 )
 
-    def _allocate(self, names: Iterable[str], states: Frames) -> None:
-        if self._names:
-            return
+    def _room(self, states: Frames) -> Frames:
+        """The frames of the window, for which the first insertion makes room."""
+        if len(self._frames):
+            return self._frames
         shape = (self.capacity, *states.shape[1:])
-        self._names = tuple(names)
         if self._path is None:
-            self._frames = np.zeros(shape, np.uint8)
-        else:
-            self._frames = np.memmap(self._path, np.uint8, "w+", shape=shape)
+            return np.zeros(shape, np.uint8)
+        return np.memmap(self._path, np.uint8, "w+", shape=shape)
+
+    def _filled(self, slots: Any) -> NDArray[np.int64]:
+        slots = _as_slots(slots)
+        outside = (slots < 0) | (slots >= len(self))
+        if outside.any():
+            raise IndexError(f"slot {slots[outside].flat[0]} is not filled: {self!r}")
+        return slots
 
     def _write(self, slot: int, states: Frames, next_states: Frames) -> None:
         """Write rows from a slot on that do not reach around the ring."""

@@ -185,6 +185,8 @@ class Window:
             raise ValueError(
                 f"the checkpoint's capacity is {capacity}, this window's {self.capacity}"
             )
+        if "frames/names" in arrays:
+            raise ValueError("the checkpoint is of a gvf.FrameWindow, and this is a gvf.Window")
         prefix = "column/"
         columns = {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
         restored = Window(capacity)
@@ -228,8 +230,10 @@ class Window:
                     f"column {name!r} holds Python objects ({values.dtype}), not numbers; "
                     "give arrays of one shape and type"
                 )
-        for name, values in columns.items():
-            self._columns[name] = np.zeros((self.capacity, *values.shape[1:]), values.dtype)
+        self._columns = {
+            name: np.zeros((self.capacity, *values.shape[1:]), values.dtype)
+            for name, values in columns.items()
+        }
         self._plan()
 
     def _plan(self) -> None:

@@ -267,10 +267,12 @@ class WindowLearner(ABC):
 
     def _configuration(self) -> str:
         """What two learners must share to exchange checkpoints."""
+        size = self.window.capacity
+        window = f"FrameWindow({size})" if isinstance(self.window, FrameWindow) else size
         return (
             f"question={without_addresses(self.question)}, "
             f"behaviour={without_addresses(self.behaviour)}, {self._own_configuration()}, "
-            f"correction={self.correction!r}, window={self.window.capacity}, "
+            f"correction={self.correction!r}, window={window}, "
             f"batch_size={self.batch_size}, every={self.every}, warm_up={self.warm_up}, "
             f"rng={type(self._rng.bit_generator).__name__}"
         )

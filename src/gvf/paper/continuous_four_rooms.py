@@ -131,9 +131,9 @@ def _optimisers(results: Results, constant: Results) -> Array:
 
 DIFFERENCES = tuple(_smaller_difference(target) for target in ("down", "favoured-down"))
 SMALLER_STEPS = (
-    "Under the random-state behaviour ratios are up to five times as large, and with a constant step "
-    "size IS must take smaller steps there, so it loses more with few updates. RMSProp divides the "
-    "size of gradients out, and with it the sentence holds."
+    "Under the random-state behaviour ratios are up to five times as large, and with a constant "
+    "step size IS must take smaller steps there, so it loses more with few updates. RMSProp takes "
+    "the size of gradients out, and with it the sentence holds."
 )
 
 INCREMENTAL = Figure(

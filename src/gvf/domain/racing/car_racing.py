@@ -18,17 +18,12 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.error import DependencyNotInstalled, ResetNeeded
-from gymnasium.spaces import Box
+from gymnasium.error import DependencyNotInstalled
 from numpy.typing import ArrayLike, NDArray
 
-from gvf.domain.domain import check_render_mode
-from gvf.domain.racing.car import FARTHEST, PATIENCE, SLOWEST, steering
+from gvf.domain.racing.car import HEIGHT, SCALE, WIDTH, Car, Frame
 
-FRAMES = 50
-"""Steps of the physics in a second."""
 STEER_LOCK = 0.4
 """The largest angle of the wheels, in radians."""
 GAS = 0.05
@@ -38,10 +33,8 @@ NEARBY = 12
 _CROP = (0, 200, 1000, 500)
 """Of the game's picture: left, top, width and height, above the indicators and as wide as ours."""
 
-Frame = NDArray[np.uint8]
 
-
-class CarRacing(gym.Env[Frame, Any]):
+class CarRacing(Car):
     """A road seen from above the car, ``gvf/CarRacing-v0``.
 
     The observation is a grey picture, uint8[64, 128]. The action is the steering, float32[1] in
@@ -72,86 +65,41 @@ class CarRacing(gym.Env[Frame, Any]):
         ((64, 128), 0.1)
     """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
-
     def __init__(
         self, seconds: float = 0.1, speed: float = 15.0, render_mode: str | None = None
     ) -> None:
-        self.render_mode = check_render_mode(render_mode, self.metadata["render_modes"])
-        self._repeats = round(seconds * FRAMES)
-        if self._repeats < 1 or abs(self._repeats - seconds * FRAMES) > 1e-6:
-            raise ValueError(f"seconds must be a multiple of .02, at least .02, got {seconds}")
-        if not 2 <= speed <= 100:
-            raise ValueError(f"speed must be from 2 to 100 m/s, got {speed}")
+        super().__init__(seconds, speed, render_mode)
         self._make_game = _game()
         self._game: Any = None
-        self._speed, self._seconds = speed, seconds
-        self._patience = math.ceil(PATIENCE / seconds)
-        self.draw = True
-        self.observation_space = Box(0, 255, (64, 128), np.uint8)
-        self.action_space = Box(-1.0, 1.0, (1,), np.float32)
 
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Frame, dict[str, Any]]:
-        """The car at rest, on the track that the seed chooses."""
-        super().reset(seed=seed)
+    @property
+    def _running(self) -> bool:
+        return self._game is not None
+
+    @property
+    def _length(self) -> float:
+        return self._road.length
+
+    def _start(self, seed: int | None) -> dict[str, Any]:
         # A new game each time, so that nothing can be left of the last.
         self._game = self._make_game()
         self._game.reset(seed=int(self.np_random.integers(2**31)) if seed is None else seed)
         self._road = Road(np.array(self._game.track)[:, 2:])
-        self._steps = self._slow = 0
+        self._steps = 0
         self._where = self._road.find(self._position())
-        return self._frame(), self._info()
+        return self._info()
 
-    def step(self, action: Any) -> tuple[Frame, float, bool, bool, dict[str, Any]]:
-        """Steer for one step."""
-        progress = self._drive(steering([action])[0])
-        info = self._info()
-        truncated = self._slow >= self._patience or abs(info["lateral"]) > FARTHEST
-        return self._frame(), progress, False, truncated, info
-
-    def replay(self, actions: ArrayLike) -> dict[str, NDArray[Any]]:
-        """Steer for many steps, undrawn, whatever ``draw`` says.
-
-        Args:
-            actions: one after the other, [m, 1].
-
-        Returns:
-            The entries of ``info`` after every action, each [m].
-        """
+    def _drive(self, told: NDArray[np.float32], draw: bool) -> dict[str, NDArray[Any]]:
         infos = []
-        for steer in steering(actions):
-            self._drive(steer)
+        for steer in told:
+            for _ in range(self._periods):
+                missing = self._speed - self._velocity()
+                controls = -STEER_LOCK * steer, GAS * missing, -2 * GAS * missing - 0.1
+                self._game.step(np.clip(controls, (-1, 0, 0), (1, 1, 1)))
+            self._where = self._road.find(self._position(), self._where.piece)
+            self._steps += 1
             infos.append(self._info())
         return {name: np.array([info[name] for info in infos]) for name in self._info()}
-
-    def render(self) -> Any:
-        """The picture in colour and larger, uint8[256, 512, 3]."""
-        if self.render_mode is None:
-            gym.logger.warn(
-                'nothing is rendered: make the environment with render_mode="rgb_array"'
-            )
-            return None
-        return self._picture(512, 256)
-
-    def close(self) -> None:
-        """Let the game go. Again is no error."""
-        self._game = None
-
-    def _drive(self, steer: float) -> float:
-        """Take a step, and return the progress along the road."""
-        if self._game is None:
-            raise ResetNeeded("there is no car to drive: call reset()")
-        for _ in range(self._repeats):
-            missing = self._speed - self._velocity()
-            controls = -STEER_LOCK * steer, GAS * missing, -2 * GAS * missing - 0.1
-            self._game.step(np.clip(controls, (-1, 0, 0), (1, 1, 1)))
-        before = self._where
-        self._where = self._road.find(self._position(), before.piece)
-        self._steps += 1
-        self._slow = self._slow + 1 if self._velocity() < SLOWEST else 0
-        return math.remainder(self._where.distance - before.distance, self._road.length)
 
     def _info(self) -> dict[str, Any]:
         where = self._where
@@ -176,19 +124,23 @@ class CarRacing(gym.Env[Frame, Any]):
     def _velocity(self) -> float:
         return float(self._game.car.hull.linearVelocity.length)
 
-    def _frame(self) -> Frame:
-        if not self.draw:
-            return np.zeros((64, 128), np.uint8)
+    def _grey(self) -> Frame:
         # The usual weights of red, green and blue in brightness.
-        return (self._picture(128, 64) @ np.array([0.299, 0.587, 0.114])).astype(np.uint8)
+        return (self._picture(1) @ np.array([0.299, 0.587, 0.114])).astype(np.uint8)
 
-    def _picture(self, width: int, height: int) -> Frame:
+    def _colour(self) -> Frame:
+        return self._picture(SCALE)
+
+    def _picture(self, scale: int) -> Frame:
         import pygame
 
         picture = pygame.transform.smoothscale(
-            self._game.drawn().subsurface(_CROP), (width, height)
+            self._game.drawn().subsurface(_CROP), (scale * WIDTH, scale * HEIGHT)
         )
         return np.ascontiguousarray(pygame.surfarray.array3d(picture).swapaxes(0, 1))
+
+    def _end(self) -> None:
+        self._game = None
 
 
 @dataclass(frozen=True)

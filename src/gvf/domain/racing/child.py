@@ -27,11 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.domain.racing.car import FRAME, HEIGHT, SCALE, WIDTH
 from gvf.domain.racing.installation import Installation
-from gvf.domain.racing.race import HEIGHT, ROBOT, WIDTH, Race
+from gvf.domain.racing.race import ROBOT, Race
 
-SCALE = 4
-"""How many times larger the colour picture is."""
 BLOCK = 1024
 """The most actions in one exchange."""
 TICK = 0.002
@@ -65,7 +64,7 @@ EXCHANGE = np.dtype(
         ("steering", np.float32, BLOCK),
         ("length", np.float64),
         ("states", STATE, BLOCK),
-        ("grey", np.uint8, (HEIGHT, WIDTH)),
+        ("grey", np.uint8, FRAME),
         ("colour", np.uint8, (SCALE * HEIGHT, SCALE * WIDTH, 3)),
     ],
     align=True,

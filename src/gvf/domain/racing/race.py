@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-HEIGHT, WIDTH = 64, 128
-"""Of a picture; the bridge has the same numbers."""
+from gvf.domain.racing.car import HEIGHT, WIDTH
+
 ROBOT = "gvf"
 """The name of the driver that the bridge is."""
 
