@@ -200,3 +200,83 @@ def test_a_call_that_fails_leaves_the_window_as_it_was() -> None:
         window.gather([0], state=good["state"][None], next_state=good["state"])
     with pytest.raises(ValueError, match="capacity must be at least 1"):
         FrameWindow(0)
+
+
+def test_a_slot_that_is_not_filled_is_shown_with_all_columns() -> None:
+    window = FrameWindow(6)
+    window.extend(**stream(3, end=0.2, seed=12).columns)
+    with pytest.raises(IndexError, match=r"slot 5 .*: FrameWindow\(3 of 6: state uint8\[4, 6\]"):
+        window[[0, 5]]
+
+
+def test_the_shape_of_a_frame_is_known_from_the_first_insertion_on() -> None:
+    window = FrameWindow(6)
+    assert window.frame_shape == ()
+    window.extend(**stream(3, end=0.2, seed=12).columns)
+    assert window.frame_shape == SHAPE
+
+
+def test_a_window_that_got_no_transitions_yet_can_be_restored() -> None:
+    window, oracle = FrameWindow(6), Window(6)
+    batch = stream(9, end=0.2, seed=12)
+    window.extend(**batch[:0].columns)
+    again = pickle.loads(pickle.dumps(window))
+    again.extend(**batch.columns)
+    oracle.extend(**batch.columns)
+    check_every_slot(again, oracle)
+
+
+def test_a_file_that_cannot_be_made_leaves_the_window_as_it_was(tmp_path: Path) -> None:
+    batch = stream(9, end=0.2, seed=12)
+    window, oracle = FrameWindow(6, memory_map=tmp_path / "later" / "frames"), Window(6)
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError, match="later"):
+            window.append({name: batch[name][0] for name in COLUMNS})
+        with pytest.raises(FileNotFoundError, match="later"):
+            window.extend(**batch.columns)
+        assert repr(window) == "FrameWindow(0 of 6: ; 0 frames)"
+    (tmp_path / "later").mkdir()
+    window.extend(**batch.columns)
+    oracle.extend(**batch.columns)
+    check_every_slot(window, oracle)
+
+
+def test_a_first_insertion_that_fails_may_be_followed_by_one_of_another_shape() -> None:
+    batch = stream(9, end=0.2, seed=12)
+    window, oracle = FrameWindow(6), Window(6)
+    picture = np.zeros((9, 9), np.uint8)
+    with pytest.raises(TypeError, match="holds Python objects"):
+        window.append(state=picture, next_state=picture, action=object())
+    window.extend(**batch.columns)
+    oracle.extend(**batch.columns)
+    check_every_slot(window, oracle)
+
+
+def test_a_restore_that_fails_leaves_the_window_as_it_was(tmp_path: Path) -> None:
+    batch = stream(9, end=0.2, seed=12)
+    full, window, oracle = FrameWindow(6), FrameWindow(6), Window(6)
+    full.extend(**batch.columns)
+    window.extend(**batch[:3].columns)
+    oracle.extend(**batch[:3].columns)
+    window._path = tmp_path / "nowhere" / "frames"
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        window.restore(full.checkpoint())
+    check_every_slot(window, oracle)
+
+
+def test_windows_of_the_other_kind_are_refused(tmp_path: Path) -> None:
+    batch = stream(9, end=0.2, seed=12)
+    window, oracle = FrameWindow(6), Window(6)
+    window.extend(**batch.columns)
+    oracle.extend(**batch.columns)
+    window.save(tmp_path / "frames.npz")
+    oracle.save(tmp_path / "plain.npz")
+    with pytest.raises(ValueError, match=r"is of a gvf.Window, and this is a gvf.FrameWindow"):
+        FrameWindow.load(tmp_path / "plain.npz")
+    with pytest.raises(ValueError, match=r"is of a gvf.FrameWindow, and this is a gvf.Window"):
+        Window.load(tmp_path / "frames.npz")
+    with pytest.raises(ValueError, match=r"is of a gvf.Window, and"):
+        window.restore(oracle.checkpoint())
+    with pytest.raises(ValueError, match=r"is of a gvf.FrameWindow, and"):
+        oracle.restore(window.checkpoint())
+    check_every_slot(window, oracle)

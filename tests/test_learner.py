@@ -387,3 +387,8 @@ def test_a_checkpoint_of_another_question_is_refused(tmp_path):
         gvf.Learner(other, gvf.OneHot(5), gvf.TD(0.5), behaviour=CHAIN_BEHAVIOUR, window=100).load(
             tmp_path / "learner.npz"
         )
+
+
+def test_a_plain_window_is_written_as_its_capacity():
+    """As it always was, so that old checkpoints can be loaded."""
+    assert ", window=100, batch_size=16, " in make()._configuration()

@@ -3,7 +3,10 @@
 import copy
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import Any
 
 import dumb
 import numpy as np
@@ -90,7 +93,7 @@ POLICY = gvf.Fixed([0.8, 0.2])
 VECTOR_QUESTION = gvf.GVF(POLICY, "reward", 0.9)
 
 
-def vector_learner(network=None, optimiser=SGD, correction=None, **options):
+def vector_learner(network=None, optimiser: Any = SGD, correction=None, **options):
     options = {"window": 7, "batch_size": 4, "seed": 3, **options}
     return NeuralLearner(
         VECTOR_QUESTION, network or small(), optimiser, correction or gvf.IR(), **options
@@ -205,6 +208,41 @@ def test_a_checkpoint_of_another_network_is_refused(tmp_path):
         vector_learner(optimiser=ADAM).load(tmp_path / "learner.npz")
 
 
+def test_an_optimiser_with_other_settings_is_refused_however_it_is_made(tmp_path):
+    def make(lr, **settings):
+        return vector_learner(
+            optimiser=lambda parameters: torch.optim.SGD(parameters, lr=lr, **settings)
+        )
+
+    learner = make(0.1)
+    learner.save(tmp_path / "learner.npz")
+    vector_learner(optimiser=SGD).load(tmp_path / "learner.npz")
+    with pytest.raises(ValueError, match=r"another learner.*\n.*SGD\(lr=0.1\).*\n.*SGD\(lr=0.2\)"):
+        make(0.2).load(tmp_path / "learner.npz")
+    with pytest.raises(ValueError, match=r"lr=0.1, momentum=0.5"):
+        make(0.1, momentum=0.5).load(tmp_path / "learner.npz")
+    # What a schedule has made of the rate is part of the state, and comes back.
+    learner.optimiser.param_groups[0]["lr"] = 0.01
+    learner.save(tmp_path / "learner.npz")
+    assert make(0.1).load(tmp_path / "learner.npz").optimiser.param_groups[0]["lr"] == 0.01
+
+
+@pytest.mark.parametrize("frames_first", [True, False])
+def test_a_checkpoint_of_another_kind_of_window_is_refused(frames_first, tmp_path):
+    question = gvf.GVF(POLICY, "reward", 0.9)
+    windows = [FrameWindow(30), gvf.Window(30)]
+    first, second = (
+        NeuralLearner(question, picture(), SGD, behaviour=gvf.Uniform(2), window=w, seed=0)
+        for w in (windows if frames_first else windows[::-1])
+    )
+    first.observe_many(film(40, seed=0))
+    first.save(tmp_path / "learner.npz")
+    there, here = (r"FrameWindow\(30\)", "30")[:: 1 if frames_first else -1]
+    message = rf"another learner.*\n.*window={there}, .*\n.*window={here}, "
+    with pytest.raises(ValueError, match=message):
+        second.load(tmp_path / "learner.npz")
+
+
 def test_the_target_network_gives_next_values_and_follows_now_and_then():
     data = vector_stream(5, seed=1)
     learner = vector_learner(correction=gvf.WISOptimal(), target_every=2)
@@ -302,6 +340,20 @@ def test_predictions_are_made_in_eval_mode_and_training_goes_on():
     assert network.training
 
 
+def test_predictions_leave_every_part_in_its_own_mode_even_when_they_fail():
+    kept = torch.nn.Dropout(0.5).eval()
+    network = torch.nn.Sequential(kept, torch.nn.Dropout(0.5), mlp(3, (5,)).double())
+    network.training = True
+    learner = vector_learner(network)
+    before = [part.training for part in network.modules()]
+    assert before[:3] == [True, False, True]
+    learner.predict(VECTORS)
+    assert [part.training for part in network.modules()] == before
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        learner.predict(np.zeros((2, 4)))
+    assert [part.training for part in network.modules()] == before
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -309,7 +361,14 @@ def test_predictions_are_made_in_eval_mode_and_training_goes_on():
         ({"optimiser": 0.1}, TypeError, "a function that makes one, such as"),
         ({"optimiser": torch.optim.SGD([torch.zeros(1)], 0.1)}, TypeError, "a function that makes"),
         ({"clip": 0.0}, ValueError, "clip must be a positive number, or None for none, got 0.0"),
+        ({"clip": "a"}, TypeError, "clip must be a positive number or None, got 'a'"),
         ({"target_every": 0}, ValueError, "target_every must be at least 1"),
+        ({"target_every": 1.5}, TypeError, "target_every must be a whole number or None, got 1.5"),
+        ({"optimiser": torch.optim.LBFGS}, ValueError, "LBFGS evaluates the loss several times"),
+        ({"optimiser": list}, TypeError, "must make a torch.optim.Optimizer, and made"),
+        ({"network": torch.nn.Tanh()}, ValueError, r"network has no parameters to train: Tanh\(\)"),
+        ({"network": mlp(3).requires_grad_(False)}, ValueError, "no parameters to train"),
+        ({"device": "gpu"}, ValueError, 'device must be "cpu" or "cuda", got \'gpu\''),
         ({"batch_size": 0}, ValueError, "batch_size must be at least 1"),
         ({"correction": "IR"}, TypeError, "correction must be a gvf.Correction, got 'IR'"),
     ],
@@ -330,6 +389,91 @@ def test_a_network_with_several_outputs_is_refused():
     learner = vector_learner(torch.nn.Linear(3, 2).double())
     with pytest.raises(ValueError, match=r"to values \[m\] or \[m, 1\]; this one gives \[5, 2\]"):
         learner.predict(VECTORS)
+
+
+class Mean(torch.nn.Module):
+    """One value for all states together, as no network should."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = torch.nn.Linear(3, 1, dtype=torch.float64)
+
+    def forward(self, states):
+        return self.dense(states).mean(dim=0)
+
+
+@pytest.mark.parametrize("together", [None, True, False])
+def test_a_network_with_one_output_for_all_states_is_refused(together):
+    if together is None:
+        predictor = vector_learner(Mean())
+        with pytest.raises(ValueError, match=r"this one gives \[1\] for states \[4, 3\]"):
+            predictor.observe_many(vector_stream(5, seed=1))
+    else:
+        predictor = Lanes(Mean, torch.optim.SGD, RATES, SEEDS, group=GROUP, together=together)
+        with pytest.raises(ValueError, match=r"this one gives \[1\] for states \[4, 3\]"):
+            predictor.update(*batch(vectors, np.random.default_rng(0)))
+    with pytest.raises(ValueError, match=r"this one gives \[1\] for states \[5, 3\]"):
+        predictor.predict(VECTORS)
+
+
+def either(network):
+    """A learner and lanes with the same network."""
+    return (
+        vector_learner(network()),
+        *(Lanes(network, torch.optim.SGD, [0.1], [0], together=t) for t in (True, False)),
+    )
+
+
+def test_a_single_state_needs_an_axis_in_front():
+    for predictor in either(vectors):
+        with pytest.raises(ValueError, match=r"gives \[\] for states \[3\] \(a single state needs"):
+            predictor.predict([0.0, 0.0, 0.0])
+        with pytest.raises(
+            ValueError, match=r"must be a batch \[m, ...\], got the single number 2"
+        ):
+            predictor.predict(2)
+
+
+def test_integers_for_a_network_of_fractions_say_so():
+    for predictor in either(partial(torch.nn.Linear, 3, 1)):
+        with pytest.raises(RuntimeError) as caught:
+            predictor.predict([[0, 0, 0]])
+        assert "give it fractions: [[0.0, 0.0]], not [[0, 0]]" in caught.value.__notes__[0]
+        with pytest.raises(RuntimeError) as caught:
+            predictor.predict([[0.0, 0.0]])
+        assert not hasattr(caught.value, "__notes__")
+
+
+@pytest.mark.parametrize("correction", [gvf.IS(), gvf.BCIR()], ids=lambda c: c.name)
+def test_a_weight_that_the_network_cannot_hold_is_named(correction):
+    data = vector_stream(1, seed=1)
+    data.action[:] = 0
+    data.behaviour_probability[:] = 1e-40  # ratios of 8e39
+    vector_learner(correction=correction).observe_many(data)
+    narrow = vector_learner(small(0, torch.float32), correction=correction)
+    before = weights_of(narrow.network)
+    with pytest.raises(ValueError, match=r"weight 2e\+39 .* ratio is 8e\+39, is no number of .*32"):
+        narrow.observe_many(data)
+    assert_same_weights(weights_of(narrow.network), before)
+    vector_learner(small(0, torch.float32), correction=gvf.IR()).observe_many(data)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_without_a_gpu_the_error_says_so():
+    with pytest.raises(ValueError, match="finds no GPU here for device='cuda'; choose \"cpu\""):
+        vector_learner(device="cuda")
+    with pytest.raises(ValueError, match="finds no GPU here for device='cuda:1'"):
+        Lanes(vectors, torch.optim.SGD, [0.1], [0], device=torch.device("cuda:1"))
+
+
+def test_frames_are_copied_once_an_update(monkeypatch):
+    question = gvf.GVF(POLICY, "reward", 0.9)
+    learner = NeuralLearner(
+        question, picture(), SGD, behaviour=gvf.Uniform(2), window=FrameWindow(20), seed=0
+    )
+    monkeypatch.setattr(FrameWindow, "__getitem__", None)
+    learner.observe_many(film(30, seed=0))
+    assert learner.updates > 20
 
 
 # Lanes
@@ -509,11 +653,123 @@ def test_mixed_precision_is_nearly_the_same(together):
         ((RATES, SEEDS), {"group": [0]}, "got 5, 5 and 1"),
         (([], []), {}, "got 0, 0 and 0"),
         ((RATES, SEEDS), {"clip": -1.0}, "clip must be a positive number"),
+        (((0.1, -1.0), (0, 0)), {}, "rate must be at least 0, got -1.0 in lane 1"),
+        (((float("nan"), 1.0), (0, 0)), {}, "rate must be at least 0, got nan in lane 0"),
+        (((0.1, 0.1), (0, 0)), {"group": [-1, 0]}, "0 or more; got -1 in lane 0"),
+        ((RATES, SEEDS), {"device": "gpu"}, "device must be"),
     ],
 )
 def test_lanes_that_do_not_fit_are_refused(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         Lanes(vectors, torch.optim.SGD, *arguments, **options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((mlp(3), torch.optim.SGD, [0.1], [0]), "that makes a network, such as lambda: mlp"),
+        ((3, torch.optim.SGD, [0.1], [0]), "that makes a network, such as .*, got 3"),
+        ((list, torch.optim.SGD, [0.1], [0]), r"what make_network makes must be a .*, got \[\]"),
+        (
+            (vectors, torch.optim.Adam([torch.zeros(1)]), [0.1], [0]),
+            "optimiser must be a function that makes one",
+        ),
+        ((vectors, torch.optim.SGD, 0.1, [0]), "learning_rates must be a sequence, a number a"),
+        ((vectors, torch.optim.SGD, ["a"], [0]), "learning_rates must be a sequence, a number a"),
+        ((vectors, torch.optim.SGD, [0.1], 0), "seeds must be a sequence, a whole number a lane"),
+        ((vectors, torch.optim.SGD, [0.1], [0.5]), r"seeds must be .*, got \[0.5\]"),
+    ],
+)
+def test_arguments_of_lanes_of_the_wrong_kind_are_named(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        Lanes(*arguments)
+
+
+def test_lanes_without_parameters_are_refused():
+    with pytest.raises(ValueError, match="what make_network makes has no parameters to train"):
+        Lanes(torch.nn.Tanh, torch.optim.SGD, [0.1], [0])
+
+
+def test_numbers_of_lanes_may_be_numpys(tmp_path):
+    plain = Lanes(vectors, torch.optim.SGD, RATES, SEEDS, group=GROUP)
+    numpy = Lanes(vectors, torch.optim.SGD, np.array(RATES), np.array(SEEDS), group=np.array(GROUP))
+    assert torch.equal(numpy.predict(VECTORS), plain.predict(VECTORS))
+    torch.save(numpy.state_dict(), tmp_path / "lanes.pt")
+    plain.load_state_dict(torch.load(tmp_path / "lanes.pt", weights_only=True))
+
+
+@pytest.mark.parametrize(
+    "optimiser", ["Adadelta", "Adagrad", "Adamax", "AdamW", "ASGD", "NAdam", "RAdam", "Rprop"]
+)
+def test_lanes_take_every_optimiser_that_treats_each_weight_by_itself(optimiser):
+    rng = np.random.default_rng(0)
+    batches = [batch(vectors, rng) for _ in range(8)]
+    kind = getattr(torch.optim, optimiser)
+    lanes = Lanes(vectors, kind, RATES, SEEDS, group=GROUP)
+    for one in batches:
+        lanes.update(*one)
+    for lane, prediction in enumerate(lanes.predict(VECTORS)):
+        alone = train_alone(vectors, kind, lane, batches)
+        with torch.no_grad():
+            expected = alone(torch.from_numpy(VECTORS))
+        torch.testing.assert_close(prediction, expected, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "optimiser",
+    [n for n in ("LBFGS", "SparseAdam", "Adafactor", "Muon") if hasattr(torch.optim, n)],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_lanes_refuse_optimisers_that_would_mix_them(optimiser, wrapped):
+    kind = getattr(torch.optim, optimiser)
+    with pytest.raises(ValueError, match=rf"^{optimiser} (does not treat|evaluates the loss)"):
+        Lanes(vectors, (lambda groups: kind(groups)) if wrapped else kind, RATES, SEEDS)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_frozen_parameters_of_lanes_stay_as_they_are(together):
+    def make():
+        network = vectors()
+        next(network.parameters()).requires_grad_(False)
+        return network
+
+    optimiser = partial(torch.optim.AdamW, weight_decay=0.5)
+    rng = np.random.default_rng(0)
+    batches = [batch(vectors, rng) for _ in range(8)]
+    lanes = Lanes(make, optimiser, RATES, SEEDS, group=GROUP, clip=0.4, together=together)
+    for one in batches:
+        lanes.update(*one)
+    lanes.load_state_dict(copy.deepcopy(lanes.state_dict()))
+    for lane, prediction in enumerate(lanes.predict(VECTORS)):
+        alone = train_alone(make, optimiser, lane, batches, clip=0.4)
+        with torch.no_grad():
+            expected = alone(torch.from_numpy(VECTORS))
+        torch.testing.assert_close(prediction, expected, rtol=1e-9, atol=1e-11)
+
+
+def test_lanes_may_be_made_in_threads():
+    def slowly():
+        time.sleep(0.01)
+        first = torch.nn.Linear(3, 4)
+        time.sleep(0.01)
+        return torch.nn.Sequential(first, torch.nn.Linear(4, 1))
+
+    def values(seed):
+        return Lanes(slowly, torch.optim.SGD, [0.1], [seed]).predict(torch.ones(1, 3))
+
+    alone = [values(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(values, range(4))) == alone
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_network_with_dropout_cannot_be_stacked(together):
+    def make(p):
+        return torch.nn.Sequential(mlp(3), torch.nn.Dropout(p))
+
+    with pytest.raises(ValueError, match=r"with dropout cannot .*; leave out Dropout\(p=0.5"):
+        Lanes(partial(make, 0.5), torch.optim.SGD, [0.1], [0], together=together)
+    Lanes(partial(make, 0.0), torch.optim.SGD, [0.1], [0], together=together)
 
 
 def test_a_network_with_buffers_cannot_be_stacked():
@@ -540,6 +796,38 @@ def test_the_state_of_other_lanes_is_refused():
     other = Lanes(vectors, torch.optim.SGD, RATES[:2], SEEDS[:2])
     with pytest.raises(ValueError, match=r"of other lanes: 0.weight should be \[5, 5, 3\] and is"):
         lanes.load_state_dict(other.state_dict())
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("learning_rates", (RATES[::-1], SEEDS, GROUP)),
+        ("seeds", (RATES, SEEDS[::-1], GROUP)),
+        ("group", (RATES, SEEDS, GROUP[::-1])),
+    ],
+)
+def test_the_state_of_lanes_made_with_other_arguments_is_refused(name, other):
+    lanes, others = (
+        Lanes(vectors, torch.optim.SGD, rates, seeds, group=group)
+        for rates, seeds, group in ((RATES, SEEDS, GROUP), other)
+    )
+    before = lanes.predict(VECTORS)
+    with pytest.raises(ValueError, match=rf"of other lanes: {name} should be \[.*\] and is \["):
+        lanes.load_state_dict(others.state_dict())
+    assert torch.equal(lanes.predict(VECTORS), before)
+
+
+def test_states_from_before_lanes_kept_their_arguments_can_be_loaded():
+    lanes = Lanes(vectors, torch.optim.SGD, RATES, SEEDS)
+    lanes.update(*batch(vectors, np.random.default_rng(0), groups=1))
+    state = {
+        name: part
+        for name, part in lanes.state_dict().items()
+        if name not in ("learning_rates", "seeds", "group")
+    }
+    again = Lanes(vectors, torch.optim.SGD, RATES, SEEDS)
+    again.load_state_dict(state)
+    assert torch.equal(again.predict(VECTORS), lanes.predict(VECTORS))
 
 
 # Networks

@@ -10,19 +10,22 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.error import DependencyNotInstalled
+from gymnasium.error import ClosedEnvironmentError, DependencyNotInstalled, ResetNeeded
 from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
 import gvf
-from gvf.domain.racing import installation, policy, rollouts
-from gvf.domain.racing.policy import Wander, towards_middle
-from gvf.domain.racing.recording import Drive, Recording, make, record, seeds
+from gvf.domain.racing import get, installation, policy, rollouts
+from gvf.domain.racing.driving import Drive, driven, make, seeds
+from gvf.domain.racing.policy import Behaviour, Wander, towards_middle
+from gvf.domain.racing.recording import Recording, record
 from gvf.domain.racing.rollouts import EvaluationSet, evaluation, film, replay, target_return
 
 BOX2D = all(importlib.util.find_spec(name) for name in ("Box2D", "pygame"))
@@ -36,6 +39,7 @@ class Flat:
 
     def __init__(self, end: int = 10**9, wobble: float = 0.0) -> None:
         self.draw, self.end, self.wobble, self.resets = True, end, wobble, 0
+        self.closed = False
 
     def reset(self, *, seed: int) -> tuple[NDArray[np.uint8], dict[str, Any]]:
         self.seed, self.time, self.lateral, self.angle = seed, 0, 0.0, 0.0
@@ -58,7 +62,7 @@ class Flat:
         self.draw = drawing
 
     def close(self) -> None:
-        pass
+        self.closed = True
 
     def _see(self) -> tuple[NDArray[np.uint8], dict[str, Any]]:
         frame = np.zeros((64, 128), np.uint8)
@@ -74,13 +78,22 @@ def flat(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def place(**options: Any) -> None:
         there = policy.SIMULATORS["torcs"]
-        here = dataclasses.replace(there, environment="flat_road:Flat", start=5, stretch=60)
+        here = dataclasses.replace(there, entry_point="flat_road:Flat", start=5, stretch=60)
         monkeypatch.setitem(policy.SIMULATORS, "torcs", here)
         module = type(sys)("flat_road")
-        vars(module)["Flat"] = lambda **given: Flat(**options, **given)
+        vars(module)["made"] = made = []
+        vars(module)["Flat"] = lambda **given: made.append(Flat(**options, **given)) or made[-1]
         monkeypatch.setitem(sys.modules, "flat_road", module)
 
     return place
+
+
+def same(ours: gvf.Transitions, theirs: gvf.Transitions) -> bool:
+    """Whether two batches have the same columns, bit for bit."""
+    return list(ours.columns) == list(theirs.columns) and all(
+        column.dtype == theirs[name].dtype and np.array_equal(column, theirs[name])
+        for name, column in ours.columns.items()
+    )
 
 
 def sketch(rows: int = 9, seed: int = 0) -> Recording:
@@ -146,6 +159,17 @@ def test_actions_are_drawn_around_the_controller_with_their_densities() -> None:
     assert abs(pairs[:, 0].std() - 0.1) < 4 * 0.1 / math.sqrt(8000)
     z = (pairs[:, 0] - 0.3) / 0.1
     assert np.allclose(pairs[:, 1], -(z**2) / 2 - math.log(0.1 * math.sqrt(2 * math.pi)))
+
+
+def test_the_behaviour_is_its_controller_with_noise_of_its_own() -> None:
+    info = {"lateral": 0.1, "angle": 0.0, "steer_lock": 0.4}
+    behaviour, other = Behaviour(seed=3), Behaviour(np.random.SeedSequence(3))
+    goals, noise = np.random.SeedSequence(3).generate_state(2).tolist()
+    wander, rng = Wander(seed=goals), np.random.default_rng(noise)
+    for _ in range(100):
+        drawn = behaviour.act(info)
+        assert drawn == other.act(info) == policy.draw(wander.act(info), rng=rng)
+    assert Behaviour(seed=4).act(info) != Behaviour(seed=3).act(info)
 
 
 def test_an_unknown_simulator_is_an_error_that_lists_the_known() -> None:
@@ -277,7 +301,10 @@ def test_recorded_densities_are_those_of_the_behaviour(flat: Callable[..., None]
     flat()
     recording = record("torcs", 200, seed=5)
     drive = Drive(make("torcs"), "torcs", seed=next(seeds(5)))
-    wander, road = Wander(seed=int(next(seeds(5)).generate_state(3)[0])), make("torcs")
+    goals, _, reset = next(seeds(5)).generate_state(3).tolist()
+    assert drive.reset_seed == reset
+    assert [road.seed for road in sys.modules["flat_road"].made] == [reset, reset]
+    wander, road = Wander(seed=goals), make("torcs")
     _, info = road.reset(seed=0)
     for action in drive.actions:  # of the start, without noise
         assert action == wander.act(info)
@@ -296,6 +323,14 @@ def test_recording_is_a_function_of_its_arguments(flat: Callable[..., None]) -> 
     assert record("torcs", 50, seed=1).hash != record("torcs", 50, seed=2).hash
 
 
+def test_driving_nowhere_is_an_error_before_anything_starts() -> None:
+    for act in (record, driven):
+        with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
+            act("torcs", 0)
+        with pytest.raises(ValueError, match="seed must be at least 0, got -1"):
+            act("torcs", 1, seed=-1)
+
+
 def test_a_car_that_never_gets_under_way_is_an_error(flat: Callable[..., None]) -> None:
     flat(end=3)
     with pytest.raises(RuntimeError, match="before the car was under way"):
@@ -306,13 +341,105 @@ def test_learning_from_a_recording_needs_neither_gymnasium_nor_a_simulator(tmp_p
     sketch().save(tmp_path / "stream")
     script = (
         "import sys; sys.modules['gymnasium'] = None\n"
-        "from gvf.domain.racing import policy, recording, rollouts\n"
+        "from gvf.domain.racing import get, policy, recording, rollouts\n"
         "import gvf.frames\n"
+        "assert get('torcs').question('left').name == 'towards-middle'\n"
         f"stream = recording.Recording.load({str(tmp_path / 'stream')!r})\n"
         "print(len(policy.towards_middle().evaluate(stream.transitions()).ratio))\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "9", done.stderr
+
+
+# The domain: all of it by name, and driving as learning goes on
+
+
+def test_a_domain_has_its_environment_behaviour_and_question_by_name() -> None:
+    for name, environment in (("torcs", "gvf/Torcs-v0"), ("car-racing", "gvf/CarRacing-v0")):
+        domain = get(name)
+        assert domain.environment == environment
+        assert domain.target("left") == gvf.Gaussian(0.15, 0.0075)
+        assert isinstance(domain.behaviour("wander", seed=0), Behaviour)
+        assert repr(domain).startswith(f"RacingDomain '{name}', environment {environment}\n")
+        with pytest.raises(ValueError, match=f"question of {name}: 'right'; known are 'left'"):
+            domain.question("right")
+        with pytest.raises(ValueError, match=f"behaviour of {name}: 'x'; known are 'wander'"):
+            domain.behaviour("x")
+    with pytest.raises(ValueError, match="'bicycle'; known are 'torcs', 'car-racing'"):
+        get("bicycle")
+
+
+@pytest.mark.parametrize(("steps", "batch"), [(100, 7), (64, 64), (5, 64), (3, 1)])
+def test_a_stream_is_what_a_recording_holds(
+    steps: int, batch: int, flat: Callable[..., None]
+) -> None:
+    flat(end=12)  # episodes of 7 transitions
+    batches = list(get("torcs").stream(steps, seed=4, batch=batch))
+    assert [len(piece) for piece in batches[:-1]] == [batch] * ((steps - 1) // batch)
+    recording = record("torcs", steps, seed=4)
+    assert same(gvf.Transitions.concatenate(batches), recording.transitions())
+
+
+def test_a_stream_closes_its_simulator(flat: Callable[..., None]) -> None:
+    flat()
+    stream = get("torcs").stream(30, batch=10)
+    made = sys.modules["flat_road"].made
+    assert not made  # nothing starts before it is asked for
+    assert len(list(islice(stream, 2))) == 2
+    assert not made[0].closed
+    del stream
+    assert made[0].closed
+    list(get("torcs").stream(30))
+    assert made[1].closed
+
+    def stop(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as kept:  # with the frames in which it was raised
+        record("torcs", 300, progress=stop)
+    assert made[2].closed, kept
+
+
+def test_a_stream_of_nothing_is_an_error_at_once() -> None:
+    with pytest.raises(ValueError, match="steps must be at least 1, got 0"):
+        get("torcs").stream(0)
+    with pytest.raises(ValueError, match="batch must be at least 1, got 0"):
+        get("torcs").stream(10, batch=0)
+
+
+def learned(source: Any, steps: int) -> NDArray[Any]:
+    """What a tiny network predicts after it learned from a source of transitions."""
+    torch = pytest.importorskip("torch")
+    from gvf.neural import NeuralLearner
+
+    class Tiny(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(64, 1)
+
+        def forward(self, frames: Any) -> Any:
+            return self.layer(frames[:, ::8, ::16].flatten(1) / 255)
+
+    torch.manual_seed(0)
+    question = get("torcs").question("left")
+    network, optimiser = Tiny(), partial(torch.optim.Adam, lr=1e-3)
+    learner = NeuralLearner(question, network, optimiser, window=gvf.FrameWindow(50), seed=0)
+    frames = np.random.default_rng(0).integers(0, 256, (5, 64, 128), np.uint8)
+    before = learner.predict(frames)
+    report = learner.learn(source, steps=steps)
+    assert report.updates > steps / 2
+    after = learner.predict(frames)
+    assert np.isfinite(after).all()
+    assert not np.allclose(before, after)
+    return after
+
+
+def test_learning_online_is_learning_from_the_recording(flat: Callable[..., None]) -> None:
+    flat(end=40)
+    online = [learned(get("torcs").stream(120, seed=6, batch=batch), 100) for batch in (64, 9)]
+    recorded = learned(record("torcs", 120, seed=6).transitions(), 100)
+    for predictions in online:
+        assert np.array_equal(predictions, recorded)
 
 
 # Rollouts
@@ -467,6 +594,22 @@ def test_a_recording_can_be_made_again(simulator: str) -> None:
     assert record(simulator, 40, seed=2).hash == record(simulator, 40, seed=2).hash
 
 
+def test_a_learner_can_learn_while_the_simulator_drives(simulator: str) -> None:
+    recording = record(simulator, 90, seed=5)
+    stream = get(simulator).stream(90, seed=5, batch=40)
+    assert same(gvf.Transitions.concatenate(stream), recording.transitions())
+    online = learned(get(simulator).stream(90, seed=5), 90)
+    assert np.array_equal(online, learned(recording.transitions(), 90))
+
+
+def test_a_domain_makes_its_environment(simulator: str) -> None:
+    env = get(simulator).make(seconds=0.02)
+    assert env.observation_space.shape == (64, 128)
+    env.reset(seed=0)
+    assert env.step(np.zeros(1, np.float32))[4]["time"] == 0.02
+    env.close()
+
+
 def test_the_behaviour_keeps_to_the_road_and_the_question_is_one(simulator: str) -> None:
     env = make(simulator)
     try:
@@ -562,17 +705,49 @@ def test_car_racing_needs_no_screen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("name", "value", "message"),
     [
-        ({"seconds": 0.03}, "multiple of .02"),
-        ({"seconds": 0.0}, "multiple"),
-        ({"speed": 1}, "2 to"),
+        *(
+            ("seconds", wrong, "seconds must be a multiple of .02 from .02 to 2, got ")
+            for wrong in (0.03, 0.0, 2.02, 100, math.nan, math.inf, "long")
+        ),
+        *(
+            ("speed", wrong, "speed must be from 2 to 100 m/s, got ")
+            for wrong in (1, 101, math.nan, "fast", None)
+        ),
     ],
 )
-@needs_box2d
-def test_car_racing_refuses_what_makes_no_sense(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        make("car-racing", **wrong)
+def test_both_simulators_refuse_what_makes_no_sense(
+    name: str, value: Any, message: str, simulator: str
+) -> None:
+    with pytest.raises(ValueError, match=f"{message}{value!r}"):
+        make(simulator, **{name: value})
+
+
+def test_both_simulators_have_nothing_to_drive_before_a_reset_and_after_closing(
+    simulator: str,
+) -> None:
+    env = make(simulator, render_mode="rgb_array")
+    nothing = np.zeros((0, 1), np.float32)
+    acts = (lambda: env.step([0.0]), env.render, lambda: env.replay(nothing))
+    for act in acts:
+        with pytest.raises(ResetNeeded, match=r"there is no car to drive: call reset\(\)"):
+            act()
+    env.reset(seed=0)
+    for act in acts:
+        act()
+    env.close()
+    env.close()
+    for act in (*acts, env.reset):
+        with pytest.raises(ClosedEnvironmentError, match="closed: make a new one"):
+            act()
+
+
+def test_both_simulators_say_that_nothing_is_rendered(simulator: str) -> None:
+    env = make(simulator)
+    with pytest.warns(UserWarning, match="nothing is rendered"):
+        assert env.render() is None
+    env.close()
 
 
 def test_without_box2d_the_error_says_what_to_install() -> None:

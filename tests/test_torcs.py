@@ -23,9 +23,10 @@ from gymnasium.error import ClosedEnvironmentError, DependencyNotInstalled, Rese
 from gymnasium.utils.env_checker import check_env
 
 from gvf.domain.racing import child, installation
-from gvf.domain.racing.car import steering
+from gvf.domain.racing.car import periods, steering
+from gvf.domain.racing.policy import Behaviour
 from gvf.domain.racing.race import Race
-from gvf.domain.racing.torcs import CAMERAS, Torcs, _ticks
+from gvf.domain.racing.torcs import CAMERAS, Torcs
 
 
 def missing() -> str:
@@ -264,6 +265,20 @@ def test_a_controller_stays_on_the_road_at_its_speed(env: Torcs) -> None:
     assert np.abs(laterals).max() < 0.8
     assert info["speed"] == pytest.approx(15, abs=1)
     assert progress == pytest.approx(2000 * 1.5, rel=0.05)  # over the starting line, too
+
+
+@needs_torcs
+def test_the_behaviour_stays_on_the_road(env: Torcs) -> None:
+    env.draw = False
+    _, info = env.reset()
+    behaviour, laterals = Behaviour(seed=0), []
+    for _ in range(2000):
+        action, _ = behaviour.act(info)
+        *_, truncated, info = env.step([action])
+        assert not truncated
+        laterals.append(info["lateral"])
+    assert np.abs(laterals).max() < 1
+    assert min(laterals) < -0.4 < 0.4 < max(laterals)  # over all of it
 
 
 @needs_torcs
@@ -597,10 +612,15 @@ def test_actions_are_checked_and_clipped() -> None:
 
 
 def test_a_step_is_a_whole_number_of_questions_to_the_driver() -> None:
-    assert [_ticks(seconds) for seconds in (0.02, 0.1, 0.3, 2.0)] == [10, 50, 150, 1000]
+    assert [periods(seconds) for seconds in (0.02, 0.1, 0.3, 2.0)] == [1, 5, 15, 100]
     for seconds in (0.0, 0.01, 0.05, 2.02, np.nan):
         with pytest.raises(ValueError, match="multiple"):
-            _ticks(seconds)
+            periods(seconds)
+
+
+@needs_torcs
+def test_a_child_that_hangs_is_given_less_than_ten_seconds() -> None:
+    assert Torcs()._timeout < 10
 
 
 @needs_torcs

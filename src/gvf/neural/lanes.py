@@ -12,17 +12,33 @@ Nothing passes from lane to lane, so a lane is the same network trained alone, u
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
+from operator import index
+from threading import Lock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
+from torch.nn.modules.dropout import _DropoutNd
 
-from gvf.neural.loss import as_input, check_options, flat_values, precision, td_loss
+from gvf.neural.loss import (
+    as_batch,
+    as_device,
+    as_input,
+    check_network,
+    check_optimiser,
+    check_options,
+    flat_values,
+    precision,
+    td_loss,
+)
 
 _ROWS = 1024  # predictions that are made at a time, all lanes together
+_making = Lock()  # initial weights come from random numbers that all threads share
+_JOINT = ("Adafactor", "Muon", "SparseAdam")
+"""Optimisers in which the step of one weight depends on others, and so on other lanes."""
 
 Weights = dict[str, Tensor]
 """A network's parameters by name; of a stack, with lanes in front."""
@@ -32,9 +48,11 @@ class Lanes:
     """Copies of a network, each with its own learning rate and initial weights.
 
     Args:
-        make_network: makes one; called once for every distinct seed.
+        make_network: makes one; called once for every distinct seed. Its frozen parameters
+            (``requires_grad=False``) stay as they are; buffers and dropout are refused.
         optimiser: makes a PyTorch optimiser from a list of parameter groups, each with its ``lr``:
-            ``torch.optim.Adam``, or ``partial(torch.optim.RMSprop, alpha=0.9)``.
+            ``torch.optim.Adam``, or ``partial(torch.optim.RMSprop, alpha=0.9)``. It must treat each
+            weight by itself, as most do.
         learning_rates: one a lane.
         seeds: of the initial weights, one a lane.
         group: which lanes share draws: the row of ``states`` that each lane sees, one a lane; by
@@ -62,45 +80,64 @@ class Lanes:
         self,
         make_network: Callable[[], nn.Module],
         optimiser: Callable[[list[dict[str, Any]]], torch.optim.Optimizer],
-        learning_rates: Sequence[float],
-        seeds: Sequence[int],
+        learning_rates: Iterable[float],
+        seeds: Iterable[int],
         *,
-        group: Sequence[int] | None = None,
+        group: Iterable[int] | None = None,
         device: str | torch.device = "cpu",
         clip: float | None = None,
         target_every: int | None = None,
         mixed_precision: bool = False,
         together: bool | None = None,
     ) -> None:
-        count = len(learning_rates)
-        group = [0] * count if group is None else group
+        rates = _numbers("learning_rates", learning_rates, float)
+        seeds = _numbers("seeds", seeds, index)
+        count = len(rates)
+        group = [0] * count if group is None else _numbers("group", group, index)
         if not 0 < count == len(seeds) == len(group):
             raise ValueError(
                 "give one learning rate, one seed and one group a lane; "
                 f"got {count}, {len(seeds)} and {len(group)}"
             )
-        check_options(target_every, clip)
-        self.device = torch.device(device)
+        for lane, (rate, row) in enumerate(zip(rates, group, strict=True)):
+            if not rate >= 0.0:
+                raise ValueError(f"a learning rate must be at least 0, got {rate} in lane {lane}")
+            if row < 0:
+                raise ValueError(f"a group is a row, 0 or more; got {row} in lane {lane}")
+        if isinstance(make_network, nn.Module) or not callable(make_network):
+            raise TypeError(
+                "make_network must be a function that makes a network, such as lambda: mlp(2), "
+                f"got {make_network!r}"
+            )
+        check_options(optimiser, target_every, clip)
+        _check_apart(optimiser)
+        self.device = as_device(device)
         self.clip, self.target_every = clip, target_every
         self.mixed_precision = mixed_precision
         self.updates = 0
+        self._made_with = {"learning_rates": rates, "seeds": seeds, "group": group}
         networks = {seed: _seeded(make_network, seed) for seed in dict.fromkeys(seeds)}
-        form = next(iter(networks.values()))
+        form = check_network(networks[seeds[0]], "what make_network makes")
         if next(form.buffers(), None) is not None:
             raise ValueError(
                 "a network with buffers, such as the running means of BatchNorm, cannot be stacked"
             )
+        for part in form.modules():
+            if isinstance(part, _DropoutNd) and part.p > 0.0:
+                raise ValueError(f"a network with dropout cannot be stacked; leave out {part}")
         if together is None:
             convolutions = any(isinstance(part, nn.Conv2d) for part in form.modules())
             together = self.device.type != "cpu" or not convolutions
         # Lanes of one rate lie together, so that a slice of the stack is their parameter.
-        order = sorted(range(count), key=lambda lane: learning_rates[lane])
+        order = sorted(range(count), key=lambda lane: rates[lane])
         self._order = torch.tensor(order, device=self.device)
         self._place = torch.argsort(self._order)
-        self._groups = [int(group[lane]) for lane in order]
+        self._groups = [group[lane] for lane in order]
         self._group = torch.tensor(self._groups, device=self.device)
         self._stack: Weights = {
-            name: _stacked([networks[seeds[lane]].get_parameter(name) for lane in order], device)
+            name: _stacked(
+                [networks[seeds[lane]].get_parameter(name) for lane in order], self.device
+            )
             for name, _ in form.named_parameters()
         }
         self._gradients = [w.grad for w in self._stack.values() if w.grad is not None]
@@ -108,10 +145,10 @@ class Lanes:
         self._network = copy.deepcopy(form).to("meta")  # only its form is needed from here on
         self._target = _copy(self._stack) if target_every else self._stack
         groups, first = [], 0
-        for rate, lanes in groupby(learning_rates[lane] for lane in order):
+        for rate, lanes in groupby(rates[lane] for lane in order):
             last = first + len(list(lanes))
-            part = _part(self._stack, slice(first, last))
-            groups.append({"params": list(part.values()), "lr": rate})
+            part = _part(self._stack, slice(first, last)).values()
+            groups.append({"params": [w for w in part if w.requires_grad], "lr": rate})
             first = last
         self._optimiser = optimiser(groups)
         self._apart = None if together else [_part(self._stack, lane) for lane in range(count)]
@@ -160,7 +197,7 @@ class Lanes:
     @torch.no_grad()
     def predict(self, states: Any) -> Tensor:
         """The predictions of all lanes for states [m, ...]: [lanes, m]."""
-        pieces = self._put(states).split(max(16, _ROWS // len(self)))
+        pieces = self._put(as_batch(states)).split(max(16, _ROWS // len(self)))
         if self._apart is None:
             values = [self._stacked_values(self._stack, piece, None) for piece in pieces]
             return torch.cat(values, dim=1)[self._place]
@@ -168,8 +205,12 @@ class Lanes:
         return torch.stack(lanes)[self._place]
 
     def state_dict(self) -> dict[str, Any]:
-        """All that changes, for :meth:`load_state_dict` or ``torch.save``; not copied."""
+        """All that changes, for :meth:`load_state_dict` or ``torch.save``; not copied.
+
+        Beside it go learning rates, seeds and groups, by which lanes of other arguments are known.
+        """
         return {
+            **self._made_with,
             "updates": self.updates,
             "weights": {name: weights.detach() for name, weights in self._stack.items()},
             "target": {name: weights.detach() for name, weights in self._target.items()},
@@ -185,6 +226,11 @@ class Lanes:
                 raise ValueError(
                     f"the state is of other lanes: {name} should be {list(weights.shape)} and is "
                     f"{'missing' if given is None else list(given.shape)}"
+                )
+        for name, own in self._made_with.items():  # which older states do not say
+            if (given := state.get(name, own)) != own:
+                raise ValueError(
+                    f"the state is of other lanes: {name} should be {own} and is {given}"
                 )
         for name, weights in self._stack.items():
             weights.copy_(state["weights"][name])
@@ -217,7 +263,11 @@ class Lanes:
     def _values(self, weights: Weights, states: Tensor) -> Tensor:
         """Values [m] of one lane."""
         with precision(self.device, self.mixed_precision):
-            return flat_values(functional_call(self._network, weights, (states,)), self._dtype)
+            return flat_values(
+                lambda states: functional_call(self._network, weights, (states,)),
+                states,
+                self._dtype,
+            )
 
     def _stacked_values(self, stack: Weights, states: Tensor, axis: int | None) -> Tensor:
         """Values [lanes, m] from states [lanes, m, ...] (axis 0) or [m, ...] (axis None)."""
@@ -255,29 +305,52 @@ class Lanes:
             gradient.mul_(factor.view(-1, *(1,) * (gradient.ndim - 1)))
 
 
+def _numbers(name: str, values: Any, kind: Callable[[Any], Any]) -> list[Any]:
+    try:
+        return [kind(value) for value in values]
+    except (TypeError, ValueError):
+        what = "a number" if kind is float else "a whole number"
+        raise TypeError(f"{name} must be a sequence, {what} a lane, got {values!r}") from None
+
+
+def _check_apart(optimiser: Callable[[list[dict[str, Any]]], Any]) -> None:
+    # By one weight, since some of those to refuse take no stack, and say so in other words.
+    made = optimiser([{"params": [nn.Parameter(torch.zeros(1, 1))], "lr": 0.1}])
+    check_optimiser(made)
+    if (kind := type(made).__name__) in _JOINT:
+        raise ValueError(
+            f"{kind} does not treat each weight by itself, so that lanes would mix; use an "
+            "optimiser such as torch.optim.Adam, RMSprop or SGD"
+        )
+
+
 def _seeded(make_network: Callable[[], nn.Module], seed: int) -> nn.Module:
     """A network whose initial weights follow from the seed, whatever was drawn before."""
-    with torch.random.fork_rng(devices=[]):
+    with _making, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return make_network()
 
 
-def _stacked(rows: Sequence[Tensor], device: str | torch.device) -> Tensor:
-    """Parameters as rows of one, each laid out in memory as it was, with room for a gradient."""
+def _stacked(rows: Sequence[Tensor], device: torch.device) -> Tensor:
+    """Parameters as rows of one, each laid out in memory as it was.
+
+    With room for a gradient, unless they are frozen.
+    """
     shape, stride = (len(rows), *rows[0].shape), (rows[0].numel(), *rows[0].stride())
     stack = torch.empty_strided(shape, stride, dtype=rows[0].dtype, device=device)
     stack.copy_(torch.stack([row.detach() for row in rows]))
-    stack.grad = torch.zeros_like(stack)
-    return stack.requires_grad_()
+    if rows[0].requires_grad:
+        stack.requires_grad_().grad = torch.zeros_like(stack)
+    return stack
 
 
 def _part(stack: Weights, lanes: slice | int) -> Weights:
     """Some lanes of a stack, sharing memory of weights and gradients with it."""
     parts = {}
     for name, weights in stack.items():
-        parts[name] = weights.detach()[lanes].requires_grad_()
-        assert weights.grad is not None
-        parts[name].grad = weights.grad[lanes]
+        parts[name] = weights.detach()[lanes]
+        if weights.grad is not None:
+            parts[name].requires_grad_().grad = weights.grad[lanes]
     return parts
 
 

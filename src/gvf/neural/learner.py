@@ -22,7 +22,17 @@ from gvf.correction import IR, Correction
 from gvf.frames import FrameWindow
 from gvf.learner.base import WindowLearner, without_addresses
 from gvf.learner.linear import Array
-from gvf.neural.loss import as_input, check_options, flat_values, precision, td_loss
+from gvf.neural.loss import (
+    as_batch,
+    as_device,
+    as_input,
+    check_network,
+    check_optimiser,
+    check_options,
+    flat_values,
+    precision,
+    td_loss,
+)
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.transition import Transitions
@@ -42,7 +52,8 @@ class NeuralLearner(WindowLearner):
         question: what to predict.
         network: any module that maps states [m, ...] to values [m] or [m, 1]. Fractions reach it in
             its own number type, integers (frames in uint8, numbers of states) as they are.
-        optimiser: makes one from parameters: ``partial(torch.optim.Adam, lr=1e-3)``.
+        optimiser: makes one from parameters: ``partial(torch.optim.Adam, lr=1e-3)``. Any but
+            ``LBFGS``, which needs more than one gradient a step.
         correction: how to correct for the behaviour: :class:`gvf.IR` and its neighbours.
         behaviour: the policy that chooses the actions, if it is known; otherwise transitions bring
             ``behaviour_probability`` or ``behaviour_log_probability``.
@@ -104,37 +115,46 @@ class NeuralLearner(WindowLearner):
             warm_up=warm_up,
             seed=seed,
         )
-        if not isinstance(network, nn.Module):
-            raise TypeError(f"network must be a torch.nn.Module, got {network!r}")
-        if isinstance(optimiser, torch.optim.Optimizer) or not callable(optimiser):
-            raise TypeError(
-                "optimiser must be a function that makes one, such as "
-                f"functools.partial(torch.optim.Adam, lr=1e-3), got {optimiser!r}"
-            )
-        check_options(target_every, clip)
-        self.device = torch.device(device)
+        check_network(network, "network")
+        check_options(optimiser, target_every, clip)
+        self.device = as_device(device)
         self.network = network.to(self.device)
         self.optimiser = optimiser(self.network.parameters())
+        check_optimiser(self.optimiser)
         self.target_every, self.clip, self.mixed_precision = target_every, clip, mixed_precision
-        self._make_optimiser = optimiser
+        self._optimiser_as_made = _described(self.optimiser)
         # Without a target network of its own, the network is its own target.
         self._target = copy.deepcopy(network).requires_grad_(False) if target_every else network
         self._dtype = next(network.parameters()).dtype
+        self._largest = torch.finfo(self._dtype).max
 
     def predict(self, states: Any) -> Array:
         """The predictions for a batch of states [m, ...]: [m]. The network is in ``eval`` mode."""
-        training = self.network.training
+        pieces = as_batch(states).split(_ROWS)
+        # Each part's own mode, since some may be kept in ``eval`` mode during training.
+        modes = [(part, part.training) for part in self.network.modules()]
         self.network.eval()
-        with torch.no_grad():
-            pieces = torch.as_tensor(states).split(_ROWS)
-            values = [self._values(self.network, self._put(piece)) for piece in pieces]
-        self.network.train(training)
+        try:
+            with torch.no_grad():
+                values = [self._values(self.network, self._put(piece)) for piece in pieces]
+        finally:
+            for part, training in modes:
+                part.training = training
         return torch.cat(values).cpu().numpy()
 
     def _represent(self, transitions: Transitions) -> dict[str, Array]:
         return {name: transitions[name] for name in ("state", "next_state")}
 
     def _update(self, slots: Array, w: Array) -> None:
+        fits = np.abs(w) <= self._largest
+        if not fits.all():
+            at = int(fits.argmin())
+            raise ValueError(
+                f"the weight {w[at]:g} of a drawn transition, whose ratio is "
+                f"{self.window.columns['ratio'][slots[at]]:g}, is no number of the network's "
+                f"{self._dtype}; use a correction that bounds weights, such as gvf.IR() or "
+                "gvf.VTrace(1.0), or a network in float64, network.double()"
+            )
         self.optimiser.zero_grad()
         # The loss is a sum, so that a whole window can go through in pieces.
         for start in range(0, len(slots), _ROWS):
@@ -158,7 +178,7 @@ class NeuralLearner(WindowLearner):
             numbers = (drawn.state, drawn.next_state, drawn.cumulant, drawn.continuation)
             return tuple(map(self._put, numbers))  # pyright: ignore[reportReturnType]
         # From the window into memory from which the device can fetch both by itself.
-        shape = (2, len(slots), *self.window[slots[:1]].state.shape[1:])
+        shape = (2, len(slots), *self.window.frame_shape)
         frames = torch.empty(shape, dtype=torch.uint8, pin_memory=self.device.type == "cuda")
         self.window.gather(slots, state=frames[0].numpy(), next_state=frames[1].numpy())
         states, next_states = self._put(frames)
@@ -171,7 +191,7 @@ class NeuralLearner(WindowLearner):
 
     def _values(self, network: nn.Module, states: Tensor) -> Tensor:
         with precision(self.device, self.mixed_precision):
-            return flat_values(network(states), self._dtype)
+            return flat_values(network, states, self._dtype)
 
     def _diverged(self) -> tuple[int, ...]:
         finite = all(bool(weights.isfinite().all()) for weights in self.network.parameters())
@@ -180,7 +200,7 @@ class NeuralLearner(WindowLearner):
     def _own_configuration(self) -> str:
         return (
             f"network={' '.join(without_addresses(self.network).split())}, "
-            f"optimiser={without_addresses(self._make_optimiser)}, "
+            f"optimiser={self._optimiser_as_made}, "
             f"target_every={self.target_every}, clip={self.clip}, "
             f"mixed_precision={self.mixed_precision}"
         )
@@ -196,3 +216,12 @@ class NeuralLearner(WindowLearner):
         states = torch.load(buffer, map_location=self.device, weights_only=True)
         for part, state in zip((self.network, self._target, self.optimiser), states, strict=True):
             part.load_state_dict(state)
+
+
+def _described(optimiser: torch.optim.Optimizer) -> str:
+    """An optimiser's kind and settings; what is off or 0 goes unsaid."""
+    groups = [
+        ", ".join(f"{name}={value}" for name, value in group.items() if name != "params" and value)
+        for group in optimiser.param_groups
+    ]
+    return f"{type(optimiser).__name__}({'; '.join(groups)})"

@@ -8,12 +8,13 @@ gradient of a network in the place of features. The weights w of a correction co
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from operator import index
-from typing import Any
+from typing import Any, SupportsIndex
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def td_loss(
@@ -32,16 +33,32 @@ def td_loss(
     return 0.5 * (weights * error * error).sum()
 
 
-def flat_values(outputs: Tensor, dtype: torch.dtype) -> Tensor:
-    """A network's outputs [m] or [m, 1] as values [m], in the type in which errors are computed."""
-    if outputs.ndim == 2 and outputs.shape[1] == 1:
-        outputs = outputs.squeeze(1)
-    if outputs.ndim != 1:
+def flat_values(network: Callable[[Tensor], Tensor], states: Tensor, dtype: torch.dtype) -> Tensor:
+    """A network's values [m] of states [m, ...], in the type in which errors are computed."""
+    try:
+        outputs = network(states)
+    except RuntimeError as error:
+        if not states.is_floating_point():
+            error.add_note(
+                f"The states are integers ({states.dtype}) and reach the network as they are; if "
+                "it computes with fractions, give it fractions: [[0.0, 0.0]], not [[0, 0]]."
+            )
+        raise
+    if outputs.shape not in ((len(states),), (len(states), 1)):
         raise ValueError(
             "a network must map states [m, ...] to values [m] or [m, 1]; "
-            f"this one gives {list(outputs.shape)}"
+            f"this one gives {list(outputs.shape)} for states {list(states.shape)} "
+            "(a single state needs an axis in front too: [state])"
         )
-    return outputs.to(dtype)
+    return outputs.flatten().to(dtype)
+
+
+def as_batch(states: Any) -> Tensor:
+    """States [m, ...] as a tensor, wherever they are."""
+    tensor = torch.as_tensor(states)
+    if tensor.ndim == 0:
+        raise ValueError(f"states must be a batch [m, ...], got the single number {states!r}")
+    return tensor
 
 
 def as_input(values: Any, device: torch.device, dtype: torch.dtype) -> Tensor:
@@ -59,9 +76,53 @@ def precision(device: torch.device, mixed: bool) -> AbstractContextManager[objec
     return nullcontext()
 
 
-def check_options(target_every: int | None, clip: float | None) -> None:
+def check_options(optimiser: object, target_every: object, clip: object) -> None:
     """Refuse what would fail later, or silently do nothing."""
-    if target_every is not None and index(target_every) < 1:
-        raise ValueError(f"target_every must be at least 1, or None for none, got {target_every}")
-    if clip is not None and not clip > 0.0:
-        raise ValueError(f"clip must be a positive number, or None for none, got {clip}")
+    if isinstance(optimiser, torch.optim.Optimizer) or not callable(optimiser):
+        raise TypeError(
+            "optimiser must be a function that makes one, such as "
+            f"functools.partial(torch.optim.Adam, lr=1e-3), got {optimiser!r}"
+        )
+    if target_every is not None:
+        if not isinstance(target_every, SupportsIndex):
+            raise TypeError(f"target_every must be a whole number or None, got {target_every!r}")
+        if target_every.__index__() < 1:
+            raise ValueError(
+                f"target_every must be at least 1, or None for none, got {target_every}"
+            )
+    if clip is not None:
+        if not isinstance(clip, int | float | np.number):
+            raise TypeError(f"clip must be a positive number or None, got {clip!r}")
+        if not clip > 0.0:
+            raise ValueError(f"clip must be a positive number, or None for none, got {clip}")
+
+
+def check_network(network: object, what: str) -> nn.Module:
+    """The network, if it is one that can be trained."""
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"{what} must be a torch.nn.Module, got {network!r}")
+    if not any(weights.requires_grad for weights in network.parameters()):
+        raise ValueError(f"{what} has no parameters to train: {network!r}")
+    return network
+
+
+def check_optimiser(made: object) -> None:
+    """Refuse what an optimiser function made, if it cannot go one step down a gradient."""
+    if not isinstance(made, torch.optim.Optimizer):
+        raise TypeError(f"optimiser must make a torch.optim.Optimizer, and made {made!r}")
+    if isinstance(made, torch.optim.LBFGS):
+        raise ValueError(
+            "LBFGS evaluates the loss several times in a step, and here a step has one gradient; "
+            "use an optimiser such as torch.optim.Adam"
+        )
+
+
+def as_device(device: str | torch.device) -> torch.device:
+    """A device that is there."""
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(f'device must be "cpu" or "cuda", got {device!r}') from None
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f'PyTorch finds no GPU here for device={str(device)!r}; choose "cpu"')
+    return found

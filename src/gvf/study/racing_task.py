@@ -19,7 +19,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import metadata
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,8 +43,6 @@ if TYPE_CHECKING:
 
 CHECKPOINT_EVERY = 120.0
 """Seconds between checkpoints."""
-
-_making = Lock()  # initial weights come from random numbers that all threads share
 
 
 def material(study: RacingStudy) -> Material:
@@ -105,7 +102,7 @@ def _lesson(task: RacingTask, stream: Recording) -> _Lesson:
         gap=study.gap,
     )
     weigh_all, weigh_type = weigh_rows()
-    empty = draws.by_ratio[:, 0] < 0  # windows without mass: such an update is none
+    empty = draws.by_ratio[:, 0] < 0  # windows without mass: whatever is drawn weighs nothing
     drawn = {
         "uniform": draws.uniform,
         "ratio": np.where(empty[:, None], draws.uniform, draws.by_ratio),
@@ -191,15 +188,14 @@ def _lanes(task: RacingTask, group: Sequence[int] | None = None) -> Lanes:
     initial = int(seed_for(study.seed, task.run, "weights").generate_state(1)[0])
     # On a GPU a stack of matrix products is more than twice as fast as convolutions in groups.
     how = "unfold" if study.device == "cuda" else "native"
-    with _making:
-        return Lanes(
-            partial(driving_network, convolution=how),
-            _optimiser(study.optimiser),
-            rates,
-            [initial] * len(rates),
-            group=group,
-            device=study.device,
-        )
+    return Lanes(
+        partial(driving_network, convolution=how),
+        _optimiser(study.optimiser),
+        rates,
+        [initial] * len(rates),
+        group=group,
+        device=study.device,
+    )
 
 
 def seconds_of_an_update(study: RacingStudy, several: int = 3) -> float:

@@ -44,6 +44,13 @@ class Car(gym.Env[Frame, Any], ABC):
         seconds: of a step, a multiple of .02.
         speed: to keep, in m/s.
         render_mode: "rgb_array", or None.
+
+    Example:
+        >>> from gvf.domain.racing.car import Car
+        >>> from gvf.domain.racing.car_racing import CarRacing
+        >>> from gvf.domain.racing.torcs import Torcs
+        >>> issubclass(Torcs, Car) and issubclass(CarRacing, Car)
+        True
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
@@ -55,7 +62,7 @@ class Car(gym.Env[Frame, Any], ABC):
             raise ValueError(f"speed must be from 2 to 100 m/s, got {speed!r}")
         self._seconds, self._speed = seconds, speed
         self._patience = math.ceil(PATIENCE / seconds)
-        self._slow, self._distance = 0, 0.0
+        self._slow, self._distance, self._around = 0, 0.0, math.inf
         self._closed = False
         self.draw = True
         self.observation_space = gym.spaces.Box(0, 255, FRAME, np.uint8)
@@ -67,7 +74,7 @@ class Car(gym.Env[Frame, Any], ABC):
         """The car at rest, where the simulator begins."""
         super().reset(seed=seed)
         self._check_open()
-        info = self._start(seed)
+        info, self._around = self._start(seed)
         self._slow, self._distance = 0, info["distance"]
         return self._frame(), info
 
@@ -77,7 +84,7 @@ class Car(gym.Env[Frame, Any], ABC):
         columns = self._advance([action], draw=self.draw)
         info = {name: column.item() for name, column in columns.items()}
         # The road is closed: of the two ways along it, the shorter.
-        progress = math.remainder(self._distance - before, self._length)
+        progress = math.remainder(self._distance - before, self._around)
         lost = self._slow >= self._patience or abs(info["lateral"]) > FARTHEST
         return self._frame(), progress, False, lost or not self._running, info
 
@@ -114,14 +121,9 @@ class Car(gym.Env[Frame, Any], ABC):
     def _running(self) -> bool:
         """Whether there is a car that can be steered."""
 
-    @property
     @abstractmethod
-    def _length(self) -> float:
-        """Of the road, in metres."""
-
-    @abstractmethod
-    def _start(self, seed: int | None) -> dict[str, Any]:
-        """Put the car where it begins, and return the info there."""
+    def _start(self, seed: int | None) -> tuple[dict[str, Any], float]:
+        """Put the car where it begins: the info there, and the metres once around the road."""
 
     @abstractmethod
     def _drive(self, told: NDArray[np.float32], draw: bool) -> dict[str, NDArray[Any]]:
@@ -142,9 +144,10 @@ class Car(gym.Env[Frame, Any], ABC):
     def _advance(self, actions: ArrayLike, *, draw: bool) -> dict[str, NDArray[Any]]:
         self._check_running()
         columns = self._drive(steering(actions), draw)
-        for speed, distance in zip(columns["speed"], columns["distance"], strict=True):
+        for speed in columns["speed"].tolist():
             self._slow = self._slow + 1 if abs(speed) < SLOWEST else 0
-            self._distance = float(distance)
+        if len(columns["distance"]):
+            self._distance = float(columns["distance"][-1])
         return columns
 
     def _frame(self) -> Frame:

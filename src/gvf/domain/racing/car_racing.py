@@ -76,18 +76,14 @@ class CarRacing(Car):
     def _running(self) -> bool:
         return self._game is not None
 
-    @property
-    def _length(self) -> float:
-        return self._road.length
-
-    def _start(self, seed: int | None) -> dict[str, Any]:
+    def _start(self, seed: int | None) -> tuple[dict[str, Any], float]:
         # A new game each time, so that nothing can be left of the last.
         self._game = self._make_game()
         self._game.reset(seed=int(self.np_random.integers(2**31)) if seed is None else seed)
         self._road = Road(np.array(self._game.track)[:, 2:])
         self._steps = 0
         self._where = self._road.find(self._position())
-        return self._info()
+        return self._info(), self._road.length
 
     def _drive(self, told: NDArray[np.float32], draw: bool) -> dict[str, NDArray[Any]]:
         infos = []

@@ -7,10 +7,10 @@ A controller that wanders over the road steers with a_det in [-1, 1], and
 
 the second numbers of the gaussians being standard deviations. The paper says neither what "near"
 is nor how its controller moves. One that holds the middle makes the question trivial, so this one
-follows a goal across the road that changes now and then: in 8,000 steps it never left the road, and
-was within .1 half-widths of the middle 12 % of the time in TORCS and 20 % in CarRacing. States are
-images, which do not show a_det (it depends on the goal), so ratios come from the recorded density,
-``behaviour_log_probability``.
+follows a goal across the road that changes now and then: it keeps to the road, and is within .1
+half-widths of the middle about a sixth of the time in TORCS and about a quarter in CarRacing.
+States are images, which do not show a_det (it depends on the goal), so ratios come from the
+recorded density, ``behaviour_log_probability``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.domain.domain import known
 from gvf.policy import Gaussian
 from gvf.question import GVF
 from gvf.transition import Transitions
@@ -39,7 +40,8 @@ class Simulator:
     """How one of the simulators is driven, and what "near the middle" means there.
 
     Attributes:
-        environment: where the class is, "module:class".
+        environment: its Gymnasium id.
+        entry_point: where the class is, "module:class".
         near: the largest distance to the middle that is near, in half-widths of the road.
         start: steps at the beginning of an episode, in which the car gets up to speed.
         stretch: steps from which states to be evaluated are chosen; in TORCS about a lap, in
@@ -48,6 +50,7 @@ class Simulator:
     """
 
     environment: str
+    entry_point: str
     near: float
     start: int
     stretch: int
@@ -56,10 +59,20 @@ class Simulator:
 
 SIMULATORS = {
     "torcs": Simulator(
-        "gvf.domain.racing.torcs:Torcs", near=0.1, start=30, stretch=2200, episode=None
+        "gvf/Torcs-v0",
+        "gvf.domain.racing.torcs:Torcs",
+        near=0.1,
+        start=30,
+        stretch=2200,
+        episode=None,
     ),
     "car-racing": Simulator(
-        "gvf.domain.racing.car_racing:CarRacing", near=0.1, start=30, stretch=250, episode=1000
+        "gvf/CarRacing-v0",
+        "gvf.domain.racing.car_racing:CarRacing",
+        near=0.1,
+        start=30,
+        stretch=250,
+        episode=1000,
     ),
 }
 """By name."""
@@ -73,10 +86,7 @@ def simulator(name: str) -> Simulator:
         >>> simulator("torcs").near
         0.1
     """
-    if name not in SIMULATORS:
-        known = ", ".join(map(repr, SIMULATORS))
-        raise ValueError(f"unknown simulator: {name!r}; known are {known}")
-    return SIMULATORS[name]
+    return SIMULATORS[known(name, SIMULATORS, "simulator")]
 
 
 class Wander:
@@ -143,6 +153,39 @@ def draw(a_det: float, *, rng: np.random.Generator) -> tuple[float, float]:
     behaviour = Gaussian(a_det, SD)
     action = behaviour.sample([0], rng=rng)
     return float(action[0]), float(behaviour.log_probability([0], action)[0])
+
+
+class Behaviour:
+    """Who drives while others learn: a gaussian, sd .1, around :class:`Wander`.
+
+    It looks at the simulator's ``info`` and remembers its goal, so that it is no function of the
+    image, and no :class:`gvf.Policy`; what a learner needs of it is the density of each action.
+
+    Args:
+        seed: of the goals and the noise.
+
+    Attributes:
+        controller: whose steering is the mean.
+
+    Example:
+        >>> from gvf.domain.racing.policy import Behaviour
+        >>> behaviour = Behaviour(seed=0)
+        >>> action, log_mu = behaviour.act({"lateral": 0.5, "angle": 0.0, "steer_lock": 0.4})
+        >>> round(action, 3), round(log_mu, 3)
+        (-1.067, 1.158)
+    """
+
+    def __init__(self, seed: int | np.random.SeedSequence | None = None) -> None:
+        sequence = (
+            seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        )
+        goals, noise = sequence.generate_state(2).tolist()
+        self.controller = Wander(seed=goals)
+        self._rng = np.random.default_rng(noise)
+
+    def act(self, info: Mapping[str, Any]) -> tuple[float, float]:
+        """An action in the state that ``info`` tells of, as drawn, and its log density."""
+        return draw(self.controller.act(info), rng=self._rng)
 
 
 @dataclass(frozen=True)

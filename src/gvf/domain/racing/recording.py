@@ -5,8 +5,8 @@ A recording is the frames in order, each once, and for every transition t the fr
     state = frames[first[t]],    next state = frames[first[t] + 1],
 
 with the action as drawn and its log density under the behaviour. The last frame of an episode
-starts no transition. Reading takes NumPy and pyarrow; only :func:`record` needs the simulator.
-:mod:`.rollouts` drives in the same way and keeps its results in the same kind of file.
+starts no transition. Reading takes NumPy and pyarrow; only :func:`record` needs the simulator, in
+which :mod:`.driving` drives. :mod:`.rollouts` keeps its results in the same kind of file.
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.domain.racing import policy
+from gvf.domain.racing.car import FRAME
+from gvf.domain.racing.driving import View, driven
 from gvf.policy.base import set_frozen
 from gvf.transition import Transitions
 
-FRAME = (64, 128)
-"""The shape of an image."""
 _DTYPES = {
     "first": np.int64,
     "action": np.float64,
@@ -164,122 +163,39 @@ class Recording:
         )
 
 
-def make(simulator: str, **options: Any) -> Any:
-    """The environment of a simulator, by name, without Gymnasium's wrappers."""
-    module, name = policy.simulator(simulator).environment.split(":")
-    return getattr(import_module(module), name)(**options)
-
-
-class Drive:
-    """An episode of the behaviour, from a reset on.
-
-    The first steps, in which the car gets up to speed, are driven by the controller without noise.
-
-    Args:
-        env: of :func:`make`.
-        simulator: its name.
-        seed: of the goals, the noise and, where it has a say, the environment.
-        draw: whether there are to be images.
-
-    Attributes:
-        frame: what is seen now, uint8[64, 128].
-        info: what the simulator tells of the present state.
-        actions: all of them since the reset; they lead here again.
-    """
-
-    def __init__(
-        self, env: Any, simulator: str, *, seed: np.random.SeedSequence, draw: bool = True
-    ) -> None:
-        known = policy.simulator(simulator)
-        goals, noise, self.reset_seed = split(seed)
-        self._env = env
-        self._wander = policy.Wander(seed=goals)
-        self._rng = np.random.default_rng(noise)
-        self.actions: list[float] = []
-        env.draw = False
-        self.frame, self.info = env.reset(seed=self.reset_seed)
-        for left in reversed(range(known.start)):
-            env.draw = draw and left == 0
-            if self._execute(self._wander.act(self.info)):
-                raise RuntimeError(f"{simulator} ended the episode before the car was under way")
-
-    def step(self) -> tuple[float, float, bool]:
-        """Drive on: the action, its log density, and whether the episode has ended with it."""
-        action, log_mu = policy.draw(self._wander.act(self.info), rng=self._rng)
-        return action, log_mu, self._execute(action)
-
-    def _execute(self, action: float) -> bool:
-        self.actions.append(action)
-        self.frame, _, terminated, truncated, self.info = execute(self._env, action)
-        return terminated or truncated
-
-
-def execute(env: Any, action: float) -> tuple[Any, ...]:
-    """A step of an environment; always the same number for the same action, so replays agree."""
-    return env.step(np.array([action], np.float32))
-
-
-def split(seed: np.random.SeedSequence) -> tuple[int, int, int]:
-    """Seeds of an episode's goals, noise and environment."""
-    goals, noise, environment = seed.generate_state(3).tolist()
-    return goals, noise, environment
-
-
 def record(
     simulator: str, steps: int, *, seed: int = 0, progress: Progress | None = None, **options: Any
 ) -> Recording:
-    """Let the behaviour drive, and keep what happens.
-
-    An episode that ends is followed by another, in CarRacing after 1,000 steps at the latest and
-    on another track. The first steps after a reset, in which the car gets up to speed, are not
-    recorded. The same arguments give the same recording.
+    """Let the behaviour drive, and keep what happens; the same arguments give the same recording.
 
     Args:
         simulator: "torcs" or "car-racing".
-        steps: the number of transitions.
+        steps: the number of transitions, those of :func:`gvf.domain.racing.driving.driven`.
         seed: of goals, noise and, in CarRacing, tracks.
         progress: called now and then with the transitions done, and ``steps``.
         **options: for the environment, for example ``track="g-track-1"``.
     """
-    if steps < 1:
-        raise ValueError(f"steps must be at least 1, got {steps}")
+    drive = driven(simulator, steps, seed=seed, **options)
     # An episode has at least one transition; memory that is never written to is never taken.
     frames = np.empty((2 * steps, *FRAME), np.uint8)
     told: list[Mapping[str, Any]] = []
     first, actions, log_mu = np.empty(steps, np.int64), np.empty(steps), np.empty(steps)
-    episodes, longest = seeds(seed), policy.simulator(simulator).episode or steps
-    env = make(simulator, **options)
-    try:
-        t = 0
-        while t < steps:
-            drive = Drive(env, simulator, seed=next(episodes))
-            frames[len(told)] = drive.frame
-            told.append(drive.info)
-            for _ in range(min(longest, steps - t)):
-                first[t] = len(told) - 1
-                actions[t], log_mu[t], ended = drive.step()
-                frames[len(told)] = drive.frame
-                told.append(drive.info)
-                t += 1
-                if progress is not None and (t % 100 == 0 or t == steps):
-                    progress(t, steps)
-                if ended:
-                    break
-    finally:
-        env.close()
+
+    def keep(view: View) -> None:
+        frames[len(told)] = view.frame
+        told.append(view.info)
+
+    with closing(drive):  # also when it is interrupted
+        for t, step in enumerate(drive):
+            if not told or told[-1] is not step.before.info:
+                keep(step.before)
+            first[t], actions[t], log_mu[t] = len(told) - 1, step.action, step.log_mu
+            keep(step.after)
+            if progress is not None and ((t + 1) % 100 == 0 or t + 1 == steps):
+                progress(t + 1, steps)
     columns = {name: np.array([info[name] for info in told]) for name in _OF_A_FRAME}
     settings = {"simulator": simulator, "steps": steps, "seed": seed, **described(options)}
     return Recording(frames[: len(told)], first, actions, log_mu, settings=settings, **columns)
-
-
-def seeds(seed: int) -> Iterator[np.random.SeedSequence]:
-    """A seed for each episode, as many as are wanted."""
-    if seed < 0:
-        raise ValueError(f"seed must be at least 0, got {seed}")
-    episode = 0
-    while True:
-        yield np.random.SeedSequence((seed, episode))
-        episode += 1
 
 
 def described(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,9 +23,9 @@ from typing import Any, Self
 import numpy as np
 
 from gvf.domain.racing import policy
+from gvf.domain.racing.car import FRAME
+from gvf.domain.racing.driving import Drive, execute, make, seeds
 from gvf.domain.racing.recording import (
-    FRAME,
-    Drive,
     Floats,
     Frames,
     Progress,
@@ -33,10 +33,7 @@ from gvf.domain.racing.recording import (
     check_hash,
     described,
     digest,
-    execute,
-    make,
     read,
-    seeds,
     write,
 )
 from gvf.policy.base import set_frozen

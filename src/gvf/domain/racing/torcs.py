@@ -104,22 +104,19 @@ class Torcs(Car):
         return self._child is not None and self._child.alive and not self._over
 
     @property
-    def _length(self) -> float:
-        return self._torcs.length
-
-    @property
     def _torcs(self) -> child.Child:
-        """The running TORCS, which is started where there is none."""
+        assert self._child is not None, "asked for only while it runs"
+        return self._child
+
+    def _start(self, seed: int | None) -> tuple[dict[str, Any], float]:
         if self._child is None or not self._child.alive:
             self._child = child.Child(
                 self._installation, self._bridge, self._race, timeout=self._timeout
             )
-        return self._child
-
-    def _start(self, seed: int | None) -> dict[str, Any]:
-        states = self._torcs.reset(child.GREY if self.draw else child.NOTHING)
+        states = self._child.reset(child.GREY if self.draw else child.NOTHING)
         self._over = False
-        return {name: column.item() for name, column in _columns(states).items()}
+        info = {name: column.item() for name, column in _columns(states).items()}
+        return info, self._child.length
 
     def _drive(self, told: NDArray[np.float32], draw: bool) -> dict[str, NDArray[Any]]:
         states = [np.empty(0, child.STATE)]
@@ -147,4 +144,3 @@ def _columns(states: NDArray[Any]) -> dict[str, NDArray[Any]]:
     columns = {name: states[name] for name in child.STATE.names or () if name != "over"}
     columns["segment"] = states["segment"].astype(np.int64)
     return columns | {"lateral": states["to_middle"] / states["half_width"]}
-

@@ -1,0 +1,157 @@
+"""The racing car as a domain: simulator, behaviour and question by name, and a stream of images.
+
+The counterpart of :class:`gvf.domain.Domain`, whose policies are tables. Here states are images,
+and the behaviour steers by what the simulator tells beside them, so that no policy over states can
+stand for it: every transition brings the log density of its action instead. :mod:`.recording` keeps
+the same transitions in a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from gvf.domain.domain import known
+from gvf.domain.racing import policy
+from gvf.domain.racing.driving import Step, driven
+from gvf.gym import gym
+from gvf.policy import Policy
+from gvf.question import GVF
+from gvf.transition import Transitions
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RacingDomain:
+    """A simulator, and what is asked in it.
+
+    Attributes:
+        name: as :func:`get` knows it.
+        environment: the Gymnasium id.
+        behaviours: what makes a driver from a seed, by name.
+        questions: what is predicted, by name.
+
+    Example:
+        >>> from gvf.domain.racing import get
+        >>> domain = get("torcs")
+        >>> domain
+        RacingDomain 'torcs', environment gvf/Torcs-v0
+          behaviours: wander
+          questions: left
+        >>> domain.question("left")
+        GVF(Gaussian(0.15, 0.0075), Middle.reached, Middle.ahead, name='towards-middle')
+
+        Online, without a recording:
+
+        >>> from functools import partial
+        >>> import gvf, torch
+        >>> from gvf.neural import NeuralLearner, driving_network
+        >>> learner = NeuralLearner(
+        ...     domain.question("left"), driving_network(), partial(torch.optim.Adam, lr=1e-3),
+        ...     window=gvf.FrameWindow(15_000),
+        ... )
+        >>> report = learner.learn(domain.stream(2_000), steps=2_000)  # doctest: +SKIP
+    """
+
+    name: str
+    environment: str
+    behaviours: dict[str, Callable[[int | None], policy.Behaviour]]
+    questions: dict[str, GVF]
+
+    def make(self, **options: Any) -> gym.Env[Any, Any]:
+        """The environment; options such as ``track`` go to ``gymnasium.make``."""
+        return gym.make(self.environment, **options)
+
+    def behaviour(self, name: str, seed: int | None = None) -> policy.Behaviour:
+        """A driver by name, at the beginning of an episode.
+
+        Example:
+            >>> from gvf.domain.racing import get
+            >>> driver = get("torcs").behaviour("wander", seed=0)
+            >>> action, log_mu = driver.act({"lateral": 0.5, "angle": 0.0, "steer_lock": 0.4})
+        """
+        return self.behaviours[known(name, self.behaviours, f"behaviour of {self.name}")](seed)
+
+    def question(self, name: str) -> GVF:
+        """A question by name."""
+        return self.questions[known(name, self.questions, f"question of {self.name}")]
+
+    def target(self, question: str) -> Policy:
+        """The policy that a question is about."""
+        return self.question(question).policy
+
+    def stream(
+        self, steps: int, *, seed: int = 0, batch: int = 64, **options: Any
+    ) -> Iterator[Transitions]:
+        """What happens while the behaviour drives, as it happens: for a learner, or a window.
+
+        The transitions are those of :func:`gvf.domain.racing.recording.record` with the same
+        arguments. The simulator starts with the first, and is closed after the last or when the
+        iterator is forgotten.
+
+        Args:
+            steps: how many transitions.
+            seed: of goals, noise and, in CarRacing, tracks.
+            batch: how many to give at a time; a learner that is given one at a time learns the
+                same.
+            **options: for the environment, for example ``track="g-track-1"``.
+
+        Returns:
+            Batches with the columns of :meth:`gvf.domain.racing.recording.Recording.transitions`.
+
+        Example:
+            >>> from gvf.domain.racing import get
+            >>> next(get("torcs").stream(100))  # doctest: +SKIP
+            Transitions(64: state uint8[64, 128], action float64, next_state uint8[64, 128],
+            behaviour_log_probability float64, next_lateral float64)
+        """
+        if batch < 1:
+            raise ValueError(f"batch must be at least 1, got {batch}")
+        return _batches(driven(self.name, steps, seed=seed, **options), batch)
+
+    def __repr__(self) -> str:
+        return (
+            f"RacingDomain {self.name!r}, environment {self.environment}\n"
+            f"  behaviours: {', '.join(self.behaviours)}\n"
+            f"  questions: {', '.join(self.questions)}"
+        )
+
+
+def get(name: str) -> RacingDomain:
+    """The racing car in one of its simulators, "torcs" or "car-racing".
+
+    Nothing is started, and neither the simulator nor Gymnasium need be installed.
+
+    Example:
+        >>> from gvf.domain.racing import get
+        >>> get("car-racing").environment
+        'gvf/CarRacing-v0'
+        >>> get("bicycle")
+        Traceback (most recent call last):
+        ValueError: unknown simulator: 'bicycle'; known are 'torcs', 'car-racing'
+    """
+    simulator = policy.simulator(name)
+    return RacingDomain(
+        name,
+        simulator.environment,
+        behaviours={"wander": policy.Behaviour},
+        questions={"left": policy.towards_middle(simulator.near)},
+    )
+
+
+def _batches(steps: Iterator[Step], size: int) -> Iterator[Transitions]:
+    while taken := list(islice(steps, size)):
+        yield _join(taken)
+
+
+def _join(steps: list[Step]) -> Transitions:
+    return Transitions(
+        state=np.stack([step.before.frame for step in steps]),
+        action=np.array([step.action for step in steps]),
+        next_state=np.stack([step.after.frame for step in steps]),
+        behaviour_log_probability=np.array([step.log_mu for step in steps]),
+        next_lateral=np.array([step.after.info["lateral"] for step in steps], np.float64),
+    )
