@@ -19,6 +19,7 @@ PARTS = (
     "studies",
     "diagnose",
     "neural",
+    "racing",
     "first_use",
 )
 SLOW = ("endurance",)
