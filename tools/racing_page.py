@@ -1,6 +1,6 @@
 """Take the results of `gvf reproduce racing-step-size --scale paper` into the documentation.
 
-    python tools/racing_page.py gvf-results        writes docs/racing/*
+    python tools/racing_page.py gvf-results        writes docs/racing/<simulator>-*
 
 Pictures are copied; the tables are made from the files beside them, so that no number is typed.
 """
@@ -18,9 +18,11 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "racing"
 def main(out: Path) -> None:
     """Write everything that the page shows of a folder of results."""
     made = out / FIGURE
+    how = json.loads((made / "made.json").read_text(encoding="utf-8"))["paper"]
+    simulator = how["options"]["simulator"]
     PAGE.mkdir(exist_ok=True)
     for name in (FIGURE, "learning-curves", "film"):
-        shutil.copyfile(made / f"{name}.png", PAGE / f"{name}.png")
+        shutil.copyfile(made / f"{name}.png", PAGE / f"{simulator}-{name}.png")
     with (made / f"{FIGURE}.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     rates = list(dict.fromkeys(row["x"] for row in rows))
@@ -29,14 +31,14 @@ def main(out: Path) -> None:
         mine = [row for row in rows if row["series"] == method]
         points = (f"{float(row['y']):.3f} ± {float(row['stderr']):.3f}" for row in mine)
         lines.append([method, *points])
-    _write("errors", lines)
+    _write(f"{simulator}-errors", lines)
     claims = json.loads((made / "claims.json").read_text(encoding="utf-8"))
     lines = [["claim", "statistic", "95 % interval", "verdict"]]
     for claim in claims:
         between = f"{claim['low']:.3g} to {claim['high']:.3g}"
         statistic = f"{claim['statistic']:.3g}: {claim['measure']}"
         lines.append([claim["sentence"], statistic, between, f"**{claim['verdict']}**"])
-    _write("claims", lines)
+    _write(f"{simulator}-claims", lines)
 
 
 def _write(name: str, lines: list[list[str]]) -> None:
