@@ -23,17 +23,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.modules.dropout import _DropoutNd
 
-from gvf.neural.loss import (
-    as_batch,
-    as_device,
-    as_input,
-    check_network,
-    check_optimiser,
-    check_options,
-    flat_values,
-    precision,
-    td_loss,
-)
+from gvf.neural.checks import as_device, check_network, check_optimiser, check_options
+from gvf.neural.loss import as_batch, as_input, flat_values, precision, td_loss
 
 _ROWS = 1024  # predictions that are made at a time, all lanes together
 _making = Lock()  # initial weights come from random numbers that all threads share

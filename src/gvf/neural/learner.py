@@ -22,17 +22,8 @@ from gvf.correction import IR, Correction
 from gvf.frames import FrameWindow
 from gvf.learner.base import WindowLearner, without_addresses
 from gvf.learner.linear import Array
-from gvf.neural.loss import (
-    as_batch,
-    as_device,
-    as_input,
-    check_network,
-    check_optimiser,
-    check_options,
-    flat_values,
-    precision,
-    td_loss,
-)
+from gvf.neural.checks import as_device, check_network, check_optimiser, check_options
+from gvf.neural.loss import as_batch, as_input, flat_values, precision, td_loss
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.transition import Transitions

@@ -1,4 +1,4 @@
-"""The loss of semi-gradient TD(0), and what else the learner and the lanes share.
+"""The loss of semi-gradient TD(0), and how states and values get to it and from it.
 
     1/2 sum_i w_i (c_i + gamma_i v(s'_i) - v(s_i))^2,    v(s'_i) taken as fixed,
 
@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, SupportsIndex
+from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 
 def td_loss(
@@ -74,55 +73,3 @@ def precision(device: torch.device, mixed: bool) -> AbstractContextManager[objec
     if mixed:
         return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
     return nullcontext()
-
-
-def check_options(optimiser: object, target_every: object, clip: object) -> None:
-    """Refuse what would fail later, or silently do nothing."""
-    if isinstance(optimiser, torch.optim.Optimizer) or not callable(optimiser):
-        raise TypeError(
-            "optimiser must be a function that makes one, such as "
-            f"functools.partial(torch.optim.Adam, lr=1e-3), got {optimiser!r}"
-        )
-    if target_every is not None:
-        if not isinstance(target_every, SupportsIndex):
-            raise TypeError(f"target_every must be a whole number or None, got {target_every!r}")
-        if target_every.__index__() < 1:
-            raise ValueError(
-                f"target_every must be at least 1, or None for none, got {target_every}"
-            )
-    if clip is not None:
-        if not isinstance(clip, int | float | np.number):
-            raise TypeError(f"clip must be a positive number or None, got {clip!r}")
-        if not clip > 0.0:
-            raise ValueError(f"clip must be a positive number, or None for none, got {clip}")
-
-
-def check_network(network: object, what: str) -> nn.Module:
-    """The network, if it is one that can be trained."""
-    if not isinstance(network, nn.Module):
-        raise TypeError(f"{what} must be a torch.nn.Module, got {network!r}")
-    if not any(weights.requires_grad for weights in network.parameters()):
-        raise ValueError(f"{what} has no parameters to train: {network!r}")
-    return network
-
-
-def check_optimiser(made: object) -> None:
-    """Refuse what an optimiser function made, if it cannot go one step down a gradient."""
-    if not isinstance(made, torch.optim.Optimizer):
-        raise TypeError(f"optimiser must make a torch.optim.Optimizer, and made {made!r}")
-    if isinstance(made, torch.optim.LBFGS):
-        raise ValueError(
-            "LBFGS evaluates the loss several times in a step, and here a step has one gradient; "
-            "use an optimiser such as torch.optim.Adam"
-        )
-
-
-def as_device(device: str | torch.device) -> torch.device:
-    """A device that is there."""
-    try:
-        found = torch.device(device)
-    except (RuntimeError, TypeError):
-        raise ValueError(f'device must be "cpu" or "cuda", got {device!r}') from None
-    if found.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f'PyTorch finds no GPU here for device={str(device)!r}; choose "cpu"')
-    return found

@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 def check_shared(study: Study | VarianceStudy) -> Domain:
     """Check what studies of all kinds have, fill in the pairs, and give the domain."""
     check_types(study)
-    if not re.fullmatch(r"[^\W_][\w.+-]*", study.name):
-        raise ValueError(
-            f"a study cannot be called {study.name!r}, since its results are kept in a folder of "
-            "that name: choose a name of letters, digits, '-', '_', '+' and '.' that begins with a "
-            "letter or digit"
-        )
+    check_name(study.name)
     domain = domains.get(study.domain, getattr(study, "protocol", "paper"))
     object.__setattr__(study, "pairs", study.pairs or domain.pairs)
     for question, behaviour in study.pairs:
@@ -40,6 +35,16 @@ def check_shared(study: Study | VarianceStudy) -> Domain:
     for method in study.methods:
         known(method, METHODS, "method")
     return domain
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a study."""
+    if not re.fullmatch(r"[^\W_][\w.+-]*", name):
+        raise ValueError(
+            f"a study cannot be called {name!r}, since its results are kept in a folder of "
+            "that name: choose a name of letters, digits, '-', '_', '+' and '.' that begins with a "
+            "letter or digit"
+        )
 
 
 def check_at_least(least: int, **values: int) -> None:

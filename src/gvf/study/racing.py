@@ -9,17 +9,17 @@ stream has not seen, is made once too. :mod:`gvf.study.racing_task` does the wor
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gvf.domain.domain import known
-from gvf.study.check import check_at_least, check_several, check_types
+from gvf.domain.racing import policy
+from gvf.study.check import check_at_least, check_name, check_several, check_types
 from gvf.study.method import METHODS
 from gvf.study.study import no_such_name
 
-SIMULATORS = ("torcs", "car-racing")
+SIMULATORS = tuple(policy.SIMULATORS)
 """The real TORCS, or Gymnasium's CarRacing."""
 OPTIMISERS = ("sgd", "rmsprop", "adam")
 """Of PyTorch, by name."""
@@ -87,8 +87,7 @@ class RacingStudy:
 
     def __post_init__(self) -> None:
         check_types(self)
-        if not re.fullmatch(r"[^\W_][\w.+-]*", self.name):
-            raise ValueError(f"a study cannot be called {self.name!r}: its folder is called so")
+        check_name(self.name)
         known(self.simulator, SIMULATORS, "simulator")
         known(self.optimiser, OPTIMISERS, "optimiser")
         known(self.device, DEVICES, "device")

@@ -1,0 +1,61 @@
+"""Checks of what a user gives the learner and the lanes: networks, optimisers, devices, options."""
+
+from __future__ import annotations
+
+from typing import SupportsIndex
+
+import numpy as np
+import torch
+from torch import nn
+
+
+def check_options(optimiser: object, target_every: object, clip: object) -> None:
+    """Refuse what would fail later, or silently do nothing."""
+    if isinstance(optimiser, torch.optim.Optimizer) or not callable(optimiser):
+        raise TypeError(
+            "optimiser must be a function that makes one, such as "
+            f"functools.partial(torch.optim.Adam, lr=1e-3), got {optimiser!r}"
+        )
+    if target_every is not None:
+        if not isinstance(target_every, SupportsIndex):
+            raise TypeError(f"target_every must be a whole number or None, got {target_every!r}")
+        if target_every.__index__() < 1:
+            raise ValueError(
+                f"target_every must be at least 1, or None for none, got {target_every}"
+            )
+    if clip is not None:
+        if not isinstance(clip, int | float | np.number):
+            raise TypeError(f"clip must be a positive number or None, got {clip!r}")
+        if not clip > 0.0:
+            raise ValueError(f"clip must be a positive number, or None for none, got {clip}")
+
+
+def check_network(network: object, what: str) -> nn.Module:
+    """The network, if it is one that can be trained."""
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"{what} must be a torch.nn.Module, got {network!r}")
+    if not any(weights.requires_grad for weights in network.parameters()):
+        raise ValueError(f"{what} has no parameters to train: {network!r}")
+    return network
+
+
+def check_optimiser(made: object) -> None:
+    """Refuse what an optimiser function made, if it cannot go one step down a gradient."""
+    if not isinstance(made, torch.optim.Optimizer):
+        raise TypeError(f"optimiser must make a torch.optim.Optimizer, and made {made!r}")
+    if isinstance(made, torch.optim.LBFGS):
+        raise ValueError(
+            "LBFGS evaluates the loss several times in a step, and here a step has one gradient; "
+            "use an optimiser such as torch.optim.Adam"
+        )
+
+
+def as_device(device: str | torch.device) -> torch.device:
+    """A device that is there."""
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(f'device must be "cpu" or "cuda", got {device!r}') from None
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f'PyTorch finds no GPU here for device={str(device)!r}; choose "cpu"')
+    return found
