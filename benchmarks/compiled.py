@@ -88,7 +88,7 @@ def _ring_run(n: int, k: int) -> Run:
     full = gvf.RatioRing(n, seed=0)
     full.extend(lognormal_ratios(n + n // 3))
     state, new = full.checkpoint(), lognormal_ratios(_MASK + 1, seed=2)
-    ring, place, stream = state["rings"][0], state["places"][0], state["streams"][0]
+    ring, place, stream = state["rings"][0], state["place"], state["streams"][0]
     return lambda count: _ring_steps(ring, place, stream, new, k, count)
 
 

@@ -46,5 +46,5 @@ def _found(ring: gvf.RatioRing, ratios: np.ndarray, total: float) -> np.ndarray:
     before = np.array([math.fsum(ratios[:i]) for i in range(N)])
     middles, slots = (before + ratios / 2.0) / total, np.empty(N, np.int64)
     state = ring.checkpoint()
-    ring_search(state["rings"][0], state["places"][0], middles, slots)
+    ring_search(state["rings"][0], state["place"], middles, slots)
     return slots

@@ -22,8 +22,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf import checkpoint
 from gvf.transition import Transitions, describe_columns
-from gvf.window import Window, _as_slots, save_arrays
+from gvf.window import Window, _as_slots
 
 Frames = NDArray[np.uint8]
 _PIECE = 1024  # frames compared at a time, so that the comparison needs little memory
@@ -58,6 +59,7 @@ class FrameWindow:
 
     def __init__(self, capacity: int, *, memory_map: str | os.PathLike[str] | None = None) -> None:
         self._rest = Window(capacity)
+        self.is_taken = False  # by a learner, which then fills it
         self.capacity = self._rest.capacity
         self._path = None if memory_map is None else Path(memory_map)
         self._names: tuple[str, ...] = ()
@@ -69,6 +71,11 @@ class FrameWindow:
 
     def __len__(self) -> int:
         return len(self._rest)
+
+    @property
+    def place(self) -> NDArray[np.int64]:
+        """Capacity, head and filled slots, int64[3]; rings of masses share it."""
+        return self._rest.place
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -153,17 +160,17 @@ class FrameWindow:
         return (self[[slot]] for slot in self.oldest_first)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a checkpoint (NumPy's .npz form) beside ``path``, then rename it to ``path``."""
-        save_arrays(path, self.checkpoint())
+        """Write a checkpoint beside ``path``, then rename it to ``path``."""
+        checkpoint.write(path, "window of frames", self.checkpoint())
 
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], *, memory_map: str | os.PathLike[str] | None = None
     ) -> Self:
         """Read a checkpoint back: the same slots, the same data, the same next slot."""
-        with np.load(path, allow_pickle=False) as arrays:
-            window = cls(int(arrays["ring"][0]), memory_map=memory_map)
-            window.restore(dict(arrays))
+        _, arrays = checkpoint.read(path, "window of frames")
+        window = cls(int(arrays["ring"][0]), memory_map=memory_map)
+        window.restore(arrays)
         return window
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
@@ -182,12 +189,13 @@ class FrameWindow:
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
         """Take up a checkpoint of a window of the same capacity."""
+        others = {k: v for k, v in arrays.items() if not k.startswith("frames/")}
         rest = Window(self.capacity)
-        rest.restore({k: v for k, v in arrays.items() if not k.startswith("frames/")})
+        rest.restore(others)
         if rest.columns and "frames/names" not in arrays:
             raise ValueError("the checkpoint is of a gvf.Window, and this is a gvf.FrameWindow")
         restored = FrameWindow(self.capacity, memory_map=self._path)
-        restored._rest = rest
+        restored._rest = self._rest
         if rest.columns:
             restored._names = tuple(arrays["frames/names"].tolist())
             restored._frames = restored._room(arrays["frames/state"])
@@ -199,7 +207,8 @@ class FrameWindow:
             restored._aside = {slot: frame.copy() for slot, frame in pairs}
             restored._is_aside[arrays["frames/aside"]] = True
             restored._newest = int(rest.oldest_first[-1])
-        self.__dict__.update(restored.__dict__)
+        self._rest.restore(others)
+        self.__dict__.update(restored.__dict__ | {"is_taken": self.is_taken})
 
     def __getstate__(self) -> dict[str, NDArray[Any]]:
         return self.checkpoint()

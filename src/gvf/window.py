@@ -13,14 +13,15 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from operator import index
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numba import int64, njit
 from numpy import ndarray
 
+from gvf import checkpoint
 from gvf.entry import direct_entry
+from gvf.sampling.prefix_sums import HEAD, SIZE, new_place
 from gvf.transition import Column, Transitions, describe_columns
 
 _INT64 = np.dtype(np.int64)
@@ -56,6 +57,7 @@ class Window:
         if index(capacity) < 1:
             raise ValueError(f"capacity must be at least 1, got {capacity}")
         self.capacity = int(capacity)
+        self.is_taken = False  # by a learner, which then fills it
         self._columns: dict[str, Column] = {}
         # What fits each column as it is, laid out for speed by `_plan`.
         self._outside: Callable[..., int] | None = None
@@ -65,11 +67,12 @@ class Window:
         self._later_integers: list[str] = []
         self._writes: list[tuple[str, Column]] = []
         self._takes: list[tuple[str, Any, int | None]] = []
-        self._head = 0
-        self._size = 0
+        # Capacity, head and filled slots; rings of masses share it (gvf.sampling.prefix_sums).
+        self.place = new_place(self.capacity)
+        self._at = self.place.data  # the same numbers, quicker to reach from Python
 
     def __len__(self) -> int:
-        return self._size
+        return self._at[SIZE]
 
     @property
     def columns(self) -> dict[str, Column]:
@@ -79,8 +82,8 @@ class Window:
     @property
     def oldest_first(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The filled slots in order of age, int64[len]."""
-        first = self._head if self._size == self.capacity else 0
-        return (first + np.arange(self._size)) % self.capacity
+        _, head, size = self._at
+        return ((head if size == self.capacity else 0) + np.arange(size)) % self.capacity
 
     def append(self, transition: Mapping[str, Any] | None = None, /, **columns: Any) -> int:
         """Insert one transition, one value a column, and return its slot.
@@ -104,19 +107,20 @@ class Window:
             for name in self._later_integers:
                 if given[name].bit_length() > 63:
                     return self._append_slowly(given)
-            slot = self._head
+            slot = self._at[HEAD]
             # Should the first, an integer, be too large, then nothing has been written yet.
             for name, column in self._writes:
                 column[slot] = given[name]
         except (AttributeError, KeyError, OverflowError):
             return self._append_slowly(given)
-        self._head = slot + 1 if slot + 1 < self.capacity else 0
-        if self._size < self.capacity:
-            self._size += 1
+        at, n = self._at, self.capacity
+        at[HEAD] = slot + 1 if slot + 1 < n else 0
+        if at[SIZE] < n:
+            at[SIZE] += 1
         return slot
 
     def _append_slowly(self, given: Mapping[str, Any]) -> int:
-        slot = self._head
+        slot = self._at[HEAD]
         if not given and not self._columns:
             raise ValueError(_NO_COLUMNS)
         self.extend(**{name: np.asarray(value)[None] for name, value in given.items()})
@@ -129,24 +133,31 @@ class Window:
         """
         batch = Transitions(**columns)
         rows = len(batch)
-        if not self._columns:
-            self._allocate(batch.columns)
-        if batch.columns.keys() != self._columns.keys():
-            raise ValueError(self._mismatch(columns))
-        self._fit(batch.columns)
-        slots = (self._head + np.arange(rows)) % self.capacity
+        self.make_room(batch.columns)
+        slots = (self._at[HEAD] + np.arange(rows)) % self.capacity
         self._write(batch.columns, rows)
         return slots
+
+    def make_room(self, columns: dict[str, Column]) -> None:
+        """Allocate the columns if these [m, ...] are the first, and check that they fit.
+
+        Compiled loops write into the columns themselves, and move :attr:`place`.
+        """
+        if not self._columns:
+            self._allocate(columns)
+        if columns.keys() != self._columns.keys():
+            raise ValueError(self._mismatch(columns))
+        self._fit(columns)
 
     def __getitem__(self, slots: Any) -> Transitions:
         """Copies of the transitions in the given slots, int[k], as columns [k, ...]."""
         if self._outside is None:
             self._outside = direct_entry(_first_outside, int64[:], int64)
         if type(slots) is ndarray and slots.dtype is _INT64 and slots.ndim == 1:
-            outside = self._outside(slots, self._size)
+            outside = self._outside(slots, self._at[SIZE])
         else:
             slots = _as_slots(slots)
-            outside = self._outside(slots.ravel(), self._size)
+            outside = self._outside(slots.ravel(), self._at[SIZE])
         if outside >= 0:
             raise IndexError(f"slot {slots.flat[outside]} is not filled: {self!r}")
         batch = _new(Transitions)
@@ -162,21 +173,21 @@ class Window:
         return (self[[slot]] for slot in self.oldest_first)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a checkpoint (NumPy's .npz form) beside ``path``, then rename it to ``path``."""
-        save_arrays(path, self.checkpoint())
+        """Write a checkpoint beside ``path``, then rename it to ``path``."""
+        checkpoint.write(path, "window", self.checkpoint())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a checkpoint back: the same slots, the same data, the same next slot."""
-        with np.load(path, allow_pickle=False) as arrays:
-            window = cls(int(arrays["ring"][0]))
-            window.restore(dict(arrays))
+        _, arrays = checkpoint.read(path, "window")
+        window = cls(int(arrays["ring"][0]))
+        window.restore(arrays)
         return window
 
     def checkpoint(self) -> dict[str, Column]:
         """Arrays that are the window's whole state, for :meth:`restore`."""
-        columns = {f"column/{name}": c[: self._size].copy() for name, c in self._columns.items()}
-        return {"ring": np.array([self.capacity, self._head]), **columns}
+        columns = {f"column/{name}": c[: len(self)].copy() for name, c in self._columns.items()}
+        return {"ring": np.array([self.capacity, self._at[HEAD]]), **columns}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
         """Take up a checkpoint of a window of the same capacity."""
@@ -185,6 +196,8 @@ class Window:
             raise ValueError(
                 f"the checkpoint's capacity is {capacity}, this window's {self.capacity}"
             )
+        if not 0 <= head < capacity:
+            raise ValueError(f"the checkpoint's next slot, {head}, is not in [0, {capacity})")
         if "frames/names" in arrays:
             raise ValueError("the checkpoint is of a gvf.FrameWindow, and this is a gvf.Window")
         prefix = "column/"
@@ -192,8 +205,11 @@ class Window:
         restored = Window(capacity)
         if columns:
             restored.extend(**columns)
-        restored._head = head
-        self.__dict__.update(restored.__dict__)
+        restored.place[HEAD] = head
+        # The place stays the same array: masses may share it.
+        self.place[:] = restored.place
+        kept = {name: getattr(self, name) for name in ("place", "_at", "is_taken")}
+        self.__dict__.update(restored.__dict__ | kept)
 
     def __getstate__(self) -> dict[str, Column]:
         return self.checkpoint()
@@ -203,12 +219,12 @@ class Window:
         self.restore(arrays)
 
     def __repr__(self) -> str:
-        return f"Window({self._size} of {self.capacity}: {describe_columns(self._columns)})"
+        return f"Window({len(self)} of {self.capacity}: {describe_columns(self._columns)})"
 
     def _write(self, columns: dict[str, Column], rows: int) -> None:
         """Write rows that fit their columns, in at most two pieces around the ring."""
         skipped = max(rows - self.capacity, 0)
-        head = (self._head + skipped) % self.capacity
+        head = (self._at[HEAD] + skipped) % self.capacity
         first = min(rows - skipped, self.capacity - head)
         for name, column in self._columns.items():
             values = columns[name][skipped:] if skipped else columns[name]
@@ -218,8 +234,8 @@ class Window:
         self._advance(rows)
 
     def _advance(self, rows: int) -> None:
-        self._head = (self._head + rows) % self.capacity
-        self._size = min(self._size + rows, self.capacity)
+        at = self._at
+        at[HEAD], at[SIZE] = (at[HEAD] + rows) % self.capacity, min(at[SIZE] + rows, self.capacity)
 
     def _allocate(self, columns: dict[str, Column]) -> None:
         if not columns:
@@ -269,18 +285,6 @@ class Window:
             f"this window has the columns {', '.join(self._columns)}; got {', '.join(columns)} "
             "(every insertion gives all of them)"
         )
-
-
-def save_arrays(path: str | os.PathLike[str], arrays: dict[str, Any]) -> None:
-    """Write arrays to an .npz file that is there whole or not at all."""
-    path = Path(path)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(beside, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _common_type(name: str, column: Column, values: Column) -> np.dtype[Any]:

@@ -17,7 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 
 # NumPy's own, whose functions lie in one place for all instances.
-_KNOWN = (
+KNOWN = (
     np.random.PCG64,
     np.random.PCG64DXSM,
     np.random.MT19937,
@@ -32,11 +32,18 @@ def addresses(rng: np.random.Generator) -> tuple[int, int] | None:
     bits = rng.bit_generator
     function = _functions.get(type(bits))
     if function is None:
-        if type(bits) not in _KNOWN:
+        if type(bits) not in KNOWN:
             return None
         function = ctypes.cast(bits.ctypes.next_double, ctypes.c_void_p).value or 0
         _functions[type(bits)] = function
     return function, bits.ctypes.state_address
+
+
+def native(rng: np.random.Generator) -> np.random.Generator:
+    """The generator itself if it is NumPy's, else one of NumPy's that is seeded by its numbers."""
+    if type(rng.bit_generator) in KNOWN:
+        return rng
+    return np.random.default_rng(rng.integers(2**63, size=4))
 
 
 def _next_double(typing_context: Any, function: Any, state: Any) -> Any:

@@ -12,10 +12,12 @@ To draw, take x uniform in the window's mass and find the **first sum greater th
 exactly 0 leaves its sum equal to its neighbour's and is never drawn. An insertion writes one
 number. Each lap starts again from 0 with a compensated sum, so errors do not accumulate.
 
-A ring is two arrays, rows of what :func:`new_rings` makes: ``ring`` float64, a short header, then
-the ratios, the sums (one more, a 0 in front) and the coarse sums at the ends of blocks; and
-``place`` int64[4], the counts. Compiled loops call ``ring_append`` and ``ring_search``; the rest is
-for the class, :class:`gvf.RatioRing` (:mod:`gvf.sampling.ring`).
+A ring is an array, a row of what :func:`new_rings` makes: a short header, then the ratios, the sums
+(one more, a 0 in front) and the coarse sums at the ends of blocks. It does not know where it is:
+its ``place``, int64[3], has the capacity, the head and the number of filled slots, and all rings of
+a window, and the window's columns, share one. Compiled loops with a single ring call
+``ring_append`` and ``ring_search``; those with several call ``ring_write`` for each, then
+``advance``. The rest is for the class, :class:`gvf.RatioRing` (:mod:`gvf.sampling.ring`).
 """
 
 from __future__ import annotations
@@ -33,35 +35,58 @@ Array = np.ndarray[Any, np.dtype[Any]]
 LARGEST_RATIO = 1e290
 """Beyond this a sum over a window could overflow."""
 
-CAPACITY, HEAD, SIZE, POSITIVE = range(4)  # in `place`; positive: how many ratios are above 0
-HIGH, LOW, BASE, HEADER = range(4)  # in `ring`: the lap's sum, its compensation, the base
+CAPACITY, HEAD, SIZE = range(3)  # in `place`
+# In `ring`: the lap's sum, its compensation, the base, and how many ratios are above 0.
+HIGH, LOW, BASE, POSITIVE, HEADER = range(5)
 _BLOCK = 64  # slots under one coarse sum: 8 cache lines
 _LOCKSTEP = 32  # searches that advance together, so that their cache misses overlap
 _REBASE = 2.0**-6  # sum the old lap anew when less than this share of it is still in the window
 _INDEX = (1 << 40) - 1  # a mask that tells the compiler that an index is not negative
 
 
-def new_rings(count: int, capacity: int) -> tuple[Array, Array]:
-    """Empty rings, a row each: float64[count, numbers of a ring], and places int64[count, 4]."""
+def new_place(capacity: int) -> Array:
+    """The place of an empty window: capacity, head, and filled slots, int64[3]."""
+    return np.array([capacity, 0, 0], np.int64)
+
+
+def new_rings(count: int, capacity: int) -> Array:
+    """Empty rings, a row each: float64[count, numbers of a ring]."""
     blocks = -(-capacity // _BLOCK)
-    rings = np.zeros((count, HEADER + capacity + (capacity + 1) + (blocks + 1)))
-    places = np.zeros((count, 4), np.int64)
-    places[:, CAPACITY] = capacity
-    return rings, places
+    return np.zeros((count, HEADER + capacity + (capacity + 1) + (blocks + 1)))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def ring_append(ring, place, ratio):
     """Insert a ratio, known to be good, in place of the oldest one; returns its slot."""
+    n, slot, size = place[CAPACITY] & _INDEX, place[HEAD] & _INDEX, place[SIZE]
+    ring_write(ring, n, slot, size == n, ratio)
+    advance(place)
+    return slot
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def advance(place):
+    """Move the head of a window by one slot."""
+    n, after = place[CAPACITY], place[HEAD] + 1
+    place[HEAD] = after * (after < n)
+    place[SIZE] = min(place[SIZE] + 1, n)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def ring_write(ring, n, slot, full, ratio):
+    """Write a ratio, known to be good, into the slot at the head, without moving the head.
+
+    ``full`` says whether the slot holds the oldest ratio, which then leaves.
+    """
     # Without branches: with them numba counts references to the arrays at every call, and an
     # insertion takes several times as long.
-    n, slot, size = place[CAPACITY] & _INDEX, place[HEAD] & _INDEX, place[SIZE]
-    full = size == n
     ratios, sums, coarse = HEADER, HEADER + n, HEADER + 2 * n + 1
     lap_goes_on = slot > 0
     high, low = lap_goes_on * ring[HIGH], lap_goes_on * ring[LOW]
     base = full * ring[sums + slot + 1]
-    place[POSITIVE] += (ratio > 0.0) - (full & (ring[ratios + slot] > 0.0))
+    comes = 1.0 if ratio > 0.0 else 0.0
+    leaves = 1.0 if full & (ring[ratios + slot] > 0.0) else 0.0
+    ring[POSITIVE] += comes - leaves
     # Two-sum: `error` is exactly what rounding takes from high + ratio.
     total = high + ratio
     part = total - high
@@ -78,10 +103,7 @@ def ring_append(ring, place, ratio):
     stale = end - base < _REBASE * end
     ring[HIGH], ring[LOW] = high, low
     ring[BASE] = base * ((not stale) & (after < n))
-    place[HEAD] = after * (after < n)
-    place[SIZE] = min(size + 1, n)
     _rebase(ring, n, after, n if stale else after)
-    return slot
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -166,16 +188,27 @@ def append(ring, place, ratio):
 
 
 @njit(cache=True, nogil=True)
-def extend(rings, places, ratios):
+def extend(rings, place, ratios):
     """Insert ratios [m, G] ring by ring; -1, or where one is bad, and then nothing is done."""
     for i in range(ratios.shape[0]):
         for g in range(ratios.shape[1]):
             if not 0.0 <= ratios[i, g] <= LARGEST_RATIO:
                 return i * ratios.shape[1] + g
-    for g in range(len(rings)):
-        for i in range(len(ratios)):
-            ring_append(rings[g], places[g], ratios[i, g])
+    write_rows(rings, place, ratios.T)
+    for _ in range(len(ratios)):
+        advance(place)
     return -1
+
+
+@njit(cache=True, nogil=True)
+def write_rows(rings, place, columns):
+    """Write columns [G, m] into rings ring by ring, from the head on; the head stays."""
+    n, size = place[CAPACITY] & _INDEX, place[SIZE]
+    for g in range(len(rings)):
+        slot = place[HEAD] & _INDEX
+        for i in range(columns.shape[1]):
+            ring_write(rings[g], n, slot, size + i >= n, columns[g, i])
+            slot = (slot + 1) * (slot + 1 < n)
 
 
 @njit(cache=True, nogil=True)
@@ -185,7 +218,7 @@ def append_and_sample(ring, place, stream, ratio, slots):
         return -1
     full = place[SIZE] == place[CAPACITY]
     leaves = full and ring[HEADER + place[HEAD]] > 0.0
-    if ratio == 0.0 and place[POSITIVE] - leaves == 0:
+    if ratio == 0.0 and ring[POSITIVE] - leaves == 0.0:
         return -2
     slot = ring_append(ring, place, ratio)
     uniforms = np.empty(slots.size)
@@ -206,36 +239,36 @@ def sample_with(ring, place, function, state, stratified, slots):
 
 
 @njit(cache=True, nogil=True)
-def _look_ahead(rings, places, g, sink):
+def _look_ahead(rings, place, g, sink):
     """Read what the search in ring g will look at first, so that it is in the cache by then."""
     if g < len(rings):
-        n = places[g, CAPACITY]
-        total = rings[g, BASE] + rings[g, HEADER + n + places[g, HEAD]]
+        n = place[CAPACITY]
+        total = rings[g, BASE] + rings[g, HEADER + n + place[HEAD]]
         for i in range(HEADER + 2 * n, rings.shape[1], 8):  # a cache line is 8 numbers
             total += rings[g, i]
         sink[0] = total
 
 
 @njit(cache=True, nogil=True)
-def sample(rings, places, streams, stratified, uniforms, slots):
+def sample(rings, place, streams, stratified, uniforms, slots):
     """Draw slots [G, k] for rings, each with its own stream."""
     k = slots.shape[1]
     sink = np.empty(1)
     for g in range(len(rings)):
-        _look_ahead(rings, places, g + 1, sink)
+        _look_ahead(rings, place, g + 1, sink)
         for j in range(k):
             u = xoshiro.uniform(streams[g])
             uniforms[g, j] = (j + u) / k if stratified else u
-        ring_search(rings[g], places[g], uniforms[g], slots[g])
+        ring_search(rings[g], place, uniforms[g], slots[g])
 
 
 @njit(cache=True, nogil=True)
-def search(rings, places, uniforms, slots):
+def search(rings, place, uniforms, slots):
     """Turn uniforms [G, k] into slots [G, k], ring by ring."""
     sink = np.empty(1)
     for g in range(len(rings)):
-        _look_ahead(rings, places, g + 1, sink)
-        ring_search(rings[g], places[g], uniforms[g], slots[g])
+        _look_ahead(rings, place, g + 1, sink)
+        ring_search(rings[g], place, uniforms[g], slots[g])
 
 
 @njit(cache=True, nogil=True)

@@ -67,9 +67,10 @@ class RatioRing:
         if questions is not None and index(questions) < 1:
             raise ValueError(f"questions must be None or at least 1, got {questions}")
         self.capacity, self.questions = int(capacity), questions
-        self._rings, self._places = kernels.new_rings(questions or 1, self.capacity)
+        self._rings = kernels.new_rings(questions or 1, self.capacity)
+        self._place = kernels.new_place(self.capacity)
         self._streams = xoshiro.streams(len(self._rings), seed)
-        self._ring, self._place, self._stream = self._rings[0], self._places[0], self._streams[0]
+        self._ring, self._stream = self._rings[0], self._streams[0]
         self._append: Callable[..., int] | None = None
         self._sample_with: Callable[..., None] | None = None
         self._append_and_sample: Callable[..., int] | None = None
@@ -96,7 +97,7 @@ class RatioRing:
             raise ValueError(f"ratios must have shape {shape}, got {ratios.shape}")
         slots = (self._place[kernels.HEAD] + np.arange(len(ratios))) % self.capacity
         table = np.ascontiguousarray(ratios).reshape(-1, len(self._rings))
-        bad = kernels.extend(self._rings, self._places, table)
+        bad = kernels.extend(self._rings, self._place, table)
         if bad >= 0:
             position = np.unravel_index(bad, ratios.shape)
             raise ValueError(bad_weight(ratios[position], ", ".join(map(str, position))))
@@ -130,7 +131,7 @@ class RatioRing:
             raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}")
         if self.questions is not None:
             return self._sample_questions(k, rng, stratified, threads)
-        if self._place.item(kernels.POSITIVE) == 0:
+        if self._ring.item(kernels.POSITIVE) == 0.0:
             raise ValueError(self._no_mass())
         slots = np.empty(k, _INT64)
         if threads == 1 and type(rng) is Generator and (found := addresses(rng)):
@@ -139,7 +140,7 @@ class RatioRing:
             return slots
         uniforms = np.empty(k) if rng is None else rng.random(k)
         if rng is None and threads == 1:
-            store = (self._rings, self._places, self._streams)
+            store = (self._rings, self._place, self._streams)
             kernels.sample(*store, stratified, uniforms[None], slots[None])
             return slots
         if rng is None:
@@ -208,20 +209,20 @@ class RatioRing:
         """Copies of the arrays that are the ring's whole state, for :meth:`restore`."""
         return {
             "rings": self._rings.copy(),
-            "places": self._places.copy(),
+            "place": self._place.copy(),
             "streams": self._streams.copy(),
         }
 
     def restore(self, arrays: dict[str, Any]) -> None:
         """Take up a checkpoint: from here on the two rings do the same, bit for bit."""
-        rings, places, streams = (arrays[name] for name in ("rings", "places", "streams"))
-        rows, capacity = len(rings), places[0, kernels.CAPACITY]
+        rings, place, streams = (arrays[name] for name in ("rings", "place", "streams"))
+        rows, capacity = len(rings), place[kernels.CAPACITY]
         if (rows, capacity) != (len(self._rings), self.capacity):
             raise ValueError(
                 f"the checkpoint is of {rows} question(s) and capacity {capacity}, "
                 f"this ring of {len(self._rings)} and {self.capacity}"
             )
-        self._rings[...], self._places[...], self._streams[...] = rings, places, streams
+        self._rings[...], self._place[...], self._streams[...] = rings, place, streams
 
     def __getstate__(self) -> tuple[int, int | None, dict[str, Array]]:
         return self.capacity, self.questions, self.checkpoint()
@@ -260,7 +261,7 @@ class RatioRing:
             return "cannot draw from an empty window: append ratios first."
         if self.questions is None:
             return f"cannot draw: all {len(self)} ratios in the window are 0."
-        empty = np.flatnonzero(self._places[:, kernels.POSITIVE] == 0)
+        empty = np.flatnonzero(self._rings[:, kernels.POSITIVE] == 0.0)
         return (
             f"cannot draw: all {len(self)} ratios in the window are 0 for {len(empty)} of "
             f"{self.questions} questions, the first of them question {empty[0]}."
@@ -269,7 +270,7 @@ class RatioRing:
     def _sample_questions(
         self, k: int, rng: Generator | None, stratified: bool, threads: int
     ) -> Slots:
-        if not self._places[:, kernels.POSITIVE].all():
+        if not self._rings[:, kernels.POSITIVE].all():
             raise ValueError(self._no_mass())
         slots = np.empty((len(self._rings), k), np.int64)
         if rng is None:
@@ -280,13 +281,13 @@ class RatioRing:
                 uniforms = (np.arange(k) + uniforms) / k
 
         def work(a: int, b: int) -> None:
-            rings, places = self._rings[a:b], self._places[a:b]
+            rings = self._rings[a:b]
             if rng is None:
                 kernels.sample(
-                    rings, places, self._streams[a:b], stratified, uniforms[a:b], slots[a:b]
+                    rings, self._place, self._streams[a:b], stratified, uniforms[a:b], slots[a:b]
                 )
             else:
-                kernels.search(rings, places, uniforms[a:b], slots[a:b])
+                kernels.search(rings, self._place, uniforms[a:b], slots[a:b])
 
         _in_slices(threads, len(slots), work)
         return slots

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gvf.sampling.prefix_sums import LARGEST_RATIO
+from gvf.sampling.prefix_sums import LARGEST_RATIO, Array
 from gvf.sampling.ring import Slots, bad_weight
 
 _LOCKSTEP = 16
@@ -72,6 +72,11 @@ def tree_search(nodes, uniforms, slots):
             slots[start + j] = node[j] - leaves
 
 
+def new_nodes(capacity: int) -> Array:
+    """The nodes of a tree for this many slots, all weights 0."""
+    return np.zeros(2 << (capacity - 1).bit_length())
+
+
 @njit(cache=True, nogil=True)
 def _find_bad(slots, weights, capacity):
     for i in range(slots.size):
@@ -106,8 +111,7 @@ class SumTree:
         if index(capacity) < 1:
             raise ValueError(f"capacity must be at least 1, got {capacity}")
         self.capacity = int(capacity)
-        leaves = 1 << (self.capacity - 1).bit_length()
-        self._nodes = np.zeros(2 * leaves)
+        self._nodes = new_nodes(self.capacity)
         self._rng = np.random.default_rng(seed)
 
     def set(self, slots: Any, weights: Any) -> None:
