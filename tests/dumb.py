@@ -18,44 +18,70 @@ def dense(features, states):
     return vectors
 
 
-def draw(rule, ratios, capacity, head, k, rng):
-    """Positions in `ratios` (oldest first) that are drawn, by linear search."""
-    n = len(ratios)
-    if rule == "window":
+def masses(correction, rho):
+    """The p of the design's table: None for uniform draws, "window" for none, else [n]."""
+    name, rho = type(correction).__name__, np.asarray(rho)
+    if name in ("IR", "BCIR"):
+        return rho
+    if name in ("Interpolated", "BCInterpolated"):
+        return rho**correction.beta
+    if name == "SquareRoot":
+        return np.sqrt(rho)
+    return "window" if name == "WISOptimal" else None
+
+
+def probabilities(correction, rho):
+    """How likely each of a window's transitions is in one draw; for no draw, 1 each."""
+    p = masses(correction, rho)
+    if p is None:
+        return np.full(len(rho), 1 / len(rho))
+    if isinstance(p, str):
+        return np.ones(len(rho))
+    return p / p.sum() if p.sum() > 0 else 0 * p
+
+
+def draw(p, n, capacity, head, k, rng):
+    """Positions in a window of n (oldest first) that are drawn by masses, by linear search."""
+    if isinstance(p, str):
         return None
     uniforms = rng.random(k)
-    if rule == "uniform":
+    if p is None:
         # The library counts slots, not ages: when full, the oldest is in slot `head`.
         return [(int(u * n) - (head if n == capacity else 0)) % n for u in uniforms]
     chosen = []
     for u in uniforms:
-        x, total = u * sum(ratios), 0.0
-        for position, ratio in enumerate(ratios):
-            total += ratio
+        x, total = u * sum(p), 0.0
+        for position, mass in enumerate(p):
+            total += mass
             if total > x:
                 chosen.append(position)
                 break
     return chosen
 
 
-def weigh(name, rho, window, parameter):
-    """The (p, w) table of the design, as printed there."""
-    rho, window = np.asarray(rho), np.asarray(window)
+def weigh(correction, rho, window):
+    """The w of the design's table, as printed there."""
+    name, rho, window = type(correction).__name__, np.asarray(rho), np.asarray(window)
     k, mean = len(rho), np.mean(window)
     if name in ("IS", "Uneven"):
         return rho / k
     if name == "VTrace":
-        return np.minimum(rho, parameter) / k
+        return np.minimum(rho, correction.clip) / k
     if name in ("WISMinibatch", "WISOptimal"):
         return rho / rho.sum() if rho.sum() > 0 else 0 * rho
     if name == "WISBuffer":
         return rho / (k * mean) if mean > 0 else 0 * rho
     if name == "NormIS":
-        return rho / (k * parameter)
+        return rho / (k * correction.max_ratio)
     if name in ("IR", "OnPolicy"):
         return np.full(k, 1 / k)
     if name == "BCIR":
         return np.full(k, mean / k)
+    if name in ("Interpolated", "SquareRoot"):
+        beta = getattr(correction, "beta", 0.5)
+        return rho ** (1 - beta) / k
+    if name == "BCInterpolated":
+        return np.mean(window**correction.beta) * rho ** (1 - correction.beta) / k
     raise NotImplementedError(name)
 
 
@@ -146,12 +172,13 @@ class DumbLearner:
 
     def learn(self):
         ratios = [row[4] for row in self.window]
-        if self.correction.draw != "uniform" and sum(ratios) == 0:
+        p = masses(self.correction, ratios)
+        if p is not None and sum(ratios if isinstance(p, str) else p) == 0:
             self.skipped += 1
             return
         head = self.steps % self.capacity
-        chosen = draw(self.correction.draw, ratios, self.capacity, head, self.k, self.rng)
+        chosen = draw(p, len(ratios), self.capacity, head, self.k, self.rng)
         rows = self.window if chosen is None else [self.window[i] for i in chosen]
         x, x_next, c, gamma, rho = (np.array(column) for column in zip(*rows, strict=True))
-        w = weigh(type(self.correction).__name__, rho, ratios, self.correction.parameter)
+        w = weigh(self.correction, rho, ratios)
         self.update.apply(x, x_next, c, gamma, w)

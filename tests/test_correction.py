@@ -2,14 +2,17 @@
 
 import itertools
 import math
+import pickle
 from dataclasses import dataclass
+from typing import Any
 
 import dumb
 import numpy as np
 import pytest
+from own_corrections import FollowOn, SquareRoot
 
 import gvf
-from gvf.correction import MEAN, PARAMETER, weigher
+from gvf.correction import MASS, RATIO
 
 CORRECTIONS = [
     gvf.IS(),
@@ -21,6 +24,8 @@ CORRECTIONS = [
     gvf.WISOptimal(),
     gvf.IR(),
     gvf.BCIR(),
+    gvf.Interpolated(0.3),
+    gvf.BCInterpolated(0.3),
     gvf.OnPolicy(),
 ]
 WINDOW = np.array([0.3, 0.0, 7.1, 1.9, 0.77])
@@ -31,26 +36,61 @@ UPDATES = np.array([[0.4, -1.0], [2.2, 3.0], [-0.9, 0.1], [1.3, 0.0], [0.2, 5.1]
 @pytest.mark.parametrize("slots", [[0], [2, 2, 3], [1, 1], [0, 1, 2, 3, 4]])
 def test_weights_are_those_of_the_table(correction, slots):
     rho = WINDOW[slots]
-    expected = dumb.weigh(type(correction).__name__, rho, WINDOW, correction.parameter)
-    np.testing.assert_allclose(correction.weigh(rho, WINDOW.mean()), expected, rtol=1e-15)
+    expected = dumb.weigh(correction, rho, WINDOW)
+    means = correction.means(WINDOW)
+    if dumb.masses(correction, WINDOW) is not None:
+        # What is never drawn weighs nothing, whatever the formula says.
+        expected = np.where(correction.masses(rho) > 0, expected, correction.weights(rho, means))
+    np.testing.assert_allclose(correction.weights(rho, means), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS, ids=lambda c: c.name)
+def test_masses_and_means_are_those_of_the_table(correction):
+    p = dumb.masses(correction, WINDOW)
+    expected = np.ones(5) if p is None or isinstance(p, str) else p
+    np.testing.assert_allclose(correction.masses(WINDOW), expected, rtol=1e-15)
+    np.testing.assert_allclose(correction.means(WINDOW), [WINDOW.mean(), expected.mean()])
+    assert correction.draw.uniform == (p is None)
+    assert correction.draw.whole == isinstance(p, str)
+
+
+def test_the_ends_of_interpolation_are_is_and_ir_to_the_last_bit():
+    for low, high in ((gvf.IS(), gvf.IR()), (gvf.IS(), gvf.BCIR())):
+        kind = gvf.BCInterpolated if high == gvf.BCIR() else gvf.Interpolated
+        for end, beta in ((low, 0.0), (high, 1.0)):
+            between = kind(beta)
+            np.testing.assert_array_equal(between.masses(WINDOW), end.masses(WINDOW))
+            drawn = WINDOW[[0, 2, 2, 3]]
+            np.testing.assert_array_equal(
+                between.weights(drawn, between.means(WINDOW)),
+                end.weights(drawn, end.means(WINDOW)),
+            )
+
+
+def test_corrections_that_draw_alike_are_known_by_it():
+    assert gvf.IR().draw == gvf.BCIR().draw != gvf.IS().draw
+    assert gvf.IS().draw == gvf.VTrace(2.0).draw == gvf.WISMinibatch().draw
+    assert gvf.Interpolated(0.5).draw == gvf.BCInterpolated(0.5).draw
+    assert gvf.Interpolated(0.5).draw != gvf.Interpolated(0.6).draw
+    assert hash(gvf.IR().draw) == hash(gvf.BCIR().draw)
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS, ids=lambda c: c.name)
 def test_a_window_without_mass_gives_finite_weights(correction):
-    assert np.isfinite(correction.weigh(np.zeros(3), 0.0)).all()
+    assert np.isfinite(correction.weights(np.zeros(3), correction.means(np.zeros(3)))).all()
 
 
 def expectation(correction, k):
     """The mean of sum_i w_i update_i over all draws of k, each with its probability."""
-    n = len(WINDOW)
-    if correction.draw == "window":
-        return correction.weigh(WINDOW, WINDOW.mean()) @ UPDATES
-    p = WINDOW / WINDOW.sum() if correction.draw == "ratio" else np.full(n, 1 / n)
+    n, means = len(WINDOW), correction.means(WINDOW)
+    if isinstance(dumb.masses(correction, WINDOW), str):
+        return correction.weights(WINDOW, means) @ UPDATES
+    p = dumb.probabilities(correction, WINDOW)
     total = np.zeros(2)
     for slots in itertools.product(range(n), repeat=k):
         probability = math.prod(p[i] for i in slots)
         if probability > 0:
-            w = correction.weigh(WINDOW[list(slots)], WINDOW.mean())
+            w = correction.weights(WINDOW[list(slots)], means)
             total += probability * (w @ UPDATES[list(slots)])
     return total
 
@@ -62,6 +102,15 @@ def test_mean_ratio_times_the_expectation_of_ir_is_that_of_is(k):
         WINDOW.mean() * expectation(gvf.IR(), k), importance_sampling, rtol=1e-13
     )
     np.testing.assert_allclose(expectation(gvf.BCIR(), k), importance_sampling, rtol=1e-13)
+    for beta in (0.0, 0.4, 1.0):
+        np.testing.assert_allclose(
+            expectation(gvf.BCInterpolated(beta), k), importance_sampling, rtol=1e-13
+        )
+        np.testing.assert_allclose(
+            np.mean(WINDOW**beta) * expectation(gvf.Interpolated(beta), k),
+            importance_sampling,
+            rtol=1e-13,
+        )
     np.testing.assert_allclose(
         expectation(gvf.IR(), k), expectation(gvf.WISOptimal(), k), rtol=1e-13
     )
@@ -82,7 +131,7 @@ def test_bcir_is_unbiased_over_windows_and_ir_is_not(n):
         for correction in (gvf.IR(), gvf.BCIR()):
             for slot in range(n):
                 probability = math.prod(mu[i] for i in kinds) * window[slot] / window.sum()
-                w = correction.weigh(window[[slot]], window.mean())[0]
+                w = correction.weights(window[[slot]], window.mean())[0]
                 mean[type(correction).__name__] += probability * w * update[kinds[slot]]
     assert mean["BCIR"] == pytest.approx(pi @ update, rel=1e-13)
     assert abs(mean["IR"] - pi @ update) > 0.01
@@ -101,6 +150,8 @@ def test_names_are_those_of_the_figures():
         "WIS-Optimal",
         "IR",
         "BC-IR",
+        "Interpolated(0.3)",
+        "BC-Interpolated(0.3)",
         "On-policy",
     ]
 
@@ -119,27 +170,143 @@ def test_parameters_must_be_positive(value):
         gvf.NormIS(value)
 
 
-@weigher
-def _uneven(rho, statistics, out):
-    for i in range(rho.size):
-        out[i] = statistics[PARAMETER] * rho[i] / (statistics[MEAN] * rho.size)
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
+def test_beta_is_between_its_ends(value):
+    with pytest.raises(ValueError, match=f"beta must be from 0 to 1, got {value}"):
+        gvf.Interpolated(value)
+
+
+def test_a_new_mass_is_a_few_lines():
+    correction = SquareRoot()
+    assert correction.name == "SquareRoot"
+    np.testing.assert_allclose(correction.masses(WINDOW), np.sqrt(WINDOW))
+    half = gvf.Interpolated(0.5)
+    np.testing.assert_allclose(expectation(correction, 2), expectation(half, 2), rtol=1e-13)
 
 
 @dataclass(frozen=True)
-class Uneven(gvf.Correction):
-    """A correction that nobody has thought of: the few lines that it takes."""
+class Several(gvf.Correction):
+    """Several parameters, one of them left out, and all means."""
 
     factor: float
-    draw = "ratio"
-    kernel = staticmethod(_uneven)
+    bound: float | None = None
+
+    mass = staticmethod(lambda inputs, parameters: parameters[0] * inputs[RATIO])
+
+    @staticmethod
+    def weigh(inputs, p, means, parameters, out):
+        for i in range(out.size):
+            bound = 1e9 if np.isnan(parameters[1]) else parameters[1]
+            out[i] = min(p[i] / means[MASS] * means[RATIO], bound)
 
 
-def test_a_new_correction_is_a_few_lines_and_works_in_a_learner():
-    question = gvf.GVF(gvf.Fixed([0.2, 0.8]), "reward", 0.5)
-    learner = gvf.Learner(
-        question, gvf.OneHot(1), gvf.TD(0.5), Uneven(3.0), behaviour=gvf.Uniform(2), seed=0
+def test_parameters_means_and_masses_reach_the_kernels():
+    correction = Several(3.0)
+    assert correction.name == "Several(3.0, None)"
+    np.testing.assert_allclose(correction.weights(WINDOW, correction.means(WINDOW)), WINDOW)
+    bounded = Several(3.0, 1.0)
+    np.testing.assert_allclose(
+        bounded.weights(WINDOW, bounded.means(WINDOW)), np.minimum(WINDOW, 1.0)
     )
-    learner.observe(0, 1, 1.0, 0, True)
-    # One transition, so rho = mean = 1.6, w = 3 * 1.6 / 1.6 in all, and delta = 1.
-    assert learner.predict([0]) == pytest.approx([0.5 * 3.0])
-    assert Uneven(3.0).name == "Uneven(3.0)"
+    with pytest.raises(ValueError, match=r"needs more than the mean ratio: means=correction.means"):
+        correction.weights(WINDOW, 1.0)
+
+
+def test_bad_kernels_and_masses_are_named():
+    with pytest.raises(TypeError, match=r"Wrong\.mass must be a kernel, got 'ratio'"):
+        type("Wrong", (gvf.Correction,), {"mass": "ratio"})
+
+    class Negative(gvf.Correction):
+        mass = staticmethod(lambda inputs, parameters: inputs[RATIO] - 1.0)
+        weigh = gvf.IR.weigh
+
+    with pytest.raises(ValueError, match=r"mass of Negative .* got -0.7 at position 0, .* is 0.3"):
+        Negative().masses(WINDOW)
+
+
+def test_a_correction_with_a_trace_says_what_it_needs():
+    with pytest.raises(ValueError, match=r"needs the ratio and the carried quantity .* \[2, m\]"):
+        FollowOn().masses(WINDOW)
+    rows = np.array([[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_array_equal(FollowOn().masses(rows), [3.0, 8.0])
+    np.testing.assert_array_equal(FollowOn().means(rows), [1.5, 3.5, 5.5])
+
+
+def test_a_pickled_correction_has_the_kernels_of_its_class():
+    correction = gvf.BCIR()
+    assert correction.draw.mass is gvf.IR.mass
+    again = pickle.loads(pickle.dumps(correction))
+    assert again == correction
+    assert again.draw == gvf.IR().draw
+    assert again.draw.mass is gvf.IR.mass
+
+
+def test_mistakes_in_kernels_are_told_with_the_name_of_the_kernel():
+    class NoFields(gvf.Correction):
+        bound: float = 2.0
+        weigh = staticmethod(gvf.VTrace.weigh)
+
+    class NoTrace(gvf.Correction):
+        @staticmethod
+        def weigh(inputs, p, means, parameters, out):
+            out[:] = inputs[1]
+
+    class Forgets(gvf.Correction):
+        @staticmethod
+        def weigh(inputs, p, means, parameters, out):
+            out[0] = 1.0
+
+    class Returns(gvf.Correction):
+        @staticmethod
+        def weigh(inputs, p, means, parameters, out):
+            return inputs[RATIO]
+
+    class Nothing(gvf.Correction):
+        @staticmethod
+        def mass(inputs, parameters):
+            pass
+
+        weigh = gvf.IR.weigh
+
+    class TooFew(gvf.Correction):
+        @staticmethod
+        def weigh(inputs, out):
+            out[:] = inputs[RATIO]
+
+    @dataclass(frozen=True)
+    class Text(gvf.Correction):
+        bound: str = "a"
+        weigh = gvf.IS.weigh
+
+    for correction, message in (
+        (NoFields(), "NoFields.bound is no field: @dataclass is missing"),
+        (NoTrace(), "NoTrace.weigh fails: index 1 is out of bounds"),
+        (Forgets(), r"Forgets.weigh must write a number into every out\[i\]"),
+        (Returns(), "Returns.weigh must write a number"),
+        (Nothing(), "Nothing.mass must return a number, got None"),
+        (TooFew(), "TooFew.weigh fails: .* takes 2 positional arguments but 5 were given"),
+        (Text(), "Text.bound must be a number, got 'a'"),
+    ):
+        with pytest.raises(TypeError, match=message) as caught:
+            correction.weights(WINDOW, 1.0)
+        assert "\n" not in str(caught.value)
+        learner = gvf.Learner(
+            gvf.GVF(gvf.Uniform(2)), gvf.OneHot(2), gvf.TD(0.1), gvf.IR(), behaviour=gvf.Uniform(2)
+        )
+        with pytest.raises(TypeError, match=message):
+            gvf.Learner(
+                learner.question, gvf.OneHot(2), gvf.TD(0.1), correction, behaviour=gvf.Uniform(2)
+            ).observe(0, 1, 1.0, 1, False)
+    with pytest.raises(TypeError, match="Empty must say how to weigh"):
+        type("Empty", (gvf.Correction,), {})
+
+
+def test_a_parameter_that_is_left_out_equals_itself():
+    assert Several(3.0).draw == Several(3.0).draw != Several(3.0, 1.0).draw
+
+
+def test_kernels_of_users_are_compiled_anew_in_every_process():
+    """Numba's cache does not notice that a value or a function that a kernel uses has changed."""
+    assert type(gvf.IR.weigh._cache).__name__ != "NullCache"
+    own: Any = SquareRoot.weigh
+    assert type(own._cache).__name__ == "NullCache"

@@ -1,0 +1,382 @@
+"""The buffer: columns, inputs and masses of the most recent transitions, with one head.
+
+A window (:class:`gvf.Window`, :class:`gvf.FrameWindow`) has the columns that a value function
+learns from. Beside them stand the numbers that a correction draws and weighs by: its inputs (the
+ratio, and a trace where it has one) and its mass p. All are rings over the same slots, and the
+window's ``place`` is the only head there is.
+
+Inputs and masses lie in rings of prefix sums, which know their means and draw by mass; a mass that
+is the ratio itself needs no ring of its own. Masses that change when they are drawn live in a sum
+tree. The kernels at the top are for compiled loops, which get those that a correction needs by
+their addresses; the class calls the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import float64, int64, njit, types, void
+from numpy.typing import NDArray
+
+from gvf.correction import RATIO, Correction, Floats, by_ratio
+from gvf.frames import FrameWindow
+from gvf.sampling.generator import addresses, native, next_double
+from gvf.sampling.prefix_sums import (
+    CAPACITY,
+    HEAD,
+    HEADER,
+    LARGEST_RATIO,
+    SIZE,
+    advance,
+    effective_sizes,
+    new_rings,
+    ring_masses,
+    ring_search,
+    ring_write,
+)
+from gvf.sampling.ring import Slots
+from gvf.sampling.tree import new_nodes, tree_search, tree_set
+from gvf.trace import Trace
+from gvf.transition import Transitions
+from gvf.window import Window
+
+UNIFORM, WHOLE, TREE = -1, -2, -3
+"""In the place of the ring that holds masses: there are none; nothing is drawn; a tree has them."""
+
+
+class Masses(NamedTuple):
+    """The arrays from which slots are drawn and weighed, C inputs a row."""
+
+    place: NDArray[np.int64]
+    """The window's: capacity, head, filled slots, int64[3]."""
+    rings: Floats
+    """A ring for each input, and one for the masses if they need one: float64[C or C + 1, ...]."""
+    nodes: Floats
+    """A sum tree of masses that change; empty otherwise."""
+
+
+def masses_type() -> types.NamedTuple:
+    """The compiled type of Masses."""
+    return types.NamedTuple((int64[::1], float64[:, ::1], float64[::1]), Masses)
+
+
+# How a row is written into the slot at the head: inputs [C, m], masses p [m], and which row.
+
+
+@njit(cache=True, nogil=True)
+def write_rings(masses, inputs, p, i):
+    """Write row i into the rings; the head stays."""
+    place, rings, _ = masses
+    n, slot, full = place[CAPACITY], place[HEAD], place[SIZE] == place[CAPACITY]
+    for c in range(rings.shape[0]):
+        value = inputs[c, i] if c < inputs.shape[0] else p[i]
+        ring_write(rings[c], n, slot, full, value)
+
+
+@njit(cache=True, nogil=True)
+def write_rings_and_tree(masses, inputs, p, i):
+    """Write row i into the rings, and its mass into the tree; the head stays."""
+    write_rings(masses, inputs, p, i)
+    tree_set(masses.nodes, np.array([masses.place[HEAD]]), p[i : i + 1])
+
+
+# How slots [k] are drawn, with the numbers of a NumPy Generator (its function and state): 1, or 0
+# where the window has no mass. The means [C + 1] are the window's, as `write_means` has them.
+
+
+@njit(cache=True)
+def draw_uniformly(masses, mass, means, function, state, slots):
+    """Every filled slot is equally likely."""
+    size = masses.place[SIZE]
+    for j in range(slots.size):
+        slots[j] = int(next_double(function, state) * size)
+    return 1.0
+
+
+@njit(cache=True)
+def draw_by_ring(masses, mass, means, function, state, slots):
+    """In proportion to the numbers in ring `mass`."""
+    if means[-1] == 0.0:
+        return 0.0
+    uniforms = np.empty(slots.size)
+    for j in range(slots.size):
+        uniforms[j] = next_double(function, state)
+    ring_search(masses.rings[mass], masses.place, uniforms, slots)
+    return 1.0
+
+
+@njit(cache=True)
+def draw_by_tree(masses, mass, means, function, state, slots):
+    """In proportion to the weights in the tree."""
+    if means[-1] == 0.0:
+        return 0.0
+    uniforms = np.empty(slots.size)
+    for j in range(slots.size):
+        uniforms[j] = next_double(function, state)
+    tree_search(masses.nodes, uniforms, slots)
+    return 1.0
+
+
+@njit(cache=True)
+def take_all(masses, mass, means, function, state, slots):
+    """All filled slots, oldest first."""
+    n, head, size = masses.place
+    first = head if size == n else 0
+    for j in range(slots.size):
+        slots[j] = first + j - (n if first + j >= n else 0)
+    return 1.0
+
+
+WRITE = void(masses_type(), float64[:, ::1], float64[::1], int64)
+DRAW = float64(masses_type(), int64, float64[::1], int64, int64, int64[::1])
+"""The types of these kernels."""
+
+
+@njit(cache=True, nogil=True)
+def check_refreshed(p):
+    """Refuse masses [k] that no draw could be made by."""
+    for i in range(p.size):
+        if not 0.0 <= p[i] <= LARGEST_RATIO:
+            raise ValueError("refresh gave a mass that is not a number from 0 to 1e290")
+
+
+@njit(cache=True, nogil=True)
+def ring_mean(masses, c):
+    """The mean of ring c over the filled slots."""
+    old, new = ring_masses(masses.rings[c], masses.place)
+    return (old + new) / masses.place[SIZE]
+
+
+@njit(cache=True, nogil=True)
+def write_means(masses, mass, means):
+    """Write the window's means of the inputs, and then of the mass, into means [C + 1]."""
+    inputs = means.size - 1
+    for c in range(inputs):
+        means[c] = ring_mean(masses, c)
+    means[inputs] = 1.0
+    if mass >= 0:
+        means[inputs] = ring_mean(masses, mass)
+    elif mass == TREE:
+        means[inputs] = masses.nodes[1] / masses.place[SIZE]
+
+
+@njit(cache=True, nogil=True)
+def take_rows(masses, mass, slots, inputs, p):
+    """Copy inputs and masses of slots [k] into inputs [C, k] and p [k]; p stays 1 if uniform."""
+    _, rings, nodes = masses
+    for j in range(slots.size):
+        for c in range(inputs.shape[0]):
+            inputs[c, j] = rings[c, HEADER + slots[j]]
+        if mass >= 0:
+            p[j] = rings[mass, HEADER + slots[j]]
+        elif mass == TREE:
+            p[j] = nodes[nodes.size // 2 + slots[j]]
+
+
+_DRAWS = {UNIFORM: draw_uniformly, WHOLE: take_all, TREE: draw_by_tree}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to be inserted.
+
+    Attributes:
+        columns: for the window, [m, ...] each.
+        inputs: of the correction, float64[C, m].
+        p: their masses, float64[m].
+    """
+
+    columns: dict[str, NDArray[Any]]
+    inputs: Floats
+    p: Floats
+
+    def __len__(self) -> int:
+        return len(self.p)
+
+    def __getitem__(self, rows: slice) -> Rows:
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return Rows(columns, np.ascontiguousarray(self.inputs[:, rows]), self.p[rows])
+
+
+class Buffer:
+    """A window, with the inputs and masses of a correction beside its columns.
+
+    Args:
+        window: an empty :class:`gvf.Window` or :class:`gvf.FrameWindow` for the columns.
+        correction: says what is carried, how slots are drawn, and how they are weighed.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> from gvf.buffer import Buffer
+        >>> buffer = Buffer(gvf.Window(3), gvf.BCIR())
+        >>> ratio, continuation = np.array([2.0, 0.0, 1.0, 3.0]), np.full(4, 0.9)
+        >>> with buffer.rows({"reward": np.arange(4.0)}, ratio, continuation) as rows:
+        ...     buffer.extend(rows)
+        >>> slots = buffer.draw(4, np.random.default_rng(1))
+        >>> buffer.window[slots].reward, buffer.weigh(slots)
+        (array([3., 3., 2., 3.]), array([0.33333333, 0.33333333, 0.33333333, 0.33333333]))
+    """
+
+    def __init__(self, window: Window | FrameWindow, correction: Correction) -> None:
+        if len(window) or window.columns:
+            raise ValueError(f"a learner fills its window itself; this one is not new: {window}")
+        if window.is_taken:
+            raise ValueError("this window belongs to another learner; give each its own")
+        window.is_taken = True
+        self._sit_on(window, correction)
+
+    def _sit_on(self, window: Window | FrameWindow, correction: Correction) -> None:
+        """Make inputs and masses that share the window's place."""
+        self.window, self.correction = window, correction
+        self.trace = Trace(correction)
+        self.mass, rings, nodes = kind_of(correction, window.capacity)
+        self.write = write_rings_and_tree if self.mass == TREE else write_rings
+        self.draws = _DRAWS.get(self.mass, draw_by_ring)
+        self.masses = Masses(window.place, new_rings(rings, window.capacity), nodes)
+        self._parameters = correction.parameters
+        self._means = np.empty(correction.rows + 1)
+
+    def __len__(self) -> int:
+        return len(self.window)
+
+    @property
+    def inputs(self) -> Floats:
+        """The inputs of the filled slots, in slot order, not a copy: float64[C, len]."""
+        return self.masses.rings[: self.correction.rows, HEADER : HEADER + len(self)]
+
+    @property
+    def ratios(self) -> Floats:
+        """The ratios of the filled slots, in slot order, not a copy: float64[len]."""
+        return self.inputs[RATIO]
+
+    @property
+    def mean_ratio(self) -> float:
+        """The mean ratio over the filled slots; nan when the buffer is empty."""
+        return float(ring_mean(self.masses, RATIO)) if len(self) else float("nan")
+
+    @property
+    def effective_sample_size(self) -> float:
+        """(sum rho)^2 / sum rho^2 of the filled slots."""
+        size = np.empty(1)
+        effective_sizes(self.inputs[RATIO : RATIO + 1], size)
+        return float(size[0])
+
+    @contextmanager
+    def rows(
+        self,
+        columns: dict[str, NDArray[Any]],
+        ratio: Floats,
+        continuation: Floats,
+        transitions: Transitions | None = None,
+    ) -> Iterator[Rows]:
+        """Rows that come next in their streams, with inputs and masses.
+
+        A context in which the rows are inserted: if that fails before the first is in, nothing has
+        been carried on.
+
+        Args:
+            columns: for the window, [m, ...] each.
+            ratio: of each row, [m].
+            continuation: of each row, [m].
+            transitions: the rows as they came; see :meth:`gvf.trace.Trace.inputs`.
+        """
+        carried, place = self.trace.checkpoint(), self.masses.place.copy()
+        try:
+            inputs = self.trace.inputs(ratio, continuation, transitions)
+            yield Rows(columns, inputs, self.correction.masses(inputs))
+        except Exception:
+            if np.array_equal(place, self.masses.place):
+                self.trace.restore(carried)
+            raise
+
+    def extend(self, rows: Rows) -> None:
+        """Insert rows, oldest first."""
+        place = self.masses.place
+        before = place.copy()
+        self.window.extend(**rows.columns)  # may fail, so this goes first
+        after = place.copy()
+        place[:] = before
+        for i in range(len(rows)):
+            self.write(self.masses, rows.inputs, rows.p, i)
+            advance(place)
+        place[:] = after
+
+    def draw(self, k: int, rng: np.random.Generator) -> Slots | None:
+        """Draw the slots of a batch, int64[k]; None where the window has no mass.
+
+        Where the whole window is the batch, the slots are all that are filled, oldest first.
+        """
+        slots = np.empty(len(self) if self.mass == WHOLE else k, np.int64)
+        write_means(self.masses, self.mass, self._means)
+        rng = native(rng)  # in a name of its own, so that its state lives as long as it is used
+        found = addresses(rng)
+        assert found is not None
+        drawn = self.draws(self.masses, self.mass, self._means, found[0], found[1], slots)
+        return slots if drawn else None
+
+    def weigh(self, slots: Slots) -> Floats:
+        """The correction's weights of drawn slots, float64[k]."""
+        inputs, p = self._take(slots)
+        w = np.empty(len(slots))
+        self.correction.weigh(inputs, p, self._means, self._parameters, w)
+        return w
+
+    def refresh(self, slots: Slots, delta: Floats) -> None:
+        """Change the masses of drawn slots [k] by their TD errors [k], if they ever change."""
+        if self.correction.refresh is not None:
+            inputs, p = self._take(slots)
+            self.correction.refresh(delta, inputs, self._parameters, p)
+            check_refreshed(p)
+            tree_set(self.masses.nodes, slots, p)
+
+    def checkpoint(self) -> dict[str, NDArray[Any]]:
+        """Arrays that are the state beside the window's own, for :meth:`restore`."""
+        carried = {f"trace/{name}": array for name, array in self.trace.checkpoint().items()}
+        return {"rings": self.masses.rings.copy(), "nodes": self.masses.nodes.copy(), **carried}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take up a checkpoint, after the window's own."""
+        for name, own in (("rings", self.masses.rings), ("nodes", self.masses.nodes)):
+            check_like(name, arrays[name], own)
+        trace = {name: arrays[f"trace/{name}"] for name in self.trace.checkpoint()}
+        self.masses.rings[...], self.masses.nodes[...] = arrays["rings"], arrays["nodes"]
+        self.trace.restore(trace)
+
+    def __getstate__(self) -> tuple[Window | FrameWindow, Correction, dict[str, NDArray[Any]]]:
+        return self.window, self.correction, self.checkpoint()
+
+    def __setstate__(self, state: tuple[Any, Correction, dict[str, NDArray[Any]]]) -> None:
+        window, correction, arrays = state
+        self._sit_on(window, correction)
+        self.restore(arrays)
+
+    def _take(self, slots: Slots) -> tuple[Floats, Floats]:
+        inputs, p = np.empty((self.correction.rows, len(slots))), np.ones(len(slots))
+        take_rows(self.masses, self.mass, slots, inputs, p)
+        return inputs, p
+
+
+def check_like(name: str, given: NDArray[Any], own: NDArray[Any]) -> None:
+    """Refuse an array of another shape or type than the one whose place it is to take."""
+    if given.shape != own.shape or given.dtype != own.dtype:
+        raise ValueError(
+            f"{name} should be {own.dtype}{list(own.shape)} and is {given.dtype}{list(given.shape)}"
+        )
+
+
+def kind_of(correction: Correction, capacity: int) -> tuple[int, int, Floats]:
+    """Where the masses are, how many rings there are, and the nodes of a tree."""
+    how, inputs, none = correction.draw, correction.rows, np.empty(0)
+    if how.whole or how.uniform:
+        if correction.refresh is not None:
+            raise ValueError(f"{correction.name} refreshes masses, but has none")
+        return (WHOLE if how.whole else UNIFORM), inputs, none
+    if correction.refresh is not None:
+        return TREE, inputs, new_nodes(capacity)
+    if how.mass is by_ratio:
+        return RATIO, inputs, none
+    return inputs, inputs + 1, none

@@ -1,0 +1,51 @@
+"""How the mismatch of behaviour and target is corrected: how to draw, and how to weigh."""
+
+from gvf.correction.base import (
+    MASS,
+    RATIO,
+    SIGNATURES,
+    TRACE,
+    WINDOW,
+    Correction,
+    Draw,
+    Floats,
+    by_ratio,
+    kernel,
+)
+from gvf.correction.table import (
+    BCIR,
+    IR,
+    IS,
+    BCInterpolated,
+    Interpolated,
+    NormIS,
+    OnPolicy,
+    VTrace,
+    WISBuffer,
+    WISMinibatch,
+    WISOptimal,
+)
+
+__all__ = [
+    "BCIR",
+    "IR",
+    "IS",
+    "MASS",
+    "RATIO",
+    "SIGNATURES",
+    "TRACE",
+    "WINDOW",
+    "BCInterpolated",
+    "Correction",
+    "Draw",
+    "Floats",
+    "Interpolated",
+    "NormIS",
+    "OnPolicy",
+    "VTrace",
+    "WISBuffer",
+    "WISMinibatch",
+    "WISOptimal",
+    "by_ratio",
+    "kernel",
+]

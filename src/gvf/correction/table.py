@@ -1,0 +1,300 @@
+"""The table of corrections: how the mismatch of behaviour and target is corrected, as (p, w).
+
+Draw slot i with probability proportional to p_i, then add ``w_i * update_i``, summed over the
+batch of k. With ratios rho, their mean over the window r, and m the window's mean of p (paper,
+sections 3 and 5):
+
+====================== ================ =======================================
+correction             p_i              w_i
+====================== ================ =======================================
+``IS``                 1                rho_i / k
+``VTrace(clip)``       1                min(rho_i, clip) / k
+``WISMinibatch``       1                rho_i / sum of rho over the batch
+``WISBuffer``          1                rho_i / (k r)
+``NormIS(max)``        1                rho_i / (k max)
+``IR``                 rho_i            1 / k
+``BCIR``               rho_i            r / k
+``Interpolated(b)``    rho_i^b          rho_i^(1-b) / k
+``BCInterpolated(b)``  rho_i^b          m rho_i^(1-b) / k
+``WISOptimal``         the whole window rho_i / sum of rho over the window
+``OnPolicy``           1                1 / k (the data come from the target)
+====================== ================ =======================================
+
+Note the 1/k: a step size multiplies the weighted *sum*, here and everywhere. A new correction is a
+subclass of :class:`gvf.Correction` with a kernel or two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gvf.correction.base import MASS, RATIO, WINDOW, Correction, by_ratio, kernel
+
+
+@kernel
+def _to_the_power(inputs, parameters):
+    return inputs[RATIO] ** parameters[0]
+
+
+@kernel
+def _ratio(inputs, p, means, parameters, out):
+    for i in range(out.size):
+        out[i] = inputs[RATIO, i] / out.size
+
+
+@kernel
+def _clipped_ratio(inputs, p, means, parameters, out):
+    for i in range(out.size):
+        out[i] = min(inputs[RATIO, i], parameters[0]) / out.size
+
+
+@kernel
+def _share_of_batch(inputs, p, means, parameters, out):
+    total = 0.0
+    for i in range(out.size):
+        total += inputs[RATIO, i]
+    for i in range(out.size):
+        out[i] = inputs[RATIO, i] / total if total > 0.0 else 0.0
+
+
+@kernel
+def _ratio_to_mean(inputs, p, means, parameters, out):
+    mean = means[RATIO]
+    for i in range(out.size):
+        out[i] = inputs[RATIO, i] / (out.size * mean) if mean > 0.0 else 0.0
+
+
+@kernel
+def _ratio_to_largest(inputs, p, means, parameters, out):
+    for i in range(out.size):
+        out[i] = inputs[RATIO, i] / (out.size * parameters[0])
+
+
+@kernel
+def _equal(inputs, p, means, parameters, out):
+    for i in range(out.size):
+        out[i] = 1.0 / out.size
+
+
+@kernel
+def _mean_ratio(inputs, p, means, parameters, out):
+    for i in range(out.size):
+        out[i] = means[RATIO] / out.size
+
+
+@kernel
+def _ratio_to_mass(inputs, p, means, parameters, out):
+    # rho / rho^beta: a power is taken once for each row, in its mass.
+    for i in range(out.size):
+        out[i] = inputs[RATIO, i] / p[i] / out.size if p[i] > 0.0 else 0.0
+
+
+@kernel
+def _ratio_to_relative_mass(inputs, p, means, parameters, out):
+    for i in range(out.size):
+        out[i] = means[MASS] * (inputs[RATIO, i] / p[i]) / out.size if p[i] > 0.0 else 0.0
+
+
+def _positive(correction: Correction, name: str) -> None:
+    value = getattr(correction, name)
+    if not 0.0 < value < float("inf"):
+        raise ValueError(f"{name} must be a positive number, got {value}")
+
+
+@dataclass(frozen=True)
+class IS(Correction):
+    """Importance sampling: uniform draws, w = rho / k. Unbiased, with the largest variance.
+
+    Example:
+        >>> import gvf
+        >>> gvf.IS().weights([0.5, 8.0], means=1.0)
+        array([0.25, 4.  ])
+    """
+
+    weigh = _ratio
+
+
+@dataclass(frozen=True)
+class NormIS(Correction):
+    """Importance sampling with ratios divided by the largest possible one, so that w <= 1 / k.
+
+    The same as ``IS`` with a smaller step size. The largest ratio is known from the policies
+    (:func:`gvf.largest_ratio`).
+
+    Example:
+        >>> import gvf
+        >>> gvf.NormIS(max_ratio=8.0).weights([0.5, 8.0], means=1.0)
+        array([0.03125, 0.5    ])
+    """
+
+    max_ratio: float
+    weigh = _ratio_to_largest
+
+    def __post_init__(self) -> None:
+        _positive(self, "max_ratio")
+
+    @property
+    def name(self) -> str:
+        """``NormIS``: the largest ratio belongs to the policies, not to the method."""
+        return "NormIS"
+
+
+@dataclass(frozen=True)
+class VTrace(Correction):
+    """V-trace(0): ratios clipped from above. Less variance and more bias the lower the clip.
+
+    Example:
+        >>> import gvf
+        >>> gvf.VTrace(clip=1.0).weights([0.5, 8.0], means=1.0)
+        array([0.25, 0.5 ])
+    """
+
+    clip: float = 1.0
+    weigh = _clipped_ratio
+    label = "V-trace"
+
+    def __post_init__(self) -> None:
+        _positive(self, "clip")
+
+
+@dataclass(frozen=True)
+class WISMinibatch(Correction):
+    """Weighted importance sampling in the batch: w = rho / sum over the batch, or 0 if that is 0.
+
+    Example:
+        >>> import gvf
+        >>> gvf.WISMinibatch().weights([1.0, 3.0], means=1.0)
+        array([0.25, 0.75])
+    """
+
+    weigh = _share_of_batch
+    label = "WIS-Minibatch"
+
+
+@dataclass(frozen=True)
+class WISBuffer(Correction):
+    """Weighted importance sampling over the window: w = rho / (k * mean ratio of the window).
+
+    Example:
+        >>> import gvf
+        >>> gvf.WISBuffer().weights([1.0, 3.0], means=0.5)
+        array([1., 3.])
+    """
+
+    weigh = _ratio_to_mean
+    label = "WIS-Buffer"
+
+
+@dataclass(frozen=True)
+class WISOptimal(Correction):
+    """The whole window in every update, w = rho / sum over the window: what IR is on average.
+
+    The best that a window allows, at the price of n instead of k samples an update.
+
+    Example:
+        >>> import gvf
+        >>> gvf.WISOptimal().weights([1.0, 3.0], means=2.0)
+        array([0.25, 0.75])
+    """
+
+    mass = WINDOW
+    weigh = _share_of_batch
+    label = "WIS-Optimal"
+
+
+@dataclass(frozen=True)
+class IR(Correction):
+    """Importance resampling: draw by ratio, then update as if on-policy, w = 1 / k.
+
+    Its bias, that of WIS-Optimal, falls as 1 / n (Theorem 3.1).
+
+    Example:
+        >>> import gvf
+        >>> gvf.IR().masses([1.0, 3.0]), gvf.IR().weights([1.0, 3.0], means=2.0)
+        (array([1., 3.]), array([0.5, 0.5]))
+    """
+
+    mass = by_ratio
+    weigh = _equal
+
+
+@dataclass(frozen=True)
+class BCIR(Correction):
+    """Bias-corrected importance resampling: w = (mean ratio of the window) / k. Unbiased.
+
+    Example:
+        >>> import gvf
+        >>> gvf.BCIR().weights([1.0, 3.0], means=2.0)
+        array([1., 1.])
+    """
+
+    mass = by_ratio
+    weigh = _mean_ratio
+    label = "BC-IR"
+
+
+@dataclass(frozen=True)
+class Interpolated(Correction):
+    """Between importance sampling and resampling: p = rho^beta, w = rho^(1-beta) / k.
+
+    ``beta = 0`` is ``IS`` and ``beta = 1`` is ``IR``. In between, part of a ratio is in the draw
+    and the rest in the weight. On average, given the window, it is ``IS`` divided by the mean mass,
+    so its step is longer than that of ``IS`` wherever the mean mass is below 1;
+    :class:`BCInterpolated` takes that out.
+
+    Args:
+        beta: from 0 to 1.
+
+    Example:
+        >>> import gvf
+        >>> correction = gvf.Interpolated(beta=0.5)
+        >>> correction.masses([1.0, 9.0])
+        array([1., 3.])
+        >>> correction.weights([1.0, 9.0], means=correction.means([1.0, 9.0]))
+        array([0.5, 1.5])
+    """
+
+    beta: float
+    mass = _to_the_power
+    weigh = _ratio_to_mass
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.beta <= 1.0:
+            raise ValueError(f"beta must be from 0 to 1, got {self.beta}")
+
+
+@dataclass(frozen=True)
+class BCInterpolated(Interpolated):
+    """Interpolated draws, bias-corrected: p = rho^beta, w = (mean mass) rho^(1-beta) / k.
+
+    Unbiased for every beta, as its ends ``IS`` and ``BCIR`` are.
+
+    Args:
+        beta: from 0 to 1.
+
+    Example:
+        >>> import gvf
+        >>> correction = gvf.BCInterpolated(beta=0.5)
+        >>> correction.weights([1.0, 9.0], means=correction.means([1.0, 9.0]))
+        array([1., 3.])
+    """
+
+    weigh = _ratio_to_relative_mass
+    label = "BC-Interpolated"
+
+
+@dataclass(frozen=True)
+class OnPolicy(Correction):
+    """No correction: uniform draws, w = 1 / k. Right for data that come from the target policy.
+
+    Also what Sarsa(0) needs, which learns action values and uses no ratio.
+
+    Example:
+        >>> import gvf
+        >>> gvf.OnPolicy().weights([1.0, 3.0], means=2.0)
+        array([0.5, 0.5])
+    """
+
+    weigh = _equal
+    label = "On-policy"
+    needs_ratios = False

@@ -1,0 +1,149 @@
+"""Corrections that the library does not have, as a user would write them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import gvf
+from gvf.correction import MASS, RATIO, TRACE, kernel
+
+
+@dataclass(frozen=True)
+class SquareRoot(gvf.Correction):
+    """A mass of its own: p = sqrt(rho), w = sqrt(rho) / k."""
+
+    @staticmethod
+    def mass(inputs, parameters):
+        return np.sqrt(inputs[RATIO])
+
+    @staticmethod
+    def weigh(inputs, p, means, parameters, out):
+        out[:] = np.sqrt(inputs[RATIO]) / out.size
+
+
+@dataclass(frozen=True)
+class FollowOn(gvf.Correction):
+    """An emphasis carried along the stream: F = gamma rho F + 1, drawn by rho F."""
+
+    @staticmethod
+    def trace(carry, ratio, continuation, interest, restart, parameters):
+        return interest if restart else continuation * ratio * carry + interest
+
+    @staticmethod
+    def mass(inputs, parameters):
+        return inputs[RATIO] * inputs[TRACE]
+
+    weigh = gvf.IR.weigh
+
+
+@dataclass(frozen=True)
+class EmphaticIS(gvf.Correction):
+    """The same emphasis in the weight, with a discount of its own: w = rho F / k."""
+
+    beta: float
+
+    @staticmethod
+    def trace(carry, ratio, continuation, interest, restart, parameters):
+        return interest if restart else parameters[0] * ratio * carry + interest
+
+    @staticmethod
+    def weigh(inputs, p, means, parameters, out):
+        out[:] = inputs[RATIO] * inputs[TRACE] / out.size
+
+
+@dataclass(frozen=True)
+class Prioritised(gvf.Correction):
+    """Masses that change when drawn: p = rho (|delta|^power + floor), undone by the weight."""
+
+    power: float
+    floor: float = 0.1
+
+    @staticmethod
+    def mass(inputs, parameters):
+        return inputs[RATIO] * (1.0 + parameters[1])
+
+    @staticmethod
+    def weigh(inputs, p, means, parameters, out):
+        for i in range(out.size):
+            out[i] = means[MASS] * inputs[RATIO, i] / (p[i] * out.size) if p[i] > 0.0 else 0.0
+
+    @staticmethod
+    def refresh(delta, inputs, parameters, out):
+        for i in range(out.size):
+            out[i] = inputs[RATIO, i] * (abs(delta[i]) ** parameters[0] + parameters[1])
+
+
+@kernel
+def by_mass(inputs, p, means, parameters, out):
+    for i in range(out.size):
+        out[i] = means[MASS] * inputs[RATIO, i] / p[i] / out.size
+
+
+@dataclass(frozen=True)
+class Unguarded(gvf.Correction):
+    """The same, bias-corrected; rows without mass have no weight, and must not be asked for one."""
+
+    mass = SquareRoot.mass
+    weigh = by_mass
+
+
+@kernel
+def by_largest(inputs, p, means, parameters, out):
+    out[:] = inputs[RATIO] / inputs[RATIO].max() / out.size
+
+
+@dataclass(frozen=True)
+class Peak(gvf.Correction):
+    """The same draws, and weights that depend on the rest of the batch: w = rho / (k largest)."""
+
+    mass = SquareRoot.mass
+    weigh = by_largest
+
+
+@kernel
+def fading(carry, ratio, continuation, interest, restart, parameters):
+    return interest if restart else interest + 0.5 * carry
+
+
+@kernel
+def emphatic(inputs, parameters):
+    return inputs[RATIO] * inputs[TRACE]
+
+
+@kernel
+def without_trace(inputs, p, means, parameters, out):
+    out[:] = means[MASS] / inputs[TRACE] / out.size
+
+
+@dataclass(frozen=True)
+class Carried(gvf.Correction):
+    """Draws by ratio times a carried quantity, and takes that out again: unbiased."""
+
+    trace = fading
+    mass = emphatic
+    weigh = without_trace
+
+
+@kernel
+def above_nine(inputs, parameters):
+    return max(inputs[RATIO] - 9.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Large(gvf.Correction):
+    """Draws ratios above 9 only, so that a window may have no mass though it has ratios."""
+
+    mass = above_nine
+    weigh = SquareRoot.weigh
+
+
+@kernel
+def infinite(inputs, p, means, parameters, out):
+    out[:] = np.inf
+
+
+@dataclass(frozen=True)
+class Infinite(gvf.Correction):
+    """A mistake: weights that are not finite."""
+
+    weigh = infinite
