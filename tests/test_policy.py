@@ -158,6 +158,162 @@ def test_actions_that_are_whole_numbers_may_come_as_floats_and_small_integers():
         assert policy.probability([0, 0], np.array([2, 0], dtype)).tolist() == [0.7, 0.1]
 
 
+# Acting
+
+
+class Clipped(Gaussian):
+    """A policy that changes how another one draws, and nothing else."""
+
+    def sample(self, states, *, rng):
+        return super().sample(states, rng=rng).clip(-1, 1)
+
+
+class Shifted(Gaussian):
+    """A policy that changes how another one rates, and nothing else."""
+
+    def log_probability(self, states, actions):
+        return super().log_probability(states, actions) - 1
+
+
+class Backwards(Table):
+    """A policy with draws of its own."""
+
+    def sample(self, states, *, rng):
+        return 2 - super().sample(states, rng=rng)
+
+    def probability(self, states, actions):
+        return super().probability(states, 2 - np.asarray(actions))
+
+
+class Doubtful(Uniform):
+    """A policy with probabilities of its own, and the draws of another."""
+
+    def probability(self, states, actions):
+        return super().probability(states, actions) / 2
+
+
+class Listed(Policy):
+    """A policy of one's own that knows no arrays."""
+
+    def log_probability(self, states, actions):
+        return np.array([-float(action) for action in actions])
+
+    def sample(self, states, *, rng):
+        return rng.exponential(size=len(states)).tolist()  # type: ignore[return-value]
+
+
+ACTING = [
+    *DISCRETE,
+    FunctionPolicy(lambda states: by_state(states).astype(np.float32), 3),
+    FunctionPolicy(by_state),
+    Mixture(Mixture(FunctionPolicy(by_state, 3), Uniform(3), 0.4), Table(TABLE), 0.3),
+    Backwards(TABLE),
+    Doubtful(3),
+    Mixture(Backwards(TABLE), Doubtful(3), 0.5),
+    Gaussian(0.5, 2.0),
+    Gaussian([0.5, -1.0], [2.0, 3.0]),
+    Gaussian(lambda states: 1.0 * states, lambda states: 1.0 + states),
+    FunctionPolicy(lambda states: FakeNormal(1.0 * states)),
+    Mixture(Gaussian(0.0, 0.5), Gaussian(lambda states: 1.0 * states, 1.0), 0.3),
+    Mixture(FunctionPolicy(lambda states: FakeNormal(1.0 * states)), Gaussian(0.0, 2.0), 0.6),
+    Clipped(0.0, 1.0),
+    Shifted(0.0, 1.0),
+    Mixture(Clipped(0.0, 1.0), Shifted(0.0, 1.0), 0.5),
+    Listed(),
+]
+
+
+def assert_acts_as_it_draws_and_rates(policy, states):
+    one, other = np.random.default_rng(11), np.random.default_rng(11)
+    expected = np.asarray(policy.sample(states, rng=one))
+    actions, likelihood = policy.act(states, rng=other)
+    rate = policy.probability if isinstance(policy, DiscretePolicy) else policy.log_probability
+    assert isinstance(actions, np.ndarray)
+    assert actions.dtype == expected.dtype
+    assert actions.tolist() == expected.tolist()
+    assert likelihood.dtype == np.float64
+    assert likelihood.tolist() == rate(states, expected).tolist()
+    assert one.random() == other.random()
+
+
+@pytest.mark.parametrize("policy", ACTING, ids=repr)
+def test_acting_is_drawing_and_rating_bit_for_bit(policy):
+    rng = np.random.default_rng(0)
+    for count in (0, 1, 1, 1, 64):
+        assert_acts_as_it_draws_and_rates(policy, rng.integers(4, size=count))
+
+
+def test_acting_by_torch_is_drawing_and_rating_bit_for_bit():
+    torch = pytest.importorskip("torch")
+    law = torch.distributions
+
+    def scores(states):
+        return torch.tensor(np.log(by_state(states) + 0.01), dtype=torch.float32)
+
+    categorical = FunctionPolicy(lambda s: law.Categorical(logits=scores(s)), 3)
+    normal = FunctionPolicy(lambda s: law.Normal(scores(s), 1.0))
+    for policy in (
+        categorical,
+        FunctionPolicy(lambda s: torch.softmax(scores(s), dim=1), 3),
+        Mixture(categorical, Uniform(3), 0.6),
+        normal,
+        Mixture(normal, Gaussian([0.0, 0.0, 0.0], 1.0), 0.6),
+    ):
+        for count in (1, 5):
+            assert_acts_as_it_draws_and_rates(policy, np.arange(count) % 4)
+
+
+def test_acting_evaluates_a_function_once():
+    calls = []
+
+    def counted(function):
+        def call(states):
+            calls.append(len(states))
+            return function(states)
+
+        return call
+
+    discrete = FunctionPolicy(counted(by_state), 3)
+    normal = FunctionPolicy(counted(lambda states: FakeNormal(1.0 * states)))
+    mean = Gaussian(counted(lambda states: 1.0 * states), 1.0)
+    for policy in (
+        discrete,
+        FunctionPolicy(counted(by_state)),
+        Mixture(discrete, Uniform(3), 0.5),
+        Mixture(Uniform(3), Mixture(Table(TABLE), discrete, 0.5), 0.5),
+        normal,
+        mean,
+        Mixture(Gaussian(0.0, 1.0), mean, 0.5),
+        Mixture(normal, Gaussian(0.0, 1.0), 0.5),
+    ):
+        calls.clear()
+        policy.act(np.array([0, 1, 2]), rng=np.random.default_rng(0))
+        assert calls == [3]
+
+
+def test_a_discrete_policy_of_ones_own_is_evaluated_once():
+    class Own(DiscretePolicy):
+        actions = 3
+        calls = 0
+
+        def probabilities(self, states):
+            self.calls += 1
+            return by_state(states)
+
+    policy = Own()
+    actions, likelihood = policy.act([0, 1, 2], rng=np.random.default_rng(0))
+    assert policy.calls == 1
+    assert likelihood.tolist() == by_state([0, 1, 2])[np.arange(3), actions].tolist()
+
+
+def test_a_mixture_names_an_action_that_only_one_of_its_policies_has():
+    wrong = Backwards(TABLE)
+    wrong.sample = lambda states, rng: np.full(len(states), -1)  # type: ignore[method-assign]
+    policy = Mixture(wrong, Uniform(3), 1.0)
+    with pytest.raises(ValueError, match="action -1 at position 0 is not one of 0 to 2"):
+        policy.act([0, 0], rng=np.random.default_rng(0))
+
+
 # Densities
 
 

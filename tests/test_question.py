@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gvf.policy import Always, Fixed, FunctionPolicy, Gaussian, Uniform
+from gvf.policy import Always, DiscretePolicy, Fixed, FunctionPolicy, Gaussian, Uniform
 from gvf.question import GVF, Evaluation
 from gvf.transition import Transitions
 
@@ -73,16 +73,173 @@ def test_recorded_behaviour_gives_the_same_ratios_as_the_policy():
     np.testing.assert_allclose(by_log, expected, rtol=1e-14)
 
 
-def test_a_policy_goes_before_the_columns_and_the_logarithm_before_the_probability():
+def test_of_two_recorded_columns_the_logarithm_is_used_and_compared():
     question = GVF(TARGET)
     both = with_columns(
         behaviour_probability=np.full(4, 0.5), behaviour_log_probability=np.log(np.full(4, 0.25))
     )
-    given = question.evaluate(both, behaviour=Uniform(2)).ratio
-    np.testing.assert_allclose(given, np.array([0.1, 0.9, 0.9, 0.1]) / 0.5)
+    expected = np.array([0.1, 0.9, 0.9, 0.1]) / 0.25
+    np.testing.assert_allclose(question.evaluate(both).ratio, expected, rtol=1e-14)
+    with pytest.raises(ValueError, match=r"behaviour_log_probability is recorded as -1\.386"):
+        question.evaluate(both, behaviour=Uniform(2))
+    both.behaviour_log_probability[:] = np.log(0.5)
+    both.behaviour_probability[:] = 0.25
     np.testing.assert_allclose(
-        question.evaluate(both).ratio, np.array([0.1, 0.9, 0.9, 0.1]) / 0.25, rtol=1e-14
+        question.evaluate(both, behaviour=Uniform(2)).ratio, expected / 2, rtol=1e-14
     )
+
+
+class Unasked(DiscretePolicy):
+    """Must not be evaluated."""
+
+    actions = 2
+
+    def probabilities(self, states):
+        raise AssertionError("the behaviour was evaluated")
+
+
+@pytest.mark.parametrize("record", [np.asarray, np.log], ids=["probability", "logarithm"])
+def test_the_record_a_policy_and_a_conflict_of_the_two(record):
+    question = GVF(TARGET)
+    name = "behaviour_probability" if record is np.asarray else "behaviour_log_probability"
+    batch = with_columns(**{name: record([0.6, 0.4, 0.7, 0.2])})
+    by_record = np.array([0.1 / 0.6, 0.9 / 0.4, 0.9 / 0.7, 0.1 / 0.2])
+    by_policy = np.array([0.1 / 0.6, 0.9 / 0.4, 0.9 / 0.4, 0.1 / 0.6])
+    for evaluate in (question.ratios, lambda *a, **k: question.evaluate(*a, **k).ratio):
+        np.testing.assert_allclose(evaluate(batch), by_record, rtol=1e-14)
+        with pytest.raises(ValueError, match="transition 2") as error:
+            evaluate(batch, behaviour=BEHAVIOUR)
+        for part in (
+            "transition 2 (action 1)",
+            f"{name} is recorded as {record(0.7)}",
+            f"Fixed((0.6, 0.4)) gives {record(0.4)}",
+            'on_conflict="recorded"',
+            'on_conflict="behaviour"',
+        ):
+            assert part in str(error.value)
+        recorded = evaluate(batch, behaviour=Unasked(), on_conflict="recorded")
+        np.testing.assert_allclose(recorded, by_record, rtol=1e-14)
+        given = evaluate(batch, behaviour=BEHAVIOUR, on_conflict="behaviour")
+        assert given.tolist() == by_policy.tolist()
+
+
+def test_a_choice_between_record_and_policy_does_nothing_where_only_one_is_there():
+    question = GVF(TARGET)
+    batch = with_columns(behaviour_probability=BEHAVIOUR.probability(BATCH.state, BATCH.action))
+    expected = question.ratios(BATCH, behaviour=BEHAVIOUR).tolist()
+    for choice in ("error", "recorded", "behaviour"):
+        assert question.ratios(batch, on_conflict=choice).tolist() == expected
+        given = question.ratios(BATCH, behaviour=BEHAVIOUR, on_conflict=choice)
+        assert given.tolist() == expected
+        with pytest.raises(ValueError, match="behaviour is not known"):
+            question.ratios(BATCH, on_conflict=choice)
+    with pytest.raises(ValueError, match="one of 'error', 'recorded', 'behaviour'; got 'policy'"):
+        question.ratios(batch, on_conflict="policy")  # type: ignore[arg-type]
+
+
+def test_a_policy_that_is_preferred_never_looks_at_the_record():
+    nonsense = with_columns(behaviour_probability=np.full(4, np.nan))
+    expected = GVF(TARGET).ratios(BATCH, behaviour=BEHAVIOUR)
+    given = GVF(TARGET).ratios(nonsense, behaviour=BEHAVIOUR, on_conflict="behaviour")
+    assert given.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+@pytest.mark.parametrize("record", [np.asarray, np.log], ids=["probability", "logarithm"])
+def test_a_record_may_differ_by_the_rounding_of_single_precision_and_not_by_more(record, sign):
+    question = GVF(TARGET)
+    name = "behaviour_probability" if record is np.asarray else "behaviour_log_probability"
+    mu = BEHAVIOUR.probability(BATCH.state, BATCH.action)
+    for column in (record(mu).astype(np.float32), record(mu * (1 + sign * 0.9e-5))):
+        batch = with_columns(**{name: column})
+        # The record itself is used, as it is.
+        expected = question.ratios(batch)
+        assert (expected != question.ratios(BATCH, behaviour=BEHAVIOUR)).all()
+        assert question.ratios(batch, behaviour=BEHAVIOUR).tolist() == expected.tolist()
+    beyond = np.where(np.arange(4) == 3, mu * (1 + sign * 1.1e-5), mu)
+    with pytest.raises(ValueError, match=r"transition 3 \(action 0\)"):
+        question.ratios(with_columns(**{name: record(beyond)}), behaviour=BEHAVIOUR)
+
+
+def test_large_log_densities_are_compared_as_precisely_as_single_precision_has_them():
+    behaviour, states, actions = Gaussian(0.0, 0.01), np.zeros(3), np.array([0.0, 0.5, 1.0])
+    exact = behaviour.log_probability(states, actions)
+    logs = exact.astype(np.float32)
+    batch = Transitions(state=states, action=actions, behaviour_log_probability=logs)
+    error = np.abs(logs - exact)
+    assert logs.min() < -4000
+    assert error.max() > 1e-5  # more than an absolute tolerance would allow
+    question = GVF(Gaussian(0.001, 0.01))
+    rho = question.ratios(batch, behaviour=behaviour)
+    assert rho.tolist() == question.ratios(batch).tolist()
+    logs[2] += 0.1
+    with pytest.raises(ValueError, match=r"transition 2 \(action 1\.0\)"):
+        question.ratios(batch, behaviour=behaviour)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "policy"), [([0.5, 0.5], Always(0, 2)), ([0.5, 0.0], Uniform(2))]
+)
+def test_never_and_sometimes_are_a_conflict_either_way(recorded, policy):
+    batch = Transitions(state=[0, 0], action=[0, 1])
+    with np.errstate(divide="ignore"):
+        columns = {
+            "behaviour_probability": np.array(recorded),
+            "behaviour_log_probability": np.log(recorded),
+        }
+    if policy == Always(0, 2):
+        columns["behaviour_probability"][0] = 1.0
+        columns["behaviour_log_probability"][0] = 0.0
+    for name, column in columns.items():
+        both = Transitions(**batch.columns, **{name: column})
+        with pytest.raises(ValueError, match=rf"transition 1 \(action 1\): {name} is recorded as"):
+            GVF(Uniform(2)).ratios(both, behaviour=policy)
+
+
+@pytest.mark.parametrize("choice", ["error", "recorded", "behaviour"])
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("behaviour_probability", [1.0, 0.0]),
+        ("behaviour_log_probability", [0.0, -np.inf]),
+    ],
+)
+def test_a_record_and_a_policy_that_agree_on_never_are_a_support_violation(name, column, choice):
+    batch = Transitions(state=[0, 0], action=[0, 1], **{name: column})
+    with pytest.raises(ValueError, match=r"transition 1 \(action 1\).*never takes this action"):
+        GVF(Uniform(2)).ratios(batch, behaviour=Always(0, 2), on_conflict=choice)
+    rho = GVF(Always(0, 2)).ratios(batch, behaviour=Always(0, 2), on_conflict=choice)
+    assert rho.tolist() == [1.0, 0.0]
+
+
+def test_a_record_of_the_wrong_shape_or_range_is_named_before_it_is_compared():
+    for column, message in (
+        (np.full((4, 1), 0.5), r"has shape \(4, 1\), expected \(4,\)"),
+        ([0.6, np.nan, 0.4, 0.6], "at position 1 is nan"),
+        ([0.6, 0.4, 1.4, 0.6], "at position 2 is 1.4"),
+    ):
+        with pytest.raises(ValueError, match=f"behaviour_probability {message}"):
+            GVF(TARGET).ratios(with_columns(behaviour_probability=column), behaviour=BEHAVIOUR)
+    batch = with_columns(behaviour_probability=np.full(4, 0.5))
+    with pytest.raises(TypeError, match=r"behaviour must be a policy, not 0\.5"):
+        GVF(TARGET).ratios(batch, behaviour=0.5)  # type: ignore[arg-type]
+
+
+def test_a_behaviour_that_has_changed_since_it_acted_is_known_from_the_record():
+    weights = np.array([0.6, 0.4])
+    behaviour = FunctionPolicy(lambda states: np.tile(weights, (len(states), 1)), 2)
+    action, recorded = behaviour.act(BATCH.state, rng=np.random.default_rng(0))
+    batch = Transitions(state=BATCH.state, action=action, behaviour_probability=recorded)
+    question = GVF(TARGET)
+    then = question.ratios(batch, behaviour=behaviour)
+    weights[:] = 0.3, 0.7
+    with pytest.raises(ValueError, match="If the behaviour has changed since it acted"):
+        question.ratios(batch, behaviour=behaviour)
+    assert question.ratios(batch).tolist() == then.tolist()
+    kept = question.ratios(batch, behaviour=behaviour, on_conflict="recorded")
+    assert kept.tolist() == then.tolist()
+    now = question.ratios(batch, behaviour=behaviour, on_conflict="behaviour")
+    assert (now != then).all()
 
 
 def test_recorded_log_densities_that_underflow_do_no_harm():

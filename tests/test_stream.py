@@ -8,8 +8,18 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Text
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from gvf.policy import Gaussian, Policy, Table, Uniform
-from gvf.stream import transitions
+from gvf.policy import (
+    Always,
+    Favour,
+    Fixed,
+    FunctionPolicy,
+    Gaussian,
+    Mixture,
+    Policy,
+    Table,
+    Uniform,
+)
+from gvf.stream import Actor, Walk, transitions
 
 MODES = list(AutoresetMode)
 
@@ -79,7 +89,7 @@ def assert_equal(one, other):
     assert one.keys() == other.keys()
     for name in one:
         assert one[name].dtype == other[name].dtype
-        assert (one[name] == other[name]).all()
+        assert one[name].tolist() == other[name].tolist()
 
 
 def test_single_environment_gives_every_transition_once_and_in_order():
@@ -156,12 +166,16 @@ def test_no_steps_give_no_batches():
         transitions(Ladder(), Uniform(2), -1)
 
 
-def test_changing_a_batch_does_not_change_the_stream():
+@pytest.mark.parametrize("size", [1, 4])
+def test_changing_a_batch_does_not_change_the_stream(size):
     clean = gathered(transitions(Ladder(), Uniform(2), 30, seed=0))
-    for row, batch in enumerate(transitions(Ladder(), Uniform(2), 30, seed=0)):
-        assert (batch.state == clean["state"][row]).all()
+    row = 0
+    for batch in transitions(Ladder(), Uniform(2), 30, seed=0, batch=size):
+        assert (batch.state == clean["state"][row : row + len(batch)]).all()
+        row += len(batch)
         for column in batch.columns.values():
             column[...] = 0
+    assert row == 30
 
 
 class Shelf(gym.Env[Any, Any]):
@@ -294,3 +308,261 @@ def test_something_that_is_no_environment_or_no_policy_is_refused():
         transitions(Ladder(), 2, 10)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="Gymnasium environment, got 'CartPole-v1'"):
         transitions("CartPole-v1", Uniform(2), 10)  # type: ignore[arg-type]
+
+
+# Batches of a single environment
+
+
+def softly(states):
+    """Probabilities of two actions, from the first number of a state."""
+    p = 1 / (1 + np.exp(-states[:, 0] / 3))
+    return np.stack([p, 1 - p], axis=1)
+
+
+CASES = {
+    "integers": (Ladder, FunctionPolicy(softly, 2)),
+    "numbers": (lambda: Shelf(Discrete(2)), Table([[0.5, 0.5], [0.0, 1.0], [0.25, 0.75]])),
+    "flat actions": (lambda: Shelf(Box(-1, 1, (1,))), Gaussian(0.0, 1.0)),
+    "wide actions": (lambda: Shelf(Box(-1, 1, (2,), np.float64)), Gaussian([0.1, 0.2], 1.0)),
+    "a scalar action": (lambda: Shelf(Box(-1, 1, ())), Gaussian(0.0, 1.0)),
+    "cart pole": (lambda: gym.make("CartPole-v1"), Mixture(Favour(1, 0.8, 2), Uniform(2), 0.5)),
+    "frozen lake": (lambda: gym.make("FrozenLake-v1"), Fixed([0.1, 0.2, 0.3, 0.4])),
+    "pendulum": (lambda: gym.make("Pendulum-v1"), Gaussian(lambda s: s[:, :1], 0.5)),
+}
+
+
+@pytest.mark.parametrize(("make", "policy"), CASES.values(), ids=CASES)
+def test_larger_batches_hold_the_same_transitions(make, policy):
+    one_by_one = gathered(transitions(make(), policy, 150, seed=9))
+    for size, lengths in ((64, [64, 64, 22]), (50, [50, 50, 50]), (1000, [150])):
+        batches = list(transitions(make(), policy, 150, seed=9, batch=size))
+        assert [len(batch) for batch in batches] == lengths
+        assert_equal(gathered(batches), one_by_one)
+
+
+def test_a_walk_takes_the_steps_of_a_stream():
+    env, policy = Ladder(), FunctionPolicy(softly, 2)
+    for_environment, for_actions = np.random.SeedSequence(9).spawn(2)
+    walk, actor = Walk(env), Actor(policy, env.action_space)
+    walk.start(int(for_environment.generate_state(1)[0] >> 1))
+    rng, steps = np.random.default_rng(for_actions), []
+    for _ in range(30):
+        before = walk.state
+        steps.append(walk.step(actor, rng))
+        assert (before == steps[-1].state).all()
+    assert_equal(gathered(steps), gathered(transitions(Ladder(), policy, 30, seed=9)))
+
+
+def test_a_batch_of_no_transitions_is_refused():
+    with pytest.raises(ValueError, match="batch must be at least 1, got 0"):
+        transitions(Ladder(), Uniform(2), 10, batch=0)
+
+
+def test_the_stream_acts_only_when_a_batch_is_asked_for():
+    env = Ladder()
+    stream = transitions(env, Uniform(2), 100, seed=0, batch=8)
+    assert env.received == []
+    next(stream)
+    assert len(env.received) == 8
+    next(stream)
+    assert len(env.received) == 16
+
+
+class Fragile(Ladder):
+    """Fails at the twelfth step, or at the third reset."""
+
+    def __init__(self, at_reset=False):
+        super().__init__()
+        self.at_reset = at_reset
+
+    def reset(self, *, seed=None, options=None):
+        if self.at_reset and self.episode == 2:
+            raise RuntimeError("no way back")
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        if not self.at_reset and len(self.received) == 11:
+            raise RuntimeError("broken rung")
+        return super().step(action)
+
+
+@pytest.mark.parametrize("size", [1, 4, 11, 64])
+@pytest.mark.parametrize("at_reset", [False, True])
+def test_an_error_comes_after_the_transitions_before_it(at_reset, size):
+    env, seen, message = Fragile(at_reset), [], ""
+    try:
+        for batch in transitions(env, Uniform(2), 100, seed=0, batch=size):
+            seen.append(batch)
+    except RuntimeError as error:
+        message = str(error)
+    assert message == ("no way back" if at_reset else "broken rung")
+    columns = gathered(seen)
+    assert len(columns["state"]) == len(env.received)
+    assert_legal(columns)
+    assert max(len(batch) for batch in seen) <= size
+
+
+def test_an_error_of_the_policy_comes_after_the_transitions_before_it():
+    def fails_at_two(states):
+        if states[0] == 2:
+            raise RuntimeError("unknown place")
+        return np.full((len(states), 2), 0.5)
+
+    stream = transitions(Shelf(Discrete(2)), FunctionPolicy(fails_at_two, 2), 9, batch=9)
+    assert next(stream).state.tolist() == [0, 1]
+    with pytest.raises(RuntimeError, match="unknown place"):
+        next(stream)
+
+
+# The behaviour at the time of the action
+
+
+@pytest.mark.parametrize("size", [1, 64])
+def test_a_function_is_evaluated_once_for_each_transition(size):
+    calls = []
+
+    def counted(states):
+        calls.append(len(states))
+        return softly(states)
+
+    for policy in (
+        FunctionPolicy(counted, 2),
+        Mixture(FunctionPolicy(counted, 2), Uniform(2), 0.9),
+    ):
+        calls.clear()
+        list(transitions(Ladder(), policy, 100, seed=0, batch=size))
+        assert calls == [1] * 100
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_function_is_evaluated_once_for_each_step_of_a_vector(mode):
+    calls = []
+
+    def counted(states):
+        calls.append(len(states))
+        return softly(states)
+
+    batches = list(transitions(ladders(3, mode), FunctionPolicy(counted, 2), 99, seed=0))
+    lengths = [len(batch) for batch in batches]
+    assert calls[:-1] == lengths[:-1]
+    assert len(calls) == len(lengths)
+
+
+class Drifting:
+    """Probabilities that change with every evaluation, and are remembered."""
+
+    def __init__(self):
+        self.given = []
+
+    def __call__(self, states):
+        p = 0.1 + 0.8 * (0.618 * len(self.given) % 1)
+        self.given.append(p)
+        return np.tile([p, 1 - p], (len(states), 1))
+
+
+@pytest.mark.parametrize("size", [1, 64])
+def test_a_changing_behaviour_is_recorded_as_it_was_when_it_acted(size):
+    drifting = Drifting()
+    columns = gathered(transitions(Ladder(), FunctionPolicy(drifting, 2), 100, seed=0, batch=size))
+    p = np.array(drifting.given)
+    expected = np.where(columns["action"] == 0, p, 1 - p)
+    assert columns["behaviour_probability"].tolist() == expected.tolist()
+    assert len(set(expected)) > 90
+
+
+def test_a_changing_behaviour_of_a_vector_is_recorded_as_it_was_when_it_acted():
+    drifting = Drifting()
+    env = ladders(3, AutoresetMode.SAME_STEP)
+    batches = list(transitions(env, FunctionPolicy(drifting, 2), 99, seed=0))
+    for p, batch in zip(drifting.given, batches, strict=True):
+        expected = np.where(batch.action == 0, p, 1 - p)
+        assert batch.behaviour_probability.tolist() == expected.tolist()
+
+
+def test_a_behaviour_may_react_to_every_batch():
+    weights = np.array([0.5, 0.5])
+    policy = FunctionPolicy(lambda states: np.tile(weights, (len(states), 1)), 2)
+    for row, batch in enumerate(transitions(Ladder(), policy, 50, seed=0)):
+        assert batch.behaviour_probability[0] == weights[batch.action[0]]
+        weights[:] = 1 / (row + 3), 1 - 1 / (row + 3)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        Uniform(3),
+        Fixed([0.15, 0.0, 0.85]),
+        Always(1, 3),
+        Favour(2, 0.7, 3),
+        Table([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [1 / 3, 1 / 3, 1 / 3]]),
+        FunctionPolicy(lambda s: np.array([[0.1, 0.2, 0.7], [0.2, 0.3, 0.5]], "f4")[s % 2], 3),
+        Mixture(Table([[0.1, 0.2, 0.7]] * 3), Favour(2, 0.7, 3), 0.3),
+    ],
+    ids=repr,
+)
+def test_the_record_is_what_the_policy_says_of_the_whole_stream_bit_for_bit(policy):
+    for env in (Shelf(Discrete(3)), SyncVectorEnv([lambda: Shelf(Discrete(3))] * 4)):
+        columns = gathered(transitions(env, policy, 200, seed=0, batch=64))
+        again = policy.probability(columns["state"], columns["action"])
+        assert columns["behaviour_probability"].tolist() == again.tolist()
+
+
+class Reused(Policy):
+    """Gives out its own buffer, as a careless policy may."""
+
+    def __init__(self):
+        self.buffer = np.zeros(1)
+
+    def log_probability(self, states, actions):
+        return -np.asarray(actions)
+
+    def sample(self, states, *, rng):
+        self.buffer[:] = rng.random()
+        return self.buffer
+
+
+def test_actions_are_copied_out_of_the_buffer_of_a_policy():
+    env = Shelf(Box(0, 1, (), np.float64))
+    columns = gathered(transitions(env, Reused(), 20, seed=0, batch=20))
+    assert columns["action"].tolist() == [float(action) for action in env.received]
+    assert len(set(env.received)) == 20
+
+
+# Which environment of a vector
+
+
+class Numbered(gym.Env[Any, Any]):
+    """Observes its own number, and how many steps it has made; episodes differ in length."""
+
+    observation_space = Box(0, 1000, (2,), np.int64)
+    action_space: gym.Space[Any] = Discrete(2)
+
+    def __init__(self, number):
+        self.number, self.steps = number, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.array([self.number, self.steps]), {}
+
+    def step(self, action):
+        self.steps += 1
+        ended = self.steps % (self.number + 2) == 0
+        return np.array([self.number, self.steps]), 0.0, ended, False, {}
+
+
+@pytest.mark.parametrize("size", [1, 64])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_vector_environment_says_which_environment_a_transition_is_from(mode, size):
+    makers = [lambda n=n: Numbered(n) for n in range(4)]
+    env = SyncVectorEnv(makers, autoreset_mode=mode)
+    batches = list(transitions(env, Uniform(2), 90, seed=0, batch=size))
+    assert list(batches[0].columns)[-1] == "stream"
+    lengths = {len(batch) for batch in batches[:-1]}
+    assert max(lengths) == 4
+    assert (min(lengths) < 4) == (mode is AutoresetMode.NEXT_STEP)
+    columns = gathered(batches)
+    assert columns["stream"].dtype == np.int64
+    assert columns["stream"].tolist() == columns["state"][:, 0].tolist()
+    for number in range(4):
+        own = columns["state"][columns["stream"] == number]
+        assert own[:, 1].tolist() == list(range(len(own)))

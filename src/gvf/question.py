@@ -14,15 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gvf.policy import Policy, describe, ratio
+from gvf.policy.ratios import check_recorded
 from gvf.transition import Transitions
 
 Signal = Callable[[Transitions], Any]
+OnConflict = Literal["error", "recorded", "behaviour"]
 
 
 class Evaluation(NamedTuple):
@@ -103,38 +105,76 @@ class GVF:
                 f"{self.continuation!r}"
             )
 
-    def evaluate(self, transitions: Transitions, *, behaviour: Policy | None = None) -> Evaluation:
+    def evaluate(
+        self,
+        transitions: Transitions,
+        *,
+        behaviour: Policy | None = None,
+        on_conflict: OnConflict = "error",
+    ) -> Evaluation:
         """Ratio, cumulant and continuation of each of m transitions.
+
+        The behaviour mu is what was recorded beside the transitions, if anything was, and else the
+        policy given. The record goes first because a behaviour may change: one that learns, or
+        uses a learner's own predictions, is only known at the time of the action.
 
         Args:
             transitions: with the columns ``state`` and ``action``, those that cumulant and
                 continuation use, and, unless ``behaviour`` is given, ``behaviour_log_probability``
                 or ``behaviour_probability`` (the first, where there are both).
-            behaviour: the policy that chose the actions, mu; it goes before the columns.
+            behaviour: the policy that chose the actions, mu.
+            on_conflict: how to proceed where there are both a record and a policy. "error": use
+                the record, and raise an error where the policy differs from it by more than 1e-5
+                (relative; in log space for logarithms). "recorded": use the record, and do not
+                evaluate the policy. "behaviour": use the policy, and ignore the record.
 
         Raises:
-            ValueError: if mu is not known, is 0 where the target is not, or if a cumulant or
-                continuation is not a number that makes sense; the transition is named.
+            ValueError: if mu is not known, is given twice and differs, or is 0 where the target is
+                not, or if a cumulant or continuation is not a number that makes sense; the
+                transition is named.
+
+        Example:
+            The behaviour preferred action 1 when it acted, and has become uniform since:
+
+            >>> import gvf
+            >>> batch = gvf.Transitions(
+            ...     state=[0, 0], action=[0, 1], reward=[0.0, 0.0], behaviour_probability=[0.2, 0.8]
+            ... )
+            >>> question, now = gvf.GVF(gvf.Fixed([0.4, 0.6])), gvf.Uniform(2)
+            >>> question.evaluate(batch, behaviour=now, on_conflict="recorded").ratio
+            array([2.  , 0.75])
+            >>> question.evaluate(batch, behaviour=now, on_conflict="behaviour").ratio
+            array([0.8, 1.2])
         """
         return Evaluation(
-            self.ratios(transitions, behaviour=behaviour),
+            self.ratios(transitions, behaviour=behaviour, on_conflict=on_conflict),
             self.cumulants(transitions),
             self.continuations(transitions),
         )
 
     def ratios(
-        self, transitions: Transitions, *, behaviour: Policy | None = None
+        self,
+        transitions: Transitions,
+        *,
+        behaviour: Policy | None = None,
+        on_conflict: OnConflict = "error",
     ) -> NDArray[np.float64]:
         """pi(a|s) / mu(a|s) of each transition, float64[m]; mu as in :meth:`evaluate`."""
-        if behaviour is not None:
-            mu: dict[str, Any] = {"behaviour": behaviour}
-        elif "behaviour_log_probability" in transitions:
-            mu = {"behaviour_log_probability": transitions["behaviour_log_probability"]}
-        elif "behaviour_probability" in transitions:
-            mu = {"behaviour_probability": transitions["behaviour_probability"]}
-        else:
+        if on_conflict not in get_args(OnConflict):
+            raise ValueError(
+                f"on_conflict must be one of {', '.join(map(repr, get_args(OnConflict)))}; got "
+                f"{on_conflict!r}"
+            )
+        states, actions = transitions["state"], transitions["action"]
+        recorded = next((name for name in _RECORDED if name in transitions), None)
+        if behaviour is not None and (recorded is None or on_conflict == "behaviour"):
+            return ratio(self.policy, states, actions, behaviour=behaviour)
+        if recorded is None:
             raise ValueError(_NO_BEHAVIOUR.format(", ".join(transitions.columns)))
-        return ratio(self.policy, transitions["state"], transitions["action"], **mu)
+        mu = {recorded: transitions[recorded]}
+        if behaviour is not None and on_conflict == "error":
+            check_recorded(behaviour, states, actions, **mu)
+        return ratio(self.policy, states, actions, **mu)
 
     def cumulants(self, transitions: Transitions) -> NDArray[np.float64]:
         """The cumulant of each transition, float64[m], all finite."""
@@ -173,6 +213,8 @@ class GVF:
         parts = ", ".join(describe(p) for p in (self.policy, self.cumulant, self.continuation))
         return f"GVF({parts}{name})"
 
+
+_RECORDED = ("behaviour_log_probability", "behaviour_probability")  # the first one there is used
 
 _NO_BEHAVIOUR = """the behaviour is not known, so there is no ratio pi(a|s) / mu(a|s).
 Give the policy that chose the actions:

@@ -1,10 +1,11 @@
 """Streams: transitions from a Gymnasium environment under a behaviour policy.
 
 A stream turns the loop of acting and resetting into an iterator of batches, each with what a
-learner needs of the behaviour: mu(a|s) beside every transition. Only what the dynamics did is a
-transition; what a reset did is not: after an end the next state is the episode's own last one,
-never the first of the next. Everything is copied out of the environment's buffers. The batches
-go to :class:`gvf.window.Window`; :mod:`gvf.truth` walks through environments with the same parts.
+learner needs of the behaviour: mu(a|s) beside every transition, from the evaluation of the policy
+that chose the action. Only what the dynamics did is a transition; what a reset did is not: after an
+end the next state is the episode's own last one, never the first of the next. Everything is copied
+out of the environment's buffers. The batches go to :class:`gvf.window.Window`; :mod:`gvf.truth`
+walks through environments with the same parts.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ def transitions(
     steps: int,
     *,
     seed: int | None = None,
+    batch: int = 1,
 ) -> Iterator[Transitions]:
     """Let a behaviour policy act in an environment, and give its transitions batch by batch.
 
@@ -34,18 +36,29 @@ def transitions(
     error now, not at the first batch.
 
     Args:
-        env: a Gymnasium environment (batches of 1) or vector environment (batches of at most
-            ``num_envs``, in any of the autoreset modes: a step that only resets is left out).
-            Observations are numbers or arrays; actions ``Discrete`` or real-valued ``Box``.
+        env: a Gymnasium environment, or a vector environment in any of the autoreset modes (a
+            step that only resets is left out). Observations are numbers or arrays; actions
+            ``Discrete`` or real-valued ``Box``.
         policy: the behaviour mu. An action outside a bounded ``Box`` is executed clipped to it
             and recorded as it was drawn, since that is what the policy's density speaks of.
         steps: the number of transitions in all.
         seed: makes the stream reproducible, the environment's part and the actions alike.
+        batch: the number of transitions in a batch of a single environment; the last batch may be
+            shorter. Larger batches are faster and hold the same transitions, but the behaviour
+            acts up to ``batch`` times before the batch is seen: a behaviour that must react to
+            each transition at once needs ``batch=1``. A vector environment gives the transitions
+            of one step as a batch, at most ``num_envs``, whatever ``batch`` is.
 
     Returns:
         An iterator of batches with the columns ``state``, ``action``, ``reward`` (float64),
         ``next_state``, ``terminated``, ``truncated`` (bool), and ``behaviour_probability``
-        (discrete actions) or ``behaviour_log_probability`` (continuous ones: a density).
+        (discrete actions) or ``behaviour_log_probability`` (continuous ones: a density), both as
+        they were when the action was chosen. The batches of a vector environment also have the
+        column ``stream`` (int64), the index of the environment that each transition is from.
+
+        The iterator acts only when it is asked for a batch. Where the environment or the policy
+        raises an error in the middle of one, the transitions before it come first, as a shorter
+        batch, and the error after them. Ctrl-C does not wait: it loses an unfinished batch.
 
     Example:
         >>> import gvf
@@ -56,13 +69,17 @@ def transitions(
         (1, 4) [1.] [0.5]
         (1, 4) [1.] [0.5]
         (1, 4) [1.] [0.5]
+        >>> [len(batch) for batch in gvf.transitions(env, gvf.Uniform(2), steps=150, batch=64)]
+        [64, 64, 22]
     """
+    if batch < 1:
+        raise ValueError(f"batch must be at least 1, got {batch}")
     if steps < 0:
         raise ValueError(f"steps must be at least 0, got {steps}")
     for_environment, for_actions = np.random.SeedSequence(seed).spawn(2)
     reset_seed, rng = environment_seed(for_environment), np.random.default_rng(for_actions)
     if not isinstance(env, gym.vector.VectorEnv):
-        return _single(Walk(env), Actor(policy, env.action_space), steps, reset_seed, rng)
+        return _single(Walk(env), Actor(policy, env.action_space), steps, batch, reset_seed, rng)
     mode = env.metadata.get("autoreset_mode")
     if not isinstance(mode, gym.vector.AutoresetMode):
         raise ValueError(
@@ -86,9 +103,14 @@ class Actor:
         >>> import numpy as np
         >>> from gymnasium.spaces import Discrete
         >>> actor = gvf.stream.Actor(gvf.Uniform(2), Discrete(2))
-        >>> actor.likelihood(np.zeros(3, int), np.array([0, 1, 1]))
-        ('behaviour_probability', array([0.5, 0.5, 0.5]))
+        >>> actor.act(np.zeros(3), np.random.default_rng(0))
+        (array([1, 0, 0]), array([0.5, 0.5, 0.5]))
+        >>> actor.column
+        'behaviour_probability'
     """
+
+    column: str
+    """The column that holds the likelihood of the actions."""
 
     def __init__(self, policy: Policy, space: gym.Space[Any]) -> None:
         if not isinstance(policy, Policy):
@@ -120,6 +142,16 @@ class Actor:
             )
         self.policy = policy
         self.space = space
+        # A density may be far outside the range of a float; its logarithm is not.
+        self.column = "behaviour_probability" if discrete else "behaviour_log_probability"
+
+    def act(
+        self, states: NDArray[Any], rng: np.random.Generator
+    ) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Draw actions [m] or [m, d] for the states [m, ...], and give their likelihood [m]."""
+        actions, likelihood = self.policy.act(states, rng=rng)
+        # A copy, since a policy too may give out its own buffer.
+        return np.array(actions), likelihood
 
     def idle(self, count: int) -> NDArray[Any]:
         """An action the space takes, ``count`` times: for steps that ignore it."""
@@ -137,15 +169,6 @@ class Actor:
                 f"takes {space}"
             )
         return np.clip(actions.reshape(shape), space.low, space.high).astype(space.dtype)
-
-    def likelihood(
-        self, states: NDArray[Any], actions: NDArray[Any]
-    ) -> tuple[str, NDArray[np.float64]]:
-        """The column that says how likely the actions were: its name, and its values [m]."""
-        if isinstance(self.space, gym.spaces.Discrete):
-            return "behaviour_probability", self.policy.probability(states, actions)
-        # A density may be far outside the range of a float; its logarithm is not.
-        return "behaviour_log_probability", self.policy.log_probability(states, actions)
 
 
 class Walk:
@@ -190,31 +213,61 @@ class Walk:
 
     def step(self, actor: Actor, rng: np.random.Generator) -> Transitions:
         """Act once, and give the transition."""
-        state = self.state
-        action = np.asarray(actor.policy.sample(state, rng=rng))
-        executed = actor.executed(action)[0]
-        if executed.ndim == 0 and executed.dtype.kind in "iu":
-            executed = int(executed)
-        observation, reward, terminated, truncated, _ = self.env.step(executed)
-        self._enter(observation)
-        self._ended = terminated or truncated
-        name, likelihood = actor.likelihood(state, action)
-        return Transitions._of(
-            {
-                "state": state,
-                "action": action,
-                "reward": np.array([reward], np.float64),
-                # A copy, since the next batch has this array as its state.
-                "next_state": self._state.copy(),
-                "terminated": np.array([terminated], bool),
-                "truncated": np.array([truncated], bool),
-                name: likelihood,
-            }
-        )
+        rows = _Rows(self._state, 1)
+        self._fill(rows, actor, rng)
+        return rows.transitions(actor.column)
+
+    def _fill(self, rows: _Rows, actor: Actor, rng: np.random.Generator) -> None:
+        """Act until the rows are full; if a step fails, ``rows.filled`` counts those before it."""
+        for row in range(len(rows.reward)):
+            state = self.state
+            rows.state[row] = state[0]
+            action, likelihood = actor.act(state, rng)
+            executed = actor.executed(action)[0]
+            if executed.ndim == 0 and executed.dtype.kind in "iu":
+                executed = int(executed)
+            observation, reward, terminated, truncated, _ = self.env.step(executed)
+            self._enter(observation)
+            self._ended = terminated or truncated
+            rows.action.append(action)
+            rows.reward[row] = reward
+            rows.next_state[row] = self._state[0]
+            rows.terminated[row] = terminated
+            rows.truncated[row] = truncated
+            rows.likelihood[row] = likelihood[0]
+            rows.filled = row + 1
 
     def _enter(self, observation: Any) -> None:
         self._state = np.array(observation, self._dtype)[None]
         self._ended = False
+
+
+class _Rows:
+    """The columns of a batch of at most ``size`` transitions, filled row by row."""
+
+    def __init__(self, state: NDArray[Any], size: int) -> None:
+        shape = (size, *state.shape[1:])
+        self.filled = 0
+        self.state, self.next_state = np.empty(shape, state.dtype), np.empty(shape, state.dtype)
+        self.reward, self.likelihood = np.empty(size), np.empty(size)
+        self.terminated, self.truncated = np.empty(size, bool), np.empty(size, bool)
+        # One array a row, joined at the end: only the policy knows their shape and type.
+        self.action: list[NDArray[Any]] = []
+
+    def transitions(self, likelihood: str) -> Transitions:
+        """The rows filled so far, with the given name for the column of likelihoods."""
+        rows = slice(self.filled)
+        return Transitions._of(
+            {
+                "state": self.state[rows],
+                "action": np.concatenate(self.action[rows]),
+                "reward": self.reward[rows],
+                "next_state": self.next_state[rows],
+                "terminated": self.terminated[rows],
+                "truncated": self.truncated[rows],
+                likelihood: self.likelihood[rows],
+            }
+        )
 
 
 def environment_seed(seeds: np.random.SeedSequence) -> int:
@@ -230,11 +283,19 @@ def environment_seed(seeds: np.random.SeedSequence) -> int:
 
 
 def _single(
-    walk: Walk, actor: Actor, steps: int, seed: int, rng: np.random.Generator
+    walk: Walk, actor: Actor, steps: int, batch: int, seed: int, rng: np.random.Generator
 ) -> Iterator[Transitions]:
     walk.start(seed)
-    for _ in range(steps):
-        yield walk.step(actor, rng)
+    while steps > 0:
+        rows = _Rows(walk.state, min(batch, steps))
+        try:
+            walk._fill(rows, actor, rng)
+        except Exception:
+            if rows.filled:
+                yield rows.transitions(actor.column)
+            raise
+        yield rows.transitions(actor.column)
+        steps -= rows.filled
 
 
 def _vector(
@@ -252,14 +313,14 @@ def _vector(
     while steps > 0:
         acting = np.flatnonzero(~resetting)
         state, executed = observations[acting], actor.idle(env.num_envs)
-        action = np.asarray(actor.policy.sample(state, rng=rng)) if len(acting) else None
-        if action is not None:
-            executed[acting] = actor.executed(action)
+        chosen = actor.act(state, rng) if len(acting) else None
+        if chosen is not None:
+            executed[acting] = actor.executed(chosen[0])
         observed, reward, terminated, truncated, info = env.step(executed)
         observations = np.asarray(observed)
         ended = np.logical_or(terminated, truncated)
-        if action is not None:
-            name, likelihood = actor.likelihood(state, action)
+        if chosen is not None:
+            action, likelihood = chosen
             landed = observations
             if mode is gym.vector.AutoresetMode.SAME_STEP and ended.any():
                 landed = _final(observations, ended, info, env)
@@ -270,7 +331,8 @@ def _vector(
                 next_state=landed[acting],
                 terminated=np.asarray(terminated, bool)[acting],
                 truncated=np.asarray(truncated, bool)[acting],
-                **{name: likelihood},
+                **{actor.column: np.array(likelihood, np.float64)},
+                stream=acting,
             )
             yield batch[:steps]
             steps -= len(batch)

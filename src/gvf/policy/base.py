@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,23 @@ Function = Callable[[Any], Any]
 """Of a batch of states."""
 
 
+class Choice(NamedTuple):
+    """The law of a policy's actions in m given states, evaluated once.
+
+    Both functions use what was computed from the states; neither computes it again.
+    """
+
+    sample: Callable[[np.random.Generator], NDArray[Any]]
+    """Draws one action for each state, with the random numbers of :meth:`Policy.sample`."""
+    likelihood: Callable[[Any], Floats]
+    """Takes one action for each state and gives float64[m], as :meth:`Policy.act` does."""
+
+
 class Policy(ABC):
     """What every policy can do, over a batch of m states (an array [m, ...]).
 
     To write one, implement ``log_probability`` and ``sample``; for discrete actions derive from
-    :class:`DiscretePolicy` instead.
+    :class:`DiscretePolicy` instead. ``act`` then follows.
 
     Example:
         >>> import gvf
@@ -54,6 +66,45 @@ class Policy(ABC):
     def probability(self, states: Any, actions: Any) -> Floats:
         """Probability, or density, of each action in its state: float64[m]."""
         return np.exp(self.log_probability(states, actions))
+
+    def act(self, states: Any, *, rng: np.random.Generator) -> tuple[NDArray[Any], Floats]:
+        """Draw one action for each state, and say how likely it was.
+
+        The actions are those that ``sample`` draws from the same ``rng``. A policy that computes
+        something from the states, such as a network, computes it once, so the likelihood is that
+        of the evaluation which chose the action. A policy of your own that draws in its own way,
+        by a ``sample`` method, is evaluated twice unless it has an ``act`` method too.
+
+        Returns:
+            The actions, [m] or [m, d], and their likelihoods, float64[m]: probabilities where the
+            policy is a :class:`DiscretePolicy`, else log probabilities or log densities.
+
+        Example:
+            >>> import gvf
+            >>> import numpy as np
+            >>> policy = gvf.Fixed([0.1, 0.9])
+            >>> policy.act(np.zeros(3), rng=np.random.default_rng(2))
+            (array([1, 1, 1]), array([0.9, 0.9, 0.9]))
+        """
+        choice = self._choice(states)
+        actions = choice.sample(rng)
+        return actions, choice.likelihood(actions)
+
+    def _choice(self, states: Any) -> Choice:
+        rate = self.probability if isinstance(self, DiscretePolicy) else self.log_probability
+        return Choice(
+            lambda rng: np.asarray(self.sample(states, rng=rng)),
+            lambda actions: rate(states, actions),
+        )
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # A class with a method of its own to draw or rate actions must not inherit a shortcut that
+        # goes past that method.
+        methods = vars(cls).keys()
+        if methods & {"sample", "probability", "log_probability"}:
+            for shortcut in {"act", "_choice"} - methods:
+                setattr(cls, shortcut, getattr(Policy, shortcut))
 
     def __repr__(self) -> str:
         if not is_dataclass(self):
@@ -97,6 +148,13 @@ class DiscretePolicy(Policy):
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[np.intp]:
         """One action for each state, int64[m]; an action of probability 0 is never drawn."""
         return draw(thresholds(self.probabilities(states)), rng)
+
+    def _choice(self, states: Any) -> Choice:
+        table = self.probabilities(states)
+        return Choice(
+            lambda rng: draw(thresholds(table), rng),
+            lambda actions: table[np.arange(len(table)), actions],
+        )
 
 
 def pick(table: Floats, actions: Any) -> Floats:

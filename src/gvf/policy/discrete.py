@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gvf.policy.base import DiscretePolicy, draw, set_frozen, thresholds
+from gvf.policy.base import Choice, DiscretePolicy, draw, set_frozen, thresholds
 from gvf.policy.checks import Floats, batch_size, check_action, distributions, generator, indices
 
 
@@ -40,6 +40,13 @@ class _SameEverywhere(DiscretePolicy):
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[np.intp]:
         uniform = generator(rng).random(batch_size(states))
         return self._row_thresholds.searchsorted(uniform, "right")
+
+    def act(self, states: Any, *, rng: np.random.Generator) -> tuple[NDArray[np.intp], Floats]:
+        actions = self.sample(states, rng=rng)
+        return actions, self._row[actions]
+
+    def _choice(self, states: Any) -> Choice:
+        return Choice(lambda rng: self.sample(states, rng=rng), self._row.__getitem__)
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,6 +91,10 @@ class Fixed(_SameEverywhere):
     def __init__(self, probabilities: ArrayLike) -> None:
         self._settle(probabilities)
         set_frozen(self, row=tuple(self._row.tolist()), actions=len(self._row))
+
+    def constructor_arguments(self) -> dict[str, Any]:
+        """The arguments that it was made with, for :mod:`gvf.spec`."""
+        return {"probabilities": self.row}
 
 
 @dataclass(frozen=True, repr=False)
@@ -136,6 +147,10 @@ class Favour(_SameEverywhere):
         row[action] = probability
         self._settle(row)
 
+    def constructor_arguments(self) -> dict[str, Any]:
+        """The arguments that it was made with, for :mod:`gvf.spec`."""
+        return {"action": self.action, "probability": self.share, "actions": self.actions}
+
 
 @dataclass(frozen=True, repr=False, init=False, eq=False)
 class Table(DiscretePolicy):
@@ -160,6 +175,10 @@ class Table(DiscretePolicy):
         rows.flags.writeable = False
         set_frozen(self, rows=rows, actions=rows.shape[1])
 
+    def constructor_arguments(self) -> dict[str, Any]:
+        """The arguments that it was made with, for :mod:`gvf.spec`."""
+        return {"probabilities": self.rows}
+
     def probabilities(self, states: Any) -> Floats:
         """Probability of every action in each state: float64[m, A]."""
         return self.rows[self._indices(states)]
@@ -167,6 +186,13 @@ class Table(DiscretePolicy):
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[np.intp]:
         """One action for each state, int64[m]; an action of probability 0 is never drawn."""
         return draw(self._row_thresholds[self._indices(states)], rng)
+
+    def _choice(self, states: Any) -> Choice:
+        rows = self._indices(states)
+        return Choice(
+            lambda rng: draw(self._row_thresholds[rows], rng),
+            lambda actions: self.rows[rows, actions],
+        )
 
     def _indices(self, states: Any) -> NDArray[np.intp]:
         return indices(states, len(self.rows), batch_size(states), "state")

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.policy.base import (
+    Choice,
     DiscretePolicy,
     Function,
     Policy,
@@ -89,24 +90,28 @@ class FunctionPolicy(Policy):
 
     def probability(self, states: Any, actions: Any) -> Floats:
         """Probability, or density, of each action in its state: float64[m]."""
-        law = self.function(states)
-        if hasattr(law, "log_prob"):
-            return np.exp(_log_prob(law, actions, batch_size(states)).astype(np.float64))
-        return pick(self._table(law, states), actions)
+        return _probability(self._law(states), actions, batch_size(states))
 
     def log_probability(self, states: Any, actions: Any) -> Floats:
         """Log probability, or log density, of each action in its state: float64[m]."""
-        law = self.function(states)
-        if hasattr(law, "log_prob"):
-            return _log_prob(law, actions, batch_size(states)).astype(np.float64)
-        return log(pick(self._table(law, states), actions))
+        return _log_probability(self._law(states), actions, batch_size(states))
 
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[Any]:
         """One action for each state: [m], or [m, d] for actions of d dimensions."""
+        return _sample(self._law(states), generator(rng))
+
+    def _choice(self, states: Any) -> Choice:
+        law, count = self._law(states), batch_size(states)
+        rate = _probability if isinstance(self, DiscretePolicy) else _log_probability
+        return Choice(
+            lambda rng: _sample(law, generator(rng)),
+            lambda actions: rate(law, actions, count),
+        )
+
+    def _law(self, states: Any) -> Any:
+        """What the function says: a checked table of probabilities [m, A], or a distribution."""
         law = self.function(states)
-        if hasattr(law, "log_prob"):
-            return _sample(law, generator(rng))
-        return draw(thresholds(self._table(law, states)), rng)
+        return law if hasattr(law, "log_prob") else self._table(law, states)
 
     def _table(self, law: Any, states: Any) -> Floats:
         table = distributions(law, describe(self.function))
@@ -123,11 +128,31 @@ class _DiscreteFunctionPolicy(FunctionPolicy, DiscretePolicy):
     actions: int
 
     def probabilities(self, states: Any) -> Floats:
-        law, count = self.function(states), batch_size(states)
-        if hasattr(law, "log_prob"):
-            logs = [_log_prob(law, np.full(count, a), count) for a in range(self.actions)]
-            law = np.exp(np.stack(logs, axis=1))
-        return self._table(law, states)
+        law, count = self._law(states), batch_size(states)
+        if isinstance(law, np.ndarray):
+            return law
+        logs = [_log_prob(law, np.full(count, a), count) for a in range(self.actions)]
+        return self._table(np.exp(np.stack(logs, axis=1)), states)
+
+
+def _probability(law: Any, actions: Any, count: int) -> Floats:
+    """Probability, or density, of each action [m], by a table [m, A] or a distribution."""
+    if isinstance(law, np.ndarray):
+        return pick(law, actions)
+    return np.exp(_log_probability(law, actions, count))
+
+
+def _log_probability(law: Any, actions: Any, count: int) -> Floats:
+    if isinstance(law, np.ndarray):
+        return log(pick(law, actions))
+    return _log_prob(law, actions, count).astype(np.float64)
+
+
+def _sample(law: Any, rng: np.random.Generator) -> NDArray[Any]:
+    """One action for each state, from a table [m, A] or a distribution."""
+    if isinstance(law, np.ndarray):
+        return draw(thresholds(law), rng)
+    return _sample_distribution(law, rng)
 
 
 def _torch_of(distribution: Any) -> tuple[Any, Any]:
@@ -168,7 +193,7 @@ def _log_prob(distribution: Any, actions: Any, count: int) -> NDArray[Any]:
     return logs.sum(axis=tuple(range(1, logs.ndim)))
 
 
-def _sample(distribution: Any, rng: np.random.Generator) -> NDArray[Any]:
+def _sample_distribution(distribution: Any, rng: np.random.Generator) -> NDArray[Any]:
     torch, like = _torch_of(distribution)
     if torch is None:
         return numpy_array(distribution.sample())

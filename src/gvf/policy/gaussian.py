@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gvf.policy.base import Function, Policy, set_frozen
+from gvf.policy.base import Choice, Function, Policy, set_frozen
 from gvf.policy.checks import Floats, batch_size, generator, numpy_array
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -57,47 +57,66 @@ class Gaussian(Policy):
                 plain = np.asarray(value, np.float64).tolist()
                 set_frozen(self, **{name: tuple(plain) if isinstance(plain, list) else plain})
         if len(self._constants) == 2:  # both are checked by now; do they fit each other?
-            self._parameters(states=())
+            self._law(states=())
 
     def log_probability(self, states: Any, actions: Any) -> Floats:
         """Log density of each action, summed over its dimensions: float64[m].
 
         Actions are [m, d]; those of one dimension may also be [m].
         """
-        mean, sd, _ = self._parameters(states)
-        actions = np.asarray(actions, np.float64)
-        count, dimensions = batch_size(states), max(mean.shape[1], sd.shape[1])
-        flat = dimensions == 1 and actions.shape == (count,)
-        if not flat and actions.shape != (count, dimensions):
-            raise ValueError(
-                f"actions have shape {actions.shape}, expected ({count}, {dimensions}): a row for "
-                "each state, a column for each dimension of an action"
-            )
-        standard = (actions.reshape(count, dimensions) - mean) / sd
-        return (-0.5 * standard * standard - np.log(sd) - _LOG_ROOT_TWO_PI).sum(axis=1)
+        return self._law(states).log_density(actions)
 
     def sample(self, states: Any, *, rng: np.random.Generator) -> Floats:
         """One action for each state: [m] if mean and sd are scalar in each state, else [m, d]."""
-        mean, sd, scalar = self._parameters(states)
-        shape = batch_size(states), max(mean.shape[1], sd.shape[1])
-        actions = mean + sd * generator(rng).standard_normal(shape)
-        return actions[:, 0] if scalar else actions
+        return self._law(states).sample(rng)
+
+    def _choice(self, states: Any) -> Choice:
+        law = self._law(states)
+        return Choice(law.sample, law.log_density)
 
     @cached_property
     def _constants(self) -> dict[str, tuple[Floats, bool]]:
         names = [name for name in ("mean", "sd") if not callable(getattr(self, name))]
         return {name: _parameter(name, getattr(self, name)) for name in names}
 
-    def _parameters(self, states: Any) -> tuple[Floats, Floats, bool]:
-        """Mean and sd, [m or 1, d or 1] each, and whether actions are scalars."""
+    def _law(self, states: Any) -> _Normal:
+        count = batch_size(states)
         (mean, mean_scalar), (sd, sd_scalar) = (
-            self._constants.get(name)
-            or _parameter(name, getattr(self, name)(states), (batch_size(states),))
+            self._constants.get(name) or _parameter(name, getattr(self, name)(states), (count,))
             for name in ("mean", "sd")
         )
         if len({1, mean.shape[1], sd.shape[1]}) > 2:
             raise ValueError(f"mean has {mean.shape[1]} action dimensions, sd has {sd.shape[1]}")
-        return mean, sd, mean_scalar and sd_scalar
+        shape = count, max(mean.shape[1], sd.shape[1])
+        return _Normal(mean, sd, shape, mean_scalar and sd_scalar)
+
+
+class _Normal(NamedTuple):
+    """Independent normal distributions, one for each dimension of the action in each state."""
+
+    mean: Floats
+    """[m or 1, d or 1]."""
+    sd: Floats
+    """[m or 1, d or 1]."""
+    shape: tuple[int, int]
+    """(m, d)."""
+    scalar: bool
+    """Whether actions are drawn as [m], without the dimension of length d = 1."""
+
+    def sample(self, rng: np.random.Generator) -> Floats:
+        actions = self.mean + self.sd * generator(rng).standard_normal(self.shape)
+        return actions[:, 0] if self.scalar else actions
+
+    def log_density(self, actions: Any) -> Floats:
+        actions = np.asarray(actions, np.float64)
+        flat = self.shape[1] == 1 and actions.shape == self.shape[:1]
+        if not flat and actions.shape != self.shape:
+            raise ValueError(
+                f"actions have shape {actions.shape}, expected {self.shape}: a row for each state, "
+                "a column for each dimension of an action"
+            )
+        standard = (actions.reshape(self.shape) - self.mean) / self.sd
+        return (-0.5 * standard * standard - np.log(self.sd) - _LOG_ROOT_TWO_PI).sum(axis=1)
 
 
 def _parameter(name: str, value: Any, batch: tuple[int, ...] = ()) -> tuple[Floats, bool]:
@@ -111,7 +130,7 @@ def _parameter(name: str, value: Any, batch: tuple[int, ...] = ()) -> tuple[Floa
             f"{name} has shape {array.shape}, expected {batch} for scalar actions, or "
             f"({', '.join(map(str, (*batch, 'd')))}) for actions of d dimensions"
         )
-    rows = array.reshape(len(array) if batch else 1, -1)
+    rows = array.reshape(*(batch or (1,)), *(array.shape[len(batch) :] or (1,)))
     good = (rows > 0) & (rows < np.inf) if name == "sd" else np.isfinite(rows)
     if not good.all():
         row, column = np.argwhere(~good)[0]

@@ -16,8 +16,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.policy.base import DiscretePolicy, Policy, check_same_actions, log, set_frozen
-from gvf.policy.checks import Floats, batch_size, generator
+from gvf.policy.base import Choice, DiscretePolicy, Policy, check_same_actions, log, set_frozen
+from gvf.policy.checks import Floats, batch_size, generator, indices
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -72,26 +72,47 @@ class Mixture(Policy):
     def probability(self, states: Any, actions: Any) -> Floats:
         """Probability, or density, of each action in its state: float64[m]."""
         first = self.first.probability(states, actions)
-        return self.beta * first + (1 - self.beta) * self.second.probability(states, actions)
+        return self._mean(first, self.second.probability(states, actions))
 
     def log_probability(self, states: Any, actions: Any) -> Floats:
         """Log probability, or log density, of each action in its state: float64[m]."""
-        log_beta, log_rest = log(np.array([self.beta, 1 - self.beta]))
-        return np.logaddexp(
-            log_beta + self.first.log_probability(states, actions),
-            log_rest + self.second.log_probability(states, actions),
-        )
+        first = self.first.log_probability(states, actions)
+        return self._log_mean(first, self.second.log_probability(states, actions))
 
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[Any]:
         """One action for each state, of a component drawn for that state: [m] or [m, d]."""
+        return self._draw(self.first._choice(states), self.second._choice(states), states, rng)
+
+    def _choice(self, states: Any) -> Choice:
+        first, second = self.first._choice(states), self.second._choice(states)
+
+        def likelihood(actions: Any) -> Floats:
+            if not isinstance(self, DiscretePolicy):
+                return self._log_mean(first.likelihood(actions), second.likelihood(actions))
+            # An action of one policy is looked up in the other, which relies on its being valid.
+            actions = indices(actions, self.actions, batch_size(states), "action")
+            return self._mean(first.likelihood(actions), second.likelihood(actions))
+
+        return Choice(lambda rng: self._draw(first, second, states, rng), likelihood)
+
+    def _draw(
+        self, first: Choice, second: Choice, states: Any, rng: np.random.Generator
+    ) -> NDArray[Any]:
         chosen = generator(rng).random(batch_size(states)) < self.beta
-        first, second = (policy.sample(states, rng=rng) for policy in (self.first, self.second))
-        if first.shape != second.shape:
+        one, other = first.sample(rng), second.sample(rng)
+        if one.shape != other.shape:
             raise ValueError(
-                f"the policies mixed draw actions of different shapes, {first.shape} and "
-                f"{second.shape}"
+                f"the policies mixed draw actions of different shapes, {one.shape} and "
+                f"{other.shape}"
             )
-        return np.where(chosen.reshape(-1, *[1] * (first.ndim - 1)), first, second)
+        return np.where(chosen.reshape(-1, *[1] * (one.ndim - 1)), one, other)
+
+    def _mean(self, first: Floats, second: Floats) -> Floats:
+        return self.beta * first + (1 - self.beta) * second
+
+    def _log_mean(self, first: Floats, second: Floats) -> Floats:
+        log_beta, log_rest = log(np.array([self.beta, 1 - self.beta]))
+        return np.logaddexp(log_beta + first, log_rest + second)
 
 
 class _DiscreteMixture(Mixture, DiscretePolicy):
@@ -104,5 +125,4 @@ class _DiscreteMixture(Mixture, DiscretePolicy):
         set_frozen(self, actions=first.actions)
 
     def probabilities(self, states: Any) -> Floats:
-        first = self.first.probabilities(states)
-        return self.beta * first + (1 - self.beta) * self.second.probabilities(states)
+        return self._mean(self.first.probabilities(states), self.second.probabilities(states))

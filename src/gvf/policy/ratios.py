@@ -20,6 +20,7 @@ from gvf.policy.base import DiscretePolicy, Policy, check_same_actions, log
 from gvf.policy.checks import Floats, batch_size, numpy_array
 
 _RECORDED_TOLERANCE = 1e-6  # a probability of 1, recorded in single precision, may exceed 1
+_CONFLICT_TOLERANCE = 1e-5  # relative, since much is recorded and computed in single precision
 
 
 def ratio(
@@ -93,6 +94,55 @@ def ratio(
         where = f"transition {at} (action {np.asarray(actions)[at]})"
         raise ValueError(_no_ratio(where, float(pi[at]), float(mu[at]), logs=not divide))
     return rho
+
+
+def check_recorded(
+    behaviour: Policy,
+    states: Any,
+    actions: Any,
+    *,
+    behaviour_probability: ArrayLike | None = None,
+    behaviour_log_probability: ArrayLike | None = None,
+) -> None:
+    """Refuse recorded probabilities that are not those of a behaviour policy.
+
+    Probabilities may differ by a share of 1e-5. Logarithms may differ by 1e-5, or by a share of
+    1e-5 where they are beyond -1 and 1, since single precision is no better there.
+
+    Args:
+        behaviour: the policy that is said to have chosen the actions.
+        states: [m, ...].
+        actions: [m] or [m, d].
+        behaviour_probability: mu(a|s) as recorded, [m].
+        behaviour_log_probability: log mu(a|s) as recorded, [m]; give one of the two.
+
+    Raises:
+        ValueError: if they differ; the message names the first such transition.
+    """
+    if not isinstance(behaviour, Policy):
+        raise TypeError(f"behaviour must be a policy, not {behaviour!r}")
+    count, most = batch_size(states), 1.0 if isinstance(behaviour, DiscretePolicy) else np.inf
+    if behaviour_log_probability is not None:
+        name, most = "behaviour_log_probability", math.log(most)
+        recorded = _recorded(behaviour_log_probability, name, count, -np.inf, most)
+        mu = behaviour.log_probability(states, actions)
+        # The smaller magnitude, so that -inf is near no finite number.
+        scale = np.maximum(1.0, np.minimum(np.abs(recorded), np.abs(mu)))
+    else:
+        name = "behaviour_probability"
+        recorded = _recorded(behaviour_probability, name, count, 0.0, most)
+        scale = mu = behaviour.probability(states, actions)
+    with np.errstate(invalid="ignore"):
+        near = np.abs(recorded - mu) <= _CONFLICT_TOLERANCE * scale
+    agree = near | (recorded == mu)
+    if not agree.all():
+        at = int(agree.argmin())
+        raise ValueError(
+            f"transition {at} (action {np.asarray(actions)[at]}): {name} is recorded as "
+            f"{recorded[at]}, but {behaviour!r} gives {mu[at]}. If the behaviour has changed since "
+            'it acted, use what was recorded: on_conflict="recorded". If the record is wrong, use '
+            'the policy: on_conflict="behaviour"'
+        )
 
 
 def largest_ratio(target: DiscretePolicy, behaviour: DiscretePolicy, states: Any) -> float:

@@ -1,0 +1,69 @@
+"""The stream: what a transition costs beyond the environment's own step.
+
+The bare loop steps and resets the same environment with the same seed and the same actions, so both
+go through the same episodes, and the difference is what the stream adds: drawing the action,
+its probability, and the columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+import gvf
+from benchmarks.measure import Effort, Row, Run, at_most, interleave
+from gvf.stream import environment_seed
+
+TITLE = "Stream: CartPole-v1, microseconds a transition beyond env.step"
+STEPS = 1000
+LIMIT = 8.0  # microseconds
+POLICIES = (gvf.Uniform(2), gvf.Fixed([0.3, 0.7]), gvf.Favour(1, 0.8, 2))
+
+
+def rows(effort: Effort) -> list[Row]:
+    """What batches of 1 and of 64 add, for policies that ignore the state."""
+    env = gym.make("CartPole-v1")
+    result = []
+    for policy in POLICIES:
+        times = interleave(
+            {
+                "env.step alone": _bare(env, policy),
+                "batch = 1": _stream(env, policy, 1),
+                "batch = 64": _stream(env, policy, 64),
+            },
+            effort,
+        )
+        microseconds = {name: seconds / STEPS * 1e6 for name, seconds in times.items()}
+        bare = microseconds.pop("env.step alone")
+        result.append(Row(repr(policy), "env.step alone", bare, "us"))
+        result.append(Row(repr(policy), "batch = 1", microseconds["batch = 1"] - bare, "us"))
+        added = microseconds["batch = 64"] - bare
+        result.append(at_most(repr(policy), "batch = 64", added, "us", LIMIT))
+    return result
+
+
+def _stream(env: gym.Env[Any, Any], policy: gvf.Policy, batch: int) -> Run:
+    def run(count: int) -> None:
+        for _ in range(count):
+            for _ in gvf.transitions(env, policy, STEPS, seed=0, batch=batch):
+                pass
+
+    return run
+
+
+def _bare(env: gym.Env[Any, Any], policy: gvf.Policy) -> Run:
+    batches = gvf.transitions(env, policy, STEPS, seed=0, batch=STEPS)
+    actions = next(iter(batches)).action.tolist()
+    seed = environment_seed(np.random.SeedSequence(0).spawn(2)[0])
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            env.reset(seed=seed)
+            for action in actions:
+                _, _, terminated, truncated, _ = env.step(action)
+                if terminated or truncated:
+                    env.reset()
+
+    return run
