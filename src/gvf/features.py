@@ -189,6 +189,16 @@ class TileCoder:
         self._columns = np.ascontiguousarray(self.offsets.T)
         self._width = self.high - self.low
 
+    def constructor_arguments(self) -> dict[str, Any]:
+        """The arguments that it was made with, for :mod:`gvf.spec`."""
+        return {
+            "low": self.low,
+            "high": self.high,
+            "tiles": self.tiles,
+            "tilings": self.tilings,
+            "offsets": self.offsets,
+        }
+
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """States [m, d] to active tiles int32[m, tilings]."""
         values = np.ascontiguousarray(states, np.float64)

@@ -1,0 +1,473 @@
+"""Objects as data: what a learner is made of, written as JSON and arrays, and made again.
+
+An object is described by the name of its class and the arguments of its constructor,
+
+    {"class": "gvf:Always", "arguments": {"action": 1, "actions": 2}}
+
+and is made again by calling the class with them. A function is described by its name, and by a
+fingerprint that says whether it is still the same. Descriptions come from files, which anybody may
+have written, so names are only looked up in gvf itself and in modules that the reader trusts.
+
+A class takes part if it is a frozen dataclass; or if the attributes of its objects are exactly the
+arguments of its constructor; or if it has a method ``constructor_arguments`` which returns them by
+name. Everything else can still be compared, by its fingerprint, but not made again.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+from numba.extending import is_jitted
+from numpy.typing import NDArray
+
+import gvf
+
+_PYTHON = f"{sys.implementation.cache_tag}:"  # another Python has other bytecode
+_ABSENT = {"object": ":nothing"}
+_NOT_FOUND_AGAIN = (
+    "which cannot be found again; define it with a name in a module, or build the learner yourself "
+    "and call learner.load(path)"
+)
+
+
+def describe(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
+    """Describe a value as JSON can hold it, for :func:`build` and :func:`differences`.
+
+    Args:
+        value: a number, a text, None, an array, a function, an object, or a list, tuple or dict of
+            these. What cannot be made again is described as far as it can be compared.
+        arrays: NumPy arrays go here, under new names, not copied; the description refers to them.
+
+    Example:
+        >>> import gvf
+        >>> from gvf.spec import describe
+        >>> describe(gvf.Always(1, actions=2), {})
+        {'class': 'gvf:Always', 'arguments': {'action': 1, 'actions': 2}}
+    """
+    kind: Any = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if kind is list:
+        return [describe(part, arrays) for part in value]
+    if kind is tuple:
+        return {"tuple": [describe(part, arrays) for part in value]}
+    if kind is dict:
+        return {"dict": [[describe(part, arrays) for part in pair] for pair in value.items()]}
+    if issubclass(kind, np.generic) and value.dtype.kind in "biuf" and value.itemsize <= 8:
+        return {"scalar": value.dtype.name, "value": value.item()}
+    if kind is np.ndarray and not value.dtype.hasobject:
+        key = next(name for i in range(len(arrays) + 1) if (name := f"part/{i}") not in arrays)
+        arrays[key] = value
+        return {"array": key, "type": _array_type(value), "sha256": _digest(value)}
+    if inspect.isfunction(value):
+        if _can_be_found(value):
+            return {"function": _name(value), "fingerprint": fingerprint(value)}
+    elif (arguments := _arguments(value)) is not None:
+        described = {name: describe(part, arrays) for name, part in arguments.items()}
+        unnamed = {} if _can_be_found(kind) else {"unnamed": True}
+        return {"class": _name(kind), "arguments": described, **unnamed}
+    name = _name(value if hasattr(value, "__qualname__") else kind)
+    what = "function" if callable(value) else "object"
+    return {what: name, "unnamed": True, "fingerprint": fingerprint(value)}
+
+
+def build(description: Any, arrays: Mapping[str, NDArray[Any]], trust: Iterable[str] = ()) -> Any:
+    """Make what was described.
+
+    Args:
+        description: as :func:`describe` gives it.
+        arrays: those that the description refers to.
+        trust: modules, or packages with all that is in them, whose classes may be called and whose
+            functions may be used. gvf itself is always trusted.
+
+    Raises:
+        ValueError: if a part comes from a module that is not trusted, has no name by which it can
+            be found, or is a function that has changed; the part is named.
+
+    Example:
+        >>> import gvf
+        >>> from gvf.spec import build, describe
+        >>> arrays = {}
+        >>> build(describe(gvf.Table([[0.1, 0.9], [1.0, 0.0]]), arrays), arrays)
+        Table(2 states, 2 actions)
+    """
+    trusted = ("gvf", *([trust] if isinstance(trust, str) else trust))
+
+    def make(node: Any, at: str) -> Any:
+        part = at or "the description"
+        match node:
+            case None | bool() | int() | float() | str():
+                return node
+            case list():
+                return [make(inner, f"{at}[{i}]") for i, inner in enumerate(node)]
+            case {"tuple": list(parts)}:
+                return tuple(make(parts, at))
+            case {"dict": list(pairs)}:
+                return {make(key, at): make(inner, _join(at, key)) for key, inner in pairs}
+            case {"scalar": str(name), "value": value}:
+                return np.dtype(name).type(value)
+            case {"array": str(key)} if key in arrays:
+                return arrays[key]
+            case {"unnamed": True}:
+                raise ValueError(f"{part} is {_show(node)}, {_NOT_FOUND_AGAIN}")
+            case {"class": str(name), "arguments": dict(parts)}:
+                cls = _import(name, type, trusted, part)
+                arguments = {key: make(inner, _join(at, key)) for key, inner in parts.items()}
+                try:
+                    return cls(**arguments)
+                except TypeError as error:
+                    raise ValueError(f"{part}, {name}, cannot be made: {error}") from error
+            case {"function": str(name), "fingerprint": saved}:
+                # Not every function of gvf is harmless, and no question needs one by its name.
+                function = _import(name, FunctionType, trusted[1:], part)
+                if str(saved).startswith(_PYTHON) and saved != fingerprint(function):
+                    raise ValueError(
+                        f"{part}, {name}, has changed since it was saved: its code, or a value "
+                        "that it uses"
+                    )
+                return function
+        raise ValueError(f"{part} cannot be understood: {_show(node)}")
+
+    return make(description, "")
+
+
+def differences(saved: Any, own: Any) -> list[str]:
+    """Name the parts in which two descriptions differ, or cannot be compared.
+
+    Functions are the same if their fingerprints are, whatever their names.
+
+    Args:
+        saved: a description, called "there".
+        own: another, called "here".
+
+    Example:
+        >>> import gvf
+        >>> from gvf.spec import describe, differences
+        >>> saved = describe(gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9), {})
+        >>> own = describe(gvf.GVF(gvf.Always(0, actions=2), lambda t: t.reward, 0.9), {})
+        >>> for line in differences(saved, own):
+        ...     print(line)
+        policy.action: there 1, here 0
+        cumulant: there 'reward', here <lambda>
+    """
+    return list(_differences(saved, own, ""))
+
+
+def fingerprint(function: Any) -> str | None:
+    """A hash of all that decides what a function does, or None if that cannot be told.
+
+    It covers the code, without names of local variables, line numbers and docstrings; the values of
+    its defaults, of its closure and of the globals it uses; and functions among these in the same
+    way, with classes of the user's own. Installed modules and classes count by name. It is the same
+    in every process of the same Python version. It is None if a value is of a kind that cannot be
+    compared, such as an open file or a module of the user's own.
+
+    Example:
+        >>> from gvf.spec import fingerprint
+        >>> def scaled(factor):
+        ...     return lambda t: factor * t.reward
+        >>> fingerprint(scaled(2.0)) == fingerprint(scaled(2.0))
+        True
+        >>> fingerprint(scaled(2.0)) == fingerprint(scaled(3.0))
+        False
+    """
+    try:
+        text = json.dumps(_plain(function, {}))
+    except (_CannotTellError, RecursionError):
+        return None
+    return _PYTHON + hashlib.sha256(text.encode()).hexdigest()
+
+
+class _Empty:
+    """Objects of the same size hold nothing but attributes."""
+
+
+def _arguments(value: Any) -> dict[str, Any] | None:
+    """The arguments that make an object like this one, or None if they cannot be told."""
+    cls: Any = type(value)
+    told = hasattr(cls, "constructor_arguments")
+    if told:
+        kept = value.constructor_arguments()
+    elif _is_frozen(cls):
+        kept = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    elif cls.__basicsize__ == _Empty.__basicsize__ and hasattr(value, "__dict__"):
+        kept = vars(value)
+    else:  # it holds more than its attributes, as a list does
+        return None
+    try:
+        signature = inspect.signature(cls)
+        signature.bind(**kept)
+    except (TypeError, ValueError):
+        return None
+    expected = signature.parameters.values()
+    every = all(p.name in kept and p.kind is not p.VAR_KEYWORD for p in expected)
+    return dict(kept) if told or every else None
+
+
+def _is_frozen(cls: Any) -> bool:
+    parameters = getattr(cls, "__dataclass_params__", None)
+    return parameters is not None and parameters.frozen
+
+
+def _name(thing: Any) -> str:
+    """Where a class or function is found; what gvf exports stays there when modules change."""
+    exported = vars(gvf).get(thing.__qualname__) is thing
+    return f"{'gvf' if exported else thing.__module__}:{thing.__qualname__}"
+
+
+def _can_be_found(thing: Any) -> bool:
+    """Whether a class or function is found by its name, in another process too."""
+    home = sys.modules.get(thing.__module__)
+    return thing.__module__ != "__main__" and _look_up(home, _name(thing)) is thing
+
+
+def _look_up(module: ModuleType | None, name: str) -> Any:
+    """What has this name in the module, or in a class of the module; None if there is nothing."""
+    found: Any = module
+    for part in name.partition(":")[2].split("."):
+        if not (found is module or inspect.isclass(found)) or not _is_plain(part):
+            return None
+        found = getattr(found, part, None)
+    return found
+
+
+def _is_plain(name: str) -> bool:
+    return name.isidentifier() and not name.startswith("__")
+
+
+def _covers(packages: Iterable[str], module: str) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def _import(name: str, kind: type, trusted: tuple[str, ...], part: str) -> Any:
+    """The class or function of this name, if a trusted module defines it."""
+    module = name.partition(":")[0]
+    if not _covers(trusted, module):
+        raise ValueError(
+            f'{part} names {name}; if you trust it: gvf.load(path, trust=["{module}"])'
+        )
+    try:
+        plain = all(map(_is_plain, module.split(".")))
+        found = _look_up(importlib.import_module(module), name) if plain else None
+    except ImportError as error:
+        raise ValueError(f"{part} names {name}, which cannot be imported: {error}") from error
+    # What a module imports from elsewhere is not its own. And not every class of gvf only holds
+    # data: some start a simulator.
+    if not isinstance(found, kind) or not _covers(trusted, found.__module__):
+        what = "class" if kind is type else "function"
+        raise ValueError(f"{part} names {name}, and there is no such {what} in that module")
+    data = _is_frozen(found) or hasattr(found, "constructor_arguments")
+    if kind is type and _covers(["gvf"], found.__module__) and not data:
+        raise ValueError(f"{part} names {name}, which is not made from a file")
+    return found
+
+
+def _differences(there: Any, here: Any, at: str) -> Iterator[str]:
+    (kind, parts), (own_kind, own_parts) = _parts(there), _parts(here)
+    if kind is not None and kind == own_kind:
+        for key in parts | own_parts:
+            pair = parts.get(key, _ABSENT), own_parts.get(key, _ABSENT)
+            yield from _differences(*pair, _join(at, key))
+        return
+    at = at or "the whole"
+    match there, here:
+        case {"fingerprint": a}, {"fingerprint": b} if not (a and b):
+            yield f"{at}: {_show(here if a else there)} cannot be compared"
+            return
+        case {"fingerprint": a}, {"fingerprint": b} if not a.startswith(_PYTHON):
+            yield f"{at}: {_show(there)} cannot be compared, since another Python saved it"
+            return
+    a, b = _identity(there), _identity(here)
+    if a != b and (a == a or b == b):  # nan is nan here
+        same_name = _show(there) == _show(here)
+        yield f"{at}: there {_show(there)}, here {'another ' if same_name else ''}{_show(here)}"
+
+
+def _identity(node: Any) -> Any:
+    """The part of a description in which it differs from others."""
+    match node:
+        case {"fingerprint": value} | {"sha256": value} | {"scalar": _, "value": value} | value:
+            return value
+
+
+def _parts(node: Any) -> tuple[str | None, dict[Any, Any]]:
+    """The kind of a described list, tuple, dict or object, and its parts by position or name."""
+    match node:
+        case list():
+            return "list", dict(enumerate(node))
+        case {"tuple": parts}:
+            return "tuple", dict(enumerate(parts))
+        case {"dict": pairs}:
+            return "dict", {k if isinstance(k, str) else json.dumps(k): part for k, part in pairs}
+        case {"class": name, "arguments": parts}:
+            return name, parts
+    return None, {}
+
+
+def _join(at: str, key: Any) -> str:
+    if isinstance(key, str) and key.isidentifier():
+        return f"{at}.{key}" if at else key
+    return f"{at}[{key}]"
+
+
+def _show(node: Any) -> str:
+    """What is described, as a person would write it."""
+    match node:
+        case {"class": str(name), "arguments": dict(parts)}:
+            inside = ", ".join(f"{key}={_show(part)}" for key, part in parts.items())
+            return f"{_show({'object': name})}({inside})"
+        case {"function": str(name)} | {"object": str(name)}:
+            return name.partition(":")[2].rpartition("<locals>.")[2]
+        case {"array": _, "type": str(name)}:
+            return name
+        case {"tuple": list(parts)}:
+            return f"({', '.join(map(_show, parts))})"
+        case {"scalar": _, "value": value} | value:
+            return repr(value)
+
+
+class _CannotTellError(Exception):
+    """A value is involved that cannot be compared."""
+
+
+def _plain(value: Any, seen: dict[int, tuple[int, Any]]) -> list[Any]:
+    """A value as nested lists of texts and numbers, different for values that differ.
+
+    Args:
+        value: anything.
+        seen: by id, the number of each value looked at so far, since values may contain themselves;
+            with the value, so that no other gets its id.
+    """
+    kind: Any = type(value)
+    if kind is int:
+        return [hex(value)]
+    if value is None or value is ... or kind in (bool, float, complex, str, bytes, range):
+        return [repr(value)]
+    if kind in (set, frozenset):
+        # Sorted, since the order of a set differs from process to process.
+        return [kind.__name__, *sorted(json.dumps(_plain(part, {})) for part in value)]
+    if (kind is np.ndarray or issubclass(kind, np.generic)) and not value.dtype.hasobject:
+        return [kind.__name__, _digest(value)]
+    if isinstance(value, ModuleType):
+        if not _is_installed(value.__name__):
+            raise _CannotTellError  # anything in it may differ
+        return ["module", value.__name__]
+    if isinstance(value, type) and _is_installed(value.__module__):
+        return ["class", _name(value)]
+    home = sys.modules.get(getattr(value, "__module__", "numpy"))
+    if kind.__module__ == "numpy" and getattr(home, getattr(value, "__name__", ""), None) is value:
+        return ["numpy", value.__module__, value.__name__]
+    if kind is not tuple:  # the compiler may or may not make one of equal tuples
+        if id(value) in seen:
+            return ["again", seen[id(value)][0]]
+        seen[id(value)] = len(seen), value
+    # The class of an object decides what the object does, unless it is the same for everybody.
+    of = _name(kind) if _is_installed(kind.__module__) else _plain(kind, seen)
+    return [of, *(_plain(part, seen) for part in _inside(value))]
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    """The values that decide what a value is and does."""
+    kind = type(value)
+    if kind in (tuple, list):
+        return value
+    if kind is dict:
+        return value.items()
+    if kind is slice:
+        return value.start, value.stop, value.step
+    if kind is BuiltinFunctionType:
+        return value.__name__, value.__self__
+    if kind is MethodType:
+        return value.__self__, value.__func__
+    if kind in (staticmethod, classmethod):
+        return (value.__func__,)
+    if kind is property:
+        return value.fget, value.fset, value.fdel
+    if isinstance(value, type):
+        return _name(value), value.__bases__, _members(value)
+    if kind is functools.partial:
+        return value.func, value.args, value.keywords
+    if is_jitted(value):
+        return value.py_func, value.targetoptions
+    if kind is FunctionType:
+        names: set[str] = set()
+        steps = _instructions(value.__code__, names)
+        used = [(n, value.__globals__[n]) for n in sorted(names & value.__globals__.keys())]
+        cells = [_contents(cell) for cell in value.__closure__ or ()]
+        return steps, used, cells, value.__defaults__, value.__kwdefaults__, vars(value)
+    arguments = _arguments(value)
+    if arguments is None:
+        raise _CannotTellError
+    return (arguments,)
+
+
+def _members(cls: type) -> list[tuple[str, Any]]:
+    """What a class defines itself, without what Python and dataclasses note beside it."""
+    noted = {"__annotations__", "__dict__", "__doc__", "__match_args__", "__module__"}
+    noted |= {"__weakref__", "__abstractmethods__", "_abc_impl"}
+    kept = {k: v for k, v in vars(cls).items() if k not in noted and "__dataclass_" not in k}
+    if is_dataclass(cls):  # its methods are made from its fields
+        made = ("__delattr__", "__eq__", "__hash__", "__init__", "__repr__", "__setattr__")
+        kept = {k: v for k, v in kept.items() if k not in made}
+        kept["fields"] = [field.name for field in fields(cls)]
+    return [(k, v) for k, v in sorted(kept.items()) if not k.startswith(("__static", "__first"))]
+
+
+@functools.cache
+def _is_installed(name: str) -> bool:
+    """Whether a module belongs to Python, gvf or an installed package, and not to a user."""
+    package = name.partition(".")[0]
+    if package in sys.stdlib_module_names or package == "gvf":
+        return package != "__main__"
+    paths, file = sysconfig.get_paths(), getattr(sys.modules.get(package), "__file__", None)
+    return any(Path(file or "").is_relative_to(paths[site]) for site in ("purelib", "platlib"))
+
+
+def _instructions(code: CodeType, names: set[str]) -> tuple[Any, ...]:
+    """What code does: its instructions, with their constants; ``names`` gets those of globals."""
+    steps: list[Any] = []
+    for step in dis.get_instructions(code):
+        if isinstance(step.argval, CodeType):
+            steps.append((step.opcode, _instructions(step.argval, names)))
+        elif step.opcode in dis.hasconst:  # the value, not its position, which a docstring changes
+            steps.append((step.opcode, step.argval))
+        else:
+            steps.append((step.opcode, step.arg, step.opcode in dis.hasname and step.argval))
+            if "GLOBAL" in step.opname or step.opname == "LOAD_NAME":
+                names.add(step.argval)
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
+    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    flags = code.co_flags & ~0x4000000  # since Python 3.14: whether there is a docstring
+    return flags, counts, arguments, code.co_exceptiontable, tuple(steps)
+
+
+def _contents(cell: Any) -> tuple[Any, ...]:
+    try:
+        return (cell.cell_contents,)
+    except ValueError:  # a variable that has no value yet
+        return ()
+
+
+def _array_type(array: Any) -> str:
+    return f"{array.dtype}{list(array.shape)}"
+
+
+def _digest(array: Any) -> str:
+    """A hash of an array's type and values, which are not copied."""
+    data: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    digest = hashlib.sha256(_array_type(array).encode())
+    digest.update(data)
+    return digest.hexdigest()
