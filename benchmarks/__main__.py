@@ -16,6 +16,8 @@ PARTS = (
     "indices",
     "compiled",
     "questions",
+    "stream",
+    "learner",
     "studies",
     "diagnose",
     "neural",

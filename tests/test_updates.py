@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import gvf
+from gvf.learner.loop import learn_once
 
 TARGET = gvf.Table([[0.9, 0.1], [0.3, 0.7], [0.5, 0.5], [0.0, 1.0], [0.6, 0.4]])
 BEHAVIOUR = gvf.Table([[0.5, 0.5], [0.6, 0.4], [0.2, 0.8], [0.7, 0.3], [0.25, 0.75]])
@@ -20,6 +21,8 @@ CORRECTIONS = [
     gvf.WISOptimal(),
     gvf.IR(),
     gvf.BCIR(),
+    gvf.Interpolated(0.4),
+    gvf.BCInterpolated(0.4),
     gvf.OnPolicy(),
 ]
 UPDATES = {
@@ -186,7 +189,7 @@ def test_wis_optimal_converges_to_the_exact_solution_of_its_window():
     )  # fmt: skip
     learner.observe_many(data)
     for _ in range(3000):
-        learner._learn_once()
+        learn_once(learner.values, learner.buffer, learner.schedule)
     rho = gvf.ratio(CHAIN.policy, data.state, data.action, behaviour=CHAIN_BEHAVIOUR)
     x, x_next = np.eye(5)[data.state], np.eye(5)[data.next_state]
     gamma = np.where(data.terminated, 0.0, 0.9)[:, None]

@@ -20,23 +20,22 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from gvf.learner.linear import add_at, td_error_at, value_at
+from gvf.learner.linear import add_at, td_error_at, value_at, weight_at
 from gvf.learner.update import Lanes, Update
 
 
 @njit(cache=True, nogil=True)
-def gradient_td(
-    weights, memory, marks, lanes, numbers, x, share, x_next, share_next, c, gamma, slots, w
-):
+def gradient_td(state, experience, slots, w):
     """One mini-batch of TDC or TDRC; memory: h; lanes: alpha; numbers: ratio, beta."""
-    secondary, step_size = memory[0], lanes[0]
-    secondary_step, beta = numbers[0] * lanes[0], numbers[1]
+    weights, secondary, step_size = state.weights, state.memory[0], state.lanes[0]
+    secondary_step, beta = state.numbers[0] * step_size, state.numbers[1]
+    x, share, x_next, share_next, _, gamma = experience
     errors = np.empty((slots.size, weights.shape[1]))
     expected = np.empty((slots.size, weights.shape[1]))
     # All errors at the same weights first, then all changes.
     for i in range(slots.size):
         slot = slots[i]
-        td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, 1.0, errors, i)
+        td_error_at(weights, experience, slot, 1.0, errors, i)
         value_at(secondary, x, share, slot, expected, i)
     if beta > 0.0:
         for row in range(secondary.shape[0]):
@@ -45,8 +44,8 @@ def gradient_td(
     for i in range(slots.size):
         slot = slots[i]
         for lane in range(weights.shape[1]):
-            errors[i, lane] *= w[i]
-            expected[i, lane] *= w[i]
+            errors[i, lane] *= weight_at(w, i, lane)
+            expected[i, lane] *= weight_at(w, i, lane)
         add_at(weights, step_size, x, share, slot, errors, i)
         for lane in range(weights.shape[1]):
             errors[i, lane] -= expected[i, lane]

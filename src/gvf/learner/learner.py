@@ -1,27 +1,433 @@
 """The learner: one question answered from a window of experience.
 
-    transitions -> question (ratio, cumulant, continuation) -> window -> draw (slots, weights)
-                -> update -> predictions
+    transitions -> question (ratio, cumulant, continuation) -> buffer -> draw (slots), weigh (w)
+                -> value function -> predictions
 
-Nothing here knows a correction, an update or a representation by name; it only ties them together,
-counts, and keeps all that changes in arrays, so that a learner can be saved and resumed bit by bit.
+:class:`WindowLearner` ties the parts together: a question, a buffer with its correction, and a
+value function. Nothing in it knows a correction or a kind of value function by name. All that
+changes is kept in arrays, so that a learner can be saved and resumed bit by bit. :class:`Learner`
+is the one with linear values; :class:`gvf.neural.NeuralLearner` has a network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gvf.correction import IR, Correction
+from gvf import checkpoint, spec, stream, truth
+from gvf.buffer import Buffer, Rows
+from gvf.correction import IR, Correction, Floats
 from gvf.features import FeatureMap
-from gvf.learner.base import WindowLearner, without_addresses
-from gvf.learner.linear import Array, Experience, values
+from gvf.frames import FrameWindow
+from gvf.gym import gym, is_environment
+from gvf.learner import source as sources
+from gvf.learner.loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
+from gvf.learner.report import Report
 from gvf.learner.update import Update
+from gvf.learner.values import LinearValues
 from gvf.policy import DiscretePolicy, Policy
-from gvf.question import GVF
+from gvf.question import GVF, OnConflict
+from gvf.sampling.generator import native
 from gvf.transition import Transitions
+from gvf.truth import ReturnError
+from gvf.window import Window
+
+if TYPE_CHECKING:
+    from gvf.diagnosis import Diagnosis
+
+
+class ValueFunction(Learns, Protocol):
+    """A value function, as a learner sees it: linear values or a network."""
+
+    def represent(self, transitions: Transitions) -> dict[str, NDArray[Any]]:
+        """The columns that the window keeps for it, beside cumulant and continuation."""
+        ...
+
+    def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
+        """Insert rows into the buffer, and update whenever it is time."""
+        ...
+
+    def predict(self, states: Any) -> Floats:
+        """The predictions for a batch of states [m, ...]."""
+        ...
+
+    @property
+    def diverged(self) -> tuple[int, ...]:
+        """The lanes with a weight that is not finite."""
+        ...
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The arguments of the learner that it was made from."""
+        ...
+
+    @property
+    def exported(self) -> dict[str, Any]:
+        """What is needed to predict."""
+        ...
+
+    def check(self, window: Window | FrameWindow) -> None:
+        """Refuse a window that it could not have filled."""
+        ...
+
+    @property
+    def rngs(self) -> tuple[np.random.Generator, ...]:
+        """The generators that it draws from while learning."""
+        ...
+
+    def checkpoint(self) -> dict[str, NDArray[Any]]:
+        """The arrays that change."""
+        ...
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take up what :meth:`checkpoint` gave."""
+        ...
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a learner learns, whatever its value function is; see :class:`Learner`."""
+
+    behaviour: Policy | None
+    window: int | Window | FrameWindow
+    batch_size: int
+    every: int
+    warm_up: int
+    on_conflict: OnConflict
+
+    def __post_init__(self) -> None:
+        for name, least in (("batch_size", 1), ("every", 1), ("warm_up", 0)):
+            if index(getattr(self, name)) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        choices = get_args(OnConflict)
+        if self.on_conflict not in choices:
+            raise ValueError(f"on_conflict must be one of {choices}, got {self.on_conflict!r}")
+        if self.behaviour is not None and not isinstance(self.behaviour, Policy):
+            raise TypeError(f"behaviour must be a gvf.Policy, got {self.behaviour!r}")
+
+
+class WindowLearner:
+    """A question, a buffer and a value function, tied together.
+
+    Args:
+        question: what to predict.
+        correction: how to correct for the behaviour.
+        values: the value function.
+        options: the rest.
+        rng: of the draws.
+    """
+
+    kind: ClassVar[str] = "learner"
+    """What its checkpoints hold."""
+
+    def __init__(
+        self,
+        question: GVF,
+        correction: Correction,
+        values: ValueFunction,
+        options: Options,
+        rng: np.random.Generator,
+    ) -> None:
+        if not isinstance(correction, Correction):
+            raise TypeError(f"correction must be a gvf.Correction, got {correction!r}")
+        behaviour, window = options.behaviour, options.window
+        policies = [p for p in (question.policy, behaviour) if isinstance(p, DiscretePolicy)]
+        if len({p.actions for p in policies}) > 1:
+            raise ValueError(
+                f"target and behaviour differ in their number of actions: {policies[0].actions} "
+                f"and {policies[1].actions}"
+            )
+        self.question, self.correction, self.behaviour = question, correction, behaviour
+        self.on_conflict: OnConflict = options.on_conflict
+        self.window = window if isinstance(window, Window | FrameWindow) else Window(window)
+        self.buffer = Buffer(self.window, correction)
+        self.values = values
+        self.schedule = Schedule(options.batch_size, options.every, options.warm_up, rng)
+
+    @property
+    def steps(self) -> int:
+        """Transitions observed."""
+        return int(self.schedule.counts[STEPS])
+
+    @property
+    def updates(self) -> int:
+        """Updates done."""
+        return int(self.schedule.counts[UPDATES])
+
+    @property
+    def skipped(self) -> int:
+        """Updates left out, since the window had no mass."""
+        return int(self.schedule.counts[SKIPPED])
+
+    def observe(
+        self,
+        state: Any,
+        action: Any,
+        reward: float,
+        next_state: Any,
+        terminated: bool,
+        truncated: bool = False,
+        **more: Any,
+    ) -> None:
+        """Take in one transition, and update when it is time.
+
+        Further columns, ``behaviour_probability`` among them, go by keyword; the question's
+        cumulant and continuation can use them. A behaviour that changes, for example one that looks
+        at this learner's predictions, should give its probability here: only it knew it.
+        """
+        named = {
+            "state": state,
+            "action": action,
+            "reward": reward,
+            "next_state": next_state,
+            "terminated": terminated,
+            "truncated": truncated,
+            **more,
+        }
+        self.observe_many(Transitions(**{key: np.asarray(v)[None] for key, v in named.items()}))
+
+    def observe_many(self, transitions: Transitions) -> None:
+        """Take in a batch of transitions in order; the same as observing them one by one."""
+        self._take_in(transitions, self.behaviour)
+
+    def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
+        ratio = self._ratios(transitions, behaviour)
+        continuation = self.question.continuations(transitions)
+        columns = {
+            "cumulant": self.question.cumulants(transitions),
+            "continuation": continuation,
+            # Last, since it may draw numbers, and an observation that fails should change nothing.
+            **self.values.represent(transitions),
+        }
+        with self.buffer.rows(columns, ratio, continuation, transitions) as rows:
+            self.values.observe(self.buffer, rows, self.schedule)
+
+    def _ratios(self, transitions: Transitions, behaviour: Policy | None) -> Floats:
+        recorded = {"behaviour_probability", "behaviour_log_probability"}
+        known = behaviour is not None or recorded & transitions.columns.keys()
+        if not (self.correction.needs_ratios or known):
+            return np.ones(len(transitions))
+        return self.question.ratios(transitions, behaviour=behaviour, on_conflict=self.on_conflict)
+
+    def learn(
+        self,
+        source: Any,
+        steps: int | None = None,
+        *,
+        seed: int | None = None,
+        chunk: int | None = None,
+        progress: bool | None = None,
+    ) -> Report:
+        """Learn from a Gymnasium environment, or from an iterable of transitions.
+
+        Ctrl-C stops after the transitions in hand and loses nothing; calling again goes on.
+
+        Args:
+            source: a Gymnasium environment (single or vector), in which the behaviour then acts;
+                or an iterable of :class:`Transitions` (batches) or of mappings (one transition).
+            steps: how many transitions; needed for an environment, which never ends.
+            seed: of the environment and the behaviour's actions.
+            chunk: how many transitions are taken in together; what is learned does not depend on
+                it. In an environment the behaviour acts for that many steps (by default 64) before
+                the learner sees them, so one that looks at the learner's predictions needs 1 to
+                see the latest.
+            progress: show a progress bar; by default when standard error is a terminal.
+        """
+        if chunk is not None and index(chunk) < 1:
+            raise ValueError(f"chunk must be at least 1, got {chunk}")
+        acting = is_environment(source)
+        if acting:
+            self.buffer.trace.restart()  # the environment is reset
+            batches = self._act(source, steps, seed, chunk or sources.JOINED)
+        else:
+            batches = sources.batches(source, steps, chunk)
+        # What a stream has recorded of the behaviour is all there is to know of it: asked again
+        # later, a behaviour that changes would answer otherwise.
+        behaviour = None if acting else self.behaviour
+        with (
+            sources.postponed_interrupt() as interrupted,
+            sources.bar(progress, steps) as advance,
+        ):
+            taken = 0
+            for batch in batches:
+                try:
+                    self._take_in(batch, behaviour)
+                except ValueError as error:
+                    error.add_note(f"Positions count from transition {taken} of the source.")
+                    raise
+                taken += len(batch)
+                advance(len(batch))
+                if interrupted():
+                    break
+        return self.report()
+
+    def _act(
+        self, env: Any, steps: int | None, seed: int | None, chunk: int
+    ) -> Iterable[Transitions]:
+        if self.behaviour is None:
+            raise ValueError(
+                "to act in an environment the learner needs a behaviour policy: "
+                f"{type(self).__name__}(..., behaviour=gvf.Uniform(4))"
+            )
+        if steps is None:
+            raise ValueError("say how many steps to learn from the environment: steps=10_000")
+        acted = stream.transitions(env, self.behaviour, steps, seed=seed, batch=chunk)
+        return sources.batches(acted, chunk=chunk)
+
+    def predict(self, states: Any) -> Floats:
+        """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
+        return self.values.predict(states)
+
+    def evaluate(self, env: gym.Env[Any, Any], **options: Any) -> ReturnError | list[ReturnError]:
+        """Compare predictions with returns of the target policy, on states the behaviour visits.
+
+        Needs no ground truth, only an environment in which the target policy may act.
+
+        Args:
+            env: a Gymnasium environment; not the one that is being learned from.
+            **options: of :func:`gvf.held_out_returns`: ``states``, ``rollouts``, ``seed``, ...
+
+        Returns:
+            A :class:`gvf.ReturnError` with standard errors; with several step sizes, one for each.
+        """
+        options = {"behaviour": self.behaviour, **options}
+        held_out = truth.held_out_returns(env, self.question, **options)
+        predictions = self.predict(held_out.states)
+        if predictions.ndim == 1:
+            return held_out.error(lambda _: predictions)
+        return [held_out.error(lambda _, p=p: p) for p in predictions.T]
+
+    def report(self) -> Report:
+        """Counts, statistics of the window's ratios, and which lanes have diverged."""
+        ratios, none = self.buffer.ratios, float("nan")
+        return Report(
+            steps=self.steps,
+            updates=self.updates,
+            skipped=self.skipped,
+            window=len(self.window),
+            mean_ratio=self.buffer.mean_ratio,
+            max_ratio=float(ratios.max()) if len(ratios) else none,
+            zero_ratios=float(np.mean(ratios == 0.0)) if len(ratios) else none,
+            effective_sample_size=self.buffer.effective_sample_size,
+            diverged=self.values.diverged,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all that changes, and what the learner is made of, to one file.
+
+        :meth:`load` takes it up in a learner that was made in the same way; :func:`gvf.load` makes
+        the learner too, if all of its parts have names.
+        """
+        parts: dict[str, NDArray[Any]] = {}
+        description = {name: spec.describe(part, parts) for name, part in self._parts().items()}
+        rngs = [json.dumps(rng.bit_generator.state, default=_encoded) for rng in self._rngs]
+        groups = {
+            "values": self.values.checkpoint(),
+            "window": self.window.checkpoint(),
+            "buffer": self.buffer.checkpoint(),
+            "own": {"counts": self.schedule.counts, "rng": np.array(rngs)},
+        }
+        arrays = {
+            f"{group}/{name}": array
+            for group, named in groups.items()
+            for name, array in named.items()
+        }
+        checkpoint.write(path, self.kind, parts | arrays, description)
+
+    def load(self, path: str | os.PathLike[str], *, same_functions: bool = False) -> Self:
+        """Take up what :meth:`save` wrote, into a learner that was made with the same arguments.
+
+        From there on the two learners do the same, bit for bit.
+
+        Args:
+            path: the file.
+            same_functions: whether functions that cannot be compared (such as a lambda that uses
+                a network) are taken to be the same.
+        """
+        description, arrays = checkpoint.read(path, self.kind)
+        own = {name: spec.describe(part, {}) for name, part in self._parts().items()}
+        different = spec.differences(
+            *({"dict": [*map(list, parts.items())]} for parts in (description, own))
+        )
+        unknown = [line for line in different if "cannot be compared" in line]
+        if same_functions:
+            different = [line for line in different if line not in unknown]
+        if different:
+            lines = "\n".join(f"  {line}" for line in different)
+            hint = "\nWhere you know that they are the same: load(path, same_functions=True)"
+            raise ValueError(
+                f"{os.fspath(path)} was saved by another learner:\n{lines}{hint if unknown else ''}"
+            )
+        with checkpoint.damage_named(path):
+            self.restore(arrays)
+        return self
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write only what predicts: a small file without the window, for :func:`load_predictor`."""
+        parts: dict[str, NDArray[Any]] = {}
+        named = {"question": repr(self.question), **self.values.exported}
+        arrays = {name: part for name, part in named.items() if isinstance(part, np.ndarray)}
+        description = {
+            name: spec.describe(part, parts) for name, part in named.items() if name not in arrays
+        }
+        checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take up the arrays of a checkpoint of the same kind of learner."""
+
+        def group(name: str) -> dict[str, NDArray[Any]]:
+            start = f"{name}/"
+            return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
+
+        self.values.restore(group("values"))
+        self.window.restore(group("window"))
+        if len(self.window):
+            self.values.check(self.window)
+        self.buffer.restore(group("buffer"))
+        for rng, state in zip(self._rngs, arrays["own/rng"], strict=True):
+            rng.bit_generator.state = json.loads(str(state), object_hook=_decoded)
+        self.schedule.counts[:] = arrays["own/counts"]
+
+    @property
+    def _rngs(self) -> tuple[np.random.Generator, ...]:
+        return self.schedule.rng, *self.values.rngs
+
+    def _parts(self) -> dict[str, Any]:
+        """The arguments that make a learner like this one, but for its seed."""
+        frames = isinstance(self.window, FrameWindow)
+        return {
+            "question": self.question,
+            **self.values.parts,
+            "correction": self.correction,
+            "behaviour": self.behaviour,
+            "window": f"{self.window.capacity} frames" if frames else self.window.capacity,
+            "batch_size": self.schedule.batch_size,
+            "every": self.schedule.every,
+            "warm_up": self.schedule.warm_up,
+            "on_conflict": self.on_conflict,
+            "rng": type(self.schedule.rng.bit_generator).__name__,
+        }
+
+    def __repr__(self) -> str:
+        made = {name: part for name, part in self._parts().items() if name != "rng"}
+        parts = ", ".join(f"{name}={part!r}" for name, part in made.items())
+        return f"{type(self).__name__}({parts})"
+
+
+def _encoded(array: Any) -> dict[str, Any]:
+    """An array in the state of a generator, for JSON."""
+    return {"dtype": array.dtype.str, "numbers": array.tolist()}
+
+
+def _decoded(node: dict[str, Any]) -> Any:
+    return np.array(node["numbers"], node["dtype"]) if node.keys() == {"dtype", "numbers"} else node
 
 
 class Learner(WindowLearner):
@@ -36,11 +442,14 @@ class Learner(WindowLearner):
             copy of the weights learns for each, and predictions are [m, lanes].
         correction: how to correct for the behaviour: :class:`IR` and its neighbours.
         behaviour: the policy that chooses the actions, if it is known; otherwise transitions bring
-            ``behaviour_probability`` or ``behaviour_log_probability``.
-        window: how many recent transitions to keep, n.
+            ``behaviour_probability`` or ``behaviour_log_probability``. Where they bring it, that is
+            used.
+        window: how many recent transitions to keep, n; or an empty :class:`Window` to fill.
         batch_size: how many to draw for an update, k.
         every: steps between updates.
         warm_up: steps before the first of these intervals begins.
+        on_conflict: what to do where transitions bring a probability that ``behaviour`` does not
+            give: ``"error"``, or use the one that is ``"recorded"`` or the ``"behaviour"``'s.
         seed: of the draws; anything that :func:`numpy.random.default_rng` takes.
 
     Example:
@@ -57,6 +466,8 @@ class Learner(WindowLearner):
         (1,)
     """
 
+    values: LinearValues  # pyright: ignore[reportIncompatibleVariableOverride]
+
     def __init__(
         self,
         question: GVF,
@@ -65,67 +476,58 @@ class Learner(WindowLearner):
         correction: Correction = IR(),  # noqa: B008 (frozen)
         *,
         behaviour: Policy | None = None,
-        window: int = 15_000,
+        window: int | Window = 15_000,
         batch_size: int = 16,
         every: int = 1,
         warm_up: int = 0,
+        on_conflict: OnConflict = "error",
         seed: Any = None,
     ) -> None:
-        super().__init__(
-            question,
-            correction,
-            behaviour=behaviour,
-            window=window,
-            batch_size=batch_size,
-            every=every,
-            warm_up=warm_up,
-            seed=seed,
-        )
-        if not isinstance(update, Update):
-            raise TypeError(f"update must be a gvf.Update, got {update!r}")
-        if not callable(features) or not hasattr(features, "size"):
+        if not isinstance(question, GVF):
+            raise TypeError(f"question must be a gvf.GVF, got {question!r}")
+        if isinstance(window, FrameWindow):
             raise TypeError(
-                f"features must be a feature map such as gvf.OneHot(5), got {features!r}"
+                "a linear learner keeps features, not frames: give a gvf.Window, or a number"
             )
-        if update.action_values and not isinstance(question.policy, DiscretePolicy):
+        options = Options(behaviour, window, batch_size, every, warm_up, on_conflict)
+        # Actions that an update draws have a stream of their own, so that it does not matter how
+        # many transitions come at a time.
+        rng, action_rng = map(native, np.random.default_rng(seed).spawn(2))
+        values = LinearValues(question.policy, features, update, action_rng)
+        super().__init__(question, correction, values, options, rng)
+        if self.correction.refresh is not None and update.lanes is not None:
             raise ValueError(
-                f"{type(update).__name__} learns a value for every action, and {question.policy!r} "
-                "has no finite number of them; use TD, TDC or TDRC"
+                f"the masses of {correction.name} follow the errors of one learner, and several "
+                "step sizes share their draws; give one step size"
             )
-        self.features, self.update = features, update
-        policy = question.policy
-        self._blocks = policy.actions if isinstance(policy, DiscretePolicy) else 1
-        if not update.action_values:
-            self._blocks = 1
-        self._ones = np.ones((window, 1))
-        self._state = update.start(features.size * self._blocks)
 
     @property
-    def weights(self) -> Array:
+    def features(self) -> FeatureMap:
+        """The representation."""
+        return self.values.features
+
+    @property
+    def update(self) -> Update:
+        """How the weights change."""
+        return self.values.update_rule
+
+    @property
+    def weights(self) -> Floats:
         """The weights themselves, not a copy: [rows], or [rows, lanes] with several step sizes.
 
         A row is a feature; with action values, action a has the rows from ``a * features.size`` on.
         """
-        weights = self._state.weights
+        weights = self.values.state.weights
         return weights[:, 0] if self.update.lanes is None else weights
-
-    def predict(self, states: Any) -> Array:
-        """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
-        states = np.asarray(states)
-        x = self._features(states)
-        out = np.empty((len(x), self._state.weights.shape[1]))
-        share = self._shares(states) if self.update.action_values else np.ones((len(x), 1))
-        values(self._state.weights, x, share, out)
-        return out[:, 0] if self.update.lanes is None else out
 
     def diagnose(
         self,
         *,
         batch_size: int | None = None,
-        clips: Sequence[float] = (1.0,),
+        corrections: Sequence[Correction] | None = None,
         batches: int = 1000,
         rng: np.random.Generator | None = None,
-    ) -> Any:
+    ) -> Diagnosis | list[Diagnosis | None]:
         """Which correction suits the window at the present weights, and can it be trusted?
 
         The updates are those of TD, ``delta_i x_i``, with the second part of gradient TD, before a
@@ -134,7 +536,8 @@ class Learner(WindowLearner):
 
         Args:
             batch_size: the k of a mini-batch; by default the learner's own.
-            clips: as in :func:`gvf.diagnose`.
+            corrections: as in :func:`gvf.diagnose`; by default those, and the learner's own. What a
+                correction carries along the stream is only known for the learner's own.
             batches: as in :func:`gvf.diagnose`.
             rng: as in :func:`gvf.diagnose`.
 
@@ -143,98 +546,46 @@ class Learner(WindowLearner):
             those that have diverged.
         """
         # Not above, since it knows our updates.
-        from gvf.diagnosis.diagnose import Diagnosis, diagnose_updates
+        from gvf.diagnosis.diagnose import SHOWN, diagnose_updates
         from gvf.diagnosis.updates import updates_of_learner
 
         size = len(self.window)
         if not size:
             raise ValueError("the window is empty: observe some transitions first")
-        kept = self.window.columns
-        ratios = kept["ratio"][:size]
         if self.update.action_values:
             raise ValueError(
                 f"{type(self.update).__name__} learns action values and needs no ratios: "
                 "gvf.OnPolicy() is right, and there is nothing to diagnose"
             )
-        if not self.correction.needs_ratios and self.behaviour is None and (ratios == 1.0).all():
+        unknown = not self.correction.needs_ratios and self.behaviour is None
+        if unknown and (self.buffer.ratios == 1.0).all():
             raise ValueError(
                 "the ratios are not known: give the learner its behaviour, or transitions their "
                 "behaviour_probability"
             )
-        experience = Experience(*(column[:size] for column in self._experience(kept)))
-        k = self.batch_size if batch_size is None else batch_size
+        if corrections is None:
+            corrections = list(dict.fromkeys([*SHOWN, self.correction]))
+        for other in corrections:
+            if other.trace is not None and other.draw != self.correction.draw:
+                raise ValueError(
+                    f"{other.name} carries something along the stream that this learner, with "
+                    f"{self.correction.name}, has not carried; diagnose a learner that uses it"
+                )
+        kept = {name: column[:size] for name, column in self.window.columns.items()}
+        experience, inputs = self.values.experience(kept), self.buffer.inputs.copy()
+        k = self.schedule.batch_size if batch_size is None else batch_size
 
         def diagnose_lane(lane: int) -> Diagnosis | None:
-            updates = updates_of_learner(self.update, self._state, experience, lane)
+            updates = updates_of_learner(self.update, self.values.state, experience, lane)
             if updates is None:
                 return None
             return diagnose_updates(
-                ratios, *updates, batch_size=k, clips=clips, batches=batches, rng=rng
+                inputs, *updates, batch_size=k, corrections=corrections, batches=batches, rng=rng
             )
 
-        found = [diagnose_lane(lane) for lane in range(self._state.weights.shape[1])]
+        found = [diagnose_lane(lane) for lane in range(self.values.state.weights.shape[1])]
         if self.update.lanes is not None:
             return found
         if found[0] is None:
             raise ValueError("this learner has diverged; choose a smaller step size")
         return found[0]
-
-    def _represent(self, transitions: Transitions) -> dict[str, Array]:
-        columns = {
-            "x": self._features(transitions["state"]),
-            "x_next": self._features(transitions["next_state"]),
-        }
-        if self.update.action_values:
-            policy, next_state = self.question.policy, transitions["next_state"]
-            columns["share"] = np.eye(self._blocks)[transitions["action"]]
-            if self.update.next_action == "sampled":
-                next_action = policy.sample(next_state, rng=self._action_rng)
-                columns["share_next"] = np.eye(self._blocks)[next_action]
-            else:
-                columns["share_next"] = self._shares(next_state)
-        return columns
-
-    def _features(self, states: Any) -> Array:
-        """Features in the form that kernels take; they do not check indices themselves."""
-        x, size = np.asarray(self.features(states)), self.features.size
-        active = x.dtype.kind in "iu"
-        if x.shape[:1] != np.shape(states)[:1] or x.ndim != 2 or not (active or x.shape[1] == size):
-            raise ValueError(
-                f"features must be indices int[m, active] or values float[m, {size}], "
-                f"got {x.dtype}{list(x.shape)} for {len(states)} states"
-            )
-        if active and x.size and not (x.min() >= 0 and x.max() < size):
-            raise ValueError(f"active features must be in [0, {size}), got {x.min()} to {x.max()}")
-        return np.ascontiguousarray(x, np.int32 if active else np.float64)
-
-    def _shares(self, states: Any) -> Array:
-        assert isinstance(self.question.policy, DiscretePolicy)
-        return self.question.policy.probabilities(states)
-
-    def _experience(self, kept: dict[str, Array]) -> Experience:
-        """The window's columns [capacity, ...] as updates read them."""
-        return Experience(
-            kept["x"],
-            kept.get("share", self._ones),
-            kept["x_next"],
-            kept.get("share_next", self._ones),
-            kept["cumulant"],
-            kept["continuation"],
-        )
-
-    def _update(self, slots: Array, w: Array) -> None:
-        self.update.apply(self._state, self._experience(self.window.columns), slots, w)
-
-    def _diverged(self) -> tuple[int, ...]:
-        finite = np.isfinite(self._state.weights).all(axis=0)
-        return tuple(np.flatnonzero(~finite).tolist())
-
-    def _own_configuration(self) -> str:
-        return f"features={without_addresses(self.features)}, update={self.update!r}"
-
-    def _checkpoint(self) -> dict[str, Array]:
-        return self._state._asdict()
-
-    def _restore(self, arrays: dict[str, Array]) -> None:
-        for name, array in arrays.items():
-            getattr(self._state, name)[...] = array

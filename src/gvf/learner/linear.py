@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, types
+from numba import float64, int32, njit, types
 from numba.extending import overload
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -35,6 +35,13 @@ class Experience(NamedTuple):
     """float64[n]"""
     continuation: Array
     """float64[n]"""
+
+
+def experience_type(dense: bool) -> types.NamedTuple:
+    """The compiled type of an Experience with dense features, or with active indices."""
+    f1, f2 = float64[::1], float64[:, ::1]
+    x = f2 if dense else int32[:, ::1]
+    return types.NamedTuple((x, f2, x, f2, f1, f1), Experience)
 
 
 def feature_index(x, slot, j):
@@ -65,7 +72,7 @@ def _feature_level(x, slot, j):
 def weight_row(x, slot, j, first):
     """The row of the j-th feature listed, in a block whose rows begin with ``first``.
 
-    Unsigned: of any other index, compiled code asks first whether it counts from the end.
+    Unsigned, because Numba checks signed indices for negative values on every access.
     """
     return np.uint64(first + feature_index(x, slot, j))
 
@@ -80,6 +87,13 @@ def accumulate(weights, x, share, slot, factor, out, i):
         # What counts for nothing is not looked at, even if it is infinite.
         if part != 0.0:
             first, whole = b * size, x.shape[1] - x.shape[1] % 4
+            if lanes == 1:  # the same sum, without a loop over lanes inside
+                total = out[i, 0]
+                for j in range(x.shape[1]):
+                    row, level = weight_row(x, slot, j, first), part * feature_level(x, slot, j)
+                    total += level * weights[row, 0]
+                out[i, 0] = total
+                continue
             # Four features at a time: a sum is read and written once, and is the same sum.
             for j in range(0, whole, 4):
                 d, e = weight_row(x, slot, j, first), weight_row(x, slot, j + 1, first)
@@ -110,7 +124,12 @@ def add_at(weights, scale, x, share, slot, coefficient, i):
     size = weights.shape[0] // blocks
     for b in range(blocks):
         part = share[slot, b]
-        if part != 0.0:
+        if part != 0.0 and lanes == 1:
+            step = scale[0] * coefficient[i, 0]
+            for j in range(x.shape[1]):
+                row, level = weight_row(x, slot, j, b * size), part * feature_level(x, slot, j)
+                weights[row, 0] += step * level
+        elif part != 0.0:
             for j in range(x.shape[1]):
                 row, level = weight_row(x, slot, j, b * size), part * feature_level(x, slot, j)
                 for lane in range(lanes):
@@ -118,8 +137,9 @@ def add_at(weights, scale, x, share, slot, coefficient, i):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, factor, out, i):
+def td_error_at(weights, experience, slot, factor, out, i):
     """Write ``factor`` times a slot's TD error, ``c + gamma v(s') - v(s)``, into ``out[i]``."""
+    x, share, x_next, share_next, c, gamma = experience
     for lane in range(weights.shape[1]):
         out[i, lane] = factor * c[slot]
     accumulate(weights, x, share, slot, -factor, out, i)
@@ -133,34 +153,63 @@ def values(weights, x, share, out):
         value_at(weights, x, share, i, out, i)
 
 
+@njit(cache=True, nogil=True)
+def td_errors(weights, experience, slots, out):
+    """Write the TD errors of a batch of slots [k] into out [k, lanes]."""
+    for i in range(slots.size):
+        td_error_at(weights, experience, slots[i], 1.0, out, i)
+
+
 @njit(cache=True, nogil=True, forceinline=True)
-def weighted_td_errors(weights, x, share, x_next, share_next, c, gamma, slots, w, out):
-    """Write ``w_i * delta_i`` of a batch of slots [k] into out [k, lanes]."""
+def weight_at(w, i, lane):
+    """The weight of the i-th drawn transition in a lane, from w [k] or [k, lanes]."""
+    if w.ndim == 1:
+        return w[i]
+    else:
+        return w[i, lane]
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def weigh_lanes(error, w, i, j):
+    """Multiply a row of errors [k, lanes] by the weights of a drawn transition, [k, lanes]."""
+    for lane in range(error.shape[1]):
+        # What counts for nothing is 0, even if its error is infinite.
+        error[j, lane] = w[i, lane] * error[j, lane] if w[i, lane] != 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def td_direction(target, scale, weights, experience, slots, w):
+    """Add ``scale [lane] * sum_i w_i delta_i x_i`` of a batch of slots [k] to the target.
+
+    The target may be the weights themselves: all errors are computed before anything changes.
+    """
+    x, share, x_next, share_next, c, gamma = experience
+    errors = np.empty((slots.size, weights.shape[1]))
+    if w.ndim > 1:
+        for i in range(slots.size):
+            td_error_at(weights, experience, slots[i], 1.0, errors, i)
+            weigh_lanes(errors, w, i, i)
+        for i in range(slots.size):
+            add_at(target, scale, x, share, slots[i], errors, i)
+        return
     if x.shape[1] > 1 or share.shape[1] > 1:
         for i in range(slots.size):
-            td_error_at(weights, x, share, x_next, share_next, c, gamma, slots[i], w[i], out, i)
+            td_error_at(weights, experience, slots[i], weight_at(w, i, 0), errors, i)
+        for i in range(slots.size):
+            if weight_at(w, i, 0) != 0.0:
+                add_at(target, scale, x, share, slots[i], errors, i)
         return
     # One feature, one block: a table, in one pass instead of three.
     for i in range(slots.size):
-        slot = np.uint64(slots[i])
+        slot, weight = np.uint64(slots[i]), weight_at(w, i, 0)
         here, there = weight_row(x, slot, 0, 0), weight_row(x_next, slot, 0, 0)
-        near = w[i] * share[slot, 0] * feature_level(x, slot, 0)
-        far = w[i] * gamma[slot] * share_next[slot, 0] * feature_level(x_next, slot, 0)
-        constant = w[i] * c[slot]
+        near = weight * share[slot, 0] * feature_level(x, slot, 0)
+        far = weight * gamma[slot] * share_next[slot, 0] * feature_level(x_next, slot, 0)
+        constant = weight * c[slot]
         for lane in range(weights.shape[1]):
-            out[i, lane] = constant + far * weights[there, lane] - near * weights[here, lane]
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def add_batch(weights, scale, x, share, slots, w, coefficient):
-    """Add ``scale[lane] * coefficient[i, lane]`` times the features of all slots with w_i > 0."""
-    if x.shape[1] > 1 or share.shape[1] > 1:
-        for i in range(slots.size):
-            if w[i] != 0.0:
-                add_at(weights, scale, x, share, slots[i], coefficient, i)
-        return
+            errors[i, lane] = constant + far * weights[there, lane] - near * weights[here, lane]
     for i in range(slots.size):
         slot = np.uint64(slots[i])
         row, level = weight_row(x, slot, 0, 0), share[slot, 0] * feature_level(x, slot, 0)
         for lane in range(weights.shape[1]):
-            weights[row, lane] += scale[lane] * coefficient[i, lane] * level
+            target[row, lane] += scale[lane] * errors[i, lane] * level

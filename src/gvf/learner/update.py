@@ -1,16 +1,17 @@
-"""What all updates have in common: one kernel signature, lanes of step sizes, arrays that change.
+"""Updates: one kernel signature, lanes of step sizes, arrays that change.
 
 An update is a frozen description: a compiled kernel, its per-lane values (step sizes) and its
 numbers (decays and such). What changes as it learns is five arrays, so that it can be saved, copied
 and handed to compiled loops:
 
-    kernel(weights, memory, marks, lanes, numbers, *experience, slots, w)
+    kernel(state, experience, slots, w)
 
-    weights [rows, L]       memory [M, rows, L], more of the same shape (a mean square, say)
-    marks int64[...]        lanes [P, L], one value for each lane       numbers [C]
+    state        the arrays that change, a :class:`LearnerState`
+    experience   the window's columns, a :class:`gvf.learner.linear.Experience`
+    slots        the drawn slots, int64[k]
+    w            the correction's weights [k], or [k, lanes] where the lanes' weights differ
 
-with the window's columns (:class:`gvf.learner.linear.Experience`), the drawn slots [k] and the
-correction's weights w [k]. All updates have this signature, so a loop that runs one runs them all.
+All updates have this signature, so a loop that runs one runs them all.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numba import float64, int64, types
 
 from gvf.learner.linear import Array, Experience
 
@@ -29,13 +31,24 @@ Lanes = float | Sequence[float]
 
 
 class LearnerState(NamedTuple):
-    """The arrays that an update changes."""
+    """The arrays that an update changes, with L lanes."""
 
     weights: Array
+    """float64[rows, L]"""
     memory: Array
+    """float64[M, rows, L]: more of the same shape, a mean square, say."""
     marks: Array
+    """int64[...]: whole numbers."""
     lanes: Array
+    """float64[P, L]: one value for each lane, such as its step size."""
     numbers: Array
+    """float64[C]: constants, and numbers that change."""
+
+
+def state_type() -> types.NamedTuple:
+    """The compiled type of a LearnerState."""
+    f1, f2 = float64[::1], float64[:, ::1]
+    return types.NamedTuple((f2, float64[:, :, ::1], int64[::1], f2, f1), LearnerState)
 
 
 @dataclass(frozen=True)
@@ -51,10 +64,9 @@ class Update(ABC):
         >>> from dataclasses import dataclass
         >>> import gvf, numba
         >>> @numba.njit
-        ... def count(weights, memory, marks, lanes, numbers,
-        ...           x, share, x_next, share_next, cumulant, continuation, slots, w):
+        ... def count(state, experience, slots, w):
         ...     for slot in slots:
-        ...         weights[x[slot, 0], 0] += lanes[0, 0]
+        ...         state.weights[experience.x[slot, 0], 0] += state.lanes[0, 0]
         >>> @dataclass(frozen=True)
         ... class Count(gvf.Update):
         ...     step_size: float = 1.0
@@ -109,14 +121,14 @@ class Update(ABC):
         return LearnerState(
             weights=np.zeros(shape),
             memory=np.zeros((self.memories, *shape)),
-            marks=self.marks(rows),
+            marks=np.ascontiguousarray(self.marks(rows), np.int64),
             lanes=lanes,
             numbers=np.array(self.numbers(), np.float64),
         )
 
     def apply(self, state: LearnerState, experience: Experience, slots: Array, w: Array) -> None:
-        """Change the state by the transitions in slots [k], with the correction's weights w [k]."""
-        self.kernel(*state, *experience, slots, w)
+        """Change the state by the transitions in slots [k], with weights w [k] or [k, lanes]."""
+        self.kernel(state, experience, slots, w)
 
     def _lane_values(self) -> Array:
         """The lane fields as rows [P, L]."""

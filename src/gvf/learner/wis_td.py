@@ -19,29 +19,30 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from gvf.learner.linear import feature_index, feature_level, td_error_at
+from gvf.learner.linear import feature_index, feature_level, td_error_at, weight_at
 from gvf.learner.update import Lanes, LearnerState, Update
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def wis_td(
-    weights, memory, marks, lanes, numbers, x, share, x_next, share_next, c, gamma, slots, w
-):
+def wis_td(state, experience, slots, w):
     """Apply the batch's transitions one after the other; memory: u; lanes: u0, eta."""
-    u, eta = memory[0], lanes[1]
+    weights, u, eta = state.weights, state.memory[0], state.lanes[1]
+    x, share = experience.x, experience.share
     blocks = share.shape[1]
     size = weights.shape[0] // blocks
     error = np.empty((1, weights.shape[1]))
     for i in range(slots.size):
         slot = slots[i]
-        r = slots.size * w[i]
-        td_error_at(weights, x, share, x_next, share_next, c, gamma, slot, 1.0, error, 0)
+        r = slots.size * weight_at(w, i, 0)
+        td_error_at(weights, experience, slot, 1.0, error, 0)
         for b in range(blocks):
             for j in range(x.shape[1]):
                 row = b * size + feature_index(x, slot, j)
                 level = share[slot, b] * feature_level(x, slot, j)
                 if level != 0.0:
                     for lane in range(weights.shape[1]):
+                        if w.ndim > 1:
+                            r = slots.size * weight_at(w, i, lane)
                         u[row, lane] *= 1.0 - eta[lane] * level * level
                         u[row, lane] += r * level * level
                         # A negative step would follow: this lane has diverged.

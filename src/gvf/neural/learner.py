@@ -11,21 +11,27 @@ from __future__ import annotations
 
 import copy
 import io
+import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from gvf.correction import IR, Correction
+from gvf.buffer import Buffer, Rows
+from gvf.correction import IR, Correction, Floats
 from gvf.frames import FrameWindow
-from gvf.learner.base import WindowLearner, without_addresses
-from gvf.learner.linear import Array
+from gvf.learner import loop
+from gvf.learner.learner import Options, WindowLearner
+from gvf.learner.loop import Schedule
 from gvf.neural.checks import as_device, check_network, check_optimiser, check_options
 from gvf.neural.loss import as_batch, as_input, flat_values, precision, td_loss
 from gvf.policy import Policy
-from gvf.question import GVF
+from gvf.question import GVF, OnConflict
+from gvf.sampling.generator import native
+from gvf.sampling.ring import Slots
 from gvf.transition import Transitions
 from gvf.window import Window
 
@@ -47,12 +53,14 @@ class NeuralLearner(WindowLearner):
             ``LBFGS``, which needs more than one gradient a step.
         correction: how to correct for the behaviour: :class:`gvf.IR` and its neighbours.
         behaviour: the policy that chooses the actions, if it is known; otherwise transitions bring
-            ``behaviour_probability`` or ``behaviour_log_probability``.
+            ``behaviour_probability`` or ``behaviour_log_probability``. Where they bring it, that is
+            used.
         window: how many recent transitions to keep, n; or an empty window to fill, for example a
             :class:`gvf.FrameWindow`, which stores every frame once.
         batch_size: how many to draw for an update, k.
         every: steps between updates.
         warm_up: steps before the first of these intervals begins.
+        on_conflict: as in :class:`gvf.Learner`.
         seed: of the draws; anything that :func:`numpy.random.default_rng` takes. The network's
             initial weights are its maker's affair: ``torch.manual_seed(0)`` before making it.
         target_every: updates between copies of the network to a target network, which then gives
@@ -78,6 +86,9 @@ class NeuralLearner(WindowLearner):
         (1,)
     """
 
+    kind: ClassVar[str] = "neural learner"
+    values: NetworkValues  # pyright: ignore[reportIncompatibleVariableOverride]
+
     def __init__(
         self,
         question: GVF,
@@ -90,36 +101,59 @@ class NeuralLearner(WindowLearner):
         batch_size: int = 16,
         every: int = 1,
         warm_up: int = 0,
+        on_conflict: OnConflict = "error",
         seed: Any = None,
         target_every: int | None = None,
         clip: float | None = None,
         device: str | torch.device = "cpu",
         mixed_precision: bool = False,
     ) -> None:
-        super().__init__(
-            question,
-            correction,
-            behaviour=behaviour,
-            window=window,
-            batch_size=batch_size,
-            every=every,
-            warm_up=warm_up,
-            seed=seed,
+        if not isinstance(question, GVF):
+            raise TypeError(f"question must be a gvf.GVF, got {question!r}")
+        options = Options(behaviour, window, batch_size, every, warm_up, on_conflict)
+        # The first of two, so that the draws are those of a linear learner with the same seed.
+        rng = native(np.random.default_rng(seed).spawn(2)[0])
+        values = NetworkValues(
+            network, optimiser, target_every, clip, as_device(device), mixed_precision
         )
-        check_network(network, "network")
-        check_options(optimiser, target_every, clip)
-        self.device = as_device(device)
-        self.network = network.to(self.device)
-        self.optimiser = optimiser(self.network.parameters())
-        check_optimiser(self.optimiser)
-        self.target_every, self.clip, self.mixed_precision = target_every, clip, mixed_precision
-        self._optimiser_as_made = _described(self.optimiser)
-        # Without a target network of its own, the network is its own target.
-        self._target = copy.deepcopy(network).requires_grad_(False) if target_every else network
-        self._dtype = next(network.parameters()).dtype
-        self._largest = torch.finfo(self._dtype).max
+        super().__init__(question, correction, values, options, rng)
 
-    def predict(self, states: Any) -> Array:
+    @property
+    def network(self) -> nn.Module:
+        """The network, on its device."""
+        return self.values.network
+
+    @property
+    def optimiser(self) -> torch.optim.Optimizer:
+        """The optimiser of its weights."""
+        return self.values.optimiser
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network lives."""
+        return self.values.device
+
+
+class NetworkPrediction:
+    """A network that predicts, on its device."""
+
+    def __init__(self, network: nn.Module, device: torch.device, mixed_precision: bool) -> None:
+        self.network, self.device, self.mixed_precision = network, device, mixed_precision
+        self._dtype = next(network.parameters()).dtype
+
+    @classmethod
+    def load(cls, network: nn.Module, form: str, weights: NDArray[np.uint8]) -> Self:
+        """Give a network of the same form the weights that were saved."""
+        check_network(network, "network")
+        if in_words(network) != form:
+            raise ValueError(
+                f"the network has another form.\nThere: {form}\nHere:  {in_words(network)}"
+            )
+        state = torch.load(io.BytesIO(weights.tobytes()), map_location="cpu", weights_only=True)
+        network.load_state_dict(state)
+        return cls(network, next(network.parameters()).device, mixed_precision=False)
+
+    def predict(self, states: Any) -> Floats:
         """The predictions for a batch of states [m, ...]: [m]. The network is in ``eval`` mode."""
         pieces = as_batch(states).split(_ROWS)
         # Each part's own mode, since some may be kept in ``eval`` mode during training.
@@ -133,50 +167,6 @@ class NeuralLearner(WindowLearner):
                 part.training = training
         return torch.cat(values).cpu().numpy()
 
-    def _represent(self, transitions: Transitions) -> dict[str, Array]:
-        return {name: transitions[name] for name in ("state", "next_state")}
-
-    def _update(self, slots: Array, w: Array) -> None:
-        fits = np.abs(w) <= self._largest
-        if not fits.all():
-            at = int(fits.argmin())
-            raise ValueError(
-                f"the weight {w[at]:g} of a drawn transition, whose ratio is "
-                f"{self.window.columns['ratio'][slots[at]]:g}, is no number of the network's "
-                f"{self._dtype}; use a correction that bounds weights, such as gvf.IR() or "
-                "gvf.VTrace(1.0), or a network in float64, network.double()"
-            )
-        self.optimiser.zero_grad()
-        # The loss is a sum, so that a whole window can go through in pieces.
-        for start in range(0, len(slots), _ROWS):
-            piece = slice(start, start + _ROWS)
-            states, next_states, cumulant, continuation = self._drawn(slots[piece])
-            with torch.no_grad():
-                next_values = self._values(self._target, next_states)
-            values = self._values(self.network, states)
-            td_loss(values, next_values, cumulant, continuation, self._put(w[piece])).backward()
-        if self.clip is not None:
-            nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
-        self.optimiser.step()
-        # The base class counts this update when it is done.
-        if self.target_every and (self.updates + 1) % self.target_every == 0:
-            self._target.load_state_dict(self.network.state_dict())
-
-    def _drawn(self, slots: Array) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """State, next state, cumulant and continuation of drawn transitions, on the device."""
-        if not isinstance(self.window, FrameWindow):
-            drawn = self.window[slots]
-            numbers = (drawn.state, drawn.next_state, drawn.cumulant, drawn.continuation)
-            return tuple(map(self._put, numbers))  # pyright: ignore[reportReturnType]
-        # From the window into memory from which the device can fetch both by itself.
-        shape = (2, len(slots), *self.window.frame_shape)
-        frames = torch.empty(shape, dtype=torch.uint8, pin_memory=self.device.type == "cuda")
-        self.window.gather(slots, state=frames[0].numpy(), next_state=frames[1].numpy())
-        states, next_states = self._put(frames)
-        columns = self.window.columns
-        cumulant, continuation = (columns[name][slots] for name in ("cumulant", "continuation"))
-        return states, next_states, self._put(cumulant), self._put(continuation)
-
     def _put(self, values: Any) -> Tensor:
         return as_input(values, self.device, self._dtype)
 
@@ -184,29 +174,150 @@ class NeuralLearner(WindowLearner):
         with precision(self.device, self.mixed_precision):
             return flat_values(network, states, self._dtype)
 
-    def _diverged(self) -> tuple[int, ...]:
+
+def in_words(network: nn.Module) -> str:
+    """The form of a network, in a line that is the same in every process."""
+    return " ".join(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(network)).split())
+
+
+class NetworkValues(NetworkPrediction):
+    """The value function of :class:`NeuralLearner`: a network, its target and its optimiser."""
+
+    def __init__(
+        self,
+        network: nn.Module,
+        optimiser: Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer],
+        target_every: int | None,
+        clip: float | None,
+        device: torch.device,
+        mixed_precision: bool,
+    ) -> None:
+        check_network(network, "network")
+        check_options(optimiser, target_every, clip)
+        super().__init__(network.to(device), device, mixed_precision)
+        self.optimiser = optimiser(self.network.parameters())
+        check_optimiser(self.optimiser)
+        self.target_every, self.clip = target_every, clip
+        self.updates = 0
+        self._optimiser_as_made = _described(self.optimiser)
+        # Without a target network of its own, the network is its own target.
+        self._target = copy.deepcopy(network).requires_grad_(False) if target_every else network
+        self._largest = torch.finfo(self._dtype).max
+
+    def represent(self, transitions: Transitions) -> dict[str, NDArray[Any]]:
+        """The columns that the window keeps for it."""
+        return {name: transitions[name] for name in ("state", "next_state")}
+
+    def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
+        """Insert rows into the buffer, and update whenever it is time."""
+        loop.observe(self, buffer, rows, schedule)
+
+    def update(self, buffer: Buffer, slots: Slots, w: Floats) -> None:
+        """Go one step of the optimiser, for the transitions in slots [k] with weights w [k]."""
+        fits = np.abs(w) <= self._largest
+        if not fits.all():
+            at = int(fits.argmin())
+            raise ValueError(
+                f"the weight {w[at]:g} of a drawn transition, whose ratio is "
+                f"{buffer.ratios[slots[at]]:g}, is no number of the network's "
+                f"{self._dtype}; use a correction that bounds weights, such as gvf.IR() or "
+                "gvf.VTrace(1.0), or a network in float64, network.double()"
+            )
+        self.optimiser.zero_grad()
+        # The loss is a sum, so that a whole window can go through in pieces.
+        for start in range(0, len(slots), _ROWS):
+            piece = slice(start, start + _ROWS)
+            states, next_states, cumulant, continuation = self._drawn(buffer.window, slots[piece])
+            with torch.no_grad():
+                next_values = self._values(self._target, next_states)
+            values = self._values(self.network, states)
+            td_loss(values, next_values, cumulant, continuation, self._put(w[piece])).backward()
+        if self.clip is not None:
+            nn.utils.clip_grad_norm_(self.network.parameters(), self.clip)
+        self.optimiser.step()
+        self.updates += 1
+        if self.target_every and self.updates % self.target_every == 0:
+            self._target.load_state_dict(self.network.state_dict())
+
+    @torch.no_grad()
+    def td_errors(self, buffer: Buffer, slots: Slots) -> Floats:
+        """The TD errors of the transitions in slots [k]."""
+        errors = []
+        for start in range(0, len(slots), _ROWS):
+            drawn = self._drawn(buffer.window, slots[start : start + _ROWS])
+            states, next_states, cumulant, continuation = drawn
+            target = cumulant + continuation * self._values(self._target, next_states)
+            errors.append(target - self._values(self.network, states))
+        return torch.cat(errors).cpu().numpy().astype(np.float64)
+
+    @property
+    def diverged(self) -> tuple[int, ...]:
+        """The one lane, if a weight is not finite."""
         finite = all(bool(weights.isfinite().all()) for weights in self.network.parameters())
         return () if finite else (0,)
 
-    def _own_configuration(self) -> str:
-        return (
-            f"network={' '.join(without_addresses(self.network).split())}, "
-            f"optimiser={self._optimiser_as_made}, "
-            f"target_every={self.target_every}, clip={self.clip}, "
-            f"mixed_precision={self.mixed_precision}"
-        )
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The network and its optimiser in words, and the options."""
+        return {
+            "network": in_words(self.network),
+            "optimiser": self._optimiser_as_made,
+            "target_every": self.target_every,
+            "clip": self.clip,
+            "mixed_precision": self.mixed_precision,
+        }
 
-    def _checkpoint(self) -> dict[str, Array]:
+    def check(self, window: Window | FrameWindow) -> None:
+        """Refuse a window without the columns that it reads."""
+        for name in ("state", "next_state", "cumulant", "continuation"):
+            if name not in window[[0]]:
+                raise ValueError(f"the window has no column {name!r}")
+
+    @property
+    def exported(self) -> dict[str, Any]:
+        """The network in words, and its weights."""
+        buffer = io.BytesIO()
+        torch.save(self.network.state_dict(), buffer)
+        weights = np.frombuffer(buffer.getvalue(), np.uint8)
+        return {"network": in_words(self.network), "weights": weights}
+
+    @property
+    def rngs(self) -> tuple[np.random.Generator, ...]:
+        """None: PyTorch has its own."""
+        return ()
+
+    def checkpoint(self) -> dict[str, NDArray[Any]]:
+        """The weights of network and target, and the optimiser's state, as PyTorch writes them."""
         parts = (self.network, self._target, self.optimiser)
         buffer = io.BytesIO()
         torch.save([part.state_dict() for part in parts], buffer)
-        return {"torch": np.frombuffer(buffer.getvalue(), np.uint8)}
+        saved = np.frombuffer(buffer.getvalue(), np.uint8)
+        return {"torch": saved, "updates": np.array(self.updates)}
 
-    def _restore(self, arrays: dict[str, Array]) -> None:
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Take up what :meth:`checkpoint` gave; no code in it is run."""
         buffer = io.BytesIO(arrays["torch"].tobytes())
         states = torch.load(buffer, map_location=self.device, weights_only=True)
         for part, state in zip((self.network, self._target, self.optimiser), states, strict=True):
             part.load_state_dict(state)
+        self.updates = int(arrays["updates"])
+
+    def _drawn(
+        self, window: Window | FrameWindow, slots: Slots
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """State, next state, cumulant and continuation of drawn transitions, on the device."""
+        if not isinstance(window, FrameWindow):
+            drawn = window[slots]
+            numbers = (drawn.state, drawn.next_state, drawn.cumulant, drawn.continuation)
+            return tuple(map(self._put, numbers))  # pyright: ignore[reportReturnType]
+        # From the window into memory from which the device can fetch both by itself.
+        shape = (2, len(slots), *window.frame_shape)
+        frames = torch.empty(shape, dtype=torch.uint8, pin_memory=self.device.type == "cuda")
+        window.gather(slots, state=frames[0].numpy(), next_state=frames[1].numpy())
+        states, next_states = self._put(frames)
+        columns = window.columns
+        cumulant, continuation = (columns[name][slots] for name in ("cumulant", "continuation"))
+        return states, next_states, self._put(cumulant), self._put(continuation)
 
 
 def _described(optimiser: torch.optim.Optimizer) -> str:

@@ -1,0 +1,184 @@
+"""The loop of a learner: insert, draw, weigh, update, row after row.
+
+    for each row: write it at the head; when it is time: draw slots, weigh them, update
+
+It stands here twice. :func:`observe` says it in Python and works for every value function.
+:func:`compiled` is the same for linear values, the same bits, without going back to Python between
+rows; the kernels of the update and the correction are its arguments, so that one compiled loop
+serves all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numba import float64, int64, njit, types, void
+from numpy.typing import NDArray
+
+from gvf.buffer import (
+    WHOLE,
+    Buffer,
+    Rows,
+    check_refreshed,
+    masses_type,
+    take_rows,
+    write_means,
+)
+from gvf.correction import Correction, Floats
+from gvf.entry import address_of, call, call_float, compile_for, once, unowned
+from gvf.learner.linear import experience_type, td_errors
+from gvf.learner.update import state_type
+from gvf.sampling.prefix_sums import HEAD, SIZE, advance
+from gvf.sampling.ring import Slots
+from gvf.sampling.tree import tree_set
+
+STEPS, UPDATES, SKIPPED = range(3)
+"""Where a learner counts what it has done."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When updates come, from how many rows, with which random numbers; and what was done so far.
+
+    Attributes:
+        batch_size: rows drawn for an update, k.
+        every: steps between updates.
+        warm_up: steps before the first of these intervals begins.
+        rng: of the draws, one of NumPy's own generators.
+        counts: steps, updates, and updates skipped since the window had no mass; int64[3].
+    """
+
+    batch_size: int
+    every: int
+    warm_up: int
+    rng: np.random.Generator
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
+
+    @property
+    def steps_to_update(self) -> int:
+        """Steps from now until it is time for an update."""
+        done = int(self.counts[STEPS]) - self.warm_up
+        return self.every - done if done < 0 else self.every - done % self.every
+
+
+class Learns(Protocol):
+    """A value function, as the loop sees it."""
+
+    def update(self, buffer: Buffer, slots: Slots, w: Floats) -> None:
+        """Change the values by the transitions in slots [k], with weights w [k]."""
+        ...
+
+    def td_errors(self, buffer: Buffer, slots: Slots) -> Floats:
+        """The TD errors of the transitions in slots [k]."""
+        ...
+
+
+def observe(values: Learns, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
+    """Insert rows into the buffer, and update whenever it is time."""
+    start = 0
+    while start < len(rows):
+        due = start + schedule.steps_to_update
+        piece = rows[start:due]
+        buffer.extend(piece)
+        schedule.counts[STEPS] += len(piece)
+        start += len(piece)
+        if start == due:
+            learn_once(values, buffer, schedule)
+
+
+def learn_once(values: Learns, buffer: Buffer, schedule: Schedule) -> None:
+    """Draw, weigh and update once."""
+    slots = buffer.draw(schedule.batch_size, schedule.rng)
+    if slots is None:
+        schedule.counts[SKIPPED] += 1
+        return
+    w = buffer.weigh(slots)
+    if buffer.mass == WHOLE and not w.any():
+        schedule.counts[SKIPPED] += 1
+        return
+    if buffer.correction.refresh is not None:
+        buffer.refresh(slots, values.td_errors(buffer, slots))
+    values.update(buffer, slots, w)
+    schedule.counts[UPDATES] += 1
+
+
+def _observe(kernels, arrays, numbers):
+    """Take in all rows of a batch; the arguments are named in :func:`compiled`."""
+    write, draw, weigh, refresh, update = kernels
+    state, kept, new, masses, rows, counts = unowned(arrays)
+    all_inputs, all_p, parameters = rows
+    mass, k, every, warm_up, function, generator = numbers
+    place = masses.place
+    slots, p, w = np.empty(k, np.int64), np.ones(k), np.empty(k)
+    inputs, means = np.empty((all_inputs.shape[0], k)), np.empty(all_inputs.shape[0] + 1)
+    for i in range(all_p.size):
+        slot = place[HEAD]
+        for j in range(kept.x.shape[1]):
+            kept.x[slot, j], kept.x_next[slot, j] = new.x[i, j], new.x_next[i, j]
+        for j in range(kept.share.shape[1]):
+            kept.share[slot, j], kept.share_next[slot, j] = new.share[i, j], new.share_next[i, j]
+        kept.cumulant[slot], kept.continuation[slot] = new.cumulant[i], new.continuation[i]
+        call(write, (masses, all_inputs, all_p, i))
+        advance(place)
+        counts[STEPS] += 1
+        done = counts[STEPS] - warm_up
+        if done <= 0 or done % every != 0:
+            continue
+        if mass == WHOLE and slots.size != place[SIZE]:
+            size = place[SIZE]
+            slots, p, w = np.empty(size, np.int64), np.ones(size), np.empty(size)
+            inputs = np.empty((all_inputs.shape[0], size))
+        write_means(masses, mass, means)
+        if call_float(draw, (masses, mass, means, function, generator, slots)) == 0.0:
+            counts[SKIPPED] += 1
+            continue
+        take_rows(masses, mass, slots, inputs, p)
+        call(weigh, (inputs, p, means, parameters, w))
+        if mass == WHOLE and not w.any():
+            counts[SKIPPED] += 1
+            continue
+        if refresh != 0:
+            call(refresh, (state, kept, masses, inputs, parameters, slots))
+        call(update, (state, kept, slots, w))
+        counts[UPDATES] += 1
+
+
+@once
+def compiled(dense: bool) -> tuple[Any, Any]:
+    """The loop for a representation, and the signature of the update kernel that it takes.
+
+    ``loop(kernels, arrays, numbers)``, where the kernels are addresses: how rows are written, drawn
+    and weighed, how masses change (or 0), and the update. The arrays are the state of the update,
+    the window's columns, those of the new rows, the masses, the new rows' inputs [C, m] and masses
+    [m] with the correction's parameters, and the counts int64[3]. The numbers are that of the ring
+    that holds masses, k, every, warm_up, and a generator's function and state.
+    """
+    f1, f2, i1 = float64[::1], float64[:, ::1], int64[::1]
+    state, experience, masses = state_type(), experience_type(dense), masses_type()
+    signature = void(
+        types.UniTuple(int64, 5),
+        types.Tuple((state, experience, experience, masses, types.Tuple((f2, f1, f1)), i1)),
+        types.UniTuple(int64, 6),
+    )
+    return compile_for(_observe, signature), void(state, experience, i1, f1)
+
+
+def refreshing(correction: Correction, dense: bool) -> int:
+    """The address of a kernel that changes the masses of drawn slots; 0 if they never change."""
+    if correction.refresh is None:
+        return 0
+    refresh = correction.refresh
+
+    @njit
+    def change(state, kept, masses, inputs, parameters, slots):
+        errors, p = np.empty((slots.size, state.weights.shape[1])), np.empty(slots.size)
+        td_errors(state.weights, kept, slots, errors)
+        refresh(errors[:, 0].copy(), inputs, parameters, p)
+        check_refreshed(p)
+        tree_set(masses.nodes, slots, p)
+
+    state, experience, masses = state_type(), experience_type(dense), masses_type()
+    f1, f2, i1 = float64[::1], float64[:, ::1], int64[::1]
+    return address_of(change, void(state, experience, masses, f2, f1, i1))

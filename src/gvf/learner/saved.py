@@ -1,0 +1,149 @@
+"""Learners and predictors from files.
+
+A file says which classes and functions a learner is made of, and anybody may have written it. So
+nothing in it is executed, and names are looked up only in gvf itself and in modules that the caller
+trusts (:mod:`gvf.spec`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from gvf import checkpoint, spec
+from gvf.correction import Floats
+from gvf.learner.learner import Learner
+from gvf.learner.values import LinearPrediction
+from gvf.sampling.generator import KNOWN
+
+
+def load(path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Learner:
+    """Make the learner that :meth:`Learner.save` wrote; it goes on bit for bit.
+
+    A learner with a network, or with a lambda in its question, cannot be made from a file: make it
+    as before, and call its method ``load``.
+
+    Args:
+        path: the file.
+        trust: modules whose functions and classes the file may name, for example
+            ``["my_robot.signals"]``; a package covers all that is in it. gvf itself is trusted.
+
+    Example:
+        >>> import gvf
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+        >>> learner = gvf.Learner(question, gvf.OneHot(3), gvf.TD(0.5), behaviour=gvf.Uniform(2))
+        >>> learner.observe(0, 1, 1.0, 2, False)
+        >>> with TemporaryDirectory() as folder:
+        ...     learner.save(Path(folder, "learner"))
+        ...     again = gvf.load(Path(folder, "learner"))
+        >>> again.predict([0]), again.steps
+        (array([0.5]), 1)
+    """
+    description, arrays = checkpoint.read(path, ("learner", "neural learner"))
+    if "network" in description:
+        raise ValueError(
+            f"{os.fspath(path)} holds a learner with a network, whose code is not in the file: "
+            "make the NeuralLearner as before, and call learner.load(path)"
+        )
+    trusted = _packages(trust)
+    with checkpoint.damage_named(path):
+        made = _build(description, arrays, trusted)
+        generators = {kind.__name__: kind for kind in KNOWN}
+        learner = Learner(seed=np.random.Generator(generators[made.pop("rng")](0)), **made)
+        learner.restore(arrays)
+    return learner
+
+
+class _Predicts(Protocol):
+    def predict(self, states: Any) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """Predictions without learning: what :func:`load_predictor` reads.
+
+    Attributes:
+        question: the question that is answered, in words.
+        values: the value function.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> from gvf.learner.values import LinearPrediction
+        >>> values = LinearPrediction(gvf.OneHot(2), None, False, np.array([[0.5], [1.0]]))
+        >>> gvf.Predictor("how far to the wall", values).predict([1, 0])
+        array([1. , 0.5])
+    """
+
+    question: str
+    values: _Predicts
+
+    def predict(self, states: Any) -> Floats:
+        """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
+        return self.values.predict(states)
+
+    def __repr__(self) -> str:
+        return f"Predictor({self.question})"
+
+
+def load_predictor(
+    path: str | os.PathLike[str], *, trust: Iterable[str] = (), network: Any = None
+) -> Predictor:
+    """Read what :meth:`Learner.export` wrote: something that predicts, and nothing else.
+
+    Args:
+        path: the file.
+        trust: modules whose feature functions the file may name; see :func:`gvf.load`.
+        network: for a learner with a network, a module of the same form, which gets its weights.
+
+    Example:
+        >>> import gvf
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+        >>> learner = gvf.Learner(question, gvf.OneHot(3), gvf.TD(0.5), behaviour=gvf.Uniform(2))
+        >>> learner.observe(0, 1, 1.0, 2, False)
+        >>> with TemporaryDirectory() as folder:
+        ...     learner.export(Path(folder, "predictor"))
+        ...     predictor = gvf.load_predictor(Path(folder, "predictor"))
+        >>> predictor
+        Predictor(GVF(Always(1, 2), 'reward', 0.9))
+        >>> predictor.predict([0, 1])
+        array([0.5, 0. ])
+    """
+    kinds = ("predictor of a learner", "predictor of a neural learner")
+    description, arrays = checkpoint.read(path, kinds)
+    if "network" in description:
+        if network is None:
+            raise ValueError(
+                f"{os.fspath(path)} holds the weights of a network, whose code is not in the file: "
+                "load_predictor(path, network=...) with a network of the same form"
+            )
+        from gvf.neural.learner import NetworkPrediction
+
+        values = NetworkPrediction.load(network, description["network"], arrays["weights"])
+        return Predictor(description["question"], values)
+    if network is not None:
+        raise ValueError(f"{os.fspath(path)} holds linear values, which need no network")
+    trusted = _packages(trust)
+    with checkpoint.damage_named(path):
+        parts = _build(description, arrays, trusted)
+        question, weights = parts.pop("question"), np.array(arrays["weights"], np.float64)
+        return Predictor(question, LinearPrediction(weights=weights, **parts))
+
+
+def _packages(trust: Iterable[str]) -> tuple[str, ...]:
+    trusted = (trust,) if isinstance(trust, str) else tuple(trust or ())
+    for name in trusted:
+        if not isinstance(name, str):
+            raise TypeError(f'trust must name modules, as in trust=["my_robot"], got {name!r}')
+    return trusted
+
+
+def _build(description: dict[str, Any], arrays: Any, trust: tuple[str, ...]) -> dict[str, Any]:
+    return spec.build({"dict": [[name, part] for name, part in description.items()]}, arrays, trust)

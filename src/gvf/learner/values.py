@@ -1,0 +1,271 @@
+"""Linear values: features, weights and an update, without a window.
+
+    v(s) = sum_b share_b(s) sum_f W[b, f] x_f(s)
+
+One of the two value functions that a learner can have; the other is a network
+(:mod:`gvf.neural.learner`). The kernels are in :mod:`gvf.learner.linear`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.buffer import DRAW, WRITE, Buffer, Rows, check_like
+from gvf.correction import Floats
+from gvf.entry import address_of
+from gvf.features import FeatureMap
+from gvf.frames import FrameWindow
+from gvf.learner.linear import Array, Experience, td_errors, values
+from gvf.learner.loop import Schedule, compiled, refreshing
+from gvf.learner.update import Update
+from gvf.policy import DiscretePolicy, Policy
+from gvf.sampling.generator import addresses
+from gvf.sampling.ring import Slots
+from gvf.transition import Transitions
+from gvf.window import Window
+
+
+@dataclass(frozen=True)
+class LinearPrediction:
+    """All that is needed to predict with linear values.
+
+    Attributes:
+        features: the representation.
+        policy: for action values, whose mean over the policy's actions is predicted; else None.
+        several: whether predictions are [m, lanes], or those of the only lane, [m].
+        weights: float64[rows, lanes].
+    """
+
+    features: FeatureMap
+    policy: DiscretePolicy | None
+    several: bool
+    weights: Floats
+
+    def __post_init__(self) -> None:
+        blocks = 1 if self.policy is None else self.policy.actions
+        if self.weights.ndim != 2 or len(self.weights) != self.features.size * blocks:
+            raise ValueError(
+                f"the weights have shape {self.weights.shape}; there should be a row for each of "
+                f"{self.features.size} features and {blocks} block(s)"
+            )
+
+    def predict(self, states: Any) -> Floats:
+        """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
+        states = np.asarray(states)
+        x = features_of(self.features, self.features.size, states)
+        out = np.empty((len(x), self.weights.shape[1]))
+        share = np.ones((len(x), 1)) if self.policy is None else self.policy.probabilities(states)
+        values(self.weights, x, share, out)
+        return out if self.several else out[:, 0]
+
+
+def features_of(features: Callable[[Any], Any], size: int, states: Any) -> NDArray[Any]:
+    """Features in the form that kernels take; they do not check indices themselves."""
+    x = np.asarray(features(states))
+    active = x.dtype.kind in "iu"
+    if x.shape[:1] != np.shape(states)[:1] or x.ndim != 2 or not (active or x.shape[1] == size):
+        raise ValueError(
+            f"features must be indices int[m, active] or values float[m, {size}], "
+            f"got {x.dtype}{list(x.shape)} for {len(states)} states"
+        )
+    if active and x.size and not (x.min() >= 0 and x.max() < size):
+        raise ValueError(f"active features must be in [0, {size}), got {x.min()} to {x.max()}")
+    return np.ascontiguousarray(x, np.int32 if active else np.float64)
+
+
+class LinearValues:
+    """The value function of :class:`gvf.Learner`.
+
+    Args:
+        policy: the target policy, which action values are averaged over.
+        features: the representation.
+        update: how weights change.
+        rng: for updates that draw a next action.
+    """
+
+    def __init__(
+        self, policy: Policy, features: FeatureMap, update: Update, rng: np.random.Generator
+    ) -> None:
+        if not isinstance(update, Update):
+            raise TypeError(f"update must be a gvf.Update, got {update!r}")
+        if not callable(features) or not hasattr(features, "size"):
+            raise TypeError(
+                f"features must be a feature map such as gvf.OneHot(5), got {features!r}"
+            )
+        if update.action_values and not isinstance(policy, DiscretePolicy):
+            raise ValueError(
+                f"{type(update).__name__} learns a value for every action, and {policy!r} "
+                "has no finite number of them; use TD, TDC or TDRC"
+            )
+        self.features, self.update_rule, self.rng = features, update, rng
+        # Action values are averaged over the policy's actions; state values have one block.
+        averages = update.action_values and isinstance(policy, DiscretePolicy)
+        self._averaged: DiscretePolicy | None = policy if averages else None  # pyright: ignore[reportAttributeAccessIssue]
+        self.blocks = 1 if self._averaged is None else self._averaged.actions
+        self.state = update.start(features.size * self.blocks)
+        self._ones = np.ones((0, 1))
+        self._compiled: tuple[Any, ...] | None = None
+        self._form: set[str] = set()
+
+    def represent(self, transitions: Transitions) -> dict[str, Array]:
+        """The columns that the window keeps for it."""
+        columns = {
+            "x": features_of(self.features, self.features.size, transitions["state"]),
+            "x_next": features_of(self.features, self.features.size, transitions["next_state"]),
+        }
+        forms = {f"{x.dtype}[m, {x.shape[1]}]" for x in columns.values()} | self._form
+        if len(forms) > 1:  # compiled loops would write beside the column
+            raise ValueError(
+                f"features must always have the same form; got {' and '.join(sorted(forms))}"
+            )
+        if self._averaged is not None:
+            next_state = transitions["next_state"]
+            columns["share"] = np.eye(self.blocks)[transitions["action"]]
+            if self.update_rule.next_action == "sampled":
+                next_action = self._averaged.sample(next_state, rng=self.rng)
+                columns["share_next"] = np.eye(self.blocks)[next_action]
+            else:
+                columns["share_next"] = self._averaged.probabilities(next_state)
+            for name in ("share", "share_next"):
+                columns[name] = np.ascontiguousarray(columns[name], np.float64)
+                if columns[name].shape != (len(transitions), self.blocks):
+                    raise ValueError(
+                        f"{self._averaged} should give {self.blocks} probabilities for each of "
+                        f"{len(transitions)} states, got {columns[name].shape}"
+                    )
+        return columns
+
+    def experience(self, columns: dict[str, Array]) -> Experience:
+        """Columns [m, ...], the window's or new ones, as updates read them."""
+        rows = len(columns["x"])
+        if len(self._ones) < rows:
+            self._ones = np.ones((rows, 1))
+        ones = self._ones[:rows]  # one block of weights needs no column: its share is always 1
+        return Experience(
+            columns["x"],
+            columns.get("share", ones),
+            columns["x_next"],
+            columns.get("share_next", ones),
+            columns["cumulant"],
+            columns["continuation"],
+        )
+
+    def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
+        """Insert rows into the buffer, and update whenever it is time, in one compiled call."""
+        window, correction = buffer.window, buffer.correction
+        assert isinstance(window, Window)
+        window.make_room(rows.columns)
+        if self._compiled is None:
+            dense = rows.columns["x"].dtype.kind == "f"
+            loop, signature = compiled(dense)
+            x = rows.columns["x"]
+            self._form = {f"{x.dtype}[m, {x.shape[1]}]"}
+            self._compiled = (
+                loop,
+                address_of(buffer.write, WRITE),
+                address_of(buffer.draws, DRAW),
+                correction.address("weigh"),
+                refreshing(correction, dense),
+                address_of(self.update_rule.kernel, signature),
+            )
+        loop, *kernels = self._compiled
+        loop(
+            tuple(kernels),
+            (
+                self.state,
+                self.experience(window.columns),
+                self.experience(rows.columns),
+                buffer.masses,
+                (rows.inputs, rows.p, correction.parameters),
+                schedule.counts,
+            ),
+            (
+                buffer.mass,
+                schedule.batch_size,
+                schedule.every,
+                schedule.warm_up,
+                *(addresses(schedule.rng) or ()),
+            ),
+        )
+
+    def update(self, buffer: Buffer, slots: Slots, w: Floats) -> None:
+        """Change the weights by the transitions in slots [k], with weights w [k]."""
+        self.update_rule.apply(self.state, self.experience(buffer.window.columns), slots, w)
+
+    def td_errors(self, buffer: Buffer, slots: Slots) -> Floats:
+        """The TD errors of the transitions in slots [k], in the first lane."""
+        delta = np.empty((len(slots), self.state.weights.shape[1]))
+        td_errors(self.state.weights, self.experience(buffer.window.columns), slots, delta)
+        return delta[:, 0].copy()
+
+    def predict(self, states: Any) -> Floats:
+        """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
+        return self.prediction.predict(states)
+
+    @property
+    def prediction(self) -> LinearPrediction:
+        """What predicts, sharing the weights."""
+        several = self.update_rule.lanes is not None
+        return LinearPrediction(self.features, self._averaged, several, self.state.weights)
+
+    @property
+    def diverged(self) -> tuple[int, ...]:
+        """The lanes with a weight that is not finite."""
+        finite = np.isfinite(self.state.weights).all(axis=0)
+        return tuple(np.flatnonzero(~finite).tolist())
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The arguments of the learner that it was made from."""
+        return {"features": self.features, "update": self.update_rule}
+
+    def check(self, window: Window | FrameWindow) -> None:
+        """Refuse a window that it could not have filled: compiled loops check nothing."""
+        columns = {name: column[: len(window)] for name, column in window.columns.items()}
+        shares = {"share", "share_next"} if self._averaged is not None else set()
+        if columns.keys() != {"x", "x_next", "cumulant", "continuation"} | shares:
+            raise ValueError(f"the window has the columns {', '.join(columns)}")
+        x, x_next = columns["x"], columns["x_next"]
+        blocks = np.empty((len(window), self.blocks))
+        for name, column in columns.items():
+            like = x if name in ("x", "x_next") else blocks if name in shares else blocks[:, 0]
+            check_like(f"column {name}", column, like)
+        for features in (x, x_next):
+            features_of(lambda _, f=features: f, self.features.size, features)
+            if features.dtype not in (np.int32, np.float64):
+                raise ValueError(f"features should be int32 or float64, not {features.dtype}")
+        self._form = {f"{x.dtype}[m, {x.shape[1]}]"}
+
+    @property
+    def exported(self) -> dict[str, Any]:
+        """What is needed to predict."""
+        prediction = self.prediction
+        return {field.name: getattr(prediction, field.name) for field in fields(prediction)}
+
+    @property
+    def rngs(self) -> tuple[np.random.Generator, ...]:
+        """The generators that it draws from while learning."""
+        return (self.rng,)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Addresses of kernels mean nothing in another process.
+        return self.__dict__ | {"_compiled": None}
+
+    def checkpoint(self) -> dict[str, Array]:
+        """The arrays that change."""
+        return self.state._asdict()
+
+    def restore(self, arrays: dict[str, Array]) -> None:
+        """Take up what :meth:`checkpoint` gave."""
+        own = self.checkpoint()
+        if own.keys() != arrays.keys():
+            raise ValueError(f"there should be {', '.join(own)}, and there are {', '.join(arrays)}")
+        for name, array in arrays.items():
+            check_like(name, array, own[name])
+        for name, array in arrays.items():
+            own[name][...] = array

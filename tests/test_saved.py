@@ -1,0 +1,315 @@
+"""Checkpoints of learners: made again from a file, refused when foreign or damaged, never run."""
+
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from own_corrections import FollowOn, Prioritised
+from test_updates import CHAIN, CHAIN_BEHAVIOUR, chain_stream
+
+import gvf
+from gvf import checkpoint
+
+DATA = chain_stream(CHAIN_BEHAVIOUR, 300, seed=2)
+
+
+def make(update=None, correction=None, question=CHAIN, **options):
+    options = {"behaviour": CHAIN_BEHAVIOUR, "window": 100, "seed": 0, **options}
+    return gvf.Learner(
+        question, gvf.OneHot(5), update or gvf.TD(0.5), correction or gvf.IR(), **options
+    )
+
+
+def reached_the_end(t):
+    return (t.next_state == 4) * 1.0
+
+
+UPDATES = [
+    gvf.TD([0.3, 0.5]),
+    gvf.TD(0.01, gvf.RMSProp(0.8)),
+    gvf.TD(0.01, gvf.Adam()),
+    gvf.IncrementalTD(0.1),
+    gvf.WISTD(5.0, 0.01),
+    gvf.Sarsa(0.5),
+    gvf.ExpectedSarsa(0.5),
+    gvf.TDRC(0.1),
+]
+
+
+@pytest.mark.parametrize("update", UPDATES, ids=repr)
+def test_a_learner_made_from_a_file_goes_on_to_the_last_bit(update, tmp_path):
+    straight, first = make(update, every=3, warm_up=5), make(update, every=3, warm_up=5)
+    straight.observe_many(DATA)
+    first.observe_many(DATA[:170])
+    first.save(tmp_path / "learner")
+    second = gvf.load(tmp_path / "learner")
+    assert repr(second) == repr(first)
+    second.observe_many(DATA[170:])
+    np.testing.assert_array_equal(second.weights, straight.weights)
+    assert second.report() == straight.report()
+
+
+@pytest.mark.parametrize("correction", [FollowOn(), Prioritised(0.7)], ids=lambda c: c.name)
+def test_a_correction_of_ones_own_needs_trust(correction, tmp_path):
+    first = make(correction=correction)
+    first.observe_many(DATA[:170])
+    first.save(tmp_path / "learner")
+    with pytest.raises(
+        ValueError, match=r'names own_corrections:.* trust it: .*trust=\["own_corrections"\]'
+    ):
+        gvf.load(tmp_path / "learner")
+    second = gvf.load(tmp_path / "learner", trust=["own_corrections"])
+    for learner in (first, second):
+        learner.observe_many(DATA[170:])
+    np.testing.assert_array_equal(second.weights, first.weights)
+
+
+def test_a_function_in_a_question_needs_trust_and_a_name(tmp_path):
+    question = gvf.GVF(CHAIN.policy, reached_the_end, 0.9)
+    make(question=question).save(tmp_path / "named")
+    with pytest.raises(ValueError, match=r"question.cumulant names test_saved:reached_the_end"):
+        gvf.load(tmp_path / "named")
+    assert gvf.load(tmp_path / "named", trust=["test_saved"]).question == question
+    make(question=gvf.GVF(CHAIN.policy, lambda t: t.reward, 0.9)).save(tmp_path / "lambda")
+    with pytest.raises(ValueError, match=r"question.cumulant .*lambda.*define it with a name"):
+        gvf.load(tmp_path / "lambda", trust=["test_saved"])
+
+
+def test_loading_a_file_imports_nothing_that_is_not_trusted(tmp_path):
+    """In a process of its own, with a module that leaves a mark when it is imported."""
+    (tmp_path / "evil.py").write_text(
+        "from pathlib import Path\n"
+        f"Path({str(tmp_path / 'mark')!r}).touch()\n"
+        "def cumulant(t):\n    return t.reward\n"
+    )
+    program = (
+        "import gvf, evil\n"
+        "q = gvf.GVF(gvf.Uniform(2), evil.cumulant, 0.9)\n"
+        "l = gvf.Learner(q, gvf.OneHot(3), gvf.TD(0.1), behaviour=gvf.Uniform(2))\n"
+        "l.save('learner')\n"
+    )
+    run = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True, text=True)
+    run([sys.executable, "-c", program])
+    (tmp_path / "mark").unlink()
+    refused = (
+        "import gvf, sys\n"
+        "try:\n    gvf.load('learner')\n"
+        "except ValueError as error:\n    print(error)\n"
+        "assert 'evil' not in sys.modules\n"
+    )
+    said = run([sys.executable, "-c", refused]).stdout
+    assert 'if you trust it: gvf.load(path, trust=["evil"])' in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "mark").exists()
+    run([sys.executable, "-c", "import gvf; gvf.load('learner', trust=['evil'])"])
+    assert (tmp_path / "mark").exists()
+
+
+def test_two_different_lambdas_are_never_taken_for_the_same(tmp_path):
+    def scaled(factor):
+        return make(question=gvf.GVF(CHAIN.policy, lambda t: factor * t.reward, 0.9))
+
+    scaled(2.0).save(tmp_path / "learner")
+    scaled(2.0).load(tmp_path / "learner")
+    with pytest.raises(ValueError, match=r"another learner:\n  question.cumulant: there .*lambda"):
+        scaled(3.0).load(tmp_path / "learner")
+
+
+def test_functions_that_cannot_be_compared_need_a_word(tmp_path):
+    class Sensor:
+        """Something with a state of its own."""
+
+        __slots__ = ("gain",)
+
+        def __init__(self, gain):
+            self.gain = gain
+
+    def sensed(sensor):
+        return make(question=gvf.GVF(CHAIN.policy, lambda t: sensor.gain * t.reward, 0.9))
+
+    sensed(Sensor(2.0)).save(tmp_path / "learner")
+    with pytest.raises(ValueError, match="cannot be compared"):
+        sensed(Sensor(2.0)).load(tmp_path / "learner")
+    sensed(Sensor(2.0)).load(tmp_path / "learner", same_functions=True)
+
+
+def test_damaged_truncated_and_foreign_files_are_refused_in_one_line(tmp_path):
+    learner, path = make(), tmp_path / "learner"
+    learner.observe_many(DATA)
+    learner.save(path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for position in [0, 20, 70, 100, *rng.integers(len(whole), size=60).tolist(), len(whole) - 1]:
+        flipped = bytearray(whole)
+        flipped[position] ^= 1 << int(rng.integers(8))
+        path.write_bytes(flipped)
+        for load in (gvf.load, make().load):
+            with pytest.raises(ValueError, match="learner") as caught:
+                load(path)
+            assert "\n" not in str(caught.value)
+    for content in (whole[: len(whole) // 2], b"", b"hello\n" * 100, whole[:-1]):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"not a gvf checkpoint|damaged or incomplete"):
+            gvf.load(path)
+    gvf.Window(3).save(tmp_path / "window")
+    with pytest.raises(ValueError, match="holds a window, not a learner"):
+        gvf.load(tmp_path / "window")
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        learner.save(tmp_path / "missing" / "learner")
+
+
+@pytest.mark.parametrize("update", UPDATES, ids=repr)
+def test_an_exported_predictor_predicts_the_same_from_a_small_file(update, tmp_path):
+    learner = make(update, window=5000)
+    learner.observe_many(DATA)
+    learner.export(tmp_path / "predictor")
+    learner.save(tmp_path / "learner")
+    states = np.arange(5)
+    predictor = gvf.load_predictor(tmp_path / "predictor")
+    np.testing.assert_array_equal(predictor.predict(states), learner.predict(states))
+    assert repr(predictor) == f"Predictor({learner.question})"
+    sizes = [Path(tmp_path, name).stat().st_size for name in ("predictor", "learner")]
+    assert sizes[0] < 5000 < sizes[1]
+    with pytest.raises(ValueError, match="holds a predictor of a learner, not a learner"):
+        gvf.load(tmp_path / "predictor")
+    with pytest.raises(ValueError, match="need no network"):
+        gvf.load_predictor(tmp_path / "predictor", network=object())
+
+
+def test_a_network_is_exported_as_its_weights(tmp_path):
+    torch = pytest.importorskip("torch")
+    from gvf.neural import NeuralLearner, mlp
+
+    question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+    sgd = partial(torch.optim.SGD, lr=0.1)
+    learner = NeuralLearner(question, mlp(2), sgd, behaviour=gvf.Uniform(2), seed=0)
+    for _ in range(20):
+        learner.observe([0.1, 0.2], 1, 1.0, [0.3, 0.4], False)
+    learner.export(tmp_path / "predictor")
+    learner.save(tmp_path / "learner")
+    states = [[0.1, 0.2], [0.5, 0.5]]
+    predictor = gvf.load_predictor(tmp_path / "predictor", network=mlp(2))
+    np.testing.assert_array_equal(predictor.predict(states), learner.predict(states))
+    with pytest.raises(ValueError, match="whose code is not in the file"):
+        gvf.load_predictor(tmp_path / "predictor")
+    with pytest.raises(ValueError, match="another form"):
+        gvf.load_predictor(tmp_path / "predictor", network=mlp(3))
+    with pytest.raises(ValueError, match="a learner with a network, whose code is not in the file"):
+        gvf.load(tmp_path / "learner")
+
+
+def changed(path, arrays=None, description=None):
+    """Write a file again with some parts changed, and a digest that fits."""
+    told, kept = checkpoint.read(path)
+    kind = "predictor of a learner" if "several" in told else "learner"
+    told = told | (description or {})
+    checkpoint.write(path, kind, kept | (arrays or {}), told)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"window/column/x": np.full((100, 1), 5, np.int32)},
+        {"window/column/x": np.full((100, 1), -1, np.int32)},
+        {"window/column/x": np.zeros((100, 1), np.int64)},
+        {"window/column/x_next": np.zeros((100, 2), np.int32)},
+        {"window/column/cumulant": np.zeros(100, np.int64)},
+        {"window/ring": np.array([100, 10**9])},
+        {"values/weights": np.zeros((1, 1))},
+        {"values/index": np.zeros(1)},
+        {"buffer/rings": np.zeros((1, 3))},
+        {"buffer/trace/memory": np.zeros((3, 9))},
+        {"own/rng": np.array(["{}", "{"])},
+        {"own/counts": np.zeros(9)},
+    ],
+    ids=lambda arrays: next(iter(arrays)),
+)
+def test_arrays_that_do_not_fit_are_refused(arrays, tmp_path):
+    learner = make()
+    learner.observe_many(DATA)
+    learner.save(tmp_path / "learner")
+    changed(tmp_path / "learner", arrays)
+    for load in (gvf.load, make().load):
+        with pytest.raises(ValueError, match="does not hold what it should") as caught:
+            load(tmp_path / "learner")
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        {"question": None},
+        {"question": {"dict": [[[], 1]]}},
+        {"surprise": 1},
+        {"window": 10**15},
+        {"update": {"scalar": "nonsense", "value": 1}},
+        {"rng": "os.system"},
+    ],
+    ids=repr,
+)
+def test_descriptions_that_do_not_fit_are_refused(description, tmp_path):
+    make().save(tmp_path / "learner")
+    changed(tmp_path / "learner", description=description)
+    with pytest.raises(ValueError, match="does not hold what it should"):
+        gvf.load(tmp_path / "learner")
+
+
+def test_weights_that_do_not_fit_the_features_are_refused(tmp_path):
+    make().export(tmp_path / "predictor")
+    changed(tmp_path / "predictor", {"weights": np.zeros((4, 1))})
+    with pytest.raises(ValueError, match=r"weights have shape \(4, 1\)"):
+        gvf.load_predictor(tmp_path / "predictor")
+
+
+def test_functions_of_gvf_are_not_run_because_a_file_names_them(tmp_path):
+    learner = gvf.Learner(CHAIN, gvf.Dense(5), gvf.TD(0.1), behaviour=CHAIN_BEHAVIOUR)
+    learner.export(tmp_path / "predictor")
+    for name in ("gvf.cli:main", "gvf.checkpoint:write"):
+        function = {"function": name, "fingerprint": "x"}
+        features = {"class": "gvf:Dense", "arguments": {"size": 5, "function": function}}
+        changed(tmp_path / "predictor", description={"features": features})
+        with pytest.raises(ValueError, match=f"features.function names {name}; if you trust it"):
+            gvf.load_predictor(tmp_path / "predictor")
+
+
+def test_trust_may_be_any_iterable_of_names(tmp_path):
+    question = gvf.GVF(CHAIN.policy, reached_the_end, 0.9)
+    make(question=question, correction=FollowOn()).save(tmp_path / "learner")
+    names = ["test_saved", "own_corrections"]
+    assert gvf.load(tmp_path / "learner", trust=iter(names)).question == question
+    with pytest.raises(TypeError, match="trust must name modules"):
+        gvf.load(tmp_path / "learner", trust=[5])  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("kind", [np.random.MT19937, np.random.PCG64DXSM, np.random.Philox])
+def test_any_generator_of_numpy_is_saved(kind, tmp_path):
+    first = make(seed=np.random.Generator(kind(3)))
+    first.observe_many(DATA[:100])
+    first.save(tmp_path / "learner")
+    second = gvf.load(tmp_path / "learner")
+    third = make(seed=np.random.Generator(kind(9))).load(tmp_path / "learner")
+    for learner in (first, second, third):
+        learner.observe_many(DATA[100:])
+    np.testing.assert_array_equal(second.weights, first.weights)
+    np.testing.assert_array_equal(third.weights, first.weights)
+    with pytest.raises(ValueError, match=f"rng: there '{kind.__name__}', here 'PCG64'"):
+        make().load(tmp_path / "learner")
+
+
+def test_lambdas_that_use_a_class_of_ones_own_are_told_apart():
+    from gvf.spec import fingerprint
+
+    def scaled(factor):
+        class Own:
+            scale = factor
+
+        return lambda t: Own.scale * t.reward
+
+    assert fingerprint(scaled(2.0)) == fingerprint(scaled(2.0)) is not None
+    assert fingerprint(scaled(2.0)) != fingerprint(scaled(3.0))
+    import own_corrections
+
+    assert fingerprint(lambda t: own_corrections.SquareRoot) is None
