@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+import gvf
 from benchmarks.measure import Effort, Row, at_most
 from gvf.learner.linear import Array
 from gvf.study import Study, get, run, run_method
@@ -127,13 +128,13 @@ def _errors(bench: Bench, effort: Effort) -> list[Row]:
 
 def _numpy(bench: Bench, name: str, lanes: tuple[Any, ...], updates: int) -> float:
     """Seconds for some updates, and in a table their errors, written as one would in NumPy."""
-    path, ratio, draws = bench.off_policy
+    path, ratio = bench.off_policy
     k = bench.study.batch_size
     weigh: Callable[[Array], Array]
     if name == "WIS-TD(0)":
-        drawn, weigh = draws.uniform, lambda rows: ratio[rows, None] / k
+        drawn, weigh = bench.draws(gvf.IS()).rows, lambda rows: ratio[rows, None] / k
     else:
-        drawn, weigh = draws.by_ratio, lambda rows: np.full((k, 1), 1 / k)
+        drawn, weigh = bench.draws(gvf.IR()).rows, lambda rows: np.full((k, 1), 1 / k)
     values = np.array(lanes).T
     weights = np.zeros((bench.domain.features.size, len(lanes)))
     memory = weights + values[0] if name == "WIS-TD(0)" else np.zeros_like(weights)

@@ -21,6 +21,7 @@ import pytest
 import torch
 from torch import nn
 
+import gvf
 from gvf import paper
 from gvf.cli import main
 from gvf.domain.racing.recording import Recording
@@ -160,14 +161,17 @@ def by_hand(
     log_pi = -0.5 * ((stream.action - TARGET) / SD) ** 2 - math.log(SD * math.sqrt(2 * math.pi))
     rho = np.exp(log_pi - stream.log_mu)[begin : begin + study.steps]
     near = [abs(stream.lateral[stream.first[t] + 1]) < NEAR for t in rows]
-    draws = draw(
-        rho, window=study.window, batch_size=study.batch_size, warm_up=study.warm_up,
-        gap=study.gap, seed=seed_for(study.seed, number, "draws"),
+    uniform, by_ratio = (
+        draw(
+            correction, rho, window=study.window, batch_size=study.batch_size,
+            warm_up=study.warm_up, gap=study.gap, seed=seed_for(study.seed, number, "draws"),
+        ).rows
+        for correction in (gvf.IS(), gvf.IR())
     )  # fmt: skip
     seed = int(seed_for(study.seed, number, "weights").generate_state(1)[0])
     found = {}
     for method in study.methods:
-        drawn = draws.by_ratio if method in ("IR", "BC-IR") else draws.uniform
+        drawn = by_ratio if method in ("IR", "BC-IR") else uniform
         for rate in study.step_sizes:
             torch.manual_seed(seed)
             network = make()

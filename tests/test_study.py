@@ -8,7 +8,7 @@ import pytest
 
 import gvf
 from gvf import domain as domains
-from gvf.correction import weigher
+from gvf.correction import RATIO, WINDOW, by_ratio, kernel
 from gvf.study import (
     METHODS,
     Method,
@@ -45,7 +45,7 @@ def truths_in_a_temporary_folder(tmp_path_factory, monkeypatch):
 def dumb_errors(task, name, lane):
     """One lane of one method of a task: dense vectors, the formulas, and every measurement."""
     study, bench, method = task.study, Bench(task), METHODS[name]
-    path, ratio, draws = bench.on_policy if method.on_policy else bench.off_policy
+    path, ratio = bench.on_policy if method.on_policy else bench.off_policy
     domain, pi, actions = bench.domain, bench.pi, bench.pi.shape[1]
 
     def vectors(x, share):
@@ -75,20 +75,17 @@ def dumb_errors(task, name, lane):
         kind = "tdc"
     update = dumb.DumbUpdate(kind=kind, rows=x.shape[1], **constants)
     correction = method.correction(domain.largest_ratio(task.question, task.behaviour))
-    label = type(correction).__name__
+    draws = bench.draws(correction, on_policy=method.on_policy)
 
     errors, done = [], 0
     for t in range(1, (study.updates or study.steps) + 1):
         due = t if study.updates else max(t - study.warm_up, 0) // task.gap
         while done < due:
             begin, end = draws.first[done], draws.last[done]
-            rows = {
-                "uniform": draws.uniform[done],
-                "ratio": draws.by_ratio[done],
-                "window": np.arange(begin, end),
-            }[correction.draw]
+            whole = isinstance(dumb.masses(correction, ratio), str)
+            rows = np.arange(begin, end) if whole else draws.rows[done]
             if rows[0] >= 0:
-                w = dumb.weigh(label, ratio[rows], ratio[begin:end], correction.parameter)
+                w = dumb.weigh(correction, ratio[rows], ratio[begin:end])
                 signals = path.cumulant[rows], path.continuation[rows]
                 update.apply(x[rows], x_next[rows], *signals, w)
             done += 1
@@ -209,49 +206,47 @@ def test_runs_differ_and_gaps_share_a_walk():
     assert not np.array_equal(walks[0].cell, walks[2].cell)
 
 
-@weigher
-def _twice_the_ratio(rho, statistics, out):
-    for i in range(rho.size):
-        out[i] = 2.0 * rho[i] / rho.size
+@kernel
+def _twice_the_ratio(inputs, p, means, parameters, out):
+    for i in range(out.size):
+        out[i] = 2.0 * inputs[RATIO, i] / out.size
 
 
-@weigher
-def _twice_the_same(rho, statistics, out):
-    for i in range(rho.size):
-        out[i] = 2.0 / rho.size
+@kernel
+def _twice_the_same(inputs, p, means, parameters, out):
+    for i in range(out.size):
+        out[i] = 2.0 / out.size
 
 
-@weigher
-def _twice_the_share(rho, statistics, out):
+@kernel
+def _twice_the_share(inputs, p, means, parameters, out):
     total = 0.0
-    for i in range(rho.size):
-        total += rho[i]
-    for i in range(rho.size):
-        out[i] = 2.0 * rho[i] / total
+    for i in range(out.size):
+        total += inputs[RATIO, i]
+    for i in range(out.size):
+        out[i] = 2.0 * inputs[RATIO, i] / total
 
 
 @dataclass(frozen=True)
 class TwiceIS(gvf.Correction):
-    draw = "uniform"
-    kernel = staticmethod(_twice_the_ratio)
+    weigh = _twice_the_ratio
 
 
 @dataclass(frozen=True)
 class TwiceIR(gvf.Correction):
-    draw = "ratio"
-    kernel = staticmethod(_twice_the_same)
+    mass = by_ratio
+    weigh = _twice_the_same
 
 
 @dataclass(frozen=True)
 class TwiceOnPolicy(gvf.Correction):
-    draw = "uniform"
-    kernel = staticmethod(_twice_the_same)
+    weigh = _twice_the_same
 
 
 @dataclass(frozen=True)
 class TwiceWISOptimal(gvf.Correction):
-    draw = "window"
-    kernel = staticmethod(_twice_the_share)
+    mass = WINDOW
+    weigh = _twice_the_share
 
 
 LOOPS = {
@@ -311,21 +306,22 @@ def test_the_schedule_is_that_of_a_plain_loop(gap, every):
 
 
 def test_draws_come_from_the_window_before_the_update():
-    """Rows are drawn uniformly and by ratio (chi-square, level 1e-4) from the last n rows."""
+    """Rows are drawn uniformly or by mass (chi-square, level 1e-4) from the last n rows."""
     rng = np.random.default_rng(0)
     ratio = np.where(rng.random(500) < 0.3, 0.0, rng.lognormal(size=500))
     kwargs = {"window": 50, "batch_size": 2000, "warm_up": 20, "gap": 60}
-    draws = draw(ratio, seed=np.random.SeedSequence(1), **kwargs)
-    assert draws.last.tolist() == list(range(80, 501, 60))
-    for u in range(len(draws.last)):
-        first, last = draws.first[u], draws.last[u]
-        assert last - first == 50
-        assert draws.mean[u] == pytest.approx(ratio[first:last].mean(), rel=1e-12)
-        for rows, p in (
-            (draws.uniform[u], np.full(50, 0.02)),
-            (draws.by_ratio[u], ratio[first:last] / ratio[first:last].sum()),
-        ):
-            counts = np.bincount(rows - first, minlength=50)
+    for correction in (gvf.IS(), gvf.IR(), gvf.Interpolated(0.3)):
+        draws = draw(correction, ratio, seed=np.random.SeedSequence(1), **kwargs)
+        assert draws.last.tolist() == list(range(80, 501, 60))
+        for u in range(len(draws.last)):
+            first, last = draws.first[u], draws.last[u]
+            assert last - first == 50
+            window = ratio[first:last]
+            masses = dumb.masses(correction, window)
+            means = [window.mean(), 1.0 if masses is None else np.mean(np.asarray(masses))]
+            np.testing.assert_allclose(draws.means[u], means, rtol=1e-12)
+            p = dumb.probabilities(correction, window)
+            counts = np.bincount(draws.rows[u] - first, minlength=50)
             assert len(counts) == 50
             assert not counts[p == 0].any()
             expected = 2000 * p[p > 0]
@@ -334,9 +330,12 @@ def test_draws_come_from_the_window_before_the_update():
 
 
 def test_a_window_without_mass_draws_nothing():
-    draws = draw(np.zeros(10), window=5, batch_size=2, gap=5, seed=np.random.SeedSequence(0))
-    assert (draws.by_ratio == -1).all()
-    assert (draws.uniform >= 0).all()
+    options = {"window": 5, "batch_size": 2, "gap": 5, "seed": np.random.SeedSequence(0)}
+    for correction in (gvf.IR(), gvf.BCIR(), gvf.Interpolated(0.5)):
+        draws = draw(correction, np.zeros(10), **options)
+        assert (draws.rows == -1).all()
+        assert not draws.weights(correction).any()
+    assert (draw(gvf.IS(), np.zeros(10), **options).rows >= 0).all()
 
 
 def test_a_diverged_lane_has_infinite_error_and_its_neighbour_not():
@@ -594,12 +593,11 @@ def test_the_variance_of_norms_is_that_of_a_dumb_simulation():
             values = values + np.bincount(state, rho / rho.sum() * delta, 10)
         delta = path.cumulant + path.continuation * values[after] - values[state]
         seed = seed_for(0, 1, "batches", "easy", "easy", iterations)
-        draws = draw(rho, window=300, batch_size=16, updates=50, seed=seed)
         for name in study.methods:
             correction, sizes = METHODS[name].correction(1.8), []
-            label = type(correction).__name__
-            for batch in draws.uniform if correction.draw == "uniform" else draws.by_ratio:
-                w, g = dumb.weigh(label, rho[batch], rho, correction.parameter), np.zeros(10)
+            draws = draw(correction, rho, window=300, batch_size=16, updates=50, seed=seed)
+            for batch in draws.rows:
+                w, g = dumb.weigh(correction, rho[batch], rho), np.zeros(10)
                 for i in range(16):
                     g[state[batch[i]]] += w[i] * delta[batch[i]]
                 sizes.append([np.abs(g).sum(), np.sqrt((g**2).sum()), g.sum()])

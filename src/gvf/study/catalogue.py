@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gvf.domain.domain import PROTOCOLS, known
-from gvf.study.method import METHODS
+from gvf.study.method import BETWEEN, PAPER
 from gvf.study.racing import RacingStudy
 from gvf.study.store import AnyStudy
 from gvf.study.study import Study
@@ -20,7 +20,7 @@ from gvf.study.variance import VarianceStudy
 
 VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
 REWEIGHTING = ("IS", "WIS-Minibatch", "WIS-Buffer", "WIS-Optimal")
-BATCH_METHODS = tuple(name for name, method in METHODS.items() if method.kind != "wis-td")
+BATCH_METHODS = tuple(name for name, method in PAPER.items() if method.kind != "wis-td")
 
 GAPS = (*range(1, 9), 16, 24, 32, 48, 64, 80, 96, 114, 128, 160, 192, 224, 256)
 """Steps between updates."""
@@ -32,6 +32,13 @@ RACING_RATES = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 def _steps(first: float, step: float, last: float) -> tuple[float, ...]:
     """first, first + step, ..., last; as the decimals that one would write."""
     return tuple(round(first + i * step, 6) for i in range(round((last - first) / step) + 1))
+
+
+def _doublings(first: int, each: int, last: int) -> tuple[float, ...]:
+    """2^first to 2^last in equal factors, `each` of them to a doubling; to four digits."""
+    # Rounded, so that a last bit of a platform's `pow` makes no other study.
+    powers = (2.0 ** (i / each) for i in range(first * each, last * each + 1))
+    return tuple(float(f"{power:.4g}") for power in powers)
 
 
 @dataclass(frozen=True)
@@ -244,6 +251,41 @@ _study(
 CATALOGUE["racing-step-size"] = Entry(
     "error against learning rate, from images (Fig. 3)",
     lambda protocol: RacingStudy("racing-step-size", step_sizes=RACING_RATES),
+)
+
+# Between IS and IR, not of the paper: does part of the ratio in the draw and part in the weight
+# ever beat both ends? Each method's best step size lies well inside these grids.
+
+_ENDS_AND_BETWEEN = ("IS", "IR", "BC-IR", *BETWEEN)
+_study(
+    "interpolation-chain",
+    "between IS and IR: chain, three pairs",
+    _chain,
+    methods=_ENDS_AND_BETWEEN,
+    step_sizes=_doublings(-5, 8, 4),
+    runs=200,
+)
+_study(
+    "interpolation-rooms",
+    "between IS and IR: Four Rooms, two gaps",
+    _four_rooms,
+    methods=_ENDS_AND_BETWEEN,
+    pairs=(("down", "random-state"), ("favoured-down", "random-state")),
+    gaps=(4, 128),
+    step_sizes=_doublings(-4, 8, 6),
+    runs=100,
+)
+_study(
+    "interpolation-tiles",
+    "between IS and IR: continuous Four Rooms",
+    _continuous,
+    methods=_ENDS_AND_BETWEEN,
+    update="incremental",
+    pairs=(("favoured-down", "uniform"), ("favoured-down", "random-state-weight")),
+    gaps=(16, 128),
+    step_sizes=_doublings(-19, 4, -5),
+    measure_every=200,
+    runs=40,
 )
 
 _study(

@@ -1,9 +1,9 @@
 """Draws: which rows of a walk each update sees, drawn once and shared by all methods.
 
-Methods that draw uniformly see the same rows as each other, and so do methods that draw by ratio:
-common random numbers, which make comparisons between methods sharp. Update u comes after step
-``warm_up + gap (u + 1)`` and sees the n rows before it; with a fixed buffer, all updates see the
-same n rows.
+Methods whose corrections draw alike (:attr:`gvf.Correction.draw`) see the same rows, and all that
+draw by a mass turn the same uniform numbers into rows: common random numbers, which make
+comparisons between methods sharp. Update u comes after step ``warm_up + gap (u + 1)`` and sees the
+n rows before it; with a fixed buffer, all updates see the same n rows.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from gvf import xoshiro
-from gvf.learner.linear import Array
-from gvf.sampling.prefix_sums import new_rings, ring_append, ring_masses, ring_search
+from gvf.buffer import UNIFORM, Masses, kind_of, write_means, write_rings
+from gvf.correction import Correction, Floats
+from gvf.sampling.prefix_sums import advance, new_place, new_rings, ring_search
+
+Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -23,67 +27,89 @@ class Draws:
     """Rows and statistics for U updates.
 
     Attributes:
-        uniform: rows drawn uniformly, int64[U, k].
-        by_ratio: rows drawn by ratio, int64[U, k]; -1 where the window has no mass.
+        rows: the rows drawn, int64[U, k]; -1 where the window has no mass. No columns where the
+            whole window is in every batch.
         first: the window's first row, int64[U].
         last: one past its last row, int64[U].
-        mean: its mean ratio, float64[U].
+        means: over the window, of the inputs and of the mass, float64[U, C + 1].
+        inputs: of all rows of the walk, float64[C, T].
+        p: their masses, float64[T]; empty where all are 1.
+        mass: where the masses are, as in :mod:`gvf.buffer`.
     """
 
-    uniform: Array
-    by_ratio: Array
-    first: Array
-    last: Array
-    mean: Array
+    rows: Rows
+    first: Rows
+    last: Rows
+    means: Floats
+    inputs: Floats
+    p: Floats
+    mass: int
+
+    def batches(self) -> Rows:
+        """The rows of each batch, int64[U, k]: those drawn, or the whole window.
+
+        For the whole window all of them must have the same length.
+        """
+        if self.rows.shape[1]:
+            return self.rows
+        return self.first[:, None] + np.arange(self.last[0] - self.first[0])
+
+    def weights(self, correction: Correction) -> Floats:
+        """A correction's weights of each batch, float64[U, k]; 0 where the window has no mass."""
+        rows = self.batches()
+        w = correction.weigh_rows(self.inputs, self.p, np.maximum(rows, 0), self.means)
+        w[rows[:, 0] < 0] = 0.0
+        return w
 
 
 @njit(cache=True, nogil=True)
-def _draw(ring, place, end, size, u, k, streams, uniforms, uniform, by_ratio, mean):
-    """Draw for update u from the `size` rows before `end`; the ring holds their ratios."""
-    n = place[0]
-    for j in range(k):
-        uniform[u, j] = end - size + int(xoshiro.uniform(streams[0]) * size)
-    old, new = ring_masses(ring, place)
-    mean[u] = (old + new) / size
-    xoshiro.fill(streams[1], uniforms)
-    if old + new > 0.0:
-        ring_search(ring, place, uniforms, by_ratio[u])
-        # A slot's row: the last one that is the slot's number modulo n.
-        head = end % n
+def _draw(masses, mass, end, size, stream, uniforms, rows, means):
+    """Draw rows [k] from the `size` rows before `end`, whose inputs and masses are kept."""
+    n, k = masses.place[0], rows.size
+    write_means(masses, mass, means)
+    if mass == UNIFORM:
         for j in range(k):
-            slot = by_ratio[u, j]
-            by_ratio[u, j] = end - head + slot - (n if slot >= head else 0)
-    else:
-        by_ratio[u, :] = -1
+            rows[j] = end - size + int(xoshiro.uniform(stream) * size)
+    if mass >= 0:
+        xoshiro.fill(stream, uniforms)
+        if means[-1] > 0.0:
+            ring_search(masses.rings[mass], masses.place, uniforms, rows)
+            # A slot's row: the last one that is the slot's number modulo n.
+            head = end % n
+            for j in range(k):
+                rows[j] += end - head - (n if rows[j] >= head else 0)
+        else:
+            rows[:] = -1
 
 
 @njit(cache=True, nogil=True)
-def _sliding(ratio, warm_up, gap, ring, place, streams, uniform, by_ratio, first, last, mean):
-    n, k = place[0], uniform.shape[1]
-    uniforms = np.empty(k)
+def _sliding(inputs, p, warm_up, gap, masses, mass, stream, rows, first, last, means):
+    n, uniforms = masses.place[0], np.empty(rows.shape[1])
     u = 0
-    for t in range(1, ratio.size + 1):
-        ring_append(ring, place, ratio[t - 1])
-        if t > warm_up and (t - warm_up) % gap == 0 and u < uniform.shape[0]:
+    for t in range(1, inputs.shape[1] + 1):
+        write_rings(masses, inputs, p, t - 1)
+        advance(masses.place)
+        if t > warm_up and (t - warm_up) % gap == 0 and u < rows.shape[0]:
             size = min(t, n)
             first[u], last[u] = t - size, t
-            _draw(ring, place, t, size, u, k, streams, uniforms, uniform, by_ratio, mean)
+            _draw(masses, mass, t, size, stream, uniforms, rows[u], means[u])
             u += 1
 
 
 @njit(cache=True, nogil=True)
-def _fixed(ratio, ring, place, streams, uniform, by_ratio, first, last, mean):
-    n, k = ratio.size, uniform.shape[1]
-    uniforms = np.empty(k)
+def _fixed(inputs, p, masses, mass, stream, rows, first, last, means):
+    n, uniforms = inputs.shape[1], np.empty(rows.shape[1])
     for t in range(n):
-        ring_append(ring, place, ratio[t])
-    for u in range(uniform.shape[0]):
+        write_rings(masses, inputs, p, t)
+        advance(masses.place)
+    for u in range(rows.shape[0]):
         first[u], last[u] = 0, n
-        _draw(ring, place, n, n, u, k, streams, uniforms, uniform, by_ratio, mean)
+        _draw(masses, mass, n, n, stream, uniforms, rows[u], means[u])
 
 
 def draw(
-    ratio: Array,
+    correction: Correction,
+    inputs: Floats,
     *,
     window: int,
     batch_size: int,
@@ -92,15 +118,37 @@ def draw(
     warm_up: int = 0,
     gap: int = 1,
 ) -> Draws:
-    """Draw for every update; with `updates`, that many from one fixed buffer of all rows."""
-    fixed = updates > 0
-    count = updates if fixed else max(0, (len(ratio) - warm_up) // gap)
-    rings, places = new_rings(1, len(ratio) if fixed else window)
-    uniform, by_ratio = (np.empty((count, batch_size), np.int64) for _ in range(2))
-    first, last, mean = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
-    out = (xoshiro.streams(2, seed), uniform, by_ratio, first, last, mean)
+    """Draw for every update; with `updates`, that many from one fixed buffer of all rows.
+
+    Args:
+        correction: says how; all corrections that are equal in `draw` get the same.
+        inputs: of all T rows, oldest first: ratios [T], or inputs [C, T].
+        window: how many of the most recent rows a batch is drawn from.
+        batch_size: k.
+        seed: of the draws.
+        updates: with a fixed buffer, how many batches.
+        warm_up: steps before the first of the intervals between updates.
+        gap: steps between updates.
+    """
+    if correction.refresh is not None:
+        raise ValueError(
+            f"the masses of {correction.name} change as it learns, so its draws cannot be made "
+            "beforehand and shared; use a learner"
+        )
+    inputs = np.ascontiguousarray(np.atleast_2d(inputs))
+    how, fixed, steps = correction.draw, updates > 0, inputs.shape[1]
+    count = updates if fixed else max(0, (steps - warm_up) // gap)
+    capacity = steps if fixed else window
+    mass, rings, nodes = kind_of(correction, capacity)
+    p = correction.masses(inputs) if mass >= 0 else np.empty(0)
+    masses = Masses(new_place(capacity), new_rings(rings, capacity), nodes)
+    stream = xoshiro.streams(2, seed)[0 if how.uniform else 1]
+    rows = np.empty((count, 0 if how.whole else batch_size), np.int64)
+    first, last = np.empty(count, np.int64), np.empty(count, np.int64)
+    means = np.empty((count, len(inputs) + 1))
+    out = (masses, mass, stream, rows, first, last, means)
     if fixed:
-        _fixed(ratio, rings[0], places[0], *out)
+        _fixed(inputs, p, *out)
     else:
-        _sliding(ratio, warm_up, gap, rings[0], places[0], *out)
-    return Draws(uniform, by_ratio, first, last, mean)
+        _sliding(inputs, p, warm_up, gap, *out)
+    return Draws(rows, first, last, means, inputs, p, mass)

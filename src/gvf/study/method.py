@@ -14,7 +14,9 @@ from gvf.correction import (
     BCIR,
     IR,
     IS,
+    BCInterpolated,
     Correction,
+    Interpolated,
     NormIS,
     OnPolicy,
     VTrace,
@@ -23,7 +25,7 @@ from gvf.correction import (
     WISOptimal,
 )
 from gvf.learner import TD, TDC, TDRC, WISTD, ExpectedSarsa, IncrementalTD, RMSProp, Sarsa, Update
-from gvf.learner.optimiser import SGD, Adam, Optimiser
+from gvf.learner.td import SGD, Adam, Optimiser
 
 OPTIMISERS: dict[str, Optimiser] = {"sgd": SGD(), "rmsprop": RMSProp(), "adam": Adam()}
 UPDATES = (*OPTIMISERS, "incremental", "tdc", "tdrc")
@@ -58,7 +60,7 @@ class Method:
         return others[how](step_sizes) if how in others else TD(step_sizes, OPTIMISERS[how])
 
 
-METHODS = {
+PAPER = {
     method.name: method
     for method in (
         Method("IR", lambda largest: IR()),
@@ -79,3 +81,19 @@ METHODS = {
     )
 }
 """Every method of the paper, by name."""
+
+BETWEEN = {
+    method.name: method
+    for method in (
+        Method("Interpolated(0.25)", lambda largest: Interpolated(0.25)),
+        Method("Interpolated(0.5)", lambda largest: Interpolated(0.5)),
+        Method("Interpolated(0.75)", lambda largest: Interpolated(0.75)),
+        Method("BC-Interpolated(0.25)", lambda largest: BCInterpolated(0.25)),
+        Method("BC-Interpolated(0.5)", lambda largest: BCInterpolated(0.5)),
+        Method("BC-Interpolated(0.75)", lambda largest: BCInterpolated(0.75)),
+    )
+}
+"""Corrections between IS and IR, or BC-IR, by name."""
+
+METHODS = PAPER | BETWEEN
+"""Every method that a study knows, by name."""

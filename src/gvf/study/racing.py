@@ -94,7 +94,7 @@ class RacingStudy:
         check_several(methods=self.methods, step_sizes=self.step_sizes)
         for name in self.methods:
             method = METHODS[known(name, METHODS, "method")]
-            if method.kind != "td" or method.on_policy or method.correction(1.0).draw == "window":
+            if method.kind != "td" or method.on_policy or method.correction(1.0).draw.whole:
                 raise ValueError(f"methods: {name} learns from no mini-batches of this stream")
             if method.correction(1.0) != method.correction(2.0):
                 raise ValueError(f"methods: {name} needs a largest ratio, and densities have none")

@@ -24,16 +24,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import gvf
+from gvf.correction import Draw
 from gvf.domain.racing import policy
 from gvf.domain.racing.recording import FRAME, Recording
 from gvf.learner.linear import Array
-from gvf.study.draws import draw
-from gvf.study.loop import as_argument, weigh_rows
+from gvf.study.draws import Draws, draw
 from gvf.study.method import METHODS
 from gvf.study.racing import RacingStudy, RacingTask
 from gvf.study.racing_material import Material, folder, take
 from gvf.study.task import Interrupted, RacingOutcome
 from gvf.study.walk import seed_for
+from gvf.trace import carried
 from gvf.transition import Transitions
 
 if TYPE_CHECKING:
@@ -93,35 +94,27 @@ def _lesson(task: RacingTask, stream: Recording) -> _Lesson:
         next_lateral=stream.lateral[first + 1],
     )
     ratio, cumulant, continuation = question.evaluate(transitions)
-    draws = draw(
-        ratio,
-        window=study.window,
-        batch_size=study.batch_size,
-        seed=seed_for(study.seed, task.run, "draws"),
-        warm_up=study.warm_up,
-        gap=study.gap,
-    )
-    weigh_all, weigh_type = weigh_rows()
-    empty = draws.by_ratio[:, 0] < 0  # windows without mass: whatever is drawn weighs nothing
-    drawn = {
-        "uniform": draws.uniform,
-        "ratio": np.where(empty[:, None], draws.uniform, draws.by_ratio),
-    }
-    corrections = [METHODS[name].correction(1.0) for name in study.methods]
-    kinds = [kind for kind in drawn if any(kind == one.draw for one in corrections)]
+    drawn: dict[Draw, Draws] = {}
     weights, group = [], []
-    for name, correction in zip(study.methods, corrections, strict=True):
-        weigh = as_argument(correction.kernel, weigh_type)
-        rows = drawn[correction.draw]
-        w = np.empty(rows.shape)
-        for u in range(len(rows)):  # one by one, since the window's mean ratio changes
-            at = slice(u, u + 1)
-            weigh_all(weigh, ratio, rows[at], draws.mean[u], correction.parameter, w[at])
-        if correction.draw == "ratio":
-            w[empty] = 0.0
-        weights += [w.astype(np.float32)] * len(study.lanes(name))
-        group += [kinds.index(correction.draw)] * len(study.lanes(name))
-    rows = np.stack([drawn[kind] for kind in kinds], axis=1)
+    for name in study.methods:
+        correction = METHODS[name].correction(1.0)
+        if correction.draw not in drawn:
+            drawn[correction.draw] = draw(
+                correction,
+                carried(correction, ratio, continuation),
+                window=study.window,
+                batch_size=study.batch_size,
+                seed=seed_for(study.seed, task.run, "draws"),
+                warm_up=study.warm_up,
+                gap=study.gap,
+            )
+        w = drawn[correction.draw].weights(correction).astype(np.float32)
+        weights += [w] * len(study.lanes(name))
+        group += [list(drawn).index(correction.draw)] * len(study.lanes(name))
+    # Where a window has no mass, any of its rows will do: it weighs nothing.
+    rows = np.stack(
+        [np.where(one.rows < 0, one.last[:, None] - 1, one.rows) for one in drawn.values()], axis=1
+    )
     return _Lesson(
         first[rows],
         cumulant[rows].astype(np.float32),

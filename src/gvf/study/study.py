@@ -135,7 +135,7 @@ class Study:
                 f"{name} learns action values from whole mini-batches: update must be one of "
                 f"{', '.join(OPTIMISERS)}, not {self.update}"
             )
-        if method.correction(1.0).draw == "window":
+        if method.correction(1.0).draw.whole:
             if self.update == "incremental":
                 raise ValueError(f"{name} has no draws to go through: no incremental update")
             if method.kind == "sarsa":

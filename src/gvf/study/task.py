@@ -15,14 +15,18 @@ from typing import Any
 import numpy as np
 
 from gvf import domain as domains
+from gvf.correction import Correction
+from gvf.correction import Draw as HowToDraw
 from gvf.domain.continuous_four_rooms import ContinuousDomain, cells_of
+from gvf.entry import address_of
 from gvf.learner.linear import Array, Experience
 from gvf.learner.update import LearnerState
 from gvf.study.draws import Draws, draw
-from gvf.study.loop import as_argument, compiled
+from gvf.study.loop import compiled
 from gvf.study.method import METHODS, Method
 from gvf.study.study import ERRORS, Study, Task
 from gvf.study.walk import Walk, seed_for, walk
+from gvf.trace import carried
 from gvf.truth import TrueValues
 
 SLICE = 0.2
@@ -108,6 +112,7 @@ class Bench:
         self.domain = domains.get(study.domain, study.protocol)
         self.pi = self.domain.table(self.domain.target(task.question))
         self.plan = schedule(study, task.gap)
+        self._draws: dict[tuple[bool, HowToDraw], Draws] = {}
 
     def _seed(self, purpose: str) -> np.random.SeedSequence:
         task = self.task
@@ -126,35 +131,48 @@ class Bench:
         return self.domain.truth(self.task.question)
 
     @cached_property
-    def off_policy(self) -> tuple[Walk, Array, Draws]:
-        """The behaviour's walk, its ratios, and what is drawn from it."""
+    def off_policy(self) -> tuple[Walk, Array]:
+        """The behaviour's walk, and its ratios."""
         behaviour = self.domain.table(self.domain.behaviour(self.task.behaviour))
-        return self._walk_and_draw(behaviour, "walk", self.task.behaviour)
+        return self._walk(behaviour, *self._purpose(on_policy=False))
 
     @cached_property
-    def on_policy(self) -> tuple[Walk, Array, Draws]:
+    def on_policy(self) -> tuple[Walk, Array]:
         """The same for a walk of the target itself."""
-        return self._walk_and_draw(self.pi, "on-policy walk", self.task.question)
+        return self._walk(self.pi, *self._purpose(on_policy=True))
 
-    def _walk_and_draw(self, mu: Array, *purpose: str) -> tuple[Walk, Array, Draws]:
+    def draws(self, correction: Correction, *, on_policy: bool = False) -> Draws:
+        """The draws of a correction, the same for all that draw alike."""
+        task, study, key = self.task, self.study, (on_policy, correction.draw)
+        if key not in self._draws:
+            path, ratio = self.on_policy if on_policy else self.off_policy
+            self._draws[key] = draw(
+                correction,
+                carried(correction, ratio, path.continuation),
+                window=study.window,
+                batch_size=study.batch_size,
+                seed=seed_for(
+                    study.seed, task.run, "draws", *self._purpose(on_policy),
+                    task.question, task.behaviour, task.gap,
+                ),
+                updates=study.updates,
+                warm_up=study.warm_up,
+                gap=task.gap,
+            )  # fmt: skip
+        return self._draws[key]
+
+    def _purpose(self, on_policy: bool) -> tuple[str, str]:
+        if on_policy:
+            return "on-policy walk", self.task.question
+        return "walk", self.task.behaviour
+
+    def _walk(self, mu: Array, *purpose: str) -> tuple[Walk, Array]:
         task, study = self.task, self.study
         path = walk(
             self.domain, task.question, mu, study.steps, seed_for(study.seed, task.run, *purpose)
         )
         cell, action = path.cell[:, 0], path.action
-        ratio = self.pi[cell, action] / mu[cell, action]
-        draws = draw(
-            ratio,
-            window=study.window,
-            batch_size=study.batch_size,
-            seed=seed_for(
-                study.seed, task.run, "draws", *purpose, task.question, task.behaviour, task.gap
-            ),
-            updates=study.updates,
-            warm_up=study.warm_up,
-            gap=task.gap,
-        )
-        return path, ratio, draws
+        return path, self.pi[cell, action] / mu[cell, action]
 
 
 def run_method(
@@ -166,8 +184,9 @@ def run_method(
     """Do one method of a task: the same bits alone as among others."""
     bench = bench or Bench(task)
     study, method, domain, pi = task.study, METHODS[name], bench.domain, bench.pi
-    path, ratio, draws = bench.on_policy if method.on_policy else bench.off_policy
+    path, _ = bench.on_policy if method.on_policy else bench.off_policy
     correction = method.correction(domain.largest_ratio(task.question, task.behaviour))
+    draws = bench.draws(correction, on_policy=method.on_policy)
     lanes = study.lanes(name)
     # Whole vectors are quickest, so the last lane is repeated; its copies are left out in the end.
     update = method.update(study.update, lanes + lanes[-1:] * (-len(lanes) % VECTOR))
@@ -180,30 +199,29 @@ def run_method(
     plan, width = bench.plan, state.weights.shape[1]
     dead, sums = np.zeros(width, np.bool_), aligned(np.zeros((2 + plan.points, width)))
     error, total, curve = sums[0], sums[1], sums[2:]
-    window = correction.draw == "window"
-    loop, update_type, weigh_type = compiled(experience.x.dtype.kind == "f", window)
-    kernel = as_argument(update.kernel, update_type)
-    weigh = as_argument(correction.kernel, weigh_type)
-    if window:
+    whole = correction.draw.whole
+    loop, update_type = compiled(experience.x.dtype.kind == "f", whole)
+    kernels = (address_of(update.kernel, update_type), correction.address("weigh"))
+    if whole:
         assert path.kind is not None
         # One row for each kind that occurs, and each row of the walk points to it.
         _, rows, kind = np.unique(path.kind, return_index=True, return_inverse=True)
         experience = Experience(*(np.ascontiguousarray(column[rows]) for column in experience))
-        drawn = (ratio, draws.mean, kind.astype(np.int64), draws.first, draws.last)
+        drawn = (draws.inputs, draws.means, kind.astype(np.int64), draws.first, draws.last)
     else:
-        rows = draws.uniform if correction.draw == "uniform" else draws.by_ratio
-        drawn = (ratio, draws.mean, rows)
+        drawn = (draws.inputs, draws.p, draws.means, draws.rows)
     arrays = (
-        tuple(state), tuple(experience), drawn, (plan.upto, plan.held, plan.bins), target,
+        state, experience, drawn, (plan.upto, plan.held, plan.bins), target,
         (dead, error, total, curve),
     )  # fmt: skip
+    parameters = correction.parameters
     start, size = 0, 1
     while start < len(plan.upto):
         if stop():
             raise Interrupted(task.name)
         end = min(start + size, len(plan.upto))
         began = time.perf_counter()
-        loop(kernel, weigh, arrays, correction.parameter, ERRORS[study.error], start, end)
+        loop(kernels, arrays, draws.mass, parameters, ERRORS[study.error], start, end)
         start = end
         # Slices decide when an interrupt is heard, never a result.
         size = max(1, int(size * min(8.0, SLICE / max(time.perf_counter() - began, 1e-6))))

@@ -15,23 +15,24 @@ import numpy as np
 from numba import njit
 
 from gvf import domain as domains
+from gvf.correction import Draw
 from gvf.domain.domain import known
 from gvf.domain.tabular import TabularDomain
 from gvf.learner import TD
 from gvf.learner.linear import Array, Experience, add_at, td_error_at
-from gvf.study.draws import draw
-from gvf.study.loop import as_argument, weigh_rows
+from gvf.study.draws import Draws, draw
 from gvf.study.method import METHODS
 from gvf.study.study import check_at_least, check_several, check_shared, no_such_name
 from gvf.study.task import Interrupted
 from gvf.study.walk import seed_for, walk
+from gvf.trace import carried
 
 NORMS = ("l1", "l2", "scalar")
 """What is measured of an update: its two norms, and the signed sum."""
 
 
 @njit(cache=True, nogil=True)
-def update_sizes(weights, x, share, x_next, share_next, c, gamma, rows, w, sizes):
+def update_sizes(weights, experience, rows, w, sizes):
     """Write L1 norm, L2 norm and signed sum of the updates of batches [B, k] into sizes [B, 3]."""
     direction = np.zeros((weights.shape[0], 1))
     one, error = np.ones(1), np.empty((1, 1))
@@ -39,11 +40,9 @@ def update_sizes(weights, x, share, x_next, share_next, c, gamma, rows, w, sizes
         direction[:] = 0.0
         scalar = 0.0
         for i in range(rows.shape[1]):
-            td_error_at(
-                weights, x, share, x_next, share_next, c, gamma, rows[b, i], w[b, i], error, 0
-            )
+            td_error_at(weights, experience, rows[b, i], w[b, i], error, 0)
             scalar += error[0, 0]
-            add_at(direction, one, x, share, rows[b, i], error, 0)
+            add_at(direction, one, experience.x, experience.share, rows[b, i], error, 0)
         first, second = 0.0, 0.0
         for row in range(weights.shape[0]):
             first += abs(direction[row, 0])
@@ -105,7 +104,7 @@ class VarianceStudy:
             raise ValueError(f"domain must be one with a table of states, not {self.domain!r}")
         for name in self.methods:
             method = METHODS[name]
-            if method.kind != "td" or method.correction(1.0).draw == "window":
+            if method.kind != "td" or method.correction(1.0).draw.whole:
                 raise ValueError(f"methods: {name} makes no updates from weighed mini-batches")
             if method.on_policy:
                 raise ValueError(f"methods: {name} has data of its own, not the buffer's")
@@ -176,24 +175,24 @@ def run_variance(task: VarianceTask, stop: Callable[[], bool] = lambda: False) -
     largest = domain.largest_ratio(task.question, task.behaviour)
     out = {name: np.empty((len(study.iterations), len(NORMS))) for name in study.methods}
     sizes = np.empty((study.batches, len(NORMS)))
-    w = np.empty((study.batches, study.batch_size))
-    weigh_all, weigh_type = weigh_rows()
+    corrections = {name: METHODS[name].correction(largest) for name in study.methods}
     for i, weights in enumerate(_trajectory(study, experience, ratio, domain.features.size)):
         if stop():
             raise Interrupted(task.name)
-        draws = draw(
-            ratio,
-            window=study.buffer,
-            batch_size=study.batch_size,
-            updates=study.batches,
-            seed=seed_for(study.seed, task.run, "batches", *purpose, study.iterations[i]),
-        )
-        for name in study.methods:
-            correction = METHODS[name].correction(largest)
-            rows = draws.uniform if correction.draw == "uniform" else draws.by_ratio
-            weigh, parameter = as_argument(correction.kernel, weigh_type), correction.parameter
-            weigh_all(weigh, ratio, rows, draws.mean[0], parameter, w)
-            update_sizes(weights, *experience, rows, w, sizes)
+        seed = seed_for(study.seed, task.run, "batches", *purpose, study.iterations[i])
+        drawn: dict[Draw, Draws] = {}
+        for name, correction in corrections.items():
+            if correction.draw not in drawn:
+                drawn[correction.draw] = draw(
+                    correction,
+                    carried(correction, ratio, path.continuation),
+                    window=study.buffer,
+                    batch_size=study.batch_size,
+                    updates=study.batches,
+                    seed=seed,
+                )
+            draws = drawn[correction.draw]
+            update_sizes(weights, experience, draws.rows, draws.weights(correction), sizes)
             out[name][i] = sizes.var(axis=0, ddof=1)
     return out
 
@@ -204,6 +203,8 @@ def _trajectory(
     """WIS-Optimal's weights [size, 1] at the study's iterations."""
     update = TD(study.step_size)
     state = update.start(size)
+    # The weights of WISOptimal() but for the last bit: NumPy sums in another order, and late in
+    # learning the variance is so small that 1e-16 here is 5e-12 there.
     slots, w = np.arange(len(ratio)), ratio / ratio.sum()
     done = 0
     for iteration in study.iterations:
