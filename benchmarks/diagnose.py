@@ -73,7 +73,7 @@ def _peak(learner: gvf.Learner) -> float:
 def _numpy(learner: gvf.Learner) -> list[float]:
     """The variances of IS, BC-IR, IR, V-trace(1.0) and WIS-Minibatch, as one would write them."""
     columns, weights = learner.window.columns, learner.weights
-    rho, x, x_next = columns["ratio"], columns["x"], columns["x_next"]
+    rho, x, x_next = learner.buffer.ratios, columns["x"], columns["x_next"]
     n, d, a = len(rho), len(weights), x.shape[1]
     delta = columns["cumulant"] - weights[x].sum(axis=1)
     delta += columns["continuation"] * weights[x_next].sum(axis=1)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CLOSE = 1.1
 """Variances within this factor of each other count as the same."""
 MILD = 2.0
-"""So many transitions for an effective one are few: ratios hardly vary."""
+"""Below this many transitions per effective sample the ratios hardly vary."""
 LASTING = 100
 """Windows: what outweighs chance only later than that does not matter."""
 FEW = 100
@@ -36,13 +36,19 @@ EMPTY = 0.05
 
 def recommend(found: Diagnosis) -> tuple[Correction, str]:
     """A correction, and a sentence that says why."""
-    reweighted, resampled = (found.moments[name].variance for name in ("IS", "BC-IR"))
+    reweighted = found.comparison.reweighted.variance
+    resampled = found.comparison.resampled.variance
     if found.max_ratio == found.mean_ratio:
         return IS(), "All ratios are the same, so there is nothing that resampling could gain."
     if reweighted == resampled == 0.0:
         return IR(), (
             "No update varies on this window, so nothing tells the corrections apart: "
             "diagnose again after some learning."
+        )
+    if math.isinf(reweighted):
+        return IR(), (
+            "The ratios are so large that the variance of IS overflows; no ratio multiplies an "
+            "update of IR."
         )
     gain, loss = _quotient(reweighted, resampled), _quotient(resampled, reweighted)
     unrelated = found.window / found.effective_sample_size
@@ -81,7 +87,7 @@ def warnings(found: Diagnosis) -> Iterator[str]:
     """What looks wrong, and what to do about it."""
     off, error = abs(found.mean_ratio - 1.0), found.mean_ratio_error
     if off > max(STANDARD_ERRORS * error, 1e-6):
-        far = f"{off / error:.0f} standard errors from 1" if error > 0.0 else "not 1"
+        far = f"{off / error:.0f} standard errors from 1" if error > 1e-6 * off else "not 1"
         # False where k-hat is nan: too few large ratios to tell.
         tail_is_known = found.k_hat <= found.k_threshold
         yield f"The mean ratio is {found.mean_ratio:.3g}, {far}: " + (
@@ -104,8 +110,8 @@ def warnings(found: Diagnosis) -> Iterator[str]:
     empty = found.zero_ratios**found.batch_size
     if empty > EMPTY:
         yield (
-            f"{100 * empty:.0f} % of uniform mini-batches hold zero ratios only, and teach nothing "
-            "under IS, V-trace or WIS-Minibatch: resample, or draw more at a time."
+            f"{100 * empty:.0f} % of uniform mini-batches hold zero ratios only, and teach "
+            "nothing: resample, or draw more at a time."
         )
 
 

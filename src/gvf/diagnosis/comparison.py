@@ -17,9 +17,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from gvf.diagnosis.law import Floats
+from gvf.diagnosis.moments import Moments
 
 _ROUNDING = 1e-9
 
@@ -29,6 +29,8 @@ class Comparison:
     """The variance of IS less that of BC-IR, given the window, and what the theorems say of it.
 
     Attributes:
+        reweighted: the moments of IS.
+        resampled: the moments of BC-IR.
         difference: V(IS) - V(BC-IR) = `spread` + `dependence`; positive where BC-IR is better.
         spread: mean of (rho - r)^2 g, over k; never negative.
         dependence: r Cov(rho, g), over k; 0 under the condition of Theorem 3.4.
@@ -46,6 +48,8 @@ class Comparison:
         (0.25, True, True)
     """
 
+    reweighted: Moments
+    resampled: Moments
     difference: float
     spread: float
     dependence: float
@@ -65,23 +69,56 @@ class Comparison:
         return abs(self.correlation) <= _ROUNDING
 
 
-def compare(ratios: Floats, mean: float, squares: Floats, batch_size: int) -> Comparison:
+def compare(
+    reweighted: Moments,
+    resampled: Moments,
+    ratios: Floats,
+    mean: float,
+    squares: Floats,
+    batch_size: int,
+) -> Comparison:
     """Compare on a window of ratios [n] with their mean, and squared lengths of updates [n]."""
-    s, n = ratios / mean, len(ratios)
+    s, n = ratios / mean, len(ratios)  # in units of the mean, so that squares do not overflow
+    spread, dependence = (float(part) for part in difference_of_variances(s, squares))
     scale = mean * mean / batch_size
-    spread = scale * float(np.mean((s - 1.0) ** 2 * squares))
-    covariance = float(np.mean((s - 1.0) * (squares - squares.mean())))
     deviations = float(s.std()) * float(squares.std())
     exceptions, c = separation(ratios, mean, squares)
     return Comparison(
-        difference=spread + scale * covariance,
-        spread=spread,
-        dependence=scale * covariance,
+        reweighted=reweighted,
+        resampled=resampled,
+        difference=scale * spread + scale * dependence,
+        spread=scale * spread,
+        dependence=scale * dependence,
         exceptions=exceptions,
         c=c,
-        correlation=covariance / deviations if deviations > 0.0 else 0.0,
+        correlation=dependence / deviations if deviations > 0.0 else 0.0,
         chance=1.0 / math.sqrt(n - 1) if n > 1 else math.nan,
     )
+
+
+def difference_of_variances(ratios: Floats, squares: Floats) -> tuple[Floats, Floats]:
+    """The two parts of k (V(IS | B) - V(BC-IR | B)), each [...]: spread and dependence.
+
+    Args:
+        ratios: of windows, [..., n].
+        squares: squared lengths g of the updates, [..., n].
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.diagnosis.comparison import difference_of_variances
+        >>> spread, dependence = difference_of_variances(np.array([0.5, 1.5]), np.array([1.0, 3.0]))
+        >>> float(spread), float(dependence)
+        (0.5, 0.5)
+    """
+    mean = ratios.mean(axis=-1)
+    spread = np.mean((ratios - mean[..., None]) ** 2 * squares, axis=-1)
+    return spread, mean * covariance(ratios, squares)
+
+
+def covariance(x: Floats, y: Floats) -> Floats:
+    """Cov_B(x, y) [...] over windows of numbers [..., n], dividing by n."""
+    centred = (z - z.mean(axis=-1, keepdims=True) for z in (x, y))
+    return np.mean(np.multiply(*centred), axis=-1)
 
 
 def separation(ratios: Floats, mean: float, squares: Floats) -> tuple[float, float]:

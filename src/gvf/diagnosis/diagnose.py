@@ -11,21 +11,27 @@ IS against BC-IR in :mod:`gvf.diagnosis.comparison`, the advice in :mod:`gvf.dia
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable
 from operator import index
 from typing import Any
 
 import numpy as np
 
+from gvf.correction import BCIR, IR, IS, RATIO, Correction, VTrace, WISMinibatch
 from gvf.diagnosis.comparison import compare
-from gvf.diagnosis.moments import Floats, all_moments
+from gvf.diagnosis.law import Floats
+from gvf.diagnosis.moments import WindowSums, all_moments
 from gvf.diagnosis.record import Diagnosis
 from gvf.diagnosis.show import histogram
 from gvf.diagnosis.tail import tail_index, trusted_up_to
-from gvf.diagnosis.updates import Updates, squared_distances, updates_of_array
+from gvf.diagnosis.updates import Updates, updates_of_array
 from gvf.policy.checks import generator, numpy_array
 from gvf.sampling.prefix_sums import LARGEST_RATIO
 from gvf.sampling.ring import bad_weight
+
+SHOWN: tuple[Correction, ...] = (IS(), BCIR(), IR(), VTrace(1.0), WISMinibatch())
+"""The corrections of a diagnosis that is not told which."""
 
 
 def diagnose(
@@ -33,13 +39,14 @@ def diagnose(
     updates: Any,
     *,
     batch_size: int = 16,
-    clips: Sequence[float] = (1.0,),
+    corrections: Iterable[Correction] | None = None,
     batches: int = 1000,
     rng: np.random.Generator | None = None,
 ) -> Diagnosis:
     """Which correction suits a window, and can it be trusted?
 
-    All is given the window: means and variances are over the draws of a mini-batch, exact but for
+    All is given the window: means and variances are over the draws of a mini-batch. They are exact
+    for every correction that weighs a row alike in every batch, and simulated for others, such as
     WIS-Minibatch. A learner diagnoses itself: :meth:`gvf.Learner.diagnose`.
 
     Args:
@@ -47,8 +54,9 @@ def diagnose(
         updates: the update that each transition would make on-policy, [n, d]: for example TD error
             times features, or a gradient. One number each, [n], will do.
         batch_size: how many transitions an update draws, k.
-        clips: of V-trace, one or more.
-        batches: how many mini-batches to simulate for WIS-Minibatch.
+        corrections: which to compare, also of your own; by default IS, BC-IR, IR, V-trace(1.0)
+            and WIS-Minibatch. Masses that change while learning are those at insertion.
+        batches: how many mini-batches to simulate where that is needed.
         rng: of that simulation; by default the same numbers every time.
 
     Raises:
@@ -66,6 +74,9 @@ def diagnose(
         (1597, 0.11, 0.7)
         >>> round(found.moments["IS"].variance / found.moments["BC-IR"].variance, 1)
         2.4
+        >>> found = gvf.diagnose(ratios, updates, corrections=[gvf.IR(), gvf.BCInterpolated(0.5)])
+        >>> list(found.moments)
+        ['IR', 'BC-Interpolated(0.5)']
     """
     rho = np.asarray(numpy_array(ratios), np.float64)
     if rho.ndim != 1:
@@ -77,56 +88,94 @@ def diagnose(
             "give one update for each ratio"
         )
     return diagnose_updates(
-        rho, vectors, dimensions, batch_size=batch_size, clips=clips, batches=batches, rng=rng
+        rho[None],
+        vectors,
+        dimensions,
+        batch_size=batch_size,
+        corrections=corrections,
+        batches=batches,
+        rng=rng,
     )
 
 
 def diagnose_updates(
-    ratios: Floats,
+    inputs: Floats,
     updates: Updates,
     dimensions: int,
     *,
     batch_size: int,
-    clips: Sequence[float],
+    corrections: Iterable[Correction] | None,
     batches: int,
     rng: np.random.Generator | None,
 ) -> Diagnosis:
-    """:func:`diagnose`, for updates that are not written out."""
+    """:func:`diagnose`, for updates that are not written out.
+
+    Args:
+        inputs: the ratios, and where it is known a carried quantity, [C, n]. Corrections without
+            a trace see the ratios only.
+        updates: of the window's transitions.
+        dimensions: of an update, d.
+        batch_size: as in :func:`diagnose`.
+        corrections: as in :func:`diagnose`; a trace must be the one that made `inputs`.
+        batches: as in :func:`diagnose`.
+        rng: as in :func:`diagnose`.
+    """
     if index(batch_size) < 1:
         raise ValueError(f"batch_size, the k of a mini-batch, must be at least 1, got {batch_size}")
     if index(batches) < 2:
         raise ValueError(f"batches, how many to simulate, must be at least 2, got {batches}")
     rng = np.random.default_rng(0) if rng is None else generator(rng)
+    shown = _check_corrections(SHOWN if corrections is None else corrections, len(inputs))
+    ratios = inputs[RATIO]
     _check_mass(ratios)
     n, largest = len(ratios), float(ratios.max())
     # Not the sum over n, which may differ in the last digit, where all ratios are the same.
     mean = float(ratios.mean()) if ratios.min() < largest else largest
-    each, ones = np.arange(n)[:, None], np.ones((n, 1))
-    squares = squared_distances(*updates, dimensions, each, ones, np.zeros(dimensions))
-    if not np.isfinite(squares).all():
-        at = int(np.argmin(np.isfinite(squares)))
-        raise ValueError(f"the update in row {at} is too long: its squared length is not finite")
-    moments, bias_windows = all_moments(
-        ratios, mean, updates, dimensions, squares,
-        batch_size=batch_size, clips=clips, batches=batches, rng=rng,
-    )  # fmt: skip
-    shares = ratios / (n * mean)
+    window = WindowSums.of(inputs, mean, updates, dimensions)
+    # IS and BC-IR are always compared, whether they are shown or not.
+    needed = dict.fromkeys([IS(), BCIR(), *shown])
+    found = all_moments(tuple(needed), window, batch_size=batch_size, batches=batches, rng=rng)
+    moments = dict(zip(needed, found, strict=True))
+    pair = moments[IS()], moments[BCIR()]
+    # In units of the mean, whose square may overflow.
+    spread = float((ratios / mean).std(ddof=1)) if n > 1 else math.nan
     return Diagnosis(
         window=n,
         batch_size=batch_size,
-        effective_sample_size=1.0 / float(np.sum(shares * shares)),
+        effective_sample_size=1.0 / float(np.sum(window.shares * window.shares)),
         zero_ratios=float(np.mean(ratios == 0.0)),
         max_ratio=largest,
-        max_share=float(shares.max()),
+        max_share=float(window.shares.max()),
         mean_ratio=mean,
-        mean_ratio_error=float(ratios.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan,
+        mean_ratio_error=mean * spread / math.sqrt(n),
         k_hat=tail_index(ratios),
         k_threshold=trusted_up_to(n),
-        moments=moments,
-        comparison=compare(ratios, mean, squares, batch_size),
-        bias_windows=bias_windows,
+        moments={correction.name: moments[correction] for correction in shown},
+        comparison=compare(*pair, ratios, mean, window.squares, batch_size),
+        bias_windows=window.bias_windows,
         histogram=histogram(ratios),
     )
+
+
+def _check_corrections(corrections: Iterable[Correction], rows: int) -> tuple[Correction, ...]:
+    if isinstance(corrections, Correction):
+        raise TypeError(f"corrections must be several, got {corrections!r}; put it in a list")
+    shown = tuple(corrections)
+    for correction in shown:
+        if not isinstance(correction, Correction):
+            raise TypeError(f"corrections must be like gvf.IR(), got {correction!r}")
+        if correction.rows > rows:
+            raise ValueError(
+                f"{correction.name} carries a quantity along the stream, which ratios alone do not "
+                "tell: use the diagnose method of a learner that has this correction"
+            )
+    names = Counter(correction.name for correction in shown)
+    if not names:
+        raise ValueError("corrections is empty: name at least one, or leave it out")
+    name, count = names.most_common(1)[0]
+    if count > 1:
+        raise ValueError(f"corrections has {count} of the name {name}; names must differ")
+    return shown
 
 
 def _check_mass(ratios: Floats) -> None:

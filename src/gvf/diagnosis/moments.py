@@ -1,13 +1,13 @@
-"""Mean and variance of one mini-batch update, given the window: the paper's variance lemma.
+"""Mean, variance and bias of one mini-batch update, given the window, for any correction.
 
-A correction that draws slot i with probability p_i, k times independently, and weighs each draw by
-a_i / k has, with ``g_i = |Delta_i|^2``,
+Mean and variance follow from :mod:`gvf.diagnosis.law`; where a row's weight depends on the rest of
+its batch, they are simulated. With rho the ratios, r their mean, ``w_i = rho_i / sum rho`` and
 
-    E[X | B] = sum_i p_i a_i Delta_i,        V(X | B) = (1/k) (sum_i p_i a_i^2 g_i - |E[X | B]|^2).
+    E_IS = (1/n) sum_i rho_i Delta_i,        X = sum_i w_i Delta_i = E_IS / r,
 
-With r the mean ratio: IS has p = 1/n and a = rho; V-trace a = min(rho, clip); BC-IR p = rho / (n r)
-and a = r; IR a = 1. So V(IR) = V(BC-IR) / r^2. The weights of WIS-Minibatch depend on the batch:
-it is simulated.
+E_IS has no bias over windows, and X that of WIS-Optimal, ``b = -sum_i w_i^2 (Delta_i - X)`` to
+first order in 1/n. So the bias of a correction is ``E - E_IS``, or ``(E - X) + b``. The latter has
+less noise for a correction that is self-normalised, since chance in r is not in it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gvf.correction import BCIR, IR, IS, Correction, VTrace, WISMinibatch
+from gvf.correction import RATIO, Correction
+from gvf.diagnosis.law import Floats, Law, law_of, self_normalised
 from gvf.diagnosis.updates import Updates, squared_distances, weighted_sum
+from gvf.sampling import RatioRing
 
-Floats = NDArray[np.float64]
+ROUNDING = 1e-12
+"""Numbers that should be equal differ by no more than this, relative to their size."""
 
 
 @dataclass(frozen=True)
@@ -34,14 +36,19 @@ class Moments:
         variance: ``E|X - E X|^2`` given the window, the sum of all components' variances.
         error: the standard error of `variance` where it is simulated; 0 where it is exact.
         length: ``|E X|``, the length of the expected update.
-        bias: the length of the bias. IS and BC-IR have none. V-trace: the distance of its
-            expected update from that of IS. WIS-Minibatch: from that of WIS-Optimal, to which it
-            tends as k grows. IR: a plug-in estimate of its bias over windows, which falls as 1/n.
+        bias: the length of the bias. For corrections that scale with the ratios it is the
+            distance of the expected update from that of IS: 0 for IS and BC-IR, what the clip
+            takes away for V-trace. For those whose weights have the same total whatever the scale
+            of the ratios (IR, all of WIS, OnPolicy), it is an estimate over windows: the distance
+            from WIS-Optimal plus the bias of that, which falls as 1/n.
+        effective_sample_size: of its draws, (sum p)^2 / sum p^2 with its masses p: so many equally
+            likely transitions are as diverse. All n where draws are uniform.
 
     Example:
         >>> import gvf
-        >>> gvf.diagnose([0.5, 1.5], [1.0, 1.0], batch_size=1).moments["IS"]
-        Moments(correction=IS(), variance=0.25, error=0.0, length=1.0, bias=0.0)
+        >>> moments = gvf.diagnose([0.5, 1.5], [1.0, 1.0], batch_size=1).moments["IS"]
+        >>> moments.variance, moments.length, moments.bias, moments.effective_sample_size
+        (0.25, 1.0, 0.0, 2.0)
     """
 
     correction: Correction
@@ -49,98 +56,181 @@ class Moments:
     error: float
     length: float
     bias: float
+    effective_sample_size: float
+
+
+@dataclass(frozen=True)
+class WindowSums:
+    """A window with its updates, and the sums over it that all corrections share.
+
+    Attributes:
+        inputs: the ratios, and a carried quantity if there is one, [C, n].
+        mean: the mean ratio, r.
+        updates: the updates, in d dimensions.
+        dimensions: d.
+        squares: their squared lengths, [n].
+        shares: w, [n].
+        optimal: X [d], the update of WIS-Optimal.
+        bias: b [d], its bias over windows.
+        bias_windows: after how many windows that bias outweighs chance.
+    """
+
+    inputs: Floats
+    mean: float
+    updates: Updates
+    dimensions: int
+    squares: Floats
+    shares: Floats
+    optimal: Floats
+    bias: Floats
+    bias_windows: float
+
+    @classmethod
+    def of(cls, inputs: Floats, mean: float, updates: Updates, dimensions: int) -> WindowSums:
+        """Sum over a window whose mean ratio is above 0."""
+        n = inputs.shape[1]
+        each, ones = np.arange(n)[:, None], np.ones((n, 1))
+        squares = squared_distances(*updates, dimensions, each, ones, np.zeros(dimensions))
+        if not np.isfinite(squares).all():
+            at = int(np.argmin(np.isfinite(squares)))
+            raise ValueError(
+                f"the update in row {at} is too long: its squared length is not finite"
+            )
+        w = inputs[RATIO] / mean / n
+        optimal, second = (weighted_sum(*updates, dimensions, x) for x in (w, w * w))
+        bias, windows = _bias_over_windows(w, squares, optimal, second)
+        return cls(inputs, mean, updates, dimensions, squares, w, optimal, bias, windows)
+
+    def sum(self, weights: Floats) -> Floats:
+        """The sum of weights [n] times updates, [d]."""
+        return weighted_sum(*self.updates, self.dimensions, weights)
 
 
 def all_moments(
-    ratios: Floats,
-    mean: float,
-    updates: Updates,
-    dimensions: int,
-    squares: Floats,
+    corrections: Sequence[Correction],
+    window: WindowSums,
     *,
     batch_size: int,
-    clips: Sequence[float],
     batches: int,
     rng: np.random.Generator,
-) -> tuple[dict[str, Moments], float]:
-    """Moments by name, and after how many windows the bias of IR outweighs chance.
-
-    ``squares`` [n] are the squared lengths of the updates.
-    """
-    # In units of the mean ratio, so that large ones do not overflow when squared.
-    n, rho = len(ratios), ratios / mean
-    w = rho / n
-    centre, second = (weighted_sum(*updates, dimensions, weights) for weights in (w, w * w))
-    bias, windows = _bias_of_ir(w, squares, centre, second)
-
-    def exact(
-        correction: Correction, p: Floats, a: Floats, mean_update: Floats, unit: float, bias: float
-    ) -> Moments:
-        moment = float(np.sum(p * a * a * squares)) - _product(mean_update, mean_update)
-        return Moments(
-            correction,
-            variance=unit * unit * max(moment, 0.0) / batch_size,
-            error=0.0,
-            length=unit * _length(mean_update),
-            bias=bias,
-        )
-
-    evenly, ones = np.full(n, 1.0 / n), np.ones(n)
-    found = [
-        exact(IS(), evenly, rho, centre, mean, 0.0),
-        exact(BCIR(), w, ones, centre, mean, 0.0),
-        exact(IR(), w, ones, centre, 1.0, bias),
-    ]
-    for clip in clips:
-        clipped = np.minimum(ratios, clip) / mean
-        expected = weighted_sum(*updates, dimensions, clipped / n)
-        off = mean * _length(expected - centre)
-        found.append(exact(VTrace(float(clip)), evenly, clipped, expected, mean, off))
-    found.append(_simulated(ratios, updates, dimensions, centre, batch_size, batches, rng))
-    return {moments.correction.name: moments for moments in found}, windows
+) -> list[Moments]:
+    """The moments of each correction; simulated ones see the same random numbers."""
+    start = rng.bit_generator.state
+    found = []
+    for correction in corrections:
+        inputs = window.inputs[: correction.rows]
+        law = law_of(correction, inputs[:, None], batch_size)
+        aim = _Aim.of(window, self_normalised(correction, batch_size))
+        if law.exact:
+            variance, error, length, bias = _exact(law, window, aim)
+        else:
+            rng.bit_generator.state = start
+            variance, error, length, bias = _simulated(
+                correction, law, window, aim, batch_size, batches, rng
+            )
+        shares = _product(law.chance, law.chance)
+        size = 1.0 / shares if shares > 0.0 else 0.0
+        found.append(Moments(correction, variance, error, length, bias, size))
+    return found
 
 
-def _bias_of_ir(w: Floats, squares: Floats, centre: Floats, second: Floats) -> tuple[float, float]:
-    """The length of IR's plug-in bias over windows, and when it outweighs chance.
+def _bias_over_windows(
+    w: Floats, squares: Floats, optimal: Floats, second: Floats
+) -> tuple[Floats, float]:
+    """The plug-in bias of WIS-Optimal over windows, [d], and when it outweighs chance.
 
-    To first order in 1/n the expected update X of IR, ``sum w_i Delta_i``, has the bias b =
-    ``-sum w_i^2 (Delta_i - X)`` and the variance s^2 = ``sum w_i^2 |Delta_i - X|^2`` over windows
-    of independent transitions. The mean over m of them is off by chance s / sqrt(m), and by b: the
-    two are equal after s^2 / |b|^2 windows, which is never less than the effective sample size.
+    To first order in 1/n the update X = ``sum w_i Delta_i`` has the bias b = ``-sum w_i^2 (Delta_i
+    - X)`` and the variance s^2 = ``sum w_i^2 |Delta_i - X|^2`` over windows of independent
+    transitions. The mean over m of them is off by chance s / sqrt(m), and by b: the two are equal
+    after s^2 / |b|^2 windows, which is never less than the effective sample size.
     """
     shares = _product(w, w)
-    bias = _length(second - shares * centre)
-    chance = _product(w * w, squares) + _product(centre, shares * centre - 2.0 * second)
-    if bias <= 1e-9 * math.sqrt(shares * max(chance, 0.0)):
-        return bias, math.inf  # nothing but rounding
-    return bias, chance / bias / bias
+    bias = shares * optimal - second
+    length = _length(bias)
+    chance = _product(w * w, squares) + _product(optimal, shares * optimal - 2.0 * second)
+    if length <= 1e-9 * math.sqrt(shares * max(chance, 0.0)):
+        return np.zeros_like(bias), math.inf  # nothing but rounding
+    return bias, chance / length / length
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """The unbiased update, as far as the window tells: ``factor X - b``."""
+
+    factor: float
+    optimal: Floats
+    b: Floats
+
+    @classmethod
+    def of(cls, window: WindowSums, normalised: bool) -> _Aim:
+        if normalised:
+            return cls(1.0, window.optimal, window.bias)
+        return cls(window.mean, window.optimal, np.zeros_like(window.bias))
+
+    def missed_by(self, unit: float, scale: float, rest: Floats, spare: float = 0.0) -> float:
+        """The distance of ``unit (scale X + rest)``, less `spare` units^2 in its square."""
+        off, size = unit * scale - self.factor, max(unit, self.factor)
+        off = off if abs(off) > ROUNDING * self.factor else 0.0
+        relative = unit / size
+        vector = off / size * self.optimal + relative * rest + self.b / size
+        return size * math.sqrt(max(_product(vector, vector) - relative * relative * spare, 0.0))
+
+
+def _exact(law: Law, window: WindowSums, aim: _Aim) -> tuple[float, float, float, float]:
+    """Variance, its error 0, the length of the mean, and that of the bias, by the lemma."""
+    expected, unit = law.expected[0], float(law.unit[0])
+    scale = float(expected.sum())
+    # Expected weights in proportion to the ratios make a multiple of X, which rounding must not
+    # hide: the bias of many corrections is exactly 0.
+    multiple = scale * window.shares
+    rest = expected - multiple
+    beside = np.zeros(window.dimensions)
+    if (np.abs(rest) > ROUNDING * np.abs(multiple)).any():
+        beside = window.sum(rest)
+    mean = scale * window.optimal + beside
+    variance = float(law.variance(window.squares, _product(mean, mean))[0])
+    return (
+        unit * (unit * variance),
+        0.0,
+        unit * _length(mean),
+        aim.missed_by(unit, scale, beside),
+    )
 
 
 def _simulated(
-    ratios: Floats,
-    updates: Updates,
-    dimensions: int,
-    centre: Floats,
-    batch_size: int,
+    correction: Correction,
+    law: Law,
+    window: WindowSums,
+    aim: _Aim,
+    k: int,
     batches: int,
     rng: np.random.Generator,
-) -> Moments:
-    """WIS-Minibatch; a batch without mass is an update of 0."""
-    slots = rng.integers(len(ratios), size=(batches, batch_size))
-    drawn = ratios[slots]
-    mass = drawn.sum(axis=1, keepdims=True)
-    w = np.divide(drawn, mass, out=np.zeros_like(drawn), where=mass > 0.0)
-    total = np.bincount(slots.ravel(), w.ravel(), minlength=len(ratios))
-    mean_update = weighted_sum(*updates, dimensions, total / batches)
-    distances = squared_distances(*updates, dimensions, slots, w, mean_update)
+) -> tuple[float, float, float, float]:
+    """Variance, its standard error, and lengths of mean and bias, from mini-batches."""
+    inputs = np.ascontiguousarray(window.inputs[: correction.rows])
+    n = inputs.shape[1]
+    if correction.draw.uniform:
+        slots = rng.integers(n, size=(batches, k))
+    else:
+        ring = RatioRing(n)
+        ring.extend(law.chance[0])
+        slots = ring.sample(batches * k, rng=rng).reshape(batches, k)
+    means = np.tile(correction.means(inputs), (batches, 1))
+    unit = float(law.unit[0])
+    w = correction.weigh_rows(inputs, correction.masses(inputs), slots, means) / unit
+    total = np.bincount(slots.ravel(), w.ravel(), minlength=n)
+    mean = window.sum(total / batches)
+    distances = squared_distances(*window.updates, window.dimensions, slots, w, mean)
     variance = float(distances.sum()) / (batches - 1)
     error = float(distances.std(ddof=1)) / math.sqrt(batches)
     # A mean over batches is longer than the true one, by variance / batches in the square.
-    length, bias = (
-        math.sqrt(max(_product(v, v) - variance / batches, 0.0))
-        for v in (mean_update, mean_update - centre)
+    spare = variance / batches
+    return (
+        unit * (unit * variance),
+        unit * (unit * error),
+        unit * math.sqrt(max(_product(mean, mean) - spare, 0.0)),
+        aim.missed_by(unit, 0.0, mean, spare),
     )
-    return Moments(WISMinibatch(), variance, error, length, bias)
 
 
 def _product(one: Floats, other: Floats) -> float:

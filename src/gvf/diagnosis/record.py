@@ -38,8 +38,7 @@ class Diagnosis:
         k_hat: the Pareto index of the tail of the ratios. -inf where the largest are all the same,
             nan where there are too few to tell.
         k_threshold: the k-hat up to which averages over the window are to be trusted.
-        moments: of the mini-batch update, by the correction's name: IS, BC-IR, IR, V-trace for
-            each clip, WIS-Minibatch.
+        moments: of the mini-batch update, by the correction's name.
         comparison: the difference of IS and BC-IR, and the conditions of Theorems 3.3 and 3.4.
         bias_windows: after about so many windows' worth of transitions, and not before, the bias
             of IR outweighs the chance of which transitions a window contains.

@@ -84,9 +84,8 @@ def tables(found: Diagnosis) -> Group:
     from rich.text import Text
 
     size, comparison = found.effective_sample_size, found.comparison
-    window = Table(
-        "ratios", "", title=f"{found.window:,} transitions", box=box.SIMPLE, title_justify="left"
-    )
+    style: Any = {"box": box.SIMPLE, "title_justify": "left", "pad_edge": False}
+    window = Table("ratios", "", title=f"{found.window:,} transitions", **style)
     for name, value in (
         ("effective sample size", f"{_count(size)} ({_percent(size / found.window)})"),
         ("mean", f"{found.mean_ratio:.3g} ± {found.mean_ratio_error:.2g}"),
@@ -96,18 +95,19 @@ def tables(found: Diagnosis) -> Group:
     ):
         window.add_row(name, value)
     title = f"Mini-batches of {found.batch_size}"
-    corrections = Table("correction", title=title, box=box.SIMPLE, title_justify="left")
-    for column in ("variance", "of IS", "noise / signal", "bias"):
-        corrections.add_column(column, justify="right")
-    reweighted, length = found.moments["IS"].variance, found.moments["IS"].length
+    corrections = Table("correction", title=title, **style)
+    for column in ("variance", "of IS", "noise /\nsignal", "bias", "drawn\nfrom"):
+        corrections.add_column(column, justify="right", no_wrap=True)
+    unbiased = comparison.reweighted
     for name, m in found.moments.items():
         corrections.add_row(
             name,
             _number(m),
-            _percent(_ratio(m.variance, reweighted)),
+            _percent(_ratio(m.variance, unbiased.variance)),
             f"{_ratio(math.sqrt(m.variance), m.length):.3g}",
-            _percent(_ratio(m.bias, length)),
-            style="bold" if name == found.recommendation.name else "",
+            _percent(_ratio(m.bias, unbiased.length)),
+            _count(m.effective_sample_size),
+            style="bold" if m.correction == found.recommendation else "",
         )
     theorems = (
         f"IS - BC-IR: {comparison.difference:.3g} = {comparison.spread:.3g} (spread of ratios) "
@@ -165,11 +165,11 @@ def _draw_ratios(axes: Axes, found: Diagnosis) -> None:
 
 
 def _draw_variances(axes: Axes, found: Diagnosis) -> None:
-    length = found.moments["IS"].length
+    length = found.comparison.reweighted.length
     names, moments = list(found.moments), list(found.moments.values())
     variances = np.array([m.variance for m in moments])
     low, high = variances.min(), (variances + [m.error for m in moments]).max()
-    colours = [BLUE if name == found.recommendation.name else GREY for name in names]
+    colours = [BLUE if m.correction == found.recommendation else GREY for m in moments]
     axes.barh(names, variances, color=colours, xerr=[m.error for m in moments], ecolor="black")
     axes.invert_yaxis()
     for name, m in found.moments.items():

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from gvf.learner.gradient_td import TDC
-from gvf.learner.linear import Array, Experience, feature_index, feature_level
+from gvf.learner.linear import Array, Experience, feature_level, weight_row
 from gvf.learner.update import LearnerState, Update
 from gvf.policy.checks import numpy_array
 
@@ -77,7 +77,7 @@ def _product(vector, x, share, i):
         if share[i, b] != 0.0:
             part = 0.0
             for j in range(x.shape[1]):
-                part += vector[b * size + feature_index(x, i, j)] * feature_level(x, i, j)
+                part += vector[weight_row(x, i, j, b * size)] * feature_level(x, i, j)
             total += share[i, b] * part
     return total
 
@@ -90,7 +90,7 @@ def _add(vector, factor, x, share, i):
         part = factor * share[i, b]
         if part != 0.0:
             for j in range(x.shape[1]):
-                vector[b * size + feature_index(x, i, j)] += part * feature_level(x, i, j)
+                vector[weight_row(x, i, j, b * size)] += part * feature_level(x, i, j)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -104,7 +104,7 @@ def _drain(vector, centre, x, share, i):
     for b in range(share.shape[1]):
         if share[i, b] != 0.0:
             for j in range(x.shape[1]):
-                row = b * size + feature_index(x, i, j)
+                row = weight_row(x, i, j, b * size)
                 total += vector[row] * (vector[row] - 2.0 * centre[row])
                 vector[row] = 0.0
     return total

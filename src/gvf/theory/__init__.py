@@ -4,7 +4,7 @@ Each function here states one result and tests it: it takes the pieces under tes
 ring, the draws of the studies) as arguments, and gives a :class:`Finding`, rows of predicted /
 measured / tolerance and a picture. :func:`verify` runs them all, as ``gvf verify`` does.
 
-    chain, windows, moments     what is asked about, and what the theory predicts
+    chain, windows, moments     what is asked about, and what the theory (and a diagnosis) predicts
     exact, simulate             what the library does: every batch, or many
     bias, consistency, variance_lemma, variance, totals         where the two meet
 """

@@ -16,7 +16,7 @@ import numpy as np
 from gvf.correction import BCIR, IR, Correction, WISOptimal
 from gvf.sampling import RatioRing
 from gvf.theory.chain import EASY, HARD, ONLY_RIGHT, Chain
-from gvf.theory.exact import moments, weigh
+from gvf.theory.exact import moments
 from gvf.theory.moments import squared_norms
 from gvf.theory.pictures import BLACK, BLUE, GREEN, ORANGE, panel
 from gvf.theory.row import Array, Finding, Row, exactly
@@ -231,7 +231,8 @@ def expected_wis(
     logarithms = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, n + 1.0)))])
     chance = np.exp(logarithms[n] - logarithms[counts].sum(axis=1) + counts @ np.log(mu))
     rows = np.arange(counts.size).reshape(counts.shape)
-    w = weigh(wis, (counts * rho).ravel(), rows, np.ones(len(rows)))
+    masses: Array = counts * rho
+    w = wis.weigh_rows(masses.reshape(1, -1), np.empty(0), rows, np.ones((len(rows), 2)))
     return chance @ (w @ update)
 
 

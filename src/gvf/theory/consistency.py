@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from gvf.correction import BCIR, IR, Correction
-from gvf.study.draws import Draws, draw
+from gvf.study.draws import draw
 from gvf.study.walk import seed_for
 from gvf.theory.chain import EASY, Chain
-from gvf.theory.moments import squared_norms, variance_of_bcir, weighted_mean
+from gvf.theory.moments import predict, squared_norms
 from gvf.theory.pictures import BLACK, COLOURS, panel
 from gvf.theory.row import Array, Finding, sampled
-from gvf.theory.simulate import Draw, stream, updates
+from gvf.theory.simulate import Draw, sliding, stream
 
 TRANSITIONS = 3_000_000
 """In all windows of one size."""
@@ -117,13 +117,14 @@ def _drawn_kinds(p: Array, rho: Array, n: int, seed: int, draw: Draw) -> Array:
     edges = np.cumsum(p)
     kind = np.searchsorted(edges / edges[-1], rng.random(windows * n), side="right")
     draws = draw(
+        IR(),
         rho[kind],
         window=n,
         batch_size=n,
         gap=n,
         seed=seed_for(seed, n, "theory", "proposition draws"),
     )
-    place = np.arange(windows)[:, None] * len(p) + kind[draws.by_ratio]
+    place = np.arange(windows)[:, None] * len(p) + kind[draws.rows]
     return np.bincount(place.ravel(), minlength=windows * len(p)).reshape(windows, len(p))
 
 
@@ -133,7 +134,7 @@ def theorem_3_2(
     bcir: Correction = BCIR(),  # noqa: B008 (frozen)
     ir: Correction = IR(),  # noqa: B008
     draw: Draw = draw,
-    stream: Callable[..., tuple[Array, Array, Draws]] = stream,
+    stream: Callable[..., tuple[Array, Array]] = stream,
 ) -> Finding:
     """With a sliding window of any fixed length, BC-IR averages to the right update; IR does not.
 
@@ -154,18 +155,18 @@ def theorem_3_2(
     """
     kinds, probability = EASY.windows(WINDOW)
     window = EASY.ratio[kinds], EASY.update[kinds]
-    plateau = probability @ weighted_mean(*window)
+    plateau = probability @ predict(IR(), *window).mean
     covariances = EASY.covariances(1000)
-    given = float(probability @ variance_of_bcir(*window, BATCH))
+    given = float(probability @ predict(BCIR(), *window, BATCH).variance)
     rate = float(covariances[0] + 2.0 * covariances[1:].sum()) + given
     expected, independent = EASY.expected_update, _independent_plateau(EASY, WINDOW)
 
     blocks: dict[str, list[Array]] = {"BC-IR": [], "IR": []}
     shorter: dict[int, list[Array]] = {5: [], 25: []}
     for run in range(RUNS):
-        ratio, update, draws = stream(EASY, STEPS, WINDOW, BATCH, seed=seed, run=run, draw=draw)
+        path = stream(EASY, STEPS, seed=seed, run=run)
         for name, correction in (("BC-IR", bcir), ("IR", ir)):
-            x = updates(correction, ratio, update, draws)
+            x = sliding(correction, *path, WINDOW, BATCH, seed=seed, run=run, draw=draw)
             blocks[name].append(_averages(x, BLOCK))
             for length in shorter if name == "BC-IR" else ():
                 shorter[length].append(_averages(x, length))
@@ -260,7 +261,7 @@ def _independent_plateau(chain: Chain, n: int) -> Array:
     seen = np.flatnonzero(chain.kind)
     kinds = seen[np.indices((len(seen),) * n).reshape(n, -1).T]
     probability = chain.kind[kinds].prod(axis=1)
-    return probability @ weighted_mean(chain.ratio[kinds], chain.update[kinds])
+    return probability @ predict(IR(), chain.ratio[kinds], chain.update[kinds]).mean
 
 
 def _scaled_variance(covariances: Array, updates: int) -> float:

@@ -6,13 +6,12 @@ those that it should have. With them, sums over all batches of k give mean and v
 
     X = sum over the batch of w_i Delta_i
 
-for any correction, whose own weigher gives the w. The neighbour :mod:`gvf.theory.moments` has what
-they should be.
+for any correction: its masses are in the ring, and its own kernel gives the weights w. The
+neighbour :mod:`gvf.theory.moments` has what they should be.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +20,10 @@ import numpy as np
 
 from gvf.correction import Correction
 from gvf.sampling import RatioRing
-from gvf.study.loop import as_argument, weigh_rows
 from gvf.theory.row import Array
 
 BEFORE = (3.7, 0.2)
-"""Ratios of transitions that have left the window: a ring must not draw them, nor count them."""
+"""Inputs of transitions that have left the window: a ring must not draw them, nor count them."""
 
 
 class _Chosen(np.random.Generator):
@@ -40,12 +38,12 @@ class _Chosen(np.random.Generator):
 
 
 def draw_probabilities(
-    ratios: Array, capacity: int, *, ring: Callable[..., RatioRing] = RatioRing
+    masses: Array, capacity: int, *, ring: Callable[..., RatioRing] = RatioRing
 ) -> tuple[Array, Array]:
-    """Which of m streamed transitions a ring draws, with what probability, and its mean ratio.
+    """Which of m streamed transitions a ring draws, with what probability, and its mean mass.
 
     Args:
-        ratios: of G streams, oldest first, [G, m]; the ring sees all, and keeps the last.
+        masses: of G streams, oldest first, [G, m]; the ring sees all, and keeps the last.
         capacity: of the ring, at most m.
         ring: makes it.
 
@@ -59,9 +57,8 @@ def draw_probabilities(
         >>> p.round(12), mean
         (array([[0.  , 0.25, 0.75]]), array([2.]))
     """
-    streams, m = ratios.shape
-    kept = ring(capacity, questions=streams, seed=0)
-    kept.extend(ratios.T)
+    streams, m = masses.shape
+    kept = _ring_of(masses, capacity, ring)
     # u -> row grows: below which u does the ring answer with one of the rows 0 ... j?
     low, high = np.zeros((streams, m - 1)), np.ones((streams, m - 1))
     rows = np.arange(m - 1)
@@ -74,29 +71,11 @@ def draw_probabilities(
     return np.diff(edges, axis=1), kept.mean
 
 
-def weigh(correction: Correction, ratio: Array, rows: Array, mean: Array) -> Array:
-    """A correction's weights [B, k] of batches of rows [B, k], each from a window of given mean.
-
-    Example:
-        >>> import gvf, numpy as np
-        >>> from gvf.theory.exact import weigh
-        >>> ratio, rows = np.array([1.0, 3.0]), np.array([[0, 1], [1, 1]])
-        >>> weigh(gvf.BCIR(), ratio, rows, np.array([2.0, 4.0]))
-        array([[1., 1.],
-               [2., 2.]])
-    """
-    compiled, signature = weigh_rows()
-    kernel, parameter = as_argument(correction.kernel, signature), correction.parameter
-    # The compiled function takes one mean: batches of equal means go together.
-    order = np.argsort(mean, kind="stable")
-    edges = np.flatnonzero(np.diff(mean[order], prepend=np.nan, append=np.nan))
-    sorted_rows, w = rows[order], np.empty(rows.shape)
-    for start, stop in itertools.pairwise(edges.tolist()):
-        batch = sorted_rows[start:stop]
-        compiled(kernel, ratio, batch, float(mean[order[start]]), parameter, w[start:stop])
-    out = np.empty_like(w)
-    out[order] = w
-    return out
+def _ring_of(numbers: Array, capacity: int, ring: Callable[..., RatioRing]) -> RatioRing:
+    """A ring that has seen numbers [G, m]."""
+    kept = ring(capacity, questions=len(numbers), seed=0)
+    kept.extend(numbers.T)
+    return kept
 
 
 @dataclass(frozen=True)
@@ -128,14 +107,14 @@ def moments(
     """Exact moments of a correction's update, given the window, for G windows.
 
     All batches of k are enumerated. The rings have seen older transitions, which have left. A
-    window without mass gives the update 0 where draws are by ratio.
+    window without mass gives the update 0.
 
     Args:
         correction: draws and weighs.
-        ratios: [G, n], oldest first.
+        ratios: [G, n], oldest first; for a correction with a trace, all of its inputs [2, G, n].
         updates: [G, n, d].
         k: the size of a batch; all n^k batches are summed over.
-        ring: makes what draws by ratio.
+        ring: makes what draws by mass, and what knows the means.
 
     Example:
         >>> import gvf, numpy as np
@@ -145,27 +124,33 @@ def moments(
         >>> found.mean.round(12), found.variance.round(12)
         (array([[3.5]]), array([0.375]))
     """
-    windows, n = ratios.shape
-    old = np.tile(BEFORE, (windows, 1))
-    stream = np.hstack([old, ratios])
-    update = np.concatenate([np.ones((*old.shape, updates.shape[2])), updates], axis=1)
-    m = stream.shape[1]
-    full = ratios.sum(axis=1) > 0.0
-    p, mean = np.zeros((windows, m)), ratios.mean(axis=1)
-    if correction.draw == "ratio":
-        p[full], mean[full] = draw_probabilities(stream[full], n, ring=ring)
-    else:
-        p[:, m - n :] = 1.0 / n
-    if correction.draw == "window":
+    windows, n = ratios.shape[-2:]
+    inputs = ratios.reshape(-1, windows, n)
+    stream = np.concatenate([np.broadcast_to(BEFORE, (*inputs.shape[:2], 2)), inputs], axis=2)
+    old = np.ones((windows, 2, updates.shape[2]))
+    update, m = np.concatenate([old, updates], axis=1).reshape(-1, updates.shape[2]), n + 2
+    rows = stream.reshape(len(inputs), -1)
+    p = correction.masses(rows)
+    masses = p.reshape(windows, m)
+    means = np.ones((windows, len(inputs) + 1))
+    means[:, :-1] = np.transpose([_ring_of(column, n, ring).mean for column in stream])
+    if correction.draw.whole:
         batches, chance = np.arange(m - n, m)[None], np.ones((windows, 1))
     else:
+        one = np.zeros((windows, m))
+        if correction.draw.uniform:
+            one[:, m - n :] = 1.0 / n
+        elif (full := masses[:, m - n :].any(axis=1)).any():
+            one[full], means[full, -1] = draw_probabilities(masses[full], n, ring=ring)
         batches = np.indices((m,) * k).reshape(k, -1).T
-        chance = np.prod(p[:, batches], axis=2)
-    rows = (np.arange(windows)[:, None, None] * m + batches).reshape(-1, batches.shape[1])
-    w = weigh(correction, stream.ravel(), rows, np.repeat(mean, len(batches)))
-    x = (w[:, :, None] * update.reshape(windows * m, -1)[rows]).sum(axis=1)
-    x = x.reshape(windows, len(batches), -1)
-    return Moments(
-        mean=(chance[:, :, None] * x).sum(axis=1),
-        second=(chance * (x**2).sum(axis=2)).sum(axis=1),
-    )
+        chance = np.prod(one[:, batches], axis=2)
+    # A batch that is never drawn need not have weights.
+    window, which = np.nonzero(chance)
+    drawn = m * window[:, None] + batches[which]
+    w = correction.weigh_rows(rows, p, drawn, means[window])
+    x = (w[:, :, None] * update[drawn]).sum(axis=1)
+    chance = chance[window, which]
+    mean, second = np.zeros((windows, updates.shape[2])), np.zeros(windows)
+    np.add.at(mean, window, chance[:, None] * x)
+    np.add.at(second, window, chance * (x**2).sum(axis=1))
+    return Moments(mean, second)

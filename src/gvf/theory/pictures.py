@@ -11,7 +11,7 @@ BLACK, BLUE, ORANGE, GREEN, PINK, SKY, AMBER = (
     "#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00",
 )  # fmt: skip
 """From the palette of Okabe and Ito."""
-COLOURS = {"IR": BLUE, "BC-IR": GREEN, "IS": ORANGE, "V-trace": PINK, "WIS-Optimal": BLACK}
+COLOURS = {"IR": BLUE, "BC-IR": GREEN}
 """One colour a method."""
 
 

@@ -1,7 +1,7 @@
 """Simulated updates: the draws and weights that the studies use, at frozen values.
 
 The draws are those of :mod:`gvf.study.draws`, from walks of :mod:`gvf.study.walk`; the weights come
-from the corrections' own weighers. So a row about a simulation is a row about the code that every
+from the corrections' own kernels. So a row about a simulation is a row about the code that every
 study runs. Where everything can be enumerated, :mod:`gvf.theory.exact` needs no chance.
 """
 
@@ -15,7 +15,6 @@ from gvf.correction import Correction
 from gvf.study.draws import Draws, draw
 from gvf.study.walk import seed_for, walk
 from gvf.theory.chain import DOMAIN, Chain
-from gvf.theory.exact import weigh
 from gvf.theory.row import Array
 
 Draw = Callable[..., Draws]
@@ -23,13 +22,12 @@ SETTLE = 1000
 """Steps until the chain has forgotten where it began."""
 
 
-def updates(correction: Correction, ratio: Array, update: Array, draws: Draws) -> Array:
+def updates(correction: Correction, update: Array, draws: Draws) -> Array:
     """A correction's update of each of U batches, [U, d]; 0 where there was no mass.
 
     Args:
-        correction: its draws and weights.
-        ratio: of all T transitions, [T].
-        update: of all transitions, [T, d].
+        correction: its weights; it draws as `draws` were made.
+        update: of all T transitions, [T, d].
         draws: which of them each batch has.
 
     Example:
@@ -38,46 +36,61 @@ def updates(correction: Correction, ratio: Array, update: Array, draws: Draws) -
         >>> from gvf.theory.simulate import updates
         >>> ratio, update = np.array([0.0, 2.0]), np.array([[5.0], [1.0]])
         >>> seed = np.random.SeedSequence(0)
-        >>> draws = draw(ratio, window=2, batch_size=4, updates=3, seed=seed)
-        >>> updates(gvf.BCIR(), ratio, update, draws).ravel()
+        >>> draws = draw(gvf.BCIR(), ratio, window=2, batch_size=4, updates=3, seed=seed)
+        >>> updates(gvf.BCIR(), update, draws).ravel()
         array([1., 1., 1.])
     """
-    rows = draws.uniform
-    if correction.draw == "ratio":
-        rows = draws.by_ratio
-    elif correction.draw == "window":
-        rows = draws.first[:, None] + np.arange(draws.last[0] - draws.first[0])
-    w = weigh(correction, ratio, rows, draws.mean)
-    w[rows[:, 0] < 0] = 0.0
+    rows, w = draws.batches(), draws.weights(correction)
     out = np.zeros((len(rows), update.shape[1]))
     for j in range(rows.shape[1]):
         out += w[:, j, None] * update[rows[:, j]]
     return out
 
 
-def stream(
-    chain: Chain, steps: int, window: int, k: int, *, seed: int, run: int, draw: Draw = draw
-) -> tuple[Array, Array, Draws]:
-    """A walk of the chain with an update after every step: ratios [T], updates [T, d], draws.
-
-    The first steps, until the chain has settled, come without updates.
+def stream(chain: Chain, steps: int, *, seed: int, run: int) -> tuple[Array, Array]:
+    """A walk of the chain: ratios [SETTLE + steps] and updates [SETTLE + steps, d].
 
     Example:
         >>> from gvf.theory.chain import EASY
         >>> from gvf.theory.simulate import stream
-        >>> ratio, update, draws = stream(EASY, 10, window=4, k=2, seed=0, run=0)
-        >>> draws.by_ratio.shape, draws.last[:3] - draws.first[:3]
-        ((10, 2), array([4, 4, 4]))
+        >>> ratio, update = stream(EASY, 10, seed=0, run=0)
+        >>> ratio.shape, update.shape
+        ((1010,), (1010, 2))
     """
     mu = np.tile(chain.mu, (len(chain.state), 1))
     path = walk(DOMAIN, "easy", mu, SETTLE + steps, seed_for(seed, run, "theory", "walk"))
     kind = path.cell[:, 0] * len(chain.mu) + path.action
-    ratio = chain.ratio[kind]
+    return chain.ratio[kind], chain.update[kind]
+
+
+def sliding(
+    correction: Correction,
+    ratio: Array,
+    update: Array,
+    window: int,
+    k: int,
+    *,
+    seed: int,
+    run: int,
+    draw: Draw = draw,
+) -> Array:
+    """A correction's updates [steps, d] along a stream, one after every step.
+
+    The first steps, until the chain has settled, come without updates.
+
+    Example:
+        >>> import gvf
+        >>> from gvf.theory.chain import EASY
+        >>> from gvf.theory.simulate import sliding, stream
+        >>> sliding(gvf.IR(), *stream(EASY, 10, seed=0, run=0), window=4, k=2, seed=0, run=0).shape
+        (10, 2)
+    """
     draws = draw(
+        correction,
         ratio,
         window=window,
         batch_size=k,
         seed=seed_for(seed, run, "theory", "draws"),
         warm_up=SETTLE,
     )
-    return ratio, chain.update[kind], draws
+    return updates(correction, update, draws)

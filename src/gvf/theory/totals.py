@@ -16,12 +16,12 @@ import numpy as np
 from gvf.correction import BCIR, IR, IS, Correction, WISOptimal
 from gvf.sampling import RatioRing
 from gvf.study.draws import draw
-from gvf.theory import moments as closed
 from gvf.theory.chain import EASY, HARD, ONLY_RIGHT, Chain
 from gvf.theory.exact import moments
-from gvf.theory.pictures import AMBER, COLOURS, SKY, panel
+from gvf.theory.moments import predict, squared_norms
+from gvf.theory.pictures import AMBER, BLACK, SKY, panel
 from gvf.theory.row import Array, Finding, Row, exactly, sampled
-from gvf.theory.simulate import Draw, stream, updates
+from gvf.theory.simulate import Draw, sliding, stream
 
 WINDOW, BATCH = 3, 2
 STEPS, BLOCK = 1_000_000, 250
@@ -55,13 +55,8 @@ def total_variance(
         >>> all(row.holds for row in total_variance().rows)
         True
     """
-    corrections = {"BC-IR": bcir, "IS": importance_sampling, "IR": ir, "WIS-Optimal": wis}
-    laws = {
-        "BC-IR": (closed.variance_of_bcir, closed.mean_ratio_times_update),
-        "IS": (closed.variance_of_is, closed.mean_ratio_times_update),
-        "IR": (closed.variance_of_ir, closed.weighted_mean),
-        "WIS-Optimal": (lambda ratios, *_: 0.0 * ratios[:, 0], closed.weighted_mean),
-    }
+    right = {c.name: c for c in (BCIR(), IS(), IR(), WISOptimal())}
+    corrections = dict(zip(right, (bcir, importance_sampling, ir, wis), strict=True))
     chains = (chain, HARD, ONLY_RIGHT)
     predicted, measured = np.empty((3, 4)), np.empty((3, 4))
     parts = {}
@@ -69,9 +64,9 @@ def total_variance(
         kinds, probability = each.windows(WINDOW)
         window = each.ratio[kinds], each.update[kinds]
         for j, (name, correction) in enumerate(corrections.items()):
-            variance, centre = laws[name]
-            inside = float(probability @ variance(*window, BATCH))
-            between = _variance(probability, centre(*window))
+            given_window = predict(right[name], *window, BATCH)
+            inside = float(probability @ given_window.variance)
+            between = _variance(probability, given_window.mean)
             found = moments(correction, *window, BATCH, ring=ring)
             second, mean = probability @ found.second, probability @ found.mean
             predicted[i, j], measured[i, j] = inside + between, second - mean @ mean
@@ -79,12 +74,12 @@ def total_variance(
     given = {name: parts[0, name][0] for name in corrections}
 
     kinds, probability = chain.windows(WINDOW)
-    ratio, update, draws = stream(chain, STEPS, WINDOW, BATCH, seed=seed, run=99, draw=draw)
+    path = stream(chain, STEPS, seed=seed, run=99)
     squares = {}
     for name, correction in corrections.items():
-        x = updates(correction, ratio, update, draws)
-        centre = laws[name][1](chain.ratio[kinds], chain.update[kinds])
-        squares[name] = _blocks(closed.squared_norms(x - probability @ centre))
+        x = sliding(correction, *path, WINDOW, BATCH, seed=seed, run=99, draw=draw)
+        centre = predict(right[name], chain.ratio[kinds], chain.update[kinds]).mean
+        squares[name] = _blocks(squared_norms(x - probability @ centre))
     columns = list(corrections)
     totals = dict(zip(columns, predicted[0], strict=True))
     unweighted = _printed_noise(chain) / given["IR"]
@@ -101,7 +96,7 @@ def total_variance(
         axis.bar(place, within, 0.6, between, color=AMBER, label="within: draws")
         means, errors = zip(*(of_blocks(squares[name]) for name in columns), strict=True)
         axis.errorbar(
-            place, means, 5 * np.array(errors), fmt="o", color=COLOURS["WIS-Optimal"], capsize=4,
+            place, means, 5 * np.array(errors), fmt="o", color=BLACK, capsize=4,
             label="simulated, ± 5 standard errors",
         )  # fmt: skip
         axis.set_xticks(place, columns)
@@ -169,7 +164,7 @@ def total_variance(
 def _variance(probability: Array, values: Array) -> float:
     """The trace of the covariance of values [W, d]."""
     centred = values - probability @ values
-    return float(probability @ closed.squared_norms(centred))
+    return float(probability @ squared_norms(centred))
 
 
 def _blocks(values: Array) -> Array:
@@ -181,6 +176,6 @@ def _printed_noise(chain: Chain) -> float:
     """E|X_IR - mean of Delta|^2, with the unweighted mean of the window's updates, as printed."""
     kinds, probability = chain.windows(WINDOW)
     window = chain.ratio[kinds], chain.update[kinds]
-    shift = closed.weighted_mean(*window) - window[1].mean(axis=1)
-    noise = closed.variance_of_ir(*window, BATCH) + closed.squared_norms(shift)
-    return float(probability @ noise)
+    resampled = predict(IR(), *window, BATCH)
+    shift = resampled.mean - window[1].mean(axis=1)
+    return float(probability @ (resampled.variance + squared_norms(shift)))
