@@ -1,0 +1,197 @@
+"""A correction that the library does not have runs wherever corrections run, and is right there.
+
+SquareRoot (tests/own_corrections.py) draws by p = sqrt(rho) and weighs by w = sqrt(rho) / k. Each
+place is checked against something that knows nothing of the library's draws or weights.
+"""
+
+import itertools
+import math
+from dataclasses import replace
+from functools import partial
+
+import dumb
+import numpy as np
+import pytest
+from own_corrections import SquareRoot
+from test_study import FIXED, ONLINE, ROOMS, TILES, dumb_errors
+from test_updates import BEHAVIOUR, QUESTION, UPDATES, stream
+
+import gvf
+from gvf import domain as domains
+from gvf.study import METHODS, Method, Study, VarianceStudy, run_task, run_variance
+from gvf.study.draws import draw
+from gvf.study.walk import seed_for, walk
+from gvf.theory import exact
+
+SQUARE_ROOT = Method("SquareRoot", lambda largest: SquareRoot())
+
+
+@pytest.fixture(autouse=True)
+def truths_in_a_temporary_folder(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "truth"))
+
+
+@pytest.fixture
+def method(monkeypatch):
+    monkeypatch.setitem(METHODS, "SquareRoot", SQUARE_ROOT)
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_in_a_learner_with_every_update(update):
+    fast, constants = UPDATES[update]
+    options = {"behaviour": BEHAVIOUR, "window": 7, "seed": 3}
+    learner = gvf.Learner(QUESTION, gvf.OneHot(5), fast, SquareRoot(), batch_size=4, **options)
+    sarsa = fast.next_action if fast.action_values else None
+    lane = {"alpha": 0.05, "eta": 0.05}
+    slow = dumb.DumbLearner(
+        QUESTION, gvf.OneHot(5), dumb.DumbUpdate(rows=10 if sarsa else 5, **constants, **lane),
+        SquareRoot(), k=4, sarsa=sarsa, **options,
+    )  # fmt: skip
+    single = learner_with_one_lane(learner, fast, lane, options)
+    for transition in stream(25, seed=8):
+        single.observe(*transition)
+        slow.observe(*transition)
+    assert np.abs(slow.update.weights).max() > 0.01
+    np.testing.assert_allclose(single.weights, slow.update.weights, rtol=1e-9, atol=1e-12)
+
+
+def learner_with_one_lane(learner, fast, lane, options):
+    """The same learner with the lane that the dumb one has."""
+    fields = {name: lane["alpha"] for name in fast.lane_fields}
+    if "u0" in fields:
+        fields = {"u0": 5.0, "eta": lane["eta"]}
+    fast = replace(fast, **fields)
+    return gvf.Learner(
+        QUESTION, learner.features, fast, learner.correction, batch_size=4, **options
+    )
+
+
+def test_in_a_neural_learner():
+    torch = pytest.importorskip("torch")
+    from test_neural import OneHot
+
+    from gvf.neural import NeuralLearner
+
+    options = {"behaviour": BEHAVIOUR, "window": 7, "batch_size": 4, "seed": 3}
+    optimiser = partial(torch.optim.SGD, lr=0.3)
+    neural = NeuralLearner(QUESTION, OneHot(5), optimiser, SquareRoot(), **options)
+    slow = dumb.DumbLearner(
+        QUESTION, gvf.OneHot(5), dumb.DumbUpdate("sgd", 5, alpha=0.3), SquareRoot(), BEHAVIOUR,
+        window=7, k=4, seed=3, sarsa=None,
+    )  # fmt: skip
+    for transition in stream(25, seed=8):
+        neural.observe(*transition)
+        slow.observe(*transition)
+    np.testing.assert_allclose(neural.predict(np.arange(5)), slow.update.weights, rtol=1e-9)
+
+
+LOOPS = {
+    "fixed buffer": {**FIXED},
+    "online, table": {**ROOMS, **ONLINE},
+    "online, tiles": {**TILES, **ONLINE},
+    "incremental": {**ROOMS, **ONLINE, "update": "incremental"},
+    "gradient": {**ROOMS, **ONLINE, "update": "tdrc"},
+}
+
+
+@pytest.mark.usefixtures("method")
+@pytest.mark.parametrize("settings", LOOPS.values(), ids=LOOPS)
+def test_in_a_study(settings):
+    study = Study("s", methods=("IR", "SquareRoot", "IS"), step_sizes=(0.02,), runs=1, **settings)
+    task = next(study.tasks())
+    outcomes = {outcome.method: outcome for outcome in run_task(task)}
+    expected = dumb_errors(task, "SquareRoot", 0.02)
+    assert outcomes["SquareRoot"].error[0] == pytest.approx(expected.mean(), rel=1e-9)
+    assert outcomes["SquareRoot"].final[0] == pytest.approx(expected[-1], rel=1e-9)
+    assert len({outcome.error[0] for outcome in outcomes.values()}) == 3
+
+
+@pytest.mark.usefixtures("method")
+def test_in_a_study_of_the_variance():
+    study = VarianceStudy("v", methods=("SquareRoot", "IR"), pairs=(("easy", "easy"),), buffer=300,
+                          iterations=(0,), batches=4000, runs=1)  # fmt: skip
+    measured = run_variance(next(study.tasks()))["SquareRoot"][0]
+    chain = domains.get("markov-chain")
+    mu, pi = chain.table(chain.behaviour("easy")), chain.table(chain.target("easy"))
+    path = walk(chain, "easy", mu, 300, seed_for(0, 0, "walk", "easy"))
+    rho, delta = (pi / mu)[path.cell[:, 0], path.action], path.cumulant
+    # The sum of w delta over 16 independent draws, with probabilities sqrt(rho) / sum.
+    p = np.sqrt(rho) / np.sqrt(rho).sum()
+    variance = (p @ (np.sqrt(rho) * delta) ** 2 - (p @ (np.sqrt(rho) * delta)) ** 2) / 16
+    # Of 4000 batches: 5 standard errors of a variance, about 2.2 % each.
+    assert measured[2] == pytest.approx(variance, rel=0.11)
+
+
+def test_in_the_study_of_the_racing_car(tmp_path, monkeypatch, method):
+    pytest.importorskip("torch")
+    import test_racing_study as racing
+
+    from gvf.study.racing_task import run_racing
+
+    monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path))
+    racing.put_material(tmp_path)
+    monkeypatch.setattr("gvf.neural.driving_network", racing.small_network)
+    study = replace(racing.STUDY, methods=("IR", "SquareRoot", "IS"), step_sizes=(0.1,))
+    found = {outcome.method: outcome for outcome in run_racing(next(study.tasks()))}
+    # The same run by hand, with draws and weights of SquareRoot under the name of IR.
+    rows = draw
+
+    def by_square_root(correction, ratio, **options):
+        return rows(SquareRoot() if correction == gvf.IR() else correction, ratio, **options)
+
+    weights = racing.weights_by_hand
+    monkeypatch.setattr(racing, "draw", by_square_root)
+
+    def by_hand(name, rho, mean):
+        return np.sqrt(rho) / len(rho) if name == "IR" else weights(name, rho, mean)
+
+    monkeypatch.setattr(racing, "weights_by_hand", by_hand)
+    expected = racing.by_hand(replace(study, methods=("IR",)), 0, racing.small_network)
+    errors, shown = expected["IR", 0.1]
+    np.testing.assert_allclose(found["SquareRoot"].error[0], np.mean(errors), rtol=1e-4)
+    np.testing.assert_allclose(found["SquareRoot"].film[0], shown, rtol=1e-4, atol=1e-6)
+    assert abs(found["SquareRoot"].error[0] / found["IR"].error[0] - 1) > 1e-3
+
+
+WINDOW = np.array([0.3, 0.0, 7.1, 1.9])
+UPDATES_OF_WINDOW = np.array([[0.4, -1.0], [2.2, 3.0], [-0.9, 0.1], [1.3, 0.0]])
+
+
+def enumerated(k):
+    """Mean and variance of the update over all batches of k, each with its probability."""
+    p = np.sqrt(WINDOW) / np.sqrt(WINDOW).sum()
+    mean, second = np.zeros(2), 0.0
+    for batch in itertools.product(range(4), repeat=k):
+        x = sum((math.sqrt(WINDOW[i]) / k * UPDATES_OF_WINDOW[i] for i in batch), np.zeros(2))
+        chance = math.prod(p[i] for i in batch)
+        mean, second = mean + chance * x, second + chance * x @ x
+    return mean, second - mean @ mean
+
+
+def test_in_the_theory():
+    mean, variance = enumerated(2)
+    found = exact.moments(SquareRoot(), WINDOW[None], UPDATES_OF_WINDOW[None], k=2)
+    np.testing.assert_allclose(found.mean[0], mean, rtol=1e-12)
+    np.testing.assert_allclose(found.variance[0], variance, rtol=1e-12)
+
+
+def test_in_the_diagnosis():
+    mean, variance = enumerated(3)
+    found = gvf.diagnose(WINDOW, UPDATES_OF_WINDOW, batch_size=3, corrections=[SquareRoot()])
+    moments = found.moments["SquareRoot"]
+    assert moments.variance == pytest.approx(variance, rel=1e-12)
+    assert moments.length == pytest.approx(np.linalg.norm(mean), rel=1e-12)
+    assert "SquareRoot" in repr(found)
+
+
+def test_in_the_diagnosis_of_a_learner():
+    learner = gvf.Learner(
+        QUESTION, gvf.OneHot(5), gvf.TD(0.1), SquareRoot(), behaviour=BEHAVIOUR, window=50, seed=0
+    )
+    for transition in stream(60, seed=1):
+        learner.observe(*transition)
+    found = learner.diagnose(corrections=[gvf.IR(), SquareRoot(), gvf.Interpolated(0.5)])
+    assert isinstance(found, gvf.Diagnosis)
+    root, half = found.moments["SquareRoot"], found.moments["Interpolated(0.5)"]
+    assert root.variance == pytest.approx(half.variance, rel=1e-9)
+    assert root.variance != pytest.approx(found.moments["IR"].variance, rel=1e-3)
