@@ -284,6 +284,10 @@ class Buffer:
             continuation: of each row, [m].
             transitions: the rows as they came; see :meth:`gvf.trace.Trace.inputs`.
         """
+        if self.correction.trace is None:
+            inputs = self.trace.inputs(ratio, continuation)
+            yield Rows(columns, inputs, self.correction.masses(inputs))
+            return
         carried, place = self.trace.checkpoint(), self.masses.place.copy()
         try:
             inputs = self.trace.inputs(ratio, continuation, transitions)

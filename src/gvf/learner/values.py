@@ -110,7 +110,7 @@ class LinearValues:
         self.state = update.start(features.size * self.blocks)
         self._ones = np.ones((0, 1))
         self._compiled: tuple[Any, ...] | None = None
-        self._form: set[str] = set()
+        self._form: set[tuple[np.dtype[Any], int]] = set()
 
     def represent(self, transitions: Transitions) -> dict[str, Array]:
         """The columns that the window keeps for it."""
@@ -118,11 +118,10 @@ class LinearValues:
             "x": features_of(self.features, self.features.size, transitions["state"]),
             "x_next": features_of(self.features, self.features.size, transitions["next_state"]),
         }
-        forms = {f"{x.dtype}[m, {x.shape[1]}]" for x in columns.values()} | self._form
+        forms = {(x.dtype, x.shape[1]) for x in columns.values()} | self._form
         if len(forms) > 1:  # compiled loops would write beside the column
-            raise ValueError(
-                f"features must always have the same form; got {' and '.join(sorted(forms))}"
-            )
+            shown = sorted(f"{dtype}[m, {width}]" for dtype, width in forms)
+            raise ValueError(f"features must always have the same form; got {' and '.join(shown)}")
         if self._averaged is not None:
             next_state = transitions["next_state"]
             columns["share"] = np.eye(self.blocks)[transitions["action"]]
@@ -164,7 +163,7 @@ class LinearValues:
             dense = rows.columns["x"].dtype.kind == "f"
             loop, signature = compiled(dense)
             x = rows.columns["x"]
-            self._form = {f"{x.dtype}[m, {x.shape[1]}]"}
+            self._form = {(x.dtype, x.shape[1])}
             self._compiled = (
                 loop,
                 address_of(buffer.write, WRITE),
@@ -239,7 +238,7 @@ class LinearValues:
             features_of(lambda _, f=features: f, self.features.size, features)
             if features.dtype not in (np.int32, np.float64):
                 raise ValueError(f"features should be int32 or float64, not {features.dtype}")
-        self._form = {f"{x.dtype}[m, {x.shape[1]}]"}
+        self._form = {(x.dtype, x.shape[1])}
 
     @property
     def exported(self) -> dict[str, Any]:
