@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gvf.paper import Figure, Results
-from gvf.paper.results import Cell, Pair
+from gvf.study.results import Cell, Pair
 from gvf.study import RacingStudy, Study, VarianceStudy
 from gvf.study.variance import NORMS
 
@@ -34,8 +34,10 @@ def by_hand(errors: dict[Any, Any], protocol: str = "paper", **settings: Any) ->
     for (pair, gap, method), rows in errors.items():
         error = np.array(rows, np.float64)
         curve = np.repeat(error[:, :, None], study.points, axis=2)
-        cells[pair, gap, method] = Cell(study.lanes(method), error, error, curve)
-    return Results(study, protocol, cells, {})
+        steps = np.broadcast_to(study.curve_steps(study.points), curve.shape)
+        columns = {"error": error, "final": error, "curve": curve, "curve_steps": steps}
+        cells[pair, gap, method] = Cell(study.lanes(method), columns)
+    return Results(study, protocol, cells)
 
 
 ERROR = 0.6
@@ -137,16 +139,13 @@ def planted(
 
     if isinstance(study, VarianceStudy):
         late = np.array(study.iterations) > 100
-        variance = {
-            (pair, method): noisy(
-                np.array([_variance(truth, method, late) for truth in told])[:, :, None]
-                * np.ones(len(NORMS)),
-                method,
-            )
-            for pair in study.pairs
-            for method in study.methods
-        }
-        return Results(study, protocol, {}, variance)
+        cells = {}
+        for pair in study.pairs:
+            for method in study.methods:
+                values = noisy(np.array([_variance(truth, method, late) for truth in told]), method)
+                columns = dict.fromkeys(NORMS, values)
+                cells[pair, None, method] = Cell(study.iterations, columns)
+        return Results(study, protocol, cells)
     cells = {}
     for pair in study.pairs:
         for gap in study.gaps:
@@ -156,8 +155,11 @@ def planted(
                 curve = np.repeat(error[:, :, None], study.points, axis=2)
                 ends = np.array([truth.end.get(method, 1.0) for truth in told])
                 curve[:, :, -(study.points // 10) :] *= ends[:, None, None]
-                cells[pair, gap, method] = Cell(study.lanes(method), error, curve[:, :, -1], curve)
-    return Results(study, protocol, cells, {})
+                steps = np.broadcast_to(np.arange(study.points) + 0.5, curve.shape)
+                columns = {"error": error, "final": curve[:, :, -1], "curve": curve}
+                columns["curve_steps"] = steps
+                cells[pair, gap, method] = Cell(study.lanes(method), columns)
+    return Results(study, protocol, cells)
 
 
 def _variance(truth: Truth, method: str, late: np.ndarray) -> np.ndarray:

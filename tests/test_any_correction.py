@@ -20,7 +20,7 @@ import gvf
 from gvf import domain as domains
 from gvf.study import METHODS, Method, Study, VarianceStudy, run_task, run_variance
 from gvf.study.draws import draw
-from gvf.study.walk import seed_for, walk
+from gvf.study.seed import seed_for
 from gvf.theory import exact
 
 SQUARE_ROOT = Method("SquareRoot", lambda largest: SquareRoot())

@@ -13,7 +13,7 @@ from planted import Truth, elsewhere, planted
 from gvf import paper
 from gvf.paper import Claim, Figure, Results, judge
 from gvf.paper.claim import tail_of
-from gvf.paper.results import RESAMPLES, Cell, resampling
+from gvf.study.results import RESAMPLES, Cell, resampling
 from gvf.study import Study
 
 VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
@@ -408,8 +408,8 @@ def numbers(values: Any) -> Results:
     error = np.asarray(values, np.float64)[:, None]
     study = Study("s", "markov-chain", ("IR",), (1.0,), "paper", (("hard", "hard"),), updates=10,
                   points=1, runs=len(error))  # fmt: skip
-    cell = Cell((1.0,), error, error, error[:, :, None])
-    return Results(study, "paper", {(("hard", "hard"), 1, "IR"): cell}, {})
+    cell = Cell((1.0,), {"error": error})
+    return Results(study, "paper", {(("hard", "hard"), 1, "IR"): cell})
 
 
 def about(least: float = -math.inf, most: float = math.inf) -> Claim:

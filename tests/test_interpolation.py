@@ -10,7 +10,7 @@ import pytest
 
 from gvf import IS, BCInterpolated, Interpolated
 from gvf.paper import Results
-from gvf.paper.results import Cell
+from gvf.study.results import Cell
 from gvf.study import METHODS, Method, Study, get, run_method, run_task
 from gvf.study.method import BETWEEN
 from gvf.study.task import Bench
@@ -283,8 +283,8 @@ def results(errors):
     cells = {}
     for name in METHOD_NAMES:
         error = errors.get(name, errors["IR"])
-        cells[study.pairs[0], 1, name] = Cell(sizes, error, error, error[:, :, None])
-    return Results(study, "paper", cells, {})
+        cells[study.pairs[0], 1, name] = Cell(sizes, {"error": error})
+    return Results(study, "paper", cells)
 
 
 def planted(first, second, runs=20):

@@ -22,7 +22,7 @@ from gvf.paper.reading import (
     against_steps,
     against_updates,
 )
-from gvf.paper.results import Cell, standard_error
+from gvf.study.results import Cell, standard_error
 from gvf.study import RacingStudy, Study, VarianceStudy, catalogue
 from gvf.study.engine import run
 from gvf.study.store import Store

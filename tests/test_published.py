@@ -11,7 +11,7 @@ import pytest
 from gvf import paper
 from gvf.paper import Figure, Published, Row, compare
 from gvf.paper.reading import against_updates
-from gvf.paper.results import standard_error
+from gvf.study.results import standard_error
 from gvf.study import METHODS, VarianceStudy
 
 FIGURES = list(paper.FIGURES.values())

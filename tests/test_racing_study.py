@@ -28,7 +28,7 @@ from gvf.domain.racing.recording import Recording
 from gvf.domain.racing.rollouts import EvaluationSet
 from gvf.paper import Results
 from gvf.paper.racing import _spread, _steadier, remark
-from gvf.paper.results import Cell, resampling
+from gvf.study.results import Cell, resampling
 from gvf.report.more import film as film_picture
 from gvf.report.more import learning_curves
 from gvf.report.picture import draw_shown
@@ -40,7 +40,7 @@ from gvf.study.engine import run
 from gvf.study.racing_task import RacingOutcome, folder, material, run_racing
 from gvf.study.store import Store, encode
 from gvf.study.toml import as_toml
-from gvf.study.walk import seed_for
+from gvf.study.seed import seed_for
 
 TARGET, SD, NEAR, GAMMA = 0.15, 0.0075, 0.1, 0.9
 METHODS = ("IR", "BC-IR", "IS", "WIS-Minibatch", "V-trace(1.0)")
@@ -819,7 +819,7 @@ def test_simulator_and_device_are_chosen_kept_and_told(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     assert "--simulator car-racing --device cpu" in page
     # The same under both protocols, so it is said once.
-    assert len(re.findall(r"\(Gymnasium(?:'|&#x27;)s CarRacing\)</h3>", page)) == 1
+    assert len(re.findall(r"\(Gymnasium&#39;s CarRacing\)</h3>", page)) == 1
 
 
 def test_options_of_the_racing_car_need_it(tmp_path: Path, capsys) -> None:

@@ -1,6 +1,7 @@
 """The report: how methods look, what pictures show, what the page says, also in a browser."""
 
 import colorsys
+import csv
 import itertools
 import json
 import math
@@ -11,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,9 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure as Picture
 
-from gvf.paper import Axes, Match, Row, Verdict, get
+from gvf.paper import Axes, Figure, Match, Row, Verdict, get
+from gvf.paper.figure import write_csv
 from gvf.report import sensitivity
-from gvf.report.markup import VOID, tag
 from gvf.report.page import page
 from gvf.report.picture import draw, draw_shown, render, save
 from gvf.report.shown import Made, Shown
@@ -450,13 +451,17 @@ def test_sensitivity_refuses_what_it_cannot_draw(errors, sizes, message) -> None
 # The page
 
 
+VOID = {"img", "link", "meta", "source"}
+
+
 class Reader(HTMLParser):
-    """Collects elements, and that each is closed where it should be."""
+    """Collects elements and JSON, and checks that each element is closed where it should be."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.open: list[str] = []
         self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.inside: dict[str, str] = {}
         self.feed(text)
         assert self.open == []
 
@@ -468,13 +473,13 @@ class Reader(HTMLParser):
     def handle_endtag(self, tag) -> None:
         assert self.open.pop() == tag
 
+    def handle_data(self, data) -> None:
+        if self.open[-1:] == ["script"]:
+            id = str(self.found[-1][1]["id"])
+            self.inside[id] = self.inside.get(id, "") + data
+
     def all(self, attribute: str) -> list[str]:
         return [str(found[attribute]) for _, found in self.found if attribute in found]
-
-
-def test_text_is_escaped_and_elements_are_not() -> None:
-    assert tag("p", "a < b", tag("b", "&"), None) == "<p>a &lt; b<b>&amp;</b></p>"
-    assert tag("img", alt='"x"', width=3, title=None) == '<img alt="&quot;x&quot;" width="3">'
 
 
 def test_the_page_is_sound_and_stands_alone(text: str) -> None:
@@ -486,7 +491,8 @@ def test_the_page_is_sound_and_stands_alone(text: str) -> None:
         assert inside or re.fullmatch(r"[a-z-]+/[a-z-]+\.(csv|json|png|svg)", address), address
     assert all(address.startswith("data:") for address in reader.all("src") + reader.all("srcset"))
     names = [name for name, _ in reader.found]
-    assert "script" not in names
+    scripts = [found["type"] for name, found in reader.found if name == "script"]
+    assert scripts == ["application/json"] * 2  # data, which no browser executes
     assert "link" not in names
     assert names.count("h1") == 1
     assert all(found["alt"] for name, found in reader.found if name == "img")
@@ -611,6 +617,141 @@ def test_what_is_noted_about_both_protocols_is_said_once() -> None:
 def test_statistics_are_told_with_what_is_infinite(told, numbers, expected) -> None:
     value, low, high = numbers
     assert statistic(verdict("a", told, statistic=value, low=low, high=high)) == expected
+
+
+# The data that the page carries
+
+
+def numbers(text: str) -> dict[str, Any]:
+    """The JSON of every figure, by the script's id; what is no JSON is refused."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    inside = Reader(text).inside
+    return {id: json.loads(said, parse_constant=refuse) for id, said in inside.items()}
+
+
+@pytest.mark.parametrize("make", [chain, six_panels])
+def test_the_page_carries_the_points_of_the_csv_files(make, tmp_path: Path) -> None:
+    shown = make()
+    told = numbers(write([shown]))[f"data-{shown.figure.id}"]
+    for points, name in ((shown.rows, "rows"), (shown.published, "published")):
+        write_csv(points, tmp_path / f"{name}.csv")
+        with (tmp_path / f"{name}.csv").open(newline="") as file:
+            lines = list(csv.DictReader(file))
+        assert len(told[name]) == len(lines) == len(points)
+        for point, line in zip(told[name], lines, strict=True):
+            assert list(point) == list(line)
+            for key, cell in line.items():
+                if key in ("protocol", "panel", "series"):
+                    assert point[key] == cell
+                elif cell in ("", "inf"):
+                    assert point[key] == (cell or None)
+                else:
+                    assert point[key] == float(cell)
+    assert {point["y"] for point in told["rows"]} >= {"inf"}
+    assert {point["stderr"] for point in told["rows"]} >= {None}
+
+
+def test_the_page_carries_what_was_judged_and_how_it_was_made(text: str) -> None:
+    told = numbers(text)
+    assert set(told) == {"data-markov-step-size", "data-continuous-sgd-step-size-all"}
+    mine, shown = told["data-markov-step-size"], chain()
+    figure = shown.figure
+    assert [mine[key] for key in ("id", "title", "where")] == [
+        figure.id, figure.title, figure.where,
+    ]  # fmt: skip
+    assert mine["axes"] == asdict(figure.axes)
+    assert mine["verdicts"] == json.loads(json.dumps([asdict(v) for v in shown.verdicts]))
+    told_of = [(m["protocol"], m["series"], m["worst"], m["must_match"]) for m in mine["matches"]]
+    assert told_of == [
+        ("paper", "IR", 2.5, False),
+        ("paper", "IS", "inf", False),
+        ("authors", "IR", 2.5, True),
+        ("authors", "IS", "inf", True),
+    ]
+    assert mine["made"] == {protocol: asdict(how) for protocol, how in shown.made.items()}
+
+
+def test_a_hostile_title_ends_no_element() -> None:
+    title = "</script><b>&amp;'\""
+    shown = chain()
+    text = write([replace(shown, figure=replace(shown.figure, title=title))], title=title)
+    reader = Reader(text)
+    assert [found for name, found in reader.found if name == "b"] == []
+    assert numbers(text)["data-markov-step-size"]["title"] == title
+    assert text.count("</script>") == 1
+    assert text.count("&lt;/script&gt;&lt;b&gt;&amp;amp;") >= 5  # title, headings, links, table
+
+
+# A study of one's own
+
+
+class Own(Shown):
+    """A study that is not the paper's."""
+
+    @property
+    def part(self) -> str:
+        return "Studies"
+
+
+def own(protocol: str = "", **changes: Any) -> Shown:
+    """No claims, nothing published, no place in the paper, no scale."""
+    figure = Figure("mine", "My < study", "", PLAIN, lambda results: [], **changes)
+    how = made(protocol, scale="", runs=3)
+    return Own(figure, rows(protocols=(protocol,)), (), (), (), {protocol: how})
+
+
+def test_a_study_of_ones_own_shows_nothing_that_it_does_not_have() -> None:
+    text = write([own()])
+    reader = Reader(text)
+    assert set(reader.all("id")) == {"made", "contents", "mine", "data-mine"}
+    for absent in ("paper:", "Schlegel", "Protocol", "Scale", "claims.json", "published", "Grey"):
+        assert absent not in text[text.index("<body>") : text.index("<script")], absent
+    assert re.findall(r"<(\w+)[^>]*>\s*</\1>", text) == []
+    assert '<h2 class="sheet">Studies</h2>' in text
+    assert "<h3>My &lt; study</h3>" in text
+    headings = re.findall(r'<th scope="col">(.*?)</th>', text)
+    assert headings == ["Runs", "Seed", "Time", "Finished", "Version"]
+    assert '<td data-label="Runs"><span>3</span></td>' in text
+    told = numbers(text)["data-mine"]
+    assert len(told["rows"]) == 60
+    assert told["part"] == "Studies"
+    assert told["published"] == told["verdicts"] == told["matches"] == []
+
+
+def test_the_protocol_of_ones_own_study_is_named_and_not_explained_as_the_papers() -> None:
+    text = write([own("paper", notes={"paper": "A first look."})])
+    assert "<dt>Protocol paper</dt><dd>A first look.</dd>" in text
+    assert '<th scope="row">paper</th>' in text
+    assert "what we stand behind" not in text
+    assert "<dt>Note</dt><dd>A first look.</dd>" in write([own(notes={"": "A first look."})])
+
+
+def test_own_studies_come_after_the_figures_of_the_paper() -> None:
+    text = write([own(), six_panels(), chain()])
+    assert re.findall(r'<h2 class="sheet">(.*?)</h2>', text) == [
+        "Figures of the main text",
+        "Figures of the appendix",
+        "Studies",
+    ]
+    articles = re.findall('<article id="(.*?)">', text)
+    assert articles == ["markov-step-size", "continuous-sgd-step-size-all", "mine"]
+    assert "Schlegel" in text
+    assert "Studies that are not the paper's come after its figures." in text
+    assert "come after" not in write([chain()])
+    claims = text[text.index('<section id="claims">') : text.index('<h2 class="sheet">')]
+    assert "My &lt; study" not in claims
+
+
+def test_a_place_in_the_paper_is_told_wherever_the_figure_is_named(text: str) -> None:
+    shown = chain()
+    assert text[: text.index("<script")].count("Fig. 4 left") == 4  # contents, two tables, article
+    nowhere = write([replace(shown, figure=replace(shown.figure, where=""))])
+    assert "<small></small>" not in nowhere
+    assert '<p class="small"></p>' not in nowhere
+    assert "()" not in nowhere
 
 
 # The page in a browser

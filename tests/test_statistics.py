@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from gvf.paper import Results
 from gvf.paper.reading import against_step_size
-from gvf.paper.results import resampling
+from gvf.study.results import resampling
 from gvf.paper.statistics import (
     beside,
     ends_at,

@@ -22,7 +22,7 @@ from gvf.study import (
 from gvf.study.draws import draw
 from gvf.study.loop import measure
 from gvf.study.task import Bench, Interrupted, schedule, unseen
-from gvf.study.walk import seed_for, walk
+from gvf.study.seed import seed_for
 
 CHAIN = {"domain": "markov-chain", "pairs": (("hard", "hard"),)}
 ROOMS = {"domain": "four-rooms", "pairs": (("favoured-down", "random-state"),)}

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gvf.paper import Results
 from gvf.paper.claim import tail_of
-from gvf.paper.results import resampling, standard_error
+from gvf.study.results import resampling, standard_error
 from gvf.study import METHODS, Store, Study, get, run
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "interpolation"

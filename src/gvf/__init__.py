@@ -61,7 +61,15 @@ from gvf.question import GVF, Evaluation
 from gvf.sampling import RatioRing, SumTree, uniform_slots
 from gvf.stream import transitions
 from gvf.transition import Transitions
-from gvf.truth import Estimate, HeldOutReturns, ReturnError, held_out_returns
+from gvf.truth import (
+    Estimate,
+    HeldOutReturns,
+    Model,
+    ReturnError,
+    TrueValues,
+    exact_values,
+    held_out_returns,
+)
 from gvf.window import Window
 
 __all__ = [
@@ -91,6 +99,7 @@ __all__ = [
     "Interpolated",
     "Learner",
     "Mixture",
+    "Model",
     "NormIS",
     "OnPolicy",
     "OneHot",
@@ -109,6 +118,7 @@ __all__ = [
     "Table",
     "TileCoder",
     "Transitions",
+    "TrueValues",
     "Uniform",
     "Update",
     "VTrace",
@@ -118,6 +128,7 @@ __all__ = [
     "WISTD",
     "Window",
     "diagnose",
+    "exact_values",
     "held_out_returns",
     "largest_ratio",
     "load",

@@ -51,7 +51,8 @@ what is there already is kept. Copied to the same place on a machine that has Py
 that `gvf reproduce racing-step-size` needs there: no simulator, no Gymnasium."""
 
 REPORT = """\
-Rebuild pictures, verdicts and page from the results in a folder, without running anything."""
+Rebuild pictures, verdicts and page from the results in a folder, without running anything: the
+paper's figures, and the studies of your own that were run there."""
 
 
 def add(commands: Any) -> None:
@@ -218,6 +219,9 @@ def command_of(given: argparse.Namespace, *figure_and_protocol: str) -> str:
 
 
 def _report(given: argparse.Namespace) -> int:
+    from gvf.names import look_in
+
+    look_in(Path.cwd())
     out = Path(given.out)
     if not out.is_dir():
         raise ValueError(f"no folder {given.out}: `gvf reproduce --out {given.out}` fills one")

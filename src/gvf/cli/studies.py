@@ -1,4 +1,4 @@
-"""Commands about studies: `gvf run`, `gvf list`, `gvf show`, `gvf clean`."""
+"""Commands about studies: `gvf run`, `gvf plot`, `gvf list`, `gvf show`, `gvf clean`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import argparse
 import json
 import shutil
 import sys
-from dataclasses import replace
+import tomllib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gvf.cli.options import add_command, add_engine, add_out
 
 if TYPE_CHECKING:
+    from gvf.study.base import BaseStudy
     from gvf.study.engine import Summary
-    from gvf.study.store import AnyStudy
 
 RUN = """\
 Run a study: one of those that `gvf list` shows, or your own from a .toml file.
@@ -35,14 +36,26 @@ examples:
   gvf run quick-check --only quick-check/hard/hard/gap-1/run-0/IR/0.5  one cell of it, printed
 
   gvf show quick-check > mine.toml           begin with one that exists, change it,
-  gvf run mine.toml                          and run your own
+  gvf run mine.toml                          run your own,
+  gvf plot mine.toml                         and look at it
+  gvf run mine.toml --set domain=CartPole-v1 --set 'methods=["IR", "my_module:SquareRoot"]'
+
+A domain is one of ours, the id of a Gymnasium environment, or "module:attribute"; a method is a
+name, or a table such as {correction = "VTrace", clip = "0.5 max"}. Modules of your own are looked
+for beside the .toml file and in the current folder; with Ray their text is sent along.
 """
+
+PLOT = """\
+Draw what a study has found: sensitivity to the step size, errors against the number of updates,
+learning curves, each with bands of one standard error over runs, as PNG, SVG and CSV. Runs that are
+not finished are left out."""
 
 
 def add(commands: Any) -> None:
     """Add the commands to a parser's subparsers."""
     run = add_command(commands, "run", _run, "run a study", RUN, RUN_EXAMPLES)
     _add_study(run)
+    _add_changes(run)
     run.add_argument("--runs", type=int, metavar="N", help="how many runs (default: the study's)")
     add_engine(run)
     add_out(run)
@@ -57,8 +70,24 @@ def add(commands: Any) -> None:
         "(`gvf show` tells how they are called)",
     )
 
+    plot = add_command(
+        commands,
+        "plot",
+        _plot,
+        "draw a study's results",
+        PLOT,
+        "examples:\n  gvf plot mine.toml\n  gvf plot quick-check --out elsewhere\n",
+    )
+    _add_study(plot)
+    _add_changes(plot)
+    add_out(plot)
+
     listing = add_command(
-        commands, "list", _list, "list the known studies", "List the known studies."
+        commands,
+        "list",
+        _list,
+        "list the known studies",
+        "List the known studies: ours, those in .toml files of this folder, those with results.",
     )
     listing.add_argument("--json", action="store_true", help="for programs")
     _add_protocol(listing)
@@ -73,6 +102,7 @@ def add(commands: Any) -> None:
         "example:\n  gvf show quick-check > mine.toml\n",
     )
     _add_study(show)
+    _add_changes(show)
     add_out(show)
 
     clean = add_command(
@@ -103,36 +133,86 @@ def _add_protocol(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def find(given: str, protocol: str | None = None, runs: int | None = None) -> AnyStudy:
-    """The study that a user means: a known name, or a TOML file.
+def _add_changes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="another value for a setting, as in TOML (may be repeated)",
+    )
+
+
+def find(
+    given: str,
+    protocol: str | None = None,
+    runs: int | None = None,
+    changes: Sequence[str] = (),
+    out: str | Path = "",
+) -> BaseStudy:
+    """The study that a user means: a known name, a TOML file, or one with results in a folder.
 
     Example:
         >>> from gvf.cli.studies import find
-        >>> find("quick-check", runs=2).runs
-        2
+        >>> find("quick-check", runs=2, changes=["seed=3"]).seed
+        3
     """
-    from gvf.study import Study, catalogue, load
+    from gvf.names import look_in, nearest
+    from gvf.study import catalogue, load
 
+    look_in(Path.cwd())
+    own = {path.stem: path for path in Path.cwd().glob("*.toml")} | _stored(out)
     if given.endswith(".toml"):
-        study: AnyStudy = load(given)
-        if protocol is not None and isinstance(study, Study):
-            study = replace(study, protocol=protocol)
+        study: BaseStudy = load(given).under(protocol)
     elif given in catalogue.CATALOGUE:
         study = catalogue.get(given, protocol or "paper")
+    elif given in own:
+        study = load(own[given]).with_(name=given).under(protocol)
     else:
-        names = ", ".join(catalogue.CATALOGUE)
-        raise ValueError(f"unknown study: {given!r}; known are {names}, or name a .toml file")
+        names = [*catalogue.CATALOGUE, *_stored(out)]
+        raise ValueError(f"unknown study: {given!r}; {nearest(given, names)}, or name a .toml file")
+    if changes:
+        study = study.with_(**_changes(changes))
     if runs is not None:
         if runs < 1:
             raise ValueError(f"--runs must be at least 1, got {runs}")
-        study = replace(study, runs=runs)
+        study = study.with_(runs=runs)
     return study
+
+
+def _stored(out: str | Path) -> dict[str, Path]:
+    """The latest files of studies that have results under a folder, by name."""
+    from gvf.study.store import studies
+
+    if not out:
+        return {}
+    return {path.parent.name: path for path in sorted(studies(out), key=_time)}
+
+
+def _time(path: Path) -> float:
+    return path.stat().st_mtime
+
+
+def _changes(given: Sequence[str]) -> dict[str, Any]:
+    """What was said with --set; a word that is no TOML is text."""
+    changes: dict[str, Any] = {}
+    for one in given:
+        key, equals, value = one.partition("=")
+        if not equals or not key.strip().isidentifier():
+            raise ValueError(f"--set takes KEY=VALUE, as in --set runs=5, got {one!r}")
+        try:
+            changes |= tomllib.loads(f"{key} = {value}")
+        except tomllib.TOMLDecodeError:
+            if set(value) & set("[]{}\"'"):
+                raise ValueError(f"--set {one}: {value!r} is not TOML") from None
+            changes[key.strip()] = value
+    return changes
 
 
 def _run(given: argparse.Namespace) -> int:
     from gvf.study.engine import run
 
-    study = find(given.study, given.protocol, given.runs)
+    study = find(given.study, given.protocol, given.runs, given.set, given.out)
     if given.dry_run:
         return _dry_run(study, given)
     chosen = None
@@ -148,7 +228,21 @@ def _run(given: argparse.Namespace) -> int:
         address=given.address,
         tasks=chosen,
     )
+    for other in done.unfit:
+        print(f"gvf: note: {other}", file=sys.stderr)
     print(f"{given.only or study.name}: {_told(done)}; results in {done.folder}")
+    return 0
+
+
+def _plot(given: argparse.Namespace) -> int:
+    from gvf.report.study import finished, plot
+
+    study = find(given.study, given.protocol, None, given.set, given.out)
+    there = finished(study, given.out)
+    if there.runs < study.runs:
+        print(f"{study.name}: {there.runs} of {study.runs} runs are finished", file=sys.stderr)
+    for path in plot(there, given.out):
+        print(path)
     return 0
 
 
@@ -165,35 +259,30 @@ def _told(done: Summary) -> str:
     return told
 
 
-def _run_cell(study: AnyStudy, given: argparse.Namespace) -> int:
-    from gvf.study import RacingTask, Task, run_task, run_variance
-    from gvf.study.variance import NORMS
-
+def _run_cell(study: BaseStudy, given: argparse.Namespace) -> int:
     cell = study.cell(given.only)
     if given.engine != "local" or given.address or given.workers:
         raise ValueError(
             "a single cell is computed here, on one processor: leave out --engine, --address and "
             "--workers"
         )
-    if isinstance(cell, Task | RacingTask):
-        if isinstance(cell, Task):
-            (outcome,) = run_task(cell)
-        else:
-            from gvf.study.racing_task import run_racing
-
-            (outcome,) = run_racing(cell)
-        print(f"error: {outcome.error[0]} (mean over the run)")
-        print(f"final: {outcome.final[0]} (the last one measured)")
-        print(f"curve: {' '.join(map(str, outcome.curve[0]))} (means over equal parts of the run)")
-    else:
-        (variance,) = run_variance(cell).values()
-        print("iteration", *(f"var({norm})" for norm in NORMS))
-        for iteration, row in zip(cell.study.iterations, variance, strict=True):
-            print(iteration, *row)
+    cell.study.check()
+    measured = cell.study.compute(cell, lambda: False)
+    (method,) = cell.study.methods
+    lanes = cell.study.lanes(method)
+    if len(lanes) == 1:
+        for name, meaning in cell.study.measures.items():
+            value = measured[name][0]
+            shown = " ".join(map(str, value)) if getattr(value, "ndim", 0) else str(value)
+            print(f"{name}: {shown} ({meaning})")
+        return 0
+    print(*cell.study.keys, *(f"{name} ({why})" for name, why in cell.study.measures.items()))
+    for row, lane in enumerate(lanes):
+        print(lane, *(measured[name][row] for name in cell.study.measures))
     return 0
 
 
-def _dry_run(study: AnyStudy, given: argparse.Namespace) -> int:
+def _dry_run(study: BaseStudy, given: argparse.Namespace) -> int:
     from collections import Counter
 
     from gvf.study.cost import costs, gap_of
@@ -205,7 +294,7 @@ def _dry_run(study: AnyStudy, given: argparse.Namespace) -> int:
     missing = [task for task in study.tasks() if not store.path(task).exists()]
     tasks = sum(1 for _ in study.tasks())
     done = tasks - len(missing)
-    print(f"{study.name}: {tasks} tasks of {lanes(study)} lanes, {done} done already")
+    print(f"{study.name}: {tasks} tasks of {study.count()} lanes, {done} done already")
     if missing:
         known, logged = costs(store)
         workers = min(given.workers or processors(), len(missing))
@@ -216,31 +305,51 @@ def _dry_run(study: AnyStudy, given: argparse.Namespace) -> int:
     return 0
 
 
-def lanes(study: AnyStudy) -> int:
-    """How many (method, step size) a task of a study has; of update variance, methods."""
-    from gvf.study import VarianceStudy
+def _known(given: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | str]]:
+    """All studies, with what each shows; or, of a file that cannot be read, why."""
+    from gvf.names import look_in
+    from gvf.study import catalogue, load
 
-    if isinstance(study, VarianceStudy):
-        return len(study.methods)
-    return sum(len(study.lanes(method)) for method in study.methods)
+    for name, entry in catalogue.CATALOGUE.items():
+        yield name, entry.shows, entry.make(given.protocol or "paper")
+    look_in(Path.cwd())
+    files = {str(path.name): path for path in sorted(Path.cwd().glob("*.toml")) if _is_study(path)}
+    named = {Path(name).stem for name in files} | {*catalogue.CATALOGUE}
+    files |= {name: path for name, path in _stored(given.out).items() if name not in named}
+    for name, path in files.items():
+        try:
+            study = load(path)
+            study = study if name.endswith(".toml") else study.with_(name=name)
+            yield name, f"{', '.join(study.methods[:4])} ... in {study.domain}", study
+        except ValueError as error:
+            yield name, "", str(error)
+
+
+def _is_study(path: Path) -> bool:
+    """Whether a TOML file is about a study, and not about something else."""
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return "methods" in given or "kind" in given or {"domain", "step_sizes"} <= {*given}
 
 
 def _list(given: argparse.Namespace) -> int:
-    from gvf.study import catalogue
     from gvf.study.store import Store
 
-    protocol = given.protocol or "paper"
     rows = []
-    for name, entry in catalogue.CATALOGUE.items():
-        study = entry.make(protocol)
+    for name, shows, study in _known(given):
+        if isinstance(study, str):
+            print(f"gvf: {name} is left out: {study}", file=sys.stderr)
+            continue
         rows.append(
             {
                 "name": name,
-                "shows": entry.shows,
+                "shows": shows,
                 "domain": study.domain,
-                "protocol": protocol,
+                "protocol": given.protocol or "paper",
                 "runs": study.runs,
-                "lanes": lanes(study),
+                "lanes": study.count(),
                 "tasks": sum(1 for _ in study.tasks()),
                 "done": Store(study, given.out).count(),
             }
@@ -260,11 +369,11 @@ def _show(given: argparse.Namespace) -> int:
     from gvf.study.store import Store
     from gvf.study.toml import as_toml
 
-    study = find(given.study, given.protocol)
+    study = find(given.study, given.protocol, None, given.set, given.out)
     store = Store(study, given.out)
     tasks = list(study.tasks())
     print(
-        f"# {len(tasks)} tasks of {lanes(study)} lanes, {store.count()} done; "
+        f"# {len(tasks)} tasks of {study.count()} lanes, {store.count()} done; "
         f"results: {store.folder}"
     )
     print(f"# names, for `gvf run ... --only NAME`: {tasks[0].name!r} is a task,")
@@ -299,6 +408,8 @@ def _clean(given: argparse.Namespace) -> int:
             shutil.rmtree(folder)
         if not any(folders[0].parent.iterdir()):
             folders[0].parent.rmdir()
+    for name in found:
+        shutil.rmtree(Path(given.out) / "logs" / name, ignore_errors=True)
     print("deleted")
     return 0
 

@@ -15,28 +15,24 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gvf import xoshiro
 from gvf.domain import body, evaluation
-from gvf.domain.domain import (
-    PROTOCOLS,
-    Domain,
-    Floats,
-    check_action,
-    check_render_mode,
-    every_pair,
-    known,
-)
+from gvf.domain.domain import PROTOCOLS, CellDomain, Floats, check_action, check_render_mode
 from gvf.domain.four_rooms import ACTIONS, SIDE, SPECIAL, WALLS, questions, seldom_down
 from gvf.domain.picture import BLUE, ORANGE, board, disc, text_map
+from gvf.domain.trajectory import Signals, Trajectory
 from gvf.features import TileCoder
 from gvf.gym import gym
+from gvf.names import known
 from gvf.policy import DiscretePolicy, Table, Uniform
-from gvf.policy.base import set_frozen
+from gvf.policy.base import set_frozen, thresholds
 from gvf.transition import Transitions
 from gvf.truth import TrueValues
 from gvf.truth.cache import remembered
@@ -177,8 +173,8 @@ def cells_of(states: ArrayLike) -> NDArray[np.int64]:
     return SIDE * row + column
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ContinuousDomain(Domain):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ContinuousDomain(CellDomain):
     """A domain whose values are sampled, in states that the behaviour visits.
 
     Attributes:
@@ -210,6 +206,32 @@ class ContinuousDomain(Domain):
         asked = self.question(question)
         both = Transitions(reward=np.array([0.0, 1.0]))
         return asked.cumulants(both), asked.continuations(both)
+
+    def walk(
+        self,
+        policy: DiscretePolicy,
+        questions: Sequence[str],
+        steps: int,
+        seed: np.random.SeedSequence,
+    ) -> Trajectory:
+        """A walk of a policy."""
+        mu, stream = self.table(policy), xoshiro.streams(1, seed)[0]
+        action, collision = np.empty(steps, np.int64), np.empty(steps, np.int64)
+        position, cell = np.empty((steps + 1, 2)), np.empty(steps + 1, np.int64)
+        ahead = body.AHEAD[self.protocol]
+        kept = np.empty((steps, 2)) if ahead else position
+        evaluation.walk_body(
+            thresholds(mu), body.SOLID, self.noise, ahead, body.RESTING,
+            stream, position, kept, cell, action, collision,
+        )  # fmt: skip
+        signals = {}
+        for name in questions:
+            cumulant, continuation = self.signals(name)
+            ratio = self.ratios_along(name, mu, cell[:-1], action)
+            signals[name] = Signals(ratio, cumulant[collision], continuation[collision])
+        seen = self.features(position)
+        x = self.features(kept) if ahead else seen[:-1]
+        return Trajectory(x, seen[1:], action, position[1:], signals)
 
     def truth(
         self,
@@ -310,9 +332,7 @@ def domain(protocol: str) -> ContinuousDomain:
         environment="gvf/ContinuousFourRooms-v0",
         behaviours=behaviours,
         questions=questions(),
-        pairs=every_pair(questions(), behaviours),
         features=features,
-        initial_weights=np.zeros(features.size),
         arguments={"protocol": protocol},
         noise=body.NOISE[protocol],
     )

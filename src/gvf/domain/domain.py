@@ -1,28 +1,28 @@
-"""What a domain is: an environment with the policies, questions and truth of an experiment.
+"""What a domain is: a world, the policies and questions of an experiment in it, and their truth.
 
-Behaviours mu and questions (pi, C, gamma) go by name, and for any pair of them
-
-    rho_max = max over reachable states s and actions a of pi(a|s) / mu(a|s)
-
-is known. Policies tell states apart by their cell only (the state itself, in a table), so that each
-is a table [cells, actions], which compiled loops can use. How values are found, and over which
-states errors are averaged, differs: :mod:`gvf.domain.tabular` and
-:mod:`gvf.domain.continuous_four_rooms`.
+A study needs no more of a world than :class:`Domain` has: named behaviours mu and questions
+(pi, C, gamma), features, a walk of a policy as columns, and true values to compare with. To add a
+world, subclass it, or use :class:`gvf.domain.GymnasiumDomain`, which does it all for any Gymnasium
+environment. In ours, policies tell states apart by their cell only (:class:`CellDomain`), so that
+walks and truths are compiled.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.domain.trajectory import Trajectory
 from gvf.features import FeatureMap
 from gvf.gym import gym
+from gvf.names import known
 from gvf.policy import DiscretePolicy
+from gvf.policy.base import set_frozen
 from gvf.question import GVF
 from gvf.truth import TrueValues
 
@@ -32,19 +32,125 @@ PROTOCOLS = ("paper", "authors")
 """The paper's text with correct ground truth; or the settings of its authors' released code."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Domain(ABC):
-    """An environment, and what is asked in it.
+    """A world, and what is asked in it: all that a study needs to know.
 
     Attributes:
-        name: as :func:`gvf.domain.get` knows it.
-        protocol: "paper" or "authors".
-        environment: the Gymnasium id.
+        name: for messages and files.
         behaviours: policies that make data, by name.
         questions: what is predicted, by name.
         pairs: (question, behaviour), those that belong together.
         features: from states to what a linear value function is made of.
         initial_weights: float64[features.size], where learning starts.
+
+    Example:
+        A world of one state, in which a coin is tossed; nothing but this is needed:
+
+        >>> import gvf, numpy as np
+        >>> from gvf.domain import Domain, Signals, Trajectory
+        >>> class Coin(Domain):
+        ...     name = "coin"
+        ...     behaviours = {"fair": gvf.Uniform(2)}
+        ...     questions = {"heads": gvf.GVF(gvf.Fixed([0.1, 0.9]), "reward", 0.0)}
+        ...     pairs = (("heads", "fair"),)
+        ...     features, initial_weights = gvf.OneHot(1), np.zeros(1)
+        ...
+        ...     def walk(self, policy, questions, steps, seed):
+        ...         state, rng = np.zeros(steps, np.int64), np.random.default_rng(seed)
+        ...         action, mu = policy.act(state, rng=rng)
+        ...         t = gvf.Transitions(
+        ...             state=state, action=action, reward=action, behaviour_probability=mu
+        ...         )
+        ...         signals = {q: Signals(*self.questions[q].evaluate(t)) for q in questions}
+        ...         x = self.features(state)
+        ...         return Trajectory(x, x, action, state, signals)
+        ...
+        ...     def truth(self, question, behaviour, *, states=1, seed=0):
+        ...         return gvf.TrueValues(np.zeros(1, np.int64), np.array([0.9]), np.zeros(1))
+        >>> Coin().walk(gvf.Uniform(2), ["heads"], 4, 0).signals["heads"].ratio
+        array([1.8, 0.2, 0.2, 0.2])
+    """
+
+    name: str
+    behaviours: Mapping[str, Any]
+    questions: Mapping[str, GVF]
+    pairs: tuple[tuple[str, str], ...]
+    features: FeatureMap
+    initial_weights: Floats
+    repeats: ClassVar[bool] = False
+    """Whether transitions repeat, and trajectories say which are alike (``Trajectory.kind``). Only
+    then are methods affordable that need the whole window in every update."""
+
+    @abstractmethod
+    def walk(
+        self,
+        policy: Any,
+        questions: Sequence[str],
+        steps: int,
+        seed: np.random.SeedSequence,
+    ) -> Trajectory:
+        """Let a policy act for some steps, and say what questions make of it.
+
+        The policy is one of the behaviours, or the target of a question. The same arguments give
+        the same trajectory, and the stream does not depend on which questions are asked.
+        """
+
+    @abstractmethod
+    def truth(
+        self, question: str, behaviour: str, *, states: int = 1000, seed: int = 0
+    ) -> TrueValues:
+        """True values of a question, in the states over which errors are averaged.
+
+        Args:
+            question: by name.
+            behaviour: by name; where it goes may decide which states count, and how much.
+            states: how many states count, where values are sampled.
+            seed: of what is sampled.
+        """
+
+    def check(self, question: str, behaviour: str) -> None:  # noqa: B027 (may be left as it is)
+        """Refuse a pair that cannot be learned, in one line; asked before anything is run.
+
+        A domain that can tell refuses a behaviour that never does what the target may do, and a
+        question whose returns never end.
+        """
+
+    def make(self, **options: Any) -> gym.Env[Any, Any]:
+        """The environment, where there is one."""
+        raise NotImplementedError(f"{self.name} has no Gymnasium environment")
+
+    def largest_ratio(self, question: str, behaviour: str) -> float:
+        """The largest ratio that a transition can have; inf where there is no bound."""
+        return float("inf")
+
+    def behaviour(self, name: str) -> Any:
+        """A behaviour by name."""
+        return self.behaviours[known(name, self.behaviours, f"behaviour of {self.name}")]
+
+    def question(self, name: str) -> GVF:
+        """A question by name."""
+        return self.questions[known(name, self.questions, f"question of {self.name}")]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CellDomain(Domain):
+    """A domain whose policies tell states apart by their cell only: the state itself, in a table.
+
+    Each policy is a table [cells, actions], which compiled loops can use, and for any pair
+
+        rho_max = max over reachable cells s and actions a of pi(a|s) / mu(a|s)
+
+    is known.
+
+    Attributes:
+        name: for messages and files.
+        behaviours: policies that make data, by name.
+        questions: what is predicted, by name.
+        features: from states to what a linear value function is made of.
+        pairs: (question, behaviour), those that belong together; by default all.
+        initial_weights: float64[features.size], where learning starts; by default 0.
+        protocol: "paper" or "authors", where they differ.
+        environment: the Gymnasium id, where there is one.
         arguments: of the environment, for ``gymnasium.make``.
 
     Example:
@@ -60,17 +166,22 @@ class Domain(ABC):
     """
 
     name: str
-    protocol: str
-    environment: str
-    behaviours: dict[str, DiscretePolicy]
-    questions: dict[str, GVF]
-    pairs: tuple[tuple[str, str], ...]
+    behaviours: Mapping[str, DiscretePolicy]
+    questions: Mapping[str, GVF]
     features: FeatureMap
-    initial_weights: Floats
-    arguments: dict[str, Any] = field(kw_only=True, default_factory=dict)
+    pairs: tuple[tuple[str, str], ...] = ()
+    initial_weights: Floats = field(default_factory=lambda: np.zeros(0))
+    protocol: str = "paper"
+    environment: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.initial_weights.setflags(write=False)
+        pairs = self.pairs or every_pair(self.questions, self.behaviours)
+        weights = (
+            self.initial_weights if self.initial_weights.size else np.zeros(self.features.size)
+        )
+        weights.setflags(write=False)
+        set_frozen(self, pairs=pairs, initial_weights=weights)
 
     @property
     @abstractmethod
@@ -82,21 +193,9 @@ class Domain(ABC):
     def reachable(self) -> NDArray[np.bool_]:
         """Which cells a transition can start in, bool[C]."""
 
-    @abstractmethod
-    def truth(self, question: str, behaviour: str | None = None) -> TrueValues:
-        """True values of a question in the states over which errors are averaged."""
-
     def make(self, **options: Any) -> gym.Env[Any, Any]:
         """The environment; options such as ``render_mode`` go to ``gymnasium.make``."""
         return gym.make(self.environment, **(self.arguments | options))
-
-    def behaviour(self, name: str) -> DiscretePolicy:
-        """A behaviour by name."""
-        return self.behaviours[known(name, self.behaviours, f"behaviour of {self.name}")]
-
-    def question(self, name: str) -> GVF:
-        """A question by name."""
-        return self.questions[known(name, self.questions, f"question of {self.name}")]
 
     def target(self, question: str) -> DiscretePolicy:
         """The policy that a question is about."""
@@ -116,6 +215,24 @@ class Domain(ABC):
         """The largest ratio that a transition can have; every one of these pairs has a bound."""
         return float(self.ratios(question, behaviour)[self.reachable].max())
 
+    def check(self, question: str, behaviour: str) -> None:
+        """Refuse a behaviour without support for the target, in a cell that can be reached."""
+        pi, mu = self.table(self.target(question)), self.table(self.behaviour(behaviour))
+        missing = np.argwhere((pi > 0) & (mu == 0) & self.reachable[:, None])
+        if missing.size:
+            cell, action = missing[0]
+            raise ValueError(
+                f"behaviour {behaviour!r} never takes action {action} in state {self.cells[cell]}, "
+                f"where the target of question {question!r} does with probability "
+                f"{pi[cell, action]:.4g}: there is nothing to learn it from"
+            )
+
+    def ratios_along(
+        self, question: str, mu: Floats, cell: NDArray[np.int64], action: NDArray[np.int64]
+    ) -> Floats:
+        """pi(a|s) / mu(a|s) of actions in cells [T], with mu as a table."""
+        return self.table(self.target(question))[cell, action] / mu[cell, action]
+
     def __repr__(self) -> str:
         ratios = [f"{q}/{b} {self.largest_ratio(q, b):.4g}" for q, b in self.pairs]
         lines = [", ".join(ratios[i : i + 2]) for i in range(0, len(ratios), 2)]
@@ -125,13 +242,6 @@ class Domain(ABC):
             f"  questions: {', '.join(self.questions)}\n"
             f"  largest ratios: {f',{chr(10)}    '.join(lines)}"
         )
-
-
-def known(name: str, names: Iterable[str], kind: str) -> str:
-    """The name itself, if it is one of those that are known."""
-    if name in names:
-        return name
-    raise ValueError(f"unknown {kind}: {name!r}; known are {', '.join(map(repr, names))}")
 
 
 def every_pair(questions: Iterable[str], behaviours: Iterable[str]) -> tuple[tuple[str, str], ...]:

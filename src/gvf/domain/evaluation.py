@@ -18,7 +18,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gvf.domain.body import NOISE, RESTING, SOLID, cell_of, move_body, start_body
+from gvf.domain.body import (
+    NOISE,
+    RESTING,
+    SOLID,
+    cell_of,
+    displacement,
+    move_body,
+    start_body,
+)
 from gvf.domain.tabular import first_above
 from gvf.policy.base import thresholds
 from gvf.xoshiro import streams, uniform
@@ -34,6 +42,28 @@ RUN = 1000
 CUTOFF = 1e-6
 
 _BLOCK = 50  # states in one compiled call, so that an interrupt is heard
+
+
+@njit(cache=True, nogil=True)
+def walk_body(mu, solid, noise, ahead, resting, stream, position, kept, cell, action, collision):
+    """Fill positions [T + 1, 2], cells [T + 1], actions and collisions [T] of a body's walk.
+
+    Where a step begins is kept [T, 2] `ahead` by a share of the step, if that is not 0.
+    """
+    u_cell, u_y, u_x = uniform(stream), uniform(stream), uniform(stream)
+    y, x = start_body(u_cell, u_y, u_x, resting)
+    for t in range(action.size):
+        position[t, 0], position[t, 1] = y, x
+        cell[t] = cell_of(y, x)
+        a = first_above(mu, cell[t], uniform(stream))
+        u1, u2, u3 = uniform(stream), uniform(stream), uniform(stream)
+        if ahead > 0.0:
+            dy, dx = displacement(a, u1, u2, u3, noise)
+            kept[t, 0], kept[t, 1] = y + ahead * dy, x + ahead * dx
+        y, x, collided = move_body(y, x, a, u1, u2, u3, solid, noise)
+        action[t], collision[t] = a, collided
+    position[action.size, 0], position[action.size, 1] = y, x
+    cell[action.size] = cell_of(y, x)
 
 
 @njit(cache=True, nogil=True)

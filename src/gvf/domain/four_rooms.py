@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.domain.domain import Floats, every_pair
+from gvf.domain.domain import Floats
 from gvf.domain.picture import BLUE, ORANGE, Image, board, disc, text_map
 from gvf.domain.tabular import TabularDomain, TabularEnvironment
 from gvf.features import OneHot
@@ -141,9 +141,7 @@ def domain(protocol: str) -> TabularDomain:
         environment="gvf/FourRooms-v0",
         behaviours=behaviours,
         questions=questions(),
-        pairs=every_pair(questions(), behaviours),
         features=OneHot(SIDE * SIDE),
-        initial_weights=np.zeros(SIDE * SIDE),
         model=model(),
         starts=FREE,
         counted=FREE,

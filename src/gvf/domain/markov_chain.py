@@ -88,7 +88,6 @@ def domain(protocol: str) -> TabularDomain:
         questions=questions,
         pairs=tuple((name, name) for name in PAIRS),
         features=OneHot(STATES),
-        initial_weights=np.zeros(STATES),
         model=model(),
         starts=_STARTS,
         counted=np.arange(STATES),

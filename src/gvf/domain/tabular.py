@@ -12,17 +12,21 @@ continuation of any question are looked up there. Positions that are real number
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gvf.domain.domain import Domain, Floats, check_action, check_render_mode
+from gvf import xoshiro
+from gvf.domain.domain import CellDomain, Floats, check_action, check_render_mode
 from gvf.domain.picture import Image
+from gvf.domain.trajectory import Signals, Trajectory
 from gvf.gym import gym
-from gvf.policy.base import thresholds
+from gvf.policy import DiscretePolicy
+from gvf.policy.base import set_frozen, thresholds
 from gvf.truth import Model, TrueValues, exact_values
 
 
@@ -53,6 +57,20 @@ def draw_outcome(sums, actions, state, action, uniform):
 def draw_start(starts, uniform):
     """A state in which an episode begins, one of ``starts`` int64[n], each as likely."""
     return starts[int(uniform * starts.size)]
+
+
+@njit(cache=True, nogil=True)
+def walk_table(mu, outcomes, next_state, terminal, starts, stream, state, action, outcome):
+    """Fill state, action and outcome [T] with a walk through a table of what follows what."""
+    actions = mu.shape[1]
+    s = draw_start(starts, xoshiro.uniform(stream))
+    for t in range(state.size):
+        a = first_above(mu, s, xoshiro.uniform(stream))
+        row = draw_outcome(outcomes, actions, s, a, xoshiro.uniform(stream))
+        state[t], action[t], outcome[t] = s, a, row
+        s = next_state[row]
+        if terminal[s]:
+            s = draw_start(starts, xoshiro.uniform(stream))
 
 
 def outcome_sums(model: Model) -> Floats:
@@ -131,14 +149,15 @@ class TabularEnvironment(gym.Env[Any, Any]):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class TabularDomain(Domain):
-    """A domain with a model: its values are exact.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TabularDomain(CellDomain):
+    """A domain with a model: its values are exact, and its walks compiled.
 
     Attributes:
         model: what follows what.
-        starts: states in which episodes begin, int64[n], each as likely.
-        counted: states over which errors are averaged, int64[S].
+        starts: states in which episodes begin, int64[n], each as likely; by default all that are
+            not terminal.
+        counted: states over which errors are averaged, int64[S]; by default those.
 
     Example:
         >>> from gvf.domain import get
@@ -148,11 +167,37 @@ class TabularDomain(Domain):
         >>> chain.table(chain.behaviour("hard"))[:2]
         array([[0.9, 0.1],
                [0.9, 0.1]])
+
+        A table of your own, in which action 1 ends the episode with reward 1:
+
+        >>> import gvf, numpy as np
+        >>> from gvf.domain import TabularDomain
+        >>> mine = TabularDomain(
+        ...     name="mine",
+        ...     behaviours={"uniform": gvf.Uniform(2)},
+        ...     questions={"end": gvf.GVF(gvf.Fixed([0.9, 0.1]), "reward", 0.9)},
+        ...     features=gvf.OneHot(2),
+        ...     model=gvf.Model(
+        ...         probability=np.ones((2, 2, 1)),
+        ...         next_state=np.array([[[0], [1]], [[1], [1]]]),
+        ...         reward=np.array([[[0.0], [1.0]], [[0.0], [0.0]]]),
+        ...         terminal=np.array([False, True]),
+        ...     ),
+        ... )
+        >>> mine.truth("end").values.round(4)
+        array([0.5263])
     """
 
+    repeats = True
     model: Model
-    starts: NDArray[np.int64]
-    counted: NDArray[np.int64]
+    starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    counted: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        alive = np.flatnonzero(~self.model.terminal)
+        starts, counted = (given if given.size else alive for given in (self.starts, self.counted))
+        set_frozen(self, starts=starts, counted=counted)
 
     @property
     def cells(self) -> NDArray[np.int64]:
@@ -164,12 +209,54 @@ class TabularDomain(Domain):
         """Which states a transition can start in, bool[S]."""
         return np.isin(self.cells, self.counted) & ~self.model.terminal
 
-    def truth(self, question: str, behaviour: str | None = None) -> TrueValues:
+    def make(self, **options: Any) -> gym.Env[Any, Any]:
+        """The environment; without a Gymnasium id, one that follows the model."""
+        if self.environment:
+            return super().make(**options)
+        names = tuple(f"action {i}" for i in range(self.model.probability.shape[1]))
+        return TabularEnvironment(
+            self.model, self.starts, names, **({"render_mode": None} | options)
+        )
+
+    def walk(
+        self,
+        policy: DiscretePolicy,
+        questions: Sequence[str],
+        steps: int,
+        seed: np.random.SeedSequence,
+    ) -> Trajectory:
+        """A walk of a policy; transitions are alike where they have the same outcome."""
+        mu, stream = self.table(policy), xoshiro.streams(1, seed)[0]
+        state, action, outcome = (np.empty(steps, np.int64) for _ in range(3))
+        following = np.ascontiguousarray(self.model.next_state).ravel()
+        terminal, starts, sums = self.model.terminal, self.starts, outcome_sums(self.model)
+        walk_table(
+            thresholds(mu), sums, following, terminal, starts, stream, state, action, outcome
+        )
+        after, signals = following[outcome], {}
+        for name in questions:
+            cumulant, continuation = self.signals(name)
+            signals[name] = Signals(
+                self.ratios_along(name, mu, state, action),
+                cumulant.ravel()[outcome],
+                continuation.ravel()[outcome],
+            )
+        x, x_next = self.features(state), self.features(after)
+        return Trajectory(x, x_next, action, after, signals, outcome)
+
+    def truth(
+        self, question: str, behaviour: str | None = None, *, states: int = 0, seed: int = 0
+    ) -> TrueValues:
         """Exact values of a question in the states counted, whatever the behaviour."""
         if behaviour is not None:
             self.behaviour(behaviour)
         values = exact_values(self.model, self.question(question))[self.counted]
         return TrueValues(self.counted, values, np.zeros(len(values)))
+
+    def check(self, question: str, behaviour: str) -> None:
+        """Refuse a behaviour without support, and a question whose returns never end."""
+        super().check(question, behaviour)
+        self.truth(question)
 
     def signals(self, question: str) -> tuple[Floats, Floats]:
         """Cumulant and continuation of every outcome, each float64[S, A, B]."""

@@ -1,11 +1,11 @@
 """The paper: one module for each of its figures, saying what to run, draw and claim."""
 
-from gvf.domain.domain import known
+from gvf.names import known
 from gvf.paper import continuous_four_rooms, four_rooms, markov_chain, racing
 from gvf.paper.claim import Claim, Verdict, judge
 from gvf.paper.figure import SCALES, Axes, Figure, Row
 from gvf.paper.published import Match, Published, compare
-from gvf.paper.results import Results
+from gvf.study.results import Results
 
 FIGURES = {
     figure.id: figure

@@ -21,7 +21,7 @@ from statistics import NormalDist
 import numpy as np
 
 from gvf.learner.linear import Array
-from gvf.paper.results import Results
+from gvf.study.results import Results
 
 LEVEL = 0.95
 """Of the intervals."""
@@ -83,7 +83,7 @@ class Verdict:
     Example:
         >>> from gvf.paper import Results, get, judge
         >>> figure = get("markov-vtrace")
-        >>> results = Results(figure.study("paper"), "paper", {}, {})
+        >>> results = Results(figure.study("paper"), "paper", {})
         >>> told = judge(figure.claims[-1], results)
         >>> told.verdict, told.remark
         ('undecided', 'needs markov-step-size too')
@@ -107,12 +107,12 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
 
     Example:
         >>> from gvf.paper.claim import Claim, judge
-        >>> from gvf.paper.results import Results
+        >>> from gvf.study.results import Results
         >>> from gvf.study import Study
         >>> import numpy as np
         >>> study = Study("s", "markov-chain", ("IR",), (1.0,), updates=10, runs=8)
         >>> claim = Claim("small", "It is small.", "a number", lambda _: np.full(2001, 0.1), most=1)
-        >>> judge(claim, Results(study, "paper", {}, {})).verdict
+        >>> judge(claim, Results(study, "paper", {})).verdict
         'holds'
     """
     absent = [name for name in claim.needs if name not in (others or {})]

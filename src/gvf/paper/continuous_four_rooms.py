@@ -17,8 +17,8 @@ from gvf.paper.figure import Axes, Figure
 from gvf.paper.four_rooms import SLUGS
 from gvf.paper.published import Published
 from gvf.paper.reading import against_step_size, against_updates
-from gvf.paper.results import Pair, Results
 from gvf.paper.statistics import Statistic, gaps, growth, named, over_gaps, spread
+from gvf.study.results import Pair, Results
 
 UPDATES = Axes("number of updates", "absolute return error, averaged over the run", x_log=True)
 STEP_SIZES = Axes("step size", "absolute return error, averaged over the run", y_top=1.0)

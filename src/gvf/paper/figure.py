@@ -10,18 +10,18 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gvf.domain.domain import known
+from gvf.names import known
 from gvf.study import catalogue
 
 if TYPE_CHECKING:
     from gvf.paper.claim import Claim
     from gvf.paper.published import Published
-    from gvf.paper.results import Results
-    from gvf.study.store import AnyStudy
+    from gvf.study.base import BaseStudy
+    from gvf.study.results import Results
 
 SCALES = ("quick", "paper")
 """A look within minutes; the paper's numbers of runs and its grids."""
@@ -145,12 +145,12 @@ class Figure:
     claims: tuple[Claim, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
     on_request: bool = False
-    remark: Callable[[AnyStudy], str] = lambda study: ""
+    remark: Callable[[Any], str] = lambda study: ""
     more: tuple[str, ...] = ()
 
     def study(
         self, protocol: str, scale: str = "paper", runs: int | None = None, **options: Any
-    ) -> AnyStudy:
+    ) -> BaseStudy:
         """Its study under a protocol, at a scale, with so many runs (by default the scale's).
 
         Options are other attributes of the study, such as the ``device`` of one with networks.
@@ -160,4 +160,4 @@ class Figure:
         changes |= options
         if runs is not None:
             changes["runs"] = runs
-        return replace(study, **changes)
+        return study.with_(**changes)

@@ -12,8 +12,8 @@ from gvf.paper.claim import Claim
 from gvf.paper.figure import Axes, Figure
 from gvf.paper.published import Published
 from gvf.paper.reading import against_gap, against_step_size, against_steps
-from gvf.paper.results import Results
 from gvf.paper.statistics import beside, ends_at, growth, over_gaps, reach, times, wider
+from gvf.study.results import Results
 
 VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
 REWEIGHTING = ("IS", "WIS-Minibatch", "WIS-Buffer", *VTRACE)

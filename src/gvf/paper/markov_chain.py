@@ -14,9 +14,8 @@ from gvf.paper.figure import Axes, Figure
 from gvf.paper.four_rooms import BC_IR_IS_LIKE_IR, SLUGS, wider_than
 from gvf.paper.published import Published
 from gvf.paper.reading import against_iteration, against_step_size
-from gvf.paper.results import Results
 from gvf.paper.statistics import rank_correlation, reach
-from gvf.study.variance import NORMS
+from gvf.study.results import Results
 
 ERROR = Axes("step size", "absolute value error, averaged over 1000 updates", y_top=1.0)
 VARIANCE = Axes("iteration of WIS-Optimal", "variance of the update", y_log=True)
@@ -73,12 +72,10 @@ def _others_bear_more(results: Results) -> Array:
 
 def update_variance(results: Results, method: str, when: tuple[int, int]) -> Array:
     """Variance of the L1 norm of updates, averaged over some iterations: [1 + B]."""
-    study = results.study
-    (pair,) = study.pairs
-    iterations = np.array(study.iterations)  # pyright: ignore[reportAttributeAccessIssue]
+    cell = results.cell(method)
+    iterations = np.array(cell.lanes)
     at = (iterations >= when[0]) & (iterations <= when[1])
-    variance = results.variance[pair, method][:, at, NORMS.index("l1")]
-    return results.average(variance.mean(axis=1))
+    return results.average(cell["l1"][:, at].mean(axis=1))
 
 
 def _of_variances(first: str, second: str, when: tuple[int, int]):
@@ -88,11 +85,7 @@ def _of_variances(first: str, second: str, when: tuple[int, int]):
 
 
 def _lower_throughout(results: Results) -> Array:
-    (pair,) = results.study.pairs
-    one, other = (
-        results.average(results.variance[pair, method][:, :, NORMS.index("l1")])
-        for method in ("IS", "IR")
-    )
+    one, other = (results.average(results.cell(method)["l1"]) for method in ("IS", "IR"))
     return (one / other).min(axis=1)
 
 

@@ -14,10 +14,9 @@ from gvf.paper.claim import Claim
 from gvf.paper.figure import Axes, Figure
 from gvf.paper.four_rooms import SLUGS
 from gvf.paper.reading import against_step_size
-from gvf.paper.results import Results, resampling
 from gvf.paper.statistics import TWICE, times
 from gvf.study.racing import RacingStudy
-from gvf.study.store import AnyStudy
+from gvf.study.results import Results, resampling
 
 OTHERS = ("BC-IR", "IS", "V-trace(1.0)")
 """What the paper compares IR with."""
@@ -46,9 +45,8 @@ QUICK = {
 """The same networks and images; fewer of everything else."""
 
 
-def remark(study: AnyStudy) -> str:
+def remark(study: RacingStudy) -> str:
     """What the title has to say: which simulator, and whether there are fewer runs than 10."""
-    assert isinstance(study, RacingStudy)
     name = {"torcs": "TORCS", "car-racing": "Gymnasium's CarRacing"}[study.simulator]
     few = study.simulator == "torcs" and study.runs < RUNS
     return f"{name}, only {study.runs} of {RUNS} runs" if few else name

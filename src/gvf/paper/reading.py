@@ -1,6 +1,6 @@
 """Readings: how the results of a study become the points of a figure.
 
-A reading is a function of :class:`gvf.paper.results.Results`. Where a figure shows one step size of
+A reading is a function of :class:`gvf.study.results.Results`. Where a figure shows one step size of
 a method, it is the one with the lowest error averaged over the run and over runs; against the gap
 or the number of updates it is chosen anew at every x. A point at which a run has diverged is
 infinite.
@@ -9,52 +9,56 @@ infinite.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 
 from gvf.learner.linear import Array
 from gvf.paper.figure import Row
-from gvf.paper.results import Cell, Pair, Results, standard_error
-from gvf.study.racing import RacingStudy
-from gvf.study.study import Study
-from gvf.study.variance import NORMS, VarianceStudy
+from gvf.study.results import Cell, Pair, Results, standard_error
 
 NAN = float("nan")
 
 
-def panel_of(results: Results, pair: Pair) -> str:
-    """The name of a pair's panel: "main" where there is only one pair."""
-    if len(results.study.pairs) == 1:
-        return "main"
+def panel_of(results: Results, pair: Pair, gap: int | None = None) -> str:
+    """The name of the panel of a pair and gap: "main" where there is only one of each."""
     question, behaviour = pair
-    return question if question == behaviour else f"{question}/{behaviour}"
+    words = []
+    if len(results.study.pairs) > 1:
+        words.append(question if question == behaviour else f"{question}/{behaviour}")
+    if gap is not None and len(results.study.gaps) > 1:
+        words.append(f"gap {gap}")
+    return ", ".join(words) or "main"
 
 
 def against_step_size(results: Results) -> list[Row]:
-    """Error of every step size, at the only gap.
+    """Error of every step size, at every gap.
+
+    Where a method has other parameters beside it (WIS-TD(0): u0), the best of them at each.
 
     Example:
         >>> from gvf.paper.reading import against_step_size
-        >>> from gvf.paper.results import Cell, Results
+        >>> from gvf.study.results import Cell, Results
         >>> from gvf.study import Study
         >>> import numpy as np
         >>> study = Study("s", "four-rooms", ("IR",), (1, 2), pairs=[("down", "uniform")], runs=2)
         >>> error = np.array([[0.3, 0.5], [0.5, 0.5]])
-        >>> cell = Cell(study.lanes("IR"), error, error, error[:, :, None])
-        >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): cell}, {})
+        >>> cell = Cell(study.lanes("IR"), {"error": error})
+        >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): cell})
         >>> [(row.x, row.y, round(row.stderr, 3)) for row in against_step_size(results)]
         [(1.0, 0.4, 0.1), (2.0, 0.5, 0.0)]
     """
-    study = _grid(results)
-    rows = []
-    for pair in study.pairs:
-        for method in study.methods:
-            cell = results.cell(method, pair=pair)
-            at = (results.protocol, panel_of(results, pair), method)
-            rows += (
-                Row(*at, size, y, spread, results.runs, size)
-                for size, y, spread in zip(cell.lanes, *summary(cell.error), strict=True)
-            )
+    study, rows = results.study, []
+    for pair, gap, method in product(study.pairs, study.gaps, study.methods):
+        cell = results.cell(method, gap, pair)
+        at = (results.protocol, panel_of(results, pair, gap), method)
+        points = zip(cell.lanes, *summary(cell.error), strict=True)
+        best: dict[float, Row] = {}
+        for lane, y, spread in points:
+            size = lane[1] if isinstance(lane, tuple) else lane
+            if size not in best or y < best[size].y:
+                best[size] = Row(*at, size, y, spread, results.runs, size)
+        rows += best.values()
     return rows
 
 
@@ -69,13 +73,13 @@ def against_updates(results: Results) -> list[Row]:
 
 
 def _best(results: Results, updates: bool) -> Iterator[Row]:
-    study = _grid(results)
+    study = results.study
     for pair in study.pairs:
         for method in study.methods:
             for gap in study.gaps:
                 cell = results.cell(method, gap, pair)
                 lane = best_lane(cell)
-                x = (study.steps - study.warm_up) // gap if updates else gap
+                x = study.updates_at(gap) if updates else gap
                 ((y,), (spread,)) = summary(cell.error[:, [lane]])
                 at = (results.protocol, panel_of(results, pair), method, float(x))
                 yield Row(*at, y, spread, results.runs, step_size_of(cell, lane))
@@ -83,35 +87,31 @@ def _best(results: Results, updates: bool) -> Iterator[Row]:
 
 def against_steps(results: Results) -> list[Row]:
     """Learning curves at the best step size; x is the middle of the part averaged over."""
-    study = _grid(results)
-    rows = []
-    for pair in study.pairs:
-        for method in study.methods:
-            cell = results.cell(method, pair=pair)
-            lane = best_lane(cell)
-            points = cell.curve.shape[2]
-            middle = (np.arange(points) + 0.5) * ((study.updates or study.steps) / points)
-            at = (results.protocol, panel_of(results, pair), method)
-            rows += (
-                Row(*at, x, y, spread, results.runs, step_size_of(cell, lane))
-                for x, y, spread in zip(middle.tolist(), *summary(cell.curve[:, lane]), strict=True)
-            )
+    study, rows = results.study, []
+    for pair, gap, method in product(study.pairs, study.gaps, study.methods):
+        cell = results.cell(method, gap, pair)
+        lane = best_lane(cell)
+        at = (results.protocol, panel_of(results, pair, gap), method)
+        points = zip(
+            cell["curve_steps"][0, lane].tolist(), *summary(cell.curve[:, lane]), strict=True
+        )
+        rows += (
+            Row(*at, x, y, spread, results.runs, step_size_of(cell, lane))
+            for x, y, spread in points
+        )
     return rows
 
 
 def against_iteration(results: Results) -> list[Row]:
     """Variance of updates, of their L1 norm; with one pair, of their signed sum too."""
-    study = results.study
-    assert isinstance(study, VarianceStudy)
-    rows = []
+    study, rows = results.study, []
     kinds = ("l1", "scalar") if len(study.pairs) == 1 else ("l1",)
     for kind in kinds:
-        for (pair, method), variance in results.variance.items():
-            values = variance[:, :, NORMS.index(kind)]
+        for (pair, _, method), cell in results.cells.items():
             panel = kind if kind == "scalar" else panel_of(results, pair)
             rows += (
                 Row(results.protocol, panel, method, float(x), y, spread, results.runs, NAN)
-                for x, y, spread in zip(study.iterations, *summary(values), strict=True)
+                for x, y, spread in zip(cell.lanes, *summary(cell[kind]), strict=True)
             )
     return rows
 
@@ -135,8 +135,3 @@ def step_size_of(cell: Cell, lane: int) -> float:
     """A lane's step size; of WIS-TD(0) its eta, the step size that it tends to."""
     chosen = cell.lanes[lane]
     return chosen[1] if isinstance(chosen, tuple) else chosen
-
-
-def _grid(results: Results) -> Study | RacingStudy:
-    assert not isinstance(results.study, VarianceStudy)
-    return results.study

@@ -1,6 +1,6 @@
 """Statistics that claims are made of: each a number for every bootstrap sample of the runs.
 
-All take their errors from :class:`gvf.paper.results.Results`, so that the step size of a method is
+All take their errors from :class:`gvf.study.results.Results`, so that the step size of a method is
 chosen anew in every sample, by the same rule as in the figures.
 """
 
@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from gvf.learner.linear import Array
-from gvf.paper.results import Pair, Results
-from gvf.study.study import Study
+from gvf.study.results import Pair, Results
 
 Statistic = Callable[[Results], Array]
 
@@ -39,15 +38,15 @@ def usable_range(results: Results, method: str, pair: Pair | None = None) -> Arr
     """The largest usable step size over the smallest, [1 + B]: within twice the best error.
 
     Example:
-        >>> from gvf.paper.results import Cell, Results
+        >>> from gvf.study.results import Cell, Results
         >>> from gvf.paper.statistics import usable_range
         >>> from gvf.study import Study
         >>> import numpy as np
         >>> pairs = [("down", "uniform")]
         >>> study = Study("s", "four-rooms", ("IR",), (1, 2, 8), pairs=pairs, runs=1)
         >>> error = np.array([[0.3, 0.5, 0.7]])
-        >>> cell = Cell(study.lanes("IR"), error, error, error[:, :, None])
-        >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): cell}, {})
+        >>> cell = Cell(study.lanes("IR"), {"error": error})
+        >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): cell})
         >>> float(usable_range(results, "IR")[0])
         2.0
     """
@@ -93,13 +92,11 @@ def growth(results: Results, method: str, pair: Pair | None = None) -> Array:
 
 def gaps(results: Results) -> tuple[int, int]:
     """The largest gap (few updates) and the smallest (many)."""
-    assert isinstance(results.study, Study)
     return max(results.study.gaps), min(results.study.gaps)
 
 
 def over_gaps(results: Results, method: str, pair: Pair | None = None) -> Array:
     """Error of the best step size at every gap, [1 + B, gaps]."""
-    assert isinstance(results.study, Study)
     method = named(results, method)
     return np.stack([results.best(method, gap, pair) for gap in results.study.gaps], axis=1)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import platform
+import warnings
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -23,8 +24,10 @@ from gvf.report.more import more
 from gvf.report.page import page
 from gvf.report.picture import draw_shown, save
 from gvf.report.shown import Made, Shown
+from gvf.report.study import leave, show
 from gvf.study.local import processors
-from gvf.study.store import Store, StoreError
+from gvf.study.store import Store, StoreError, studies
+from gvf.study.toml import load
 
 MADE = "made.json"
 PAGE = "report.html"
@@ -57,8 +60,12 @@ def recorded(figure: Figure, out: Path) -> dict[str, Made]:
 def build(out: Path, command: str) -> list[Shown]:
     """Draw every figure that was made under a folder, judge its claims, and write the page."""
     made = {figure.id: recorded(figure, out) for figure in FIGURES.values()}
-    if not any(made.values()):
-        raise ValueError(f"no figures were made in {out}: `gvf reproduce --out {out}` makes them")
+    own = _own(out)
+    if not own and not any(made.values()):
+        raise ValueError(
+            f"no figures were made in {out}: `gvf reproduce --out {out}` makes those of the paper, "
+            f"and `gvf run STUDY --out {out}` results of your own"
+        )
     results = {
         (figure.id, protocol): _read(figure, out, protocol, one)
         for figure in FIGURES.values()
@@ -69,15 +76,36 @@ def build(out: Path, command: str) -> list[Shown]:
         if made[figure.id]:
             shown.append(_show(figure, made[figure.id], results))
             _leave(shown[-1], out / figure.id)
+    title = "Importance resampling for off-policy prediction, reproduced" if shown else "Studies"
+    for one in own:
+        leave(one, out)
+        shown.append(one)
+    # The pictures of a study share its results, whose time counts once.
+    every = {id(how): how for one in shown for how in one.made.values()}
     text = page(
         shown,
-        title="Importance resampling for off-policy prediction, reproduced",
+        title=title,
         command=command,
         version=gvf.__version__,
         machine=machine(),
-        seconds=sum(one.seconds for there in made.values() for one in there.values()),
+        seconds=sum(how.seconds for how in every.values()),
     )
     _write(out / PAGE, text)
+    return shown
+
+
+def _own(out: Path) -> list[Shown]:
+    """What there is to see of studies that are no figures of the paper; others are named."""
+    shown = []
+    for path in studies(out):
+        name = path.parent.name
+        if name in FIGURES:
+            continue
+        try:
+            study = load(path).with_(name=name)
+            shown += show(study, out)
+        except (ValueError, OSError) as error:
+            warnings.warn(f"study {name!r} is left out: {error}", RuntimeWarning, stacklevel=2)
     return shown
 
 

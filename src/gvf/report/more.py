@@ -12,10 +12,9 @@ import numpy as np
 
 from gvf.paper.figure import Axes
 from gvf.paper.reading import against_steps, best_lane
-from gvf.paper.results import Results
 from gvf.report.picture import draw, looked_after
 from gvf.report.style import styles
-from gvf.study.racing import RacingStudy
+from gvf.study.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +39,7 @@ def more(names: Iterable[str], results: Results) -> dict[str, Figure]:
 
 def learning_curves(results: Results) -> Figure:
     """Error against updates."""
-    return draw(against_steps(results), Axes("updates", "mean squared return error"))
+    return draw(against_steps(results), Axes(results.study.curve_unit, results.study.quantity))
 
 
 def film(results: Results) -> Figure | None:
@@ -48,10 +47,9 @@ def film(results: Results) -> Figure | None:
     from gvf.study.racing_material import film_of
 
     study = results.study
-    assert isinstance(study, RacingStudy)
     shown = film_of(study)
-    predicted = results.cell(study.methods[0]).film
-    if shown is None or predicted is None or predicted.shape[-1] != len(shown):
+    predicted = results.cell(study.methods[0])["film"]
+    if shown is None or predicted.shape[-1] != len(shown):
         return None
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -73,8 +71,7 @@ def film(results: Results) -> Figure | None:
         axes.fill_between(seconds, shown.value, color="#d9d9d9", linewidth=0, label="return")
         for name, look in looks.items():
             cell = results.cell(name)
-            assert cell.film is not None
-            mean = cell.film[:, best_lane(cell)].mean(axis=0)
+            mean = cell["film"][:, best_lane(cell)].mean(axis=0)
             style = {key: look.ours[key] for key in ("color", "linestyle", "linewidth")}
             axes.plot(seconds, np.clip(mean, -0.5, 1.5), label=name, **style)
         axes.set(xlabel="time (s)", ylabel="value", xlim=(0, seconds[-1]))

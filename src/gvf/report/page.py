@@ -1,55 +1,40 @@
 """The page: every figure, what is claimed about it, and how it was made, in one HTML file.
 
 The file holds all that it shows, pictures included: it opens without a network, on a phone, and
-prints. It has no scripts. All text goes through :func:`gvf.report.markup.tag`, which escapes it;
-:mod:`gvf.report.tables` has the tables.
+prints. Nothing in it is executed; each figure carries its data as JSON (:mod:`gvf.report.data`).
+The functions here prepare plain data, :mod:`gvf.report.tables` the numbers in words. The templates
+in ``templates/`` lay them out with jinja2, which escapes all text.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gvf.paper.claim import LEVEL
-from gvf.paper.published import ENOUGH, WITHIN
+from gvf.paper.published import ENOUGH, WITHIN, Published
 from gvf.report import tables
-from gvf.report.markup import Html, tag
+from gvf.report.data import data
 from gvf.report.more import CAPTIONS
 from gvf.report.picture import NAMES, draw_shown, render
-from gvf.report.shown import Shown
-from gvf.report.tables import SIGNS, badge, cells, must_match, place
+from gvf.report.shown import Made, Shown
+from gvf.report.tables import SIGNS, Badge, by_claim, must_match, place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
 
-ABOUT = (
-    "The experiments of “Importance Resampling for Off-policy Prediction” (Schlegel et al., 2019), "
-    "run anew. Every figure lies over the curves that its authors published, where we have them, "
-    "and every sentence about it is put to the test."
-)
-QUICK = "Quick scale: few runs, coarse grid: not the paper's numbers."
-FULL = "With --scale paper come the paper's runs and grids."
-JUDGED = (
-    "Each sentence of the paper, in our words, has a statistic that was fixed beforehand; in "
-    f"brackets its {LEVEL:.0%} interval, by bootstrap over runs. The sentence holds where the "
-    "whole interval lies in the range, fails where the whole interval lies outside, and is "
-    "undecided otherwise: more runs may tell."
-)
-COMPARED = (
-    f"A point agrees where ours and the published one differ by no more than {WITHIN:g} combined "
-    "standard errors (ours, scaled to the authors' number of runs) and what reading the drawing "
-    f"may have cost. A curve matches where {ENOUGH:.0%} of its points agree. The worst z is the "
-    "largest difference, in combined standard errors."
-)
+PAPER = ("Figures of the main text", "Figures of the appendix")
+"""The parts of the page that show the paper's figures. They come first, in this order."""
 PROTOCOLS = {
     "paper": "the paper's text, with correct true values. This is what we stand behind.",
     "authors": "the settings, and the defects, under which the authors' curves come out.",
 }
-CAPTION = "Bands: one standard error. A curve that leaves at the top goes on above it, or diverges."
-GREY = " Grey, with the marker of its method: published."
 PER_INCH = 110
 """Pixels on a wide screen."""
 
@@ -60,7 +45,8 @@ def page(
     """One self-contained HTML page.
 
     Args:
-        shown: the figures; those of the main text come first, whatever their order.
+        shown: the figures. The page has a heading for each ``part`` that they name: first those of
+            the paper (`PAPER`), then others as they come.
         title: of the page.
         command: that made it.
         version: of gvf.
@@ -74,39 +60,51 @@ def page(
         >>> "<h1>Runs &amp; claims</h1>" in text, "3 min 20 s" in text
         (True, True)
     """
-    facts = {
-        "Version": f"gvf {version}",
-        "Command": tag("code", command),
-        "Machine": machine,
-        "Time": f"{duration(seconds)} of processor time",
-        **_settings(shown),
-    }
-    parts = {
-        "Figures of the main text": [one for one in shown if one.figure.main],
-        "Figures of the appendix": [one for one in shown if not one.figure.main],
-    }
-    parts = {heading: there for heading, there in parts.items() if there}
+    parts = _parts(shown)
     ordered = [one for there in parts.values() for one in there]
-    sections = [
-        _section("made", "How it was made", _pairs(facts), _protocols(shown)),
-        _section("contents", "Contents", _contents(parts)),
-        _section("claims", "Claims", tag("p", JUDGED), tables.claims(ordered)),
-    ]
-    if any(one.matches for one in ordered):
-        published = (tag("p", COMPARED), tables.matches(ordered))
-        sections.append(_section("matches", "On the published curves", *published))
-    for heading, there in parts.items():
-        sections += [tag("h2", heading, class_="sheet"), *map(_figure, there)]
-    header = tag("header", tag("h1", title), tag("p", ABOUT), _quick(shown, FULL), _summary(shown))
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("title", title),
-        tag("style", Html((files("gvf.report") / "page.css").read_text(encoding="utf-8"))),
+    of_paper = [one for one in ordered if one.part in PAPER]
+    css = (files("gvf.report") / "page.css").read_text(encoding="utf-8")
+    template = _templates().get_template("page.html.jinja")
+    return template.render(
+        title=title,
+        css=css,
+        command=command,
+        version=version,
+        machine=machine,
+        time=duration(seconds),
+        of_paper=bool(of_paper),
+        own=len(of_paper) < len(ordered),
+        quick=_quick(ordered),
+        counts=_counts(ordered),
+        matched=_matched(ordered),
+        settings=_settings(ordered),
+        protocols=_protocols(of_paper),
+        level=f"{LEVEL:.0%}",
+        claims=tables.claims(ordered),
+        within=f"{WITHIN:g}",
+        enough=f"{ENOUGH:.0%}",
+        matches=tables.matches(ordered),
+        parts={heading: list(map(_article, there)) for heading, there in parts.items()},
     )
-    body = tag("body", header, tag("main", Html("\n".join(sections))))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+@cache
+def _templates() -> Environment:
+    """The templates. A name that nobody gave is an error, and so is nan in JSON."""
+    templates = Environment(
+        loader=PackageLoader("gvf.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    templates.policies["json.dumps_kwargs"] = {
+        "allow_nan": False,
+        "ensure_ascii": False,
+        "separators": (",", ":"),
+    }
+    return templates
 
 
 def duration(seconds: float) -> str:
@@ -124,118 +122,135 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _quick(shown: Sequence[Shown], more: str = "") -> Html | None:
-    """What must be said where not everything was run as in the paper."""
-    if not any(made.scale == "quick" for one in shown for made in one.made.values()):
-        return None
-    return tag("p", tag("b", QUICK), f" {more}", class_="banner")
-
-
-def _summary(shown: Sequence[Shown]) -> Html:
-    lines = []
-    told = Counter((v.protocol, v.verdict) for one in shown for v in one.verdicts)
-    for protocol in dict.fromkeys(protocol for protocol, _ in told):
-        counts = (
-            badge(kind, f"{sign[0]} {told[protocol, verdict]} {word}")
-            for (verdict, (kind, sign)), word in zip(
-                SIGNS.items(), ("hold", "fail", "undecided"), strict=True
-            )
-        )
-        link = tag("a", f"Claims, protocol {protocol}", href="#claims")
-        lines.append(tag("li", link, ": ", Html(" ".join(counts))))
-    expected = [match for one in shown for match in one.matches if must_match(one.figure, match)]
-    if expected:
-        good = sum(match.matches for match in expected)
-        kind, sign = ("good", "✓") if good == len(expected) else ("bad", "✗")
-        count = badge(kind, f"{sign} {good} of {len(expected)} that must match do")
-        lines.append(tag("li", tag("a", "Published curves", href="#matches"), ": ", count))
-    return tag("ul", *lines, class_="summary")
-
-
-def _settings(shown: Sequence[Shown]) -> dict[str, str]:
-    made = [one for there in shown for one in there.made.values()]
-    if not made:
-        return {}
-    return {
-        "Scale": ", ".join(sorted({one.scale for one in made})),
-        "Seeds": ", ".join(map(str, sorted({one.seed for one in made}))),
-        "Finished": _moment(max(one.finished for one in made)),
-    }
-
-
 def _moment(iso: str) -> str:
     return iso.replace("T", " ").replace("Z", " UTC").replace("+00:00", " UTC")
 
 
-def _protocols(shown: Sequence[Shown]) -> Html:
+def _parts(shown: Iterable[Shown]) -> dict[str, list[Shown]]:
+    """Figures by the heading under which they stand; no heading is without figures."""
+    parts: dict[str, list[Shown]] = {heading: [] for heading in PAPER}
+    for one in shown:
+        parts.setdefault(one.part, []).append(one)
+    return {heading: there for heading, there in parts.items() if there}
+
+
+def _quick(shown: Iterable[Shown]) -> bool:
+    """Whether not everything was run as in the paper."""
+    return any(made.scale == "quick" for one in shown for made in one.made.values())
+
+
+def _counts(shown: Iterable[Shown]) -> dict[str, list[Badge]]:
+    """How many claims hold, fail and are undecided, by protocol."""
+    told = Counter((v.protocol, v.verdict) for one in shown for v in one.verdicts)
+    words = dict(zip(SIGNS, ("hold", "fail", "undecided"), strict=True))
+    return {
+        protocol: [
+            Badge(sign.kind, f"{sign.text[0]} {told[protocol, verdict]} {words[verdict]}")
+            for verdict, sign in SIGNS.items()
+        ]
+        for protocol in dict.fromkeys(protocol for protocol, _ in told)
+    }
+
+
+def _matched(shown: Iterable[Shown]) -> Badge | None:
+    """How many of the curves that must match do; None where none must."""
+    expected = [match for one in shown for match in one.matches if must_match(one.figure, match)]
+    if not expected:
+        return None
+    good = sum(match.matches for match in expected)
+    kind, sign = ("good", "✓") if good == len(expected) else ("bad", "✗")
+    return Badge(kind, f"{sign} {good} of {len(expected)} that must match do")
+
+
+def _settings(shown: Iterable[Shown]) -> dict[str, str]:
+    """The scales, seeds and last moment of all results; what is not known is left out."""
+    made = [one for there in shown for one in there.made.values()]
+    settings = {
+        "Scale": ", ".join(sorted({one.scale for one in made if one.scale})),
+        "Seeds": ", ".join(map(str, sorted({one.seed for one in made}))),
+        "Finished": _moment(max((one.finished for one in made), default="")),
+    }
+    return {name: said for name, said in settings.items() if said}
+
+
+def _protocols(shown: Iterable[Shown]) -> dict[str, str]:
     used = {protocol for one in shown for protocol in one.made}
-    words = {f"Protocol {name}": said for name, said in PROTOCOLS.items() if name in used}
-    return _pairs(words)
+    return {f"Protocol {name}": said for name, said in PROTOCOLS.items() if name in used}
 
 
-def _contents(parts: Mapping[str, Sequence[Shown]]) -> Html:
-    lists = []
-    for heading, there in parts.items():
-        links = (
-            tag("li", tag("a", f.title, href=f"#{f.id}"), " ", tag("small", f.where))
-            for f in (one.figure for one in there)
-        )
-        lists += [tag("p", heading), tag("ol", *links)]
-    return tag("nav", *lists, aria_label="Figures")
-
-
-def _figure(one: Shown) -> Html:
+def _article(one: Shown) -> dict[str, Any]:
+    """All that the template of an article shows."""
     figure = one.figure
-    notes = _notes(one)
     beneath = [theirs for theirs in figure.published if {*theirs.protocols} & {*one.made}]
-    for published in beneath:
-        panel = NAMES.get(published.panel, published.panel)
-        name = "Published" if len(beneath) == 1 else f"Published, {panel}"
-        source = published.source[0].upper() + published.source[1:]
-        notes[name] = f"{source}; {published.runs} runs. {published.note}"
-    for stream in dict.fromkeys(made.stream for made in one.made.values() if made.stream):
-        notes["Recorded stream"] = tag("code", stream)
-    if one.matches:
-        good = sum(match.matches for match in one.matches)
-        matched = f"{good} of {len(one.matches)} curves match the published ones"
-        notes["Comparison"] = tag("a", matched, href="#matches")
-    names = [f"{figure.id}.csv", *(["published.csv"] if one.published else []), "claims.json"]
-    names += [f"{name}.{kind}" for name in (figure.id, *one.more) for kind in ("png", "svg")]
-    files_there = (tag("a", name, href=f"{figure.id}/{name}") for name in names)
-    return tag(
-        "article",
-        tag("h3", one.title),
-        tag("p", figure.where, class_="small"),
-        _quick([one]),
-        tag(
-            "figure",
-            _picture(one),
-            tag("figcaption", CAPTION, GREY if beneath else None),
-        ),
-        *_more(one),
-        _verdicts(one),
-        _pairs(notes),
-        _made(one),
-        tag("p", "Beside this page: ", Html(", ".join(files_there)), class_="small beside"),
-        id=figure.id,
-    )
+    good = sum(match.matches for match in one.matches)
+    compared = f"{good} of {len(one.matches)} curves match the published ones"
+    folder, stem = one.place
+    names = [
+        f"{stem}.csv",
+        *(["published.csv"] if one.published else []),
+        *(["claims.json"] if one.verdicts else []),
+        *(f"{name}.{kind}" for name in (stem, *one.more) for kind in ("png", "svg")),
+    ]
+    made = one.made.values()
+    return {
+        "figure": figure,
+        "title": one.title,
+        "quick": _quick([one]),
+        "picture": _picture(one),
+        "grey": bool(beneath),
+        "more": _more(one),
+        "claims": _claims(one),
+        "notes": _notes(one) | _sources(beneath),
+        "streams": list(dict.fromkeys(how.stream for how in made if how.stream)),
+        "compared": compared if one.matches else "",
+        "made": [_made(one, protocol, how) for protocol, how in one.made.items()],
+        "commands": list(dict.fromkeys(how.command for how in made if how.command)),
+        "folder": folder,
+        "files": names,
+        "data": data(one),
+    }
 
 
-def _more(one: Shown) -> list[Html]:
+def _picture(one: Shown) -> dict[str, Any]:
+    """The picture, and the same with its panels one below the other for a narrow screen."""
+    axes = one.figure.axes
+    series = ", ".join(dict.fromkeys(row.series for row in one.rows))
+    wide, narrow = (draw_shown(one, titled=False, columns=columns) for columns in (None, 1))
+    alt = f"{one.figure.title}: {axes.y} against {axes.x}, for {series}."
+    return {**_embed(wide), "alt": alt, "narrow": _embed(narrow)["src"]}
+
+
+def _more(one: Shown) -> list[dict[str, Any]]:
     """The pictures that go with a figure."""
     return [
-        tag(
-            "figure",
-            tag(
-                "img",
-                src=_embed(picture),
-                alt=f"{one.figure.title}: {CAPTIONS[name]}",
-                width=round(picture.get_figwidth() * PER_INCH),
-            ),
-            tag("figcaption", CAPTIONS[name]),
-        )
+        {
+            **_embed(picture),
+            "alt": f"{one.figure.title}: {CAPTIONS[name]}",
+            "caption": CAPTIONS[name],
+        }
         for name, picture in one.more.items()
     ]
+
+
+def _embed(picture: MatplotlibFigure) -> dict[str, Any]:
+    """A picture as an address that contains it, so that names inside it cannot clash."""
+    code = b64encode(render(picture, "svg")).decode()
+    width = round(picture.get_figwidth() * PER_INCH)
+    return {"src": f"data:image/svg+xml;base64,{code}", "width": width}
+
+
+def _claims(one: Shown) -> list[dict[str, Any]]:
+    """The figure's claims in brief; the table of all claims has the numbers."""
+    brief = []
+    for verdicts in by_claim(one.verdicts):
+        badges = []
+        for verdict in verdicts:
+            kind, sign = SIGNS[verdict.verdict]
+            badges.append(Badge(kind, f"{sign}, {verdict.protocol}" if len(one.made) > 1 else sign))
+        first = verdicts[0]
+        told = {"sentence": first.sentence, "place": place(one.figure, first), "badges": badges}
+        brief.append(told)
+    return brief
 
 
 def _notes(one: Shown) -> dict[str, str]:
@@ -244,71 +259,34 @@ def _notes(one: Shown) -> dict[str, str]:
     for protocol in one.made:
         said.setdefault(one.figure.notes.get(protocol, ""), []).append(protocol)
     return {
-        f"Protocol{'s'[: len(names) - 1]} {' and '.join(names)}": note
+        f"Protocol{'s'[: len(names) - 1]} {' and '.join(names)}" if any(names) else "Note": note
         for note, names in said.items()
         if note
     }
 
 
-def _verdicts(one: Shown) -> Html | None:
-    """The figure's claims in brief; the table above has the numbers."""
-    lines = []
-    for verdicts in tables.by_claim(one.verdicts):
-        told = []
-        for verdict in verdicts:
-            kind, sign = SIGNS[verdict.verdict]
-            told.append(badge(kind, f"{sign}, {verdict.protocol}" if len(one.made) > 1 else sign))
-        link = tag("a", verdicts[0].sentence, href=f"#{place(one.figure, verdicts[0])}")
-        lines.append(tag("li", tag("span", Html(" ".join(told))), tag("span", link)))
-    return tag("ul", *lines, class_="claims") if lines else None
+def _sources(beneath: Sequence[Published]) -> dict[str, str]:
+    """Where published curves come from."""
+    said = {}
+    for published in beneath:
+        panel = NAMES.get(published.panel, published.panel)
+        name = "Published" if len(beneath) == 1 else f"Published, {panel}"
+        source = published.source[0].upper() + published.source[1:]
+        said[name] = f"{source}; {published.runs} runs. {published.note}"
+    return said
 
 
-def _picture(one: Shown) -> Html:
-    """The picture, and the same with its panels one below the other for a narrow screen."""
-    axes = one.figure.axes
-    series = ", ".join(dict.fromkeys(row.series for row in one.rows))
-    alt = f"{one.figure.title}: {axes.y} against {axes.x}, for {series}."
-    wide, narrow = (draw_shown(one, titled=False, columns=columns) for columns in (None, 1))
-    width = round(wide.get_figwidth() * PER_INCH)
-    return tag(
-        "picture",
-        tag("source", media="screen and (max-width: 36rem)", srcset=_embed(narrow)),
-        tag("img", src=_embed(wide), alt=alt, width=width),
-    )
-
-
-def _embed(picture: MatplotlibFigure) -> str:
-    """A picture as an address that contains it; pictures in it cannot mix up each other's names."""
-    return "data:image/svg+xml;base64," + b64encode(render(picture, "svg")).decode()
-
-
-def _made(one: Shown) -> Html:
-    columns = ("Protocol", "Scale", "Runs", "Seed", "Time", "Finished", "Version")
-    rows = []
-    for protocol, made in one.made.items():
-        full = one.figure.study(protocol, **made.options).runs
-        values = {
-            "Scale": badge("quick", made.scale) if made.scale == "quick" else made.scale,
-            "Runs": f"{made.runs}" if made.runs == full else f"{made.runs} (paper: {full})",
-            "Seed": f"{made.seed}",
-            "Time": duration(made.seconds),
-            "Finished": _moment(made.finished),
-            "Version": made.version,
-        }
-        rows.append(tag("tr", tag("th", protocol, scope="row"), *cells(values)))
-    commands = dict.fromkeys(made.command for made in one.made.values())
-    return tag(
-        "div",
-        tables.table("made", columns, [(None, rows)]),
-        tag("p", "To redraw this figure alone:"),
-        *(tag("pre", tag("code", command)) for command in commands),
-    )
-
-
-def _section(id: str, heading: str, *inside: Html) -> Html:
-    return tag("section", tag("h2", heading), *inside, id=id)
-
-
-def _pairs(pairs: Mapping[str, str]) -> Html:
-    inside = (part for name, said in pairs.items() for part in (tag("dt", name), tag("dd", said)))
-    return tag("dl", *inside, class_="facts")
+def _made(one: Shown, protocol: str, made: Made) -> dict[str, Any]:
+    """A row of the table that says how a figure was made."""
+    full = one.paper_runs(protocol)
+    other = full is not None and made.runs != full
+    return {
+        "protocol": protocol,
+        "scale": made.scale,
+        "badge": Badge("quick", made.scale) if made.scale == "quick" else None,
+        "runs": f"{made.runs} (paper: {full})" if other else f"{made.runs}",
+        "seed": made.seed,
+        "time": duration(made.seconds),
+        "finished": _moment(made.finished),
+        "version": made.version,
+    }

@@ -83,6 +83,7 @@ def draw(
     title: str = "",
     remarks: Mapping[str, str] | None = None,
     columns: int | None = None,
+    colours: Mapping[str, str] | None = None,
 ) -> Figure:
     """Draw points.
 
@@ -93,6 +94,7 @@ def draw(
         title: a line above it all.
         remarks: a few words about each protocol, above its panels.
         columns: of panels; by default as many as fit a page. One column fits a phone.
+        colours: of series that are to have another than their own.
 
     Example:
         >>> from gvf.paper import Axes, Row
@@ -110,7 +112,7 @@ def draw(
         raise ValueError("there is nothing to draw: rows is empty")
     panels = sorted({key[:2]: None for key in ours}, key=lambda panel: panel[0] != "paper")
     theirs = {key: curve for key, curve in curves(published).items() if key[:2] in panels}
-    looks = styles(series for _, _, series in (*ours, *theirs))
+    looks = styles((series for _, _, series in (*ours, *theirs)), colours)
     phases = {name: position / len(looks) for position, name in enumerate(looks)}
     low, top = draw_panel.limits([*ours.values(), *theirs.values()], axes)
     handles = _legend(ours, looks, bool(theirs), top)
@@ -155,8 +157,9 @@ def draw_shown(shown: Shown, *, titled: bool = True, columns: int | None = None)
     quick = {name: "quick scale" for name, made in shown.made.items() if made.scale == "quick"}
     title = shown.title if titled else ""
     return draw(
-        shown.rows, figure.axes, published=beneath, title=title, remarks=quick, columns=columns
-    )
+        shown.rows, figure.axes, published=beneath, title=title, remarks=quick, columns=columns,
+        colours=shown.colours,
+    )  # fmt: skip
 
 
 def sensitivity(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gvf.paper.claim import Verdict
 from gvf.paper.figure import Figure, Row
 from gvf.paper.published import Match
-from gvf.paper.results import Results
+from gvf.study.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -57,6 +57,9 @@ class Shown:
         made: by protocol.
         results: by protocol.
         more: pictures that go with it, by name.
+        part: the heading of the page under which it stands; by default it follows from the figure.
+        place: folder and name of its files; by default the figure's id, twice.
+        colours: of series that are to have another than their own.
     """
 
     figure: Figure
@@ -67,6 +70,16 @@ class Shown:
     made: Mapping[str, Made]
     results: Mapping[str, Results] = field(default_factory=dict)
     more: Mapping[str, MatplotlibFigure] = field(default_factory=dict)
+    part: str = ""
+    place: tuple[str, str] = ("", "")
+    colours: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        main = "Figures of the main text" if self.figure.main else "Figures of the appendix"
+        object.__setattr__(self, "part", self.part or main)
+        folder, name = self.place
+        place = (folder or self.figure.id, name or self.figure.id)
+        object.__setattr__(self, "place", place)
 
     @property
     def title(self) -> str:
@@ -74,3 +87,9 @@ class Shown:
         remarks = (self.figure.remark(results.study) for results in self.results.values())
         said = "; ".join(remark for remark in dict.fromkeys(remarks) if remark)
         return f"{self.figure.title} ({said})" if said else self.figure.title
+
+    def paper_runs(self, protocol: str) -> int | None:
+        """The paper's number of runs; None for a study that is not the paper's."""
+        if self.part == "Studies":
+            return None
+        return self.figure.study(protocol, **self.made[protocol].options).runs

@@ -9,7 +9,7 @@ a curve printed in grey can still be told by it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -98,11 +98,11 @@ _MARKERS = ("o", "s", "^", "D", "v", "X", "P", "*")
 _DASHES = (SOLID, DASHED, DOTTED)
 
 
-def styles(names: Iterable[str]) -> dict[str, Style]:
+def styles(names: Iterable[str], colours: Mapping[str, str] | None = None) -> dict[str, Style]:
     """The styles of some methods, in the order of legends.
 
     The paper's methods come first and always look the same; names that are not known come after
-    them, as they come, and get the next spare style.
+    them, as they come, and get the next spare style, or the colour that is given for them.
 
     Example:
         >>> from gvf.report.style import styles
@@ -113,7 +113,9 @@ def styles(names: Iterable[str]) -> dict[str, Style]:
     wanted = dict.fromkeys(names)
     found = {name: style for name, style in METHODS.items() if name in wanted}
     own = (name for name in wanted if name not in METHODS)
-    return found | {name: _spare(position) for position, name in enumerate(own)}
+    found |= {name: _spare(position) for position, name in enumerate(own)}
+    given = {name: one for name, one in (colours or {}).items() if one and name in found}
+    return found | {name: replace(found[name], colour=one) for name, one in given.items()}
 
 
 def _spare(position: int) -> Style:

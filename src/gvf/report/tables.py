@@ -1,67 +1,52 @@
-"""The tables of the page: claims with their verdicts, and how well ours lie on published curves.
+"""The numbers of the page in words: claims with their verdicts, and how well curves match.
 
-A table has a body for each figure. Every cell knows its column's name, so that a narrow screen can
-show a row as a card. Verdicts are told by a sign and a word, not by colour alone.
+The functions turn verdicts and matches into plain data, with a group for each figure; the templates
+lay them out. A verdict is told by a sign and a word, not by colour alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from gvf.paper.claim import Verdict
 from gvf.paper.figure import Figure
 from gvf.paper.published import Match
-from gvf.report.markup import Html, tag
 from gvf.report.picture import NAMES
 from gvf.report.shown import Shown
 
+
+class Badge(NamedTuple):
+    """Words on a coloured ground.
+
+    Attributes:
+        kind: the class in ``page.css``: "good", "bad", "open" or "quick".
+        text: the words.
+    """
+
+    kind: str
+    text: str
+
+
 SIGNS = {
-    "holds": ("good", "✓ holds"),
-    "fails": ("bad", "✗ fails"),
-    "undecided": ("open", "? undecided"),
+    "holds": Badge("good", "✓ holds"),
+    "fails": Badge("bad", "✗ fails"),
+    "undecided": Badge("open", "? undecided"),
 }
-"""The class of a verdict's badge, and what it says."""
+"""The badge of each verdict."""
 
 
-def badge(kind: str, text: str) -> Html:
-    """Words on a ground of some colour."""
-    return tag("span", text, class_=f"badge {kind}")
-
-
-def table(
-    kind: str, columns: Sequence[str], groups: Iterable[tuple[Figure | None, Sequence[Html]]]
-) -> Html:
-    """A table: rows of cells, in groups, each under the name of its figure."""
-    bodies = []
-    for figure, rows in groups:
-        name = None
-        if figure:
-            link = tag("a", figure.title, href=f"#{figure.id}")
-            words = tag("th", link, f" ({figure.where})", scope="rowgroup", colspan=len(columns))
-            name = tag("tr", words)
-        bodies.append(tag("tbody", name, Html("\n".join(rows))))
-    heads = (tag("th", column, scope="col") for column in columns)
-    return tag("table", tag("thead", tag("tr", *heads)), *bodies, class_=kind)
-
-
-def cells(values: Mapping[str, str]) -> list[Html]:
-    """Cells of a row, by the names of their columns."""
-    return [tag("td", tag("span", value), data_label=name) for name, value in values.items()]
-
-
-def claims(shown: Sequence[Shown]) -> Html:
-    """All claims with their verdicts."""
-    columns = ("Claim", "Verdict", "Statistic", "Holds if", "Runs", "Protocol")
-    groups = []
-    for one in shown:
-        rows = [
-            _claim(one.figure, verdicts, position)
-            for verdicts in by_claim(one.verdicts)
-            for position in range(len(verdicts))
-        ]
-        groups += [(one.figure, rows)] if rows else []
-    return table("claims", columns, groups)
+def claims(shown: Iterable[Shown]) -> list[dict[str, Any]]:
+    """The claims of every figure that has some, each with its verdicts in words."""
+    return [
+        {
+            "figure": one.figure,
+            "claims": [_claim(one.figure, verdicts) for verdicts in by_claim(one.verdicts)],
+        }
+        for one in shown
+        if one.verdicts
+    ]
 
 
 def by_claim(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
@@ -73,44 +58,37 @@ def by_claim(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 
 
 def place(figure: Figure, verdict: Verdict) -> str:
-    """Where the page has a claim."""
+    """The id of a claim's row on the page."""
     return f"claim.{figure.id}.{verdict.id}"
 
 
-def _claim(figure: Figure, verdicts: Sequence[Verdict], position: int) -> Html:
-    """A row for each protocol; the first has the sentence, for all of them."""
-    verdict = verdicts[position]
-    sentence = None
-    if position == 0:
-        remarks = dict.fromkeys(v.remark for v in verdicts if v.remark)
-        sentence = tag(
-            "th",
-            tag("span", verdict.sentence),
-            tag("small", verdict.measure),
-            *(tag("small", remark, class_="remark") for remark in remarks),
-            scope="row",
-            rowspan=len(verdicts),
-            id=place(figure, verdict),
-        )
-    values = {
-        "Verdict": badge(*SIGNS[verdict.verdict]),
-        "Statistic": statistic(verdict),
-        "Holds if": span(*verdict.range),
-        "Runs": str(verdict.runs),
-        "Protocol": verdict.protocol,
+def _claim(figure: Figure, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    first = verdicts[0]
+    return {
+        "place": place(figure, first),
+        "sentence": first.sentence,
+        "measure": first.measure,
+        "remarks": list(dict.fromkeys(one.remark for one in verdicts if one.remark)),
+        "verdicts": [
+            {
+                "badge": SIGNS[one.verdict],
+                "statistic": statistic(one),
+                "range": span(*one.range),
+                "runs": one.runs,
+                "protocol": one.protocol,
+            }
+            for one in verdicts
+        ],
     }
-    return tag("tr", sentence, *cells(values))
 
 
-def matches(shown: Sequence[Shown]) -> Html:
-    """All our curves that were compared with published ones."""
-    columns = ("Curve", "Verdict", "Points", "Within", "Worst z", "Protocol", "Expected")
-    groups = [
-        (one.figure, [_match(one.figure, match) for match in one.matches])
+def matches(shown: Iterable[Shown]) -> list[dict[str, Any]]:
+    """The curves of every figure that were compared with published ones."""
+    return [
+        {"figure": one.figure, "curves": [_match(one.figure, match) for match in one.matches]}
         for one in shown
         if one.matches
     ]
-    return table("matches", columns, groups)
 
 
 def must_match(figure: Figure, match: Match) -> bool:
@@ -129,23 +107,23 @@ def must_match(figure: Figure, match: Match) -> bool:
     )
 
 
-def _match(figure: Figure, match: Match) -> Html:
+def _match(figure: Figure, match: Match) -> dict[str, Any]:
     must = must_match(figure, match)
     if match.matches:
-        verdict = badge("good", "✓ matches")
+        badge = Badge("good", "✓ matches")
     else:
-        verdict = badge("bad", "✗ does not match") if must else badge("open", "≠ differs")
-    values = {
-        "Verdict": verdict,
-        "Points": str(match.points),
-        "Within": f"{match.within} ({match.share:.0%})",
-        "Worst z": number(match.worst),
-        "Protocol": match.protocol,
-        "Expected": "must match" if must else "may differ",
-    }
+        badge = Badge("bad", "✗ does not match") if must else Badge("open", "≠ differs")
     several = len({published.panel for published in figure.published}) > 1
-    panel = f", {NAMES.get(match.panel, match.panel)}" if several else None
-    return tag("tr", tag("th", match.series, panel, scope="row"), *cells(values))
+    panel = f", {NAMES.get(match.panel, match.panel)}" if several else ""
+    return {
+        "name": f"{match.series}{panel}",
+        "badge": badge,
+        "points": match.points,
+        "within": f"{match.within} ({match.share:.0%})",
+        "worst": number(match.worst),
+        "protocol": match.protocol,
+        "expected": "must match" if must else "may differ",
+    }
 
 
 def number(value: float) -> str:

@@ -1,29 +1,32 @@
 """Studies: grids of methods and step sizes, run over many seeds."""
 
+from gvf.study.base import BaseStudy, Interrupted, Task
 from gvf.study.catalogue import CATALOGUE, get
 from gvf.study.engine import Summary, run
-from gvf.study.method import METHODS, Method
-from gvf.study.racing import RacingStudy, RacingTask
+from gvf.study.method import NAMED, Method
+from gvf.study.racing import RacingStudy
+from gvf.study.results import Cell, Results
 from gvf.study.store import Store
-from gvf.study.study import Study, Task
-from gvf.study.task import Interrupted, Outcome, run_method, run_task
+from gvf.study.study import Study
+from gvf.study.task import Outcome, run_method, run_task
 from gvf.study.toml import load
-from gvf.study.variance import VarianceStudy, VarianceTask, run_variance
+from gvf.study.variance import VarianceStudy, run_variance
 
 __all__ = [
+    "BaseStudy",
     "CATALOGUE",
-    "METHODS",
+    "Cell",
     "Interrupted",
     "Method",
+    "NAMED",
     "Outcome",
     "RacingStudy",
-    "RacingTask",
+    "Results",
     "Store",
     "Study",
     "Summary",
     "Task",
     "VarianceStudy",
-    "VarianceTask",
     "get",
     "load",
     "run",

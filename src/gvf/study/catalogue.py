@@ -11,16 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gvf.domain.domain import PROTOCOLS, known
+from gvf.domain.domain import PROTOCOLS
+from gvf.names import known
+from gvf.study.base import BaseStudy
 from gvf.study.method import BETWEEN, PAPER
 from gvf.study.racing import RacingStudy
-from gvf.study.store import AnyStudy
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
 
 VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
 REWEIGHTING = ("IS", "WIS-Minibatch", "WIS-Buffer", "WIS-Optimal")
-BATCH_METHODS = tuple(name for name, method in PAPER.items() if method.kind != "wis-td")
+BATCH_METHODS = tuple(name for name, method in PAPER.items() if method.update != "wis-td")
 
 GAPS = (*range(1, 9), 16, 24, 32, 48, 64, 80, 96, 114, 128, 160, 192, 224, 256)
 """Steps between updates."""
@@ -51,7 +52,7 @@ class Entry:
     """
 
     shows: str
-    make: Callable[[str], AnyStudy]
+    make: Callable[[str], BaseStudy]
 
 
 CATALOGUE: dict[str, Entry] = {}
@@ -67,7 +68,7 @@ def _study(name: str, shows: str, family: Callable[[str], dict[str, Any]], **own
     CATALOGUE[name] = Entry(shows, make)
 
 
-def get(name: str, protocol: str = "paper") -> AnyStudy:
+def get(name: str, protocol: str = "paper") -> BaseStudy:
     """A study by name.
 
     Example:

@@ -10,31 +10,61 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gvf import domain as domains
-from gvf.domain.domain import Domain, known
-from gvf.study.method import METHODS
+from gvf.domain import Domain
+from gvf.names import known
+from gvf.study.method import NAMED, Method
 
-if TYPE_CHECKING:
-    from gvf.study.study import Study
-    from gvf.study.variance import VarianceStudy
+RESERVED = ("results", "logs", "claims", "contents", "made", "matches")
+"""Folders of the store, beside those of figures, and sections of the report."""
 
 
-def check_shared(study: Study | VarianceStudy) -> Domain:
+def check_shared(study: Any) -> Domain:
     """Check what studies of all kinds have, fill in the pairs, and give the domain."""
+    take_methods(study)
     check_types(study)
     check_name(study.name)
-    domain = domains.get(study.domain, getattr(study, "protocol", "paper"))
-    object.__setattr__(study, "pairs", study.pairs or domain.pairs)
+    domain = domains.get(study.domain, study.protocol if study.protocol != "both" else "paper")
+    object.__setattr__(study, "pairs", study.pairs or tuple(domain.pairs))
+    check_several(pairs=study.pairs)
     for question, behaviour in study.pairs:
         known(question, domain.questions, f"question of {study.domain} in pairs")
         known(behaviour, domain.behaviours, f"behaviour of {study.domain} in pairs")
-    check_distinct(pairs=study.pairs)
-    check_several(methods=study.methods)
-    for method in study.methods:
-        known(method, METHODS, "method")
+        for name in (question, behaviour):
+            check_part(name)
     return domain
+
+
+def take_methods(study: Any) -> None:
+    """Let `methods` be names, and `own` what those stand for that are not ours."""
+    given = study.methods
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise ValueError(f"methods must be a list of methods, got {_written(given)}")
+    before = {method.name: method for method in study.own}
+    methods: dict[str, Method] = {}
+    for item in given:
+        one = before[item] if isinstance(item, str) and item in before else Method.of(item)
+        if methods.get(one.name) == one:
+            raise ValueError(f"methods has something twice: {one.name!r}")
+        if one.name in methods or NAMED.get(one.name, one) != one:
+            raise ValueError(f"methods: two are called {one.name!r}; give one of them a name")
+        methods[one.name] = one
+    if not methods:
+        raise ValueError("methods must name at least one")
+    own = tuple(one for one in methods.values() if NAMED.get(one.name) != one)
+    object.__setattr__(study, "methods", tuple(methods))
+    object.__setattr__(study, "own", own)
+
+
+def check_part(name: str) -> None:
+    """Refuse the name of a question or behaviour that cannot be part of a path."""
+    if not re.fullmatch(r"[^\W_][\w.+=-]*", name):
+        raise ValueError(
+            f"{name!r} cannot be the name of a question or behaviour, since results are kept in a "
+            "folder of that name: choose letters, digits, '-', '_', '+', '=' and '.'"
+        )
 
 
 def check_name(name: str) -> None:
@@ -45,6 +75,8 @@ def check_name(name: str) -> None:
             "that name: choose a name of letters, digits, '-', '_', '+' and '.' that begins with a "
             "letter or digit"
         )
+    if name in RESERVED:
+        raise ValueError(f"a study cannot be called {name!r}: a folder or section is called so")
 
 
 def check_at_least(least: int, **values: int) -> None:
@@ -76,6 +108,8 @@ def check_types(study: Any) -> None:
     Lists become tuples, and numbers plain ones: names of cells do not depend on how 1 was written.
     """
     for field in fields(study):
+        if field.name in ("methods", "own"):
+            continue  # see take_methods
         value = getattr(study, field.name)
         kind = str(field.type).removeprefix("tuple[").removesuffix(", ...]")
         one, several, plain = _TYPES[kind]

@@ -10,25 +10,18 @@ compiles). Tells the progress bar and ``gvf run --dry-run`` how much is left.
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
 
-from gvf.study.racing import RacingStudy
-from gvf.study.store import AnyStudy, AnyTask, Store
-from gvf.study.study import Study, Task
-from gvf.study.task import run_task
-from gvf.study.variance import run_variance
-
-PROBE = 0.3
-"""Seconds that a probe should take at least, where the task is long enough."""
+from gvf.study.base import Task
+from gvf.study.store import Store
 
 
-def gap_of(task: AnyTask) -> int:
+def gap_of(task: Task) -> int:
     """A task's gap; 1 where there is no such thing."""
-    return getattr(task, "gap", 1)
+    return task.gap or 1
 
 
 class Costs:
@@ -73,40 +66,8 @@ def costs(store: Store) -> tuple[Costs, bool]:
         gap, seconds = gaps.get(str(facts.get("task"))), facts.get("cpu_seconds")
         if gap is not None and isinstance(seconds, float):
             known.add(gap, seconds)
-    return (known, True) if known else (probe(store.study), False)
-
-
-def probe(study: AnyStudy) -> Costs:
-    """Do the beginning of a task at the smallest and the largest gap, and scale it up."""
-    known = Costs()
-    if isinstance(study, RacingStudy):
-        from gvf.study.racing_task import seconds_of_an_update
-
-        known.add(study.gap, study.updates * seconds_of_an_update(study))
-        return known
-    if not isinstance(study, Study):
-        task = next(study.tasks())
-        run_variance(task)  # compiles
-        began = time.thread_time()
-        run_variance(task)
-        known.add(1, time.thread_time() - began)
-        return known
-    for gap in sorted({min(study.gaps), max(study.gaps)}):
-        share = 0.01
-        _seconds(study, gap, share)  # compiles, and finds the true values
-        while (seconds := _seconds(study, gap, share)) < PROBE and share < 1.0:
-            share = min(1.0, 4.0 * share)
-        known.add(gap, seconds / share)
-    return known
-
-
-def _seconds(study: Study, gap: int, share: float) -> float:
-    if study.updates:
-        part = study.with_(updates=max(1, round(share * study.updates)))
-    else:
-        steps = study.warm_up + round(share * (study.steps - study.warm_up))
-        part = study.with_(steps=max(steps, study.warm_up + gap, study.measure_every))
-    task = Task(part, *part.pairs[0], gap, 0)
-    began = time.thread_time()
-    run_task(task)
-    return time.thread_time() - began
+    if known:
+        return known, True
+    for gap, seconds in store.study.probe().items():
+        known.add(gap, seconds)
+    return known, False

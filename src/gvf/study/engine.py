@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,12 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import gvf
-from gvf.domain.domain import known
+from gvf.names import known
+from gvf.study.base import BaseStudy, Stop, Task
 from gvf.study.progress import progress
-from gvf.study.racing import RacingStudy, RacingTask
-from gvf.study.store import DEFAULT_OUT, AnyResult, AnyStudy, AnyTask, Store, encode
-from gvf.study.task import run_task
-from gvf.study.variance import VarianceTask, run_variance
+from gvf.study.store import DEFAULT_OUT, Store, encode
 
 ENGINES = ("local", "ray")
 """Threads of this process; tasks of a Ray cluster."""
@@ -39,7 +37,7 @@ class Result(NamedTuple):
         host: where.
     """
 
-    task: AnyTask
+    task: Task
     content: bytes
     seconds: float
     cpu_seconds: float
@@ -57,6 +55,7 @@ class Summary:
         damaged: how many of those computed had a damaged file before.
         seconds: how long it took.
         folder: where the results are.
+        unfit: what else there is of the study, which does not fit its settings, and why.
     """
 
     tasks: int
@@ -65,50 +64,38 @@ class Summary:
     damaged: int
     seconds: float
     folder: Path
+    unfit: tuple[str, ...] = ()
 
 
-def perform(task: AnyTask, stop: Callable[[], bool] = lambda: False) -> Result:
+def perform(task: Task, stop: Stop = lambda: False) -> Result:
     """Do a task: the function that every engine runs."""
     began, cpu = time.perf_counter(), time.thread_time()
-    content = encode(task, _result(task, stop))
+    content = encode(task, task.study.compute(task, stop))
     seconds, cpu_seconds = time.perf_counter() - began, time.thread_time() - cpu
-    if isinstance(task, RacingTask):
-        cpu_seconds = seconds  # PyTorch has threads of its own, or a GPU
+    if task.study.own_threads:
+        cpu_seconds = seconds
     return Result(task, content, seconds, cpu_seconds, platform.node())
 
 
-def _result(task: AnyTask, stop: Callable[[], bool]) -> AnyResult:
-    if isinstance(task, VarianceTask):
-        return run_variance(task, stop)
-    if isinstance(task, RacingTask):
-        from gvf.study.racing_task import run_racing
-
-        return run_racing(task, stop)
-    return run_task(task, stop)
-
-
-def _stream(study: RacingStudy, store: Store) -> str:
-    """The hash of the stream that a study learns from, which must be that of its other results."""
-    from gvf.study.racing_task import material
-
-    found = material(study).stream.hash
-    before = next((line["stream"] for line in store.logged() if "stream" in line), found)
-    if before != found:
-        raise ValueError(
-            f"the results in {store.folder} come from another stream ({before[:12]}...) than the "
-            f"one in the cache ({found[:12]}...): name another folder with --out"
-        )
-    return found
+def _check_facts(facts: dict[str, Any], store: Store) -> None:
+    """Refuse to add to results that were made from something else."""
+    for name, found in facts.items():
+        before = next((line[name] for line in store.logged() if name in line), found)
+        if before != found:
+            raise ValueError(
+                f"the results in {store.folder} come from another {name} ({before[:12]}...) than "
+                f"the one in the cache ({found[:12]}...): name another folder with --out"
+            )
 
 
 def run(
-    study: AnyStudy,
+    study: BaseStudy,
     out: str | Path = DEFAULT_OUT,
     *,
     workers: int | None = None,
     engine: str = "local",
     address: str | None = None,
-    tasks: Iterable[AnyTask] | None = None,
+    tasks: Iterable[Task] | None = None,
 ) -> Summary:
     """Compute the results of a study that are missing.
 
@@ -142,17 +129,16 @@ def run(
         if task.study != study:
             raise ValueError(f"task {task.name} is not one of this study, {study.name!r}")
     began = time.perf_counter()
+    workers = study.workers(engine, workers)
     store = Store(study, out)
     store.sweep()
     missing, damaged = store.survey(chosen)
-    facts: dict[str, Any] = {}
-    if isinstance(study, RacingStudy):
-        if engine == "ray":
-            raise ValueError("the racing car learns where its recordings are: no engine 'ray'")
-        workers = 1 if study.device == "cuda" else workers  # a run has a whole GPU, or a processor
-        if missing:
-            facts["stream"] = _stream(study, store)
+    facts, unfit = {}, ()
     if missing:
+        study.check()
+        facts = study.facts()
+        _check_facts(facts, store)
+        unfit = () if store.folder.exists() else tuple(store.unfit())
         store.prepare()
     # Looked at again when its turn comes: another process may have done it in the meantime.
     wanted = (task for task in missing if not store.path(task).exists())
@@ -182,4 +168,6 @@ def run(
             tell(result.task, result.cpu_seconds)
             done += 1
     seconds = time.perf_counter() - began
-    return Summary(len(chosen), done, len(chosen) - done, len(damaged), seconds, store.folder)
+    return Summary(
+        len(chosen), done, len(chosen) - done, len(damaged), seconds, store.folder, unfit
+    )

@@ -12,9 +12,8 @@ import time
 from collections.abc import Generator, Iterable
 from queue import Empty, SimpleQueue
 
+from gvf.study.base import Interrupted, Task
 from gvf.study.engine import Result, perform
-from gvf.study.store import AnyTask
-from gvf.study.task import Interrupted
 
 PATIENCE = 1.0
 """Seconds that stopping waits for tasks in flight."""
@@ -27,7 +26,7 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def results(tasks: Iterable[AnyTask], workers: int | None = None) -> Generator[Result, None, None]:
+def results(tasks: Iterable[Task], workers: int | None = None) -> Generator[Result, None, None]:
     """Do tasks on threads and give their results as they come.
 
     Closing the iterator, or an exception such as an interrupt while waiting, stops the workers and

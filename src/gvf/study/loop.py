@@ -48,17 +48,18 @@ def table_errors(weights, x, truth, squared, error):
 
 
 @njit(cache=True, nogil=True)
-def measure(weights, x, share, unseen, truth, squared, dead, error):
+def measure(weights, x, share, unseen, truth, counts, squared, dead, error):
     """Write each lane's error over the states [S] into error [L]; inf for the dead.
 
     Rows of weights that these states do not use are `unseen`, and only looked at to tell the dead.
+    ``counts`` [S], on average 1, says how much each state counts; empty: all alike.
     """
     error[:] = 0.0
-    if x.shape[1] == 1 and share.shape[1] == 1:
+    if x.shape[1] == 1 and share.shape[1] == 1 and counts.size == 0:
         # In a table the errors count every weight that ever changes, so they tell who is dead.
         table_errors(weights, x, truth, squared, error)
     else:
-        feature_errors(weights, x, share, truth, squared, error)
+        feature_errors(weights, x, share, truth, counts, squared, error)
         for row in unseen:
             for lane in range(error.size):
                 # 0 times a number that is not finite is none: it poisons the sum.
@@ -70,19 +71,20 @@ def measure(weights, x, share, unseen, truth, squared, dead, error):
 
 
 @njit(cache=True, nogil=True)
-def feature_errors(weights, x, share, truth, squared, error):
+def feature_errors(weights, x, share, truth, counts, squared, error):
     """Add |V - v|, or its square, of all states to error [L]."""
     difference = np.empty((1, error.size))
     for s in range(truth.size):
         for lane in range(error.size):
             difference[0, lane] = -truth[s]
         accumulate(weights, x, share, s, 1.0, difference, 0)
+        count = counts[s] if counts.size > 0 else 1.0
         if squared:
             for lane in range(error.size):
-                error[lane] += difference[0, lane] * difference[0, lane]
+                error[lane] += count * difference[0, lane] * difference[0, lane]
         else:
             for lane in range(error.size):
-                error[lane] += abs(difference[0, lane])
+                error[lane] += count * abs(difference[0, lane])
 
 
 @njit(cache=True, nogil=True)
@@ -105,7 +107,7 @@ def _learn(kernels, arrays, mass, parameters, squared, start, stop):
     state, experience, drawn, schedule, target, errors = unowned(arrays)
     all_inputs, all_p, means, rows = drawn
     upto, held, bins = schedule
-    x, share, unseen, truth = target
+    x, share, unseen, truth, counts = target
     dead, error, total, curve = errors
     k = rows.shape[1]
     inputs, p, w = np.empty((all_inputs.shape[0], k)), np.ones(k), np.empty(k)
@@ -124,7 +126,7 @@ def _learn(kernels, arrays, mass, parameters, squared, start, stop):
                 call(weigh, (inputs, p, means[update], parameters, w))
                 call(update_kernel, (state, experience, rows[update], w))
             update += 1
-        measure(state.weights, x, share, unseen, truth, squared, dead, error)
+        measure(state.weights, x, share, unseen, truth, counts, squared, dead, error)
         account(error, j, held, bins, total, curve)
 
 
@@ -138,7 +140,7 @@ def _learn_window(kernels, arrays, mass, parameters, squared, start, stop):
     state, experience, drawn, schedule, target, errors = unowned(arrays)
     all_inputs, means, kind, first, last = drawn
     upto, held, bins = schedule
-    x, share, unseen, truth = target
+    x, share, unseen, truth, counts = target
     dead, error, total, curve = errors
     kinds = experience.x.shape[0]
     by_kind, slots, w = np.empty(kinds), np.empty(kinds, np.int64), np.empty(kinds)
@@ -163,7 +165,7 @@ def _learn_window(kernels, arrays, mass, parameters, squared, start, stop):
             if count > 0:
                 call(update_kernel, (state, experience, slots[:count], w[:count]))
             update += 1
-        measure(state.weights, x, share, unseen, truth, squared, dead, error)
+        measure(state.weights, x, share, unseen, truth, counts, squared, dead, error)
         account(error, j, held, bins, total, curve)
 
 
@@ -175,7 +177,7 @@ def compiled(dense: bool, window: bool) -> tuple[Any, Any]:
     features = experience.types[0]
     update = void(state, experience, i1, f1)
     drawn = (f2, f2, i1, i1, i1) if window else (f2, f1, f2, i2)
-    schedule, target, errors = (i1, f1, i1), (features, f2, i1, f1), (boolean[::1], f1, f1, f2)
+    schedule, target, errors = (i1, f1, i1), (features, f2, i1, f1, f1), (boolean[::1], f1, f1, f2)
     groups = (types.Tuple(group) for group in (drawn, schedule, target, errors))
     signature = void(
         types.UniTuple(int64, 2), types.Tuple([state, experience, *groups]), int64, f1, boolean,

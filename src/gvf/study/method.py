@@ -1,99 +1,333 @@
-"""Methods: the names of the figures, and what each stands for.
+"""Methods: a correction, an update and their parameters, as data.
 
-A method is a correction and an update. Some need to know the largest possible ratio of the pair at
-hand (a V-trace clip of half of it, say), so a correction is made from it. The update is the study's
-own, except where the method is an update of its own (Sarsa, WIS-TD(0)).
+A study names its methods: by the names of the figures (``"V-trace(0.5 max)"``), by the name of a
+correction with its parameters (``"VTrace(0.3)"``), by a table
+
+    {correction = "VTrace", clip = "0.5 max"}
+    {correction = "my_module:SquareRoot", name = "root", colour = "#117733"}
+    {correction = "IR", update = "tdrc"}
+
+or, from Python, by a correction itself. A parameter may be a share of the pair's largest possible
+ratio, ``"0.5 max"``. The update is the study's own unless a method says otherwise. A correction or
+an update of a user's own goes by reference, ``"module:Class"``, so that a method can be written to
+a file and sent to another machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
+from numbers import Real
+from typing import Any
 
-from gvf.correction import (
-    BCIR,
-    IR,
-    IS,
-    BCInterpolated,
-    Correction,
-    Interpolated,
-    NormIS,
-    OnPolicy,
-    VTrace,
-    WISBuffer,
-    WISMinibatch,
-    WISOptimal,
-)
+from gvf.correction import Correction, table
 from gvf.learner import TD, TDC, TDRC, WISTD, ExpectedSarsa, IncrementalTD, RMSProp, Sarsa, Update
 from gvf.learner.td import SGD, Adam, Optimiser
+from gvf.names import find, is_reference, known
 
-OPTIMISERS: dict[str, Optimiser] = {"sgd": SGD(), "rmsprop": RMSProp(), "adam": Adam()}
+Parameters = tuple[tuple[str, float | str | None], ...]
+"""Names and values; a value may be a share of the largest ratio, as text."""
+
+OPTIMISERS: dict[str, Callable[..., Optimiser]] = {"sgd": SGD, "rmsprop": RMSProp, "adam": Adam}
 UPDATES = (*OPTIMISERS, "incremental", "tdc", "tdrc")
 """How a study may update: TD with an optimiser, one by one, or gradient TD."""
+OWN_UPDATES = ("sarsa", "expected sarsa", "wis-td")
+"""Updates that a method may have besides: they learn action values, or have no step sizes."""
+
+_CORRECTIONS: dict[str, type[Correction]] = {
+    name: cls
+    for name, cls in vars(table).items()
+    if isinstance(cls, type) and issubclass(cls, Correction) and cls is not Correction
+}
+_LABELS = {cls.label or name: name for name, cls in _CORRECTIONS.items()}
+_SHARE = re.compile(r"(?:([0-9.eE+-]+) )?max")
 
 
 @dataclass(frozen=True)
 class Method:
-    """A correction, made from the largest ratio, and where its update and data come from.
+    """A correction and an update, and their parameters.
 
     Attributes:
-        name: as in the figures.
-        correction: makes the correction from the largest possible ratio.
-        kind: "td" (the study's update), "sarsa", "expected sarsa" or "wis-td".
+        correction: the name of one of ours, or "module:Class".
+        parameters: of the correction, by name: numbers, or shares of the largest ratio ("0.5 max").
+        update: "" for the study's; else one of its names, "sarsa", "expected sarsa", "wis-td", or
+            "module:Class".
+        update_parameters: of the update, by name.
         on_policy: whether its data come from the target policy itself.
+        name: as in figures; it follows from the rest unless it is given.
+        colour: in figures; they choose one unless it is given.
+
+    Example:
+        >>> from gvf.study import Method
+        >>> clipped = Method.of({"correction": "VTrace", "clip": "0.5 max"})
+        >>> clipped.name, clipped.make(largest=20.0)
+        ('V-trace(0.5 max)', VTrace(clip=10.0))
+        >>> Method.of("V-trace(0.3)").parameters
+        (('clip', 0.3),)
+        >>> Method.of("WIS")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ValueError: unknown method: 'WIS'; did you mean ...
     """
 
-    name: str
-    correction: Callable[[float], Correction]
-    kind: str = "td"
+    correction: str
+    parameters: Parameters = ()
+    update: str = ""
+    update_parameters: Parameters = ()
     on_policy: bool = False
+    name: str = ""
+    colour: str = ""
 
-    def update(self, how: str, step_sizes: Sequence[float]) -> Update:
-        """The update with these step sizes; for WIS-TD(0), pairs of u0 and eta."""
-        if self.kind == "wis-td":
-            return WISTD([u0 for u0, _ in step_sizes], [eta for _, eta in step_sizes])  # pyright: ignore[reportGeneralTypeIssues]
-        if self.kind == "sarsa":
-            return Sarsa(step_sizes, OPTIMISERS[how])
-        if self.kind == "expected sarsa":
-            return ExpectedSarsa(step_sizes, OPTIMISERS[how])
-        others = {"incremental": IncrementalTD, "tdc": TDC, "tdrc": TDRC}
-        return others[how](step_sizes) if how in others else TD(step_sizes, OPTIMISERS[how])
+    def __post_init__(self) -> None:
+        cls, given = self._class, dict(self.parameters)
+        for name, value in given.items():
+            known(name, [field.name for field in fields(cls)], f"parameter of {self.correction}")
+            _check_parameter(name, value)
+        for field in fields(cls):
+            if field.name not in given and field.default is MISSING:
+                raise ValueError(f"{self.correction} needs its parameter {field.name!r}")
+        parameters: Any = tuple((f.name, given.get(f.name, f.default)) for f in fields(cls))
+        object.__setattr__(self, "parameters", parameters)
+        try:
+            cls(**{name: _share(value, 1.0) for name, value in parameters})
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.correction}: {error}") from None
+        if self.update and not is_reference(self.update):
+            known(self.update, (*UPDATES, *OWN_UPDATES), "update")
+        if not self.name:
+            object.__setattr__(self, "name", self._following_name())
+
+    @property
+    def _class(self) -> type[Correction]:
+        return _correction_class(self.correction)
+
+    def _following_name(self) -> str:
+        label = self._class.label or self.correction.rpartition(":")[2].rpartition(".")[2]
+        values = [str(v if isinstance(v, str | None) else float(v)) for _, v in self.parameters]
+        name = f"{label}({', '.join(values)})" if values else label
+        return f"{name}+{self.update.rpartition(':')[2]}" if self.update else name
+
+    @property
+    def needs_largest(self) -> bool:
+        """Whether a parameter is a share of the largest ratio."""
+        return any(isinstance(value, str) for _, value in self.parameters)
+
+    def make(self, largest: float) -> Correction:
+        """The correction, for a pair with this largest ratio."""
+        if self.needs_largest and not largest < float("inf"):
+            raise ValueError(
+                f"{self.name} needs the largest ratio of the pair, and here there is no bound: "
+                "give its parameter as a number"
+            )
+        values = {name: _share(value, largest) for name, value in self.parameters}
+        return self._class(**values)
+
+    @property
+    def draws(self) -> Any:
+        """How it draws; what a share stands for does not matter here."""
+        return self.make(1.0).draw
+
+    def make_update(self, rule: str, lanes: Sequence[Any]) -> Update:
+        """The update with these step sizes, in a study that has this rule.
+
+        For WIS-TD(0) lanes are pairs of u0 and eta.
+        """
+        own, values = self.update or rule, dict(self.update_parameters)
+        if own == "wis-td":
+            return WISTD([u0 for u0, _ in lanes], [eta for _, eta in lanes])
+        if own in ("sarsa", "expected sarsa"):
+            cls = Sarsa if own == "sarsa" else ExpectedSarsa
+            return cls(lanes, OPTIMISERS[known(rule, OPTIMISERS, f"update for {own}")](**values))
+        if own in OPTIMISERS:
+            return TD(lanes, OPTIMISERS[own](**values))
+        others: dict[str, Any] = {"incremental": IncrementalTD, "tdc": TDC, "tdrc": TDRC}
+        made = others[own] if own in others else find(own, "update")
+        return made(lanes, **values)
+
+    def plain(self) -> str | dict[str, Any]:
+        """As a file has it: its name if it is one of ours, else a table."""
+        if NAMED.get(self.name) == self:
+            return self.name
+        written: dict[str, Any] = {"correction": self.correction, **dict(self.parameters)}
+        if self.update_parameters:
+            written["update"] = {"rule": self.update, **dict(self.update_parameters)}
+        elif self.update:
+            written["update"] = self.update
+        if self.on_policy:
+            written["on_policy"] = True
+        if self.name != replace(self, name="").name:
+            written["name"] = self.name
+        if self.colour:
+            written["colour"] = self.colour
+        return written
+
+    def references(self) -> tuple[str, ...]:
+        """The modules' own that it names: what a machine needs that has only gvf."""
+        return tuple(name for name in (self.correction, self.update) if is_reference(name))
+
+    @classmethod
+    def of(cls, given: Any) -> Method:
+        """The method that is meant: by name, reference, table, or a correction itself."""
+        if isinstance(given, Method):
+            return given
+        if isinstance(given, str):
+            return _by_name(given.strip())
+        if isinstance(given, Mapping):
+            return _by_table(dict(given))
+        if isinstance(given, Correction):
+            return _by_instance(given)
+        if isinstance(given, type) and issubclass(given, Correction):
+            return cls(_name_of(given))
+        raise ValueError(
+            f'a method is a name, a table such as {{correction = "VTrace", clip = 1.0}}, or a '
+            f"gvf.Correction, not {given!r}"
+        )
 
 
-PAPER = {
-    method.name: method
-    for method in (
-        Method("IR", lambda largest: IR()),
-        Method("BC-IR", lambda largest: BCIR()),
-        Method("IS", lambda largest: IS()),
-        Method("NormIS", NormIS),
-        Method("WIS-Minibatch", lambda largest: WISMinibatch()),
-        Method("WIS-Buffer", lambda largest: WISBuffer()),
-        Method("WIS-Optimal", lambda largest: WISOptimal()),
-        Method("V-trace(1.0)", lambda largest: VTrace(1.0)),
-        Method("V-trace(0.5 max)", lambda largest: VTrace(0.5 * largest)),
-        Method("V-trace(0.9 max)", lambda largest: VTrace(0.9 * largest)),
-        Method("Sarsa", lambda largest: OnPolicy(), "sarsa"),
-        Method("Expected Sarsa", lambda largest: OnPolicy(), "expected sarsa"),
-        Method("On-policy", lambda largest: OnPolicy(), on_policy=True),
-        Method("WIS-TD(0)", lambda largest: IS(), "wis-td"),
-        Method("IR+WIS-TD(0)", lambda largest: IR(), "wis-td"),
-    )
-}
+def _by_name(name: str) -> Method:
+    if name in NAMED:
+        return NAMED[name]
+    label, bracket, inside = name.partition("(")
+    if is_reference(label):
+        found = find(label, "correction")
+        if isinstance(found, Correction) and not bracket:
+            return _by_instance(found)
+    elif label in _LABELS or label in _CORRECTIONS:
+        label = _LABELS.get(label, label)
+    else:
+        return NAMED[known(name, NAMED, "method")]
+    return Method(label, _written_parameters(label, inside.removesuffix(")"), name))
+
+
+def _written_parameters(correction: str, inside: str, name: str) -> Parameters:
+    """Parameters as in ``VTrace(0.3)`` or ``VTrace(clip=0.5 max)``."""
+    allowed = [field.name for field in fields(_correction_class(correction))]
+    parts = [part.strip() for part in inside.split(",")] if inside.strip() else []
+    if len(parts) > len(allowed):
+        raise ValueError(f"method {name!r}: {correction} has the parameters {allowed}")
+    pairs = []
+    for position, part in enumerate(parts):
+        key, equals, value = part.rpartition("=")
+        try:
+            number: float | str = value.strip() if _SHARE.fullmatch(value.strip()) else float(value)
+        except ValueError:
+            raise ValueError(f"method {name!r}: {value.strip()!r} is not a number") from None
+        pairs.append((key.strip() if equals else allowed[position], number))
+    return tuple(pairs)
+
+
+def _by_table(given: dict[str, Any]) -> Method:
+    if "correction" not in given:
+        raise ValueError(f"a method needs a correction: {given!r} names none")
+    base = given.pop("correction")
+    method = Method.of(base) if isinstance(base, str) else None
+    if method is None:
+        raise ValueError(f'correction must be a name or "module:Class", got {base!r}')
+    own: dict[str, Any] = {key: given.pop(key) for key in ("name", "colour") if key in given}
+    for key, value in own.items():
+        if not isinstance(value, str) or not value.strip():
+            raise ValueError(f"{key} of a method must be text, got {value!r}")
+    if "on_policy" in given:
+        own["on_policy"] = given.pop("on_policy") is True
+    update = given.pop("update", "")
+    if isinstance(update, Mapping):
+        rest = dict(update)
+        own |= {"update": rest.pop("rule", ""), "update_parameters": tuple(rest.items())}
+    else:
+        own["update"] = update
+    if not isinstance(own["update"], str):
+        raise ValueError(f"update of a method must be a name, got {update!r}")
+    parameters = dict(method.parameters) | given
+    return Method(method.correction, tuple(parameters.items()), **own)
+
+
+def _by_instance(correction: Correction) -> Method:
+    values = [(field.name, getattr(correction, field.name)) for field in fields(correction)]
+    return Method(_name_of(type(correction)), tuple(values))
+
+
+def _name_of(cls: type[Correction]) -> str:
+    """The name of one of our classes, or a reference, which must lead back to the class."""
+    if _CORRECTIONS.get(cls.__name__) is cls:
+        return cls.__name__
+    reference = f"{cls.__module__}:{cls.__qualname__}"
+    if not is_reference(reference) or find(reference, "correction") is not cls:
+        raise ValueError(
+            f"{cls.__qualname__} cannot be found again by name, as workers must: define it at the "
+            "top of a module"
+        )
+    return reference
+
+
+@cache
+def _correction_class(name: str) -> type[Correction]:
+    if name in _CORRECTIONS:
+        return _CORRECTIONS[name]
+    if not is_reference(name):
+        known(name, _CORRECTIONS, "correction")
+    found = find(name, "correction")
+    if isinstance(found, type) and issubclass(found, Correction):
+        return found
+    raise ValueError(f"correction {name!r} is {found!r}, not a subclass of gvf.Correction")
+
+
+def _check_parameter(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        match = _SHARE.fullmatch(value)
+        if match is None:
+            raise ValueError(
+                f'{name} must be a number or a share of the largest ratio, "0.5 max", got {value!r}'
+            )
+        _share(value, 1.0)
+    elif isinstance(value, bool) or not isinstance(value, Real | None):
+        raise ValueError(f"{name} must be a number, got {value!r}")
+
+
+def _share(value: float | str | None, largest: float) -> Any:
+    """A parameter as a number."""
+    if not isinstance(value, str):
+        return value
+    match = _SHARE.fullmatch(value)
+    assert match is not None
+    try:
+        return (1.0 if match[1] is None else float(match[1])) * largest
+    except ValueError:
+        raise ValueError(f'{value!r} is not a share of the largest ratio: "0.5 max"') from None
+
+
+def _named(*methods: Method) -> dict[str, Method]:
+    return {method.name: method for method in methods}
+
+
+def _plain(correction: str, *parameters: tuple[str, float | str], **more: Any) -> Method:
+    return Method(correction, parameters, **more)
+
+
+PAPER = _named(
+    _plain("IR"),
+    _plain("BCIR"),
+    _plain("IS"),
+    _plain("NormIS", ("max_ratio", "max"), name="NormIS"),
+    _plain("WISMinibatch"),
+    _plain("WISBuffer"),
+    _plain("WISOptimal"),
+    _plain("VTrace", ("clip", 1.0)),
+    _plain("VTrace", ("clip", "0.5 max")),
+    _plain("VTrace", ("clip", "0.9 max")),
+    _plain("OnPolicy", update="sarsa", name="Sarsa"),
+    _plain("OnPolicy", update="expected sarsa", name="Expected Sarsa"),
+    _plain("OnPolicy", on_policy=True),
+    _plain("IS", update="wis-td", name="WIS-TD(0)"),
+    _plain("IR", update="wis-td", name="IR+WIS-TD(0)"),
+)
 """Every method of the paper, by name."""
 
-BETWEEN = {
-    method.name: method
-    for method in (
-        Method("Interpolated(0.25)", lambda largest: Interpolated(0.25)),
-        Method("Interpolated(0.5)", lambda largest: Interpolated(0.5)),
-        Method("Interpolated(0.75)", lambda largest: Interpolated(0.75)),
-        Method("BC-Interpolated(0.25)", lambda largest: BCInterpolated(0.25)),
-        Method("BC-Interpolated(0.5)", lambda largest: BCInterpolated(0.5)),
-        Method("BC-Interpolated(0.75)", lambda largest: BCInterpolated(0.75)),
-    )
-}
+BETWEEN = _named(
+    *(_plain("Interpolated", ("beta", beta)) for beta in (0.25, 0.5, 0.75)),
+    *(_plain("BCInterpolated", ("beta", beta)) for beta in (0.25, 0.5, 0.75)),
+)
 """Corrections between IS and IR, or BC-IR, by name."""
 
-METHODS = PAPER | BETWEEN
-"""Every method that a study knows, by name."""
+NAMED = PAPER | BETWEEN
+"""Every method that has a name of its own."""

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
+from gvf.study.base import Task
 from gvf.study.cost import Costs, gap_of
-from gvf.study.store import AnyTask
 
 EVERY = 10.0
 """Seconds between plain lines."""
@@ -19,19 +19,19 @@ EVERY = 10.0
 class Progress(Protocol):
     """Told of every task that is done."""
 
-    def __call__(self, task: AnyTask, seconds: float) -> None:
+    def __call__(self, task: Task, seconds: float) -> None:
         """This task is done and took so much processor time."""
 
 
 class Account:
     """What is done and what is left, in tasks and in time."""
 
-    def __init__(self, tasks: Sequence[AnyTask]) -> None:
+    def __init__(self, tasks: Sequence[Task]) -> None:
         self.tasks, self.done = len(tasks), 0
         self._left, self._finished = Counter(map(gap_of, tasks)), Counter[int]()
         self._costs, self._began = Costs(), time.perf_counter()
 
-    def add(self, task: AnyTask, seconds: float) -> None:
+    def add(self, task: Task, seconds: float) -> None:
         """One more is done."""
         self.done += 1
         self._left[gap_of(task)] -= 1
@@ -60,7 +60,7 @@ class Account:
 
 
 @contextmanager
-def progress(tasks: Sequence[AnyTask], title: str) -> Iterator[Progress]:
+def progress(tasks: Sequence[Task], title: str) -> Iterator[Progress]:
     """Show, on stderr, how these tasks are getting done."""
     shown = _bar(tasks, title) if sys.stderr.isatty() else _lines(tasks, title)
     with shown as tell:
@@ -68,10 +68,10 @@ def progress(tasks: Sequence[AnyTask], title: str) -> Iterator[Progress]:
 
 
 @contextmanager
-def _lines(tasks: Sequence[AnyTask], title: str) -> Iterator[Progress]:
+def _lines(tasks: Sequence[Task], title: str) -> Iterator[Progress]:
     account, last = Account(tasks), time.perf_counter()
 
-    def tell(task: AnyTask, seconds: float) -> None:
+    def tell(task: Task, seconds: float) -> None:
         nonlocal last
         account.add(task, seconds)
         if time.perf_counter() - last >= EVERY and account.done < account.tasks:
@@ -87,7 +87,7 @@ def _lines(tasks: Sequence[AnyTask], title: str) -> Iterator[Progress]:
 
 
 @contextmanager
-def _bar(tasks: Sequence[AnyTask], title: str) -> Iterator[Progress]:
+def _bar(tasks: Sequence[Task], title: str) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Rich
@@ -104,7 +104,7 @@ def _bar(tasks: Sequence[AnyTask], title: str) -> Iterator[Progress]:
     account = Account(tasks)
     row = bar.add_task(title, total=len(tasks), speed="starting")
 
-    def tell(task: AnyTask, seconds: float) -> None:
+    def tell(task: Task, seconds: float) -> None:
         account.add(task, seconds)
         left = f"{account.rate}, about {duration(account.remaining)} left"
         bar.update(row, advance=1, speed=left)

@@ -9,15 +9,17 @@ stream has not seen, is made once too. :mod:`gvf.study.racing_task` does the wor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from gvf.domain.domain import known
+import numpy as np
+
 from gvf.domain.racing import policy
-from gvf.study.check import check_at_least, check_name, check_several, check_types
-from gvf.study.method import METHODS
-from gvf.study.study import no_such_name
+from gvf.names import known
+from gvf.study.base import BaseStudy, Columns, Stop, Task
+from gvf.study.check import check_at_least, check_name, check_several, check_types, take_methods
+from gvf.study.method import Method
 
 SIMULATORS = tuple(policy.SIMULATORS)
 """The real TORCS, or Gymnasium's CarRacing."""
@@ -28,13 +30,13 @@ DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True, repr=False)
-class RacingStudy:
+class RacingStudy(BaseStudy):
     """What to run.
 
     Attributes:
         name: of the study.
         simulator: "torcs" or "car-racing".
-        methods: those that learn state values from mini-batches, by name.
+        methods: those that learn state values from mini-batches; names, tables or corrections.
         step_sizes: learning rates.
         optimiser: "sgd", "rmsprop" or "adam".
         stream: transitions that are recorded, for all runs together.
@@ -51,12 +53,13 @@ class RacingStudy:
         device: "cpu" or "cuda"; results agree but for rounding.
         runs: how many.
         seed: of everything random.
+        own: what the names of methods stand for that are not ours; follows from `methods`.
 
     Example:
         >>> from gvf.study import RacingStudy
         >>> study = RacingStudy("r", step_sizes=(0.01, 0.1), runs=2)
         >>> study.updates, [task.name for task in study.tasks()]
-        (5000, ['r/left/wander/run-0', 'r/left/wander/run-1'])
+        (5000, ['r/left/wander/gap-3/run-0', 'r/left/wander/gap-3/run-1'])
         >>> study
         RacingStudy 'r' in torcs
           methods: IR, BC-IR, IS, WIS-Minibatch, V-trace(1.0)
@@ -65,9 +68,23 @@ class RacingStudy:
           100 evaluation states, 2 runs, seed 0, on cpu
     """
 
+    kind = "racing"
+    keys = ("step_size",)
+    measures = {  # noqa: RUF012
+        "error": "mean over the run",
+        "final": "the last one measured",
+        "curve": "means over equal parts of the run",
+        "curve_steps": "the middle of each part, in updates",
+        "film": "predictions along a drive",
+    }
+    pictures = ("sensitivity", "learning-curves")
+    quantity = "mean squared return error"
+    own_threads = True
+    curve_unit = "updates"
+
     name: str
     simulator: str = "torcs"
-    methods: tuple[str, ...] = ("IR", "BC-IR", "IS", "WIS-Minibatch", "V-trace(1.0)")
+    methods: tuple[Any, ...] = ("IR", "BC-IR", "IS", "WIS-Minibatch", "V-trace(1.0)")
     step_sizes: tuple[float, ...] = ()
     optimiser: str = "adam"
     stream: int = 38_000
@@ -84,19 +101,21 @@ class RacingStudy:
     device: str = "cpu"
     runs: int = 10
     seed: int = 0
+    own: tuple[Method, ...] = ()
 
     def __post_init__(self) -> None:
+        take_methods(self)
         check_types(self)
         check_name(self.name)
         known(self.simulator, SIMULATORS, "simulator")
         known(self.optimiser, OPTIMISERS, "optimiser")
         known(self.device, DEVICES, "device")
-        check_several(methods=self.methods, step_sizes=self.step_sizes)
+        check_several(step_sizes=self.step_sizes)
         for name in self.methods:
-            method = METHODS[known(name, METHODS, "method")]
-            if method.kind != "td" or method.on_policy or method.correction(1.0).draw.whole:
+            method = self.method(name)
+            if method.update or method.on_policy or method.draws.whole:
                 raise ValueError(f"methods: {name} learns from no mini-batches of this stream")
-            if method.correction(1.0) != method.correction(2.0):
+            if method.needs_largest:
                 raise ValueError(f"methods: {name} needs a largest ratio, and densities have none")
         for size in self.step_sizes:
             if not 0.0 <= size < float("inf"):
@@ -113,7 +132,7 @@ class RacingStudy:
             )
 
     @property
-    def domain(self) -> str:
+    def domain(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The simulator."""
         return self.simulator
 
@@ -123,7 +142,7 @@ class RacingStudy:
         return (self.steps - self.warm_up) // self.gap
 
     @property
-    def pairs(self) -> tuple[tuple[str, str], ...]:
+    def pairs(self) -> tuple[tuple[str, str], ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Steer left until the middle of the road; wander over it."""
         return (("left", "wander"),)
 
@@ -140,24 +159,51 @@ class RacingStudy:
         """The number of the transition that a run begins with."""
         return run * self.apart % (self.stream - self.steps + 1)
 
-    def tasks(self) -> Iterator[RacingTask]:
-        """One for each run."""
-        (pair,) = self.pairs
-        return (RacingTask(self, *pair, self.gap, run) for run in range(self.runs))
+    def key(self, lane: Any) -> Columns:
+        """The learning rate."""
+        return {"step_size": lane}
 
-    def cell(self, name: str) -> RacingTask:
-        """The task that is one cell of the grid, by its name: one method, one learning rate."""
-        for task in self.tasks():
-            for method in self.methods:
-                for size in self.step_sizes:
-                    if name == f"{task.name}/{method}/{size!r}":
-                        only = replace(self, methods=(method,), step_sizes=(size,))
-                        return replace(task, study=only)
-        raise no_such_name(self, name)
+    def cells(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """One method with one learning rate."""
+        for size in self.step_sizes:
+            yield f"{method}/{size!r}", {"methods": (method,), "step_sizes": (size,)}
 
-    def with_(self, **changes: Any) -> RacingStudy:
-        """The same study with other values."""
-        return replace(self, **changes)
+    def updates_at(self, gap: int) -> int:
+        """Updates in a run."""
+        return self.updates
+
+    def compute(self, task: Task, stop: Stop) -> Columns:
+        """Errors of all methods and learning rates, and what they predict along the film."""
+        from gvf.study.racing_task import run_racing
+
+        outcomes = run_racing(task, stop)
+        points = outcomes[0].curve.shape[1]
+        middle = (np.arange(points) + 0.5) * (self.updates / points)
+        return {
+            "error": np.concatenate([outcome.error for outcome in outcomes]),
+            "final": np.concatenate([outcome.final for outcome in outcomes]),
+            "curve": np.concatenate([outcome.curve for outcome in outcomes]),
+            "curve_steps": np.tile(middle, (len(self.methods) * len(self.step_sizes), 1)),
+            "film": np.concatenate([outcome.film for outcome in outcomes]),
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """The hash of the stream that all runs learn from."""
+        from gvf.study.racing_task import material
+
+        return {"stream": material(self).stream.hash}
+
+    def workers(self, engine: str, wanted: int | None) -> int | None:
+        """A run has a whole GPU, or a processor."""
+        if engine == "ray":
+            raise ValueError("the racing car learns where its recordings are: no engine 'ray'")
+        return 1 if self.device == "cuda" else wanted
+
+    def probe(self) -> dict[int, float]:
+        """A few updates, from images without meaning."""
+        from gvf.study.racing_task import seconds_of_an_update
+
+        return {self.gap: self.updates * seconds_of_an_update(self)}
 
     def __repr__(self) -> str:
         return (
@@ -169,24 +215,3 @@ class RacingStudy:
             f"  {self.evaluation_states} evaluation states, {self.runs} runs, seed {self.seed}, "
             f"on {self.device}"
         )
-
-
-@dataclass(frozen=True)
-class RacingTask:
-    """One run: all methods and learning rates of a study."""
-
-    study: RacingStudy
-    question: str
-    behaviour: str
-    gap: int
-    run: int
-
-    @property
-    def name(self) -> str:
-        """Unique in all studies, and a path."""
-        return f"{self.study.name}/{self.question}/{self.behaviour}/run-{self.run}"
-
-    def cells(self) -> Iterator[str]:
-        """The names of the cells: this task's, the method's, the learning rate's."""
-        study = self.study
-        return (f"{self.name}/{m}/{size!r}" for m in study.methods for size in study.step_sizes)

@@ -28,12 +28,12 @@ from gvf.correction import Draw
 from gvf.domain.racing import policy
 from gvf.domain.racing.recording import FRAME, Recording
 from gvf.learner.linear import Array
+from gvf.study.base import Interrupted, Stop, Task
 from gvf.study.draws import Draws, draw
-from gvf.study.method import METHODS
-from gvf.study.racing import RacingStudy, RacingTask
+from gvf.study.racing import RacingStudy
 from gvf.study.racing_material import Material, folder, take
-from gvf.study.task import Interrupted, RacingOutcome
-from gvf.study.walk import seed_for
+from gvf.study.seed import seed_for
+from gvf.study.task import Outcome
 from gvf.trace import carried
 from gvf.transition import Transitions
 
@@ -44,6 +44,13 @@ if TYPE_CHECKING:
 
 CHECKPOINT_EVERY = 120.0
 """Seconds between checkpoints."""
+
+
+@dataclass(frozen=True)
+class RacingOutcome(Outcome):
+    """Errors of one method, and what it predicts in the end along the film: float64[L, m]."""
+
+    film: Array
 
 
 def material(study: RacingStudy) -> Material:
@@ -80,7 +87,7 @@ class _Lesson:
     group: list[int]
 
 
-def _lesson(task: RacingTask, stream: Recording) -> _Lesson:
+def _lesson(task: Task, stream: Recording) -> _Lesson:
     study = task.study
     begin = study.begins(task.run)
     end = begin + study.steps
@@ -97,7 +104,7 @@ def _lesson(task: RacingTask, stream: Recording) -> _Lesson:
     drawn: dict[Draw, Draws] = {}
     weights, group = [], []
     for name in study.methods:
-        correction = METHODS[name].correction(1.0)
+        correction = study.method(name).make(1.0)
         if correction.draw not in drawn:
             drawn[correction.draw] = draw(
                 correction,
@@ -124,7 +131,7 @@ def _lesson(task: RacingTask, stream: Recording) -> _Lesson:
     )
 
 
-def run_racing(task: RacingTask, stop: Callable[[], bool] = lambda: False) -> list[RacingOutcome]:
+def run_racing(task: Task, stop: Stop = lambda: False) -> list[RacingOutcome]:
     """Do a task; `stop` is asked between updates. On a CPU it takes one processor."""
     import torch
 
@@ -136,7 +143,7 @@ def run_racing(task: RacingTask, stop: Callable[[], bool] = lambda: False) -> li
         torch.set_num_threads(threads)
 
 
-def _run(task: RacingTask, stop: Callable[[], bool]) -> list[RacingOutcome]:
+def _run(task: Task, stop: Stop) -> list[RacingOutcome]:
     import torch
 
     study = task.study
@@ -172,7 +179,7 @@ def _run(task: RacingTask, stop: Callable[[], bool]) -> list[RacingOutcome]:
     return _outcomes(study, np.array(errors), shown)
 
 
-def _lanes(task: RacingTask, group: Sequence[int] | None = None) -> Lanes:
+def _lanes(task: Task, group: Sequence[int] | None = None) -> Lanes:
     """The networks of a run, as they begin."""
     from gvf.neural import Lanes, driving_network
 
@@ -246,7 +253,7 @@ def _digest(content: bytes) -> bytes:
 class _Checkpoint:
     """What a run has got to, in a file beside the recordings."""
 
-    def __init__(self, task: RacingTask, hashes: list[str]) -> None:
+    def __init__(self, task: Task, hashes: list[str]) -> None:
         # However many runs there are to be, this one is the same.
         settings = asdict(task.study) | {"runs": None}
         versions = [gvf.__version__, metadata.version("torch")]

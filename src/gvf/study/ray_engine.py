@@ -3,6 +3,9 @@
 A batch grows until it takes a few seconds. Nodes may die: Ray does their batches again elsewhere.
 Results come back as the bytes of their files, and the process that was started by the user writes
 them, so that nodes need no shared folder. Needs ``pip install "gvf[ray]"``, on every node.
+
+Domains and corrections of a user's own go along as the text of their modules
+(:mod:`gvf.study.code`): a node needs nothing but gvf and what those modules import.
 """
 
 from __future__ import annotations
@@ -12,8 +15,10 @@ from collections.abc import Generator, Iterable
 from itertools import chain, islice
 from typing import Any
 
+from gvf.study import code
+from gvf.study.base import Task
 from gvf.study.engine import Result, perform
-from gvf.study.store import AnyTask
+from gvf.study.store import references
 
 BATCH = 3.0
 """Seconds that a batch should take: long against the time of sending it."""
@@ -22,7 +27,7 @@ RETRIES = 10
 
 
 def results(
-    tasks: Iterable[AnyTask], workers: int | None = None, address: str | None = None
+    tasks: Iterable[Task], workers: int | None = None, address: str | None = None
 ) -> Generator[Result, None, None]:
     """Do tasks on a Ray cluster and give their results as they come.
 
@@ -38,6 +43,7 @@ def results(
     if not first:
         return  # a cluster takes seconds to start
     todo = chain(first, todo)
+    sent = code.files(references(first[0].study))
     ours = not ray.is_initialized()
     if ours:
         ray.init(
@@ -55,7 +61,7 @@ def results(
             processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
             limit = workers if workers and workers < processors else 2 * processors
             while len(pending) < limit and (batch := list(islice(todo, size))):
-                pending.append(remote.remote(batch))
+                pending.append(remote.remote(sent, batch))
             if not pending:
                 return
             # Wakes now and then: to hear an interrupt, and since the cluster may have grown.
@@ -74,7 +80,8 @@ def results(
                 ray.cancel(batch, force=True)
 
 
-def _perform_all(tasks: list[AnyTask]) -> list[Result]:
+def _perform_all(sent: code.Files, tasks: list[Task]) -> list[Result]:
+    code.install(sent)
     return [perform(task) for task in tasks]
 
 

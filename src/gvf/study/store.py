@@ -1,12 +1,14 @@
 """The store: one Parquet file for each task of a study, whole or not there.
 
-    <out>/<study>/<protocol>-<digest>/<question>/<behaviour>/gap-<g>/run-<r>.parquet
+    <out>/results/<study>/<protocol>-<digest>/<question>/<behaviour>/gap-<g>/run-<r>.parquet
+    <out>/logs/<study>/<protocol>-<digest>.jsonl, .toml
 
-The digest is that of all settings that the tasks of a study share. Results of different settings so
-live in different folders and never meet, and what only adds tasks (runs, pairs, gaps) may change: a
-finished study grows. A file has one row for each lane of each method, the task's configuration in
-its metadata, and nothing that varies, so that equal results are equal bytes. When, where and how
-fast it was made goes to ``log.jsonl`` beside.
+Below ``results`` there is nothing but Parquet, and all files have the same columns, so that pandas,
+polars and DuckDB read the folder whole. The digest is that of all settings that the tasks of a
+study share. Results of different settings so live in different folders and never meet, and what
+only adds tasks (runs, pairs, gaps) may change: a finished study grows. A file has the task's
+configuration in its metadata, and nothing that varies, so that equal results are equal bytes. When,
+where and how fast it was made goes to the log.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import re
 import time
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -28,35 +30,53 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import gvf
-from gvf.study.racing import RacingStudy, RacingTask
-from gvf.study.study import Study, Task
-from gvf.study.task import Outcome, RacingOutcome
-from gvf.study.variance import NORMS, VarianceStudy, VarianceTask
+from gvf.names import is_reference
+from gvf.study import code
+from gvf.study.base import BaseStudy, Columns, Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-AnyStudy = Study | VarianceStudy | RacingStudy
-AnyTask = Task | VarianceTask | RacingTask
-AnyResult = Sequence[Outcome] | Mapping[str, np.ndarray]
-"""What :func:`gvf.study.run_task`, `run_racing` and :func:`gvf.study.run_variance` return."""
 
 DEFAULT_OUT = Path("gvf-results")
 """The folder of results, unless another one is named."""
 GENERATION = {"continuous-four-rooms, authors": 2}
 """Of a domain under a protocol, 1 where nothing is said: part of every configuration, to be raised
 when the same study gives other numbers than before."""
-ADDS_TASKS = {"name", "runs", "pairs", "gaps"}
+ADDS_TASKS = {"name", "runs", "pairs", "gaps", "own"}
 """Attributes of a study that say which tasks it has, and nothing about any one of them."""
 STALE = 3600.0
 """Seconds after which a file that was never finished is taken for dead: writing takes a moment."""
+PLACE = ("question", "behaviour", "gap", "run")
+"""The columns that tell tasks apart."""
+COLUMNS = {
+    "study": "string",
+    "protocol": "string",
+    "question": "string",
+    "behaviour": "string",
+    "gap": "int64",
+    "run": "int64",
+    "method": "string",
+    "step_size": "float64",
+    "u0": "float64",
+    "eta": "float64",
+    "iteration": "int64",
+    "error": "float64",
+    "final": "float64",
+    "curve": "list",
+    "curve_steps": "list",
+    "film": "list",
+    "l1": "float64",
+    "l2": "float64",
+    "scalar": "float64",
+}
+"""The columns of every file, and their types; what does not apply to a study is null."""
 
 
 class StoreError(OSError):
     """Results cannot be read or written; the message says where, and what to do."""
 
 
-def settings(study: AnyStudy) -> dict[str, Any]:
+def settings(study: BaseStudy) -> dict[str, Any]:
     """All that the results of a study's tasks depend on, but for what tells the tasks apart.
 
     Example:
@@ -65,111 +85,96 @@ def settings(study: AnyStudy) -> dict[str, Any]:
         >>> settings(Study("mine", "four-rooms", ("IR",), (1,), runs=3))["step_sizes"]
         [1.0]
     """
-    where = f"{study.domain}, {getattr(study, 'protocol', 'paper')}"
+    where = f"{study.domain}, {study.protocol if study.protocol != 'both' else 'paper'}"
     plain: dict[str, Any] = {"generation": GENERATION.get(where, 1)}
-    for field in fields(study):
+    for field in fields(study):  # pyright: ignore[reportArgumentType]
         if field.name not in ADDS_TASKS:
             value = getattr(study, field.name)
             # 1 and 1.0 are the same step size.
             plain_one = float if "float" in str(field.type) else lambda v: v
             is_many = isinstance(value, tuple)
             plain[field.name] = [plain_one(v) for v in value] if is_many else plain_one(value)
+    # A method's colour is no part of its results.
+    plain["methods"] = [_uncoloured(study.method(name).plain()) for name in study.methods]
+    if used := references(study):
+        plain["code"] = code.digest(used)
     return plain
 
 
-def configuration(task: AnyTask) -> str:
+def _uncoloured(method: str | dict[str, Any]) -> str | dict[str, Any]:
+    if isinstance(method, str):
+        return method
+    return {key: value for key, value in method.items() if key != "colour"}
+
+
+def references(study: BaseStudy) -> set[str]:
+    """The references in a study: what is not gvf's own."""
+    named = {study.domain, getattr(study, "update", "")}
+    for method in study.own:
+        named |= {*method.references()}
+    return {name for name in named if is_reference(name)}
+
+
+def configuration(task: Task, shared: Mapping[str, Any] | None = None) -> str:
     """All that determines a task's result, as JSON: where it is equal, so is the result."""
-    place = {field.name: getattr(task, field.name) for field in fields(task)}
-    del place["study"]
-    return _canonical(settings(task.study) | place)
+    place = {name: getattr(task, name) for name in PLACE}
+    return _canonical({**(shared or settings(task.study)), **place})
 
 
-def encode(task: AnyTask, result: AnyResult) -> bytes:
+def encode(task: Task, measured: Columns) -> bytes:
     """A task's result as the bytes of its Parquet file: the same for the same result.
 
-    Columns: question, behaviour, gap, run, method, step_size (null for WIS-TD(0)), u0 and eta (null
-    for all others), error, final, curve (a list); film (a list), where predictions are shown. Of a
-    task of update variance: question, behaviour, run, method, iteration, l1, l2, scalar.
+    The columns are ``COLUMNS``: a row for each lane of each method, with what tells it apart from
+    all other rows, and what was measured.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if isinstance(task, VarianceTask):
-        assert isinstance(result, Mapping)
-        columns = _variance_columns(task, result)
-    else:
-        assert not isinstance(result, Mapping)
-        columns = _columns(result)
-    rows = len(columns["method"])
-    place = {
-        field.name: pa.array([getattr(task, field.name)] * rows)
-        for field in fields(task)
-        if field.name != "study"
+    study: BaseStudy = task.study
+    lanes = [(method, lane) for method in study.methods for lane in study.lanes(method)]
+    keys = [study.key(lane) for _, lane in lanes]
+    values: dict[str, Any] = {
+        "study": [study.name] * len(lanes),
+        "protocol": [study.protocol] * len(lanes),
+        **{name: [getattr(task, name)] * len(lanes) for name in PLACE},
+        "method": [method for method, _ in lanes],
+        **{name: [key.get(name) for key in keys] for name in study.keys},
+        **measured,
     }
-    table = pa.table(place | columns)
+    columns = {name: _column(values.get(name), kind, len(lanes)) for name, kind in COLUMNS.items()}
     metadata = {
         "gvf.configuration": configuration(task),
-        "gvf.seed": str(task.study.seed),
+        "gvf.seed": str(study.seed),
         "gvf.task": task.name,
         "gvf.version": gvf.__version__,
     }
     file = io.BytesIO()
     # Bytes of like significance together: smaller and faster than what Parquet does by itself.
-    lists = ("curve", "film")
-    split = [f"{name}.list.element" if name in lists else name for name in _measured(table)]
+    lists = [name for name in ("curve", "film") if name in measured]
+    plain = [name for name in measured if COLUMNS[name] == "float64"]
+    split = [*(f"{name}.list.element" for name in lists), *plain]
+    words = ["study", "protocol", "question", "behaviour", "method"]
     options: dict[str, Any] = {
         "compression": "zstd",
-        "use_dictionary": ["question", "behaviour", "method"],
+        "use_dictionary": [*words, "curve_steps.list.element"],
         "column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
         "write_page_checksum": True,
     }
-    pq.write_table(table.replace_schema_metadata(metadata), file, **options)
+    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), file, **options)
     return file.getvalue()
 
 
-def _columns(outcomes: Sequence[Outcome]) -> dict[str, pa.Array]:
+def _column(values: Any, kind: str, rows: int) -> pa.Array:
+    """A column, from values [rows], lists [rows, m], or None."""
     import pyarrow as pa
 
-    lanes = [lane for outcome in outcomes for lane in outcome.lanes]
-    pairs = [lane if isinstance(lane, tuple) else (None, None) for lane in lanes]
-    single = [None if isinstance(lane, tuple) else lane for lane in lanes]
-    shown = [outcome.film for outcome in outcomes if isinstance(outcome, RacingOutcome)]
-    return {
-        "method": pa.array([outcome.method for outcome in outcomes for _ in outcome.lanes]),
-        "step_size": pa.array(single, pa.float64()),
-        "u0": pa.array([u0 for u0, _ in pairs], pa.float64()),
-        "eta": pa.array([eta for _, eta in pairs], pa.float64()),
-        "error": pa.array(np.concatenate([outcome.error for outcome in outcomes])),
-        "final": pa.array(np.concatenate([outcome.final for outcome in outcomes])),
-        "curve": _lists(np.concatenate([outcome.curve for outcome in outcomes])),
-        **({"film": _lists(np.concatenate(shown))} if shown else {}),
-    }
-
-
-def _lists(rows: np.ndarray) -> pa.Array:
-    """A column of lists, from an array [lanes, m]."""
-    import pyarrow as pa
-
-    ends = np.arange(len(rows) + 1) * rows.shape[1]
-    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(rows.ravel()))
-
-
-def _variance_columns(task: VarianceTask, variance: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    import pyarrow as pa
-
-    iterations, values = task.study.iterations, np.concatenate(list(variance.values()))
-    return {
-        "method": pa.array([method for method in variance for _ in iterations]),
-        "iteration": pa.array([iteration for _ in variance for iteration in iterations]),
-        **{norm: pa.array(values[:, i].copy()) for i, norm in enumerate(NORMS)},
-    }
-
-
-def _measured(table: pa.Table) -> list[str]:
-    """The columns that hold what was measured: hardly a number occurs twice."""
-    return [
-        name for name in table.column_names if name in {"error", "final", "curve", "film", *NORMS}
-    ]
+    if kind != "list":
+        type = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64()}[kind]
+        return pa.nulls(rows, type) if values is None else pa.array(values, type)
+    if values is None:
+        return pa.nulls(rows, pa.list_(pa.float64()))
+    ends = np.arange(rows + 1) * values.shape[1]
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(values.ravel()))
 
 
 @dataclass(frozen=True)
@@ -177,36 +182,49 @@ class Store:
     """The results of one study under a folder.
 
     Example:
-        >>> from gvf.study import Study, run_task
+        >>> from gvf.study import Study
         >>> from gvf.study.store import Store, encode
         >>> import tempfile
         >>> study = Study("mine", "markov-chain", ("IR",), (0.5, 1), updates=20, runs=1)
         >>> store = Store(study, tempfile.mkdtemp())
         >>> missing, damaged = store.survey()
         >>> for task in missing:
-        ...     store.save(task, encode(task, run_task(task)))
+        ...     store.save(task, encode(task, study.compute(task, lambda: False)))
         >>> len(missing), store.read().num_rows
         (3, 6)
     """
 
-    study: AnyStudy
+    study: BaseStudy
     out: str | Path = DEFAULT_OUT
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """All that the results of the study's tasks depend on; see :func:`settings`."""
+        return settings(self.study)
+
+    @cached_property
+    def _variant(self) -> str:
+        digest = hashlib.sha256(_canonical(self.settings).encode()).hexdigest()[:8]
+        return f"{self.study.protocol}-{digest}"
 
     @cached_property
     def folder(self) -> Path:
         """Where the results of this study with these settings are."""
-        digest = hashlib.sha256(_canonical(settings(self.study)).encode()).hexdigest()[:8]
-        protocol = getattr(self.study, "protocol", "both")  # where they do not differ
-        return Path(self.out) / self.study.name / f"{protocol}-{digest}"
+        return Path(self.out) / "results" / self.study.name / self._variant
 
-    def path(self, task: AnyTask) -> Path:
+    @cached_property
+    def log_path(self) -> Path:
+        """Where the log of this study with these settings is."""
+        return Path(self.out) / "logs" / self.study.name / f"{self._variant}.jsonl"
+
+    def path(self, task: Task) -> Path:
         """Where a task's result is, or will be."""
         return self.folder / (task.name.removeprefix(f"{self.study.name}/") + ".parquet")
 
-    def survey(self, tasks: Iterable[AnyTask] | None = None) -> tuple[list[AnyTask], list[Path]]:
+    def survey(self, tasks: Iterable[Task] | None = None) -> tuple[list[Task], list[Path]]:
         """Those of these tasks (by default all) without a result, and the files that were damaged.
 
-        A damaged file is named in a warning and set aside under the name ``*.damaged``; its task is
+        A damaged file is named in a warning and set aside, in the folder ``damaged``; its task is
         missing.
         """
         missing, damaged = [], []
@@ -219,15 +237,16 @@ class Store:
         return missing, damaged
 
     def _set_aside(self, path: Path, trouble: str) -> Path:
-        aside = path.with_name(path.name + ".damaged")
+        aside = Path(self.out) / "damaged" / path.relative_to(Path(self.out) / "results")
         try:
+            aside.parent.mkdir(parents=True, exist_ok=True)
             path.replace(aside)
         except FileNotFoundError:
             pass  # another process has just done so
         except OSError as error:
             raise StoreError(f"{path} {trouble}, and cannot be renamed: {error.strerror}") from None
         warnings.warn(
-            f"{path} {trouble}; it is set aside as {aside.name} and will be computed again",
+            f"{path} {trouble}; it is set aside as {aside} and will be computed again",
             RuntimeWarning,
             stacklevel=4,
         )
@@ -238,38 +257,49 @@ class Store:
         return sum(self.path(task).exists() for task in self.study.tasks())
 
     def prepare(self) -> None:
-        """Make the folder, and refuse now what could not be written after the first task."""
-        beside = self.folder / f".{uuid.uuid4().hex}.part"
+        """Make the folders, and refuse now what could not be written after the first task."""
+        from gvf.study.toml import as_toml
+
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            beside.touch()
-            beside.unlink()
+            self.log_path.parent.mkdir(parents=True, exist_ok=True)
+            # What was run, so that it can be drawn and listed without the file it came from.
+            written = f"{as_toml(self.study)}\n"
+            self._write(self.log_path.with_suffix(".toml"), written.encode())
         except OSError as error:
             raise _cannot_write(self.folder, error) from error
 
-    def save(self, task: AnyTask, content: bytes) -> None:
-        """Write a task's file beside its place and rename it: at every moment whole or not there.
+    def save(self, task: Task, content: bytes) -> None:
+        """Write a task's file aside and rename it: at every moment whole or not there.
 
         Processes that save the same task at once do no harm: their bytes are the same.
         """
         path = self.path(task)
-        # A name of its own, since another process may be writing the same result.
-        beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with beside.open("xb") as file:
-                    file.write(content)
-                beside.replace(path)
-            except BaseException:
-                beside.unlink(missing_ok=True)
-                raise
+            self._write(path, content)
         except OSError as error:
             raise _cannot_write(path, error) from error
 
+    @property
+    def _unfinished(self) -> Path:
+        return Path(self.out) / ".unfinished"
+
+    def _write(self, path: Path, content: bytes) -> None:
+        # A name of its own, since another process may be writing the same result.
+        beside = self._unfinished / uuid.uuid4().hex
+        beside.parent.mkdir(exist_ok=True)
+        try:
+            with beside.open("xb") as file:
+                file.write(content)
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+
     def log(self, **facts: Any) -> None:
         """Append a line to the log: whatever varies from one time to the next."""
-        path = self.folder / "log.jsonl"
+        path = self.log_path
         line = json.dumps(facts) + "\n"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -282,7 +312,7 @@ class Store:
     def logged(self) -> Iterator[dict[str, Any]]:
         """The lines of the log; those that are not whole are passed over."""
         try:
-            lines = (self.folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
+            lines = self.log_path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError):
             return
         for line in lines:
@@ -294,7 +324,7 @@ class Store:
                 yield facts
 
     def read(self, *, partial: bool = False) -> pa.Table:
-        """All results in one table, in the order of the study's tasks; see :func:`encode`.
+        """All results in one table, those of a task together; see :func:`encode`.
 
         Args:
             partial: whether a study that is not finished may be read; otherwise it is an error.
@@ -311,23 +341,57 @@ class Store:
             else:
                 tables.append(table.replace_schema_metadata(None))
         if absent and not (partial and tables):
+            others = "".join(f". {other}" for other in self.unfit())
             raise StoreError(
                 f"{self.folder} has no result of {absent[0]}"
                 + (f" and {len(absent) - 1} other tasks" if len(absent) > 1 else "")
-                + f"; `gvf run` of {self.study.name!r} computes what is missing"
+                + f"; `gvf run` of {self.study.name!r} computes what is missing{others}"
             )
         return pa.concat_tables(tables)
 
+    def unfit(self) -> list[str]:
+        """What there is of this study that does not fit its settings, and why: a line each."""
+        told = []
+        for folder in sorted(self.folder.parent.glob("*")):
+            first = next(folder.glob("**/*.parquet"), None) if folder != self.folder else None
+            if first is None or not folder.name.startswith(f"{self.study.protocol}-"):
+                continue
+            number = sum(1 for _ in folder.glob("**/*.parquet"))
+            told.append(f"{number} results in {folder} do not fit: {self._why(first)}")
+        older = [p for p in (Path(self.out) / self.study.name).glob("*-*/") if _VARIANT(p.name)]
+        if older:
+            told.append(
+                f"{older[0].parent} has results of an earlier version of gvf, which kept no "
+                "protocol and no steps with them: they do not fit, and may be deleted"
+            )
+        return told
+
+    def _why(self, path: Path) -> str:
+        import pyarrow.parquet as pq
+
+        try:
+            metadata = pq.read_schema(path).metadata or {}
+            there = json.loads(metadata[b"gvf.configuration"])
+        except Exception:
+            return "they cannot be read"
+        here = json.loads(_canonical(self.settings))
+        differ = [
+            f"{key} was {_brief(there.get(key))}, and is {_brief(here.get(key))} now"
+            for key in sorted({*here, *there} - {*PLACE})
+            if here.get(key) != there.get(key)
+        ]
+        return "; ".join(differ) or "their configuration is written in another way"
+
     def sweep(self) -> None:
         """Remove what processes that were killed while writing have left behind."""
-        for path in self.folder.glob("**/.*.part"):
+        for path in self._unfinished.glob("*"):
             try:
                 if time.time() - path.stat().st_mtime > STALE:
                     path.unlink()
             except OSError:
                 pass  # gone, or not ours to remove: no harm either way
 
-    def _examine(self, task: AnyTask) -> tuple[pa.Table | None, str]:
+    def _examine(self, task: Task) -> tuple[pa.Table | None, str]:
         """A task's result, or None; and what is wrong with its file, or nothing."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -346,9 +410,14 @@ class Store:
         except Exception as error:
             return None, f"is damaged ({str(error).splitlines()[0] if str(error) else error!r})"
         metadata = table.schema.metadata or {}
-        if metadata.get(b"gvf.configuration") != configuration(task).encode():
+        if metadata.get(b"gvf.configuration") != configuration(task, self.settings).encode():
             return None, "is not the result of this task with these settings"
         return table, ""
+
+
+def _brief(value: Any) -> str:
+    text = "not there" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:40]} ... {text[-15:]}"
 
 
 def _canonical(value: Any) -> str:
@@ -367,10 +436,18 @@ def _cannot_write(path: Path, error: OSError) -> StoreError:
     )
 
 
+_VARIANT = re.compile(r"[a-z]+-[0-9a-f]{8}").fullmatch
+
+
 def stored(out: str | Path) -> dict[str, list[Path]]:
     """The folders of results under `out`, by name of study."""
     found: dict[str, list[Path]] = {}
-    for folder in sorted(Path(out).glob("*/*")):
-        if folder.is_dir() and re.fullmatch(r"[a-z]+-[0-9a-f]{8}", folder.name):
+    for folder in sorted((Path(out) / "results").glob("*/*")):
+        if folder.is_dir() and _VARIANT(folder.name):
             found.setdefault(folder.parent.name, []).append(folder)
     return found
+
+
+def studies(out: str | Path) -> Iterator[Path]:
+    """The files that say which studies were run under `out`."""
+    return iter(sorted((Path(out) / "logs").glob("*/*.toml")))

@@ -1,42 +1,44 @@
-"""A study: a grid of (pair, method, step size, gap) x runs, as data.
+"""A study of errors: a grid of (pair, method, step size, gap) x runs.
 
-It says what is run, not how: nothing random, nothing compiled. It expands to tasks, one for each
-pair of question and behaviour, each gap and each run; a task does all methods and step sizes, which
-share its stream and its draws. Every task, and every cell of the grid, has a name and gives the
-same bits alone as in the grid.
+A task does all methods and step sizes of one pair, gap and run, which share its stream and its
+draws. Every task, and every cell of the grid, has a name and gives the same bits alone as in the
+grid. :mod:`gvf.study.task` does the work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
-from gvf.domain.domain import known
+import numpy as np
+
+from gvf import domain as domains
+from gvf.names import is_reference, known
+from gvf.study.base import BaseStudy, Columns, Stop, Task
 from gvf.study.check import check_at_least, check_distinct, check_several, check_shared
-from gvf.study.method import METHODS, OPTIMISERS, UPDATES
-
-if TYPE_CHECKING:
-    from gvf.study.racing import RacingStudy
-    from gvf.study.variance import VarianceStudy
+from gvf.study.method import UPDATES, Method
 
 ERRORS = {"absolute": False, "root mean square": True}
 """How |V - v| is averaged over states; the value says whether it is squared."""
+PROBE = 0.3
+"""Seconds that a probe should take at least, where the task is long enough."""
 
 
 @dataclass(frozen=True, repr=False)
-class Study:
+class Study(BaseStudy):
     """What to run.
 
     Attributes:
         name: of the study, and of its folder of results.
-        domain: by name, see :func:`gvf.domain.get`.
-        methods: by name, see ``gvf.study.METHODS``.
+        domain: by name, id or reference, see :func:`gvf.domain.get`.
+        methods: names, tables or corrections, see :class:`gvf.study.Method`.
         step_sizes: of every method but WIS-TD(0).
         protocol: "paper" or "authors".
         pairs: (question, behaviour), by name; by default all that belong together.
-        update: "sgd", "rmsprop", "adam", "incremental", "tdc" or "tdrc".
+        update: "sgd", "rmsprop", "adam", "incremental", "tdc", "tdrc", or "module:Class".
         steps: of the stream; with a fixed buffer, how many transitions it holds.
         updates: with a fixed buffer, how many; 0: online, an update every ``gap`` steps.
         gaps: steps between updates.
@@ -51,6 +53,7 @@ class Study:
         evaluation_states: where values are sampled, how many states count.
         runs: how many.
         seed: of everything random.
+        own: what the names of methods stand for that are not ours; follows from `methods`.
 
     Example:
         >>> from gvf.study import Study
@@ -66,16 +69,25 @@ class Study:
           absolute error, 3 runs, seed 0
     """
 
+    kind = "errors"
+    keys = ("step_size", "u0", "eta")
+    measures = {  # noqa: RUF012
+        "error": "mean over the run",
+        "final": "the last one measured",
+        "curve": "means over equal parts of the run",
+        "curve_steps": "the middle of each part, in steps; with a fixed buffer, in updates",
+    }
+
     name: str
     domain: str
-    methods: tuple[str, ...]
+    methods: tuple[Any, ...]
     step_sizes: tuple[float, ...] = ()
-    protocol: str = "paper"
+    protocol: str = "paper"  # pyright: ignore[reportIncompatibleMethodOverride]
     pairs: tuple[tuple[str, str], ...] = ()
     update: str = "sgd"
     steps: int = 15_000
     updates: int = 0
-    gaps: tuple[int, ...] = (1,)
+    gaps: tuple[int, ...] = (1,)  # pyright: ignore[reportIncompatibleMethodOverride]
     warm_up: int = 0
     window: int = 15_000
     batch_size: int = 16
@@ -87,13 +99,15 @@ class Study:
     evaluation_states: int = 1000
     runs: int = 30
     seed: int = 0
+    own: tuple[Method, ...] = ()
 
     def __post_init__(self) -> None:
-        check_shared(self)
-        known(self.update, UPDATES, "update")
+        domain = check_shared(self)
+        if not is_reference(self.update):
+            known(self.update, UPDATES, "update")
         known(self.error, ERRORS, "error")
         for method in self.methods:
-            self._check_method(method)
+            self._check_method(self.method(method), domain.repeats)
         self._check_numbers()
 
     def _check_numbers(self) -> None:
@@ -123,65 +137,130 @@ class Study:
                 f"{self.updates or self.steps} steps or updates"
             )
 
-    def _check_method(self, name: str) -> None:
-        method = METHODS[name]
-        if method.kind == "wis-td":
+    def _check_method(self, method: Method, repeats: bool) -> None:
+        if method.update == "wis-td":
             if not (self.u0 and self.mu):
-                raise ValueError(f"{name} needs u0 and mu instead of step sizes")
+                raise ValueError(f"{method.name} needs u0 and mu instead of step sizes")
         elif not self.step_sizes:
-            raise ValueError(f"{name} needs step_sizes")
-        if method.kind in ("sarsa", "expected sarsa") and self.update not in OPTIMISERS:
+            raise ValueError(f"{method.name} needs step_sizes")
+        try:
+            update = method.make_update(self.update, self.lanes(method.name)[:1])
+        except TypeError as error:
+            raise ValueError(f"the update of {method.name}: {error}") from None
+        if method.make(1.0).refresh is not None:
             raise ValueError(
-                f"{name} learns action values from whole mini-batches: update must be one of "
-                f"{', '.join(OPTIMISERS)}, not {self.update}"
+                f"{method.name} has masses that change as it learns, and studies share draws that "
+                "are made beforehand; use a learner"
             )
-        if method.correction(1.0).draw.whole:
+        if method.draws.whole:
             if self.update == "incremental":
-                raise ValueError(f"{name} has no draws to go through: no incremental update")
-            if method.kind == "sarsa":
-                raise ValueError(f"{name} needs a next action for each draw, and has no draws")
-            if self.domain == "continuous-four-rooms":
+                raise ValueError(f"{method.name} has no draws to go through: no incremental update")
+            if update.next_action == "sampled":
                 raise ValueError(
-                    f"{name} needs the whole window in every update: affordable in a table, "
+                    f"{method.name} needs a next action for each draw, and has no draws"
+                )
+            if not repeats:
+                raise ValueError(
+                    f"{method.name} needs the whole window in every update: affordable in a table, "
                     "where transitions repeat, not with continuous states"
                 )
 
+    def check(self) -> None:
+        """Refuse a pair that cannot be learned, or a method that cannot be made for it."""
+        domain = domains.get(self.domain, self.protocol)
+        for question, behaviour in self.pairs:
+            domain.check(question, behaviour)
+            for name in self.methods:
+                correction = self.method(name).make(domain.largest_ratio(question, behaviour))
+                try:
+                    correction.address("weigh")
+                except TypeError as error:
+                    raise ValueError(f"{name}: {error}") from error
+
     def lanes(self, method: str) -> tuple[Any, ...]:
         """The step sizes of a method, or for WIS-TD(0) its (u0, eta)."""
-        if METHODS[method].kind == "wis-td":
+        if self.method(method).update == "wis-td":
             return tuple((u0, mu / u0) for u0, mu in product(self.u0, self.mu))
         return self.step_sizes
 
-    def tasks(self) -> Iterator[Task]:
-        """Every task of the grid; those of one run come together."""
-        for run in range(self.runs):
-            for (question, behaviour), gap in product(self.pairs, self.gaps):
-                yield Task(self, question, behaviour, gap, run)
+    def key(self, lane: Any) -> Columns:
+        """The step size, or u0 and eta."""
+        if isinstance(lane, tuple):
+            return {"u0": lane[0], "eta": lane[1]}
+        return {"step_size": lane}
 
-    def cell(self, name: str) -> Task:
-        """The task that is one cell of the grid, by its name: one method, one step size.
+    def cells(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """One method with one step size, or one pair of u0 and mu."""
+        only: dict[str, Any] = {"methods": (method,)}
+        if self.method(method).update == "wis-td":
+            for u0, mu in product(self.u0, self.mu):
+                yield f"{method}/u0={u0!r},mu={mu!r}", only | {"u0": (u0,), "mu": (mu,)}
+        else:
+            for size in self.step_sizes:
+                yield f"{method}/{size!r}", only | {"step_sizes": (size,)}
 
-        Example:
-            >>> from gvf.study import Study, run_task
-            >>> study = Study("s", "markov-chain", ("IR", "IS"), (0.5, 1.0), updates=10, runs=2)
-            >>> name = next(next(study.tasks()).cells())
-            >>> name
-            's/easy/easy/gap-1/run-0/IR/0.5'
-            >>> [outcome.method for outcome in run_task(study.cell(name))]
-            ['IR']
-        """
-        for task in self.tasks():
-            if name.startswith(task.name + "/"):
-                for method, lane, cell in task.each():
-                    if cell == name:
-                        wis = METHODS[method].kind == "wis-td"
-                        only = {"u0": lane[:1], "mu": lane[1:]} if wis else {"step_sizes": (lane,)}
-                        return replace(task, study=self.with_(methods=(method,), **only))
-                method, _, size = name.removeprefix(f"{task.name}/").partition("/")
-                known(method, self.methods, f"method in the name {name!r}")
-                sizes = [cell.split("/")[-1] for one, _, cell in task.each() if one == method]
-                known(size, sizes, f"step size of {method} in the name {name!r}")
-        raise no_such_name(self, name)
+    def compute(self, task: Task, stop: Stop) -> Columns:
+        """Errors of all methods and step sizes."""
+        from gvf.study.task import run_task
+
+        outcomes = run_task(task, stop)
+        steps = self.curve_steps(outcomes[0].curve.shape[1])
+        return {
+            "error": np.concatenate([outcome.error for outcome in outcomes]),
+            "final": np.concatenate([outcome.final for outcome in outcomes]),
+            "curve": np.concatenate([outcome.curve for outcome in outcomes]),
+            "curve_steps": np.tile(steps, (sum(len(o.lanes) for o in outcomes), 1)),
+        }
+
+    @property
+    def pictures(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Sensitivity, learning curves, and with several gaps errors against updates."""
+        several = ("updates",) if len(self.gaps) > 1 else ()
+        curves = ("learning-curves",) if self.points > 1 else ()
+        return ("sensitivity", *several, *curves)
+
+    @property
+    def quantity(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The error, and how it is averaged over states."""
+        return f"{self.error} error"
+
+    def curve_steps(self, points: int) -> np.ndarray:
+        """The middle of each part of a learning curve, in steps or updates."""
+        return (np.arange(points) + 0.5) * ((self.updates or self.steps) / points)
+
+    @property
+    def curve_unit(self) -> str:
+        """What a learning curve is drawn against."""
+        return "updates" if self.updates else "steps"
+
+    def updates_at(self, gap: int) -> int:
+        """How many updates a run has with so many steps between them."""
+        return self.updates or (self.steps - self.warm_up) // gap
+
+    def probe(self) -> dict[int, float]:
+        """Do the beginning of a task at the smallest and the largest gap, and scale it up."""
+        known = {}
+        for gap in sorted({min(self.gaps), max(self.gaps)}):
+            share = 0.01
+            self._seconds(gap, share)  # compiles, and finds the true values
+            while (seconds := self._seconds(gap, share)) < PROBE and share < 1.0:
+                share = min(1.0, 4.0 * share)
+            known[gap] = seconds / share
+        return known
+
+    def _seconds(self, gap: int, share: float) -> float:
+        if self.updates:
+            part = self.with_(updates=max(1, round(share * self.updates)))
+        else:
+            steps = self.warm_up + round(share * (self.steps - self.warm_up))
+            part = self.with_(steps=max(steps, self.warm_up + gap, self.measure_every))
+        began = time.thread_time()
+        part.compute(Task(part, *part.pairs[0], 0, gap), lambda: False)
+        return time.thread_time() - began
+
+    def under(self, protocol: str | None) -> Self:
+        """The same study under a protocol."""
+        return self if protocol is None else self.with_(protocol=protocol)
 
     def __repr__(self) -> str:
         sizes = self.step_sizes
@@ -198,49 +277,6 @@ class Study:
             f"  {self.steps} steps, window {self.window}, batches of {self.batch_size}, {when}\n"
             f"  {self.error} error, {self.runs} runs, seed {self.seed}"
         )
-
-    def with_(self, **changes: Any) -> Study:
-        """The same study with other values."""
-        return replace(self, **changes)
-
-
-@dataclass(frozen=True)
-class Task:
-    """One pair, one gap, one run: all methods and step sizes of a study."""
-
-    study: Study
-    question: str
-    behaviour: str
-    gap: int
-    run: int
-
-    @property
-    def name(self) -> str:
-        """Unique in all studies, and a path."""
-        return f"{self.study.name}/{self.question}/{self.behaviour}/gap-{self.gap}/run-{self.run}"
-
-    def each(self) -> Iterator[tuple[str, Any, str]]:
-        """Method, lane (a step size, or u0 and mu), and name of every cell."""
-        for method in self.study.methods:
-            if METHODS[method].kind == "wis-td":
-                for u0, mu in product(self.study.u0, self.study.mu):
-                    yield method, (u0, mu), f"{self.name}/{method}/u0={u0!r},mu={mu!r}"
-            else:
-                for size in self.study.step_sizes:
-                    yield method, size, f"{self.name}/{method}/{size!r}"
-
-    def cells(self) -> Iterator[str]:
-        """The names of the cells: this task's, the method's, the step size's."""
-        return (name for _, _, name in self.each())
-
-
-def no_such_name(study: Study | VarianceStudy | RacingStudy, name: str) -> ValueError:
-    """The error when neither a task nor a cell is called so."""
-    task = next(study.tasks())
-    return ValueError(
-        f"nothing in study {study.name!r} with {study.runs} runs is called {name!r}; a task is "
-        f"called, for example, {task.name!r}, and a cell {next(task.cells())!r}"
-    )
 
 
 def _short(numbers: tuple[int, ...]) -> str:

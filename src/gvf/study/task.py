@@ -7,7 +7,6 @@ a pair and gap for all methods, and each method learns alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,15 +16,17 @@ import numpy as np
 from gvf import domain as domains
 from gvf.correction import Correction
 from gvf.correction import Draw as HowToDraw
-from gvf.domain.continuous_four_rooms import ContinuousDomain, cells_of
+from gvf.domain import Trajectory
 from gvf.entry import address_of
 from gvf.learner.linear import Array, Experience
-from gvf.learner.update import LearnerState
+from gvf.learner.update import LearnerState, Update
+from gvf.policy import DiscretePolicy
+from gvf.question import GVF
+from gvf.study.base import Interrupted, Stop, Task
 from gvf.study.draws import Draws, draw
 from gvf.study.loop import compiled
-from gvf.study.method import METHODS, Method
-from gvf.study.study import ERRORS, Study, Task
-from gvf.study.walk import Walk, seed_for, walk
+from gvf.study.seed import seed_for
+from gvf.study.study import ERRORS, Study
 from gvf.trace import carried
 from gvf.truth import TrueValues
 
@@ -35,10 +36,6 @@ SLICE = 0.2
 
 VECTOR, LINE = 8, 64
 """Numbers in the widest vectors of today's processors, and bytes in a line of their caches."""
-
-
-class Interrupted(Exception):  # noqa: N818 (it is no error)
-    """A task was told to stop; nothing of it is kept."""
 
 
 @dataclass(frozen=True)
@@ -90,14 +87,7 @@ class Outcome:
     curve: Array
 
 
-@dataclass(frozen=True)
-class RacingOutcome(Outcome):
-    """Errors of one method, and what it predicts in the end along the film: float64[L, m]."""
-
-    film: Array
-
-
-def run_task(task: Task, stop: Callable[[], bool] = lambda: False) -> list[Outcome]:
+def run_task(task: Task, stop: Stop = lambda: False) -> list[Outcome]:
     """Do a task; `stop` is asked between slices."""
     bench = Bench(task)
     return [run_method(task, name, stop, bench) for name in task.study.methods]
@@ -107,11 +97,12 @@ class Bench:
     """What the methods of a task share: streams, draws, truth. Made when first asked for."""
 
     def __init__(self, task: Task) -> None:
-        study = task.study
+        study: Study = task.study
         self.task, self.study = task, study
+        self.gap = task.gap or 1
         self.domain = domains.get(study.domain, study.protocol)
-        self.pi = self.domain.table(self.domain.target(task.question))
-        self.plan = schedule(study, task.gap)
+        self.question: GVF = self.domain.question(task.question)
+        self.plan = schedule(study, self.gap)
         self._draws: dict[tuple[bool, HowToDraw], Draws] = {}
 
     def _seed(self, purpose: str) -> np.random.SeedSequence:
@@ -121,43 +112,44 @@ class Bench:
     @cached_property
     def truth(self) -> TrueValues:
         """Values to compare with."""
-        if isinstance(self.domain, ContinuousDomain):
-            return self.domain.truth(
-                self.task.question,
-                self.task.behaviour,
-                states=self.study.evaluation_states,
-                seed=int(self._seed("evaluation").generate_state(1)[0]),
-            )
-        return self.domain.truth(self.task.question)
+        return self.domain.truth(
+            self.task.question,
+            self.task.behaviour,
+            states=self.study.evaluation_states,
+            seed=int(self._seed("evaluation").generate_state(1)[0]),
+        )
 
     @cached_property
-    def off_policy(self) -> tuple[Walk, Array]:
-        """The behaviour's walk, and its ratios."""
-        behaviour = self.domain.table(self.domain.behaviour(self.task.behaviour))
-        return self._walk(behaviour, *self._purpose(on_policy=False))
+    def off_policy(self) -> Trajectory:
+        """The behaviour's walk."""
+        return self._walk(self.domain.behaviour(self.task.behaviour), on_policy=False)
 
     @cached_property
-    def on_policy(self) -> tuple[Walk, Array]:
-        """The same for a walk of the target itself."""
-        return self._walk(self.pi, *self._purpose(on_policy=True))
+    def on_policy(self) -> Trajectory:
+        """A walk of the target itself."""
+        return self._walk(self.question.policy, on_policy=True)
+
+    def walk(self, on_policy: bool) -> Trajectory:
+        """The walk that a method learns from."""
+        return self.on_policy if on_policy else self.off_policy
 
     def draws(self, correction: Correction, *, on_policy: bool = False) -> Draws:
         """The draws of a correction, the same for all that draw alike."""
         task, study, key = self.task, self.study, (on_policy, correction.draw)
         if key not in self._draws:
-            path, ratio = self.on_policy if on_policy else self.off_policy
+            asked = self.walk(on_policy).signals[task.question]
             self._draws[key] = draw(
                 correction,
-                carried(correction, ratio, path.continuation),
+                carried(correction, asked.ratio, asked.continuation),
                 window=study.window,
                 batch_size=study.batch_size,
                 seed=seed_for(
                     study.seed, task.run, "draws", *self._purpose(on_policy),
-                    task.question, task.behaviour, task.gap,
+                    task.question, task.behaviour, self.gap,
                 ),
                 updates=study.updates,
                 warm_up=study.warm_up,
-                gap=task.gap,
+                gap=self.gap,
             )  # fmt: skip
         return self._draws[key]
 
@@ -166,36 +158,60 @@ class Bench:
             return "on-policy walk", self.task.question
         return "walk", self.task.behaviour
 
-    def _walk(self, mu: Array, *purpose: str) -> tuple[Walk, Array]:
+    def _walk(self, policy: Any, on_policy: bool) -> Trajectory:
         task, study = self.task, self.study
-        path = walk(
-            self.domain, task.question, mu, study.steps, seed_for(study.seed, task.run, *purpose)
-        )
-        cell, action = path.cell[:, 0], path.action
-        return path, self.pi[cell, action] / mu[cell, action]
+        seed = seed_for(study.seed, task.run, *self._purpose(on_policy))
+        return self.domain.walk(policy, [task.question], study.steps, seed)
+
+    def shares(self, update: Update, on_policy: bool) -> tuple[Array | None, Array | None, Array]:
+        """For action values, each action's share of a transition's two values, and of the truth's.
+
+        One block of weights, all of it, where state values are learned.
+        """
+        states = self.truth.states
+        if not update.action_values:
+            return None, None, np.ones((len(states), 1))
+        policy, path = self.question.policy, self.walk(on_policy)
+        if not isinstance(policy, DiscretePolicy):
+            raise ValueError(
+                f"action values need a number of actions, and {policy} has a continuum of them"
+            )
+        following = policy.probabilities(path.next_state)
+        if update.next_action == "sampled":
+            uniform = np.random.default_rng(self._seed("next action")).random(len(following))
+            chosen = (np.cumsum(following, axis=1)[:, :-1] <= uniform[:, None]).sum(axis=1)
+            following = np.eye(policy.actions)[chosen]
+        return np.eye(policy.actions)[path.action], following, policy.probabilities(states)
+
+    def experience(self, update: Update, on_policy: bool) -> tuple[Experience, Array]:
+        """The columns that an update reads, and the shares of the truth's states."""
+        share, share_next, of_truth = self.shares(update, on_policy)
+        path, question = self.walk(on_policy), self.task.question
+        return path.experience(question, share, share_next), of_truth
 
 
 def run_method(
-    task: Task,
-    name: str,
-    stop: Callable[[], bool] = lambda: False,
-    bench: Bench | None = None,
+    task: Task, name: str, stop: Stop = lambda: False, bench: Bench | None = None
 ) -> Outcome:
     """Do one method of a task: the same bits alone as among others."""
     bench = bench or Bench(task)
-    study, method, domain, pi = task.study, METHODS[name], bench.domain, bench.pi
-    path, _ = bench.on_policy if method.on_policy else bench.off_policy
-    correction = method.correction(domain.largest_ratio(task.question, task.behaviour))
-    draws = bench.draws(correction, on_policy=method.on_policy)
-    lanes = study.lanes(name)
+    study, domain, lanes = bench.study, bench.domain, bench.study.lanes(name)
+    method = study.method(name)
+    correction = method.make(domain.largest_ratio(task.question, task.behaviour))
+    path = bench.walk(method.on_policy)
     # Whole vectors are quickest, so the last lane is repeated; its copies are left out in the end.
-    update = method.update(study.update, lanes + lanes[-1:] * (-len(lanes) % VECTOR))
-    experience, blocks = _experience(task, method, path, pi)
+    update = method.make_update(study.update, lanes + lanes[-1:] * (-len(lanes) % VECTOR))
+    _check_activity(path, task.question, correction, update)
+    draws = bench.draws(correction, on_policy=method.on_policy)
+    experience, share = bench.experience(update, method.on_policy)
+    blocks, truth = share.shape[1], bench.truth
     state = LearnerState(*map(aligned, update.start(domain.features.size * blocks)))
     state.weights[...] = np.tile(domain.initial_weights, blocks)[:, None]
-    states = domain.features(bench.truth.states)
-    share = np.ones((len(states), 1)) if blocks == 1 else pi[_cells(bench.truth.states)]
-    target = (states, share, unseen(states, share, domain.features.size), bench.truth.values)
+    states = domain.features(truth.states)
+    counts = np.empty(0) if truth.weights is None else truth.weights / truth.weights.mean()
+    target = (
+        states, share, unseen(states, share, domain.features.size), truth.values, counts
+    )  # fmt: skip
     plan, width = bench.plan, state.weights.shape[1]
     dead, sums = np.zeros(width, np.bool_), aligned(np.zeros((2 + plan.points, width)))
     error, total, curve = sums[0], sums[1], sums[2:]
@@ -230,6 +246,19 @@ def run_method(
     return Outcome(name, lanes, *(column[: len(lanes)] for column in (mean, error, curve)))
 
 
+def _check_activity(
+    path: Trajectory, question: str, correction: Correction, update: Update
+) -> None:
+    """Refuse to learn from what happens where a question is not asked."""
+    active = path.signals[question].active
+    everywhere = active is None or bool(active.all())
+    if not everywhere and (update.action_values or not correction.needs_ratios):
+        raise ValueError(
+            f"{correction.name} learns from every transition, and question {question!r} is not "
+            "asked in every state: choose methods with ratios"
+        )
+
+
 def unseen(x: Array, share: Array, size: int) -> Array:
     """The rows of weights that no value of these states depends on, int64[n]."""
     rows = np.ones((share.shape[1], size), np.bool_)
@@ -245,22 +274,3 @@ def aligned(array: Array) -> Array:
     copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
-
-
-def _experience(task: Task, method: Method, path: Walk, pi: Array) -> tuple[Experience, int]:
-    """The columns, with blocks of weights for actions where the method learns action values."""
-    steps, actions = len(path.action), pi.shape[1]
-    if method.kind not in ("sarsa", "expected sarsa"):
-        ones = np.ones((steps, 1))
-        return path.experience(ones, ones), 1
-    following = pi[path.cell[:, 1]]
-    if method.kind == "sarsa":
-        seed = seed_for(task.study.seed, task.run, "next action", task.question, task.behaviour)
-        uniform = np.random.default_rng(seed).random(steps)
-        chosen = (np.cumsum(following, axis=1)[:, :-1] <= uniform[:, None]).sum(axis=1)
-        following = np.eye(actions)[chosen]
-    return path.experience(np.eye(actions)[path.action], following), actions
-
-
-def _cells(states: Array) -> Array:
-    return cells_of(states) if states.ndim > 1 else states

@@ -7,22 +7,24 @@ import textwrap
 import tomllib
 from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any
 
-from gvf.domain.domain import known
+from gvf.names import known, look_in
+from gvf.study.base import BaseStudy
 from gvf.study.racing import RacingStudy
-from gvf.study.store import AnyStudy
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
 
-KINDS = {"errors": Study, "variance": VarianceStudy, "racing": RacingStudy}
+KINDS: dict[str, Any] = {one.kind: one for one in (Study, VarianceStudy, RacingStudy)}
 """Kinds of studies, by the word that a file has for them."""
 
 
-def load(path: str | Path) -> AnyStudy:
+def load(path: str | Path) -> BaseStudy:
     r"""A study from a TOML file whose keys are the attributes of :class:`Study`.
 
     With ``kind = "variance"`` they are those of :class:`VarianceStudy`, with ``kind = "racing"``
-    those of :class:`RacingStudy`. Its name is the file's, unless there is a ``name`` in it.
+    those of :class:`RacingStudy`. Its name is the file's, unless there is a ``name`` in it. Modules
+    that it names, of a domain or a correction, may lie beside it.
 
     Example:
         >>> from gvf.study import load
@@ -41,10 +43,11 @@ def load(path: str | Path) -> AnyStudy:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
+    look_in(path.parent)
     try:
         study = KINDS[known(given.pop("kind", "errors"), list(KINDS), "kind")]
         for key in given:
-            known(key, ["kind", *(field.name for field in fields(study))], "key")
+            known(key, ["kind", *(f.name for f in fields(study) if f.name != "own")], "key")
         given = {"name": path.stem} | given
         needed = [field.name for field in fields(study) if field.default is MISSING]
         for key in needed:
@@ -55,7 +58,7 @@ def load(path: str | Path) -> AnyStudy:
         raise ValueError(f"{path}: {error}") from None
 
 
-def as_toml(study: AnyStudy) -> str:
+def as_toml(study: BaseStudy) -> str:
     """All settings of a study, as TOML; its name is that of the file it will be in.
 
     Example:
@@ -64,23 +67,34 @@ def as_toml(study: AnyStudy) -> str:
         >>> print(as_toml(Study("mine", "four-rooms", ("IR", "IS"), (0.5, 1.0))).splitlines()[1])
         methods = ["IR", "IS"]
     """
-    kind = next(kind for kind, one in KINDS.items() if isinstance(study, one))
-    lines = [] if kind == "errors" else [f'kind = "{kind}"']
-    for field in fields(study):
-        if field.name == "name":
+    lines = [] if study.kind == "errors" else [f'kind = "{study.kind}"']
+    for setting in study.settings:
+        if setting == "name":
             continue
-        value = getattr(study, field.name)
-        # Tuples, strings and numbers: what JSON writes is TOML.
-        line = f"{field.name} = {json.dumps(value, ensure_ascii=False)}"
+        value = getattr(study, setting)
+        if setting == "methods":
+            value = tuple(study.method(name).plain() for name in value)
+        written = _written(value)
+        line = f"{setting} = {written}"
         if len(line) > 100 and isinstance(value, tuple):
             inside = textwrap.fill(
-                json.dumps(value, ensure_ascii=False)[1:-1],
+                written[1:-1],
                 width=96,
                 initial_indent="  ",
                 subsequent_indent="  ",
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-            line = f"{field.name} = [\n{inside}\n]"
+            line = f"{setting} = [\n{inside}\n]"
         lines.append(line)
     return "\n".join(lines)
+
+
+def _written(value: Any) -> str:
+    """A value in TOML. Of strings and numbers it is what JSON writes; tables go in one line."""
+    if isinstance(value, dict):
+        inside = ", ".join(f"{key} = {_written(part)}" for key, part in value.items())
+        return f"{{{inside}}}"
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_written, value))}]"
+    return json.dumps(value, ensure_ascii=False)

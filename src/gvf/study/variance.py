@@ -8,23 +8,23 @@ alike see the same mini-batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 from gvf import domain as domains
 from gvf.correction import Draw
-from gvf.domain.domain import known
-from gvf.domain.tabular import TabularDomain
 from gvf.learner import TD
 from gvf.learner.linear import Array, Experience, add_at, td_error_at
+from gvf.study.base import BaseStudy, Columns, Interrupted, Stop, Task
+from gvf.study.check import check_at_least, check_several, check_shared
 from gvf.study.draws import Draws, draw
-from gvf.study.method import METHODS
-from gvf.study.study import check_at_least, check_several, check_shared, no_such_name
-from gvf.study.task import Interrupted
-from gvf.study.walk import seed_for, walk
+from gvf.study.method import Method
+from gvf.study.seed import seed_for
 from gvf.trace import carried
 
 NORMS = ("l1", "l2", "scalar")
@@ -51,13 +51,13 @@ def update_sizes(weights, experience, rows, w, sizes):
 
 
 @dataclass(frozen=True, repr=False)
-class VarianceStudy:
+class VarianceStudy(BaseStudy):
     """What to measure.
 
     Attributes:
         name: of the study.
-        domain: a tabular one, by name.
-        methods: those that learn state values, by name.
+        domain: by name, id or reference.
+        methods: those that learn state values; names, tables or corrections.
         pairs: (question, behaviour); by default all that belong together.
         buffer: transitions in the buffer.
         iterations: of WIS-Optimal with `step_size`, at which weights are taken.
@@ -66,6 +66,7 @@ class VarianceStudy:
         batch_size: transitions in a mini-batch.
         runs: how many.
         seed: of everything random.
+        own: what the names of methods stand for that are not ours; follows from `methods`.
 
     Example:
         >>> from gvf.study import VarianceStudy, run_variance
@@ -75,9 +76,19 @@ class VarianceStudy:
         ('v/easy/easy/run-0', (2, 3))
     """
 
+    kind = "variance"
+    keys = ("iteration",)
+    measures = {  # noqa: RUF012
+        "l1": "variance of the update's L1 norm",
+        "l2": "variance of its L2 norm",
+        "scalar": "variance of its signed sum",
+    }
+    pictures = ("variance",)
+    quantity = "variance of the update"
+
     name: str
     domain: str = "markov-chain"
-    methods: tuple[str, ...] = (
+    methods: tuple[Any, ...] = (
         "IR", "BC-IR", "IS", "WIS-Minibatch", "WIS-Buffer",
         "V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)",
     )  # fmt: skip
@@ -89,9 +100,10 @@ class VarianceStudy:
     batch_size: int = 16
     runs: int = 100
     seed: int = 0
+    own: tuple[Method, ...] = ()
 
     def __post_init__(self) -> None:
-        domain = check_shared(self)
+        check_shared(self)
         for name in ("buffer", "batches", "batch_size", "runs"):
             check_at_least(1, **{name: getattr(self, name)})
         check_several(iterations=self.iterations)
@@ -100,11 +112,9 @@ class VarianceStudy:
             raise ValueError(f"iterations must increase, got {list(self.iterations)}")
         if not 0.0 <= self.step_size < float("inf"):
             raise ValueError(f"step_size must be finite and not negative, got {self.step_size}")
-        if not isinstance(domain, TabularDomain):
-            raise ValueError(f"domain must be one with a table of states, not {self.domain!r}")
         for name in self.methods:
-            method = METHODS[name]
-            if method.kind != "td" or method.correction(1.0).draw.whole:
+            method = self.method(name)
+            if method.update or method.draws.whole:
                 raise ValueError(f"methods: {name} makes no updates from weighed mini-batches")
             if method.on_policy:
                 raise ValueError(f"methods: {name} has data of its own, not the buffer's")
@@ -118,65 +128,54 @@ class VarianceStudy:
             f"{len(self.iterations)} iterations, {self.runs} runs, seed {self.seed}"
         )
 
-    def tasks(self) -> Iterator[VarianceTask]:
-        """One for each run and pair."""
-        for run in range(self.runs):
-            for question, behaviour in self.pairs:
-                yield VarianceTask(self, question, behaviour, run)
+    def lanes(self, method: str) -> tuple[Any, ...]:
+        """The iterations."""
+        return self.iterations
 
-    def cell(self, name: str) -> VarianceTask:
-        """The task that is one cell of the grid, by its name: one method.
+    def key(self, lane: Any) -> Columns:
+        """The iteration."""
+        return {"iteration": lane}
 
-        Example:
-            >>> from gvf.study import VarianceStudy, run_variance
-            >>> study = VarianceStudy("v", iterations=(0, 5), batches=50, buffer=500, runs=1)
-            >>> list(run_variance(study.cell("v/hard/hard/run-0/BC-IR")))
-            ['BC-IR']
-        """
-        for task in self.tasks():
-            if name.startswith(task.name + "/"):
-                method = name.removeprefix(f"{task.name}/")
-                known(method, self.methods, f"method in the name {name!r}")
-                return replace(task, study=replace(self, methods=(method,)))
-        raise no_such_name(self, name)
+    def cells(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """One method, at all iterations."""
+        yield method, {"methods": (method,)}
 
+    def count(self) -> int:
+        """One for each method: all iterations are measured on the way."""
+        return len(self.methods)
 
-@dataclass(frozen=True)
-class VarianceTask:
-    """One pair and run of a study."""
+    def check(self) -> None:
+        """Refuse a pair that cannot be learned."""
+        for pair in self.pairs:
+            domains.get(self.domain).check(*pair)
 
-    study: VarianceStudy
-    question: str
-    behaviour: str
-    run: int
+    def compute(self, task: Task, stop: Stop) -> Columns:
+        """The variance at each iteration, for all methods."""
+        values = np.concatenate(list(run_variance(task, stop).values()))
+        return {norm: values[:, i].copy() for i, norm in enumerate(NORMS)}
 
-    @property
-    def name(self) -> str:
-        """Unique in all studies, and a path."""
-        return f"{self.study.name}/{self.question}/{self.behaviour}/run-{self.run}"
-
-    def cells(self) -> Iterator[str]:
-        """The names of the cells: this task's, the method's."""
-        return (f"{self.name}/{method}" for method in self.study.methods)
+    def probe(self) -> dict[int, float]:
+        """Do one task."""
+        task = next(self.tasks())
+        run_variance(task)  # compiles
+        began = time.thread_time()
+        run_variance(task)
+        return {1: time.thread_time() - began}
 
 
-def run_variance(task: VarianceTask, stop: Callable[[], bool] = lambda: False) -> dict[str, Array]:
+def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
     """The variance over batches, [iterations, 3] for each method; the columns are `NORMS`."""
     study = task.study
     domain = domains.get(study.domain)
-    mu = domain.table(domain.behaviour(task.behaviour))
-    pi = domain.table(domain.target(task.question))
     purpose = (task.question, task.behaviour)
     seed = seed_for(study.seed, task.run, "walk", task.behaviour)
-    path = walk(domain, task.question, mu, study.buffer, seed)
-    ratio = (pi / mu)[path.cell[:, 0], path.action]
-    ones = np.ones((study.buffer, 1))
-    experience = path.experience(ones, ones)
+    path = domain.walk(domain.behaviour(task.behaviour), [task.question], study.buffer, seed)
+    asked, experience = path.signals[task.question], path.experience(task.question)
     largest = domain.largest_ratio(task.question, task.behaviour)
     out = {name: np.empty((len(study.iterations), len(NORMS))) for name in study.methods}
     sizes = np.empty((study.batches, len(NORMS)))
-    corrections = {name: METHODS[name].correction(largest) for name in study.methods}
-    for i, weights in enumerate(_trajectory(study, experience, ratio, domain.features.size)):
+    corrections = {name: study.method(name).make(largest) for name in study.methods}
+    for i, weights in enumerate(_trajectory(study, experience, asked.ratio, domain.features.size)):
         if stop():
             raise Interrupted(task.name)
         seed = seed_for(study.seed, task.run, "batches", *purpose, study.iterations[i])
@@ -185,7 +184,7 @@ def run_variance(task: VarianceTask, stop: Callable[[], bool] = lambda: False) -
             if correction.draw not in drawn:
                 drawn[correction.draw] = draw(
                     correction,
-                    carried(correction, ratio, path.continuation),
+                    carried(correction, asked.ratio, asked.continuation),
                     window=study.buffer,
                     batch_size=study.batch_size,
                     updates=study.batches,

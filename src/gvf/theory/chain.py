@@ -13,17 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gvf.domain import TabularDomain, get
+from gvf.domain import markov_chain
 from gvf.theory.row import Array
 
-
-def _tabular(name: str) -> TabularDomain:
-    domain = get(name)
-    assert isinstance(domain, TabularDomain)
-    return domain
-
-
-DOMAIN = _tabular("markov-chain")
+DOMAIN = markov_chain.domain("paper")
 THETA = (2.0, -2.0)
 """Far from the truth, so that updates are large, and differ from state to state."""
 

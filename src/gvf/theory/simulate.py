@@ -12,8 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from gvf.correction import Correction
+from gvf.policy import Fixed
 from gvf.study.draws import Draws, draw
-from gvf.study.walk import seed_for, walk
+from gvf.study.seed import seed_for
 from gvf.theory.chain import DOMAIN, Chain
 from gvf.theory.row import Array
 
@@ -57,10 +58,10 @@ def stream(chain: Chain, steps: int, *, seed: int, run: int) -> tuple[Array, Arr
         >>> ratio.shape, update.shape
         ((1010,), (1010, 2))
     """
-    mu = np.tile(chain.mu, (len(chain.state), 1))
-    path = walk(DOMAIN, "easy", mu, SETTLE + steps, seed_for(seed, run, "theory", "walk"))
-    kind = path.cell[:, 0] * len(chain.mu) + path.action
-    return chain.ratio[kind], chain.update[kind]
+    seed_of_walk = seed_for(seed, run, "theory", "walk")
+    path = DOMAIN.walk(Fixed(chain.mu), [], SETTLE + steps, seed_of_walk)
+    assert path.kind is not None  # one outcome for each state and action: the kind of the chain
+    return chain.ratio[path.kind], chain.update[path.kind]
 
 
 def sliding(

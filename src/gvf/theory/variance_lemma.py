@@ -18,7 +18,7 @@ from gvf.diagnosis import diagnose
 from gvf.diagnosis.law import self_normalised
 from gvf.sampling import RatioRing
 from gvf.study.draws import draw
-from gvf.study.walk import seed_for
+from gvf.study.seed import seed_for
 from gvf.theory.exact import moments
 from gvf.theory.moments import predict, squared_norms
 from gvf.theory.pictures import AMBER, BLACK, BLUE, GREEN, ORANGE, PINK, SKY, panel

@@ -3,8 +3,8 @@
     mean absolute error       1/S sum_s |V(s) - v(s)|
     root mean square error    sqrt( 1/S sum_s (V(s) - v(s))^2 )
 
-over the states that count. Where v comes from (:mod:`gvf.truth.dynamic_programming`, or rollouts)
-makes no difference here.
+over the states that count, or the same with weights. Where v comes from
+(:mod:`gvf.truth.dynamic_programming`, or rollouts) makes no difference here.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class TrueValues:
         states: [S, ...], those over which errors are averaged.
         values: v of each, float64[S].
         noise: the standard error of each value, float64[S]; 0 where they were computed exactly.
+        weights: how much each state counts, float64[S], not negative; None: all alike.
 
     Example:
         >>> from gvf.truth import TrueValues
@@ -40,14 +41,15 @@ class TrueValues:
     states: NDArray[Any]
     values: Floats
     noise: Floats
+    weights: Floats | None = None
 
     def mean_absolute_error(self, predictions: ArrayLike) -> float:
         """Mean of ``|V - v|`` over the states, of predictions [S]."""
-        return float(np.abs(self._differences(predictions)).mean())
+        return float(np.average(np.abs(self._differences(predictions)), weights=self.weights))
 
     def root_mean_square_error(self, predictions: ArrayLike) -> float:
         """Root of the mean of ``(V - v)^2`` over the states, of predictions [S]."""
-        return float(np.sqrt((self._differences(predictions) ** 2).mean()))
+        return float(np.sqrt(np.average(self._differences(predictions) ** 2, weights=self.weights)))
 
     def _differences(self, predictions: ArrayLike) -> Floats:
         given = np.asarray(predictions, np.float64)

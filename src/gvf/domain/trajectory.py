@@ -1,0 +1,68 @@
+"""Trajectories: what a policy did in a domain, as columns that learning loops read.
+
+The stream of a run is made once and kept whole, so that all methods learn from the same one: row t
+is the t-th transition, and the window at time t is the rows before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.learner.linear import Array, Experience
+
+
+@dataclass(frozen=True, eq=False)
+class Signals:
+    """What one question says of T transitions.
+
+    Attributes:
+        ratio: pi(a|s) / mu(a|s), float64[T]; 0 wherever the question is not active.
+        cumulant: float64[T].
+        continuation: float64[T].
+        active: whether the question is asked in the state, bool[T]; None: everywhere. What happens
+            elsewhere is not learned from.
+    """
+
+    ratio: NDArray[np.float64]
+    cumulant: NDArray[np.float64]
+    continuation: NDArray[np.float64]
+    active: NDArray[np.bool_] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """A stream of T transitions, and what questions say of it.
+
+    Attributes:
+        x: features of the states, int32[T, a] or float64[T, size].
+        x_next: features of the next states.
+        action: int64[T], or float64[T, d].
+        next_state: [T, ...].
+        signals: of every question that was asked, by name.
+        kind: int64[T], equal where transitions are alike; None where they hardly ever are.
+    """
+
+    x: Array
+    x_next: Array
+    action: Array
+    next_state: Array
+    signals: Mapping[str, Signals]
+    kind: Array | None = None
+
+    def experience(
+        self, question: str, share: Array | None = None, share_next: Array | None = None
+    ) -> Experience:
+        """The columns that updates read, with the shares of the blocks of weights (one block)."""
+        asked, ones = self.signals[question], np.ones((len(self.x), 1))
+        return Experience(
+            self.x,
+            ones if share is None else share,
+            self.x_next,
+            ones if share_next is None else share_next,
+            asked.cumulant,
+            asked.continuation,
+        )

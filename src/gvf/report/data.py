@@ -1,0 +1,67 @@
+"""The data of a figure as JSON: the page carries it, so that a script can explore it later.
+
+JSON has no numbers that are not finite. We write nan as null, infinity as the string "inf" and
+minus infinity as "-inf"; the CSV files beside the page have an empty cell, "inf" and "-inf". A
+verdict is the same as in ``claims.json``: there null stands for every number that is not finite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from gvf.report.shown import Shown
+from gvf.report.tables import must_match
+
+
+def data(one: Shown) -> dict[str, Any]:
+    """A figure's points, published points, verdicts, matches and origin, ready for JSON.
+
+    Points have the columns of the CSV file as keys. ``made`` has an entry for each protocol.
+    """
+    figure = one.figure
+    told = {
+        "id": figure.id,
+        "title": one.title,
+        "where": figure.where,
+        "part": one.part,
+        "axes": asdict(figure.axes),
+        "rows": [row._asdict() for row in one.rows],
+        "published": [row._asdict() for row in one.published],
+        "verdicts": [asdict(verdict) for verdict in one.verdicts],
+        "matches": [
+            {
+                **asdict(match),
+                "matches": match.matches,
+                "must_match": must_match(figure, match),
+            }
+            for match in one.matches
+        ],
+        "made": {protocol: asdict(made) for protocol, made in one.made.items()},
+    }
+    return plain(told)
+
+
+def plain(value: Any) -> Any:
+    """Values that JSON knows: see the module for numbers that are not finite.
+
+    Example:
+        >>> from gvf.report.data import plain
+        >>> plain({"y": (0.5, float("inf"), -float("inf"), float("nan"))})
+        {'y': [0.5, 'inf', '-inf', None]}
+    """
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): plain(inside) for key, inside in value.items()}
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, str | int):
+        return value
+    return [plain(inside) for inside in value] if isinstance(value, Iterable) else str(value)

@@ -1,0 +1,178 @@
+"""Pictures of any study: what its results look like, without a paper behind it.
+
+    sensitivity        error of every step size, a curve for each method
+    updates            error of the best step size, against the number of updates
+    learning-curves    error while learning, at the best step size
+    variance           variance of updates, while learning
+
+A study says which of them it has (``study.pictures``). All have bands of one standard error over
+runs, a panel for each pair of question and behaviour, and one for each gap where there are several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gvf.paper.figure import Axes, Figure, Row, write_csv
+from gvf.paper.reading import against_iteration, against_step_size, against_steps, against_updates
+from gvf.report.picture import draw_shown, save
+from gvf.report.shown import Made, Shown
+from gvf.study.base import BaseStudy
+from gvf.study.results import Results
+from gvf.study.store import Store, StoreError
+
+WIDE = 20.0
+"""From this ratio of the largest x to the smallest on, x is drawn on a logarithmic scale."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """How one picture of a study is drawn.
+
+    Attributes:
+        title: what it shows, in a few words.
+        caption: the same in a sentence.
+        x: what is on the horizontal axis, from the study.
+        read: turns results into points.
+        y_log: whether y is drawn on a logarithmic scale.
+    """
+
+    title: str
+    caption: str
+    x: Callable[[Any], str]
+    read: Callable[[Results], Sequence[Row]]
+    y_log: bool = False
+
+    def axes(self, study: BaseStudy, rows: Sequence[Row]) -> Axes:
+        """What the axes say; scales follow from the points."""
+        x = sorted(row.x for row in rows if row.x > 0)
+        return Axes(
+            self.x(study),
+            study.quantity,
+            x_log=bool(x) and x[-1] >= WIDE * x[0] and self.read is not against_steps,
+            y_log=self.y_log,
+        )
+
+
+PICTURES = {
+    "sensitivity": Picture(
+        "sensitivity to the step size",
+        "Error averaged over the run, for every step size.",
+        lambda study: "step size",
+        against_step_size,
+    ),
+    "updates": Picture(
+        "errors against the number of updates",
+        "Error averaged over the run, at each method's best step size.",
+        lambda study: "updates in a run",
+        against_updates,
+    ),
+    "learning-curves": Picture(
+        "learning curves",
+        "Error while learning, at each method's best step size.",
+        lambda study: study.curve_unit,
+        against_steps,
+    ),
+    "variance": Picture(
+        "variance of updates",
+        "Variance of the update's L1 norm while learning.",
+        lambda study: "iteration of WIS-Optimal",
+        against_iteration,
+        y_log=True,
+    ),
+}
+"""All pictures, by name."""
+
+
+def finished(study: BaseStudy, out: str | Path) -> BaseStudy:
+    """The study with as many runs as are there, from the first on; an error if there is none."""
+    store = Store(study, out)
+    runs = study.runs
+    for task in study.tasks():
+        if task.run < runs and not store.path(task).exists():
+            runs = task.run
+    if runs == 0:
+        others = "".join(f". {other}" for other in store.unfit())
+        raise StoreError(
+            f"there is no finished run of {study.name!r} in {Path(out)}; `gvf run` makes them"
+            f"{others}"
+        )
+    return study if runs == study.runs else study.with_(runs=runs)
+
+
+def show(study: BaseStudy, out: str | Path) -> list[Shown]:
+    """What there is to see of a study whose results are under a folder: one for each picture.
+
+    Runs that are not finished are left out.
+    """
+    study = finished(study, out)
+    store = Store(study, out)
+    results = Results.read(store)
+    made = {study.protocol: how_made(store)}
+    shown = []
+    for name in study.pictures:
+        picture = PICTURES[name]
+        rows = picture.read(results)
+        figure = Figure(
+            id=f"{study.name}-{name}",
+            title=f"{study.name}: {picture.title}",
+            where="",
+            axes=picture.axes(study, rows),
+            read=picture.read,
+            notes={study.protocol: picture.caption},
+        )
+        colours = {method.name: method.colour for method in study.own if method.colour}
+        shown.append(
+            Shown(
+                figure, rows, (), (), (), made, {study.protocol: results}, {},
+                part="Studies", place=(study.name, name), colours=colours,
+            )
+        )  # fmt: skip
+    return shown
+
+
+def how_made(store: Store) -> Made:
+    """How the results of a study came about, from its log."""
+    log = list(store.logged())
+    last = log[-1] if log else {}
+    spent = {line.get("task"): line.get("cpu_seconds", 0.0) for line in log}
+    return Made(
+        scale="",
+        runs=store.study.runs,
+        seed=store.study.seed,
+        command=f"gvf plot {store.study.name}",
+        version=last.get("version", ""),
+        machine=last.get("host", ""),
+        finished=last.get("finished", ""),
+        seconds=round(sum(spent.values()), 1),
+    )
+
+
+def leave(shown: Shown, out: str | Path) -> list[Path]:
+    """Write the points and the picture of what is shown; gives the files."""
+    folder, name = shown.place
+    place = Path(out) / folder
+    place.mkdir(parents=True, exist_ok=True)
+    write_csv(shown.rows, place / f"{name}.csv")
+    save(draw_shown(shown), place, name)
+    return [place / f"{name}.{kind}" for kind in ("png", "svg", "csv")]
+
+
+def plot(study: BaseStudy, out: str | Path) -> list[Path]:
+    """Draw all pictures of a study, from its results under a folder; gives the files.
+
+    Example:
+        >>> import tempfile
+        >>> from gvf.report.study import plot
+        >>> from gvf.study import Study, run
+        >>> study = Study("s", "markov-chain", ("IR", "IS"), (0.5, 1.0), updates=20, runs=2)
+        >>> folder = tempfile.mkdtemp()
+        >>> _ = run(study, folder)
+        >>> [path.name for path in plot(study, folder)]
+        ['sensitivity.png', 'sensitivity.svg', 'sensitivity.csv',
+         'learning-curves.png', 'learning-curves.svg', 'learning-curves.csv']
+    """
+    return [path for one in show(study, out) for path in leave(one, out)]

@@ -1,0 +1,224 @@
+"""Results of a study as arrays, and their averages over runs, resampled.
+
+Methods of a run share its stream and draws, so runs are the unit: what is compared is averaged over
+the same runs. Confidence comes from the bootstrap, which draws runs with replacement, the same ones
+for all methods: a comparison is paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gvf.learner.linear import Array
+from gvf.study.base import BaseStudy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from gvf.study.store import Store
+
+RESAMPLES = 2000
+"""Bootstrap samples behind an interval."""
+SEED = 20190
+"""Of the bootstrap: the same results give the same intervals."""
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one pair at one gap, over all runs R and lanes L.
+
+    Attributes:
+        lanes: step sizes, (u0, eta), or iterations.
+        columns: what was measured, by name, float64[R, L] or [R, L, m].
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.study import Cell
+        >>> Cell((0.5, 1.0), {"error": np.ones((3, 2))}).error.shape
+        (3, 2)
+    """
+
+    lanes: tuple[Any, ...]
+    columns: Mapping[str, Array]
+
+    def __getitem__(self, name: str) -> Array:
+        return self.columns[name]
+
+    @property
+    def error(self) -> Array:
+        """The error averaged over the run, [R, L]; inf where it diverged."""
+        return self["error"]
+
+    @property
+    def final(self) -> Array:
+        """The error at the end of the run, [R, L]."""
+        return self["final"]
+
+    @property
+    def curve(self) -> Array:
+        """Averages of the error over parts of the run, [R, L, points]."""
+        return self["curve"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """All results of a study.
+
+    Attributes:
+        study: whose.
+        protocol: "paper" or "authors".
+        cells: by pair, gap and method.
+
+    Example:
+        >>> from gvf.study import Results, Store, Study, run
+        >>> import tempfile
+        >>> study = Study("s", "markov-chain", ("IR", "IS"), (0.5, 1.0), updates=20, runs=3)
+        >>> store = Store(study, tempfile.mkdtemp())
+        >>> _ = run(study, store.out)
+        >>> results = Results.read(store)
+        >>> results.cell("IR", pair=("hard", "hard")).error.shape
+        (3, 2)
+    """
+
+    study: Any
+    protocol: str
+    cells: Mapping[tuple[Pair, int | None, str], Cell]
+
+    @classmethod
+    def read(cls, store: Store, protocol: str = "") -> Results:
+        """The results that a store has of a finished study."""
+        study = store.study
+        return cls(study, protocol or study.protocol, _cells(study, store.read()))
+
+    @property
+    def runs(self) -> int:
+        """How many there are."""
+        return self.study.runs
+
+    def average(self, values: Array) -> Array:
+        """Average over runs: [R, ...] to [1 + B, ...]; infinite where a run that counts is."""
+        flat = values.reshape(self.runs, -1)
+        finite, weights = np.isfinite(flat), resampling(self.runs)
+        mean = weights @ np.where(finite, flat, 0.0)
+        if not finite.all():
+            mean[weights @ ~finite > 0] = np.inf
+        return mean.reshape(-1, *values.shape[1:])
+
+    def errors(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Array:
+        """Average error of each lane, float64[1 + B, L]; by default at the only gap and pair."""
+        return self.average(self.cell(method, gap, pair).error)
+
+    def best(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Array:
+        """Average error of the best lane, chosen anew in every sample: float64[1 + B]."""
+        return self.errors(method, gap, pair).min(axis=1)
+
+    def cell(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Cell:
+        """The results of one method; by default at the only gap and pair."""
+        return self.cells[pair or _only(self.study.pairs), gap or _only(self.study.gaps), method]
+
+
+def _cells(study: BaseStudy, table: pa.Table) -> dict[tuple[Pair, int | None, str], Cell]:
+    """The measured columns by pair, gap and method, found by the table's key columns."""
+    import pyarrow as pa
+
+    order = _order(study, table)
+    shape = (study.runs, len(study.pairs), len(study.gaps), -1)
+    columns = {}
+    for name in study.measures:
+        values = table[name].combine_chunks()
+        listed = pa.types.is_list(values.type)
+        plain = (values.flatten() if listed else values).to_numpy().reshape(len(values), -1)
+        rows = plain if np.array_equal(order, np.arange(len(order))) else plain[order]
+        columns[name] = rows.reshape(*shape, rows.shape[1]) if listed else rows.reshape(shape)
+    cells, first = {}, 0
+    for method in study.methods:
+        lanes = study.lanes(method)
+        at = slice(first, first + len(lanes))
+        first = at.stop
+        for i, pair in enumerate(study.pairs):
+            for j, gap in enumerate(study.gaps):
+                here = {name: column[:, i, j, at] for name, column in columns.items()}
+                cells[pair, gap, method] = Cell(lanes, here)
+    return cells
+
+
+def _order(study: BaseStudy, table: pa.Table) -> Array:
+    """The number of the row of the table that belongs to each lane of each task, in their order.
+
+    Rows are told by what is in their key columns, wherever they stand.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    tasks = list(study.tasks())
+    lanes = [(method, study.key(lane)) for method in study.methods for lane in study.lanes(method)]
+    found, wanted = np.zeros(table.num_rows, np.int64), np.zeros(len(tasks) * len(lanes), np.int64)
+    for name in ("question", "behaviour", "gap", "run", "method", *study.keys):
+        by_task = name in ("question", "behaviour", "gap", "run")
+        if by_task:
+            values = [getattr(task, name) for task in tasks]
+        else:
+            values = [method if name == "method" else key.get(name) for method, key in lanes]
+        numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
+        codes = np.array([numbers[value] for value in values])
+        codes = np.repeat(codes, len(lanes)) if by_task else np.tile(codes, len(tasks))
+        known = pa.array(list(numbers), table[name].type)
+        there = pc.call_function("index_in", [table[name]], pc.SetLookupOptions(known))
+        found = found * (len(numbers) + 1) + there.fill_null(len(numbers)).to_numpy()
+        wanted = wanted * (len(numbers) + 1) + codes
+    by_key = np.argsort(found, kind="stable")
+    order = by_key[np.searchsorted(found, wanted, sorter=by_key).clip(max=len(found) - 1)]
+    if len(found) != len(wanted) or not np.array_equal(found[order], wanted):
+        raise ValueError(f"the rows stored of {study.name!r} are not those of its tasks")
+    return order
+
+
+@cache
+def resampling(runs: int) -> Array:
+    """How often each run counts, over the number of runs: float64[1 + B, R].
+
+    The first row is the runs as they are; each of the others is one bootstrap sample. Results with
+    as many runs are resampled alike, whatever their study: comparisons between studies are paired.
+
+    Example:
+        >>> from gvf.study.results import resampling
+        >>> resampling(2)[0].tolist(), resampling(2).shape
+        ([0.5, 0.5], (2001, 2))
+    """
+    rng = np.random.default_rng([SEED, runs])
+    drawn = rng.multinomial(runs, np.full(runs, 1 / runs), RESAMPLES)
+    weights = np.concatenate([np.ones((1, runs)), drawn]) / runs
+    weights.flags.writeable = False
+    return weights
+
+
+def _only(values: Iterable[Any]) -> Any:
+    (value,) = values
+    return value
+
+
+def standard_error(values: Array) -> Array:
+    """Standard error of the mean over the first axis; nan where there is none.
+
+    Example:
+        >>> from gvf.study.results import standard_error
+        >>> import numpy as np
+        >>> standard_error(np.array([[1.0, 2.0], [3.0, np.inf]])).tolist()
+        [1.0, nan]
+    """
+    runs = len(values)
+    if runs < 2:
+        return np.full(values.shape[1:], np.nan)
+    finite = np.isfinite(values).all(axis=0)
+    kept = np.where(finite, values, 0.0)
+    # Values that diverge have squares that overflow before they do; a power of two rounds nothing.
+    scale = np.ldexp(0.5, np.frexp(np.abs(kept).max(axis=0))[1])
+    spread = (kept / scale).std(axis=0, ddof=1) / np.sqrt(runs) * scale
+    return np.where(finite, spread, np.nan)
