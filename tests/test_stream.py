@@ -5,9 +5,22 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Text
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.spaces import (
+    Box,
+    Dict,
+    Discrete,
+    Graph,
+    MultiBinary,
+    MultiDiscrete,
+    Sequence,
+    Text,
+    Tuple,
+)
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
+import gvf
+from gvf.info import STANDARD, Info, info_columns
+from gvf.observation import Observations
 from gvf.policy import (
     Always,
     Favour,
@@ -89,7 +102,7 @@ def assert_equal(one, other):
     assert one.keys() == other.keys()
     for name in one:
         assert one[name].dtype == other[name].dtype
-        assert one[name].tolist() == other[name].tolist()
+        assert np.array_equal(one[name], other[name])
 
 
 def test_single_environment_gives_every_transition_once_and_in_order():
@@ -266,7 +279,7 @@ def test_a_continuous_action_of_the_wrong_size_is_an_error_before_the_first_step
         (Shelf(Box(-1, 1, (1,))), Uniform(2), "2 discrete actions; the environment takes Box"),
         (Shelf(Box(0, 9, (1,), np.int64)), Gaussian(0.0, 1.0), "real-valued actions; the"),
         (Shelf(MultiDiscrete([2, 2])), Uniform(4), "neither Discrete nor Box.*ActionWrapper"),
-        (Shelf(Discrete(2), Dict(a=Discrete(2))), Uniform(2), "FlattenObservation"),
+        (Shelf(Discrete(2), Tuple([Discrete(2)])), Uniform(2), "FlattenObservation"),
         (Shelf(Discrete(2), Text(3)), Uniform(2), "TransformObservation"),
         (SyncVectorEnv([lambda: Shelf(Discrete(2))]), Uniform(3), r"takes Discrete\(2\)"),
         (SyncVectorEnv([lambda: Shelf(Discrete(2), Text(3))]), Uniform(2), "TransformObservation"),
@@ -566,3 +579,469 @@ def test_a_vector_environment_says_which_environment_a_transition_is_from(mode, 
     for number in range(4):
         own = columns["state"][columns["stream"] == number]
         assert own[:, 1].tolist() == list(range(len(own)))
+
+
+# Dict observations
+
+
+class Rover(gym.Env[Any, Any]):
+    """A ladder whose observation is a Dict with all kinds of arrays in it, and that tells more.
+
+    As in Ladder, a transition can be checked from its observations. ``info`` has the rung after
+    the step and a pair of numbers; a reset has other values under the same names.
+    """
+
+    observation_space = Dict(
+        place=Box(-10, 10_000, (2,), np.int64),  # rung, step
+        flag=MultiBinary(3),
+        inner=Dict(episode=Discrete(10_000), picture=Box(0, 255, (2, 3), np.uint8)),
+        level=Box(-10.0, 100.0, (), np.float64),
+        pair=MultiDiscrete([9, 9]),
+    )
+    action_space: gym.Space[Any] = Discrete(2)
+
+    def __init__(self) -> None:
+        self.rung = self.time = self.episode = 0
+
+    def observation(self):
+        return {
+            "place": np.array([self.rung, self.time]),
+            "flag": np.array([self.rung % 2, 1, 0], np.int8),
+            "inner": {
+                "episode": np.int64(self.episode),
+                "picture": np.full((2, 3), self.rung % 256, np.uint8),
+            },
+            "level": np.array(self.rung / 4),
+            "pair": np.array([self.time, 1]),
+        }
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.rung, self.time = -int(self.np_random.integers(4)), 0
+        self.episode += 1
+        return self.observation(), {"rung": -99, "both": np.array([-99.0, -99.0]), "flag": True}
+
+    def step(self, action):
+        self.rung += 1 + int(action)
+        self.time += 1
+        info = {"rung": self.rung, "both": np.array([self.rung, action], np.float32)}
+        info["flag"] = np.bool_(self.rung % 2)
+        over = self.rung >= 6
+        return self.observation(), float(action), over, self.time == 4, info
+
+
+def climbs(states):
+    """Probabilities of two actions, from the fields of a state."""
+    p = 1 / (2 + np.abs(states["place"][:, 0]) + states["inner"]["picture"][:, 0, 0] % 2)
+    return np.stack([p, 1 - p], axis=1)
+
+
+def assert_rover(columns):
+    state, after, action = columns["state"], columns["next_state"], columns["action"]
+    for states in (state, after):
+        rung, time = states["place"].T
+        assert states["place"].dtype == np.int64
+        assert (states["flag"] == np.stack([rung % 2, 1 + 0 * rung, 0 * rung], 1)).all()
+        assert (states["inner"]["picture"] == (rung % 256)[:, None, None]).all()
+        assert states["inner"]["picture"].dtype == np.uint8
+        assert (states["level"] == rung / 4).all()
+        assert (states["pair"] == np.stack([time, 1 + 0 * time], 1)).all()
+    assert (after["place"] == state["place"] + np.stack([1 + action, 1 + 0 * action], 1)).all()
+    assert (after["inner"]["episode"] == state["inner"]["episode"]).all()
+    assert (columns["terminated"] == (after["place"][:, 0] >= 6)).all()
+    assert (columns["truncated"] == (after["place"][:, 1] == 4)).all()
+    assert columns["terminated"].any()
+    expected = FunctionPolicy(climbs, 2).probability(state, action)
+    assert (columns["behaviour_probability"] == expected).all()
+
+
+@pytest.mark.parametrize("size", [1, 7, 200])
+def test_a_dict_observation_is_a_structured_array(size):
+    batches = list(transitions(Rover(), FunctionPolicy(climbs, 2), 100, seed=0, batch=size))
+    assert batches[0].state.shape == (min(size, 100),)
+    assert batches[0].state["place"].shape == (min(size, 100), 2)
+    assert batches[0].state["level"].shape == (min(size, 100),)
+    assert_rover(gathered(batches))
+
+
+@pytest.mark.parametrize("copy", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_dict_observations_of_a_vector_are_structured_arrays(mode, copy):
+    env = SyncVectorEnv([Rover] * 3, copy=copy, autoreset_mode=mode)
+    columns = gathered(transitions(env, FunctionPolicy(climbs, 2), 150, seed=0))
+    assert_rover(columns)
+    assert columns["state"].dtype == Observations(Rover.observation_space).dtype
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_dict_observations_and_info_of_other_processes(mode):
+    env = AsyncVectorEnv([Rover] * 2, autoreset_mode=mode)
+    try:
+        columns = gathered(
+            transitions(env, FunctionPolicy(climbs, 2), 60, seed=0, info=["rung", "both"])
+        )
+    finally:
+        env.close()
+    assert_rover(columns)
+    assert_told(columns)
+
+
+class Natively(gym.vector.VectorEnv[Any, Any, Any]):
+    """Two counters that are a vector by themselves, and give their last observations as arrays."""
+
+    num_envs = 2
+    single_observation_space: gym.Space[Any] = Dict(count=Discrete(9))
+    single_action_space: gym.Space[Any] = Discrete(2)
+
+    def __init__(self) -> None:
+        self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
+        self.count = np.zeros(2, np.int64)
+
+    def reset(self, *, seed=None, options=None):
+        self.count[:] = 0, 2
+        return {"count": self.count}, {}
+
+    def step(self, actions):
+        self.count += 1
+        over, last = self.count == 4, self.count.copy()
+        self.count[over] = 0
+        info: dict[str, Any] = {"double": np.where(over, -1, 2 * last)}
+        if over.any():
+            info |= {"final_obs": {"count": last}, "final_info": {"double": 2 * last}}
+        return {"count": self.count}, np.zeros(2), over, np.zeros(2, bool), info
+
+
+def test_a_native_vector_may_give_its_last_observations_and_info_as_arrays():
+    columns = gathered(transitions(Natively(), Uniform(2), 40, seed=0, info=["double"]))
+    assert (columns["next_state"]["count"] == columns["state"]["count"] + 1).all()
+    assert (columns["terminated"] == (columns["next_state"]["count"] == 4)).all()
+    assert columns["double"].tolist() == (2.0 * columns["next_state"]["count"]).tolist()
+
+
+@pytest.mark.parametrize(
+    "space", [Text(3), Sequence(Discrete(2)), Graph(Discrete(2), None), Tuple([Discrete(2)])]
+)
+def test_other_spaces_in_a_dict_are_an_error_that_names_the_key(space):
+    nested = Dict(good=Discrete(2), inner=Dict(strange=space))
+    with pytest.raises(ValueError, match=r"'inner'\['strange'\] is .*no array; wrap") as told:
+        transitions(Shelf(Discrete(2), nested), Uniform(2), 1)
+    assert "TransformObservation" in str(told.value)
+    assert "FilterObservation" in str(told.value)
+    with pytest.raises(ValueError, match=r"'strange' is .*no array; wrap"):
+        transitions(Shelf(Discrete(2), Dict(strange=space)), Uniform(2), 1)
+
+
+def test_a_dict_without_keys_or_with_keys_that_are_no_text_is_refused():
+    with pytest.raises(ValueError, match="Dict without keys"):
+        Observations(Dict())
+    with pytest.raises(ValueError, match="'s 'a' is a Dict without keys"):
+        Observations(Dict(a=Dict()))
+    for key in (7, ""):
+        strange: Any = {key: Discrete(2)}
+        with pytest.raises(ValueError, match=f"has the key {key!r}, and the name of a field must"):
+            Observations(Dict(strange))
+
+
+@pytest.mark.parametrize(
+    ("observation", "message"),
+    [
+        ({"a": np.zeros(2)}, "lacks 'b', a key of its space; it has: a"),
+        ({"a": np.zeros(3), "b": {"c": 0}}, r"'a' has shape \(3,\); by its space .* \(2,\)"),
+        ({"a": 0.0, "b": {"c": 0}}, r"'a' has shape \(\); by its space it should be \(2,\)"),
+        ({"a": np.zeros(2), "b": {"c": [1, 2]}}, r"'b'\['c'\] has shape \(2,\)"),
+        ({"a": np.zeros(2), "b": 3}, "'s 'b' is a int, and its space is a Dict with the keys c"),
+        (np.zeros(2), "observation is a ndarray, and its space is a Dict with the keys a, b"),
+    ],
+)
+def test_observations_that_do_not_fit_their_space_are_an_error(observation, message):
+    observations = Observations(Dict(a=Box(-1, 1, (2,)), b=Dict(c=Discrete(2))))
+    with pytest.raises(ValueError, match=message):
+        observations.one(observation)
+
+
+def test_fields_are_aligned_as_compiled_code_and_torch_want_them():
+    dtype = Observations(Dict(a=MultiBinary(3), b=Dict(c=Box(0, 1, (2,), np.float64)))).dtype
+    states = np.zeros(3, dtype)
+    assert states["b"]["c"].flags.aligned
+    assert states.strides[0] % 8 == 0
+
+
+@pytest.mark.parametrize("make", [Rover, lambda: SyncVectorEnv([Rover] * 3)])
+def test_a_learner_learns_from_the_fields_of_a_dict(make, tmp_path):
+    question = gvf.GVF(Favour(1, 0.7, 2), "reward", 0.9)
+
+    def learner():
+        return gvf.Learner(question, features, gvf.TD(0.05), behaviour=Uniform(2), seed=0)
+
+    features = gvf.Dense(3, fields)
+    first, second = learner(), learner()
+    first.learn(make(), 200, seed=0)
+    batches = list(transitions(make(), Uniform(2), 200, seed=0))
+    for batch in batches:
+        second.observe_many(batch)
+    assert first.weights.tolist() == second.weights.tolist()
+    assert np.abs(first.weights).min() > 0
+
+    first.save(tmp_path / "learner")
+    again = gvf.load(tmp_path / "learner", trust=[__name__])
+    for one in (first, again):
+        one.learn(make(), 100, seed=1)
+    assert first.weights.tolist() == again.weights.tolist()
+    states = batches[-1].state
+    assert again.predict(states).tolist() == first.predict(states).tolist()
+    assert first.predict(states).shape == (len(states),)
+
+
+def fields(states):
+    """Features from three fields."""
+    rung = states["place"][:, 0]
+    return np.stack([np.ones(len(states)), rung / 9, states["flag"][:, 0]], axis=1)
+
+
+def test_a_learner_observes_dicts_in_a_loop_of_ones_own():
+    question = gvf.GVF(Favour(1, 0.7, 2), "reward", 0.9)
+    learners = [
+        gvf.Learner(question, gvf.Dense(3, fields), gvf.TD(0.05), behaviour=Uniform(2), seed=0)
+        for _ in range(3)
+    ]
+    env, rows = Rover(), []
+    state, _ = env.reset(seed=0)
+    for action in [0, 1, 0]:
+        after, reward, terminated, truncated, _ = env.step(action)
+        rows.append(
+            {
+                "state": state,
+                "action": action,
+                "reward": reward,
+                "next_state": after,
+                "terminated": terminated,
+                "truncated": truncated,
+            }
+        )
+        learners[0].observe(**rows[-1])
+        state = after
+    learners[1].learn(rows)
+    space = Observations(env.observation_space)
+    for row in rows:
+        row["state"], row["next_state"] = (
+            space.one(row[name])[0] for name in ("state", "next_state")
+        )
+    learners[2].learn(rows)
+    for learner in learners[1:]:
+        assert learner.weights.tolist() == learners[0].weights.tolist()
+    batch = {"place": [[3, 1]], "flag": [[1, 1, 0]]}
+    assert learners[0].predict(batch).shape == (1,)
+
+
+def test_what_takes_no_fields_says_so():
+    states = Observations(Rover.observation_space).one(Rover().observation())
+    maps = (gvf.OneHot(3), gvf.Dense(3), gvf.TileCoder([0.0], [1.0]))
+    for features, what in zip(maps, ("OneHot", "Dense without", "TileCoder"), strict=True):
+        with pytest.raises(ValueError, match=rf"{what}.* the fields place, flag, .*gvf\.Dense"):
+            features(states)
+    torch, neural = pytest.importorskip("torch"), pytest.importorskip("gvf.neural")
+    learner = neural.NeuralLearner(
+        gvf.GVF(Uniform(2)), torch.nn.Linear(3, 1), torch.optim.SGD, behaviour=Uniform(2)
+    )
+    with pytest.raises(ValueError, match=r"a network takes arrays, .*FlattenObservation"):
+        learner.learn(Rover(), 10)
+    with pytest.raises(ValueError, match=r"a network takes arrays, .*FlattenObservation"):
+        learner.predict(states)
+
+
+# Values of info
+
+
+def assert_told(columns):
+    """The values are those of the step, not of a reset: there they are -99."""
+    rung = columns["next_state"]["place"][:, 0]
+    assert columns["rung"].dtype == columns["both"].dtype == np.float64
+    assert columns["rung"].tolist() == rung.tolist()
+    assert columns["both"].tolist() == np.stack([rung, columns["action"]], 1).tolist()
+
+
+@pytest.mark.parametrize("size", [1, 7, 200])
+def test_values_of_info_are_columns(size):
+    batches = list(
+        transitions(Rover(), Uniform(2), 100, seed=0, batch=size, info=["rung", "both", "flag"])
+    )
+    columns = gathered(batches)
+    assert list(columns)[-3:] == ["rung", "both", "flag"]
+    assert_told(columns)
+    assert columns["flag"].tolist() == (columns["rung"] % 2).tolist()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_values_of_info_of_a_vector_are_those_of_the_step_and_not_of_a_reset(mode):
+    env = SyncVectorEnv([Rover] * 3, autoreset_mode=mode)
+    columns = gathered(
+        transitions(env, Uniform(2), 200, seed=0, info=("rung", "both", "flag", "rung"))
+    )
+    assert list(columns)[-4:] == ["stream", "rung", "both", "flag"]
+    assert_told(columns)
+    assert columns["flag"].tolist() == (columns["rung"] % 2).tolist()
+    assert (columns["terminated"] | columns["truncated"]).sum() > 20
+
+
+def test_a_stream_with_info_is_the_same_stream():
+    plain = gathered(transitions(Rover(), Uniform(2), 50, seed=0))
+    told = gathered(transitions(Rover(), Uniform(2), 50, seed=0, info=["rung"]))
+    del told["rung"]
+    assert_equal(plain, told)
+
+
+class Tells(gym.Env[Any, Any]):
+    """Gives the infos that it was made with, one a step; episodes of 3 steps."""
+
+    observation_space: gym.Space[Any] = Discrete(100)
+    action_space: gym.Space[Any] = Discrete(2)
+
+    def __init__(self, *infos: dict[str, Any]) -> None:
+        self.infos, self.time = infos, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.time % 100, {"x": -99.0}
+
+    def step(self, action):
+        info = self.infos[self.time % len(self.infos)]
+        self.time += 1
+        return self.time % 100, 0.0, self.time % 3 == 0, False, info
+
+
+BAD_INFOS = {
+    "missing": (
+        [{"x": 1.0}, {"x": 2.0}, {"y": 1, "z": 2}],
+        r"has no 'x' at step 2 \(from 0\).*; it has: y, z",
+    ),
+    "empty": ([{"x": 1.0}, {}], r"has no 'x' at step 1 \(from 0\).*; it has: nothing"),
+    "text": ([{"x": 1.0}, {"x": "far"}], r"info\['x'\] is .*'far'.* at step 1 .* neither a number"),
+    "none": ([{"x": None}], r"info\['x'\] is None at step 0 .* neither a number"),
+    "mapping": ([{"x": {"a": 1}}], r"info\['x'\] is .*at step 0 "),
+    "ragged": ([{"x": [[1], [1, 2]]}], r"info\['x'\] is \[\[1\], \[1, 2\]\] at step 0 .* neither"),
+    "shape": (
+        [{"x": np.zeros(2)}, {"x": np.zeros(3)}],
+        r"info\['x'\] has shape \(3,\) at step 1 \(from 0\), and had \(2,\) before",
+    ),
+    "list": (
+        [{"x": [0, 1]}, {"x": [0]}],
+        r"info\['x'\] has shape \(1,\) at step 1 \(from 0\), and had \(2,\) before",
+    ),
+}
+
+
+@pytest.mark.parametrize(("infos", "message"), BAD_INFOS.values(), ids=BAD_INFOS)
+def test_a_bad_value_of_info_is_an_error_after_the_transitions_before_it(infos, message):
+    seen = []
+    with pytest.raises(ValueError, match=message):
+        seen.extend(iter(transitions(Tells(*infos), Uniform(2), 9, seed=0, info=["x"])))
+    seen = []
+    stream = transitions(Tells(*infos), Uniform(2), 9, seed=0, batch=9, info=["x"])
+    good = len(infos) - 1
+    if good:
+        assert len(next(stream)) == good
+    with pytest.raises(ValueError, match=message):
+        next(stream)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("infos", "message"),
+    [case for name, case in BAD_INFOS.items() if name not in ("text", "shape")],
+    ids=[name for name in BAD_INFOS if name not in ("text", "shape")],
+)
+def test_a_bad_value_of_info_in_a_vector_is_an_error(infos, message, mode):
+    good = {"x": infos[0]["x"]}
+    makers = [lambda: Tells(good), lambda: Tells(*infos)]
+    env = SyncVectorEnv(makers, autoreset_mode=mode)
+    with pytest.raises(ValueError, match=message):
+        list(transitions(env, Uniform(2), 18, seed=0, info=["x"]))
+
+
+def test_a_value_missing_at_the_end_of_an_episode_is_not_that_of_the_reset():
+    makers = [lambda: Tells({"x": 1.0}), lambda: Tells({"x": 1.0}, {"x": 1.0}, {"y": 2})]
+    env = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
+    message = r"info\['final_info'\] has no 'x' at step 2 \(from 0\) in environment 1; it has: y"
+    with pytest.raises(ValueError, match=message):
+        list(transitions(env, Uniform(2), 18, seed=0, info=["x"]))
+
+
+def test_a_native_vector_must_tell_a_value_for_each_environment():
+    info, rows = Info(["x"]), np.arange(2)
+    assert info.many({"x": np.array([1, 2])}, rows)["x"].tolist() == [1.0, 2.0]
+    for bad in (3.0, np.zeros(1)):
+        with pytest.raises(ValueError, match=r"at step 1 .* should have one value for each"):
+            info.many({"x": bad}, rows)
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_a_value_of_info_cannot_take_the_place_of_a_standard_column(name):
+    for env in (Ladder(), ladders(2, AutoresetMode.NEXT_STEP)):
+        with pytest.raises(ValueError, match=f"info={name!r} would take the place of the column"):
+            transitions(env, Uniform(2), 10, info=[name])
+
+
+@pytest.mark.parametrize("names", ["rung", [3], [None]])
+def test_info_must_be_names(names):
+    with pytest.raises(TypeError, match=r"info must name values, as in info=\(\"distance\",\)"):
+        transitions(Rover(), Uniform(2), 10, info=names)
+
+
+def test_values_are_copied_out_of_the_buffer_of_an_environment():
+    class Careless(Tells):
+        buffer = np.zeros(2)
+
+        def step(self, action):
+            self.buffer += 1
+            self.infos = ({"x": self.buffer},)
+            return super().step(action)
+
+    for size in (1, 20):
+        Careless.buffer = np.zeros(2)
+        columns = gathered(transitions(Careless(), Uniform(2), 20, batch=size, info=["x"]))
+        assert columns["x"].tolist() == [[n, n] for n in range(1, 21)]
+    buffer = np.zeros(2)
+    kept = Info(["x"]).one({"x": buffer})
+    buffer[:] = 1
+    assert kept["x"].tolist() == [0.0, 0.0]
+
+
+def test_steps_count_from_the_start_of_a_walk():
+    walk = Walk(Tells({"x": 1.0}, {"x": 1.0}, {"x": 1.0}, {"x": 1.0}, {}), ["x"])
+    actor, rng = Actor(Uniform(2), walk.env.action_space), np.random.default_rng(0)
+    walk.start(0)
+    for _ in range(3):
+        walk.step(actor, rng)
+    walk.start(0)
+    walk.step(actor, rng)
+    with pytest.raises(ValueError, match="at step 1"):
+        walk.step(actor, rng)
+
+
+def test_the_values_that_a_question_names_are_found():
+    assert info_columns(gvf.GVF(Uniform(2), "reward")) == ()
+    assert info_columns(gvf.GVF(Uniform(2), "rung")) == ("rung",)
+    assert info_columns(gvf.GVF(Uniform(2), lambda t: t.rung)) == ()
+    assert info_columns(gvf.GVF(Uniform(2), "rung"), ["both", "rung"]) == ("rung", "both")
+    for name in STANDARD:
+        assert info_columns(gvf.GVF(Uniform(2), name)) == ()
+
+
+@pytest.mark.parametrize("make", [Rover, lambda: SyncVectorEnv([Rover] * 3)])
+def test_a_learner_asks_for_the_values_that_its_question_names(make):
+    def learner(cumulant):
+        question = gvf.GVF(Favour(1, 0.7, 2), cumulant, 0.9)
+        features = gvf.Dense(3, fields)
+        return gvf.Learner(question, features, gvf.TD(0.05), behaviour=Uniform(2), seed=0)
+
+    named, function, same = (
+        learner(c) for c in ("rung", lambda t: t.rung, lambda t: t.next_state["place"][:, 0])
+    )
+    named.learn(make(), 100, seed=0)
+    function.learn(make(), 100, seed=0, info=["rung"])
+    same.learn(make(), 100, seed=0)
+    assert named.weights.tolist() == function.weights.tolist() == same.weights.tolist()
+    with pytest.raises(ValueError, match=r"info has no 'rang' at step 0 .*; it has: rung, both"):
+        learner("rang").learn(make(), 100, seed=0)
+    with pytest.raises(ValueError, match="info names values of an environment"):
+        named.learn([], info=["rung"])

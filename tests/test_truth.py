@@ -7,11 +7,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 from gymnasium.wrappers import TimeLimit
 from scipy import stats
 
-from gvf.policy import Always, Favour, Gaussian, Uniform
+from gvf.policy import Always, Favour, FunctionPolicy, Gaussian, Uniform
 from gvf.question import GVF
 from gvf.truth import Estimate, HeldOutReturns, held_out_returns
 
@@ -395,3 +395,90 @@ def test_progress_is_shown_when_asked_for(capsys):
     assert capsys.readouterr().out == ""
     held_out_returns(Corridor(), question, states=2, seed=0, progress=True)
     assert "held-out returns" in capsys.readouterr().out
+
+
+class Fields(gym.Env[Any, Any]):
+    """A clock that terminates at 6, observes a Dict, and tells the square of the time."""
+
+    action_space: gym.Space[Any] = Discrete(2)
+    observation_space: gym.Space[Any] = Dict(
+        time=Discrete(100), inner=Dict(even=MultiBinary(2), place=Box(-9.0, 9.0, (2,)))
+    )
+
+    def observation(self):
+        even, noise = self.time % 2 == 0, self.np_random.normal(size=2)
+        inner = {
+            "even": np.array([even, not even], np.int8),
+            "place": np.clip(noise, -9, 9).astype("f4"),
+        }
+        return {"time": self.time, "inner": inner}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.observation(), {"square": -1}
+
+    def step(self, action):
+        self.time += 1
+        told = {"square": self.time**2, "place": self.np_random.normal()}
+        return self.observation(), 1.0, self.time >= 6, False, told
+
+
+@pytest.mark.parametrize("rollouts", [1, 3])
+def test_states_of_dict_observations_are_a_structured_array(rollouts):
+    def probabilities(states):
+        return np.where(states["inner"]["even"][:, :1] == 1, [0.9, 0.1], [0.1, 0.9])
+
+    question = GVF(FunctionPolicy(probabilities, 2), continuation=1.0)
+    held_out = held_out_returns(
+        Fields(), question, behaviour=Uniform(2), states=40, rollouts=rollouts, run_length=9, seed=0
+    )
+    states = held_out.states
+    assert states.shape == (40,)
+    assert set(states["time"]) == {0, 1, 2, 3, 4, 5}
+    assert states["inner"]["place"].shape == (40, 2)
+    assert (states["inner"]["even"][:, 0] == (states["time"] % 2 == 0)).all()
+    assert held_out.returns.tolist() == [[6.0 - t] * rollouts for t in states["time"]]
+    error = held_out.error(lambda states: 6.0 - states["time"])
+    assert error.root_mean_square.value == 0
+
+
+@pytest.mark.parametrize("rollouts", [1, 2])
+def test_a_question_may_name_a_value_of_info(rollouts):
+    def sample(cumulant, **options):
+        question = GVF(Always(0, 2), cumulant, continuation=1.0)
+        return held_out_returns(
+            Fields(), question, states=10, rollouts=rollouts, run_length=20, seed=0, **options
+        )
+
+    held_out = sample("square")
+    expected = [sum(t**2 for t in range(start + 1, 7)) for start in held_out.states["time"]]
+    assert held_out.returns.tolist() == [[total] * rollouts for total in expected]
+    again = sample(lambda t: t.square, info=["square"])
+    assert again.returns.tolist() == held_out.returns.tolist()
+    assert (sample("place").returns.std(axis=1) > 0).all() == (rollouts == 2)
+    with pytest.raises(ValueError, match=r"info has no 'cube' at step 0 .* it has: square, place"):
+        sample("cube")
+    with pytest.raises(AttributeError, match="no column 'square'"):
+        sample(lambda t: t.square)
+
+
+def test_noise_is_the_standard_error_of_each_mean(held_out):
+    nan = math.nan
+    few = HeldOutReturns(
+        np.arange(3), np.array([[1.0, 2.0, 6.0], [0.5, nan, 0.1], [2.0, nan, nan]]), 3
+    )
+    expected = [math.sqrt((4 + 1 + 9) / 2 / 3), math.sqrt(0.08 / 2), nan]
+    assert few.noise.tolist() == pytest.approx(expected, nan_ok=True)
+    assert few.noise.dtype == np.float64
+    single = HeldOutReturns(np.arange(2), np.ones((2, 1)), cut=0).noise
+    assert np.isnan(single).tolist() == [True, True]
+    # Means of two returns differ from the true values by their noise: (mean - v)^2 = noise^2.
+    square = (held_out.values - VALUES[held_out.states]) ** 2 - held_out.noise**2
+    assert abs(square.mean()) < 4 * square.std() / math.sqrt(len(square))
+
+
+def test_a_question_whose_returns_never_end_is_one_clear_line_soon():
+    with pytest.raises(ValueError, match="after 100000 steps of a rollout") as told:
+        held_out_returns(Clock(), GVF(Always(0, 2), continuation=1.0))
+    assert "\n" not in str(told.value)

@@ -64,6 +64,7 @@ class OneHot:
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """States int[m] to indices int32[m, 1]."""
         values = np.asarray(states)
+        _check_no_fields(values, "OneHot")
         if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
             raise ValueError(
                 f"one-hot states are a batch of integers [m], got {values.dtype}"
@@ -113,6 +114,7 @@ class Dense:
         if values.ndim == 0:
             raise ValueError(f"states are a batch [m, ...], got the single number {values}")
         if self.function is None:
+            _check_no_fields(values, "Dense without a function")
             source, output = "states, flattened,", values.reshape(len(values), -1)
         else:
             source, output = "the feature function", np.asarray(self.function(values))
@@ -201,6 +203,7 @@ class TileCoder:
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """States [m, d] to active tiles int32[m, tilings]."""
+        _check_no_fields(np.asarray(states), "TileCoder")
         values = np.ascontiguousarray(states, np.float64)
         if np.ndim(states) != 2 or values.shape[1] != len(self.low):
             raise ValueError(
@@ -249,6 +252,15 @@ def tile_code(states, low, width, tiles, offsets, out):  # pragma: no cover (com
             if bad < 0 and np.isnan(states[i, j]):
                 bad = i
     return bad
+
+
+def _check_no_fields(states: NDArray[Any], what: str) -> None:
+    names = states.dtype.names
+    if names is not None:
+        raise ValueError(
+            f"{what} takes arrays, and these states have the fields {', '.join(names)}; choose "
+            f'among them in a function: gvf.Dense(size, lambda s: s["{names[0]}"])'
+        )
 
 
 def _check_size(size: int) -> None:

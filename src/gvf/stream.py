@@ -4,20 +4,23 @@ A stream turns the loop of acting and resetting into an iterator of batches, eac
 learner needs of the behaviour: mu(a|s) beside every transition, from the evaluation of the policy
 that chose the action. Only what the dynamics did is a transition; what a reset did is not: after an
 end the next state is the episode's own last one, never the first of the next. Everything is copied
-out of the environment's buffers. The batches go to :class:`gvf.window.Window`; :mod:`gvf.truth`
-walks through environments with the same parts.
+out of the environment's buffers: observations by :mod:`gvf.observation`, values of ``info`` by
+:mod:`gvf.info`. The batches go to :class:`gvf.window.Window`; :mod:`gvf.truth` walks through
+environments with the same parts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gvf.gym import gym
+from gvf.info import Info
+from gvf.observation import Observations
 from gvf.policy import DiscretePolicy, Policy
 from gvf.transition import Transitions
 
@@ -29,6 +32,7 @@ def transitions(
     *,
     seed: int | None = None,
     batch: int = 1,
+    info: Iterable[str] = (),
 ) -> Iterator[Transitions]:
     """Let a behaviour policy act in an environment, and give its transitions batch by batch.
 
@@ -37,8 +41,9 @@ def transitions(
 
     Args:
         env: a Gymnasium environment, or a vector environment in any of the autoreset modes (a
-            step that only resets is left out). Observations are numbers or arrays; actions
-            ``Discrete`` or real-valued ``Box``.
+            step that only resets is left out). Observations are numbers, arrays, or a ``Dict`` of
+            them, which becomes a structured array: ``batch.state["position"]`` is [m, d]. Actions
+            are ``Discrete`` or real-valued ``Box``.
         policy: the behaviour mu. An action outside a bounded ``Box`` is executed clipped to it
             and recorded as it was drawn, since that is what the policy's density speaks of.
         steps: the number of transitions in all.
@@ -48,13 +53,17 @@ def transitions(
             acts up to ``batch`` times before the batch is seen: a behaviour that must react to
             each transition at once needs ``batch=1``. A vector environment gives the transitions
             of one step as a batch, at most ``num_envs``, whatever ``batch`` is.
+        info: the names of values in the ``info`` that every step returns; each becomes a column
+            of that name, float64[m] for numbers and float64[m, ...] for arrays. A value that is
+            missing at a step, is not numeric, or changes its shape is an error.
 
     Returns:
         An iterator of batches with the columns ``state``, ``action``, ``reward`` (float64),
         ``next_state``, ``terminated``, ``truncated`` (bool), and ``behaviour_probability``
         (discrete actions) or ``behaviour_log_probability`` (continuous ones: a density), both as
         they were when the action was chosen. The batches of a vector environment also have the
-        column ``stream`` (int64), the index of the environment that each transition is from.
+        column ``stream`` (int64), the index of the environment that each transition is from. The
+        columns that ``info`` names come last.
 
         The iterator acts only when it is asked for a batch. Where the environment or the policy
         raises an error in the middle of one, the transitions before it come first, as a shorter
@@ -71,6 +80,12 @@ def transitions(
         (1, 4) [1.] [0.5]
         >>> [len(batch) for batch in gvf.transitions(env, gvf.Uniform(2), steps=150, batch=64)]
         [64, 64, 22]
+
+        A frozen lake tells with each step how likely it was to slide that way:
+
+        >>> lake = gym.make("FrozenLake-v1", is_slippery=False)
+        >>> next(gvf.transitions(lake, gvf.Uniform(4), steps=1, seed=0, info=["prob"])).prob
+        array([1.])
     """
     if batch < 1:
         raise ValueError(f"batch must be at least 1, got {batch}")
@@ -79,16 +94,18 @@ def transitions(
     for_environment, for_actions = np.random.SeedSequence(seed).spawn(2)
     reset_seed, rng = environment_seed(for_environment), np.random.default_rng(for_actions)
     if not isinstance(env, gym.vector.VectorEnv):
-        return _single(Walk(env), Actor(policy, env.action_space), steps, batch, reset_seed, rng)
+        return _single(
+            Walk(env, info), Actor(policy, env.action_space), steps, batch, reset_seed, rng
+        )
     mode = env.metadata.get("autoreset_mode")
     if not isinstance(mode, gym.vector.AutoresetMode):
         raise ValueError(
             f"{env} does not say when it resets (metadata['autoreset_mode'] is {mode!r}); set it "
             "to the gymnasium.vector.AutoresetMode that the environment follows"
         )
-    _check_observations(env.single_observation_space)
+    observations = Observations(env.single_observation_space)
     actor = Actor(policy, env.single_action_space)
-    return _vector(env, mode, actor, steps, reset_seed, rng)
+    return _vector(env, mode, observations, Info(info), actor, steps, reset_seed, rng)
 
 
 class Actor:
@@ -178,6 +195,7 @@ class Walk:
 
     Args:
         env: a Gymnasium environment.
+        info: the names of values of ``info`` that become columns, as in :func:`transitions`.
 
     Example:
         >>> import gvf
@@ -193,15 +211,18 @@ class Walk:
         1
     """
 
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
+    def __init__(self, env: gym.Env[Any, Any], info: Iterable[str] = ()) -> None:
         if not isinstance(env, gym.Env):
             raise TypeError(f"expected a (single) Gymnasium environment, got {env!r}")
-        _check_observations(env.observation_space)
         self.env = env
-        self._dtype = env.observation_space.dtype
+        self._observations = Observations(env.observation_space)
+        self._info = Info(info)
+        # A Dict's observations are read by `Observations`, an array's at once, which is quicker.
+        self._dtype = None if self._observations.structured else self._observations.dtype
 
     def start(self, seed: int) -> None:
         """Reset the environment with a seed."""
+        self._info.step = 0
         self._enter(self.env.reset(seed=seed)[0])
 
     @property
@@ -226,9 +247,11 @@ class Walk:
             executed = actor.executed(action)[0]
             if executed.ndim == 0 and executed.dtype.kind in "iu":
                 executed = int(executed)
-            observation, reward, terminated, truncated, _ = self.env.step(executed)
+            observation, reward, terminated, truncated, info = self.env.step(executed)
             self._enter(observation)
             self._ended = terminated or truncated
+            if self._info.names:
+                rows.write_info(row, self._info.one(info))
             rows.action.append(action)
             rows.reward[row] = reward
             rows.next_state[row] = self._state[0]
@@ -238,7 +261,10 @@ class Walk:
             rows.filled = row + 1
 
     def _enter(self, observation: Any) -> None:
-        self._state = np.array(observation, self._dtype)[None]
+        if self._dtype is None:
+            self._state = self._observations.one(observation)
+        else:
+            self._state = np.array(observation, self._dtype)[None]
         self._ended = False
 
 
@@ -253,21 +279,29 @@ class _Rows:
         self.terminated, self.truncated = np.empty(size, bool), np.empty(size, bool)
         # One array a row, joined at the end: only the policy knows their shape and type.
         self.action: list[NDArray[Any]] = []
+        self.info: dict[str, NDArray[np.float64]] = {}
+
+    def write_info(self, row: int, values: dict[str, NDArray[np.float64]]) -> None:
+        """Write the values of ``info`` that belong to a row."""
+        for name, value in values.items():
+            if name not in self.info:
+                self.info[name] = np.empty((len(self.reward), *value.shape))
+            self.info[name][row] = value
 
     def transitions(self, likelihood: str) -> Transitions:
         """The rows filled so far, with the given name for the column of likelihoods."""
-        rows = slice(self.filled)
-        return Transitions._of(
-            {
-                "state": self.state[rows],
-                "action": np.concatenate(self.action[rows]),
-                "reward": self.reward[rows],
-                "next_state": self.next_state[rows],
-                "terminated": self.terminated[rows],
-                "truncated": self.truncated[rows],
-                likelihood: self.likelihood[rows],
-            }
-        )
+        columns = {
+            "state": self.state,
+            "action": np.concatenate(self.action),
+            "reward": self.reward,
+            "next_state": self.next_state,
+            "terminated": self.terminated,
+            "truncated": self.truncated,
+            likelihood: self.likelihood,
+            **self.info,
+        }
+        batch = Transitions._of(columns)
+        return batch if self.filled == len(self.reward) else batch[: self.filled]
 
 
 def environment_seed(seeds: np.random.SeedSequence) -> int:
@@ -301,13 +335,15 @@ def _single(
 def _vector(
     env: gym.vector.VectorEnv[Any, Any, Any],
     mode: gym.vector.AutoresetMode,
+    seen: Observations,
+    named: Info,
     actor: Actor,
     steps: int,
     seed: int,
     rng: np.random.Generator,
 ) -> Iterator[Transitions]:
     # Views of the environment's buffer, maybe; picking rows copies.
-    observations = np.asarray(env.reset(seed=seed)[0])
+    observations = seen.many(env.reset(seed=seed)[0], env.num_envs)
     # In NEXT_STEP mode, the environments whose next step ignores its action and only resets.
     resetting = np.zeros(env.num_envs, bool)
     while steps > 0:
@@ -317,13 +353,13 @@ def _vector(
         if chosen is not None:
             executed[acting] = actor.executed(chosen[0])
         observed, reward, terminated, truncated, info = env.step(executed)
-        observations = np.asarray(observed)
+        observations = seen.many(observed, env.num_envs)
         ended = np.logical_or(terminated, truncated)
         if chosen is not None:
             action, likelihood = chosen
-            landed = observations
+            landed, over = observations, None
             if mode is gym.vector.AutoresetMode.SAME_STEP and ended.any():
-                landed = _final(observations, ended, info, env)
+                landed, over = _final(observations, ended, info, seen, env), ended[acting]
             batch = Transitions(
                 state=state,
                 action=action,
@@ -333,38 +369,31 @@ def _vector(
                 truncated=np.asarray(truncated, bool)[acting],
                 **{actor.column: np.array(likelihood, np.float64)},
                 stream=acting,
+                **(named.many(info, acting, over) if named.names else {}),
             )
-            yield batch[:steps]
+            yield batch if len(batch) <= steps else batch[:steps]
             steps -= len(batch)
         if mode is gym.vector.AutoresetMode.NEXT_STEP:
             resetting = ended
         elif mode is gym.vector.AutoresetMode.DISABLED and ended.any() and steps > 0:
-            observations = np.asarray(env.reset(options={"reset_mask": ended})[0])
+            after = env.reset(options={"reset_mask": ended})[0]
+            observations = seen.many(after, env.num_envs)
 
 
 def _final(
-    observations: NDArray[Any], ended: NDArray[np.bool_], info: dict[str, Any], env: Any
+    observations: NDArray[Any],
+    ended: NDArray[np.bool_],
+    info: Mapping[str, Any],
+    seen: Observations,
+    env: Any,
 ) -> NDArray[Any]:
     """Observations with those of ended episodes replaced by their own last ones."""
     if "final_obs" not in info:
         raise ValueError(f"{env} resets in the same step, but gives no 'final_obs' in its info")
-    final = observations.copy()
+    final, last = observations.copy(), info["final_obs"]
+    if isinstance(last, Mapping):  # of arrays, from an environment that is a vector by itself
+        final[ended] = seen.many(last, len(ended))[ended]
+        return final
     for row in np.flatnonzero(ended):
-        final[row] = info["final_obs"][row]
+        final[row] = seen.one(last[row])[0]
     return final
-
-
-def _check_observations(space: gym.Space[Any]) -> None:
-    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
-        raise ValueError(
-            f"the observation space {space} is no array; wrap the environment in "
-            "gymnasium.wrappers.FlattenObservation"
-        )
-    if not isinstance(
-        space,
-        gym.spaces.Box | gym.spaces.Discrete | gym.spaces.MultiBinary | gym.spaces.MultiDiscrete,
-    ):
-        raise ValueError(
-            f"the observation space {space} is no array; wrap the environment in "
-            "gymnasium.wrappers.TransformObservation with a function that makes it a Box"
-        )

@@ -23,9 +23,11 @@ class Transitions:
     rows.
 
     Args:
-        **columns: arrays of equal length. The usual names are ``state``, ``action``, ``reward``,
-            ``next_state``, ``terminated``, ``truncated``, and ``behaviour_probability`` or
-            ``behaviour_log_probability`` when the behaviour was recorded.
+        **columns: arrays of equal length; a mapping of arrays, such as a batch of observations of a
+            ``Dict`` space, becomes a structured array with these fields. The usual names are
+            ``state``, ``action``, ``reward``, ``next_state``, ``terminated``, ``truncated``, and
+            ``behaviour_probability`` or ``behaviour_log_probability`` when the behaviour was
+            recorded.
 
     Example:
         >>> import gvf
@@ -40,7 +42,11 @@ class Transitions:
     columns: dict[str, Column]
 
     def __init__(self, /, **columns: Any) -> None:
-        self.columns = {name: np.asarray(column) for name, column in columns.items()}
+        # A call for each column would cost as much as all else here.
+        self.columns = {
+            name: as_column(column) if isinstance(column, dict) else np.asarray(column)
+            for name, column in columns.items()
+        }
         lengths = {name: column.shape[:1] for name, column in self.columns.items()}
         if () in lengths.values() or len(set(lengths.values())) > 1:
             shapes = ", ".join(f"{name} {column.shape}" for name, column in self.columns.items())
@@ -113,9 +119,88 @@ class Transitions:
         return f"Transitions({len(self)}: {describe_columns(self.columns)})"
 
 
+def as_column(values: Any) -> Column:
+    """An array of one row a transition; a mapping of them as a structured array [m].
+
+    Example:
+        >>> from gvf.transition import as_column
+        >>> states = as_column({"position": [[0.5, 1.0], [1.5, 2.0]], "door": [0, 1]})
+        >>> states.shape, states["position"][1], states[1]["door"]
+        ((2,), array([1.5, 2. ]), np.int64(1))
+    """
+    if not isinstance(values, dict):
+        return np.asarray(values)
+    fields = {name: as_column(part) for name, part in values.items()}
+    lengths = {column.shape[:1] for column in fields.values()}
+    if len(lengths) != 1 or () in lengths:
+        raise ValueError(
+            "the fields of a column need one row a transition, equally many; got "
+            + ", ".join(f"{name} {column.shape}" for name, column in fields.items())
+        )
+    types = [(name, (column.dtype, column.shape[1:])) for name, column in fields.items()]
+    rows = np.empty(lengths.pop(), aligned(np.dtype(types)))
+    for name, column in fields.items():
+        rows[name] = column
+    return rows
+
+
+def joined(values: list[Any]) -> Column:
+    """A column from the values of its rows, one by one."""
+    if not isinstance(values[0], dict):
+        return np.asarray(values)
+    for value in values:
+        if not isinstance(value, dict) or value.keys() != values[0].keys():
+            raise ValueError(
+                "all rows of a column must have the same fields; some have "
+                f"{', '.join(values[0])}, others "
+                f"{', '.join(value) if isinstance(value, dict) else repr(value)}"
+            )
+    return as_column({name: joined([value[name] for value in values]) for name in values[0]})
+
+
+def as_row(value: Any) -> Column:
+    """A column of one row."""
+    return joined([value]) if isinstance(value, dict) else np.asarray(value)[None]
+
+
+def aligned(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type itself; a structured one laid out as C does, for compiled code and torch.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.transition import aligned
+        >>> packed = np.dtype([("door", np.bool_), ("distance", np.float64)])
+        >>> packed.itemsize, aligned(packed).itemsize
+        (9, 16)
+    """
+    if dtype.names is None:
+        return dtype
+    return np.dtype([(name, aligned(dtype[name])) for name in dtype.names], align=True)
+
+
 def describe_columns(columns: dict[str, Column]) -> str:
-    """Names, types and shapes of columns, in a line."""
+    """Names, types and shapes of columns, in a line.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.transition import describe_columns
+        >>> fields = [("position", np.float32, (2,)), ("door", np.int64)]
+        >>> describe_columns({"state": np.zeros(3, fields), "reward": np.zeros(3)})
+        'state {position float32[2], door int64}, reward float64'
+    """
     return ", ".join(
-        f"{name} {column.dtype}{list(column.shape[1:]) if column.ndim > 1 else ''}"
-        for name, column in columns.items()
+        f"{name} {_described(column.dtype, column.shape[1:])}" for name, column in columns.items()
     )
+
+
+def _described(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """A type and shape; of a structured type, those of each field in braces."""
+    if dtype.subdtype is not None:
+        base, inner = dtype.subdtype
+        return _described(base, (*shape, *inner))
+    told = str(dtype)
+    if dtype.names is not None:
+        told = (
+            "{" + ", ".join(f"{name} {_described(dtype[name], ())}" for name in dtype.names) + "}"
+        )
+    return f"{told}{list(shape) if shape else ''}"

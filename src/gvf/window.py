@@ -22,7 +22,7 @@ from numpy import ndarray
 from gvf import checkpoint
 from gvf.entry import direct_entry
 from gvf.sampling.prefix_sums import HEAD, SIZE, new_place
-from gvf.transition import Column, Transitions, describe_columns
+from gvf.transition import Column, Transitions, aligned, as_row, describe_columns
 
 _INT64 = np.dtype(np.int64)
 _new = object.__new__
@@ -123,7 +123,7 @@ class Window:
         slot = self._at[HEAD]
         if not given and not self._columns:
             raise ValueError(_NO_COLUMNS)
-        self.extend(**{name: np.asarray(value)[None] for name, value in given.items()})
+        self.extend(**{name: as_row(value) for name, value in given.items()})
         return slot
 
     def extend(self, /, **columns: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -186,7 +186,7 @@ class Window:
 
     def checkpoint(self) -> dict[str, Column]:
         """Arrays that are the window's whole state, for :meth:`restore`."""
-        columns = {f"column/{name}": c[: len(self)].copy() for name, c in self._columns.items()}
+        columns = {f"column/{name}": _copied(c[: len(self)]) for name, c in self._columns.items()}
         return {"ring": np.array([self.capacity, self._at[HEAD]]), **columns}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
@@ -247,7 +247,7 @@ class Window:
                     "give arrays of one shape and type"
                 )
         self._columns = {
-            name: np.zeros((self.capacity, *values.shape[1:]), values.dtype)
+            name: np.zeros((self.capacity, *values.shape[1:]), aligned(values.dtype))
             for name, values in columns.items()
         }
         self._plan()
@@ -290,6 +290,8 @@ class Window:
 def _common_type(name: str, column: Column, values: Column) -> np.dtype[Any]:
     """The column's type if it holds the values, else one that holds both, else an error."""
     own, new = column.dtype, values.dtype
+    if own.names is not None and np.can_cast(new, own, "equiv"):
+        return own  # the same fields, laid out otherwise in memory
     if new.kind not in "biufc" or own.kind not in "biufc":
         raise TypeError(f"column {name!r} holds {own}, got {new}: {values[0]!r}")
     # A float column takes all real numbers, at its own precision.
@@ -301,6 +303,13 @@ def _common_type(name: str, column: Column, values: Column) -> np.dtype[Any]:
     if not (_survives(values, wide) and _survives(column, wide)):
         raise ValueError(f"no number type holds both column {name!r} ({own}) and {values[0]!r}")
     return wide
+
+
+def _copied(column: Column) -> Column:
+    """A copy, with zeros between the fields of a structured type, where NumPy leaves anything."""
+    copy = np.zeros(column.shape, column.dtype)
+    copy[...] = column
+    return copy
 
 
 def _survives(values: Column, dtype: np.dtype[Any]) -> bool:

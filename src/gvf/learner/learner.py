@@ -27,6 +27,7 @@ from gvf.correction import IR, Correction, Floats
 from gvf.features import FeatureMap
 from gvf.frames import FrameWindow
 from gvf.gym import gym, is_environment
+from gvf.info import info_columns
 from gvf.learner import source as sources
 from gvf.learner.loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
 from gvf.learner.report import Report
@@ -35,7 +36,7 @@ from gvf.learner.values import LinearValues
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict
 from gvf.sampling.generator import native
-from gvf.transition import Transitions
+from gvf.transition import Transitions, as_row
 from gvf.truth import ReturnError
 from gvf.window import Window
 
@@ -191,7 +192,11 @@ class WindowLearner:
             "truncated": truncated,
             **more,
         }
-        self.observe_many(Transitions(**{key: np.asarray(v)[None] for key, v in named.items()}))
+        rows = {
+            key: as_row(v) if isinstance(v, dict) else np.asarray(v)[None]
+            for key, v in named.items()
+        }
+        self.observe_many(Transitions(**rows))
 
     def observe_many(self, transitions: Transitions) -> None:
         """Take in a batch of transitions in order; the same as observing them one by one."""
@@ -223,6 +228,7 @@ class WindowLearner:
         *,
         seed: int | None = None,
         chunk: int | None = None,
+        info: Iterable[str] = (),
         progress: bool | None = None,
     ) -> Report:
         """Learn from a Gymnasium environment, or from an iterable of transitions.
@@ -238,6 +244,9 @@ class WindowLearner:
                 it. In an environment the behaviour acts for that many steps (by default 64) before
                 the learner sees them, so one that looks at the learner's predictions needs 1 to
                 see the latest.
+            info: the names of values of the environment's ``info`` that functions of the question
+                use as columns, as in :func:`gvf.transitions`. A cumulant that is such a name itself
+                is asked for without this.
             progress: show a progress bar; by default when standard error is a terminal.
         """
         if chunk is not None and index(chunk) < 1:
@@ -245,8 +254,10 @@ class WindowLearner:
         acting = is_environment(source)
         if acting:
             self.buffer.trace.restart()  # the environment is reset
-            batches = self._act(source, steps, seed, chunk or sources.JOINED)
+            batches = self._act(source, steps, seed, chunk or sources.JOINED, info)
         else:
+            if info:
+                raise ValueError("info names values of an environment, and this source is none")
             batches = sources.batches(source, steps, chunk)
         # What a stream has recorded of the behaviour is all there is to know of it: asked again
         # later, a behaviour that changes would answer otherwise.
@@ -269,7 +280,7 @@ class WindowLearner:
         return self.report()
 
     def _act(
-        self, env: Any, steps: int | None, seed: int | None, chunk: int
+        self, env: Any, steps: int | None, seed: int | None, chunk: int, info: Iterable[str]
     ) -> Iterable[Transitions]:
         if self.behaviour is None:
             raise ValueError(
@@ -278,7 +289,8 @@ class WindowLearner:
             )
         if steps is None:
             raise ValueError("say how many steps to learn from the environment: steps=10_000")
-        acted = stream.transitions(env, self.behaviour, steps, seed=seed, batch=chunk)
+        named = info_columns(self.question, info)
+        acted = stream.transitions(env, self.behaviour, steps, seed=seed, batch=chunk, info=named)
         return sources.batches(acted, chunk=chunk)
 
     def predict(self, states: Any) -> Floats:

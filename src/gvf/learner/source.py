@@ -14,9 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
-from gvf.transition import Transitions
+from gvf.transition import Transitions, joined
 
 JOINED = 64
 """Single transitions are joined to so many, which hides the cost of a call. In an environment, the
@@ -91,7 +89,7 @@ def _from_mappings(rows: list[Mapping[str, Any]]) -> Transitions:
                 f"all transitions must have the same columns; some have {', '.join(names)}, "
                 f"others {', '.join(row)}"
             )
-    return Transitions(**{name: np.asarray([row[name] for row in rows]) for name in names})
+    return Transitions(**{name: joined([row[name] for row in rows]) for name in names})
 
 
 def _first(batches: Iterable[Transitions], steps: int) -> Iterator[Transitions]:

@@ -26,7 +26,7 @@ from gvf.learner.update import Update
 from gvf.policy import DiscretePolicy, Policy
 from gvf.sampling.generator import addresses
 from gvf.sampling.ring import Slots
-from gvf.transition import Transitions
+from gvf.transition import Transitions, as_column
 from gvf.window import Window
 
 
@@ -56,7 +56,7 @@ class LinearPrediction:
 
     def predict(self, states: Any) -> Floats:
         """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
-        states = np.asarray(states)
+        states = as_column(states)
         x = features_of(self.features, self.features.size, states)
         out = np.empty((len(x), self.weights.shape[1]))
         share = np.ones((len(x), 1)) if self.policy is None else self.policy.probabilities(states)

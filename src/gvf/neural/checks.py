@@ -39,6 +39,16 @@ def check_network(network: object, what: str) -> nn.Module:
     return network
 
 
+def check_states(states: object) -> None:
+    """Refuse states with fields, which no tensor has."""
+    if isinstance(states, np.ndarray) and states.dtype.names is not None:
+        raise ValueError(
+            f"a network takes arrays, and these states have the fields "
+            f"{', '.join(states.dtype.names)}; wrap the environment in "
+            "gymnasium.wrappers.FlattenObservation"
+        )
+
+
 def check_optimiser(made: object) -> None:
     """Refuse what an optimiser function made, if it cannot go one step down a gradient."""
     if not isinstance(made, torch.optim.Optimizer):

@@ -26,7 +26,13 @@ from gvf.frames import FrameWindow
 from gvf.learner import loop
 from gvf.learner.learner import Options, WindowLearner
 from gvf.learner.loop import Schedule
-from gvf.neural.checks import as_device, check_network, check_optimiser, check_options
+from gvf.neural.checks import (
+    as_device,
+    check_network,
+    check_optimiser,
+    check_options,
+    check_states,
+)
 from gvf.neural.loss import as_batch, as_input, flat_values, precision, td_loss
 from gvf.policy import Policy
 from gvf.question import GVF, OnConflict
@@ -206,6 +212,7 @@ class NetworkValues(NetworkPrediction):
 
     def represent(self, transitions: Transitions) -> dict[str, NDArray[Any]]:
         """The columns that the window keeps for it."""
+        check_states(transitions["state"])
         return {name: transitions[name] for name in ("state", "next_state")}
 
     def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:

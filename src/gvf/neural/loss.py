@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gvf.neural.checks import check_states
+
 
 def td_loss(
     values: Tensor, next_values: Tensor, cumulant: Tensor, continuation: Tensor, weights: Tensor
@@ -54,6 +56,7 @@ def flat_values(network: Callable[[Tensor], Tensor], states: Tensor, dtype: torc
 
 def as_batch(states: Any) -> Tensor:
     """States [m, ...] as a tensor, wherever they are."""
+    check_states(states)
     tensor = torch.as_tensor(states)
     if tensor.ndim == 0:
         raise ValueError(f"states must be a batch [m, ...], got the single number {states!r}")

@@ -106,9 +106,9 @@ class Study(BaseStudy):
         if not is_reference(self.update):
             known(self.update, UPDATES, "update")
         known(self.error, ERRORS, "error")
+        self._check_numbers()
         for method in self.methods:
             self._check_method(self.method(method), domain.repeats)
-        self._check_numbers()
 
     def _check_numbers(self) -> None:
         positive = ("steps", "window", "batch_size", "measure_every", "points", "runs")

@@ -45,7 +45,10 @@ def load(path: str | Path) -> BaseStudy:
         raise ValueError(f"{path} is not TOML: {error}") from None
     look_in(path.parent)
     try:
-        study = KINDS[known(given.pop("kind", "errors"), list(KINDS), "kind")]
+        kind = given.pop("kind", "errors")
+        if not isinstance(kind, str):
+            raise ValueError(f"kind must be a name, got {kind!r}")
+        study = KINDS[known(kind, KINDS, "kind")]
         for key in given:
             known(key, ["kind", *(f.name for f in fields(study) if f.name != "own")], "key")
         given = {"name": path.stem} | given

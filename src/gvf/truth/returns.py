@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gvf.gym import gym
+from gvf.info import info_columns
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.stream import Actor, Walk, environment_seed
@@ -93,7 +94,7 @@ class HeldOutReturns:
     """Returns under the target policy from states that the behaviour visits.
 
     Attributes:
-        states: the states, [S, ...].
+        states: the states, [S, ...]; of a Dict observation a structured array, [S].
         returns: sampled returns, [S, R]; nan where a rollout was cut and left out, at least one
             in each row is not.
         cut: how many rollouts were left out, those from states not kept included.
@@ -104,8 +105,8 @@ class HeldOutReturns:
         >>> held_out = HeldOutReturns(np.array([4, 7]), np.array([[1.0, 3.0], [0.5, 0.5]]), cut=0)
         >>> held_out
         HeldOutReturns(2 states, 4 returns from 0.5 to 3, mean 1.25)
-        >>> held_out.values
-        array([2. , 0.5])
+        >>> held_out.values, held_out.noise
+        (array([2. , 0.5]), array([1., 0.]))
     """
 
     states: NDArray[Any]
@@ -116,6 +117,17 @@ class HeldOutReturns:
     def values(self) -> Floats:
         """The mean return from each state, [S]."""
         return np.nanmean(self.returns, axis=1)
+
+    @property
+    @np.errstate(over="ignore")  # returns too far apart have infinite noise
+    def noise(self) -> Floats:
+        """The standard error of each state's mean return, [S]; nan from fewer than 2 returns."""
+        rollouts = np.isfinite(self.returns).sum(axis=1)
+        several = rollouts >= 2
+        noise = np.full(len(self.returns), math.nan)
+        spread = np.nanstd(self.returns[several], axis=1, ddof=1)
+        noise[several] = spread / np.sqrt(rollouts[several])
+        return noise
 
     @np.errstate(over="ignore")  # what overflows has diverged, and counts as infinite
     def error(self, predict: Callable[[Any], ArrayLike]) -> ReturnError:
@@ -144,13 +156,12 @@ class HeldOutReturns:
         )
 
     def _mean_squared_value(self, difference: Floats) -> Estimate | None:
-        rollouts = np.isfinite(self.returns).sum(axis=1)
-        several = rollouts >= 2
+        noise = self.noise
+        several = ~np.isnan(noise)
         if not several.any():
             return None
-        # The mean of R returns has variance s^2 / R, which is what noise adds to the square.
-        noise = np.nanvar(self.returns[several], axis=1, ddof=1) / rollouts[several]
-        return _mean(difference[several] ** 2 - noise)
+        # The mean return varies by noise^2, which is what it adds to the square.
+        return _mean((difference**2 - noise**2)[several])
 
     def __repr__(self) -> str:
         returns = self.returns[np.isfinite(self.returns)]
@@ -171,6 +182,7 @@ def held_out_returns(
     run_length: int = 1000,
     cutoff: float = 1e-6,
     longest: int = 100_000,
+    info: Iterable[str] = (),
     seed: int | None = None,
     progress: bool = False,
 ) -> HeldOutReturns:
@@ -195,6 +207,9 @@ def held_out_returns(
         run_length: how far into a run of the behaviour the states may lie.
         cutoff: in [0, 1); what a return leaves out is at most this share of a value.
         longest: a rollout with more steps is an error, since it may never end.
+        info: the names of values of the environment's ``info`` that functions of the question use
+            as columns, as in :func:`gvf.transitions`. A cumulant that is such a name itself is
+            asked for without this.
         seed: makes the result reproducible. The first states are the same for any ``states``.
         progress: show a progress bar.
 
@@ -220,7 +235,7 @@ def held_out_returns(
             raise ValueError(f"{name} must be at least 1, got {value}")
     if not 0 <= cutoff < 1:
         raise ValueError(f"cutoff must be in [0, 1), got {cutoff}")
-    walk = Walk(env)
+    walk = Walk(env, info_columns(question, info))
     target = Actor(question.policy, env.action_space)
     leader = target if behaviour is None else Actor(behaviour, env.action_space)
     if rollouts > 1:

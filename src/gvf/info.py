@@ -1,0 +1,191 @@
+"""Values of ``info`` as columns: what an environment tells beside observation and reward.
+
+``env.step`` returns a mapping ``info``: a position, a distance, whether a goal was reached. A
+stream that is asked for some of them by name gives each as a column of float64, beside state and
+reward, and a question can have one as its cumulant. In a vector environment the values of all
+environments come as arrays, each with a mask, and those of a step that ended an episode may stand
+apart.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.question import GVF
+
+STANDARD = (
+    "state",
+    "action",
+    "reward",
+    "next_state",
+    "terminated",
+    "truncated",
+    "behaviour_probability",
+    "behaviour_log_probability",
+    "stream",
+)
+"""The columns that a stream has by itself, some of them only with some environments."""
+
+Floats = NDArray[np.float64]
+
+
+def info_columns(question: GVF, more: Iterable[str] = ()) -> tuple[str, ...]:
+    """The values of ``info`` that a question needs: those it names, and no stream has by itself.
+
+    Args:
+        question: its cumulant and continuation are looked at, where they are names of columns.
+        more: further ones, that functions of transitions use; nobody can see which those are.
+
+    Example:
+        >>> import gvf
+        >>> from gvf.info import info_columns
+        >>> info_columns(gvf.GVF(gvf.Uniform(2), "x_position"))
+        ('x_position',)
+        >>> info_columns(gvf.GVF(gvf.Uniform(2), "reward"), more=["distance"])
+        ('distance',)
+    """
+    named: tuple[Any, ...] = (question.cumulant, question.continuation)
+    own = [name for name in named if isinstance(name, str) and name not in STANDARD]
+    return tuple(dict.fromkeys([*own, *_checked(more)]))
+
+
+class Info:
+    """Reads named values out of each ``info``, and checks that they are there and alike.
+
+    Args:
+        names: which values; none of them may have the name of a column that a stream has by itself.
+
+    Example:
+        >>> import gvf
+        >>> info = gvf.info.Info(["distance"])
+        >>> info.one({"distance": 3, "speed": 0.5})
+        {'distance': array(3.)}
+        >>> info.one({"speed": 0.5})
+        Traceback (most recent call last):
+        ValueError: info has no 'distance' at step 1 (from 0); it has: speed
+    """
+
+    names: tuple[str, ...]
+    """The names, each once."""
+    step: int
+    """The number of the next step, from 0."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(dict.fromkeys(_checked(names)))
+        for name in self.names:
+            if name in STANDARD:
+                raise ValueError(
+                    f"info={name!r} would take the place of the column {name!r}, which every "
+                    "stream has; rename it in a wrapper of the environment"
+                )
+        self.step = 0
+        self._shapes: dict[str, tuple[int, ...]] = {}
+
+    def one(self, info: Mapping[str, Any]) -> dict[str, Floats]:
+        """Copies of the values of a single environment's step, float64[...] each."""
+        values = {}
+        for name in self.names:
+            if name not in info:
+                raise self._missing(name, "info", info)
+            values[name] = self._number(name, info[name])
+        self.step += 1
+        return values
+
+    def many(
+        self, info: Mapping[str, Any], rows: NDArray[np.intp], over: NDArray[np.bool_] | None = None
+    ) -> dict[str, Floats]:
+        """Copies of the values of a step of a vector environment, float64[m, ...] each.
+
+        Args:
+            info: of the step, with values of all environments [n, ...].
+            rows: the environments wanted, [m].
+            over: those of them whose ``info`` is a reset's, bool[m], if there are any; the values
+                of the step itself are in ``info["final_info"]``.
+        """
+        columns: dict[str, Floats] = {}
+        parts: list[tuple[str, Mapping[str, Any], NDArray[np.bool_]]]
+        parts = [("info", info, np.ones(len(rows), bool) if over is None else ~over)]
+        if over is not None:
+            final = info.get("final_info")
+            parts.append(("info['final_info']", final if isinstance(final, Mapping) else {}, over))
+        for name in self.names:
+            pieces = [
+                (part, self._taken(name, place, given, rows[part]))
+                for place, given, part in parts
+                if part.any()
+            ]
+            column = columns[name] = np.empty((len(rows), *self._shapes[name]))
+            for part, piece in pieces:
+                column[part] = piece
+        self.step += 1
+        return columns
+
+    def _taken(
+        self, name: str, place: str, info: Mapping[str, Any], rows: NDArray[np.intp]
+    ) -> Floats:
+        """The values of some environments [m, ...]."""
+        if name not in info:
+            raise self._missing(name, place, _unmasked(info, rows[0]), rows[0])
+        if f"_{name}" in info:
+            given = np.asarray(info[f"_{name}"], bool)[rows]
+            if not given.all():
+                row = rows[given.argmin()]
+                raise self._missing(name, place, _unmasked(info, row), row)
+        values = np.asarray(info[name])
+        if values.ndim == 0 or len(values) <= rows.max():
+            raise ValueError(
+                f"{place}[{name!r}] is {reprlib.repr(info[name])} at step {self.step} (from 0), "
+                "and should have one value for each environment"
+            )
+        if values.dtype != object:
+            return self._number(name, values[rows], 1)
+        # Gymnasium keeps what it has no array for, such as a NumPy bool or a list, as an object.
+        return np.stack([self._number(name, value) for value in values[rows]])
+
+    def _number(self, name: str, value: Any, batch: int = 0) -> Floats:
+        """A copy as float64, whose shape after the batch's axes is that of the steps before."""
+        try:
+            array = np.asarray(value)
+        except ValueError:  # lists of different lengths
+            array = np.empty((), object)
+        if array.dtype.kind not in "biuf":
+            raise ValueError(
+                f"info[{name!r}] is {reprlib.repr(value)} at step {self.step} (from 0), neither a "
+                "number nor an array of numbers"
+            )
+        shape = array.shape[batch:]
+        before = self._shapes.setdefault(name, shape)
+        if shape != before:
+            raise ValueError(
+                f"info[{name!r}] has shape {shape} at step {self.step} (from 0), and had {before} "
+                "before"
+            )
+        return array.astype(np.float64)
+
+    def _missing(
+        self, name: str, place: str, info: Iterable[str], row: int | np.intp | None = None
+    ) -> ValueError:
+        where = "" if row is None else f" in environment {row}"
+        there = ", ".join(map(str, info)) or "nothing"
+        return ValueError(
+            f"{place} has no {name!r} at step {self.step} (from 0){where}; it has: {there}"
+        )
+
+
+def _checked(names: Iterable[str]) -> list[str]:
+    listed = [names] if isinstance(names, str) else list(names)
+    if isinstance(names, str) or not all(isinstance(name, str) for name in listed):
+        raise TypeError(f'info must name values, as in info=("distance",), got {names!r}')
+    return listed
+
+
+def _unmasked(info: Mapping[str, Any], row: int | np.intp) -> list[str]:
+    """The keys that one environment of a vector has."""
+    hidden = {f"_{key}" for key in info} | {"final_obs", "final_info"}
+    keys = [key for key in info if key not in hidden]
+    return [key for key in keys if f"_{key}" not in info or info[f"_{key}"][row]]
