@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -16,9 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import gvf
-from gvf.study import Study, VarianceStudy, run_task, run_variance
+from gvf.study import Study, Task, VarianceStudy, run_task, run_variance
 from gvf.study.engine import run
-from gvf.study.store import Store, StoreError, encode, stored
+from gvf.study.store import COLUMNS, Store, StoreError, encode, stored
+from gvf.study.toml import as_toml
 
 CHAIN = Study(
     "chain", "markov-chain", ("IR", "Sarsa"), (0.5, 1.0), updates=20, steps=200, points=5, runs=2
@@ -29,41 +31,58 @@ WIS = Study(
 )  # fmt: skip
 
 
+VARIANCE = VarianceStudy("v", iterations=(0, 5), batches=20, buffer=100, runs=2)
+
+
 def digests(folder: Path) -> dict[str, str]:
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.glob("**/*.parquet")
+        for path in result_files(folder)
     }
 
 
 def result_files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("**/*.parquet"))
+    return sorted((folder / "results").glob("**/*.parquet"))
+
+
+def unfinished(folder: Path) -> list[Path]:
+    return sorted((folder / ".unfinished").glob("*"))
+
+
+def digest(task: Task) -> str:
+    content = encode(task, task.study.compute(task, lambda: False))
+    return hashlib.sha256(content).hexdigest()
 
 
 def test_the_same_result_is_the_same_bytes_in_another_process() -> None:
     task = next(CHAIN.tasks())
-    here = hashlib.sha256(encode(task, run_task(task))).hexdigest()
+    here = digest(task)
     program = (
         "import hashlib; from gvf.study import *; from gvf.study.store import encode;"
         f"task = next(Study(**{asdict(CHAIN)!r}).tasks());"
-        "print(hashlib.sha256(encode(task, run_task(task))).hexdigest())"
+        "content = encode(task, task.study.compute(task, lambda: False));"
+        "print(hashlib.sha256(content).hexdigest())"
     )
     there = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert there.stdout.strip() == here
-    assert hashlib.sha256(encode(task, run_task(task))).hexdigest() == here
+    assert digest(task) == here
 
 
 def test_any_parquet_tool_reads_all_there_is_to_know(tmp_path: Path) -> None:
     run(WIS, tmp_path)
     (path,) = result_files(tmp_path)
     table = pq.read_table(path)
-    assert table.column_names == [
-        "question", "behaviour", "gap", "run", "method",
-        "step_size", "u0", "eta", "error", "final", "curve",
+    assert table.column_names == list(COLUMNS) == [
+        "study", "protocol", "question", "behaviour", "gap", "run", "method",
+        "step_size", "u0", "eta", "iteration",
+        "error", "final", "curve", "curve_steps", "film", "l1", "l2", "scalar",
     ]  # fmt: skip
     rows = table.to_pylist()
+    assert {(row["study"], row["protocol"]) for row in rows} == {("wis", "paper")}
+    assert {(row["question"], row["behaviour"]) for row in rows} == {("down", "uniform")}
+    assert {(row["gap"], row["run"]) for row in rows} == {(4, 0)}
     assert [row["method"] for row in rows] == ["IS", "WIS-TD(0)", "WIS-TD(0)"]
     assert [row["step_size"] for row in rows] == [0.5, None, None]
     assert [row["u0"] for row in rows] == [None, 1.0, 2.0]
@@ -72,6 +91,9 @@ def test_any_parquet_tool_reads_all_there_is_to_know(tmp_path: Path) -> None:
     np.testing.assert_array_equal([row["error"] for row in rows[1:]], outcome.error)
     np.testing.assert_array_equal([row["final"] for row in rows[1:]], outcome.final)
     np.testing.assert_array_equal([row["curve"] for row in rows[1:]], outcome.curve)
+    assert all(row["curve_steps"] == [i + 0.5 for i in range(60)] for row in rows)
+    elsewhere = ("iteration", "film", "l1", "l2", "scalar")
+    assert all(row[name] is None for row in rows for name in elsewhere)
     metadata = table.schema.metadata
     inside = json.loads(metadata[b"gvf.configuration"])
     assert inside["window"] == 30
@@ -82,16 +104,32 @@ def test_any_parquet_tool_reads_all_there_is_to_know(tmp_path: Path) -> None:
 
 
 def test_the_variance_of_updates_is_stored_too(tmp_path: Path) -> None:
-    study = VarianceStudy("v", iterations=(0, 5), batches=20, buffer=100, runs=2)
-    assert run(study, tmp_path).done == 6
-    table = Store(study, tmp_path).read()
+    assert run(VARIANCE, tmp_path).done == 6
+    table = Store(VARIANCE, tmp_path).read()
     row = next(
         row
         for row in table.to_pylist()
         if (row["question"], row["run"], row["method"], row["iteration"]) == ("hard", 1, "IS", 5)
     )
-    task = next(t for t in study.tasks() if (t.question, t.run) == ("hard", 1))
+    task = next(t for t in VARIANCE.tasks() if (t.question, t.run) == ("hard", 1))
     assert [row["l1"], row["l2"], row["scalar"]] == list(run_variance(task)["IS"][1])
+    assert (row["study"], row["protocol"]) == ("v", "both")
+    elsewhere = ("gap", "step_size", "u0", "eta", "error", "final", "curve", "curve_steps", "film")
+    assert all(row[name] is None for name in elsewhere)
+
+
+def test_the_results_of_all_studies_are_one_table(tmp_path: Path) -> None:
+    studies = CHAIN, replace(CHAIN, protocol="authors"), WIS, VARIANCE
+    for study in studies:
+        run(study, tmp_path)
+    below = [path for path in (tmp_path / "results").glob("**/*") if path.is_file()]
+    assert sorted(below) == result_files(tmp_path)
+    whole = pq.read_table(tmp_path / "results")
+    assert whole.column_names == list(COLUMNS)
+    rows = [(row["study"], row["protocol"]) for row in whole.to_pylist()]
+    for study in studies:
+        number = Store(study, tmp_path).read().num_rows
+        assert rows.count((study.name, study.protocol)) == number > 0
 
 
 def test_only_missing_tasks_run(tmp_path: Path) -> None:
@@ -115,16 +153,32 @@ def test_runs_pairs_and_gaps_are_added_to_what_is_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "why"),
     [
-        {"seed": 1}, {"step_sizes": (0.5, 2.0)}, {"methods": ("IR",)}, {"updates": 30},
-        {"points": 4}, {"protocol": "authors"},
+        ({"seed": 1}, "seed was 0, and is 1 now"),
+        ({"step_sizes": (0.5, 2.0)}, "step_sizes was [0.5, 1.0], and is [0.5, 2.0] now"),
+        ({"methods": ("IR",)}, 'methods was ["IR", "Sarsa"], and is ["IR"] now'),
+        ({"updates": 30}, "updates was 20, and is 30 now"),
+        ({"points": 4}, "points was 5, and is 4 now"),
+        ({"protocol": "authors"}, None),
     ],
-)  # fmt: skip
-def test_other_settings_never_meet_in_a_folder(tmp_path: Path, change: dict) -> None:
-    run(CHAIN, tmp_path)
+    ids=lambda v: next(iter(v)) if isinstance(v, dict) else "",
+)
+def test_other_settings_never_meet_in_a_folder(tmp_path: Path, change: dict, why: str) -> None:
+    """Results that do not fit are named, and why; those of another protocol are no mistake."""
+    assert run(CHAIN, tmp_path).unfit == ()
     before = digests(tmp_path)
-    assert run(replace(CHAIN, **change), tmp_path).done == 6
+    folder = Store(CHAIN, tmp_path).folder
+    with pytest.raises(StoreError, match="5 other tasks") as caught:
+        Store(replace(CHAIN, **change), tmp_path).read()
+    summary = run(replace(CHAIN, **change), tmp_path)
+    assert summary.done == 6
+    if why is None:
+        assert summary.unfit == ()
+        assert str(caught.value).endswith("computes what is missing")
+    else:
+        assert summary.unfit == (f"6 results in {folder} do not fit: {why}",)
+        assert str(caught.value).endswith(f"computes what is missing. {summary.unfit[0]}")
     after = digests(tmp_path)
     assert len(after) == 12
     assert after.items() > before.items()
@@ -173,53 +227,59 @@ def test_a_damaged_file_is_named_set_aside_and_computed_again(tmp_path, damage, 
     before = digests(tmp_path)
     path = tmp_path / next(name for name in before if "hard/gap-1/run-1" in name)
     damage(path)
+    content = path.read_bytes()
     with pytest.warns(RuntimeWarning, match=f"run-1.parquet {why}"):
         Store(CHAIN, tmp_path).read(partial=True)
     assert path.exists()
     with pytest.warns(RuntimeWarning, match=f"run-1.parquet {why}"):
         summary = run(CHAIN, tmp_path)
     assert (summary.done, summary.skipped, summary.damaged) == (1, 5, 1)
-    assert path.with_name("run-1.parquet.damaged").exists()
+    aside = tmp_path / "damaged" / path.relative_to(tmp_path / "results")
+    assert [p for p in (tmp_path / "damaged").glob("**/*") if p.is_file()] == [aside]
+    assert aside.read_bytes() == content
     assert digests(tmp_path) == before
 
 
-def fail_after_half(code: int, only: str):
-    """`Path.open` whose files take half of what is written, then fail."""
+def fail_after_half(code: int, only: bytes):
+    """`Path.open` whose files take half of what is written if it begins so, then fail."""
     real = Path.open
 
     def opened(self: Path, *arguments, **options):
         file = real(self, *arguments, **options)
-        if self.name.endswith(only):
-            write = file.write
 
-            class Full:
-                def __enter__(self):
-                    return self
+        class Full:
+            def __enter__(self):
+                return self
 
-                def __exit__(self, *_):
-                    file.close()
+            def __exit__(self, *_):
+                file.close()
 
-                def write(self, content):
-                    write(content[: len(content) // 2])
-                    raise OSError(code, os.strerror(code))
+            def write(self, content):
+                if not content.startswith(only):
+                    return file.write(content)
+                file.write(content[: len(content) // 2])
+                raise OSError(code, os.strerror(code))
 
-            return Full()
-        return file
+        return Full() if set("xa") & set("".join(arguments)) else file
 
     return opened
 
 
-@pytest.mark.parametrize("only", [".part", "log.jsonl"])
-def test_a_full_disk_says_what_to_do_and_leaves_no_torn_file(tmp_path, monkeypatch, only) -> None:
+@pytest.mark.parametrize(
+    ("only", "results"), [(b"domain =", 0), (b"PAR1", 0), (b"{", 1)], ids=["study", "result", "log"]
+)
+def test_a_full_disk_says_what_to_do_and_leaves_no_torn_file(
+    tmp_path, monkeypatch, only, results
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Path, "open", fail_after_half(errno.ENOSPC, only))
         with pytest.raises(StoreError, match=r"no space left to write .*--out.*goes on"):
             run(CHAIN, tmp_path)
-    assert list(tmp_path.glob("**/*.part")) == []
+    assert unfinished(tmp_path) == []
     assert list(Store(CHAIN, tmp_path).logged()) == []
     for path in result_files(tmp_path):
         pq.read_table(path)
-    assert Store(CHAIN, tmp_path).count() == len(result_files(tmp_path)) <= 1
+    assert Store(CHAIN, tmp_path).count() == len(result_files(tmp_path)) == results
     run(CHAIN, tmp_path)
     assert Store(CHAIN, tmp_path).read().num_rows == 3 * 2 * 2 * 2
 
@@ -263,13 +323,13 @@ def test_two_processes_on_one_folder_do_no_harm(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert digests(tmp_path / "both") == digests(tmp_path / "alone")
-    assert list(tmp_path.glob("**/*.part")) == []
+    assert unfinished(tmp_path / "both") == []
 
 
 def test_old_leftovers_are_swept_and_young_ones_left_alone(tmp_path: Path) -> None:
     run(CHAIN, tmp_path)
-    folder = result_files(tmp_path)[0].parent
-    old, young = folder / ".run-0.parquet.a.part", folder / ".run-0.parquet.b.part"
+    assert unfinished(tmp_path) == []
+    old, young = tmp_path / ".unfinished" / "a", tmp_path / ".unfinished" / "b"
     for path in (old, young):
         path.write_text("")
     long_ago = time.time() - 7200
@@ -285,9 +345,12 @@ def test_what_varies_is_in_the_log_alone(tmp_path: Path) -> None:
     lines = list(store.logged())
     assert {line["task"] for line in lines} == {task.name for task in CHAIN.tasks()}
     assert all(line["seconds"] > 0 and line["workers"] == 1 for line in lines)
-    with (store.folder / "log.jsonl").open("a") as file:
+    with store.log_path.open("a") as file:
         file.write('{"task": "to')
     assert len(list(store.logged())) == 6
+    name = store.folder.relative_to(tmp_path / "results")
+    assert store.log_path == tmp_path / "logs" / name.with_suffix(".jsonl")
+    assert store.log_path.with_suffix(".toml").read_text() == as_toml(CHAIN) + "\n"
 
 
 def test_an_unfinished_study_is_read_only_if_that_is_wanted(tmp_path: Path) -> None:
@@ -311,5 +374,19 @@ def test_a_name_that_no_folder_should_have_is_refused(name: str) -> None:
 def test_stored_finds_results_and_nothing_else(tmp_path: Path) -> None:
     run(CHAIN, tmp_path)
     (tmp_path / "holiday" / "pictures").mkdir(parents=True)
-    (tmp_path / "chain" / "chain.png").write_text("")
+    for place in ("chain", "results/chain", "results/chain/notes"):
+        (tmp_path / place).mkdir(exist_ok=True)
+        (tmp_path / place / "chain.png").write_text("")
     assert stored(tmp_path) == {"chain": [Store(CHAIN, tmp_path).folder]}
+
+
+def test_results_of_an_earlier_version_are_named(tmp_path: Path) -> None:
+    old = tmp_path / "chain" / "paper-0123abcd" / "easy" / "easy" / "gap-1"
+    old.mkdir(parents=True)
+    (old / "run-0.parquet").write_bytes(b"PAR1")
+    told = f"{tmp_path / 'chain'} has results of an earlier version of gvf"
+    with pytest.raises(StoreError, match=re.escape(told)):
+        Store(CHAIN, tmp_path).read()
+    (other,) = run(CHAIN, tmp_path).unfit
+    assert other.startswith(told)
+    assert (old / "run-0.parquet").exists()

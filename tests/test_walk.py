@@ -6,7 +6,6 @@ import pytest
 from gvf import domain, xoshiro
 from gvf.domain import body
 from gvf.policy.base import thresholds
-from gvf.study.walk import walk
 
 STEPS = 2000
 
@@ -31,11 +30,13 @@ def step_by_step(rooms, mu):
 @pytest.mark.parametrize(("protocol", "share"), [("paper", 0.0), ("authors", 0.1)])
 def test_the_authors_buffer_holds_states_that_are_one_sub_step_ahead(protocol, share):
     rooms = domain.get("continuous-four-rooms", protocol)
-    mu = rooms.table(rooms.behaviour("uniform"))
-    seen = walk(rooms, "down", mu, STEPS, np.random.SeedSequence(7))
-    began, wanted = step_by_step(rooms, mu)
+    assert isinstance(rooms, domain.ContinuousDomain)
+    policy = rooms.behaviour("uniform")
+    seen = rooms.walk(policy, ["down"], STEPS, np.random.SeedSequence(7))
+    began, wanted = step_by_step(rooms, rooms.table(policy))
     kept = began[:-1] + share * wanted
     np.testing.assert_array_equal(seen.x, rooms.features(kept))
     np.testing.assert_array_equal(seen.x_next, rooms.features(began[1:]))
+    np.testing.assert_array_equal(seen.next_state, began[1:])
     ahead = (seen.x != rooms.features(began[:-1])).any(axis=1).mean()
     assert ahead == 0.0 if protocol == "paper" else ahead > 0.5
