@@ -214,10 +214,40 @@ def test_a_return_ends_where_the_product_is_at_most_the_cutoff(cutoff, expected)
     assert held_out.returns.tolist() == [[expected], [expected]]
 
 
+class Cut(gym.Wrapper[Any, Any, Any, Any]):
+    """An environment that ends episodes itself, after some steps."""
+
+    def __init__(self, env: gym.Env[Any, Any], steps: int) -> None:
+        super().__init__(env)
+        self.steps, self.taken = steps, 0
+
+    def reset(self, **options: Any) -> Any:
+        self.taken = 0
+        return super().reset(**options)
+
+    def step(self, action: Any) -> Any:
+        self.taken += 1
+        state, reward, terminated, truncated, info = super().step(action)
+        return state, reward, terminated, truncated or self.taken >= self.steps, info
+
+
+@pytest.mark.parametrize("rollouts", [1, 2])
+def test_a_time_limit_holds_for_the_behaviour_and_not_for_returns(rollouts):
+    question, limited = GVF(Always(0, 2), continuation=0.5), TimeLimit(Clock(), 10)
+    held_out = held_out_returns(
+        limited, question, states=300, rollouts=rollouts, cutoff=0.125, run_length=10, seed=0
+    )
+    assert set(held_out.states[:, 0]) == set(range(10))
+    assert held_out.cut == 0
+    assert (held_out.returns == 1.75).all()
+    limited.reset()
+    assert [limited.step(0)[3] for _ in range(10)] == [False] * 9 + [True]
+
+
 def test_cut_rollouts_are_left_out_and_counted():
     # The product falls to 1/8 with the third step, so a state needs three steps before the limit.
     question = GVF(Always(0, 2), continuation=0.5)
-    env = TimeLimit(Clock(), 10)
+    env = Cut(Clock(), 10)
     held_out = held_out_returns(
         env, question, states=300, rollouts=2, cutoff=0.125, run_length=10, seed=0
     )
@@ -230,7 +260,7 @@ def test_cut_rollouts_are_left_out_and_counted():
 
 
 def test_a_rollout_may_be_cut_while_others_from_the_same_state_are_not():
-    env = TimeLimit(Corridor(), 5)
+    env = Cut(Corridor(), 5)
     question = GVF(TARGET, continuation=0.9)
     held_out = held_out_returns(env, question, states=50, rollouts=4, run_length=3, seed=0)
     missing = np.isnan(held_out.returns)
@@ -250,8 +280,8 @@ def test_termination_wins_over_truncation():
 
 
 def test_only_cut_rollouts_are_an_error_that_says_what_to_do():
-    env = TimeLimit(Clock(), 20)
-    with pytest.raises(ValueError, match=r"all 8 rollouts were truncated .* time limit"):
+    env = Cut(Clock(), 20)
+    with pytest.raises(ValueError, match=r"all 8 rollouts were truncated .* truncate later"):
         held_out_returns(env, GVF(Always(0, 2), continuation=0.9), states=4, rollouts=2)
 
 

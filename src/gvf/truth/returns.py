@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -193,9 +194,10 @@ def held_out_returns(
     independent draws from what it visits in its first ``run_length`` steps. There the target
     policy takes over, until the product of continuations is at most ``cutoff``.
 
-    A rollout that the environment truncates before that has no return: it is left out and
-    counted. Where this depends on how a rollout goes, not only on where it starts, the returns
-    that remain are a biased sample; a longer time limit is the remedy.
+    The time limit of ``gymnasium.make`` holds for the behaviour and not for rollouts: a return goes
+    on where an episode would only be cut. A rollout that the environment itself truncates has no
+    return: it is left out and counted. Where this depends on how a rollout goes, not only on where
+    it starts, the returns that remain are a biased sample.
 
     Args:
         env: a single Gymnasium environment; it is reset, and left somewhere.
@@ -255,14 +257,14 @@ def held_out_returns(
             for_copy, for_target = other.spawn(2)
             branch = walk if rollouts == 1 else _branch(walk, for_copy)
             rng = np.random.default_rng(for_target)
-            returns[row, column] = _return(branch, target, question, rng, cutoff, longest)
+            with _without_time_limit(branch.env):
+                returns[row, column] = _return(branch, target, question, rng, cutoff, longest)
 
     usable = np.isfinite(returns)
     if not usable.any():
         raise ValueError(
             f"all {returns.size} rollouts were truncated while the product of continuations was "
-            f"above {cutoff:g}; raise the environment's time limit "
-            "(gymnasium.make(..., max_episode_steps=...)), or the cutoff"
+            f"above {cutoff:g}; let the environment truncate later, or raise the cutoff"
         )
     kept = usable.any(axis=1)
     return HeldOutReturns(
@@ -292,6 +294,22 @@ def _return(
         f"after {longest} steps of a rollout the product of continuations is still {product:g}; "
         "use a smaller continuation, or raise `longest` if episodes do terminate"
     )
+
+
+@contextmanager
+def _without_time_limit(env: gym.Env[Any, Any]) -> Iterator[None]:
+    """Lift the limits that ``gymnasium.make`` has put around an environment, for a while."""
+    layer, limits = env, []
+    while isinstance(layer, gym.Wrapper):
+        if isinstance(layer, gym.wrappers.TimeLimit):
+            limits.append((layer, layer._max_episode_steps))
+            layer._max_episode_steps = math.inf  # pyright: ignore[reportAttributeAccessIssue]
+        layer = layer.env
+    try:
+        yield
+    finally:
+        for layer, steps in limits:
+            layer._max_episode_steps = steps
 
 
 def _branch(walk: Walk, seeds: np.random.SeedSequence) -> Walk:
