@@ -18,22 +18,24 @@ from test_updates import BEHAVIOUR, QUESTION, UPDATES, stream
 
 import gvf
 from gvf import domain as domains
-from gvf.study import METHODS, Method, Study, VarianceStudy, run_task, run_variance
+from gvf.study import Method, Study, VarianceStudy, run_task, run_variance
 from gvf.study.draws import draw
 from gvf.study.seed import seed_for
 from gvf.theory import exact
 
-SQUARE_ROOT = Method("SquareRoot", lambda largest: SquareRoot())
+FORMS = {
+    "a correction": SquareRoot(),
+    "a class": SquareRoot,
+    "a reference": "own_corrections:SquareRoot",
+    "a table": {"correction": "own_corrections:SquareRoot"},
+    "a method": Method("own_corrections:SquareRoot"),
+}
+"""How a method of one's own may be named in a study."""
 
 
 @pytest.fixture(autouse=True)
 def truths_in_a_temporary_folder(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "truth"))
-
-
-@pytest.fixture
-def method(monkeypatch):
-    monkeypatch.setitem(METHODS, "SquareRoot", SQUARE_ROOT)
 
 
 @pytest.mark.parametrize("update", UPDATES)
@@ -94,10 +96,18 @@ LOOPS = {
 }
 
 
-@pytest.mark.usefixtures("method")
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_in_a_study_by_whatever_names_it(form):
+    plain = Study("s", methods=("IR", "own_corrections:SquareRoot"), step_sizes=(0.02,), **FIXED)
+    study = Study("s", methods=("IR", form), step_sizes=(0.02,), **FIXED)
+    assert study.methods == ("IR", "SquareRoot")
+    assert study.method("SquareRoot").make(1.0) == SquareRoot()
+    assert study == plain
+
+
 @pytest.mark.parametrize("settings", LOOPS.values(), ids=LOOPS)
 def test_in_a_study(settings):
-    study = Study("s", methods=("IR", "SquareRoot", "IS"), step_sizes=(0.02,), runs=1, **settings)
+    study = Study("s", methods=("IR", SquareRoot(), "IS"), step_sizes=(0.02,), runs=1, **settings)
     task = next(study.tasks())
     outcomes = {outcome.method: outcome for outcome in run_task(task)}
     expected = dumb_errors(task, "SquareRoot", 0.02)
@@ -106,15 +116,16 @@ def test_in_a_study(settings):
     assert len({outcome.error[0] for outcome in outcomes.values()}) == 3
 
 
-@pytest.mark.usefixtures("method")
 def test_in_a_study_of_the_variance():
-    study = VarianceStudy("v", methods=("SquareRoot", "IR"), pairs=(("easy", "easy"),), buffer=300,
+    study = VarianceStudy("v", methods=(SquareRoot(), "IR"), pairs=(("easy", "easy"),), buffer=300,
                           iterations=(0,), batches=4000, runs=1)  # fmt: skip
     measured = run_variance(next(study.tasks()))["SquareRoot"][0]
     chain = domains.get("markov-chain")
+    assert isinstance(chain, domains.TabularDomain)
     mu, pi = chain.table(chain.behaviour("easy")), chain.table(chain.target("easy"))
-    path = walk(chain, "easy", mu, 300, seed_for(0, 0, "walk", "easy"))
-    rho, delta = (pi / mu)[path.cell[:, 0], path.action], path.cumulant
+    seed = seed_for(0, 0, "walk", "easy")
+    path = chain.walk(chain.behaviour("easy"), ["easy"], 300, seed)
+    rho, delta = (pi / mu)[path.x[:, 0], path.action], path.signals["easy"].cumulant
     # The sum of w delta over 16 independent draws, with probabilities sqrt(rho) / sum.
     p = np.sqrt(rho) / np.sqrt(rho).sum()
     variance = (p @ (np.sqrt(rho) * delta) ** 2 - (p @ (np.sqrt(rho) * delta)) ** 2) / 16
@@ -122,7 +133,7 @@ def test_in_a_study_of_the_variance():
     assert measured[2] == pytest.approx(variance, rel=0.11)
 
 
-def test_in_the_study_of_the_racing_car(tmp_path, monkeypatch, method):
+def test_in_the_study_of_the_racing_car(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     import test_racing_study as racing
 
@@ -131,7 +142,7 @@ def test_in_the_study_of_the_racing_car(tmp_path, monkeypatch, method):
     monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path))
     racing.put_material(tmp_path)
     monkeypatch.setattr("gvf.neural.driving_network", racing.small_network)
-    study = replace(racing.STUDY, methods=("IR", "SquareRoot", "IS"), step_sizes=(0.1,))
+    study = replace(racing.STUDY, methods=("IR", SquareRoot(), "IS"), step_sizes=(0.1,))
     found = {outcome.method: outcome for outcome in run_racing(next(study.tasks()))}
     # The same run by hand, with draws and weights of SquareRoot under the name of IR.
     rows = draw

@@ -10,9 +10,9 @@ import pytest
 
 from gvf import IS, BCInterpolated, Interpolated
 from gvf.paper import Results
-from gvf.study.results import Cell
-from gvf.study import METHODS, Method, Study, get, run_method, run_task
+from gvf.study import Study, get, run_method, run_task
 from gvf.study.method import BETWEEN
+from gvf.study.results import Cell
 from gvf.study.task import Bench
 from tools import interpolation as tool
 
@@ -41,23 +41,13 @@ def truths_in_a_temporary_folder(tmp_path_factory, monkeypatch):
 # The ends.
 
 
-@pytest.fixture
-def ends(monkeypatch):
-    """Interpolated(0), Interpolated(1) and BC-Interpolated(1) as methods of a study."""
-    for name, correction in (
-        ("Zero", Interpolated(0.0)),
-        ("BC-Zero", BCInterpolated(0.0)),
-        ("One", Interpolated(1.0)),
-        ("BC-One", BCInterpolated(1.0)),
-        ("Tenth", Interpolated(0.1)),
-    ):
-        made = Method(name, lambda largest, correction=correction: correction)
-        monkeypatch.setitem(METHODS, name, made)
+ZERO, BC_ZERO = Interpolated(0.0), BCInterpolated(0.0)
+ONE, BC_ONE = Interpolated(1.0), BCInterpolated(1.0)
 
 
 @pytest.mark.parametrize("settings", SMALL.values(), ids=SMALL)
-@pytest.mark.parametrize(("one", "end"), [("One", "IR"), ("BC-One", "BC-IR")])
-def test_beta_one_is_resampling_to_the_last_bit(settings, one, end, ends):
+@pytest.mark.parametrize(("one", "end"), [(ONE, "IR"), (BC_ONE, "BC-IR")])
+def test_beta_one_is_resampling_to_the_last_bit(settings, one, end):
     study = Study("s", methods=(end, one), step_sizes=(0.05, 0.3), runs=2, **settings)
     for task in study.tasks():
         known, interpolated = run_task(task)
@@ -67,24 +57,25 @@ def test_beta_one_is_resampling_to_the_last_bit(settings, one, end, ends):
 
 
 @pytest.mark.parametrize("settings", SMALL.values(), ids=SMALL)
-@pytest.mark.parametrize("zero", ["Zero", "BC-Zero"])
-def test_beta_zero_is_reweighting_to_the_last_bit_from_the_same_draws(settings, zero, ends):
+@pytest.mark.parametrize("zero", [ZERO, BC_ZERO])
+def test_beta_zero_is_reweighting_to_the_last_bit_from_the_same_draws(settings, zero):
     """Its own draws are as uniform, but come from another stream of random numbers."""
     study = Study("s", methods=("IS", zero), step_sizes=(0.05, 0.3), runs=1, **settings)
     task = next(study.tasks())
     bench = Bench(task)
-    interpolated, apart = run_method(task, zero, bench=bench), run_method(task, "IS", bench=bench)
+    interpolated, apart = (run_method(task, name, bench=bench) for name in study.methods[::-1])
+    assert study.method(interpolated.method).make(1.0) == zero
     assert (apart.error != interpolated.error).all()
-    bench._draws[False, IS().draw] = bench.draws(METHODS[zero].correction(1.0))
+    bench._draws[False, IS().draw] = bench.draws(zero)
     together = run_method(task, "IS", bench=bench)
     np.testing.assert_array_equal(together.error, interpolated.error)
     np.testing.assert_array_equal(together.curve, interpolated.curve)
 
 
-def test_beta_zero_has_the_error_of_reweighting_from_draws_of_its_own(ends):
+def test_beta_zero_has_the_error_of_reweighting_from_draws_of_its_own():
     """The mean difference of 300 runs is within 4 standard errors; that of beta = .1 is not."""
-    study = Study("s", "markov-chain", ("IS", "Zero", "Tenth"), (1.0,), pairs=(("hard", "hard"),),
-                  steps=2000, updates=300, runs=300)  # fmt: skip
+    study = Study("s", "markov-chain", ("IS", ZERO, Interpolated(0.1)), (1.0,),
+                  pairs=(("hard", "hard"),), steps=2000, updates=300, runs=300)  # fmt: skip
     errors = np.array([[o.error[0] for o in run_task(task)] for task in study.tasks()])
     for column, same in ((1, True), (2, False)):
         difference = errors[:, column] - errors[:, 0]

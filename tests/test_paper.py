@@ -22,9 +22,9 @@ from gvf.paper.reading import (
     against_steps,
     against_updates,
 )
-from gvf.study.results import Cell, standard_error
 from gvf.study import RacingStudy, Study, VarianceStudy, catalogue
 from gvf.study.engine import run
+from gvf.study.results import Cell, standard_error
 from gvf.study.store import Store
 
 FIGURES = list(paper.FIGURES.values())

@@ -11,8 +11,8 @@ import pytest
 from gvf import paper
 from gvf.paper import Figure, Published, Row, compare
 from gvf.paper.reading import against_updates
+from gvf.study import NAMED, VarianceStudy
 from gvf.study.results import standard_error
-from gvf.study import METHODS, VarianceStudy
 
 FIGURES = list(paper.FIGURES.values())
 PUBLISHED = [
@@ -60,7 +60,7 @@ def test_published_points_are_ours_to_draw(figure: Figure, published: Published)
     assert rows
     assert {row.panel for row in rows} == {published.panel}
     assert {row.protocol for row in rows} == {"authors"}
-    assert {row.series for row in rows} <= set(METHODS)
+    assert {row.series for row in rows} <= set(NAMED)
     assert {row.series for row in rows} & set(figure.study("authors").methods)
     assert all(math.isfinite(row.x) and math.isfinite(row.y) for row in rows)
     assert published.axis >= max(row.y for row in rows if inside(published, row))

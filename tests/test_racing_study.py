@@ -28,7 +28,6 @@ from gvf.domain.racing.recording import Recording
 from gvf.domain.racing.rollouts import EvaluationSet
 from gvf.paper import Results
 from gvf.paper.racing import _spread, _steadier, remark
-from gvf.study.results import Cell, resampling
 from gvf.report.more import film as film_picture
 from gvf.report.more import learning_curves
 from gvf.report.picture import draw_shown
@@ -38,9 +37,10 @@ from gvf.study.cost import gap_of, probe
 from gvf.study.draws import draw
 from gvf.study.engine import run
 from gvf.study.racing_task import RacingOutcome, folder, material, run_racing
+from gvf.study.results import Cell, resampling
+from gvf.study.seed import seed_for
 from gvf.study.store import Store, encode
 from gvf.study.toml import as_toml
-from gvf.study.seed import seed_for
 
 TARGET, SD, NEAR, GAMMA = 0.15, 0.0075, 0.1, 0.9
 METHODS = ("IR", "BC-IR", "IS", "WIS-Minibatch", "V-trace(1.0)")

@@ -43,7 +43,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def digests(folder: Path) -> dict[str, str]:
     return {
         str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.glob("**/*.parquet")
+        for path in folder.glob("results/**/*.parquet")
     }
 
 
@@ -155,7 +155,7 @@ def test_a_task_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def fail(task, stop):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("gvf.study.engine.run_task", fail)
+    monkeypatch.setattr("gvf.study.task.run_task", fail)
     with pytest.raises(RuntimeError, match="broken") as caught:
         run(STUDY, tmp_path)
     assert caught.value.__notes__ == [f"in task {next(STUDY.tasks()).name}"]
@@ -252,8 +252,9 @@ TASK = "quick-check/hard/hard/gap-1/run-3"
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["run", "quik-check"], "unknown study: 'quik-check'; known are markov-step-size, "),
-        (["show", "nope"], "unknown study: 'nope'; known are "),
+        (["run", "quik-check"], "unknown study: 'quik-check'; did you mean 'quick-check'? Known "),
+        (["show", "nope"], "unknown study: 'nope'; known are 'markov-step-size', "),
+        (["plot", "nope"], ", or name a .toml file"),
         (["run", "nowhere.toml"], "nowhere.toml: No such file or directory"),
         (["run", "quick-check", "--runs", "0"], "--runs must be at least 1, got 0"),
         (["run", "quick-check", "--workers", "0"], "workers must be at least 1, got 0"),
@@ -266,8 +267,11 @@ TASK = "quick-check/hard/hard/gap-1/run-3"
             "example, 'quick-check/easy/easy/gap-1/run-0', and a cell 'quick-check/easy/easy/gap-1/"
             "run-0/IR/0.0'",
         ),
-        (["run", "quick-check", "--only", f"{TASK}/IRR/0.5"], "unknown method in the name"),
-        (["run", "quick-check", "--only", f"{TASK}/IR/9"], "'9'; known are '0.0', '0.5', "),
+        (
+            ["run", "quick-check", "--only", f"{TASK}/IRR/0.5"],
+            f"unknown cell of {TASK}: 'IRR/0.5'; did you mean 'IR/0.5'",
+        ),
+        (["run", "quick-check", "--only", f"{TASK}/IR/9"], "? Known are 'IR/0.0', 'IR/0.5', "),
         (
             ["run", "quick-check", "--only", f"{TASK}/IR/0.5", "--workers", "2"],
             "a single cell is computed here, on one processor: leave out --engine, --address and",
@@ -290,12 +294,18 @@ def test_a_mistake_is_one_clear_line_and_status_2(
     [
         ("domain = ", "is not TOML"),
         ('domain = "four-rooms"', "mine.toml: methods is missing; needed are domain and methods"),
-        ('domain = "moon"\nmethods = ["IR"]\nstep_sizes = [1]', "unknown domain: 'moon'; known"),
+        (
+            'domain = "moon"\nmethods = ["IR"]\nstep_sizes = [1]',
+            "unknown domain: 'moon'; known are 'markov-chain', ",
+        ),
         (
             'domain = "four-rooms"\nmethods = ["XY"]\nstep_sizes = [1]',
-            "unknown method: 'XY'; known",
+            "unknown method: 'XY'; known are 'IR', 'BC-IR', ",
         ),
-        ('domain = "four-rooms"\nmethods = ["IR"]\nstepsizes = [1]', "'stepsizes'; known are"),
+        (
+            'domain = "four-rooms"\nmethods = ["IR"]\nstepsizes = [1]',
+            "'stepsizes'; did you mean 'step_sizes'",
+        ),
         ('domain = "four-rooms"\nmethods = ["IR"]\nsteps = "9"', "steps must be a whole number"),
         (
             'domain = "continuous-four-rooms"\nmethods = ["WIS-Optimal"]\nstep_sizes = [1]',
@@ -325,7 +335,7 @@ def test_what_was_there_already_is_said(capsys: pytest.CaptureFixture[str]) -> N
         (2, r"3 of 6 tasks in \d+ s, 3 were there already"),
     ):
         assert main(["run", "quick-check", "--runs", str(runs)]) == 0
-        line = rf"quick-check: {told}; results in gvf-results/quick-check/paper-\w+\n"
+        line = rf"quick-check: {told}; results in gvf-results/results/quick-check/paper-\w+\n"
         assert re.fullmatch(line, capsys.readouterr().out)
 
 
@@ -334,7 +344,7 @@ def test_a_task_alone_is_the_same_file_in_the_same_place(
 ) -> None:
     for told in (r"done in \d+ s", "there already"):
         assert main(["run", "quick-check", "--only", TASK]) == 0
-        line = rf"{TASK}: {told}; results in gvf-results/quick-check/paper-\w+\n"
+        line = rf"{TASK}: {told}; results in gvf-results/results/quick-check/paper-\w+\n"
         assert re.fullmatch(line, capsys.readouterr().out)
     alone = digests(tmp_path / "gvf-results")
     assert len(alone) == 1
@@ -354,6 +364,7 @@ def test_a_cell_alone_is_printed_and_not_stored(
     (row,) = (r for r in table.to_pylist() if (r["method"], r["step_size"]) == ("IS", 0.5))
     assert {name: [float(v) for v in values.split()] for name, values in told} == {
         "error": [row["error"]], "final": [row["final"]], "curve": row["curve"],
+        "curve_steps": row["curve_steps"],
     }  # fmt: skip
 
 
@@ -363,7 +374,10 @@ def test_a_cell_of_update_variance_is_printed(
     toml.write_text('kind = "variance"\niterations = [0, 7]\nbatches = 9\nbuffer = 99\nruns = 2')
     assert main(["run", str(toml), "--only", "sweep/hard/hard/run-1/BC-IR"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "iteration var(l1) var(l2) var(scalar)"
+    assert lines[0] == (
+        "iteration l1 (variance of the update's L1 norm) l2 (variance of its L2 norm) "
+        "scalar (variance of its signed sum)"
+    )
     study = load(toml)
     assert isinstance(study, VarianceStudy)
     expected = run_variance(study.cell("sweep/hard/hard/run-1/BC-IR"))["BC-IR"]
@@ -397,6 +411,28 @@ def test_the_list_counts_what_is_done(capsys: pytest.CaptureFixture[str]) -> Non
     rows = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in rows] == list(catalogue.CATALOGUE)
     assert (rows[-1]["done"], rows[-1]["tasks"], rows[-1]["lanes"]) == (3, 30, 68)
+
+
+def test_the_list_has_files_of_this_folder_and_whatever_has_results(
+    toml: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    away = tmp_path / "elsewhere" / "away.toml"
+    away.parent.mkdir()
+    away.write_text(as_toml(STUDY.with_(runs=2, steps=1000)))
+    assert main(["run", str(away), "--runs", "1"]) == 0
+    Path("pyproject.toml").write_text("[project]\nname = 'x'\n")
+    Path("broken.toml").write_text('domain = "four-rooms"\nmethods = ["XY"]\n')
+    capsys.readouterr()
+    assert main(["list"]) == 0
+    out, err = capsys.readouterr()
+    lines = out.splitlines()[1 + len(catalogue.CATALOGUE) :]
+    methods = "IR, IS, WIS-Optimal, Sarsa ... in four-rooms"
+    assert [line.split(maxsplit=3) for line in lines] == [
+        ["sweep.toml", "0/30", "16", methods], ["away", "2/2", "16", methods],
+    ]  # fmt: skip
+    assert re.fullmatch(r"gvf: broken.toml is left out: \S+: unknown method: 'XY'; .*\n", err)
+    assert main(["show", "away"]) == 0
+    assert as_toml(STUDY.with_(runs=1, steps=1000)) in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("protocol", ["paper", "authors"])
@@ -452,7 +488,11 @@ def test_clean_asks_and_deletes_results_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     main(["run", "quick-check", "--runs", "1"])
-    (tmp_path / "gvf-results" / "quick-check" / "mine.png").write_text("")
+    kept = [tmp_path / "gvf-results" / place / "mine.png"
+            for place in ("quick-check", "results/quick-check")]  # fmt: skip
+    for path in kept:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("")
     for answer, left in (("", 3), ("n\n", 3), ("y\n", 0)):
         read, write = os.pipe()
         os.write(write, answer.encode())
@@ -460,11 +500,10 @@ def test_clean_asks_and_deletes_results_only(
         with os.fdopen(read) as stdin, monkeypatch.context() as patch:
             patch.setattr("sys.stdin", stdin)
             assert main(["clean", "quick-check"]) == 0
-        assert len(digests(tmp_path)) == left
-    assert "4 files" in capsys.readouterr().out
-    assert list((tmp_path / "gvf-results").glob("**/*.*")) == [
-        tmp_path / "gvf-results" / "quick-check" / "mine.png"
-    ]
+        assert len(digests(tmp_path / "gvf-results")) == left
+    assert "quick-check in gvf-results: 5 files, " in capsys.readouterr().out
+    left = [path for path in (tmp_path / "gvf-results").glob("**/*") if path.is_file()]
+    assert sorted(left) == kept
     assert main(["clean"]) == 0
     assert "nothing to delete" in capsys.readouterr().out
 
@@ -476,11 +515,12 @@ def test_clean_takes_a_file_and_deletes_what_it_made(
     toml.write_text('name = "other"\n' + as_toml(few))
     assert main(["run", str(toml)]) == 0
     assert main(["run", "quick-check", "--runs", "1"]) == 0
-    assert Path("gvf-results/other").exists()
+    assert Path("gvf-results/results/other").exists()
     capsys.readouterr()
     assert main(["clean", str(toml), "--yes"]) == 0
-    assert capsys.readouterr().out.startswith("gvf-results/other: 3 files, ")
-    assert [path.name for path in Path("gvf-results").iterdir()] == ["quick-check"]
+    assert capsys.readouterr().out.startswith("other in gvf-results: 4 files, ")
+    for folder in ("results", "logs"):
+        assert [path.name for path in Path("gvf-results", folder).iterdir()] == ["quick-check"]
     assert main(["clean", str(toml)]) == 2
     assert "no results of 'other' in gvf-results; there are: quick-check" in capsys.readouterr().err
 

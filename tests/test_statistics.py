@@ -11,7 +11,6 @@ from scipy.stats import spearmanr
 
 from gvf.paper import Results
 from gvf.paper.reading import against_step_size
-from gvf.study.results import resampling
 from gvf.paper.statistics import (
     beside,
     ends_at,
@@ -27,6 +26,7 @@ from gvf.paper.statistics import (
     wider,
 )
 from gvf.study import Study
+from gvf.study.results import resampling
 
 SIZES = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0)
 SOME = (0, 1, 2, 77, 2000)

@@ -45,9 +45,10 @@ def truths_in_a_temporary_folder(tmp_path_factory, monkeypatch):
 
 def dumb_errors(task, name, lane):
     """One lane of one method of a task: dense vectors, the formulas, and every measurement."""
-    study, bench, method = task.study, Bench(task), NAMED[name]
+    study, bench, method = task.study, Bench(task), task.study.method(name)
     path = bench.on_policy if method.on_policy else bench.off_policy
     asked, domain = path.signals[task.question], bench.domain
+    assert isinstance(domain, domains.CellDomain)
     ratio, pi = asked.ratio, domain.table(domain.target(task.question))
     actions = pi.shape[1]
 
@@ -573,6 +574,7 @@ def test_update_variance_is_that_of_the_formula():
                           buffer=2000, iterations=(0, 3), batches=20_000, runs=1)  # fmt: skip
     measured = run_variance(next(study.tasks()))
     chain = domains.get("markov-chain")
+    assert isinstance(chain, domains.TabularDomain)
     mu, pi = chain.table(chain.behaviour("hard")), chain.table(chain.target("hard"))
     seed = seed_for(0, 0, "walk", "hard")
     path = chain.walk(chain.behaviour("hard"), ["hard"], 2000, seed)

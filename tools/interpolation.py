@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from gvf.paper import Results
 from gvf.paper.claim import tail_of
+from gvf.study import NAMED, Store, Study, get, run
 from gvf.study.results import resampling, standard_error
-from gvf.study import METHODS, Store, Study, get, run
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "interpolation"
 STUDIES = ("interpolation-chain", "interpolation-rooms", "interpolation-tiles")
@@ -168,7 +168,7 @@ def _case(study: Study, case: str, errors: dict[str, Floats]) -> Iterator[Point]
 
 
 def _beta(name: str) -> float:
-    return getattr(METHODS[name].correction(1.0), "beta", 0.0 if name == "IS" else 1.0)
+    return getattr(NAMED[name].make(1.0), "beta", 0.0 if name == "IS" else 1.0)
 
 
 def _verdict(to_all: list[Interval], to_better: Interval) -> str:

@@ -397,9 +397,10 @@ def _clean(given: argparse.Namespace) -> int:
         print(f"nothing to delete: no results in {given.out}")
         return 0
     for name, folders in found.items():
-        files = [path for folder in folders for path in folder.glob("**/*") if path.is_file()]
+        places = [*folders, Path(given.out) / "logs" / name]
+        files = [path for place in places for path in place.glob("**/*") if path.is_file()]
         size = sum(path.stat().st_size for path in files) / 1e6
-        print(f"{Path(given.out) / name}: {len(files)} files, {size:.1f} MB")
+        print(f"{name} in {given.out}: {len(files)} files, {size:.1f} MB")
     if not given.yes and not _agrees():
         print("nothing was deleted")
         return 0
