@@ -5,6 +5,7 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,9 @@ def test_a_public_name_has_an_example(name: str) -> None:
 
 def test_what_is_unknown_is_named_among_what_is_known() -> None:
     with pytest.raises(
-        ValueError, match=r"unknown figure: 'four-rooms'; known are .*'markov-vtrace'"
+        ValueError,
+        match=r"unknown figure: 'four-rooms'; did you mean 'four-rooms-gap' or 'four-rooms-step-"
+        r"size'\? Known are 'four-rooms-learning-curves', .*'markov-vtrace'",
     ):
         paper.get("four-rooms")
     with pytest.raises(ValueError, match=r"unknown scale: 'full'; known are 'quick', 'paper'"):
@@ -210,20 +213,24 @@ def test_against_the_step_size_every_one_is_a_point() -> None:
 
 
 def test_against_steps_x_is_the_middle_of_the_part_averaged_over() -> None:
-    cell = Cell(
-        (0.5, 1.0, 2.0),
-        np.array([[9.0, 1.0, 2.0], [9.0, 3.0, 1.0]]),
-        np.zeros((2, 3)),
-        np.array([[[7.0, 8.0], [3.0, 1.0], [0.0, 0.0]], [[7.0, 8.0], [5.0, 1.0], [0.0, 0.0]]]),
-    )
     base = by_hand({(DOWN, 16, "IR"): [[1.0] * 3] * 2}, points=2, steps=1000)
+    columns = {
+        **base.cell("IR").columns,
+        "error": np.array([[9.0, 1.0, 2.0], [9.0, 3.0, 1.0]]),
+        "final": np.zeros((2, 3)),
+        "curve": np.array(
+            [[[7.0, 8.0], [3.0, 1.0], [0.0, 0.0]], [[7.0, 8.0], [5.0, 1.0], [0.0, 0.0]]]
+        ),
+    }
+    cell = Cell((0.5, 1.0, 2.0), columns)
     results = replace(base, cells={(DOWN, 16, "IR"): cell})
     # The last step size is best over the whole run, so its curve is shown.
     at = ("paper", "main", "IR")
     assert same(against_steps(results), [(*at, x, 0.0, 0.0, 2, 2.0) for x in (250.0, 750.0)])
     # Now it is the second.
     error = np.array([[9.0, 2.0, 5.0], [9.0, 2.0, 1.0]])
-    results = replace(base, cells={(DOWN, 16, "IR"): replace(cell, error=error)})
+    cell = replace(cell, columns=columns | {"error": error})
+    results = replace(base, cells={(DOWN, 16, "IR"): cell})
     assert same(
         against_steps(results),
         [(*at, 250.0, 4.0, 1.0, 2, 1.0), (*at, 750.0, 1.0, 0.0, 2, 1.0)],
@@ -386,23 +393,13 @@ def test_variances_are_those_of_the_files(pairs: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
 def test_the_panels_of_a_figure_are_those_of_its_pairs(figure: Figure) -> None:
     study = replace(figure.study("paper", "quick"), runs=2)
-    if not isinstance(study, VarianceStudy):
-        errors = {
-            (pair, gap, method): np.ones((2, len(study.lanes(method))))
-            for pair in study.pairs
-            for gap in study.gaps
-            for method in study.methods
-        }
-        cells = {
-            key: Cell(study.lanes(key[2]), error, error, error[:, :, None])
-            for key, error in errors.items()
-        }
-        results = Results(study, "paper", cells, {})
-    else:
-        shape = (2, len(study.iterations), 3)
-        variance = {(p, m): np.ones(shape) for p in study.pairs for m in study.methods}
-        results = Results(study, "paper", {}, variance)
-    panels = {row.panel for row in figure.read(results)}
+    cells = {}
+    for key in product(study.pairs, study.gaps, study.methods):
+        ones = np.ones((2, len(study.lanes(key[2])), 1))
+        lists = ("curve", "curve_steps", "film")
+        columns = {name: ones if name in lists else ones[:, :, 0] for name in study.measures}
+        cells[key] = Cell(study.lanes(key[2]), columns)
+    panels = {row.panel for row in figure.read(Results(study, "paper", cells))}
     if not figure.id.endswith("-all"):
         assert panels == ({"main", "scalar"} if figure.id == "markov-variance" else {"main"})
     elif figure.id.startswith("markov"):

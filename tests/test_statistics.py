@@ -35,18 +35,19 @@ SOME = (0, 1, 2, 77, 2000)
 def random_results(seed: int, points: int = 20) -> Results:
     """Errors about 1, so that they pass it somewhere; one in ten is infinite."""
     rng = np.random.default_rng(seed)
-    cells, settings = {}, {"step_sizes": SIZES, "points": points}
+    errors, settings = {}, {"step_sizes": SIZES, "points": points}
     for gap in (2, 8, 32):
         for method in ("IR", "IS", "Sarsa"):
             error = rng.uniform(0.2, 1.3, (6, len(SIZES)))
             error[rng.random((6, len(SIZES))) < 0.1] = math.inf
             error[:, 0] = 0.8
-            cells[DOWN, gap, method] = error
-    results = by_hand(cells, **settings)
+            errors[DOWN, gap, method] = error
+    results = by_hand(errors, **settings)
+    cells = {}
     for key, cell in results.cells.items():
         curve = rng.uniform(0.2, 1.3, (6, len(SIZES), points))
-        results.cells[key] = replace(cell, curve=curve)
-    return results
+        cells[key] = replace(cell, columns={**cell.columns, "curve": curve})
+    return replace(results, cells=cells)
 
 
 def one_gap(results: Results, gap: int = 8) -> Results:

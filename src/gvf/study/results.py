@@ -137,15 +137,16 @@ def _cells(study: BaseStudy, table: pa.Table) -> dict[tuple[Pair, int | None, st
         plain = (values.flatten() if listed else values).to_numpy().reshape(len(values), -1)
         rows = plain if np.array_equal(order, np.arange(len(order))) else plain[order]
         columns[name] = rows.reshape(*shape, rows.shape[1]) if listed else rows.reshape(shape)
-    cells, first = {}, 0
+    places, first = {}, 0
     for method in study.methods:
-        lanes = study.lanes(method)
-        at = slice(first, first + len(lanes))
-        first = at.stop
-        for i, pair in enumerate(study.pairs):
-            for j, gap in enumerate(study.gaps):
+        places[method] = slice(first, first + len(study.lanes(method)))
+        first = places[method].stop
+    cells = {}
+    for i, pair in enumerate(study.pairs):
+        for j, gap in enumerate(study.gaps):
+            for method, at in places.items():
                 here = {name: column[:, i, j, at] for name, column in columns.items()}
-                cells[pair, gap, method] = Cell(lanes, here)
+                cells[pair, gap, method] = Cell(study.lanes(method), here)
     return cells
 
 
