@@ -143,9 +143,10 @@ def planted(
         for pair in study.pairs:
             for method in study.methods:
                 values = noisy(np.array([_variance(truth, method, late) for truth in told]), method)
-                columns = dict.fromkeys(NORMS, values)
+                columns: dict[str, np.ndarray] = {norm: values for norm in NORMS}
                 cells[pair, None, method] = Cell(study.iterations, columns)
         return Results(study, protocol, cells)
+    assert isinstance(study, Study | RacingStudy)
     cells = {}
     for pair in study.pairs:
         for gap in study.gaps:

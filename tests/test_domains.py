@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from gvf import stream
-from gvf.domain import ContinuousDomain, TabularDomain, get, names
+from gvf.domain import CellDomain, ContinuousDomain, TabularDomain, get, names
 from gvf.domain.body import NOISE, RESTING, SOLID, cell_of, move_body, start_body
 from gvf.domain.continuous_four_rooms import CellTable, cells_of, random_weights
 from gvf.domain.four_rooms import SPECIAL, WALLS
@@ -437,6 +437,7 @@ def every_pair() -> list[tuple[str, str, str, str]]:
 @pytest.mark.parametrize(("name", "protocol", "question", "behaviour"), every_pair())
 def test_ratios_match_policies_and_average_to_one(name, protocol, question, behaviour) -> None:
     domain = get(name, protocol)
+    assert isinstance(domain, CellDomain)
     env, steps = domain.make(), 2000
     mu, pi = domain.behaviour(behaviour), domain.target(question)
     batches = list(stream.transitions(env, mu, steps, seed=4))
@@ -458,6 +459,7 @@ def test_ratios_match_policies_and_average_to_one(name, protocol, question, beha
 @pytest.mark.parametrize("name", ROOMS)
 def test_special_cells_are_those_where_going_down_is_rare(name: str) -> None:
     domain = get(name)
+    assert isinstance(domain, CellDomain)
     table = domain.table(domain.behaviour("random-state"))
     rare = [divmod(cell, 11) for cell in np.flatnonzero(table[:, 2] < 0.25)]
     columns = {row: [c for r, c in rare if r == row] for row in range(11)}
@@ -514,7 +516,7 @@ def test_unknown_names_list_the_known_ones() -> None:
     with pytest.raises(ValueError, match=r"unknown behaviour of four-rooms: 'random'; .*'uniform'"):
         rooms.behaviour("random")
     with pytest.raises(ValueError, match=r"unknown question of four-rooms: 'up'; .*'favoured-"):
-        rooms.truth("up")
+        rooms.truth("up", "uniform")
     with pytest.raises(ValueError, match="unknown behaviour of four-rooms: 'random'"):
         rooms.truth("down", "random")
 

@@ -392,7 +392,7 @@ def test_variances_are_those_of_the_files(pairs: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
 def test_the_panels_of_a_figure_are_those_of_its_pairs(figure: Figure) -> None:
-    study = replace(figure.study("paper", "quick"), runs=2)
+    study = figure.study("paper", "quick").with_(runs=2)
     cells = {}
     for key in product(study.pairs, study.gaps, study.methods):
         ones = np.ones((2, len(study.lanes(key[2])), 1))

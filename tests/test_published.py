@@ -11,7 +11,7 @@ import pytest
 from gvf import paper
 from gvf.paper import Figure, Published, Row, compare
 from gvf.paper.reading import against_updates
-from gvf.study import NAMED, VarianceStudy
+from gvf.study import NAMED, RacingStudy, Study, VarianceStudy
 from gvf.study.results import standard_error
 
 FIGURES = list(paper.FIGURES.values())
@@ -36,6 +36,7 @@ def grid_of(figure: Figure, protocol: str = "authors") -> set[float]:
     study = figure.study(protocol)
     if isinstance(study, VarianceStudy):
         return {float(iteration) for iteration in study.iterations}
+    assert isinstance(study, Study | RacingStudy)
     if figure.read is against_updates:
         return {float((study.steps - study.warm_up) // gap) for gap in study.gaps}
     return set(study.step_sizes)

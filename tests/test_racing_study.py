@@ -32,14 +32,22 @@ from gvf.report.more import film as film_picture
 from gvf.report.more import learning_curves
 from gvf.report.picture import draw_shown
 from gvf.report.shown import Made, Shown
-from gvf.study import Interrupted, RacingStudy, catalogue, load, racing_material, racing_task
-from gvf.study.cost import gap_of, probe
+from gvf.study import (
+    Interrupted,
+    RacingStudy,
+    Task,
+    catalogue,
+    load,
+    racing_material,
+    racing_task,
+)
+from gvf.study.cost import costs, gap_of
 from gvf.study.draws import draw
 from gvf.study.engine import run
 from gvf.study.racing_task import RacingOutcome, folder, material, run_racing
 from gvf.study.results import Cell, resampling
 from gvf.study.seed import seed_for
-from gvf.study.store import Store, encode
+from gvf.study.store import COLUMNS, Store, encode
 from gvf.study.toml import as_toml
 
 TARGET, SD, NEAR, GAMMA = 0.15, 0.0075, 0.1, 0.9
@@ -123,6 +131,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def checkpoints() -> list[Path]:
     return [path for path in folder().iterdir() if "checkpoint" in path.name]
+
+
+def file_of(task: Task, stop: Callable[[], bool] = lambda: False) -> bytes:
+    """The file of a task."""
+    return encode(task, task.study.compute(task, stop))
 
 
 def stop_after(updates: int) -> Callable[[], bool]:
@@ -274,7 +287,7 @@ def test_a_cell_alone_is_the_same_as_in_its_grid(method: str) -> None:
 
 def test_names_are_those_of_cells() -> None:
     task = next(STUDY.tasks())
-    assert task.name == "tiny/left/wander/run-0"
+    assert task.name == "tiny/left/wander/gap-3/run-0"
     assert list(task.cells())[:3] == [
         f"{task.name}/{rest}" for rest in ("IR/0.01", "IR/0.1", "BC-IR/0.01")
     ]
@@ -343,13 +356,13 @@ def test_an_interrupted_run_goes_on_to_the_same_bits(
     else:
         study = replace(study, methods=("BC-IR", "IS"), step_sizes=(0.01,))
     task = next(study.tasks())
-    whole = encode(task, run_racing(task))
+    whole = file_of(task)
     for updates in (4, 3):
-        with pytest.raises(Interrupted, match="tiny/left/wander/run-0"):
+        with pytest.raises(Interrupted, match="tiny/left/wander/gap-3/run-0"):
             run_racing(task, stop_after(updates))
         assert len(checkpoints()) == 1
     left = stop_after(3)
-    assert encode(task, run_racing(task, left)) == whole
+    assert file_of(task, left) == whole
     assert left()  # all three were done, and no more
     assert checkpoints() == []
 
@@ -358,20 +371,20 @@ def test_a_killed_run_goes_on_from_what_it_left_now_and_then(
     small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = next(STUDY.tasks())
-    whole = encode(task, run_racing(task))
+    whole = file_of(task)
     monkeypatch.setattr(racing_task, "CHECKPOINT_EVERY", 0.0)
     asked = iter([False] * 7)
     with pytest.raises(StopIteration):
         run_racing(task, lambda: next(asked))
     left = stop_after(4)  # six updates were there, the seventh was lost
-    assert encode(task, run_racing(task, left)) == whole
+    assert file_of(task, left) == whole
     assert left()
 
 
 @pytest.mark.parametrize("harm", ["half", "flip", "empty", "other"])
 def test_a_damaged_checkpoint_is_ignored(harm: str, small: None) -> None:
     task = next(STUDY.tasks())
-    whole = encode(task, run_racing(task))
+    whole = file_of(task)
     with pytest.raises(Interrupted):
         run_racing(task, stop_after(5))
     (path,) = checkpoints()
@@ -385,7 +398,7 @@ def test_a_damaged_checkpoint_is_ignored(harm: str, small: None) -> None:
             "other": b"something else entirely, and not short: " * 9,
         }[harm]
     )
-    assert encode(task, run_racing(task)) == whole
+    assert file_of(task) == whole
 
 
 def test_a_checkpoint_is_taken_up_with_the_same_settings_and_data_only(
@@ -582,7 +595,7 @@ def test_a_run_needs_no_gymnasium(cache: Path) -> None:
         ({"name": "../x"}, r"cannot be called '\.\./x'"),
         ({"simulator": "gta"}, "unknown simulator: 'gta'; known are 'torcs', 'car-racing'"),
         ({"optimiser": "lbfgs"}, "unknown optimiser: 'lbfgs'; known are 'sgd', 'rmsprop', 'adam'"),
-        ({"device": "tpu"}, "unknown device: 'tpu'; known are 'cpu', 'cuda'"),
+        ({"device": "tpu"}, r"unknown device: 'tpu'; did you mean 'cpu'\? Known are 'cpu', 'cuda'"),
         ({"methods": ()}, "methods must name at least one"),
         ({"methods": ("IR", "IR")}, "methods has something twice: 'IR'"),
         ({"methods": ("IRR",)}, "unknown method: 'IRR'"),
@@ -626,7 +639,7 @@ def test_a_study_of_the_racing_car_from_a_file(tmp_path: Path) -> None:
     path.write_text(as_toml(STUDY))
     assert path.read_text().startswith('kind = "racing"\n')
     assert load(path) == STUDY
-    assert {field.name for field in fields(RacingStudy)} - {"name"} == {
+    assert {field.name for field in fields(RacingStudy)} - {"name", "own"} == {
         line.partition(" = ")[0] for line in path.read_text().splitlines()[1:]
     }
     path.write_text('kind = "racing"\nstep_sizes = [0.1]\ntrack = "g-track-1"')
@@ -641,21 +654,22 @@ def test_predictions_along_the_film_are_stored_and_read(tmp_path: Path, small: N
     assert run(STUDY, tmp_path).done == 2
     store = Store(STUDY, tmp_path)
     table = pq.read_table(store.path(next(STUDY.tasks())))
-    assert table.column_names == [
-        "question", "behaviour", "gap", "run", "method",
-        "step_size", "u0", "eta", "error", "final", "curve", "film",
-    ]  # fmt: skip
+    assert table.column_names == list(COLUMNS)
+    first, *_ = table.to_pylist()
+    assert (first["study"], first["protocol"], first["gap"]) == ("tiny", "both", 3)
+    # Ten updates, in three parts.
+    assert first["curve_steps"] == pytest.approx([10 / 6, 30 / 6, 50 / 6])
+    assert [first[name] for name in ("u0", "eta", "iteration", "l1", "l2", "scalar")] == [None] * 6
     configuration = json.loads(table.schema.metadata[b"gvf.configuration"])
     assert (configuration["simulator"], configuration["optimiser"]) == ("torcs", "sgd")
     outcomes = [run_racing(task) for task in STUDY.tasks()]
     results = Results.read(store, "paper")
     for m, method in enumerate(METHODS):
         cell = results.cell(method)
-        assert cell.film is not None
-        assert cell.film.shape == (2, 2, 8)
+        assert cell["film"].shape == (2, 2, 8)
         for name in ("error", "final", "curve", "film"):
             expected = np.stack([getattr(of_run[m], name) for of_run in outcomes])
-            np.testing.assert_array_equal(getattr(cell, name), expected)
+            np.testing.assert_array_equal(cell[name], expected)
     assert run(STUDY, tmp_path).done == 0
     assert run(replace(STUDY, runs=3), tmp_path).done == 1
     assert run(replace(STUDY, simulator="car-racing"), tmp_path).done == 2
@@ -697,11 +711,13 @@ def test_a_dry_run_estimates_and_does_nothing(
     assert "(by those done before)" in capsys.readouterr().out
 
 
-def test_the_cost_is_that_of_all_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_is_that_of_all_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(racing_task, "seconds_of_an_update", lambda study: 2.0)
     assert gap_of(next(STUDY.tasks())) == 3
     # A run has ten updates.
-    assert probe(STUDY).total({3: 2}) == pytest.approx(40.0)
+    known, logged = costs(Store(STUDY, tmp_path))
+    assert not logged
+    assert known.total({3: 2}) == pytest.approx(40.0)
 
 
 def test_an_update_is_timed_without_a_recording(small: None, monkeypatch, tmp_path: Path) -> None:
@@ -712,11 +728,13 @@ def test_an_update_is_timed_without_a_recording(small: None, monkeypatch, tmp_pa
 
 
 def test_a_cell_alone_is_printed(toml: str, tmp_path: Path, small: None, capsys) -> None:
-    assert main(["run", toml, "--only", "tiny/left/wander/run-1/IS/0.1"]) == 0
+    assert main(["run", toml, "--only", "tiny/left/wander/gap-3/run-1/IS/0.1"]) == 0
     told = re.findall(r"^(\w+): ([-+.e\d ]+) \(.*\)$", capsys.readouterr().out, re.MULTILINE)
     (outcome,) = (one for one in run_racing(list(STUDY.tasks())[1]) if one.method == "IS")
     assert {name: [float(value) for value in values.split()] for name, values in told} == {
-        "error": [outcome.error[1]], "final": [outcome.final[1]], "curve": outcome.curve[1].tolist()
+        "error": [outcome.error[1]], "final": [outcome.final[1]],
+        "curve": outcome.curve[1].tolist(), "film": outcome.film[1].tolist(),
+        "curve_steps": [pytest.approx(x) for x in (10 / 6, 30 / 6, 50 / 6)],
     }  # fmt: skip
 
 
@@ -842,8 +860,11 @@ def results_of(study: RacingStudy, **errors: Any) -> Results:
         curve = rng.uniform(0, 1, (*error.shape, 4))
         shown = rng.uniform(0, 1, (*error.shape, 8))
         key = (study.pairs[0], study.gap, method)
-        cells[key] = Cell(study.step_sizes, error, error, curve, shown)
-    return Results(study, "paper", cells, {})
+        # The middles of four equal parts of ten updates.
+        steps = np.broadcast_to([1.25, 3.75, 6.25, 8.75], curve.shape)
+        columns = {"error": error, "final": error, "curve": curve, "curve_steps": steps}
+        cells[key] = Cell(study.step_sizes, columns | {"film": shown})
+    return Results(study, "paper", cells)
 
 
 def test_learning_curves_are_drawn_against_updates() -> None:
@@ -872,8 +893,7 @@ def test_the_film_shows_returns_and_mean_predictions_at_the_best_rate() -> None:
         x, y = np.asarray(lines[method].get_xydata()).T
         # A frame in three is kept, of ten a second.
         np.testing.assert_allclose(x, 0.3 * np.arange(8))
-        film = results.cell(method).film
-        assert film is not None
+        film = results.cell(method)["film"]
         np.testing.assert_allclose(y, film[:, lane].mean(axis=0))
 
 
@@ -956,7 +976,7 @@ def test_what_a_study_needs_is_recorded_alone(cache: Path, capsys) -> None:
 def test_results_of_two_streams_do_not_mix(toml: str, tmp_path: Path, small: None, capsys) -> None:
     out = tmp_path / "out"
     assert main(["run", toml, "--out", str(out)]) == 0
-    (log,) = out.glob("*/*/log.jsonl")
+    (log,) = out.glob("logs/*/*.jsonl")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert {line["stream"] for line in lines} == {racing_task.material(STUDY).stream.hash}
     log.write_text("".join(json.dumps(line | {"stream": "of another"}) + "\n" for line in lines))

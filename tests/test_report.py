@@ -688,19 +688,12 @@ def test_a_hostile_title_ends_no_element() -> None:
 # A study of one's own
 
 
-class Own(Shown):
-    """A study that is not the paper's."""
-
-    @property
-    def part(self) -> str:
-        return "Studies"
-
-
 def own(protocol: str = "", **changes: Any) -> Shown:
     """No claims, nothing published, no place in the paper, no scale."""
     figure = Figure("mine", "My < study", "", PLAIN, lambda results: [], **changes)
     how = made(protocol, scale="", runs=3)
-    return Own(figure, rows(protocols=(protocol,)), (), (), (), {protocol: how})
+    points = rows(protocols=(protocol,))
+    return Shown(figure, points, (), (), (), {protocol: how}, part="Studies")
 
 
 def test_a_study_of_ones_own_shows_nothing_that_it_does_not_have() -> None:

@@ -84,14 +84,14 @@ def test_values_of_any_model_solve_the_linear_equations(
 
 
 def test_step_size_zero_on_the_chain() -> None:
-    truth = get("markov-chain").truth("hard")
+    truth = get("markov-chain").truth("hard", "hard")
     assert len(truth.states) == 10
     assert truth.values[[0, 9]].tolist() == [0, 0]
     assert truth.mean_absolute_error(np.zeros(10)) == pytest.approx(0.517162, abs=5e-7)
 
 
 def test_values_of_going_down_count_the_steps_to_the_wall() -> None:
-    truth = get("four-rooms").truth("down")
+    truth = get("four-rooms").truth("down", "uniform")
     assert len(truth.states) == 104
     steps = {(0, 0): 4, (4, 0): 0, (0, 1): 10, (10, 0): 0, (2, 5): 0, (9, 5): 0, (0, 8): 10}
     for (row, column), free in steps.items():
@@ -100,7 +100,7 @@ def test_values_of_going_down_count_the_steps_to_the_wall() -> None:
 
 
 def test_the_star_is_worth_nothing() -> None:
-    assert get("star").truth("solid").values.tolist() == [0] * 7
+    assert get("star").truth(*get("star").pairs[0]).values.tolist() == [0] * 7
 
 
 def test_returns_in_the_environment_agree_with_the_exact_values() -> None:
@@ -108,7 +108,7 @@ def test_returns_in_the_environment_agree_with_the_exact_values() -> None:
     held_out = held_out_returns(
         chain.make(), chain.question("hard"), states=60, rollouts=50, run_length=20, seed=1
     )
-    values = chain.truth("hard").values
+    values = chain.truth("hard", "hard").values
     # The difference of means is within 4 standard errors.
     bias = held_out.error(lambda states: values[states]).bias
     assert abs(bias.value) < 4 * bias.standard_error
