@@ -22,7 +22,7 @@ from gvf.correction import (
     WISOptimal,
 )
 from gvf.diagnosis import Diagnosis, diagnose
-from gvf.domain import Domain
+from gvf.domain import Domain, GymnasiumDomain
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
 from gvf.frames import FrameWindow
 from gvf.learner import (
@@ -92,6 +92,7 @@ __all__ = [
     "FunctionPolicy",
     "GVF",
     "Gaussian",
+    "GymnasiumDomain",
     "HeldOutReturns",
     "IR",
     "IS",

@@ -417,7 +417,7 @@ def _inside(value: Any) -> Iterable[Any]:
 def _members(cls: type) -> list[tuple[str, Any]]:
     """What a class defines itself, without what Python and dataclasses note beside it."""
     noted = {"__annotations__", "__dict__", "__doc__", "__match_args__", "__module__"}
-    noted |= {"__weakref__", "__abstractmethods__", "_abc_impl"}
+    noted |= {"__weakref__", "__abstractmethods__", "_abc_impl", "__orig_bases__", "__parameters__"}
     kept = {k: v for k, v in vars(cls).items() if k not in noted and "__dataclass_" not in k}
     if is_dataclass(cls):  # its methods are made from its fields
         made = ("__delattr__", "__eq__", "__hash__", "__init__", "__repr__", "__setattr__")

@@ -108,6 +108,9 @@ def transitions(
     return _vector(env, mode, observations, Info(info), actor, steps, reset_seed, rng)
 
 
+_UNSEEN = 64  # rows that are filled at once where nobody looks at them
+
+
 class Actor:
     """A policy that acts in an action space.
 
@@ -237,6 +240,13 @@ class Walk:
         rows = _Rows(self._state, 1)
         self._fill(rows, actor, rng)
         return rows.transitions(actor.column)
+
+    def advance(self, actor: Actor, rng: np.random.Generator, steps: int) -> None:
+        """Act so many times, and give nothing."""
+        while steps > 0:
+            rows = _Rows(self._state, min(steps, _UNSEEN))
+            self._fill(rows, actor, rng)
+            steps -= rows.filled
 
     def _fill(self, rows: _Rows, actor: Actor, rng: np.random.Generator) -> None:
         """Act until the rows are full; if a step fails, ``rows.filled`` counts those before it."""

@@ -16,6 +16,7 @@ from typing import Any
 from gvf.domain import continuous_four_rooms, four_rooms, markov_chain, star
 from gvf.domain.continuous_four_rooms import ContinuousDomain
 from gvf.domain.domain import PROTOCOLS, CellDomain, Domain
+from gvf.domain.gymnasium_domain import GymnasiumDomain
 from gvf.domain.tabular import TabularDomain
 from gvf.domain.trajectory import Signals, Trajectory
 from gvf.gym import gym
@@ -25,6 +26,7 @@ __all__ = [
     "CellDomain",
     "ContinuousDomain",
     "Domain",
+    "GymnasiumDomain",
     "PROTOCOLS",
     "Signals",
     "TabularDomain",
@@ -93,8 +95,6 @@ def get(name: str, protocol: str = "paper") -> Domain:
     for point in entry_points(group=_GROUP, name=name):
         return _made(find(point.value, "domain"), name)
     if name in gym.registry or ":" in name:
-        from gvf.domain.gymnasium_domain import GymnasiumDomain
-
         return GymnasiumDomain(name)
     own = [point.name for point in entry_points(group=_GROUP)]
     told = nearest(name, [*_DOMAINS, *own, *gym.registry])

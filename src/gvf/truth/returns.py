@@ -250,8 +250,7 @@ def held_out_returns(
         for_environment, for_behaviour, *others = sequence.spawn(2 + rollouts)
         walk.start(environment_seed(for_environment))
         rng = np.random.default_rng(for_behaviour)
-        for _ in range(rng.integers(run_length)):
-            walk.step(leader, rng)
+        walk.advance(leader, rng, int(rng.integers(run_length)))
         visited.append(walk.state)
         for column, other in enumerate(others):
             for_copy, for_target = other.spawn(2)

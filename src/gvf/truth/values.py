@@ -25,7 +25,8 @@ class TrueValues:
     Attributes:
         states: [S, ...], those over which errors are averaged.
         values: v of each, float64[S].
-        noise: the standard error of each value, float64[S]; 0 where they were computed exactly.
+        noise: the standard error of each value, float64[S]; 0 where they were computed exactly, nan
+            where it is not known.
         weights: how much each state counts, float64[S], not negative; None: all alike.
 
     Example:
@@ -61,7 +62,9 @@ class TrueValues:
         return given - self.values
 
     def __repr__(self) -> str:
-        noise = f"standard error up to {self.noise.max():.2g}" if self.noise.any() else "exact"
+        known = self.noise[~np.isnan(self.noise)]
+        noise = f"standard error up to {known.max():.2g}" if known.any() else "exact"
+        noise = noise if known.size else "noise unknown"
         return (
             f"TrueValues({len(self.states)} states, values from {self.values.min():.4g} to "
             f"{self.values.max():.4g}, {noise})"

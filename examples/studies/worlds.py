@@ -1,0 +1,78 @@
+"""Two worlds and a correction of one's own, named in cartpole.toml and pendulum.toml.
+
+A study finds them by reference, "worlds:cartpole" for example, since this file lies beside it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import gvf
+from gvf.correction import RATIO
+
+
+def towards_the_lean(states):
+    """Probabilities of pushing left and right: mostly to where the pole leans."""
+    right = np.where(states[:, 2] > 0, 0.9, 0.1)
+    return np.column_stack([1 - right, right])
+
+
+def away_from_the_lean(states):
+    """The opposite, but less sure."""
+    right = np.where(states[:, 2] > 0, 0.3, 0.7)
+    return np.column_stack([1 - right, right])
+
+
+def falls(transitions):
+    """1 where the pole falls, else 0."""
+    return transitions.terminated
+
+
+def cartpole() -> gvf.GymnasiumDomain:
+    """How soon the pole falls if one pushes to where it leans, learned from who does not."""
+    target = gvf.FunctionPolicy(towards_the_lean, actions=2)
+    return gvf.GymnasiumDomain(
+        "CartPole-v1",
+        behaviours={"away": gvf.FunctionPolicy(away_from_the_lean, actions=2)},
+        questions={"falls": gvf.GVF(target, falls, continuation=0.95)},
+        features=gvf.TileCoder([-2.4, -3, -0.21, -3], [2.4, 3, 0.21, 3], tiles=4, tilings=16),
+        rollouts=10,
+    )
+
+
+def damp(states):
+    """A torque against the swing."""
+    return -0.25 * states[:, 2:3]
+
+
+def upright(transitions):
+    """1 where the pendulum points up, -1 where it points down."""
+    return transitions.next_state[:, 0]
+
+
+def pendulum() -> gvf.GymnasiumDomain:
+    """How upright a pendulum will be if the torque damps it, learned from random torques."""
+    return gvf.GymnasiumDomain(
+        "Pendulum-v1",
+        behaviours={"random": gvf.Gaussian(0.0, 1.5)},
+        questions={"upright": gvf.GVF(gvf.Gaussian(damp, 0.5), upright, continuation=0.9)},
+        features=gvf.TileCoder([-1, -1, -8], [1, 1, 8], tiles=6, tilings=16),
+        rollouts=10,
+    )
+
+
+@dataclass(frozen=True)
+class SquareRoot(gvf.Correction):
+    """Half of the ratio in the draw and half in the weight: p = w k = sqrt(rho)."""
+
+    label = "square root"
+
+    @staticmethod
+    def mass(inputs, parameters):
+        """The root of the ratio."""
+        return np.sqrt(inputs[RATIO])
+
+    @staticmethod
+    def weigh(inputs, p, means, parameters, out):
+        """What is left of the ratio."""
+        out[:] = inputs[RATIO] / p / out.size

@@ -1,0 +1,187 @@
+"""Checks for domains made of Gymnasium environments, and what tells two such environments apart.
+
+Without a model only samples can be looked at: a short walk of the behaviour, and what the target
+would do in its states. An error found there is certain; that there is none is not.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.gym import gym
+from gvf.policy import DiscretePolicy, Gaussian, Policy, largest_ratio
+from gvf.policy.base import check_same_actions
+
+
+@contextmanager
+def about(what: str) -> Iterator[None]:
+    """Make any error a ValueError of one line that says what it is about.
+
+    Example:
+        >>> from gvf.domain.gymnasium_checks import about
+        >>> with about("question 'speed'"):
+        ...     {}["speed"]
+        Traceback (most recent call last):
+        ValueError: question 'speed': KeyError: speed
+    """
+    try:
+        yield
+    except Exception as error:
+        raise ValueError(f"{what}: {in_a_line(error)}") from error
+
+
+def in_a_line(error: Exception) -> str:
+    """The message of an error; with its type in front where messages alone say little."""
+    told = error.args[0] if isinstance(error, KeyError) and error.args else error
+    text = " ".join(str(told).split())
+    if "no column" in text:
+        return f"{text} (name the values of the environment's info in info=)"
+    plain = isinstance(error, ValueError | TypeError | gym.error.Error)
+    return text if plain and text else f"{type(error).__name__}: {text}"
+
+
+def identity(
+    environment: str | Callable[..., Any], arguments: Mapping[str, Any], env: gym.Env[Any, Any]
+) -> list[Any]:
+    """All that tells an environment from others, for :func:`gvf.spec.fingerprint`.
+
+    Args:
+        environment: a Gymnasium id, or a function that makes an environment.
+        arguments: what it is made with.
+        env: one that was made.
+    """
+    package = type(env.unwrapped).__module__.partition(".")[0]
+    version = str(getattr(sys.modules.get(package), "__version__", ""))
+    parts = [gym.__version__, package, version, type(env.unwrapped), environment, dict(arguments)]
+    spec = env.unwrapped.spec
+    if isinstance(environment, str) and spec is not None:
+        parts += [_creator(spec.entry_point), spec.kwargs, spec.max_episode_steps]
+        parts += [(wrapper.name, wrapper.kwargs) for wrapper in spec.additional_wrappers]
+    return parts
+
+
+def _creator(entry_point: Any) -> Any:
+    """The class or function that makes an environment: of a user's own, the code counts."""
+    if not isinstance(entry_point, str):
+        return entry_point
+    module, _, name = entry_point.partition(":")
+    return getattr(sys.modules.get(module), name, entry_point)  # it was imported to make one
+
+
+def as_mask(active: Callable[[Any], Any], states: NDArray[Any], question: str) -> NDArray[np.bool_]:
+    """The states in which a question is active, bool[m].
+
+    Example:
+        >>> from gvf.domain.gymnasium_checks import as_mask
+        >>> import numpy as np
+        >>> as_mask(lambda states: states > 0, np.arange(3), "up")
+        array([False,  True,  True])
+    """
+    mask = np.array(active(states))
+    if mask.dtype != bool or mask.shape != (len(states),):
+        raise ValueError(
+            f"active of question {question!r} must give bool[{len(states)}] for {len(states)} "
+            f"states, got {mask.dtype}{list(mask.shape)}"
+        )
+    return mask
+
+
+def check_support(target: Policy, behaviour: Policy, states: NDArray[Any]) -> None:
+    """Refuse a behaviour that never does in one of the states what the target may do there.
+
+    For discrete policies every action is looked at; for others, one action of the target in each
+    state.
+
+    Example:
+        >>> from gvf.domain.gymnasium_checks import check_support
+        >>> import gvf
+        >>> check_support(gvf.Uniform(2), gvf.Always(0, actions=2), [7])
+        Traceback (most recent call last):
+        ValueError: the behaviour never takes action 1 in state 7, where the target does with
+        probability 0.5: there is nothing to learn it from
+    """
+    if isinstance(target, DiscretePolicy) and isinstance(behaviour, DiscretePolicy):
+        pi, mu = target.probabilities(states), behaviour.probabilities(states)
+        missing = np.argwhere((pi > 0) & (mu == 0))
+        if not missing.size:
+            return
+        row, action = missing[0]
+        does = f"does with probability {pi[row, action]:.4g}"
+    else:
+        actions = target.sample(states, rng=np.random.default_rng(0))
+        missing = np.flatnonzero(np.isneginf(behaviour.log_probability(states, actions)))
+        if not missing.size:
+            return
+        row, does = missing[0], "may"
+        action = actions[row]
+    raise ValueError(
+        f"the behaviour never takes action {action} in state {states[row]}, where the target "
+        f"{does}: there is nothing to learn it from"
+    )
+
+
+def largest_ratio_in(
+    target: DiscretePolicy, behaviour: DiscretePolicy, states: NDArray[Any], *, complete: bool
+) -> float:
+    """The largest ratio of discrete policies, known from some states; inf where it is not.
+
+    Args:
+        target: the policy asked about.
+        behaviour: the policy that acts.
+        states: [m, ...].
+        complete: whether these are all states there are. If not, they tell only about policies
+            that do the same in each of them, and so are taken to do the same everywhere.
+
+    Example:
+        >>> from gvf.domain.gymnasium_checks import largest_ratio_in
+        >>> import gvf, numpy as np
+        >>> target, behaviour = gvf.Table([[0.5, 0.5], [0.9, 0.1]]), gvf.Uniform(2)
+        >>> largest_ratio_in(target, behaviour, np.arange(2), complete=True)
+        1.8
+        >>> largest_ratio_in(target, behaviour, np.arange(2), complete=False)
+        inf
+    """
+    check_same_actions(target, behaviour)
+    if not len(states):
+        return math.inf
+    pi, mu = target.probabilities(states), behaviour.probabilities(states)
+    if not complete and not ((pi == pi[0]).all() and (mu == mu[0]).all()):
+        return math.inf
+    if ((pi > 0) & (mu == 0)).any():
+        return math.inf
+    return largest_ratio(target, behaviour, states)
+
+
+def largest_ratio_of_gaussians(target: Gaussian, behaviour: Gaussian) -> float:
+    """The largest ratio of two normal densities that are the same in every state; else inf.
+
+    In a dimension in which the target is narrower, s < S, the ratio is largest at the action where
+    its derivative is 0, and there
+
+        log rho = log(S / s) + (m - M)^2 / (2 (S^2 - s^2)).
+
+    Example:
+        >>> from gvf.domain.gymnasium_checks import largest_ratio_of_gaussians
+        >>> import gvf
+        >>> largest_ratio_of_gaussians(gvf.Gaussian([0, 0], [1, 1]), gvf.Gaussian([0, 0], [2, 2]))
+        4.0
+        >>> largest_ratio_of_gaussians(gvf.Gaussian(0, 2), gvf.Gaussian(0, 1))
+        inf
+    """
+    parts: list[Any] = [target.mean, target.sd, behaviour.mean, behaviour.sd]
+    if any(callable(part) for part in parts):
+        return math.inf
+    m, s, M, S = np.broadcast_arrays(*(np.asarray(part, np.float64) for part in parts))
+    narrower, equal = s < S, (s == S) & (m == M)
+    if not (narrower | equal).all():
+        return math.inf
+    room = np.where(narrower, S**2 - s**2, 1.0)
+    largest = np.where(narrower, S / s * np.exp((m - M) ** 2 / (2 * room)), 1.0)
+    return float(largest.prod())

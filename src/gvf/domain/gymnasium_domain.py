@@ -1,0 +1,421 @@
+"""Any Gymnasium environment as a domain: recorded streams, and truths from held-out returns.
+
+A stream is recorded once, with mu(a|s) beside every action, and every question reads its numbers
+off the record,
+
+    rho_t = pi(A_t|S_t) / mu(A_t|S_t),    C_{t+1},    gamma_{t+1}.
+
+There is no model, so the true value of a state is estimated by returns of the target from it
+(:mod:`gvf.truth.returns`). Streams and returns take long, so :mod:`gvf.domain.memory` keeps them.
+Domains with a model are in :mod:`gvf.domain.tabular`; what a user leaves out comes from
+:mod:`gvf.domain.gymnasium_defaults`.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gvf.domain.domain import Domain, Floats, every_pair
+from gvf.domain.gymnasium_checks import (
+    about,
+    as_mask,
+    check_support,
+    identity,
+    in_a_line,
+    largest_ratio_in,
+    largest_ratio_of_gaussians,
+)
+from gvf.domain.gymnasium_defaults import default_behaviours, default_features, default_questions
+from gvf.domain.memory import Memory
+from gvf.domain.trajectory import Signals, Trajectory
+from gvf.features import FeatureMap
+from gvf.gym import gym
+from gvf.info import info_columns
+from gvf.learner.values import features_of
+from gvf.observation import Observations
+from gvf.policy import DiscretePolicy, Gaussian, Policy, describe
+from gvf.question import GVF
+from gvf.stream import Actor, transitions
+from gvf.transition import Transitions
+from gvf.truth import HeldOutReturns, TrueValues, held_out_returns
+
+GENERATION = 1
+"""Raised when the same arguments give another stream or other returns, so that old files end."""
+PROBE = 2000
+"""Steps of the short walk on which features and checks are based."""
+ATTEMPTS = 10
+"""How often more states are asked for, where too few are active."""
+
+_BATCH = 256
+_LARGEST_FILE = 2**28  # bytes; images would fill a disk
+_LONGEST = 100_000  # steps of a rollout
+_MOST_STATES = 100_000  # that are enumerated
+
+Active = Callable[[Any], Any]
+"""A function of states [m, ...] that returns bool[m]."""
+
+
+class GymnasiumDomain(Domain):
+    """Any Gymnasium environment, with behaviours, questions and features.
+
+    Everything but the environment may be left out:
+
+    - behaviours: "uniform" for discrete actions. For real ones "gaussian", centred in their range
+      with a quarter of it as standard deviation (0 and 1 where there is no range).
+    - questions: the reward with continuation 0.9, for the targets "favour-0", "favour-1", ... that
+      take one of the first four actions with probability 0.9. For real actions "steady", a Gaussian
+      with half the behaviour's standard deviation: its ratios are at most 2^d.
+    - features: one-hot for Discrete observations; else 8 tilings over all numbers of an
+      observation, or the standardised numbers and a constant where there are more than 6. See
+      :func:`gvf.domain.gymnasium_defaults.default_features`.
+
+    Streams and returns are recorded in environments of their own, so threads may ask at the same
+    time. They are kept in memory, and in files where all that determines them can be told apart by
+    :func:`gvf.spec.fingerprint`.
+
+    Args:
+        environment: the id of a Gymnasium environment, or a function that makes a new one at every
+            call. Actions are Discrete or Box; observations Box, Discrete or Dict.
+        behaviours: policies that make data, by name.
+        questions: what is predicted, by name. A cumulant may be the name of a value in the
+            environment's ``info``.
+        features: from states to what a linear value function is made of. The states of a Dict are
+            a structured array: ``states["position"]`` is [m, d].
+        pairs: (question, behaviour), those that belong together; by default all.
+        initial_weights: float64[features.size], where learning starts; by default 0.
+        arguments: for ``gymnasium.make``, or for the function.
+        active: the states in which a question is asked, by its name: a function of states [m, ...]
+            that returns bool[m]. By default everywhere. Elsewhere the ratio is 0, and nothing is
+            learned; true values are of active states only.
+        info: the names of values of ``info`` that functions of a question use as columns. A
+            cumulant that is such a name is recorded without this.
+        rollouts: returns from each state, for the true values.
+        run_length: how far into a run of the behaviour the states of true values may lie.
+        cutoff: what a return leaves out is at most this share of a value.
+        name: for messages and files; by default the id, or the function's name.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> domain = gvf.GymnasiumDomain("FrozenLake-v1")
+        >>> domain
+        Domain 'FrozenLake-v1', environment FrozenLake-v1
+          behaviours: uniform
+          questions: favour-0, favour-1, favour-2, favour-3
+          features: OneHot(size=16)
+        >>> domain.check("favour-2", "uniform")
+        >>> seed = np.random.SeedSequence(0)
+        >>> walk = domain.walk(domain.behaviour("uniform"), ["favour-2"], 5, seed)
+        >>> walk.action, walk.signals["favour-2"].ratio.round(3)
+        (array([2, 2, 2, 2, 1]), array([3.6  , 3.6  , 3.6  , 3.6  , 0.133]))
+    """
+
+    def __init__(
+        self,
+        environment: str | Callable[..., gym.Env[Any, Any]],
+        *,
+        behaviours: Mapping[str, Policy] | None = None,
+        questions: Mapping[str, GVF] | None = None,
+        features: FeatureMap | None = None,
+        pairs: Sequence[tuple[str, str]] = (),
+        initial_weights: ArrayLike | None = None,
+        arguments: Mapping[str, Any] | None = None,
+        active: Mapping[str, Active] | None = None,
+        info: Iterable[str] = (),
+        rollouts: int = 1,
+        run_length: int = 1000,
+        cutoff: float = 1e-6,
+        name: str = "",
+    ) -> None:
+        if not isinstance(environment, str) and not callable(environment):
+            raise TypeError(
+                "environment must be a Gymnasium id or a function that makes a new environment, "
+                f"not {environment!r}: several are needed at the same time"
+            )
+        self.environment, self.arguments = environment, dict(arguments or {})
+        self.name = name or _called(environment)
+        self.rollouts, self.run_length, self.cutoff = rollouts, run_length, cutoff
+        self._memory, self._first = Memory(), None
+        with closing(self.make()) as env:
+            self._first = weakref.ref(env)
+            self.observation_space, self.action_space = env.observation_space, env.action_space
+            self._identity = identity(environment, self.arguments, env)
+        with about(self.name):
+            self._observations = Observations(self.observation_space)
+        space = self.action_space
+        self.behaviours = dict(default_behaviours(space) if behaviours is None else behaviours)
+        self.questions = dict(default_questions(space) if questions is None else questions)
+        given = tuple((question, behaviour) for question, behaviour in pairs)
+        self.pairs = given or every_pair(self.questions, self.behaviours)
+        self.active, self.info = dict(active or {}), tuple(info)
+        self._check_parts()
+        # All that any question needs, so that a stream does not depend on which are asked.
+        needed = [info_columns(asked, self.info) for asked in self.questions.values()]
+        self._columns = tuple(sorted(set().union(*needed)))
+        with about(self.name):
+            if features is None:
+                features = default_features(self.observation_space, self._probe_states)
+            if not callable(features) or not hasattr(features, "size"):
+                raise TypeError(f"features must be a feature map, not {features!r}")
+        self.features = features
+        self.initial_weights = _weights(initial_weights, self.features.size)
+
+    def make(self, **options: Any) -> gym.Env[Any, Any]:
+        """A new environment; options such as ``render_mode`` go to ``gymnasium.make``."""
+        given = self.arguments | options
+        try:
+            if isinstance(self.environment, str):
+                return gym.make(self.environment, **given)
+            env = self.environment(**given)
+        except Exception as error:
+            raise ValueError(f"{self.name} cannot be made: {in_a_line(error)}") from error
+        if not isinstance(env, gym.Env):
+            raise ValueError(f"{self.name} made {env!r}, which is no Gymnasium environment")
+        if self._first is not None and self._first() is env:
+            raise ValueError(f"{self.name} must make a new environment at every call")
+        return env
+
+    def walk(
+        self,
+        policy: Policy,
+        questions: Sequence[str],
+        steps: int,
+        seed: np.random.SeedSequence,
+    ) -> Trajectory:
+        """Record a walk of a policy in a new environment, or recall it."""
+        stream = self._stream(policy, steps, seed, self._columns)
+        signals = {question: self._signals(question, stream) for question in questions}
+        x, x_next = self._features(stream.state), self._features(stream.next_state)
+        return Trajectory(x, x_next, stream.action, stream.next_state, signals)
+
+    def truth(
+        self, question: str, behaviour: str, *, states: int = 1000, seed: int = 0
+    ) -> TrueValues:
+        """Mean returns of the target from states that the behaviour visits.
+
+        The noise is the standard error of each mean; with ``rollouts=1`` it is unknown, nan. What
+        predictions differ from these values by includes that noise: even right predictions have an
+        error. It adds the same to the mean squared error of all methods, on average.
+
+        Rollouts that the environment truncates have no return, and states with no other are left
+        out (see :func:`gvf.held_out_returns`). So are states in which the question is not active;
+        more are sampled in their place.
+        """
+        parts = {
+            "environment": self._identity,
+            "question": self.question(question),
+            "behaviour": self.behaviour(behaviour),
+            "active": self.active.get(question),
+            "sampling": (states, seed, self.rollouts, self.run_length, self.cutoff, self.info),
+            "generation": GENERATION,
+        }
+
+        def sample() -> dict[str, NDArray[Any]]:
+            sampled = list(self._sample(question, behaviour, states, seed))
+            columns = {
+                "states": [portion.states for portion in sampled],
+                "values": [portion.values for portion in sampled],
+                "noise": [portion.noise for portion in sampled],
+            }
+            return {name: np.concatenate(rows)[:states] for name, rows in columns.items()}
+
+        return TrueValues(**self._memory.get("gymnasium-returns", parts, sample))
+
+    def check(self, question: str, behaviour: str) -> None:
+        """Refuse a pair that cannot be learned, as far as a short walk can tell.
+
+        The behaviour walks 2,000 steps. There must be a ratio, cumulant, continuation and finite
+        features for every transition, the behaviour must be able to do what the target does in each
+        of the states, and the question must be active in one of them. Then the target is followed
+        from where episodes begin: its returns must end within 100,000 steps.
+        """
+        asked, policy = self.question(question), self.behaviour(behaviour)
+        with about(f"question {question!r} with behaviour {behaviour!r} in {self.name}"):
+            stream = self._stream(policy, PROBE, np.random.SeedSequence(0), self._columns)
+            signals = self._signals(question, stream)
+            self._features(stream.state)
+            self._features(stream.next_state)
+            states = stream.state if signals.active is None else stream.state[signals.active]
+            if not len(states):
+                raise ValueError(f"it is active in none of {PROBE} states that are visited")
+            check_support(asked.policy, policy, states)
+            self._returns(question, behaviour, 1, 0, run_length=1)
+
+    def largest_ratio(self, question: str, behaviour: str) -> float:
+        """The largest ratio that a transition can have; inf where no bound is known.
+
+        It is known where states can be enumerated (Discrete observations), for discrete policies
+        that are the same in all states of a short walk, and so are taken to be the same everywhere,
+        and for Gaussian policies that are the same in every state. Other policies may differ most
+        in a state that no sample contains.
+        """
+        target, policy = self.question(question).policy, self.behaviour(behaviour)
+        if isinstance(target, Gaussian) and isinstance(policy, Gaussian):
+            return largest_ratio_of_gaussians(target, policy)
+        if not isinstance(target, DiscretePolicy) or not isinstance(policy, DiscretePolicy):
+            return math.inf
+        space, active = self.observation_space, self.active.get(question)
+        complete = isinstance(space, gym.spaces.Discrete) and space.n <= _MOST_STATES
+        if isinstance(space, gym.spaces.Discrete) and complete:
+            states = np.arange(space.start, space.start + space.n)
+        else:
+            states = self._probe_states(policy)
+        states = states if active is None else states[as_mask(active, states, question)]
+        return largest_ratio_in(target, policy, states, complete=complete)
+
+    def _check_parts(self) -> None:
+        """Refuse names that are not known, and policies that do not fit the environment."""
+        if not self.behaviours or not self.questions:
+            raise ValueError(f"{self.name} needs at least one behaviour and one question")
+        for question, behaviour in self.pairs:
+            self.question(question)
+            self.behaviour(behaviour)
+        for question in self.active:
+            self.question(question)
+        for kind, value in (("rollouts", self.rollouts), ("run_length", self.run_length)):
+            if value < 1:
+                raise ValueError(f"{kind} must be at least 1, got {value}")
+        if not 0 <= self.cutoff < 1:
+            raise ValueError(f"cutoff must be in [0, 1), got {self.cutoff}")
+        for name, asked in self.questions.items():
+            if not isinstance(asked, GVF):
+                raise TypeError(f"question {name!r} must be a gvf.GVF, not {asked!r}")
+        policies = {f"behaviour {name!r}": policy for name, policy in self.behaviours.items()}
+        policies |= {f"question {name!r}": asked.policy for name, asked in self.questions.items()}
+        for what, policy in policies.items():
+            with about(f"{what} of {self.name}"):
+                Actor(policy, self.action_space)
+
+    def _stream(
+        self,
+        policy: Policy,
+        steps: int,
+        seed: np.random.SeedSequence,
+        info: tuple[str, ...],
+    ) -> Transitions:
+        """Transitions of a policy, all ``steps`` of them, as recorded."""
+        if steps < 1:
+            raise ValueError(f"steps must be at least 1, got {steps}")
+        number = int.from_bytes(seed.generate_state(4).tobytes(), "little")
+        parts = {
+            "environment": self._identity,
+            "policy": policy,
+            "stream": (steps, number, info),
+            "generation": GENERATION,
+        }
+
+        def record() -> dict[str, NDArray[Any]]:
+            with closing(self.make()) as env:
+                batches = transitions(env, policy, steps, seed=number, batch=_BATCH, info=info)
+                return Transitions.concatenate(batches).columns
+
+        shape = math.prod(self.observation_space.shape or ())
+        size = 2 * steps * shape * self._observations.dtype.itemsize
+        kept = self._memory.get("gymnasium-walk", parts, record, file=size <= _LARGEST_FILE)
+        return Transitions(**kept)
+
+    def _probe_states(self, policy: Policy | None = None) -> NDArray[Any]:
+        """States of a short walk, by default of the first behaviour."""
+        walker: Policy = next(iter(self.behaviours.values())) if policy is None else policy
+        return self._stream(walker, PROBE, np.random.SeedSequence(0), ()).state
+
+    def _signals(self, question: str, stream: Transitions) -> Signals:
+        asked, function = self.question(question), self.active.get(question)
+        if function is None:
+            return Signals(*asked.evaluate(stream))
+        active = as_mask(function, stream.state, question)
+        ratio = np.zeros(len(stream))
+        if active.any():  # elsewhere the target need not make sense
+            ratio[active] = asked.ratios(stream[active])
+        return Signals(ratio, asked.cumulants(stream), asked.continuations(stream), active)
+
+    def _features(self, states: NDArray[Any]) -> NDArray[Any]:
+        x = features_of(self.features, self.features.size, states)
+        if not np.isfinite(x).all():
+            row = int(np.argmin(np.isfinite(x).all(axis=1)))
+            raise ValueError(f"the features of state {states[row]} are not finite: {x[row]}")
+        return x
+
+    def _sample(
+        self, question: str, behaviour: str, states: int, seed: int
+    ) -> Iterator[HeldOutReturns]:
+        """Returns from ``states`` active states or more, in portions."""
+        function, asked, found = self.active.get(question), 0, 0
+        if function is None:
+            yield self._returns(question, behaviour, states, seed, self.run_length)
+            return
+        for attempt in range(ATTEMPTS):
+            count, number = states, seed
+            if attempt:  # as many as should be enough, by the share that was active so far
+                enough = (states - found) * (asked + 1) / (found + 1)
+                count = max(100, min(math.ceil(enough), 10 * states))
+                number = _another(seed, attempt)
+            sampled = self._returns(question, behaviour, count, number, self.run_length)
+            active = as_mask(function, sampled.states, question)
+            asked, found = asked + count, found + int(active.sum())
+            yield HeldOutReturns(sampled.states[active], sampled.returns[active], sampled.cut)
+            if found >= states:
+                return
+            if attempt and not found:
+                break
+        raise ValueError(
+            f"question {question!r} of {self.name} is active in {found} of {asked} states that "
+            f"behaviour {behaviour!r} visits; true values of {states} are asked for"
+        )
+
+    def _returns(
+        self,
+        question: str,
+        behaviour: str,
+        states: int,
+        seed: int,
+        run_length: int,
+    ) -> HeldOutReturns:
+        with closing(self.make()) as env:
+            return held_out_returns(
+                env,
+                self.question(question),
+                behaviour=self.behaviour(behaviour),
+                states=states,
+                rollouts=self.rollouts,
+                run_length=run_length,
+                cutoff=self.cutoff,
+                longest=_LONGEST,
+                info=self.info,
+                seed=seed,
+            )
+
+    def __repr__(self) -> str:
+        return (
+            f"Domain {self.name!r}, environment {_called(self.environment)}\n"
+            f"  behaviours: {', '.join(self.behaviours)}\n"
+            f"  questions: {', '.join(self.questions)}\n"
+            f"  features: {self.features!r}"
+        )
+
+
+def _called(environment: Any) -> str:
+    """The id of an environment, or the name of the function that makes it."""
+    if isinstance(environment, str):
+        return environment
+    return describe(environment).rpartition("<locals>.")[2]
+
+
+def _another(seed: int, attempt: int) -> int:
+    """A seed for a further attempt."""
+    state = np.random.SeedSequence(seed, spawn_key=(attempt,)).generate_state(2, np.uint64)
+    return int.from_bytes(state.tobytes(), "little")
+
+
+def _weights(given: ArrayLike | None, size: int) -> Floats:
+    weights = np.zeros(size) if given is None else np.array(given, np.float64)
+    if weights.shape != (size,):
+        raise ValueError(f"initial_weights have shape {weights.shape}; the features need {(size,)}")
+    weights.setflags(write=False)
+    return weights
