@@ -9,7 +9,7 @@ import pytest
 
 import gvf
 
-HEAVY = {"matplotlib", "pyarrow", "ray", "rich", "scipy", "torch"}
+HEAVY = {"jinja2", "matplotlib", "pyarrow", "ray", "rich", "scipy", "torch"}
 PUBLIC = [name for name in gvf.__all__ if not name.startswith("__")]
 
 

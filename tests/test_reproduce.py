@@ -76,7 +76,9 @@ def test_a_second_protocol_joins_the_first(tmp_path: Path) -> None:
 
 def test_a_report_without_results_says_what_makes_them(tmp_path: Path, capsys) -> None:
     assert main(["report", str(tmp_path)]) == 2
-    assert f"`gvf reproduce --out {tmp_path}` makes them" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"no figures were made in {tmp_path}: `gvf reproduce --out {tmp_path}` makes " in told
+    assert f"`gvf run STUDY --out {tmp_path}` results of your own" in told
     assert main(["report", str(tmp_path / "nowhere")]) == 2
     assert "no folder" in capsys.readouterr().err
 
@@ -91,7 +93,11 @@ def test_a_damaged_record_is_named(out: Path, tmp_path: Path, capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["markov"], "unknown figure: 'markov'; known are 'four-rooms-learning-curves'"),
+        (
+            ["markov"],
+            "unknown figure: 'markov'; did you mean 'markov-vtrace'? Known are 'four-rooms-",
+        ),
+        (["x"], "unknown figure: 'x'; known are 'four-rooms-learning-curves', "),
         ([FIGURE, "--runs", "0"], "--runs must be at least 1, got 0"),
         ([FIGURE, "--workers", "0"], "workers must be at least 1, got 0"),
     ],
