@@ -15,11 +15,10 @@ import numpy as np
 
 import gvf
 from benchmarks.measure import Effort, Row, at_most
-from gvf.learner.linear import Array
+from gvf.learner.linear import Array, Experience
 from gvf.study import Study, get, run, run_method
 from gvf.study.loop import measure
 from gvf.study.task import Bench, aligned, unseen
-from gvf.study.walk import Walk, walk
 
 TITLE = "Studies: an update of one lane (16 transitions)"
 ROOMS = (("favoured-down", "uniform"),)
@@ -68,8 +67,7 @@ def _rooms(effort: Effort) -> list[Row]:
                   window=2500, warm_up=1000, runs=1)  # fmt: skip
     task = next(study.tasks())
     bench, updates = Bench(task), 24_750
-    mu, seed = bench.domain.table(bench.domain.behaviour("uniform")), np.random.SeedSequence(0)
-    walked = _best(lambda: walk(bench.domain, "down", mu, 100_000, seed), effort) / 100_000
+    walked = _walk(bench, 100_000, effort)
     times = {
         name: _best(lambda: run_method(task, name, bench=bench), effort) / (updates * 32)  # noqa: B023
         for name in methods
@@ -105,17 +103,23 @@ def _tiles(effort: Effort) -> list[Row]:
         plain = _numpy(bench, name, study.lanes(method), updates=20) / (20 * 24)
         lines.append(Row(case, "NumPy", plain * 1e6, "us", plain / ours))
         lines.append(at_most(case, "gvf", ours * 1e6, "us", limit))
-    mu, seed = bench.domain.table(bench.domain.behaviour("uniform")), np.random.SeedSequence(0)
-    walked = _best(lambda: walk(bench.domain, "down", mu, 20_000, seed), effort) / 20_000
+    walked = _walk(bench, 20_000, effort)
     lines.append(at_most("continuous rooms, a step", "gvf", walked * 1e9, "ns", 250.0))
     return [*lines, *_errors(bench, effort)]
+
+
+def _walk(bench: Bench, steps: int, effort: Effort) -> float:
+    """Seconds of a step of the uniform behaviour, with all that a question makes of it."""
+    domain, seed = bench.domain, np.random.SeedSequence(0)
+    policy = domain.behaviour("uniform")
+    return _best(lambda: domain.walk(policy, ["down"], steps, seed), effort) / steps
 
 
 def _errors(bench: Bench, effort: Effort) -> list[Row]:
     rng, size = np.random.default_rng(0), bench.domain.features.size
     states, truth = bench.domain.features(rng.uniform(0, 11, (1000, 2))), rng.normal(size=1000)
     weights, share = aligned(rng.normal(size=(size, 24))), np.ones((1000, 1))
-    target = (states, share, unseen(states, share, size), truth)
+    target = (states, share, unseen(states, share, size), truth, np.empty(0))
     dead, error = np.zeros(24, np.bool_), aligned(np.zeros(24))
     ours = _best(lambda: measure(weights, *target, False, dead, error), effort) / 24
     plain = _best(lambda: _numpy_errors(weights, states, truth), effort) / 24
@@ -128,7 +132,8 @@ def _errors(bench: Bench, effort: Effort) -> list[Row]:
 
 def _numpy(bench: Bench, name: str, lanes: tuple[Any, ...], updates: int) -> float:
     """Seconds for some updates, and in a table their errors, written as one would in NumPy."""
-    path, ratio = bench.off_policy
+    question, path = bench.task.question, bench.off_policy
+    ratio, experience = path.signals[question].ratio, path.experience(question)
     k = bench.study.batch_size
     weigh: Callable[[Array], Array]
     if name == "WIS-TD(0)":
@@ -141,7 +146,7 @@ def _numpy(bench: Bench, name: str, lanes: tuple[Any, ...], updates: int) -> flo
     states, truth = bench.domain.features(bench.truth.states), bench.truth.values
     start = thread_time()
     for rows in drawn[:updates]:
-        NUMPY[name](path, rows, weigh(rows), weights, memory, values)
+        NUMPY[name](experience, rows, weigh(rows), weights, memory, values)
         if path.kind is not None:
             _numpy_errors(weights, states, truth)
     return thread_time() - start
@@ -151,37 +156,41 @@ def _numpy_errors(weights: Array, states: Array, truth: Array) -> Array:
     return np.abs(weights[states].sum(axis=1) - truth[:, None]).mean(axis=0)
 
 
-def _delta(path: Walk, rows: Array, weights: Array) -> Array:
-    value, following = (weights[x[rows]].sum(axis=1) for x in (path.x, path.x_next))
-    return path.cumulant[rows, None] + path.continuation[rows, None] * following - value
+def _delta(seen: Experience, rows: Array, weights: Array) -> Array:
+    value, following = (weights[x[rows]].sum(axis=1) for x in (seen.x, seen.x_next))
+    return seen.cumulant[rows, None] + seen.continuation[rows, None] * following - value
 
 
-def _sgd(path: Walk, rows: Array, w: Array, weights: Array, memory: Array, alpha: Array) -> None:
-    np.add.at(weights, path.x[rows], (alpha * w * _delta(path, rows, weights))[:, None])
+def _sgd(
+    seen: Experience, rows: Array, w: Array, weights: Array, memory: Array, alpha: Array
+) -> None:
+    np.add.at(weights, seen.x[rows], (alpha * w * _delta(seen, rows, weights))[:, None])
 
 
 def _rmsprop(
-    path: Walk, rows: Array, w: Array, weights: Array, memory: Array, alpha: Array
+    seen: Experience, rows: Array, w: Array, weights: Array, memory: Array, alpha: Array
 ) -> None:
     g = np.zeros_like(weights)
-    np.add.at(g, path.x[rows], (w * _delta(path, rows, weights))[:, None])
+    np.add.at(g, seen.x[rows], (w * _delta(seen, rows, weights))[:, None])
     memory *= 0.9
     memory += 0.1 * g**2
     weights += alpha * g / np.sqrt(memory + 1e-8)
 
 
 def _incremental(
-    path: Walk, rows: Array, w: Array, weights: Array, memory: Array, alpha: Array
+    seen: Experience, rows: Array, w: Array, weights: Array, memory: Array, alpha: Array
 ) -> None:
     for row, r in zip(rows[:, None], len(rows) * w, strict=True):
-        weights[path.x[row]] += alpha * r * _delta(path, row, weights)
+        weights[seen.x[row]] += alpha * r * _delta(seen, row, weights)
 
 
-def _wis_td(path: Walk, rows: Array, w: Array, weights: Array, memory: Array, lanes: Array) -> None:
+def _wis_td(
+    seen: Experience, rows: Array, w: Array, weights: Array, memory: Array, lanes: Array
+) -> None:
     for row, r in zip(rows[:, None], len(rows) * w, strict=True):
-        x = path.x[row]
+        x = seen.x[row]
         memory[x] = (1.0 - lanes[1]) * memory[x] + r
-        weights[x] += r * _delta(path, row, weights) / memory[x]
+        weights[x] += r * _delta(seen, row, weights) / memory[x]
 
 
 NUMPY = {"sgd": _sgd, "rmsprop": _rmsprop, "incremental": _incremental, "WIS-TD(0)": _wis_td}

@@ -12,6 +12,7 @@ from gvf import domain as domains
 from gvf.correction import RATIO, WINDOW, by_ratio, kernel
 from gvf.study import (
     NAMED,
+    Interrupted,
     Method,
     Study,
     VarianceStudy,
@@ -23,7 +24,7 @@ from gvf.study import (
 from gvf.study.draws import draw
 from gvf.study.loop import measure
 from gvf.study.seed import seed_for
-from gvf.study.task import Bench, Interrupted, schedule, unseen
+from gvf.study.task import Bench, schedule, unseen
 
 CHAIN = {"domain": "markov-chain", "pairs": (("hard", "hard"),)}
 ROOMS = {"domain": "four-rooms", "pairs": (("favoured-down", "random-state"),)}
