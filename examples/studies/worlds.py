@@ -17,26 +17,21 @@ def towards_the_lean(states):
     return np.column_stack([1 - right, right])
 
 
-def away_from_the_lean(states):
-    """The opposite, but less sure."""
-    right = np.where(states[:, 2] > 0, 0.3, 0.7)
-    return np.column_stack([1 - right, right])
-
-
 def falls(transitions):
     """1 where the pole falls, else 0."""
     return transitions.terminated
 
 
 def cartpole() -> gvf.GymnasiumDomain:
-    """How soon the pole falls if one pushes to where it leans, learned from who does not."""
+    """How soon the pole falls if one pushes to where it leans, learned from random pushes."""
     target = gvf.FunctionPolicy(towards_the_lean, actions=2)
     return gvf.GymnasiumDomain(
         "CartPole-v1",
-        behaviours={"away": gvf.FunctionPolicy(away_from_the_lean, actions=2)},
-        questions={"falls": gvf.GVF(target, falls, continuation=0.95)},
+        behaviours={"uniform": gvf.Uniform(2)},
+        questions={"falls": gvf.GVF(target, falls, continuation=0.9)},
         features=gvf.TileCoder([-2.4, -3, -0.21, -3], [2.4, 3, 0.21, 3], tiles=4, tilings=16),
         rollouts=10,
+        run_length=200,
     )
 
 
@@ -58,6 +53,7 @@ def pendulum() -> gvf.GymnasiumDomain:
         questions={"upright": gvf.GVF(gvf.Gaussian(damp, 0.5), upright, continuation=0.9)},
         features=gvf.TileCoder([-1, -1, -8], [1, 1, 8], tiles=6, tilings=16),
         rollouts=10,
+        run_length=200,
     )
 
 

@@ -231,7 +231,8 @@ class CellDomain(Domain):
         self, question: str, mu: Floats, cell: NDArray[np.int64], action: NDArray[np.int64]
     ) -> Floats:
         """pi(a|s) / mu(a|s) of actions in cells [T], with mu as a table."""
-        return self.table(self.target(question))[cell, action] / mu[cell, action]
+        at = cell * mu.shape[1] + action  # one index is quicker than two
+        return self.table(self.target(question)).ravel().take(at) / mu.ravel().take(at)
 
     def __repr__(self) -> str:
         ratios = [f"{q}/{b} {self.largest_ratio(q, b):.4g}" for q, b in self.pairs]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -250,8 +251,12 @@ class TabularDomain(CellDomain):
         """Exact values of a question in the states counted, whatever the behaviour."""
         if behaviour is not None:
             self.behaviour(behaviour)
-        values = exact_values(self.model, self.question(question))[self.counted]
+        values = self._values(question)[self.counted]
         return TrueValues(self.counted, values, np.zeros(len(values)))
+
+    @cache  # noqa: B019 (domains live as long as the process)
+    def _values(self, question: str) -> Floats:
+        return exact_values(self.model, self.question(question))
 
     def check(self, question: str, behaviour: str) -> None:
         """Refuse a behaviour without support, and a question whose returns never end."""

@@ -146,6 +146,47 @@ def td_error_at(weights, experience, slot, factor, out, i):
     accumulate(weights, x_next, share_next, slot, factor * gamma[slot], out, i)
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def only_block(share, slot):
+    """The block that alone answers at a slot; -1 where several do, or none."""
+    only = -1
+    for b in range(share.shape[1]):
+        if share[slot, b] != 0.0:
+            if only >= 0:
+                return -1
+            only = b
+    return only
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def table_error_at(weights, experience, slot, own, factor, out, i):
+    """The same sums as those of :func:`td_error_at`, in fewer passes.
+
+    For one feature a state, and one block that answers for the state itself, its `own`.
+    """
+    x, share, x_next, share_next, c, gamma = experience
+    blocks, lanes = share.shape[1], weights.shape[1]
+    size = weights.shape[0] // blocks
+    here, near = weight_row(x, slot, 0, own * size), -factor * share[slot, own]
+    near, constant = near * feature_level(x, slot, 0), factor * c[slot]
+    started = False
+    for b in range(blocks):
+        far = factor * gamma[slot] * share_next[slot, b]
+        if far != 0.0:
+            there, far = weight_row(x_next, slot, 0, b * size), far * feature_level(x_next, slot, 0)
+            if started:
+                for lane in range(lanes):
+                    out[i, lane] += far * weights[there, lane]
+            else:
+                for lane in range(lanes):
+                    before = constant + near * weights[here, lane]
+                    out[i, lane] = before + far * weights[there, lane]
+            started = True
+    if not started:
+        for lane in range(lanes):
+            out[i, lane] = constant + near * weights[here, lane]
+
+
 @njit(cache=True, nogil=True)
 def values(weights, x, share, out):
     """Write the values of all rows of x into out [m, lanes]."""
@@ -194,7 +235,14 @@ def td_direction(target, scale, weights, experience, slots, w):
         return
     if x.shape[1] > 1 or share.shape[1] > 1:
         for i in range(slots.size):
-            td_error_at(weights, experience, slots[i], weight_at(w, i, 0), errors, i)
+            slot, weight = slots[i], weight_at(w, i, 0)
+            if weight == 0.0:
+                continue
+            own = only_block(share, slot) if x.shape[1] == 1 else -1
+            if own >= 0:
+                table_error_at(weights, experience, slot, own, weight, errors, i)
+            else:
+                td_error_at(weights, experience, slot, weight, errors, i)
         for i in range(slots.size):
             if weight_at(w, i, 0) != 0.0:
                 add_at(target, scale, x, share, slots[i], errors, i)

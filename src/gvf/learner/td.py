@@ -59,22 +59,31 @@ def td_rmsprop(state, experience, slots, w):
     marks[-1] = clock
     blocks = share.shape[1]
     size = weights.shape[0] // blocks
-    for i in range(slots.size):
-        for b in range(blocks):
-            if share[slots[i], b] == 0.0:
+    # Rows that only transitions without weight have seen come last: there g is 0, m decays, and no
+    # root and no quotient are needed.
+    for last in range(2):
+        for i in range(slots.size):
+            if (weight_at(w, i, 0) == 0.0 and w.ndim == 1) != (last == 1):
                 continue
-            for j in range(x.shape[1]):
-                row = weight_row(x, slots[i], j, b * size)
-                if marks[row] == clock:
+            for b in range(blocks):
+                if share[slots[i], b] == 0.0:
                     continue
-                fade = _power(decay, clock - marks[row])
-                marks[row] = clock
-                for lane in range(weights.shape[1]):
-                    g = direction[row, lane]
-                    m = fade * square[row, lane] + (1.0 - decay) * g * g
-                    square[row, lane] = m
-                    weights[row, lane] += lanes[0, lane] * g / np.sqrt(m + epsilon)
-                    direction[row, lane] = 0.0
+                for j in range(x.shape[1]):
+                    row = weight_row(x, slots[i], j, b * size)
+                    if marks[row] == clock:
+                        continue
+                    fade = _power(decay, clock - marks[row])
+                    marks[row] = clock
+                    if last:
+                        for lane in range(weights.shape[1]):
+                            square[row, lane] *= fade
+                        continue
+                    for lane in range(weights.shape[1]):
+                        g = direction[row, lane]
+                        m = fade * square[row, lane] + (1.0 - decay) * g * g
+                        square[row, lane] = m
+                        weights[row, lane] += lanes[0, lane] * g / np.sqrt(m + epsilon)
+                        direction[row, lane] = 0.0
 
 
 @njit(cache=True, nogil=True)

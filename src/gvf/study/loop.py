@@ -18,7 +18,7 @@ import numpy as np
 from numba import boolean, float64, int64, njit, types, void
 
 from gvf.correction import RATIO
-from gvf.entry import call, compile_for, once, unowned
+from gvf.entry import address_of, call, compile_for, once, unowned
 from gvf.learner.linear import accumulate, experience_type, weight_row
 from gvf.learner.update import state_type
 
@@ -60,9 +60,15 @@ def measure(weights, x, share, unseen, truth, counts, squared, dead, error):
         table_errors(weights, x, truth, squared, error)
     else:
         feature_errors(weights, x, share, truth, counts, squared, error)
-        for row in unseen:
+        # 0 times a number that is not finite is none: it poisons the sum. Four rows at a time.
+        whole = unseen.size - unseen.size % 4
+        for i in range(0, whole, 4):
+            a, b, c, d = unseen[i], unseen[i + 1], unseen[i + 2], unseen[i + 3]
             for lane in range(error.size):
-                # 0 times a number that is not finite is none: it poisons the sum.
+                first = 0.0 * weights[a, lane] + 0.0 * weights[b, lane]
+                error[lane] += first + (0.0 * weights[c, lane] + 0.0 * weights[d, lane])
+        for row in unseen[whole:]:
+            for lane in range(error.size):
                 error[lane] += 0.0 * weights[row, lane]
     for lane in range(error.size):
         dead[lane] |= not error[lane] < np.inf
@@ -74,7 +80,24 @@ def measure(weights, x, share, unseen, truth, counts, squared, dead, error):
 def feature_errors(weights, x, share, truth, counts, squared, error):
     """Add |V - v|, or its square, of all states to error [L]."""
     difference = np.empty((1, error.size))
+    blocks, size = share.shape[1], weights.shape[0] // share.shape[1]
     for s in range(truth.size):
+        if x.shape[1] == 1 and not squared and counts.size == 0:
+            # A table of action values, where a policy has one action or two: in one pass.
+            first, last, actions = 0, 0, 0
+            for b in range(blocks):
+                if share[s, b] != 0.0:
+                    first, last, actions = (b if actions == 0 else first), b, actions + 1
+            p, q, v = share[s, first], share[s, last], -truth[s]
+            a, b = weight_row(x, s, 0, first * size), weight_row(x, s, 0, last * size)
+            if actions == 1:
+                for lane in range(error.size):
+                    error[lane] += abs(v + p * weights[a, lane])
+                continue
+            if actions == 2:
+                for lane in range(error.size):
+                    error[lane] += abs(v + p * weights[a, lane] + q * weights[b, lane])
+                continue
         for lane in range(error.size):
             difference[0, lane] = -truth[s]
         accumulate(weights, x, share, s, 1.0, difference, 0)
@@ -118,11 +141,9 @@ def _learn(kernels, arrays, mass, parameters, squared, start, stop):
                 for i in range(k):
                     for c in range(inputs.shape[0]):
                         inputs[c, i] = all_inputs[c, rows[update, i]]
-                if mass == RATIO:
-                    p[:] = inputs[RATIO]
-                elif mass > RATIO:
+                if mass >= RATIO:
                     for i in range(k):
-                        p[i] = all_p[rows[update, i]]
+                        p[i] = inputs[RATIO, i] if mass == RATIO else all_p[rows[update, i]]
                 call(weigh, (inputs, p, means[update], parameters, w))
                 call(update_kernel, (state, experience, rows[update], w))
             update += 1
@@ -170,12 +191,11 @@ def _learn_window(kernels, arrays, mass, parameters, squared, start, stop):
 
 
 @once
-def compiled(dense: bool, window: bool) -> tuple[Any, Any]:
-    """The loop for a representation, and the signature of the update kernel that it takes."""
+def compiled(dense: bool, window: bool) -> Any:
+    """The loop for a representation."""
     f1, f2, i1, i2 = float64[::1], float64[:, ::1], int64[::1], int64[:, ::1]
     state, experience = state_type(), experience_type(dense)
     features = experience.types[0]
-    update = void(state, experience, i1, f1)
     drawn = (f2, f2, i1, i1, i1) if window else (f2, f1, f2, i2)
     schedule, target, errors = (i1, f1, i1), (features, f2, i1, f1, f1), (boolean[::1], f1, f1, f2)
     groups = (types.Tuple(group) for group in (drawn, schedule, target, errors))
@@ -183,4 +203,14 @@ def compiled(dense: bool, window: bool) -> tuple[Any, Any]:
         types.UniTuple(int64, 2), types.Tuple([state, experience, *groups]), int64, f1, boolean,
         int64, int64,
     )  # fmt: skip
-    return compile_for(_learn_window if window else _learn, signature), update
+    return compile_for(_learn_window if window else _learn, signature)
+
+
+@once
+def update_address(kernel: Any, dense: bool) -> int:
+    """Where the kernel of an update lies, for the loop of a representation.
+
+    Remembered here, because Numba takes 40 us to compare the types of a signature.
+    """
+    signature = void(state_type(), experience_type(dense), int64[::1], float64[::1])
+    return address_of(kernel, signature)

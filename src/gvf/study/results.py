@@ -8,7 +8,7 @@ for all methods: a comparison is paired.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +90,9 @@ class Results:
     study: Any
     protocol: str
     cells: Mapping[tuple[Pair, int | None, str], Cell]
+    _errors: dict[tuple[str, int | None, Pair | None], Array] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def read(cls, store: Store, protocol: str = "") -> Results:
@@ -107,13 +110,19 @@ class Results:
         flat = values.reshape(self.runs, -1)
         finite, weights = np.isfinite(flat), resampling(self.runs)
         mean = weights @ np.where(finite, flat, 0.0)
-        if not finite.all():
-            mean[weights @ ~finite > 0] = np.inf
+        diverged = np.flatnonzero(~finite.all(axis=0))
+        if diverged.size:
+            counts = weights @ ~finite[:, diverged] > 0
+            mean[:, diverged] = np.where(counts, np.inf, mean[:, diverged])
         return mean.reshape(-1, *values.shape[1:])
 
     def errors(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Array:
         """Average error of each lane, float64[1 + B, L]; by default at the only gap and pair."""
-        return self.average(self.cell(method, gap, pair).error)
+        key = method, gap, pair
+        if key not in self._errors:  # many claims ask for the same
+            self._errors[key] = self.average(self.cell(method, gap, pair).error)
+            self._errors[key].flags.writeable = False
+        return self._errors[key]
 
     def best(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Array:
         """Average error of the best lane, chosen anew in every sample: float64[1 + B]."""

@@ -23,7 +23,7 @@ import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -118,7 +118,10 @@ def references(study: BaseStudy) -> set[str]:
 def configuration(task: Task, shared: Mapping[str, Any] | None = None) -> str:
     """All that determines a task's result, as JSON: where it is equal, so is the result."""
     place = {name: getattr(task, name) for name in PLACE}
-    return _canonical({**(shared or settings(task.study)), **place})
+    return _canonical({**(shared or _settings(task.study)), **place})
+
+
+_settings = lru_cache(maxsize=8)(settings)
 
 
 def encode(task: Task, measured: Columns) -> bytes:
@@ -131,17 +134,18 @@ def encode(task: Task, measured: Columns) -> bytes:
     import pyarrow.parquet as pq
 
     study: BaseStudy = task.study
-    lanes = [(method, lane) for method in study.methods for lane in study.lanes(method)]
-    keys = [study.key(lane) for _, lane in lanes]
-    values: dict[str, Any] = {
-        "study": [study.name] * len(lanes),
-        "protocol": [study.protocol] * len(lanes),
-        **{name: [getattr(task, name)] * len(lanes) for name in PLACE},
-        "method": [method for method, _ in lanes],
-        **{name: [key.get(name) for key in keys] for name in study.keys},
-        **measured,
-    }
-    columns = {name: _column(values.get(name), kind, len(lanes)) for name, kind in COLUMNS.items()}
+    keys = _keys(study)
+    rows = len(keys["method"])
+    place = {"study": study.name, "protocol": study.protocol}
+    place |= {name: getattr(task, name) for name in PLACE}
+    columns = {}
+    for name, kind in COLUMNS.items():
+        if name in keys:
+            columns[name] = keys[name]
+        elif place.get(name) is not None:
+            columns[name] = pa.repeat(pa.scalar(place[name], _type(kind)), rows)
+        else:
+            columns[name] = _column(measured.get(name), kind, rows)
     metadata = {
         "gvf.configuration": configuration(task),
         "gvf.seed": str(study.seed),
@@ -164,15 +168,33 @@ def encode(task: Task, measured: Columns) -> bytes:
     return file.getvalue()
 
 
+@lru_cache(maxsize=8)
+def _keys(study: BaseStudy) -> dict[str, pa.Array]:
+    """The key columns that all tasks of a study have alike: the method's, and what tells lanes."""
+    import pyarrow as pa
+
+    lanes = [(method, lane) for method in study.methods for lane in study.lanes(method)]
+    keys = [study.key(lane) for _, lane in lanes]
+    columns = {name: [key.get(name) for key in keys] for name in study.keys}
+    columns["method"] = [method for method, _ in lanes]
+    return {name: pa.array(values, _type(COLUMNS[name])) for name, values in columns.items()}
+
+
+def _type(kind: str) -> pa.DataType:
+    import pyarrow as pa
+
+    types = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64()}
+    return types.get(kind) or pa.list_(pa.float64())
+
+
 def _column(values: Any, kind: str, rows: int) -> pa.Array:
     """A column, from values [rows], lists [rows, m], or None."""
     import pyarrow as pa
 
-    if kind != "list":
-        type = {"string": pa.string(), "int64": pa.int64(), "float64": pa.float64()}[kind]
-        return pa.nulls(rows, type) if values is None else pa.array(values, type)
     if values is None:
-        return pa.nulls(rows, pa.list_(pa.float64()))
+        return pa.nulls(rows, _type(kind))
+    if kind != "list":
+        return pa.array(values, _type(kind))
     ends = np.arange(rows + 1) * values.shape[1]
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(values.ravel()))
 

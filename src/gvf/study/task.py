@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,14 @@ from gvf import domain as domains
 from gvf.correction import Correction
 from gvf.correction import Draw as HowToDraw
 from gvf.domain import Trajectory
-from gvf.entry import address_of
 from gvf.learner.linear import Array, Experience
 from gvf.learner.update import LearnerState, Update
 from gvf.policy import DiscretePolicy
 from gvf.question import GVF
 from gvf.study.base import Interrupted, Stop, Task
 from gvf.study.draws import Draws, draw
-from gvf.study.loop import compiled
+from gvf.study.loop import compiled, update_address
+from gvf.study.method import Method
 from gvf.study.seed import seed_for
 from gvf.study.study import ERRORS, Study
 from gvf.trace import carried
@@ -93,6 +93,10 @@ def run_task(task: Task, stop: Stop = lambda: False) -> list[Outcome]:
     return [run_method(task, name, stop, bench) for name in task.study.methods]
 
 
+Target = tuple[Array, Array, Array, Array, Array]
+"""Of the states that count: features, shares of the blocks, weights unseen, values, weights."""
+
+
 class Bench:
     """What the methods of a task share: streams, draws, truth. Made when first asked for."""
 
@@ -104,6 +108,7 @@ class Bench:
         self.question: GVF = self.domain.question(task.question)
         self.plan = schedule(study, self.gap)
         self._draws: dict[tuple[bool, HowToDraw], Draws] = {}
+        self._experience: dict[tuple[str, bool], tuple[Experience, Target]] = {}
 
     def _seed(self, purpose: str) -> np.random.SeedSequence:
         task = self.task
@@ -163,31 +168,48 @@ class Bench:
         seed = seed_for(study.seed, task.run, *self._purpose(on_policy))
         return self.domain.walk(policy, [task.question], study.steps, seed)
 
-    def shares(self, update: Update, on_policy: bool) -> tuple[Array | None, Array | None, Array]:
-        """For action values, each action's share of a transition's two values, and of the truth's.
+    @cached_property
+    def largest_ratio(self) -> float:
+        """The largest ratio that the pair can have."""
+        return self.domain.largest_ratio(self.task.question, self.task.behaviour)
 
-        One block of weights, all of it, where state values are learned.
+    def experience(self, update: Update, on_policy: bool) -> tuple[Experience, Target]:
+        """The columns that an update reads, and the states that count.
+
+        Where action values are learned, there is a block of weights for each action, and each value
+        is a sum over the blocks, with the shares of the actions.
         """
-        states = self.truth.states
-        if not update.action_values:
-            return None, None, np.ones((len(states), 1))
-        policy, path = self.question.policy, self.walk(on_policy)
+        key = update.next_action if update.action_values else "state values", on_policy
+        if key not in self._experience:
+            path, question = self.walk(on_policy), self.task.question
+            if update.action_values:
+                share, share_next, of_truth = self._shares(update, path)
+                columns = path.experience(question, share, share_next)
+            else:
+                columns, of_truth = path.experience(question), np.ones((len(self.truth.states), 1))
+            self._experience[key] = columns, self._target(of_truth)
+        return self._experience[key]
+
+    def _shares(self, update: Update, path: Trajectory) -> tuple[Array, Array, Array]:
+        """Each action's share of a transition's two values, and of those of the truth's states."""
+        policy = self.question.policy
         if not isinstance(policy, DiscretePolicy):
             raise ValueError(
                 f"action values need a number of actions, and {policy} has a continuum of them"
             )
-        following = policy.probabilities(path.next_state)
+        blocks, following = np.eye(policy.actions), policy.probabilities(path.next_state)
         if update.next_action == "sampled":
             uniform = np.random.default_rng(self._seed("next action")).random(len(following))
             chosen = (np.cumsum(following, axis=1)[:, :-1] <= uniform[:, None]).sum(axis=1)
-            following = np.eye(policy.actions)[chosen]
-        return np.eye(policy.actions)[path.action], following, policy.probabilities(states)
+            following = blocks.take(chosen, axis=0)
+        taken = blocks.take(path.action, axis=0)
+        return taken, following, policy.probabilities(self.truth.states)
 
-    def experience(self, update: Update, on_policy: bool) -> tuple[Experience, Array]:
-        """The columns that an update reads, and the shares of the truth's states."""
-        share, share_next, of_truth = self.shares(update, on_policy)
-        path, question = self.walk(on_policy), self.task.question
-        return path.experience(question, share, share_next), of_truth
+    def _target(self, share: Array) -> Target:
+        truth, features = self.truth, self.domain.features
+        counts = np.empty(0) if truth.weights is None else truth.weights / truth.weights.mean()
+        x = features(truth.states)
+        return x, share, unseen(x, share, features.size), truth.values, counts
 
 
 def run_method(
@@ -197,33 +219,27 @@ def run_method(
     bench = bench or Bench(task)
     study, domain, lanes = bench.study, bench.domain, bench.study.lanes(name)
     method = study.method(name)
-    correction = method.make(domain.largest_ratio(task.question, task.behaviour))
-    path = bench.walk(method.on_policy)
-    # Whole vectors are quickest, so the last lane is repeated; its copies are left out in the end.
-    update = method.make_update(study.update, lanes + lanes[-1:] * (-len(lanes) % VECTOR))
+    correction, path = method.make(bench.largest_ratio), bench.walk(method.on_policy)
+    update = _update(method, study.update, lanes)
     _check_activity(path, task.question, correction, update)
     draws = bench.draws(correction, on_policy=method.on_policy)
-    experience, share = bench.experience(update, method.on_policy)
-    blocks, truth = share.shape[1], bench.truth
+    experience, target = bench.experience(update, method.on_policy)
+    blocks = experience.share.shape[1]
     state = LearnerState(*map(aligned, update.start(domain.features.size * blocks)))
     state.weights[...] = np.tile(domain.initial_weights, blocks)[:, None]
-    states = domain.features(truth.states)
-    counts = np.empty(0) if truth.weights is None else truth.weights / truth.weights.mean()
-    target = (
-        states, share, unseen(states, share, domain.features.size), truth.values, counts
-    )  # fmt: skip
     plan, width = bench.plan, state.weights.shape[1]
     dead, sums = np.zeros(width, np.bool_), aligned(np.zeros((2 + plan.points, width)))
     error, total, curve = sums[0], sums[1], sums[2:]
     whole = correction.draw.whole
-    loop, update_type = compiled(experience.x.dtype.kind == "f", whole)
-    kernels = (address_of(update.kernel, update_type), correction.address("weigh"))
+    dense = experience.x.dtype.kind == "f"
+    loop = compiled(dense, whole)
+    kernels = (update_address(update.kernel, dense), correction.address("weigh"))
     if whole:
         assert path.kind is not None
         # One row for each kind that occurs, and each row of the walk points to it.
-        _, rows, kind = np.unique(path.kind, return_index=True, return_inverse=True)
+        rows, kind = one_of_each(path.kind)
         experience = Experience(*(np.ascontiguousarray(column[rows]) for column in experience))
-        drawn = (draws.inputs, draws.means, kind.astype(np.int64), draws.first, draws.last)
+        drawn = (draws.inputs, draws.means, kind, draws.first, draws.last)
     else:
         drawn = (draws.inputs, draws.p, draws.means, draws.rows)
     arrays = (
@@ -240,10 +256,16 @@ def run_method(
         loop(kernels, arrays, draws.mass, parameters, ERRORS[study.error], start, end)
         start = end
         # Slices decide when an interrupt is heard, never a result.
-        size = max(1, int(size * min(8.0, SLICE / max(time.perf_counter() - began, 1e-6))))
+        size = max(1, int(size * min(32.0, SLICE / max(time.perf_counter() - began, 1e-6))))
     held = np.bincount(plan.bins, plan.held, plan.points)
     mean, curve = total / plan.held.sum(), (curve / held[:, None]).T
     return Outcome(name, lanes, *(column[: len(lanes)] for column in (mean, error, curve)))
+
+
+@cache
+def _update(method: Method, rule: str, lanes: tuple[Any, ...]) -> Update:
+    # Whole vectors are quickest, so the last lane is repeated; its copies are left out in the end.
+    return method.make_update(rule, lanes + lanes[-1:] * (-len(lanes) % VECTOR))
 
 
 def _check_activity(
@@ -257,6 +279,17 @@ def _check_activity(
             f"{correction.name} learns from every transition, and question {question!r} is not "
             "asked in every state: choose methods with ratios"
         )
+
+
+def one_of_each(kind: Array) -> tuple[Array, Array]:
+    """A row of each kind that occurs, in ascending order, and for each row which of these it is.
+
+    The same as ``np.unique``, for whole numbers that are not large, without sorting.
+    """
+    last = np.full(kind.max() + 1, -1)
+    last[kind] = np.arange(len(kind))
+    occurs = last >= 0
+    return last[occurs], (np.cumsum(occurs) - 1).take(kind)
 
 
 def unseen(x: Array, share: Array, size: int) -> Array:

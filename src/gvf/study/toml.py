@@ -96,7 +96,9 @@ def as_toml(study: BaseStudy) -> str:
 def _written(value: Any) -> str:
     """A value in TOML. Of strings and numbers it is what JSON writes; tables go in one line."""
     if isinstance(value, dict):
-        inside = ", ".join(f"{key} = {_written(part)}" for key, part in value.items())
+        # TOML has no None: what is left out is what a correction has by default.
+        parts = {key: part for key, part in value.items() if part is not None}
+        inside = ", ".join(f"{key} = {_written(part)}" for key, part in parts.items())
         return f"{{{inside}}}"
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_written, value))}]"

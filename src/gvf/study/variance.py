@@ -18,6 +18,7 @@ from numba import njit
 
 from gvf import domain as domains
 from gvf.correction import Draw
+from gvf.entry import unowned
 from gvf.learner import TD
 from gvf.learner.linear import Array, Experience, add_at, td_error_at
 from gvf.study.base import BaseStudy, Columns, Interrupted, Stop, Task
@@ -34,6 +35,7 @@ NORMS = ("l1", "l2", "scalar")
 @njit(cache=True, nogil=True)
 def update_sizes(weights, experience, rows, w, sizes):
     """Write L1 norm, L2 norm and signed sum of the updates of batches [B, k] into sizes [B, 3]."""
+    experience = unowned(experience)  # else every drawn row counts references, longer than its sum
     direction = np.zeros((weights.shape[0], 1))
     one, error = np.ones(1), np.empty((1, 1))
     for b in range(rows.shape[0]):
