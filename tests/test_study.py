@@ -25,6 +25,7 @@ from gvf.study.draws import draw
 from gvf.study.loop import measure
 from gvf.study.seed import seed_for
 from gvf.study.task import Bench, schedule, unseen
+from gvf.study.toml import as_toml
 
 CHAIN = {"domain": "markov-chain", "pairs": (("hard", "hard"),)}
 ROOMS = {"domain": "four-rooms", "pairs": (("favoured-down", "random-state"),)}
@@ -242,6 +243,12 @@ def _twice_the_share(inputs, p, means, parameters, out):
 
 @dataclass(frozen=True)
 class TwiceIS(gvf.Correction):
+    weigh = _twice_the_ratio
+
+
+@dataclass(frozen=True)
+class Limited(gvf.Correction):
+    limit: float | None = None
     weigh = _twice_the_ratio
 
 
@@ -558,6 +565,25 @@ def test_a_study_from_a_file(tmp_path):
     assert study == Study("mine", "four-rooms", ("IR", "IS"), (1, 0.5),
                           pairs=(("down", "uniform"),), gaps=(1, 16), runs=2)  # fmt: skip
     assert len(list(study.tasks())) == 4
+
+
+def test_methods_of_every_form_are_written_to_a_file_and_read_back(tmp_path):
+    methods = (
+        "IR", "V-trace(0.5 max)", "VTrace(0.3)", TwiceIS, Limited(), Limited(2.0),
+        {"correction": "VTrace", "clip": "0.7 max", "name": 'called "so"', "colour": "#117733"},
+        {"correction": "IS", "update": "tdrc"},
+        {"correction": "IR", "update": {"rule": "rmsprop", "decay": 0.8}},
+        {"correction": "OnPolicy", "on_policy": True, "update": "expected sarsa"},
+    )  # fmt: skip
+    study = Study("mine", "four-rooms", methods, (0.5, 1.0), runs=2)
+    assert len(study.own) == 8
+    file = tmp_path / "mine.toml"
+    file.write_text(as_toml(study))
+    again = load(file)
+    assert again == study
+    assert [again.method(name) for name in again.methods] == [Method.of(one) for one in methods]
+    assert again.method('called "so"').colour == "#117733"
+    assert again.method('called "so"').make(10.0) == gvf.VTrace(7.0)
 
 
 def test_a_study_of_update_variance_from_a_file(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 import tomllib
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -77,20 +76,21 @@ def as_toml(study: BaseStudy) -> str:
         value = getattr(study, setting)
         if setting == "methods":
             value = tuple(study.method(name).plain() for name in value)
-        written = _written(value)
-        line = f"{setting} = {written}"
+        line = f"{setting} = {_written(value)}"
         if len(line) > 100 and isinstance(value, tuple):
-            inside = textwrap.fill(
-                written[1:-1],
-                width=96,
-                initial_indent="  ",
-                subsequent_indent="  ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-            line = f"{setting} = [\n{inside}\n]"
+            line = f"{setting} = [\n{_lines(value)}\n]"
         lines.append(line)
     return "\n".join(lines)
+
+
+def _lines(values: tuple[Any, ...]) -> str:
+    """Items on lines of up to 96 characters, broken between items only."""
+    lines = [" "]
+    for item in map(_written, values):
+        if len(lines[-1]) + len(item) + 2 > 96 and lines != [" "]:
+            lines.append(" ")
+        lines[-1] += f" {item},"
+    return "\n".join(lines).removesuffix(",")
 
 
 def _written(value: Any) -> str:
