@@ -108,7 +108,12 @@ def get(name: str, protocol: str = "paper") -> Domain:
 
 def _made(found: Any, name: str) -> Domain:
     """What a reference stands for, as a domain."""
-    domain = found if isinstance(found, Domain) else found() if callable(found) else None
+    try:
+        domain = found if isinstance(found, Domain) else found() if callable(found) else None
+    except Exception as error:
+        raise ValueError(
+            f"domain {name!r} cannot be made: {type(error).__name__}: {error}"
+        ) from error
     if not isinstance(domain, Domain):
         raise ValueError(
             f"domain {name!r} is {found!r}: neither a gvf.Domain nor a function that makes one"

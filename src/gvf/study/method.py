@@ -16,7 +16,7 @@ a file and sent to another machine.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from numbers import Real
@@ -188,16 +188,22 @@ class Method:
 def _by_name(name: str) -> Method:
     if name in NAMED:
         return NAMED[name]
+    return Method(*_named_correction(name, NAMED, "method"))
+
+
+def _named_correction(name: str, others: Iterable[str], kind: str) -> tuple[str, Parameters]:
+    """A correction by label, class or reference, with the parameters that its name has."""
     label, bracket, inside = name.partition("(")
     if is_reference(label):
         found = find(label, "correction")
         if isinstance(found, Correction) and not bracket:
-            return _by_instance(found)
+            method = _by_instance(found)
+            return method.correction, method.parameters
     elif label in _LABELS or label in _CORRECTIONS:
         label = _LABELS.get(label, label)
     else:
-        return NAMED[known(name, NAMED, "method")]
-    return Method(label, _written_parameters(label, inside.removesuffix(")"), name))
+        known(name, others, kind)
+    return label, _written_parameters(label, inside.removesuffix(")"), name)
 
 
 def _written_parameters(correction: str, inside: str, name: str) -> Parameters:
@@ -221,8 +227,7 @@ def _by_table(given: dict[str, Any]) -> Method:
     if "correction" not in given:
         raise ValueError(f"a method needs a correction: {given!r} names none")
     base = given.pop("correction")
-    method = Method.of(base) if isinstance(base, str) else None
-    if method is None:
+    if not isinstance(base, str):
         raise ValueError(f'correction must be a name or "module:Class", got {base!r}')
     own: dict[str, Any] = {key: given.pop(key) for key in ("name", "colour") if key in given}
     for key, value in own.items():
@@ -238,8 +243,8 @@ def _by_table(given: dict[str, Any]) -> Method:
         own["update"] = update
     if not isinstance(own["update"], str):
         raise ValueError(f"update of a method must be a name, got {update!r}")
-    parameters = dict(method.parameters) | given
-    return Method(method.correction, tuple(parameters.items()), **own)
+    correction, parameters = _named_correction(base, _CORRECTIONS, "correction")
+    return Method(correction, tuple((dict(parameters) | given).items()), **own)
 
 
 def _by_instance(correction: Correction) -> Method:
