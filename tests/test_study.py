@@ -650,7 +650,7 @@ def test_the_variance_of_norms_is_that_of_a_dumb_simulation(domain, pair, step_s
         for rows in (path.x, path.x_next)
     )
     largest = world.ratios(question, behaviour)[world.reachable].max()
-    weights = np.zeros(world.features.size)
+    weights = world.initial_weights.copy()
     for row, iterations in enumerate((0, 40)):
         for _ in range(iterations):
             delta = asked.cumulant + asked.continuation * (x_next @ weights) - x @ weights

@@ -34,7 +34,7 @@ def known(name: str, names: Iterable[str], kind: str) -> str:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """What to say of a name that is not known: those that come near, then all of them."""
-    names = list(names)
+    name, names = str(name), list(names)
     folded = {known.casefold(): known for known in reversed(names)}
     close = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
     close = close or [other for other in folded if name and name.casefold() in other][:3]

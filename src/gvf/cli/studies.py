@@ -397,7 +397,7 @@ def _clean(given: argparse.Namespace) -> int:
         print(f"nothing to delete: no results in {given.out}")
         return 0
     for name, folders in found.items():
-        places = [*folders, Path(given.out) / "logs" / name]
+        places = [*folders, *(Path(given.out) / place / name for place in ("logs", "damaged"))]
         files = [path for place in places for path in place.glob("**/*") if path.is_file()]
         size = sum(path.stat().st_size for path in files) / 1e6
         print(f"{name} in {given.out}: {len(files)} files, {size:.1f} MB")
@@ -410,7 +410,8 @@ def _clean(given: argparse.Namespace) -> int:
         if not any(folders[0].parent.iterdir()):
             folders[0].parent.rmdir()
     for name in found:
-        shutil.rmtree(Path(given.out) / "logs" / name, ignore_errors=True)
+        for place in ("logs", "damaged"):
+            shutil.rmtree(Path(given.out) / place / name, ignore_errors=True)
     print("deleted")
     return 0
 

@@ -107,7 +107,8 @@ def against_iteration(results: Results) -> list[Row]:
     study, rows = results.study, []
     kinds = ("l1", "scalar") if len(study.pairs) == 1 else ("l1",)
     for kind in kinds:
-        for (pair, _, method), cell in results.cells.items():
+        for pair, method in product(study.pairs, study.methods):
+            cell = results.cell(method, pair=pair)
             panel = kind if kind == "scalar" else panel_of(results, pair)
             rows += (
                 Row(results.protocol, panel, method, float(x), y, spread, results.runs, NAN)

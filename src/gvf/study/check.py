@@ -37,6 +37,18 @@ def check_shared(study: Any) -> Domain:
     return domain
 
 
+def check_pairs(study: Any, domain: Domain) -> None:
+    """Refuse a pair that cannot be learned, and a method that cannot be made for it."""
+    for question, behaviour in study.pairs:
+        domain.check(question, behaviour)
+        for name in study.methods:
+            correction = study.method(name).make(domain.largest_ratio(question, behaviour))
+            try:
+                correction.address("weigh")
+            except TypeError as error:
+                raise ValueError(f"{name}: {error}") from error
+
+
 def take_methods(study: Any) -> None:
     """Let `methods` be names, and `own` what those stand for that are not ours."""
     given = study.methods
@@ -60,10 +72,10 @@ def take_methods(study: Any) -> None:
 
 def check_part(name: str) -> None:
     """Refuse the name of a question or behaviour that cannot be part of a path."""
-    if not re.fullmatch(r"[^\W_][\w.+=-]*", name):
+    if not re.fullmatch(r"[^\W_][\w.+-]*", name):
         raise ValueError(
             f"{name!r} cannot be the name of a question or behaviour, since results are kept in a "
-            "folder of that name: choose letters, digits, '-', '_', '+', '=' and '.'"
+            "folder of that name: choose letters, digits, '-', '_', '+' and '.'"
         )
 
 

@@ -135,6 +135,8 @@ class Method:
         """
         own, values = self.update or rule, dict(self.update_parameters)
         if own == "wis-td":
+            if values:
+                raise ValueError(f"the update wis-td has no parameters, got {values}")
             return WISTD([u0 for u0, _ in lanes], [eta for _, eta in lanes])
         if own in ("sarsa", "expected sarsa"):
             cls = Sarsa if own == "sarsa" else ExpectedSarsa
@@ -234,7 +236,9 @@ def _by_table(given: dict[str, Any]) -> Method:
         if not isinstance(value, str) or not value.strip():
             raise ValueError(f"{key} of a method must be text, got {value!r}")
     if "on_policy" in given:
-        own["on_policy"] = given.pop("on_policy") is True
+        own["on_policy"] = given.pop("on_policy")
+        if not isinstance(own["on_policy"], bool):
+            raise ValueError(f"on_policy must be true or false, got {own['on_policy']!r}")
     update = given.pop("update", "")
     if isinstance(update, Mapping):
         rest = dict(update)

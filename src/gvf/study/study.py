@@ -18,7 +18,13 @@ import numpy as np
 from gvf import domain as domains
 from gvf.names import is_reference, known
 from gvf.study.base import BaseStudy, Columns, Stop, Task
-from gvf.study.check import check_at_least, check_distinct, check_several, check_shared
+from gvf.study.check import (
+    check_at_least,
+    check_distinct,
+    check_pairs,
+    check_several,
+    check_shared,
+)
 from gvf.study.method import UPDATES, Method
 
 ERRORS = {"absolute": False, "root mean square": True}
@@ -167,15 +173,7 @@ class Study(BaseStudy):
 
     def check(self) -> None:
         """Refuse a pair that cannot be learned, or a method that cannot be made for it."""
-        domain = domains.get(self.domain, self.protocol)
-        for question, behaviour in self.pairs:
-            domain.check(question, behaviour)
-            for name in self.methods:
-                correction = self.method(name).make(domain.largest_ratio(question, behaviour))
-                try:
-                    correction.address("weigh")
-                except TypeError as error:
-                    raise ValueError(f"{name}: {error}") from error
+        check_pairs(self, domains.get(self.domain, self.protocol))
 
     def lanes(self, method: str) -> tuple[Any, ...]:
         """The step sizes of a method, or for WIS-TD(0) its (u0, eta)."""

@@ -22,7 +22,7 @@ from gvf.entry import unowned
 from gvf.learner import TD
 from gvf.learner.linear import Array, Experience, add_at, td_error_at
 from gvf.study.base import BaseStudy, Columns, Interrupted, Stop, Task
-from gvf.study.check import check_at_least, check_several, check_shared
+from gvf.study.check import check_at_least, check_pairs, check_several, check_shared
 from gvf.study.draws import Draws, draw
 from gvf.study.method import Method
 from gvf.study.seed import seed_for
@@ -147,9 +147,8 @@ class VarianceStudy(BaseStudy):
         return len(self.methods)
 
     def check(self) -> None:
-        """Refuse a pair that cannot be learned."""
-        for pair in self.pairs:
-            domains.get(self.domain).check(*pair)
+        """Refuse a pair that cannot be learned, or a method that cannot be made for it."""
+        check_pairs(self, domains.get(self.domain))
 
     def compute(self, task: Task, stop: Stop) -> Columns:
         """The variance at each iteration, for all methods."""
@@ -177,7 +176,9 @@ def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
     out = {name: np.empty((len(study.iterations), len(NORMS))) for name in study.methods}
     sizes = np.empty((study.batches, len(NORMS)))
     corrections = {name: study.method(name).make(largest) for name in study.methods}
-    for i, weights in enumerate(_trajectory(study, experience, asked.ratio, domain.features.size)):
+    for i, weights in enumerate(
+        _trajectory(study, experience, asked.ratio, domain.initial_weights)
+    ):
         if stop():
             raise Interrupted(task.name)
         seed = seed_for(study.seed, task.run, "batches", *purpose, study.iterations[i])
@@ -199,11 +200,12 @@ def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
 
 
 def _trajectory(
-    study: VarianceStudy, experience: Experience, ratio: Array, size: int
+    study: VarianceStudy, experience: Experience, ratio: Array, initial: Array
 ) -> Iterator[Array]:
     """WIS-Optimal's weights [size, 1] at the study's iterations."""
     update = TD(study.step_size)
-    state = update.start(size)
+    state = update.start(len(initial))
+    state.weights[:, 0] = initial
     # The weights of WISOptimal() but for the last bit: NumPy sums in another order, and late in
     # learning the variance is so small that 1e-16 here is 5e-12 there.
     slots, w = np.arange(len(ratio)), ratio / ratio.sum()
