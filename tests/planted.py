@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from gvf.paper import Figure, Results
+from gvf.paper import Figure
 from gvf.study import RacingStudy, Study, VarianceStudy
-from gvf.study.results import Cell, Pair
+from gvf.study.results import Cell, Pair, Results
 from gvf.study.variance import NORMS
 
 DOWN = ("down", "uniform")

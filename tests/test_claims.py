@@ -11,10 +11,10 @@ import pytest
 from planted import Truth, elsewhere, planted
 
 from gvf import paper
-from gvf.paper import Claim, Figure, Results, judge
+from gvf.paper import Claim, Figure, judge
 from gvf.paper.claim import tail_of
 from gvf.study import Study
-from gvf.study.results import RESAMPLES, Cell, resampling
+from gvf.study.results import RESAMPLES, Cell, Results, resampling
 
 VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
 UNIFORM = ("IS", "WIS-Minibatch", "WIS-Buffer", *VTRACE, "Sarsa")

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from gvf import IS, BCInterpolated, Interpolated
-from gvf.paper import Results
 from gvf.study import Study, get, run_method, run_task
 from gvf.study.method import BETWEEN
-from gvf.study.results import Cell
+from gvf.study.results import Cell, Results
 from gvf.study.task import Bench
 from tools import interpolation as tool
 

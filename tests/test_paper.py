@@ -14,7 +14,7 @@ import pytest
 from planted import DOWN, by_hand
 
 from gvf import paper
-from gvf.paper import Figure, Results, Row
+from gvf.paper import Figure, Row
 from gvf.paper.figure import write_csv
 from gvf.paper.reading import (
     against_gap,
@@ -25,7 +25,7 @@ from gvf.paper.reading import (
 )
 from gvf.study import RacingStudy, Study, VarianceStudy, catalogue
 from gvf.study.engine import run
-from gvf.study.results import Cell, standard_error
+from gvf.study.results import Cell, Results, standard_error
 from gvf.study.store import Store
 
 FIGURES = list(paper.FIGURES.values())

@@ -26,7 +26,6 @@ from gvf import paper
 from gvf.cli import main
 from gvf.domain.racing.recording import Recording
 from gvf.domain.racing.rollouts import EvaluationSet
-from gvf.paper import Results
 from gvf.paper.racing import _spread, _steadier, remark
 from gvf.report.more import film as film_picture
 from gvf.report.more import learning_curves
@@ -45,7 +44,7 @@ from gvf.study.cost import costs, gap_of
 from gvf.study.draws import draw
 from gvf.study.engine import run
 from gvf.study.racing_task import RacingOutcome, folder, material, run_racing
-from gvf.study.results import Cell, resampling
+from gvf.study.results import Cell, Results, resampling
 from gvf.study.seed import seed_for
 from gvf.study.store import COLUMNS, Store, encode
 from gvf.study.toml import as_toml

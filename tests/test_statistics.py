@@ -9,7 +9,6 @@ import pytest
 from planted import DOWN, by_hand
 from scipy.stats import spearmanr
 
-from gvf.paper import Results
 from gvf.paper.reading import against_step_size
 from gvf.paper.statistics import (
     beside,
@@ -26,7 +25,7 @@ from gvf.paper.statistics import (
     wider,
 )
 from gvf.study import Study
-from gvf.study.results import resampling
+from gvf.study.results import Results, resampling
 
 SIZES = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0)
 SOME = (0, 1, 2, 77, 2000)

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.paper import Results
 from gvf.paper.claim import tail_of
 from gvf.study import NAMED, Store, Study, get, run
-from gvf.study.results import resampling, standard_error
+from gvf.study.results import Results, resampling, standard_error
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "interpolation"
 STUDIES = ("interpolation-chain", "interpolation-rooms", "interpolation-tiles")

@@ -5,7 +5,6 @@ from gvf.paper import continuous_four_rooms, four_rooms, markov_chain, racing
 from gvf.paper.claim import Claim, Verdict, judge
 from gvf.paper.figure import SCALES, Axes, Figure, Row
 from gvf.paper.published import Match, Published, compare
-from gvf.study.results import Results
 
 FIGURES = {
     figure.id: figure
@@ -22,7 +21,6 @@ __all__ = [
     "Figure",
     "Match",
     "Published",
-    "Results",
     "Row",
     "Verdict",
     "compare",

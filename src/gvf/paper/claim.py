@@ -81,7 +81,8 @@ class Verdict:
         remark: why it fails or cannot be judged, if we know.
 
     Example:
-        >>> from gvf.paper import Results, get, judge
+        >>> from gvf.paper import get, judge
+        >>> from gvf.study import Results
         >>> figure = get("markov-vtrace")
         >>> results = Results(figure.study("paper"), "paper", {})
         >>> told = judge(figure.claims[-1], results)

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import gvf
-from gvf.paper import FIGURES, Figure, Results, compare, judge
+from gvf.paper import FIGURES, Figure, compare, judge
 from gvf.paper.figure import Row, write_csv
 from gvf.paper.published import Match
 from gvf.report.more import more
@@ -26,6 +26,7 @@ from gvf.report.picture import draw_shown, save
 from gvf.report.shown import Made, Shown
 from gvf.report.study import leave, show
 from gvf.study.local import processors
+from gvf.study.results import Results
 from gvf.study.store import Store, StoreError, studies
 from gvf.study.toml import load
 
