@@ -80,6 +80,9 @@ class Domain(ABC):
     repeats: ClassVar[bool] = False
     """Whether transitions repeat, and trajectories say which are alike (``Trajectory.kind``). Only
     then are methods affordable that need the whole window in every update."""
+    generation: ClassVar[int] = 1
+    """To be raised when the same study gives other numbers than before: it is part of a study's
+    settings, so results of both do not mix."""
 
     @abstractmethod
     def walk(

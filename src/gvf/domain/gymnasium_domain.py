@@ -116,6 +116,8 @@ class GymnasiumDomain(Domain):
         (array([2, 2, 2, 2, 1]), array([3.6  , 3.6  , 3.6  , 3.6  , 0.133]))
     """
 
+    generation = GENERATION
+
     def __init__(
         self,
         environment: str | Callable[..., gym.Env[Any, Any]],

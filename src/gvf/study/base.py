@@ -70,6 +70,11 @@ class BaseStudy(ABC):
         return "both"
 
     @property
+    def generation(self) -> int:
+        """Raised when the same study gives other numbers than before; part of its settings."""
+        return 1
+
+    @property
     def gaps(self) -> tuple[Any, ...]:
         """Steps between updates; a single None where there is no such thing."""
         return (None,)

@@ -171,6 +171,11 @@ class Study(BaseStudy):
                     "where transitions repeat, not with continuous states"
                 )
 
+    @property
+    def generation(self) -> int:
+        """The domain's, under this protocol."""
+        return domains.get(self.domain, self.protocol).generation
+
     def check(self) -> None:
         """Refuse a pair that cannot be learned, or a method that cannot be made for it."""
         check_pairs(self, domains.get(self.domain, self.protocol))

@@ -146,6 +146,11 @@ class VarianceStudy(BaseStudy):
         """One for each method: all iterations are measured on the way."""
         return len(self.methods)
 
+    @property
+    def generation(self) -> int:
+        """The domain's."""
+        return domains.get(self.domain).generation
+
     def check(self) -> None:
         """Refuse a pair that cannot be learned, or a method that cannot be made for it."""
         check_pairs(self, domains.get(self.domain))
