@@ -43,6 +43,10 @@ class Domain(ABC):
         features: from states to what a linear value function is made of.
         initial_weights: float64[features.size], where learning starts.
 
+    ``walk`` and ``truth`` must be written. A domain may also have ``check``, which refuses pairs
+    that cannot be learned; ``largest_ratio``, where ratios have a bound; ``make``, where there is
+    an environment; and ``for_run``, where features or anything else are drawn anew for each run.
+
     Example:
         A world of one state, in which a coin is tossed; nothing but this is needed:
 
@@ -126,6 +130,18 @@ class Domain(ABC):
         """The largest ratio that a transition can have; inf where there is no bound."""
         return float("inf")
 
+    def for_run(self, run: int, seed: int) -> Domain:
+        """The domain as one run has it; by default the same in all runs.
+
+        For domains in which something is drawn anew for each run, such as random features. All
+        that runs must share stays: names, pairs, and the number of features.
+
+        Args:
+            run: the number of the run, from 0.
+            seed: of the study. The same arguments must give the same domain.
+        """
+        return self
+
     def behaviour(self, name: str) -> Any:
         """A behaviour by name."""
         return self.behaviours[known(name, self.behaviours, f"behaviour of {self.name}")]
@@ -143,7 +159,7 @@ class CellDomain(Domain):
 
         rho_max = max over reachable cells s and actions a of pi(a|s) / mu(a|s)
 
-    is known.
+    is known. Where a question is not active its ratios are 0, and its target is not asked.
 
     Attributes:
         name: for messages and files.
@@ -200,6 +216,11 @@ class CellDomain(Domain):
         """The environment; options such as ``render_mode`` go to ``gymnasium.make``."""
         return gym.make(self.environment, **(self.arguments | options))
 
+    def active_cells(self, question: str) -> NDArray[np.bool_]:
+        """The cells in which a question is active, bool[C]; by default all."""
+        self.question(question)
+        return np.ones(len(self.cells), bool)
+
     def target(self, question: str) -> DiscretePolicy:
         """The policy that a question is about."""
         policy = self.question(question).policy
@@ -210,17 +231,35 @@ class CellDomain(Domain):
         """A policy that tells states apart by cell only, as float64[C, actions]."""
         return policy.probabilities(self.cells)
 
+    def target_table(self, question: str) -> Floats:
+        """A question's target, float64[C, actions]; 0 where the question is not active."""
+        active, policy = self.active_cells(question), self.target(question)
+        if active.all():
+            return self.table(policy)
+        rows = np.zeros((len(active), policy.actions))
+        if active.any():  # elsewhere the target need not make sense
+            rows[active] = policy.probabilities(self.cells[active])
+        return rows
+
     def ratios(self, question: str, behaviour: str) -> Floats:
-        """pi(a|s) / mu(a|s) as a table, float64[C, actions]."""
-        return self.table(self.target(question)) / self.table(self.behaviour(behaviour))
+        """pi(a|s) / mu(a|s) as a table, float64[C, actions].
+
+        It is 0 where pi(a|s) is 0, and inf where mu(a|s) is 0 and pi(a|s) is not.
+        """
+        return _ratios(self.target_table(question), self.table(self.behaviour(behaviour)))
 
     def largest_ratio(self, question: str, behaviour: str) -> float:
-        """The largest ratio that a transition can have; every one of these pairs has a bound."""
+        """The largest ratio that a transition can have; inf where the behaviour has no support."""
         return float(self.ratios(question, behaviour)[self.reachable].max())
 
     def check(self, question: str, behaviour: str) -> None:
-        """Refuse a behaviour without support for the target, in a cell that can be reached."""
-        pi, mu = self.table(self.target(question)), self.table(self.behaviour(behaviour))
+        """Refuse a behaviour without support for the target, in a cell that can be reached.
+
+        Only cells in which the question is active matter, and there must be one.
+        """
+        pi, mu = self.target_table(question), self.table(self.behaviour(behaviour))
+        if not (self.active_cells(question) & self.reachable).any():
+            raise ValueError(f"question {question!r} is active in no state that can be reached")
         missing = np.argwhere((pi > 0) & (mu == 0) & self.reachable[:, None])
         if missing.size:
             cell, action = missing[0]
@@ -235,7 +274,7 @@ class CellDomain(Domain):
     ) -> Floats:
         """pi(a|s) / mu(a|s) of actions in cells [T], with mu as a table."""
         at = cell * mu.shape[1] + action  # one index is quicker than two
-        return self.table(self.target(question)).ravel().take(at) / mu.ravel().take(at)
+        return _ratios(self.target_table(question), mu).ravel().take(at)
 
     def __repr__(self) -> str:
         ratios = [f"{q}/{b} {self.largest_ratio(q, b):.4g}" for q, b in self.pairs]
@@ -246,6 +285,12 @@ class CellDomain(Domain):
             f"  questions: {', '.join(self.questions)}\n"
             f"  largest ratios: {f',{chr(10)}    '.join(lines)}"
         )
+
+
+def _ratios(pi: Floats, mu: Floats) -> Floats:
+    """Pi / mu of two tables; 0 wherever pi is 0, even if mu is 0 too."""
+    with np.errstate(divide="ignore"):
+        return np.divide(pi, mu, out=np.zeros_like(pi), where=pi > 0)
 
 
 def every_pair(questions: Iterable[str], behaviours: Iterable[str]) -> tuple[tuple[str, str], ...]:

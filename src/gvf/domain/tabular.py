@@ -12,9 +12,8 @@ continuation of any question are looked up there. Positions that are real number
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,9 @@ from gvf import xoshiro
 from gvf.domain.domain import CellDomain, Floats, check_action, check_render_mode
 from gvf.domain.picture import Image
 from gvf.domain.trajectory import Signals, Trajectory
+from gvf.domain.visits import long_run, reached
 from gvf.gym import gym
+from gvf.names import known
 from gvf.policy import DiscretePolicy
 from gvf.policy.base import set_frozen, thresholds
 from gvf.truth import Model, TrueValues, exact_values
@@ -150,6 +151,19 @@ class TabularEnvironment(gym.Env[Any, Any]):
         raise NotImplementedError
 
 
+class _Partial(DiscretePolicy):
+    """A policy as a table [S, A] whose rows are 0 in states that do not matter."""
+
+    def __init__(self, policy: DiscretePolicy, rows: Floats) -> None:
+        self.actions, self._policy, self._rows = policy.actions, policy, rows
+
+    def probabilities(self, states: Any) -> Floats:
+        return self._rows[states]
+
+    def __repr__(self) -> str:
+        return repr(self._policy)
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TabularDomain(CellDomain):
     """A domain with a model: its values are exact, and its walks compiled.
@@ -158,7 +172,15 @@ class TabularDomain(CellDomain):
         model: what follows what.
         starts: states in which episodes begin, int64[n], each as likely; by default all that are
             not terminal.
-        counted: states over which errors are averaged, int64[S]; by default those.
+        counted: states over which errors are averaged, int64[n]; by default all that are not
+            terminal.
+        active: the states in which a question is asked, bool[S], by its name; by default
+            everywhere. Elsewhere ratios are 0, nothing is learned and no error is measured, and
+            the target need not make sense. Continuations are what the question says: a question
+            that ends where its region ends has to say 0 there itself, or its values include what
+            the target does outside.
+        weighting: how much each of the states counts. "uniform": all alike; "visits": as often as
+            the behaviour visits it, in the long run; or any numbers float64[S], not negative.
 
     Example:
         >>> from gvf.domain import get
@@ -193,12 +215,45 @@ class TabularDomain(CellDomain):
     model: Model
     starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     counted: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    active: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    weighting: str | Floats = "uniform"
+    _made: dict[Any, Any] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         alive = np.flatnonzero(~self.model.terminal)
         starts, counted = (given if given.size else alive for given in (self.starts, self.counted))
-        set_frozen(self, starts=starts, counted=counted)
+        if not np.isin(starts, alive).all():
+            wrong = starts[~np.isin(starts, alive)][0]
+            raise ValueError(f"episodes of {self.name} cannot begin in state {wrong}")
+        if not np.isin(counted, self.cells).all():
+            wrong = counted[~np.isin(counted, self.cells)][0]
+            raise ValueError(f"{self.name} has no state {wrong} to count")
+        active = {name: np.asarray(mask) for name, mask in self.active.items()}
+        weighting = self.weighting
+        if not isinstance(weighting, str):
+            weighting = np.array(weighting, np.float64)
+        set_frozen(self, starts=starts, counted=counted, active=active, weighting=weighting)
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        """Refuse states or weights that do not fit the model."""
+        states = len(self.model.terminal)
+        for question, active in self.active.items():
+            self.question(question)
+            if active.dtype != bool or active.shape != (states,):
+                raise ValueError(
+                    f"active of question {question!r} must be bool[{states}], "
+                    f"got {active.dtype}{list(active.shape)}"
+                )
+        if isinstance(self.weighting, str):
+            known(self.weighting, ("uniform", "visits"), "weighting")
+            return
+        shape = np.shape(self.weighting)
+        if shape != (states,):
+            raise ValueError(f"weighting must be float64[{states}], got shape {shape}")
+        if not (np.isfinite(self.weighting) & (self.weighting >= 0)).all():
+            raise ValueError("weighting must be finite and not negative")
 
     @property
     def cells(self) -> NDArray[np.int64]:
@@ -207,8 +262,26 @@ class TabularDomain(CellDomain):
 
     @property
     def reachable(self) -> NDArray[np.bool_]:
-        """Which states a transition can start in, bool[S]."""
-        return np.isin(self.cells, self.counted) & ~self.model.terminal
+        """Which states a transition can start in, bool[S], if any action may be taken."""
+        anything = np.ones(self.model.probability.shape[:2], bool)
+        return self._once("reachable", lambda: reached(self.model, self.starts, anything))
+
+    def active_cells(self, question: str) -> NDArray[np.bool_]:
+        """The states in which a question is active, bool[S]."""
+        everywhere = super().active_cells(question)
+        return self.active.get(question, everywhere)
+
+    def visits(self, behaviour: str) -> Floats:
+        """The share of steps that a behaviour spends in each state in the long run, float64[S].
+
+        Episodes that end begin again in one of the ``starts``. It is exact, and refused where the
+        shares depend on chance.
+        """
+        mu = self.table(self.behaviour(behaviour))
+        try:
+            return self._once(("visits", behaviour), lambda: long_run(self.model, self.starts, mu))
+        except ValueError as error:
+            raise ValueError(f"behaviour {behaviour!r} of {self.name}: {error}") from None
 
     def make(self, **options: Any) -> gym.Env[Any, Any]:
         """The environment; without a Gymnasium id, one that follows the model."""
@@ -241,6 +314,7 @@ class TabularDomain(CellDomain):
                 self.ratios_along(name, mu, state, action),
                 cumulant.ravel()[outcome],
                 continuation.ravel()[outcome],
+                self.active[name][state] if name in self.active else None,
             )
         x, x_next = self.features(state), self.features(after)
         return Trajectory(x, x_next, action, after, signals, outcome)
@@ -248,20 +322,77 @@ class TabularDomain(CellDomain):
     def truth(
         self, question: str, behaviour: str | None = None, *, states: int = 0, seed: int = 0
     ) -> TrueValues:
-        """Exact values of a question in the states counted, whatever the behaviour."""
+        """Exact values of a question, in the states that are counted and active.
+
+        The behaviour decides only how much they count, with ``weighting="visits"``.
+        """
         if behaviour is not None:
             self.behaviour(behaviour)
-        values = self._values(question)[self.counted]
-        return TrueValues(self.counted, values, np.zeros(len(values)))
+        counted = self.counted[self.active_cells(question)[self.counted]]
+        if not counted.size:
+            raise ValueError(f"question {question!r} is active in none of the states that count")
+        weights = self._weights(question, behaviour, counted)
+        values = self._once(("values", question), lambda: self._values(question))[counted]
+        return TrueValues(counted, values, np.zeros(len(values)), weights)
 
-    @cache  # noqa: B019 (domains live as long as the process)
+    def _weights(
+        self, question: str, behaviour: str | None, counted: NDArray[np.int64]
+    ) -> Floats | None:
+        """How much states count, float64[n]; None: all alike."""
+        if not isinstance(self.weighting, str):
+            weights = self.weighting[counted]
+        elif self.weighting == "uniform":
+            return None
+        elif behaviour is not None:
+            weights = self.visits(behaviour)[counted]
+        else:
+            raise ValueError(
+                "states count as often as a behaviour visits them: name one of "
+                f"{', '.join(map(repr, self.behaviours))}"
+            )
+        if not weights.any():
+            raise ValueError(
+                f"no state in which question {question!r} is active has a weight above 0"
+            )
+        return weights
+
     def _values(self, question: str) -> Floats:
-        return exact_values(self.model, self.question(question))
+        """The values of all states, float64[S]; 0 where nothing needs them."""
+        asked = self.question(question)
+        if not self.active_cells(question).all():
+            asked = replace(asked, policy=_Partial(self.target(question), self._needed(question)))
+        return exact_values(self.model, asked)
+
+    def _needed(self, question: str) -> Floats:
+        """The target as a table [S, A], 0 wherever the values of active states do not need it.
+
+        They need it in states to which the continuation leads, even if those are not active.
+        """
+        rows, target, model = self.target_table(question), self.target(question), self.model
+        _, continuation = self.signals(question)
+        done = self.active_cells(question) | model.terminal
+        carried = (model.probability * continuation > 0) & ~model.terminal[:, None, None]
+        while True:
+            following = np.unique(model.next_state[carried & (rows > 0)[:, :, None]])
+            new = following[~done[following]]
+            if not new.size:
+                return rows
+            rows[new], done[new] = target.probabilities(new), True
 
     def check(self, question: str, behaviour: str) -> None:
-        """Refuse a behaviour without support, and a question whose returns never end."""
+        """Refuse a behaviour without support, and a question whose returns never end.
+
+        Support is needed in states that are active and can be reached.
+        """
         super().check(question, behaviour)
-        self.truth(question)
+        self.truth(question, behaviour)
+
+    def _once(self, name: Any, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """What ``make()`` gives, computed once for this domain; not to be written into."""
+        if name not in self._made:
+            self._made[name] = make()
+            self._made[name].setflags(write=False)
+        return self._made[name]
 
     def signals(self, question: str) -> tuple[Floats, Floats]:
         """Cumulant and continuation of every outcome, each float64[S, A, B]."""

@@ -1,0 +1,131 @@
+"""How often a policy visits the states of a table: the stationary law of its walk.
+
+Where an episode ends the next one begins, so a walk is a Markov chain on the states that are not
+terminal,
+
+    P(s, s') = sum_a mu(a|s) [ p(s'|s, a) + p(end|s, a) start(s') ],
+
+and the share of its steps that it spends in each state, in the long run, solves
+
+    d(s') = sum_s d(s) P(s, s'),    sum_s d(s) = 1.
+
+This is found by the elimination of Grassmann, Taksar and Heyman, which subtracts nothing: each
+share is right to almost all digits, however rare the state. :mod:`gvf.domain.tabular` weighs states
+by it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.truth import Model
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def reached(model: Model, starts: NDArray[np.int64], possible: Bools) -> Bools:
+    """The states in which transitions start, bool[S], if episodes begin in ``starts``.
+
+    Args:
+        model: what follows what.
+        starts: int64[n], none of them terminal.
+        possible: whether an action may be taken in a state, bool[S, A].
+
+    Example:
+        >>> from gvf.domain import get
+        >>> from gvf.domain.visits import reached
+        >>> import numpy as np
+        >>> chain = get("markov-chain")
+        >>> only_left = np.tile([True, False], (10, 1))
+        >>> reached(chain.model, np.array([3]), only_left).nonzero()[0]
+        array([1, 2, 3])
+    """
+    follows = (model.probability > 0) & possible[:, :, None]
+    found, new = np.zeros(len(model.terminal), bool), np.unique(starts)
+    while new.size:
+        found[new] = True
+        following = np.unique(model.next_state[new][follows[new]])
+        new = following[~found[following] & ~model.terminal[following]]
+    return found
+
+
+def long_run(model: Model, starts: NDArray[np.int64], mu: Floats) -> Floats:
+    """The share of steps that a policy spends in each state in the long run, float64[S].
+
+    Args:
+        model: what follows what.
+        starts: where episodes begin, int64[n], each as likely; none of them terminal.
+        mu: the policy as a table, float64[S, A].
+
+    Example:
+        Right from state 1 to the end, in eight steps, again and again:
+
+        >>> from gvf.domain import get
+        >>> from gvf.domain.visits import long_run
+        >>> import numpy as np
+        >>> chain = get("markov-chain")
+        >>> long_run(chain.model, np.array([1]), np.tile([0.0, 1.0], (10, 1)))
+        array([0.   , 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.   ])
+    """
+    visited = np.flatnonzero(reached(model, starts, mu > 0))
+    moves = _moves(model, starts, mu, visited)
+    again = np.flatnonzero(_recurrent(moves > 0))
+    share = np.zeros(len(model.terminal))
+    share[visited[again]] = _stationary(moves[np.ix_(again, again)])
+    return share
+
+
+def _moves(
+    model: Model, starts: NDArray[np.int64], mu: Floats, visited: NDArray[np.intp]
+) -> Floats:
+    """The chain P among n visited states, float64[n, n]."""
+    place = np.zeros(len(model.terminal), np.int64)
+    place[visited] = np.arange(len(visited))
+    chance = (mu[:, :, None] * model.probability)[visited]
+    following = model.next_state[visited]
+    ends = model.terminal[following]
+    moves = np.zeros((len(visited), len(visited)))
+    row = np.broadcast_to(np.arange(len(visited))[:, None, None], chance.shape)
+    goes_on = ~ends & (chance > 0)
+    np.add.at(moves, (row[goes_on], place[following[goes_on]]), chance[goes_on])
+    begin = np.bincount(place[starts], minlength=len(visited)) / len(starts)
+    return moves + np.where(ends, chance, 0.0).sum(axis=(1, 2))[:, None] * begin
+
+
+def _recurrent(edges: Bools) -> Bools:
+    """The states of a chain that are visited again and again, from wherever it begins: bool[n]."""
+    state = 0
+    while True:
+        ahead, behind = _connected(edges, state), _connected(edges.T, state)
+        lost = np.flatnonzero(ahead & ~behind)  # from there it never comes back
+        if not lost.size:
+            break
+        state = int(lost[0])
+    if not behind.all():
+        raise ValueError(
+            "how often states are visited in the long run depends on chance, "
+            "since there are several sets of states that a walk never leaves"
+        )
+    return ahead
+
+
+def _connected(edges: Bools, state: int) -> Bools:
+    """The states to which edges [n, n] lead from a state, itself included: bool[n]."""
+    found, new = np.zeros(len(edges), bool), np.array([state])
+    while new.size:
+        found[new] = True
+        new = np.flatnonzero(edges[new].any(axis=0) & ~found)
+    return found
+
+
+def _stationary(moves: Floats) -> Floats:
+    """The law d = d P of a chain [n, n] in which every state leads to every other: float64[n]."""
+    moves, law = moves.copy(), np.ones(len(moves))
+    for last in range(len(moves) - 1, 0, -1):  # leave a state out, and what passes through it in
+        moves[:last, last] /= moves[last, :last].sum()
+        moves[:last, :last] += moves[:last, last, None] * moves[last, :last]
+    for state in range(1, len(moves)):
+        law[state] = (law[:state] * moves[:state, state]).sum()
+    return law / law.sum()
