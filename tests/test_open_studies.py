@@ -24,6 +24,7 @@ from gvf.cli import main
 from gvf.domain import Domain, Signals, Trajectory
 from gvf.report.study import plot
 from gvf.study import Method, Results, Store, Study, VarianceStudy, load, run, run_task
+from gvf.study.store import _checksum
 from gvf.study.toml import as_toml
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "studies"
@@ -254,6 +255,64 @@ def told_by(function, *given) -> str:
     return str(caught.value)
 
 
+class Level(Weighted):
+    """One dense feature, which is 2 everywhere: the weight 1 is a value of 2."""
+
+    name, counts = "level", None
+    features, initial_weights = gvf.Dense(1, lambda s: np.full((len(s), 1), 2.0)), np.ones(1)
+    questions = {"left": gvf.GVF(gvf.Fixed([0.8, 0.2]), lambda t: 0 * t.reward + 1.0, 0.5)}  # noqa: RUF012
+
+
+def test_a_single_dense_feature_counts_with_its_level():
+    (outcome,) = run_task(next(Study("s", "test_open_studies:Level", **GRID | ONE).tasks()))
+    assert outcome.final[0] == 0.0  # 1 + .5 * 2 = 2, from the start
+
+
+class Elsewhere(Weighted):
+    """Values are known in the first state only; the reward is such that others diverge."""
+
+    name, counts = "elsewhere", None
+
+    def truth(self, question, behaviour, *, states=1, seed=0):
+        return gvf.TrueValues(np.zeros(1, np.int64), np.zeros(1), np.zeros(1))
+
+    def walk(self, policy, questions, steps, seed):
+        path = super().walk(policy, questions, steps, seed)
+        asked = path.signals["left"]
+        odd = np.where(path.x[:, 0] == 2, 1e308, 0.0)
+        changed = Signals(np.ones(steps), odd, np.zeros(steps), None)
+        assert asked.active is None
+        return Trajectory(path.x, path.x_next, path.action, path.next_state, {"left": changed})
+
+
+ONE = {"methods": ({"correction": "OnPolicy", "name": "plain"},), "step_sizes": (1.0,)}
+
+
+def test_a_lane_that_diverges_where_nobody_looks_has_diverged():
+    sizes = {"methods": ({"correction": "OnPolicy", "name": "plain"},), "step_sizes": (0.5, 1e3)}
+    study = Study("s", "test_open_studies:Elsewhere", **GRID | sizes)
+    (outcome,) = run_task(next(study.tasks()))
+    assert np.isfinite(outcome.final[0])
+    assert np.isinf(outcome.final[1])
+
+
+class Redrawn(Weighted):
+    """Every run has weights of its own to start with."""
+
+    name = "redrawn"
+
+    def for_run(self, run, seed):
+        mine = Redrawn()
+        mine.initial_weights = np.full(3, 100.0 * run)
+        return mine
+
+
+def test_a_world_may_differ_from_run_to_run():
+    study = Study("s", "test_open_studies:Redrawn", **GRID | {"runs": 2, "step_sizes": (0.0,)})
+    first, second = (run_task(task)[0] for task in study.tasks())
+    assert (first.final[0], second.final[0]) == (2.0, 98.0)
+
+
 # The examples
 
 
@@ -383,7 +442,9 @@ def test_results_are_read_by_their_keys_wherever_rows_stand():
         path = store.path(task)
         table = pq.read_table(path)
         order = np.random.default_rng(task.run).permutation(table.num_rows)
-        pq.write_table(table.take(order), path)
+        shuffled = table.take(order)
+        metadata = {**table.schema.metadata, b"gvf.checksum": _checksum(shuffled)}
+        pq.write_table(shuffled.replace_schema_metadata(metadata), path)
     after = Results.read(store)
     assert list(after.cells) == list(before.cells)
     for key, cell in before.cells.items():
@@ -455,6 +516,44 @@ def test_the_list_has_the_studies_of_this_folder(capsys):
     assert told.err.startswith("gvf: broken.toml is left out: ")
 
 
+def test_another_world_has_other_pairs(capsys):
+    assert main(["run", "quick-check", "--set", "domain=star", "--set", "runs=1"]) == 0
+    assert main(["show", "quick-check", "--set", "domain=FrozenLake-v1"]) == 2
+    assert "WIS-Optimal needs the whole window" in capsys.readouterr().err
+
+
+def test_a_name_means_the_file_of_this_folder_as_it_is_now(capsys):
+    write("mine.toml", as_toml(CHAIN))
+    assert main(["run", "mine"]) == 0
+    write("mine.toml", as_toml(CHAIN.with_(seed=3)))
+    assert main(["show", "mine"]) == 0
+    assert "seed = 3" in capsys.readouterr().out
+    assert main(["run", "mine"]) == 0
+    assert "6 of 6 tasks" in capsys.readouterr().out
+    # The report shows the last, once.
+    assert main(["report", "gvf-results"]) == 0
+    page = Path("gvf-results/report.html").read_text()
+    assert page.count('<article id="mine-sensitivity">') == 1
+    (seed,) = {made["seed"] for made in data_of(page, "mine-sensitivity")["made"].values()}
+    assert seed == 3
+
+
+def data_of(page: str, figure: str) -> dict:
+    (block,) = [line for line in page.splitlines() if f'id="data-{figure}"' in line]
+    return json.loads(block.partition(">")[2].removesuffix("</script>"))
+
+
+def test_what_was_run_elsewhere_is_drawn_and_listed_from_here(capsys):
+    write("sub/mine_there.py", (EXAMPLES / "worlds.py").read_text())
+    text = 'domain = "markov-chain"\nmethods = ["mine_there:SquareRoot"]\n'
+    write("sub/mine.toml", text + "step_sizes = [0.5, 1]\nupdates = 20\nruns = 1\n")
+    for given in (["run", "sub/mine.toml"], ["plot", "mine"], ["report"], ["list"]):
+        done = subprocess.run(command(*given), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert "left out" not in done.stderr
+    assert "mine " in done.stdout
+
+
 # Bad input
 
 SANE = {
@@ -479,6 +578,30 @@ def no_cumulant(): return gvf.GymnasiumDomain("CartPole-v1",
 def odd_name(): return gvf.GymnasiumDomain("CartPole-v1",
     questions={"a/b": gvf.GVF(gvf.Uniform(2), "reward", 0.9)})
 
+def pendulum(): return gvf.GymnasiumDomain("Pendulum-v1")
+
+class Short(gvf.Domain):
+    name = "short"
+    behaviours, questions = {"b": gvf.Uniform(2)}, {"q": gvf.GVF(gvf.Uniform(2))}
+    pairs, features, initial_weights = (("q", "b"),), gvf.OneHot(2), np.zeros(2)
+    rows = 3
+    def walk(self, policy, questions, steps, seed):
+        x, ones = np.zeros((self.rows, 1), np.int32), np.ones(steps)
+        signals = {"q": gvf.domain.Signals(ones, ones, 0 * ones)}
+        return gvf.domain.Trajectory(x, x, np.zeros(steps, int), np.zeros(steps, int), signals)
+    def truth(self, question, behaviour, *, states=1, seed=0):
+        return gvf.TrueValues(np.arange(2), np.zeros(2), np.zeros(2))
+
+class Raises(Short):
+    def walk(self, policy, questions, steps, seed): raise KeyError("sensor")
+
+class Untrue(Short):
+    def walk(self, policy, questions, steps, seed):
+        self.rows = steps
+        return super().walk(policy, questions, steps, seed)
+    def truth(self, question, behaviour, *, states=1, seed=0):
+        return gvf.TrueValues(np.arange(2), np.zeros(1), np.zeros(2))
+
 table = gvf.domain.TabularDomain(name="t", behaviours={"left": gvf.Always(0, 2)},
     questions={"right": gvf.GVF(gvf.Always(1, 2))}, features=gvf.OneHot(1),
     model=gvf.Model(np.ones((1, 2, 1)), np.zeros((1, 2, 1), int), np.zeros((1, 2, 1)),
@@ -502,6 +625,13 @@ table = gvf.domain.TabularDomain(name="t", behaviours={"left": gvf.Always(0, 2)}
         ({"domain": '"bad_worlds:no_cumulant"'}, "distance"),
         ({"domain": '"bad_worlds:odd_name"'}, "'a/b' cannot be the name of a question"),
         ({"domain": '"gvf/Torcs-v9"'}, "gvf/Torcs-v9"),
+        ({"domain": '"bad_worlds:Short"'}, "x of a trajectory must be int32[50, a]"),
+        ({"domain": '"bad_worlds:Raises"'}, "KeyError('sensor')"),
+        ({"domain": '"bad_worlds:Untrue"'}, "values of the truth must be float64[2]"),
+        ({"domain": '"bad_worlds:pendulum"', "methods": '["Sarsa"]'}, "has a continuum of them"),
+        ({"domain": '"Pendulum-v1"', "methods": '["Expected Sarsa"]'}, "a continuum of them"),
+        ({"methods": '["bad_weights:Below"]'}, "the mass of Below must be from 0"),
+        ({"methods": '[{correction = "IR", update = "json:dumps"}]'}, "json:dumps"),
         ({"methods": "[]"}, "methods must name at least one"),
         ({"step_sizes": "[]"}, "IR needs step_sizes"),
         ({"step_sizes": "[0.5, 0.5]"}, "step_sizes has something twice: 0.5"),
@@ -522,7 +652,9 @@ def test_bad_input_is_one_line_and_nothing_is_written(changes, told, capsys):
         "bad_weights.py",
         "from dataclasses import dataclass\nimport gvf\n\n\n@dataclass(frozen=True)\n"
         "class Short(gvf.Correction):\n    @staticmethod\n"
-        "    def weigh(inputs, p, means, parameters, out):\n        out[0] = 1.0\n",
+        "    def weigh(inputs, p, means, parameters, out):\n        out[0] = 1.0\n\n\n"
+        "@dataclass(frozen=True)\nclass Below(gvf.Correction):\n    weigh = gvf.IS.weigh\n\n"
+        "    @staticmethod\n    def mass(inputs, parameters):\n        return -1.0\n",
     )
     given = SANE | changes
     if given["domain"] != SANE["domain"]:

@@ -75,7 +75,7 @@ def test_any_parquet_tool_reads_all_there_is_to_know(tmp_path: Path) -> None:
     (path,) = result_files(tmp_path)
     table = pq.read_table(path)
     assert table.column_names == list(COLUMNS) == [
-        "study", "protocol", "question", "behaviour", "gap", "run", "method",
+        "study", "protocol", "variant", "question", "behaviour", "gap", "run", "method",
         "step_size", "u0", "eta", "iteration",
         "error", "final", "curve", "curve_steps", "film", "l1", "l2", "scalar",
     ]  # fmt: skip
@@ -199,9 +199,27 @@ def damage_empty(path: Path) -> None:
 
 
 def damage_bit(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[len(content) // 4] ^= 1
+    """Flip a bit of the numbers: the pages of the errors hold the method's largest part."""
+    content, place = bytearray(path.read_bytes()), pq.read_metadata(path).row_group(0)
+    column = next(c for c in map(place.column, range(99)) if c.path_in_schema == "error")
+    content[column.data_page_offset + column.total_compressed_size - 4] ^= 1
     path.write_bytes(content)
+
+
+def test_no_flipped_bit_changes_a_number_unnoticed(tmp_path: Path) -> None:
+    run(CHAIN, tmp_path)
+    store, task = Store(CHAIN, tmp_path), next(CHAIN.tasks())
+    path = store.path(task)
+    whole, (table, _) = path.read_bytes(), store._examine(task)
+    noticed = 0
+    for position in range(0, len(whole), 29):
+        content = bytearray(whole)
+        content[position] ^= 1 << position % 8
+        path.write_bytes(content)
+        found, trouble = store._examine(task)
+        noticed += bool(trouble)
+        assert trouble or (found is not None and found.equals(table))
+    assert noticed > len(whole) // 29 // 2
 
 
 def damage_other_task(path: Path) -> None:
@@ -266,7 +284,7 @@ def fail_after_half(code: int, only: bytes):
 
 
 @pytest.mark.parametrize(
-    ("only", "results"), [(b"domain =", 0), (b"PAR1", 0), (b"{", 1)], ids=["study", "result", "log"]
+    ("only", "results"), [(b"kind =", 0), (b"PAR1", 0), (b"{", 1)], ids=["study", "result", "log"]
 )
 def test_a_full_disk_says_what_to_do_and_leaves_no_torn_file(
     tmp_path, monkeypatch, only, results

@@ -153,13 +153,22 @@ class Trace:
         self._places, self._memory, self._episodes = places, memory.astype(np.float64), episodes
 
 
-def carried(correction: Correction, ratio: Floats, continuation: Floats) -> Floats:
+def carried(
+    correction: Correction,
+    ratio: Floats,
+    continuation: Floats,
+    ended: NDArray[np.bool_] | None = None,
+) -> Floats:
     """The inputs [C, T] of a whole stream, from its ratios and continuations [T].
 
-    A continuation of 0 counts as the end of an episode.
+    Args:
+        correction: whose.
+        ratio: of each row.
+        continuation: of each row.
+        ended: after which rows an episode ends; by default where the continuation is 0.
     """
-    ended = Transitions(terminated=continuation == 0.0)
-    return Trace(correction).inputs(ratio, continuation, ended)
+    ends = Transitions(terminated=continuation == 0.0 if ended is None else ended)
+    return Trace(correction).inputs(ratio, continuation, ends)
 
 
 def _numbered(episodes: NDArray[Any]) -> NDArray[np.int64]:

@@ -241,10 +241,11 @@ def _summarise(shown: Sequence[Shown], out: Path) -> None:
     from gvf.report.build import PAGE
 
     counts = Counter(verdict.verdict for one in shown for verdict in one.verdicts)
-    print(
-        f"{len(shown)} figures; of {counts.total()} claims {counts['holds']} hold, "
-        f"{counts['fails']} fail, {counts['undecided']} are undecided"
+    judged = (
+        f"; of {counts.total()} claims {counts['holds']} hold, {counts['fails']} fail, "
+        f"{counts['undecided']} are undecided"
     )
+    print(f"{len(shown)} figure{'s'[: len(shown) - 1]}{judged if counts else ''}")
     for one in shown:
         for verdict in one.verdicts:
             if verdict.verdict == "fails":

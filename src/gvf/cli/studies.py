@@ -8,6 +8,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,15 +162,17 @@ def find(
     from gvf.study import catalogue, load
 
     look_in(Path.cwd())
-    own = {path.stem: path for path in Path.cwd().glob("*.toml")} | _stored(out)
+    files, stored = {path.stem: path for path in Path.cwd().glob("*.toml")}, _stored(out)
     if given.endswith(".toml"):
         study: BaseStudy = load(given).under(protocol)
     elif given in catalogue.CATALOGUE:
         study = catalogue.get(given, protocol or "paper")
-    elif given in own:
-        study = load(own[given]).with_(name=given).under(protocol)
+    elif given in files:
+        study = load(files[given]).under(protocol)
+    elif given in stored:
+        study = load(stored[given]).with_(name=given).under(protocol)
     else:
-        names = [*catalogue.CATALOGUE, *_stored(out)]
+        names = [*catalogue.CATALOGUE, *files, *stored]
         raise ValueError(f"unknown study: {given!r}; {nearest(given, names)}, or name a .toml file")
     if changes:
         study = study.with_(**_changes(changes))
@@ -290,6 +293,7 @@ def _dry_run(study: BaseStudy, given: argparse.Namespace) -> int:
     from gvf.study.progress import duration
     from gvf.study.store import Store
 
+    study.check()
     store = Store(study, given.out)
     missing = [task for task in study.tasks() if not store.path(task).exists()]
     tasks = sum(1 for _ in study.tasks())
@@ -318,7 +322,8 @@ def _known(given: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | st
     files |= {name: path for name, path in _stored(given.out).items() if name not in named}
     for name, path in files.items():
         try:
-            study = load(path)
+            with redirect_stdout(sys.stderr):  # what a module prints is not part of the list
+                study = load(path)
             study = study if name.endswith(".toml") else study.with_(name=name)
             yield name, f"{', '.join(study.methods[:4])} ... in {study.domain}", study
         except ValueError as error:

@@ -44,6 +44,8 @@ class Trajectory:
         next_state: [T, ...].
         signals: of every question that was asked, by name.
         kind: int64[T], equal where transitions are alike; None where they hardly ever are.
+        ended: bool[T], where an episode ends, by itself or by a limit, so that what corrections
+            carry along the stream begins anew; None: where a question's continuation is 0.
     """
 
     x: Array
@@ -52,6 +54,43 @@ class Trajectory:
     next_state: Array
     signals: Mapping[str, Signals]
     kind: Array | None = None
+    ended: NDArray[np.bool_] | None = None
+
+    def check(self, question: str, size: int) -> None:
+        """Refuse columns that a compiled loop, which checks nothing, could not read.
+
+        Args:
+            question: one of those that were asked.
+            size: the number of features.
+        """
+        steps, asked = len(self.action), self.signals[question]
+        for name in ("x", "x_next"):
+            x = getattr(self, name)
+            if x.ndim != 2 or x.dtype not in (np.int32, np.float64) or len(x) != steps:
+                raise ValueError(
+                    f"{name} of a trajectory must be int32[{steps}, a] or float64[{steps}, {size}],"
+                    f" got {x.dtype}{list(x.shape)}"
+                )
+            if x.dtype == np.int32 and x.size and not 0 <= x.min() <= x.max() < size:
+                raise ValueError(f"{name} of a trajectory has indices outside 0 .. {size - 1}")
+            if x.dtype == np.float64 and (x.shape[1] != size or not np.isfinite(x).all()):
+                raise ValueError(f"{name} of a trajectory must be [{steps}, {size}] and finite")
+        for name in ("ratio", "cumulant", "continuation"):
+            column = getattr(asked, name)
+            if column.shape != (steps,) or column.dtype != np.float64:
+                raise ValueError(
+                    f"{name} of question {question!r} must be float64[{steps}], got "
+                    f"{column.dtype}{list(column.shape)}"
+                )
+            if not np.isfinite(column).all():
+                at = int(np.isfinite(column).argmin())
+                raise ValueError(f"{name} of question {question!r} is {column[at]} in row {at}")
+        if (asked.ratio < 0).any():
+            raise ValueError(f"a ratio of question {question!r} is negative")
+        for name in ("kind", "ended"):
+            column = getattr(self, name)
+            if column is not None and column.shape != (steps,):
+                raise ValueError(f"{name} of a trajectory must be [{steps}], got {column.shape}")
 
     def experience(
         self, question: str, share: Array | None = None, share_next: Array | None = None

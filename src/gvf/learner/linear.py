@@ -235,7 +235,7 @@ def td_direction(target, scale, weights, experience, slots, w):
         return
     if x.shape[1] > 1 or share.shape[1] > 1:
         for i in range(slots.size):
-            slot, weight = slots[i], weight_at(w, i, 0)
+            slot, weight = np.uint64(slots[i]), weight_at(w, i, 0)
             if weight == 0.0:
                 continue
             own = only_block(share, slot) if x.shape[1] == 1 else -1

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import platform
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def recorded(figure: Figure, out: Path) -> dict[str, Made]:
 def build(out: Path, command: str) -> list[Shown]:
     """Draw every figure that was made under a folder, judge its claims, and write the page."""
     made = {figure.id: recorded(figure, out) for figure in FIGURES.values()}
-    own = _own(out)
+    own = _own(out, {id for id, there in made.items() if there})
     if not own and not any(made.values()):
         raise ValueError(
             f"no figures were made in {out}: `gvf reproduce --out {out}` makes those of the paper, "
@@ -95,19 +95,25 @@ def build(out: Path, command: str) -> list[Shown]:
     return shown
 
 
-def _own(out: Path) -> list[Shown]:
-    """What there is to see of studies that are no figures of the paper; others are named."""
+def _own(out: Path, figures: Set[str]) -> list[Shown]:
+    """What there is to see of studies beside figures that were made; what is left out is named.
+
+    Of a study that was run with several settings, the last is shown.
+    """
+    last = {path.parent.name: path for path in sorted(studies(out), key=_time)}
     shown = []
-    for path in studies(out):
-        name = path.parent.name
-        if name in FIGURES:
+    for name, path in last.items():
+        if name in figures:
             continue
         try:
-            study = load(path).with_(name=name)
-            shown += show(study, out)
+            shown += show(load(path).with_(name=name), out)
         except (ValueError, OSError) as error:
             warnings.warn(f"study {name!r} is left out: {error}", RuntimeWarning, stacklevel=2)
     return shown
+
+
+def _time(path: Path) -> float:
+    return path.stat().st_mtime
 
 
 def _read(figure: Figure, out: Path, protocol: str, made: Made) -> Results:

@@ -25,6 +25,9 @@ MANY = 12
 """Points beyond which not every one has a marker."""
 APART = 0.12
 """Of markers, then: as a share of the panel's diagonal."""
+HOPELESS = 50.0
+"""A curve that nowhere comes down to so many times what the others do, in the median, is left out
+of the choice of limits."""
 FAINT = "#666666"
 """The colour of small print."""
 
@@ -61,7 +64,10 @@ def limits(drawn: Sequence[Curve], axes: Axes) -> tuple[float, float]:
     if axes.y_log:
         return lowest / 1.5, axes.y_top or highest * 1.5
     # Where a curve starts and what it comes down to is of interest; how it explodes is not.
-    calm = max(float(max(y[0], y.min())) for y in finite)
+    ends = [float(max(y[0], y.min())) for y in finite]
+    # A method that explodes at every step size is off the axis: it would flatten all others.
+    most = HOPELESS * max(float(np.median(ends)), 0.0)
+    calm = max((end for end in ends if end <= most), default=max(ends))
     if highest > 10 * calm > 0 or any(np.isinf(curve.y).any() for curve in drawn):
         highest = min(highest, 2.5 * calm)
     return 1.05 * min(0.0, lowest), axes.y_top or 1.05 * highest or 1.0

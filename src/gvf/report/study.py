@@ -65,13 +65,13 @@ PICTURES = {
         against_step_size,
     ),
     "updates": Picture(
-        "errors against the number of updates",
+        "errors against the number of updates, at the best step sizes",
         "Error averaged over the run, at each method's best step size.",
         lambda study: "updates in a run",
         against_updates,
     ),
     "learning-curves": Picture(
-        "learning curves",
+        "learning curves, at the best step sizes",
         "Error while learning, at each method's best step size.",
         lambda study: study.curve_unit,
         against_steps,

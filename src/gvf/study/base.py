@@ -96,6 +96,10 @@ class BaseStudy(ABC):
         """Do a task: what was measured, in the order of methods and lanes."""
 
     @abstractmethod
+    def tiny(self) -> Self:
+        """The same study, so small that a task takes a moment: a trial of its parts."""
+
+    @abstractmethod
     def probe(self) -> dict[int, float]:
         """Seconds of a task, by gap, from a short trial."""
 
@@ -156,6 +160,8 @@ class BaseStudy(ABC):
         for name in changes:
             if name not in self.__dataclass_fields__:  # type: ignore[attr-defined]
                 raise ValueError(f"unknown setting: {name!r}; {nearest(name, self.settings)}")
+        if "domain" in changes:  # another world has other pairs
+            changes = {"pairs": (), **changes}
         return replace(self, **changes)  # pyright: ignore[reportArgumentType]
 
     @property

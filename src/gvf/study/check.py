@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import Any
 
 from gvf import domain as domains
 from gvf.domain import Domain
-from gvf.names import known
+from gvf.domain.domain import every_pair
+from gvf.names import is_reference, known
 from gvf.study.method import NAMED, Method
 
 RESERVED = ("results", "logs", "claims", "contents", "made", "matches")
@@ -27,7 +28,8 @@ def check_shared(study: Any) -> Domain:
     check_types(study)
     check_name(study.name)
     domain = domains.get(study.domain, study.protocol if study.protocol != "both" else "paper")
-    object.__setattr__(study, "pairs", study.pairs or tuple(domain.pairs))
+    pairs = study.pairs or tuple(domain.pairs) or every_pair(domain.questions, domain.behaviours)
+    object.__setattr__(study, "pairs", pairs)
     check_several(pairs=study.pairs)
     for question, behaviour in study.pairs:
         known(question, domain.questions, f"question of {study.domain} in pairs")
@@ -38,7 +40,10 @@ def check_shared(study: Any) -> Domain:
 
 
 def check_pairs(study: Any, domain: Domain) -> None:
-    """Refuse a pair that cannot be learned, and a method that cannot be made for it."""
+    """Refuse a pair that cannot be learned, and a method that cannot be made for it.
+
+    Where something is not ours, a world or a correction, a tiny task of each pair is tried.
+    """
     for question, behaviour in study.pairs:
         domain.check(question, behaviour)
         for name in study.methods:
@@ -47,6 +52,27 @@ def check_pairs(study: Any, domain: Domain) -> None:
                 correction.address("weigh")
             except TypeError as error:
                 raise ValueError(f"{name}: {error}") from error
+    update = getattr(study, "update", "")
+    if study.domain in domains.names() and not study.own and not is_reference(update):
+        return
+    tiny = study.tiny()
+    for task in tiny.tasks():
+        for name in tiny.methods:
+            try:
+                alone = replace(task, study=tiny.with_(methods=(name,)))
+                alone.study.compute(alone, lambda: False)
+            except Exception as error:
+                told = str(error) if isinstance(error, ValueError) else repr(error)
+                raise ValueError(f"{name}, in a trial of {task.name}: {told}") from error
+
+
+def check_masses(method: Method) -> None:
+    """Refuse a method whose draws depend on what it learns: studies make draws beforehand."""
+    if method.make(1.0).refresh is not None:
+        raise ValueError(
+            f"{method.name} has masses that change as it learns, and studies share draws that are "
+            "made beforehand; use a learner"
+        )
 
 
 def take_methods(study: Any) -> None:
@@ -60,8 +86,13 @@ def take_methods(study: Any) -> None:
         one = before[item] if isinstance(item, str) and item in before else Method.of(item)
         if methods.get(one.name) == one:
             raise ValueError(f"methods has something twice: {one.name!r}")
-        if one.name in methods or NAMED.get(one.name, one) != one:
+        if one.name in methods:
             raise ValueError(f"methods: two are called {one.name!r}; give one of them a name")
+        ours = NAMED.get(one.name, one)  # which may have another colour
+        if replace(one, colour=ours.colour) != ours:
+            raise ValueError(
+                f"methods: {one.name!r} is the name of another method of ours; give this one a name"
+            )
         methods[one.name] = one
     if not methods:
         raise ValueError("methods must name at least one")

@@ -51,29 +51,40 @@ def table_errors(weights, x, truth, squared, error):
 def measure(weights, x, share, unseen, truth, counts, squared, dead, error):
     """Write each lane's error over the states [S] into error [L]; inf for the dead.
 
-    Rows of weights that these states do not use are `unseen`, and only looked at to tell the dead.
+    Rows of weights that change, and that these states do not use, are `unseen`: they are only
+    looked at to tell the dead.
     ``counts`` [S], on average 1, says how much each state counts; empty: all alike.
     """
     error[:] = 0.0
-    if x.shape[1] == 1 and share.shape[1] == 1 and counts.size == 0:
-        # In a table the errors count every weight that ever changes, so they tell who is dead.
+    # A single weight may belong to a dense feature, whose level counts.
+    table = x.shape[1] == 1 and weights.shape[0] > 1
+    if table and share.shape[1] == 1 and counts.size == 0:
         table_errors(weights, x, truth, squared, error)
     else:
         feature_errors(weights, x, share, truth, counts, squared, error)
-        # 0 times a number that is not finite is none: it poisons the sum. Four rows at a time.
-        whole = unseen.size - unseen.size % 4
-        for i in range(0, whole, 4):
-            a, b, c, d = unseen[i], unseen[i + 1], unseen[i + 2], unseen[i + 3]
-            for lane in range(error.size):
-                first = 0.0 * weights[a, lane] + 0.0 * weights[b, lane]
-                error[lane] += first + (0.0 * weights[c, lane] + 0.0 * weights[d, lane])
-        for row in unseen[whole:]:
-            for lane in range(error.size):
-                error[lane] += 0.0 * weights[row, lane]
+    poison(weights, unseen, error)
     for lane in range(error.size):
         dead[lane] |= not error[lane] < np.inf
         mean = error[lane] / truth.size
         error[lane] = np.inf if dead[lane] else (np.sqrt(mean) if squared else mean)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def poison(weights, rows, error):
+    """Make the error [L] of a lane nan if a weight in these rows is not finite.
+
+    Four rows at a time, and 0 times a number that is not finite is none.
+    """
+    whole = rows.size - rows.size % 4
+    for i in range(0, whole, 4):
+        a, b = np.uint64(rows[i]), np.uint64(rows[i + 1])
+        c, d = np.uint64(rows[i + 2]), np.uint64(rows[i + 3])
+        for lane in range(error.size):
+            first = 0.0 * weights[a, lane] + 0.0 * weights[b, lane]
+            error[lane] += first + (0.0 * weights[c, lane] + 0.0 * weights[d, lane])
+    for i in range(whole, rows.size):
+        for lane in range(error.size):
+            error[lane] += 0.0 * weights[np.uint64(rows[i]), lane]
 
 
 @njit(cache=True, nogil=True)
@@ -82,7 +93,7 @@ def feature_errors(weights, x, share, truth, counts, squared, error):
     difference = np.empty((1, error.size))
     blocks, size = share.shape[1], weights.shape[0] // share.shape[1]
     for s in range(truth.size):
-        if x.shape[1] == 1 and not squared and counts.size == 0:
+        if x.shape[1] == 1 and size > 1 and not squared and counts.size == 0:
             # A table of action values, where a policy has one action or two: in one pass.
             first, last, actions = 0, 0, 0
             for b in range(blocks):
@@ -133,7 +144,8 @@ def _learn(kernels, arrays, mass, parameters, squared, start, stop):
     x, share, unseen, truth, counts = target
     dead, error, total, curve = errors
     k = rows.shape[1]
-    inputs, p, w = np.empty((all_inputs.shape[0], k)), np.ones(k), np.empty(k)
+    inputs, w = np.empty((all_inputs.shape[0], k)), np.empty(k)
+    p = inputs[RATIO] if mass == RATIO else np.ones(k)
     update = upto[start - 1] if start > 0 else 0
     for j in range(start, stop):
         while update < upto[j]:
@@ -141,9 +153,9 @@ def _learn(kernels, arrays, mass, parameters, squared, start, stop):
                 for i in range(k):
                     for c in range(inputs.shape[0]):
                         inputs[c, i] = all_inputs[c, rows[update, i]]
-                if mass >= RATIO:
+                if mass > RATIO:
                     for i in range(k):
-                        p[i] = inputs[RATIO, i] if mass == RATIO else all_p[rows[update, i]]
+                        p[i] = all_p[rows[update, i]]
                 call(weigh, (inputs, p, means[update], parameters, w))
                 call(update_kernel, (state, experience, rows[update], w))
             update += 1

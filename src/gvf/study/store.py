@@ -18,11 +18,13 @@ import hashlib
 import io
 import json
 import re
+import sys
 import time
+import tomllib
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import gvf
+from gvf import domain as domains
 from gvf.names import is_reference
 from gvf.study import code
 from gvf.study.base import BaseStudy, Columns, Task
@@ -39,11 +42,10 @@ if TYPE_CHECKING:
 
 DEFAULT_OUT = Path("gvf-results")
 """The folder of results, unless another one is named."""
-GENERATION = {"continuous-four-rooms, authors": 2}
-"""Of a domain under a protocol, 1 where nothing is said: part of every configuration, to be raised
-when the same study gives other numbers than before."""
 ADDS_TASKS = {"name", "runs", "pairs", "gaps", "own"}
 """Attributes of a study that say which tasks it has, and nothing about any one of them."""
+BESIDE = "# modules beside: "
+"""Begins a line of a stored study that names a folder in which its modules are."""
 STALE = 3600.0
 """Seconds after which a file that was never finished is taken for dead: writing takes a moment."""
 PLACE = ("question", "behaviour", "gap", "run")
@@ -51,6 +53,7 @@ PLACE = ("question", "behaviour", "gap", "run")
 COLUMNS = {
     "study": "string",
     "protocol": "string",
+    "variant": "string",
     "question": "string",
     "behaviour": "string",
     "gap": "int64",
@@ -85,8 +88,7 @@ def settings(study: BaseStudy) -> dict[str, Any]:
         >>> settings(Study("mine", "four-rooms", ("IR",), (1,), runs=3))["step_sizes"]
         [1.0]
     """
-    where = f"{study.domain}, {study.protocol if study.protocol != 'both' else 'paper'}"
-    plain: dict[str, Any] = {"generation": GENERATION.get(where, 1)}
+    plain: dict[str, Any] = {"generation": study.generation}
     for field in fields(study):  # pyright: ignore[reportArgumentType]
         if field.name not in ADDS_TASKS:
             value = getattr(study, field.name)
@@ -95,33 +97,42 @@ def settings(study: BaseStudy) -> dict[str, Any]:
             is_many = isinstance(value, tuple)
             plain[field.name] = [plain_one(v) for v in value] if is_many else plain_one(value)
     # A method's colour is no part of its results.
-    plain["methods"] = [_uncoloured(study.method(name).plain()) for name in study.methods]
+    plain["methods"] = [replace(study.method(name), colour="").plain() for name in study.methods]
     if used := references(study):
         plain["code"] = code.digest(used)
     return plain
 
 
-def _uncoloured(method: str | dict[str, Any]) -> str | dict[str, Any]:
-    if isinstance(method, str):
-        return method
-    return {key: value for key, value in method.items() if key != "colour"}
-
-
 def references(study: BaseStudy) -> set[str]:
-    """The references in a study: what is not gvf's own."""
-    named = {study.domain, getattr(study, "update", "")}
+    """The references in a study, and behind the name of its domain: what is not gvf's own."""
+    named = {update for update in (getattr(study, "update", ""),) if is_reference(update)}
     for method in study.own:
         named |= {*method.references()}
-    return {name for name in named if is_reference(name)}
+    return named | {*domains.references(study.domain)}
+
+
+def _places(named: Iterable[str]) -> list[str]:
+    """The folders in which modules were found that are not installed."""
+    places = set()
+    for name in named:
+        module = name.partition(":")[0]
+        file = getattr(sys.modules.get(module), "__file__", None)
+        if file and code.files([name]):
+            above = len(module.split(".")) - (0 if Path(file).name == "__init__.py" else 1)
+            places.add(str(Path(file).resolve().parents[above]))
+    return sorted(places)
 
 
 def configuration(task: Task, shared: Mapping[str, Any] | None = None) -> str:
     """All that determines a task's result, as JSON: where it is equal, so is the result."""
     place = {name: getattr(task, name) for name in PLACE}
-    return _canonical({**(shared or _settings(task.study)), **place})
+    return _canonical({**(shared or settings(task.study)), **place})
 
 
-_settings = lru_cache(maxsize=8)(settings)
+@lru_cache(maxsize=8)
+def variant(study: BaseStudy) -> str:
+    """Eight letters that are the same for the same settings: a column, and a folder's name."""
+    return hashlib.sha256(_canonical(settings(study)).encode()).hexdigest()[:8]
 
 
 def encode(task: Task, measured: Columns) -> bytes:
@@ -136,17 +147,19 @@ def encode(task: Task, measured: Columns) -> bytes:
     study: BaseStudy = task.study
     keys = _keys(study)
     rows = len(keys["method"])
-    place = {"study": study.name, "protocol": study.protocol}
+    place = {"study": study.name, "protocol": study.protocol, "variant": variant(study)}
     place |= {name: getattr(task, name) for name in PLACE}
     columns = {}
-    for name, kind in COLUMNS.items():
+    for name, kind in (COLUMNS | _others(measured)).items():
         if name in keys:
             columns[name] = keys[name]
         elif place.get(name) is not None:
             columns[name] = pa.repeat(pa.scalar(place[name], _type(kind)), rows)
         else:
             columns[name] = _column(measured.get(name), kind, rows)
+    table = pa.table(columns)
     metadata = {
+        "gvf.checksum": _checksum(table),
         "gvf.configuration": configuration(task),
         "gvf.seed": str(study.seed),
         "gvf.task": task.name,
@@ -154,18 +167,51 @@ def encode(task: Task, measured: Columns) -> bytes:
     }
     file = io.BytesIO()
     # Bytes of like significance together: smaller and faster than what Parquet does by itself.
-    lists = [name for name in ("curve", "film") if name in measured]
-    plain = [name for name in measured if COLUMNS[name] == "float64"]
+    kinds = COLUMNS | _others(measured)
+    lists = [name for name in measured if kinds[name] == "list" and name != "curve_steps"]
+    plain = [name for name in measured if kinds[name] == "float64"]
     split = [*(f"{name}.list.element" for name in lists), *plain]
-    words = ["study", "protocol", "question", "behaviour", "method"]
+    words = ["study", "protocol", "variant", "question", "behaviour", "method"]
     options: dict[str, Any] = {
         "compression": "zstd",
         "use_dictionary": [*words, "curve_steps.list.element"],
         "column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
         "write_page_checksum": True,
     }
-    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), file, **options)
+    pq.write_table(table.replace_schema_metadata(metadata), file, **options)
     return file.getvalue()
+
+
+def _checksum(table: pa.Table) -> str:
+    """A hash of what tells rows apart and of what was measured.
+
+    The checksums of Parquet itself leave out headers and dictionaries.
+    """
+    import pyarrow as pa
+
+    digest = hashlib.sha256()
+    for name in table.column_names:
+        column = table[name].combine_chunks()
+        listed = pa.types.is_list(column.type)  # whose items have other names once they are read
+        kind = f"list {column.type.value_type}" if listed else f"{column.type}"
+        digest.update(f"{name} {kind} {len(column)} {column.null_count}\n".encode())
+        if column.null_count == len(column):
+            continue
+        if listed:
+            digest.update(column.offsets.to_numpy())
+            column = column.flatten()
+        if pa.types.is_string(column.type):
+            words = column.dictionary_encode()
+            digest.update(repr(words.dictionary.to_pylist()).encode())
+            column = words.indices
+        digest.update(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)))
+    return digest.hexdigest()
+
+
+def _others(measured: Columns) -> dict[str, str]:
+    """What a study of a user's own measures besides, and its types."""
+    names = [name for name in measured if name not in COLUMNS]
+    return {name: "list" if np.ndim(measured[name]) > 1 else "float64" for name in names}
 
 
 @lru_cache(maxsize=8)
@@ -177,7 +223,8 @@ def _keys(study: BaseStudy) -> dict[str, pa.Array]:
     keys = [study.key(lane) for _, lane in lanes]
     columns = {name: [key.get(name) for key in keys] for name in study.keys}
     columns["method"] = [method for method, _ in lanes]
-    return {name: pa.array(values, _type(COLUMNS[name])) for name, values in columns.items()}
+    types = {name: _type(COLUMNS.get(name, "float64")) for name in columns}
+    return {name: pa.array(values, types[name]) for name, values in columns.items()}
 
 
 def _type(kind: str) -> pa.DataType:
@@ -224,10 +271,9 @@ class Store:
         """All that the results of the study's tasks depend on; see :func:`settings`."""
         return settings(self.study)
 
-    @cached_property
+    @property
     def _variant(self) -> str:
-        digest = hashlib.sha256(_canonical(self.settings).encode()).hexdigest()[:8]
-        return f"{self.study.protocol}-{digest}"
+        return f"{self.study.protocol}-{variant(self.study)}"
 
     @cached_property
     def folder(self) -> Path:
@@ -286,10 +332,19 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.log_path.parent.mkdir(parents=True, exist_ok=True)
             # What was run, so that it can be drawn and listed without the file it came from.
-            written = f"{as_toml(self.study)}\n"
-            self._write(self.log_path.with_suffix(".toml"), written.encode())
+            written = as_toml(self.study.with_(runs=max(self.study.runs, self._runs_before())))
+            places = "".join(f"{BESIDE}{place}\n" for place in _places(references(self.study)))
+            self._write(self.log_path.with_suffix(".toml"), f"{places}{written}\n".encode())
         except OSError as error:
             raise _cannot_write(self.folder, error) from error
+
+    def _runs_before(self) -> int:
+        """How many runs were asked for before; a command for fewer takes nothing away."""
+        try:
+            text = self.log_path.with_suffix(".toml").read_text(encoding="utf-8")
+            return int(tomllib.loads(text).get("runs", 0))
+        except (OSError, ValueError, TypeError):
+            return 0
 
     def save(self, task: Task, content: bytes) -> None:
         """Write a task's file aside and rename it: at every moment whole or not there.
@@ -429,11 +484,14 @@ class Store:
             table = pq.read_table(
                 pa.BufferReader(content), page_checksum_verification=True, use_threads=False
             )
+            metadata = table.schema.metadata or {}
+            whole = metadata.get(b"gvf.checksum") == _checksum(table).encode()
         except Exception as error:
             return None, f"is damaged ({str(error).splitlines()[0] if str(error) else error!r})"
-        metadata = table.schema.metadata or {}
         if metadata.get(b"gvf.configuration") != configuration(task, self.settings).encode():
             return None, "is not the result of this task with these settings"
+        if not whole:
+            return None, "is damaged (its numbers are not those that were written)"
         return table, ""
 
 

@@ -21,6 +21,7 @@ from gvf.study.base import BaseStudy, Columns, Stop, Task
 from gvf.study.check import (
     check_at_least,
     check_distinct,
+    check_masses,
     check_pairs,
     check_several,
     check_shared,
@@ -153,13 +154,9 @@ class Study(BaseStudy):
             update = method.make_update(self.update, self.lanes(method.name)[:1])
         except TypeError as error:
             raise ValueError(f"the update of {method.name}: {error}") from None
-        if method.make(1.0).refresh is not None:
-            raise ValueError(
-                f"{method.name} has masses that change as it learns, and studies share draws that "
-                "are made beforehand; use a learner"
-            )
+        check_masses(method)
         if method.draws.whole:
-            if self.update == "incremental":
+            if (method.update or self.update) == "incremental":
                 raise ValueError(f"{method.name} has no draws to go through: no incremental update")
             if update.next_action == "sampled":
                 raise ValueError(
@@ -239,6 +236,19 @@ class Study(BaseStudy):
     def updates_at(self, gap: int) -> int:
         """How many updates a run has with so many steps between them."""
         return self.updates or (self.steps - self.warm_up) // gap
+
+    def tiny(self) -> Self:
+        """One run of a few steps, with values of a few states."""
+        gap = min(self.gaps)
+        updates = {"updates": 2} if self.updates else {"warm_up": 0, "gaps": (gap,)}
+        return self.with_(
+            steps=max(50, 2 * gap),
+            measure_every=1,
+            points=1,
+            evaluation_states=3,
+            runs=1,
+            **updates,
+        )
 
     def probe(self) -> dict[int, float]:
         """Do the beginning of a task at the smallest and the largest gap, and scale it up."""

@@ -7,6 +7,7 @@ a pair and gap for all methods, and each method learns alone.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -16,9 +17,10 @@ import numpy as np
 from gvf import domain as domains
 from gvf.correction import Correction
 from gvf.correction import Draw as HowToDraw
-from gvf.domain import Trajectory
+from gvf.domain import Domain, Trajectory
 from gvf.learner.linear import Array, Experience
 from gvf.learner.update import LearnerState, Update
+from gvf.learner.values import features_of
 from gvf.policy import DiscretePolicy
 from gvf.question import GVF
 from gvf.study.base import Interrupted, Stop, Task
@@ -104,7 +106,7 @@ class Bench:
         study: Study = task.study
         self.task, self.study = task, study
         self.gap = task.gap or 1
-        self.domain = domains.get(study.domain, study.protocol)
+        self.domain = domains.get(study.domain, study.protocol).for_run(task.run, study.seed)
         self.question: GVF = self.domain.question(task.question)
         self.plan = schedule(study, self.gap)
         self._draws: dict[tuple[bool, HowToDraw], Draws] = {}
@@ -117,12 +119,14 @@ class Bench:
     @cached_property
     def truth(self) -> TrueValues:
         """Values to compare with."""
-        return self.domain.truth(
+        truth = self.domain.truth(
             self.task.question,
             self.task.behaviour,
             states=self.study.evaluation_states,
             seed=int(self._seed("evaluation").generate_state(1)[0]),
         )
+        truth.check()
+        return truth
 
     @cached_property
     def off_policy(self) -> Trajectory:
@@ -142,10 +146,11 @@ class Bench:
         """The draws of a correction, the same for all that draw alike."""
         task, study, key = self.task, self.study, (on_policy, correction.draw)
         if key not in self._draws:
-            asked = self.walk(on_policy).signals[task.question]
+            path = self.walk(on_policy)
+            asked = path.signals[task.question]
             self._draws[key] = draw(
                 correction,
-                carried(correction, asked.ratio, asked.continuation),
+                carried(correction, asked.ratio, asked.continuation, path.ended),
                 window=study.window,
                 batch_size=study.batch_size,
                 seed=seed_for(
@@ -166,7 +171,9 @@ class Bench:
     def _walk(self, policy: Any, on_policy: bool) -> Trajectory:
         task, study = self.task, self.study
         seed = seed_for(study.seed, task.run, *self._purpose(on_policy))
-        return self.domain.walk(policy, [task.question], study.steps, seed)
+        path = self.domain.walk(policy, [task.question], study.steps, seed)
+        path.check(task.question, self.domain.features.size)
+        return path
 
     @cached_property
     def largest_ratio(self) -> float:
@@ -187,7 +194,7 @@ class Bench:
                 columns = path.experience(question, share, share_next)
             else:
                 columns, of_truth = path.experience(question), np.ones((len(self.truth.states), 1))
-            self._experience[key] = columns, self._target(of_truth)
+            self._experience[key] = columns, self._target(of_truth, path)
         return self._experience[key]
 
     def _shares(self, update: Update, path: Trajectory) -> tuple[Array, Array, Array]:
@@ -205,11 +212,12 @@ class Bench:
         taken = blocks.take(path.action, axis=0)
         return taken, following, policy.probabilities(self.truth.states)
 
-    def _target(self, share: Array) -> Target:
-        truth, features = self.truth, self.domain.features
+    def _target(self, share: Array, path: Trajectory) -> Target:
+        truth, size = self.truth, self.domain.features.size
         counts = np.empty(0) if truth.weights is None else truth.weights / truth.weights.mean()
-        x = features(truth.states)
-        return x, share, unseen(x, share, features.size), truth.values, counts
+        x = features_of(self.domain.features, size, truth.states)
+        hidden = unseen(x, share, size, (path.x, path.x_next))
+        return x, share, hidden, truth.values, counts
 
 
 def run_method(
@@ -226,7 +234,7 @@ def run_method(
     experience, target = bench.experience(update, method.on_policy)
     blocks = experience.share.shape[1]
     state = LearnerState(*map(aligned, update.start(domain.features.size * blocks)))
-    state.weights[...] = np.tile(domain.initial_weights, blocks)[:, None]
+    state.weights[...] = np.tile(initial_weights(domain), blocks)[:, None]
     plan, width = bench.plan, state.weights.shape[1]
     dead, sums = np.zeros(width, np.bool_), aligned(np.zeros((2 + plan.points, width)))
     error, total, curve = sums[0], sums[1], sums[2:]
@@ -281,20 +289,40 @@ def _check_activity(
         )
 
 
-def one_of_each(kind: Array) -> tuple[Array, Array]:
-    """A row of each kind that occurs, in ascending order, and for each row which of these it is.
+def initial_weights(domain: Domain) -> Array:
+    """Where learning starts in a domain, float64[features.size]."""
+    given, size = domain.initial_weights, domain.features.size
+    if given is None:
+        return np.zeros(size)
+    if np.shape(given) != (size,):
+        raise ValueError(f"initial_weights must be [{size}], got shape {np.shape(given)}")
+    return np.asarray(given, np.float64)
 
-    The same as ``np.unique``, for whole numbers that are not large, without sorting.
-    """
+
+def one_of_each(kind: Array) -> tuple[Array, Array]:
+    """A row of each kind that occurs, in ascending order, and for each row which of these it is."""
+    if not 0 <= kind.min() <= kind.max() < 10 * len(kind):
+        _, rows, which = np.unique(kind, return_index=True, return_inverse=True)
+        return rows, which.astype(np.int64)
+    # The same without sorting, for numbers that are not large.
     last = np.full(kind.max() + 1, -1)
     last[kind] = np.arange(len(kind))
     occurs = last >= 0
     return last[occurs], (np.cumsum(occurs) - 1).take(kind)
 
 
-def unseen(x: Array, share: Array, size: int) -> Array:
-    """The rows of weights that no value of these states depends on, int64[n]."""
-    rows = np.ones((share.shape[1], size), np.bool_)
+def unseen(x: Array, share: Array, size: int, learned: Sequence[Array]) -> Array:
+    """The rows of weights that change and that no value of some states depends on, int64[n].
+
+    Args:
+        x: features of the states.
+        share: of the blocks of weights, for each state.
+        size: of a block.
+        learned: features of the states that are learned from, in arrays.
+    """
+    rows = np.zeros((share.shape[1], size), np.bool_)
+    for columns in learned:
+        rows[:, columns.ravel() if columns.dtype.kind == "i" else slice(None)] = True
     for block, used in zip(rows, share.T != 0.0, strict=True):
         block[x[used] if x.dtype.kind == "i" else slice(None)] = False
     return np.flatnonzero(rows)

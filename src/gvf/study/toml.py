@@ -11,6 +11,7 @@ from typing import Any
 from gvf.names import known, look_in
 from gvf.study.base import BaseStudy
 from gvf.study.racing import RacingStudy
+from gvf.study.store import BESIDE
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
 
@@ -39,10 +40,14 @@ def load(path: str | Path) -> BaseStudy:
     """
     path = Path(path)
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        given = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not TOML: {error}") from None
     look_in(path.parent)
+    for line in text.splitlines():
+        if line.startswith(BESIDE):
+            look_in(Path(line.removeprefix(BESIDE)))
     try:
         kind = given.pop("kind", "errors")
         if not isinstance(kind, str):
@@ -69,7 +74,7 @@ def as_toml(study: BaseStudy) -> str:
         >>> print(as_toml(Study("mine", "four-rooms", ("IR", "IS"), (0.5, 1.0))).splitlines()[1])
         methods = ["IR", "IS"]
     """
-    lines = [] if study.kind == "errors" else [f'kind = "{study.kind}"']
+    lines = [f'kind = "{study.kind}"']
     for setting in study.settings:
         if setting == "name":
             continue

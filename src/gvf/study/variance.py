@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numba import njit
@@ -22,10 +22,11 @@ from gvf.entry import unowned
 from gvf.learner import TD
 from gvf.learner.linear import Array, Experience, add_at, td_error_at
 from gvf.study.base import BaseStudy, Columns, Interrupted, Stop, Task
-from gvf.study.check import check_at_least, check_pairs, check_several, check_shared
+from gvf.study.check import check_at_least, check_masses, check_pairs, check_several, check_shared
 from gvf.study.draws import Draws, draw
 from gvf.study.method import Method
 from gvf.study.seed import seed_for
+from gvf.study.task import initial_weights
 from gvf.trace import carried
 
 NORMS = ("l1", "l2", "scalar")
@@ -120,6 +121,7 @@ class VarianceStudy(BaseStudy):
                 raise ValueError(f"methods: {name} makes no updates from weighed mini-batches")
             if method.on_policy:
                 raise ValueError(f"methods: {name} has data of its own, not the buffer's")
+            check_masses(method)
 
     def __repr__(self) -> str:
         return (
@@ -160,6 +162,10 @@ class VarianceStudy(BaseStudy):
         values = np.concatenate(list(run_variance(task, stop).values()))
         return {norm: values[:, i].copy() for i, norm in enumerate(NORMS)}
 
+    def tiny(self) -> Self:
+        """One run with a few batches of a small buffer."""
+        return self.with_(buffer=50, iterations=(0, 1), batches=2, runs=1)
+
     def probe(self) -> dict[int, float]:
         """Do one task."""
         task = next(self.tasks())
@@ -172,17 +178,18 @@ class VarianceStudy(BaseStudy):
 def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
     """The variance over batches, [iterations, 3] for each method; the columns are `NORMS`."""
     study = task.study
-    domain = domains.get(study.domain)
+    domain = domains.get(study.domain).for_run(task.run, study.seed)
     purpose = (task.question, task.behaviour)
     seed = seed_for(study.seed, task.run, "walk", task.behaviour)
     path = domain.walk(domain.behaviour(task.behaviour), [task.question], study.buffer, seed)
+    path.check(task.question, domain.features.size)
     asked, experience = path.signals[task.question], path.experience(task.question)
     largest = domain.largest_ratio(task.question, task.behaviour)
     out = {name: np.empty((len(study.iterations), len(NORMS))) for name in study.methods}
     sizes = np.empty((study.batches, len(NORMS)))
     corrections = {name: study.method(name).make(largest) for name in study.methods}
     for i, weights in enumerate(
-        _trajectory(study, experience, asked.ratio, domain.initial_weights)
+        _trajectory(study, experience, asked.ratio, initial_weights(domain))
     ):
         if stop():
             raise Interrupted(task.name)
@@ -192,7 +199,7 @@ def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
             if correction.draw not in drawn:
                 drawn[correction.draw] = draw(
                     correction,
-                    carried(correction, asked.ratio, asked.continuation),
+                    carried(correction, asked.ratio, asked.continuation, path.ended),
                     window=study.buffer,
                     batch_size=study.batch_size,
                     updates=study.batches,

@@ -44,6 +44,21 @@ class TrueValues:
     noise: Floats
     weights: Floats | None = None
 
+    def check(self) -> None:
+        """Refuse values, noise or weights that do not fit the states."""
+        count = len(self.states)
+        for name in ("values", "noise", "weights"):
+            given = getattr(self, name)
+            if given is not None and (given.shape != (count,) or given.dtype != np.float64):
+                raise ValueError(
+                    f"{name} of the truth must be float64[{count}], one for each state, got "
+                    f"{given.dtype}{list(given.shape)}"
+                )
+        if count == 0 or not np.isfinite(self.values).all():
+            raise ValueError("true values must be finite, of at least one state")
+        if self.weights is not None and not (self.weights.min() >= 0 < self.weights.sum()):
+            raise ValueError("weights of states must not be negative, nor all 0")
+
     def mean_absolute_error(self, predictions: ArrayLike) -> float:
         """Mean of ``|V - v|`` over the states, of predictions [S]."""
         return float(np.average(np.abs(self._differences(predictions)), weights=self.weights))
