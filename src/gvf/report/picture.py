@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from gvf.report.shown import Shown
 
+LONG = 34
+"""Letters of the longest name that may stand beside a panel."""
 NAMES = {"main": "L1 norm", "scalar": "signed sum"}
 """Of panels whose own names do not say what they show."""
 
@@ -116,7 +118,8 @@ def draw(
     phases = {name: position / len(looks) for position, name in enumerate(looks)}
     low, top = draw_panel.limits([*ours.values(), *theirs.values()], axes)
     handles = _legend(ours, looks, bool(theirs), top)
-    layout = _Layout.of(panels, len(handles), columns)
+    longest = max(len(handle.get_label()) for handle in handles)
+    layout = _Layout.of(panels, len(handles), columns, longest)
     with looked_after():
         figure = Figure(figsize=layout.size, layout="constrained")
         FigureCanvasAgg(figure)
@@ -239,18 +242,23 @@ class _Layout:
     across: int
 
     @classmethod
-    def of(cls, panels: Sequence[tuple[str, str]], entries: int, columns: int | None) -> _Layout:
-        """So many entries in the legend: beside a single panel, else below, several across."""
+    def of(
+        cls, panels: Sequence[tuple[str, str]], entries: int, columns: int | None, longest: int
+    ) -> _Layout:
+        """So many entries in the legend: beside a single panel, else below, several across.
+
+        Names too long to stand beside a panel stand below it, one above the other.
+        """
         narrow = columns == 1
         if columns is None:
             kinds = len({panel for _, panel in panels})
             columns = min(len(panels) if kinds == 1 else kinds, 3)
         rows = math.ceil(len(panels) / columns)
-        if len(panels) == 1 and not narrow:
+        if len(panels) == 1 and not narrow and longest <= LONG:
             return cls(1, 1, (6.3, 3.4), 2.6, True, 1)
         width = {1: 4.2, 2: 7.6}.get(columns, 9.4)
         height = 2.7 if columns < 3 else 2.4
-        across = max(1, int(width / 1.5))
+        across = max(1, int(width / (1.5 if longest <= LONG else 0.5 + 0.075 * longest)))
         below = 0.3 + 0.17 * math.ceil(entries / across)
         return cls(rows, columns, (width, rows * height + below), height - 0.7, False, across)
 
