@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import threading
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 import gvf
-from gvf.domain import GymnasiumDomain, get, gymnasium_domain
+from gvf.domain import GymnasiumDomain, get, gymnasium_checks, gymnasium_domain
 from gvf.domain.gymnasium_checks import largest_ratio_of_gaussians
 from gvf.domain.gymnasium_defaults import default_features, default_questions
 from gvf.domain.memory import Memory
+from gvf.spec import fingerprint
 
 
 @pytest.fixture(autouse=True)
@@ -164,6 +166,41 @@ def test_environments_that_differ_share_no_file(tmp_path: Path) -> None:
         gvf.Uniform(4), ["favour-0"], 200, seeded()
     )
     assert len(list(tmp_path.glob("gymnasium-walk-*.npz"))) == 3
+
+
+@pytest.mark.parametrize("package", ["gvf", "numpy", "gymnasium", "Box2D"])
+def test_streams_do_not_outlive_the_versions_they_were_made_with(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "LunarLander-v3" if package == "Box2D" else "FrozenLake-v1"
+    if package == "Box2D":
+        pytest.importorskip("Box2D")
+    env = gym.make(name)
+    told = gymnasium_checks.versions(env)
+    assert told["gvf"] == gvf.__version__
+    assert told["numpy"] == np.__version__
+    assert told["gymnasium"] == gym.__version__
+    before = fingerprint(gymnasium_checks.identity(name, {}, env))
+    assert before is not None
+    assert fingerprint(gymnasium_checks.identity(name, {}, gym.make(name))) == before
+
+    def another(distribution: str) -> str:
+        return "99" if distribution.startswith(package) else version(distribution)
+
+    if package == "gvf":
+        monkeypatch.setattr(gvf, "__version__", "99")
+    else:
+        monkeypatch.setattr(gymnasium_checks, "version", another)
+    assert gymnasium_checks.versions(env)[package] == "99"
+    assert fingerprint(gymnasium_checks.identity(name, {}, env)) != before
+
+
+def test_the_version_of_what_makes_an_environment_counts() -> None:
+    class Elsewhere:
+        __module__ = "scipy.stats"
+
+    assert "scipy" not in gymnasium_checks.versions(gym.make("CartPole-v1"))
+    assert "scipy" in gymnasium_checks.versions(gym.make("CartPole-v1"), [Elsewhere])
 
 
 def test_what_has_no_fingerprint_is_kept_in_memory_only(tmp_path: Path) -> None:
@@ -344,12 +381,60 @@ def test_true_values_are_of_active_states_as_many_as_asked() -> None:
     assert (truth.states["side"] == 1).all()
     everywhere = domain.truth("favour-0", "uniform", states=30)
     assert set(everywhere.states["side"]) == {0, 1}
-    # The first states are those of an unrestricted truth.
+    # States of an unrestricted truth that are active stay.
     first = GymnasiumDomain(Corridor, run_length=40).truth("favour-1", "uniform", states=30)
-    kept = first.values[first.states["side"] == 1]
-    assert 0 < len(kept) < 30
-    assert np.array_equal(truth.values[: len(kept)], kept)
+    kept = first.states["side"] == 1
+    assert 0 < kept.sum() < 30
+    assert np.array_equal(truth.values[kept], first.values[kept])
     assert len(np.unique(truth.states["place"][:, 0])) > 25  # the others are new
+
+
+def test_the_target_is_asked_in_active_states_only() -> None:
+    def only_right(states: Any) -> Any:
+        assert (states["side"] == 1).all()
+        return np.tile([0.2, 0.8], (len(states), 1))
+
+    def while_on_the_right(t: gvf.Transitions) -> Any:
+        return np.where(t.next_state["side"] == 1, 0.9, 0.0)
+
+    asked = gvf.GVF(gvf.FunctionPolicy(only_right, actions=2), "reward", while_on_the_right)
+    domain = GymnasiumDomain(
+        Corridor, questions={"q": asked}, active={"q": on_the_right}, run_length=40
+    )
+    domain.check("q", "uniform")
+    truth = domain.truth("q", "uniform", states=20)
+    assert (truth.states["side"] == 1).all()
+    assert (truth.values >= 1).all()
+
+
+class Capricious(Corridor):
+    """Truncates itself at once in most episodes, by chance."""
+
+    def reset(self, *, seed=None, options=None):
+        told = super().reset(seed=seed)
+        self.patient = self.np_random.random() < 0.2
+        return told
+
+    def step(self, action) -> Any:
+        observation, reward, terminated, _, info = super().step(action)
+        return observation, reward, terminated, not self.patient, info
+
+
+class Impatient(Capricious):
+    """Truncates itself at once in every episode."""
+
+    def reset(self, *, seed=None, options=None):
+        told = super().reset(seed=seed)
+        self.patient = False
+        return told
+
+
+def test_a_pair_is_refused_only_if_every_rollout_is_truncated() -> None:
+    domain = GymnasiumDomain(Capricious, run_length=1)
+    assert len(domain.truth("favour-0", "uniform", states=100).states) < 50
+    domain.check("favour-0", "uniform")
+    message = "in Impatient: all 20 rollouts were truncated"
+    refuse(message, GymnasiumDomain(Impatient).check, "favour-0", "uniform")
 
 
 # Truth
@@ -723,7 +808,7 @@ def test_active_must_say_yes_or_no_to_each_state() -> None:
     never = lake(question, active={"q": lambda states: states < 0}, run_length=5)
     refuse("it is active in none of 2000 states", never.check, "q", "uniform")
     refuse(
-        "question 'q' of FrozenLake-v1 is active in 0 of 103 states that behaviour 'uniform'",
+        "question 'q' with behaviour 'uniform' in FrozenLake-v1: none of 1,000 states that the",
         never.truth,
         "q",
         "uniform",

@@ -13,7 +13,7 @@ from scipy import stats
 
 from gvf.policy import Always, Favour, FunctionPolicy, Gaussian, Uniform
 from gvf.question import GVF
-from gvf.truth import Estimate, HeldOutReturns, held_out_returns
+from gvf.truth import Estimate, HeldOutReturns, held_out_returns, returns
 
 SLIP = 0.2  # the probability that a step goes the other way
 
@@ -195,6 +195,59 @@ class Clock(gym.Env[Any, Any]):
     def step(self, action):
         self.time += 1
         return np.array([self.time], np.float32), 1.0, False, False, {}
+
+
+def right_half(states):
+    return states >= 3
+
+
+def test_accepted_states_are_distributed_as_the_behaviour_visits_them():
+    def only_right(states):
+        assert (states >= 3).all()
+        return np.tile([0.3, 0.7], (len(states), 1))
+
+    # The return ends with the first step, so that the target is asked in accepted states only.
+    question = GVF(FunctionPolicy(only_right, 2), continuation=0.0)
+    held_out = held_out_returns(
+        Corridor(), question, behaviour=BEHAVIOUR, states=2000, run_length=7, accept=right_half,
+        seed=0,
+    )  # fmt: skip
+    assert len(held_out.states) == 2000
+    counts = np.bincount(held_out.states, minlength=5)
+    assert not counts[:3].any()
+    law = visits(BEHAVIOUR, 7)[3:]
+    assert stats.chisquare(counts[3:], 2000 * law / law.sum()).pvalue > 1e-4
+    # The test can tell: going on with the same run until a state is accepted would not do.
+    assert stats.chisquare(counts[3:], [1000, 1000]).pvalue < 1e-4
+
+
+@pytest.mark.parametrize("rollouts", [1, 2])
+def test_accepting_changes_only_the_states_that_are_not_accepted(rollouts):
+    def sample(**options):
+        question = GVF(TARGET, continuation=0.9)
+        return held_out_returns(
+            Corridor(), question, states=60, rollouts=rollouts, run_length=7, seed=0, **options
+        )
+
+    free, some = sample(), sample(accept=right_half)
+    kept = right_half(free.states)
+    assert 5 < kept.sum() < 55
+    assert np.array_equal(free.states[kept], some.states[kept])
+    assert np.array_equal(free.returns[kept], some.returns[kept])
+    assert right_half(some.states).all()
+    every = sample(accept=lambda states: states >= 0)
+    assert np.array_equal(every.returns, free.returns)
+    assert np.array_equal(sample(accept=right_half).returns, some.returns)
+
+
+def test_a_state_that_is_never_accepted_is_one_clear_line(monkeypatch):
+    monkeypatch.setattr(returns, "ATTEMPTS", 50)
+    question, message = GVF(TARGET, continuation=0.9), "none of 50 states that the behaviour led to"
+    with pytest.raises(ValueError, match=message) as told:
+        held_out_returns(Corridor(), question, accept=lambda states: states > 4, run_length=7)
+    assert "\n" not in str(told.value)
+    with pytest.raises(ValueError, match=r"accept must give bool\[1\] for 1 state, got int64\[1\]"):
+        held_out_returns(Corridor(), question, accept=lambda states: states, run_length=7)
 
 
 def test_every_step_of_a_run_is_as_likely_as_any_other():

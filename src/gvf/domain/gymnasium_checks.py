@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import packages_distributions, version
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import gvf
 from gvf.gym import gym
 from gvf.policy import DiscretePolicy, Gaussian, Policy, largest_ratio
 from gvf.policy.base import check_same_actions
@@ -52,19 +56,66 @@ def identity(
 ) -> list[Any]:
     """All that tells an environment from others, for :func:`gvf.spec.fingerprint`.
 
+    Installed code has no fingerprint but its version, so the versions of the packages involved
+    (:func:`versions`) are part of it: what was recorded with other versions is not found.
+
     Args:
         environment: a Gymnasium id, or a function that makes an environment.
         arguments: what it is made with.
         env: one that was made.
     """
-    package = type(env.unwrapped).__module__.partition(".")[0]
-    version = str(getattr(sys.modules.get(package), "__version__", ""))
-    parts = [gym.__version__, package, version, type(env.unwrapped), environment, dict(arguments)]
     spec = env.unwrapped.spec
+    creator = _creator(spec.entry_point) if spec is not None else None
+    makers = [creator if isinstance(environment, str) else environment]
+    parts = [versions(env, makers), type(env.unwrapped), environment, dict(arguments)]
     if isinstance(environment, str) and spec is not None:
-        parts += [_creator(spec.entry_point), spec.kwargs, spec.max_episode_steps]
+        parts += [creator, spec.kwargs, spec.max_episode_steps]
         parts += [(wrapper.name, wrapper.kwargs) for wrapper in spec.additional_wrappers]
     return parts
+
+
+def versions(env: gym.Env[Any, Any], makers: Iterable[Any] = ()) -> dict[str, str]:
+    """The versions of gvf, NumPy, Gymnasium, and of the packages that an environment is made of.
+
+    These are the packages that the classes of the environment and of its wrappers are from, and
+    those that the modules of these classes import, such as a simulator.
+
+    Args:
+        env: the environment.
+        makers: functions or classes that made it, whose packages count in the same way.
+
+    Example:
+        >>> from gvf.domain.gymnasium_checks import versions
+        >>> import gymnasium as gym
+        >>> {"gvf", "gymnasium", "numpy"} <= versions(gym.make("CartPole-v1")).keys()
+        True
+    """
+    layers: list[Any] = [env]
+    while isinstance(layers[-1], gym.Wrapper):
+        layers.append(layers[-1].env)
+    makers = [*makers, *(kind for layer in layers for kind in type(layer).__mro__)]
+    names = {str(getattr(maker, "__module__", "")) for maker in makers}
+    modules = [sys.modules[name] for name in names if name in sys.modules]
+    for value in [value for module in modules for value in vars(module).values()]:
+        if isinstance(value, ModuleType):
+            names.add(value.__name__)
+        elif isinstance(value, type | FunctionType):
+            names.add(value.__module__)
+    packages = {name.partition(".")[0] for name in names} | {"numpy", "gymnasium"}
+    known = {"gvf": gvf.__version__}
+    for package in packages - known.keys() - sys.stdlib_module_names:
+        # A package that is not installed, but lies beside the program, may have a version too.
+        own = getattr(sys.modules.get(package), "__version__", None)
+        found = [version(name) for name in sorted(set(_distributions().get(package, ())))]
+        if found or isinstance(own, str):
+            known[package] = ", ".join(found or [str(own)])
+    return dict(sorted(known.items()))
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """The installed distributions that hold each package."""
+    return packages_distributions()
 
 
 def _creator(entry_point: Any) -> Any:

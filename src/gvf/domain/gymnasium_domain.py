@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -45,13 +45,14 @@ from gvf.question import GVF
 from gvf.stream import Actor, transitions
 from gvf.transition import Transitions
 from gvf.truth import HeldOutReturns, TrueValues, held_out_returns
+from gvf.truth.returns import CutError
 
-GENERATION = 1
+GENERATION = 2
 """Raised when the same arguments give another stream or other returns, so that old files end."""
 PROBE = 2000
 """Steps of the short walk on which features and checks are based."""
-ATTEMPTS = 10
-"""How often more states are asked for, where too few are active."""
+ROLLOUTS = 20
+"""How many rollouts may be truncated before a question is refused."""
 
 _BATCH = 256
 _LARGEST_FILE = 2**28  # bytes; images would fill a disk
@@ -93,7 +94,9 @@ class GymnasiumDomain(Domain):
         arguments: for ``gymnasium.make``, or for the function.
         active: the states in which a question is asked, by its name: a function of states [m, ...]
             that returns bool[m]. By default everywhere. Elsewhere the ratio is 0, and nothing is
-            learned; true values are of active states only.
+            learned; true values are of active states only. The target need not make sense
+            elsewhere, if the question's continuation is 0 where a transition leaves them: only
+            then does a return end there.
         info: the names of values of ``info`` that functions of a question use as columns. A
             cumulant that is such a name is recorded without this.
         rollouts: returns from each state, for the true values.
@@ -206,8 +209,8 @@ class GymnasiumDomain(Domain):
         error. It adds the same to the mean squared error of all methods, on average.
 
         Rollouts that the environment truncates have no return, and states with no other are left
-        out (see :func:`gvf.held_out_returns`). So are states in which the question is not active;
-        more are sampled in their place.
+        out (see :func:`gvf.held_out_returns`). States in which the question is not active are not
+        used; others are sampled in their place.
         """
         parts = {
             "environment": self._identity,
@@ -219,13 +222,9 @@ class GymnasiumDomain(Domain):
         }
 
         def sample() -> dict[str, NDArray[Any]]:
-            sampled = list(self._sample(question, behaviour, states, seed))
-            columns = {
-                "states": [portion.states for portion in sampled],
-                "values": [portion.values for portion in sampled],
-                "noise": [portion.noise for portion in sampled],
-            }
-            return {name: np.concatenate(rows)[:states] for name, rows in columns.items()}
+            with about(f"question {question!r} with behaviour {behaviour!r} in {self.name}"):
+                found = self._returns(question, behaviour, states, seed)
+            return {"states": found.states, "values": found.values, "noise": found.noise}
 
         return TrueValues(**self._memory.get("gymnasium-returns", parts, sample))
 
@@ -235,7 +234,8 @@ class GymnasiumDomain(Domain):
         The behaviour walks 2,000 steps. There must be a ratio, cumulant, continuation and finite
         features for every transition, the behaviour must be able to do what the target does in each
         of the states, and the question must be active in one of them. Then the target is followed
-        from where episodes begin: its returns must end within 100,000 steps.
+        from a state as in :meth:`truth`: its returns must end within 100,000 steps. Where the
+        environment truncates that rollout, 20 are tried, and one must have a return.
         """
         asked, policy = self.question(question), self.behaviour(behaviour)
         with about(f"question {question!r} with behaviour {behaviour!r} in {self.name}"):
@@ -247,7 +247,10 @@ class GymnasiumDomain(Domain):
             if not len(states):
                 raise ValueError(f"it is active in none of {PROBE} states that are visited")
             check_support(asked.policy, policy, states)
-            self._returns(question, behaviour, 1, 0, run_length=1)
+            try:
+                self._returns(question, behaviour, 1, 0)
+            except CutError:
+                self._returns(question, behaviour, ROLLOUTS, 0)
 
     def largest_ratio(self, question: str, behaviour: str) -> float:
         """The largest ratio that a transition can have; inf where no bound is known.
@@ -344,41 +347,9 @@ class GymnasiumDomain(Domain):
             raise ValueError(f"the features of state {states[row]} are not finite: {x[row]}")
         return x
 
-    def _sample(
-        self, question: str, behaviour: str, states: int, seed: int
-    ) -> Iterator[HeldOutReturns]:
-        """Returns from ``states`` active states or more, in portions."""
-        function, asked, found = self.active.get(question), 0, 0
-        if function is None:
-            yield self._returns(question, behaviour, states, seed, self.run_length)
-            return
-        for attempt in range(ATTEMPTS):
-            count, number = states, seed
-            if attempt:  # as many as should be enough, by the share that was active so far
-                enough = (states - found) * (asked + 1) / (found + 1)
-                count = max(100, min(math.ceil(enough), 10 * states))
-                number = _another(seed, attempt)
-            sampled = self._returns(question, behaviour, count, number, self.run_length)
-            active = as_mask(function, sampled.states, question)
-            asked, found = asked + count, found + int(active.sum())
-            yield HeldOutReturns(sampled.states[active], sampled.returns[active], sampled.cut)
-            if found >= states:
-                return
-            if attempt and not found:
-                break
-        raise ValueError(
-            f"question {question!r} of {self.name} is active in {found} of {asked} states that "
-            f"behaviour {behaviour!r} visits; true values of {states} are asked for"
-        )
-
-    def _returns(
-        self,
-        question: str,
-        behaviour: str,
-        states: int,
-        seed: int,
-        run_length: int,
-    ) -> HeldOutReturns:
+    def _returns(self, question: str, behaviour: str, states: int, seed: int) -> HeldOutReturns:
+        """Returns from states in which the question is active."""
+        active = self.active.get(question)
         with closing(self.make()) as env:
             return held_out_returns(
                 env,
@@ -386,10 +357,11 @@ class GymnasiumDomain(Domain):
                 behaviour=self.behaviour(behaviour),
                 states=states,
                 rollouts=self.rollouts,
-                run_length=run_length,
+                run_length=self.run_length,
                 cutoff=self.cutoff,
                 longest=_LONGEST,
                 info=self.info,
+                accept=active and (lambda found: as_mask(active, found, question)),
                 seed=seed,
             )
 
@@ -407,12 +379,6 @@ def _called(environment: Any) -> str:
     if isinstance(environment, str):
         return environment
     return describe(environment).rpartition("<locals>.")[2]
-
-
-def _another(seed: int, attempt: int) -> int:
-    """A seed for a further attempt."""
-    state = np.random.SeedSequence(seed, spawn_key=(attempt,)).generate_state(2, np.uint64)
-    return int.from_bytes(state.tobytes(), "little")
 
 
 def _weights(given: ArrayLike | None, size: int) -> Floats:

@@ -30,6 +30,13 @@ from gvf.stream import Actor, Walk, environment_seed
 
 Floats = NDArray[np.float64]
 
+ATTEMPTS = 1000
+"""How often a state is drawn again before :func:`held_out_returns` gives up."""
+
+
+class CutError(ValueError):
+    """Every rollout was truncated, so there is no return."""
+
 
 class Estimate(NamedTuple):
     """A number estimated from a sample, with its standard error (nan from a single state).
@@ -184,6 +191,7 @@ def held_out_returns(
     cutoff: float = 1e-6,
     longest: int = 100_000,
     info: Iterable[str] = (),
+    accept: Callable[[Any], Any] | None = None,
     seed: int | None = None,
     progress: bool = False,
 ) -> HeldOutReturns:
@@ -212,6 +220,11 @@ def held_out_returns(
         info: the names of values of the environment's ``info`` that functions of the question use
             as columns, as in :func:`gvf.transitions`. A cumulant that is such a name itself is
             asked for without this.
+        accept: which states may be used, a function of states [m, ...] that returns bool[m]; by
+            default all. Where the behaviour leads to another state, a new run with a new number of
+            steps takes its place, up to 1,000 times. So the states are distributed as the behaviour
+            visits them, given that they are accepted. The target is followed from no other state;
+            where it goes from there does not matter.
         seed: makes the result reproducible. The first states are the same for any ``states``.
         progress: show a progress bar.
 
@@ -248,9 +261,19 @@ def held_out_returns(
     sequences = np.random.SeedSequence(seed).spawn(states)
     for row, sequence in enumerate(_tracked(sequences, progress)):
         for_environment, for_behaviour, *others = sequence.spawn(2 + rollouts)
-        walk.start(environment_seed(for_environment))
-        rng = np.random.default_rng(for_behaviour)
-        walk.advance(leader, rng, int(rng.integers(run_length)))
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                for_environment, for_behaviour = sequence.spawn(2)
+            walk.start(environment_seed(for_environment))
+            rng = np.random.default_rng(for_behaviour)
+            walk.advance(leader, rng, int(rng.integers(run_length)))
+            if accept is None or _accepted(accept, walk.state):
+                break
+        else:
+            raise ValueError(
+                f"none of {ATTEMPTS:,} states that the behaviour led to was accepted, after "
+                f"{row} of {states} were found"
+            )
         visited.append(walk.state)
         for column, other in enumerate(others):
             for_copy, for_target = other.spawn(2)
@@ -261,7 +284,7 @@ def held_out_returns(
 
     usable = np.isfinite(returns)
     if not usable.any():
-        raise ValueError(
+        raise CutError(
             f"all {returns.size} rollouts were truncated while the product of continuations was "
             f"above {cutoff:g}; let the environment truncate later, or raise the cutoff"
         )
@@ -269,6 +292,16 @@ def held_out_returns(
     return HeldOutReturns(
         states=np.concatenate(visited)[kept], returns=returns[kept], cut=int((~usable).sum())
     )
+
+
+def _accepted(accept: Callable[[Any], Any], state: NDArray[Any]) -> bool:
+    """Whether a batch of 1 state is accepted."""
+    answer = np.asarray(accept(state))
+    if answer.dtype != bool or answer.shape != (1,):
+        raise ValueError(
+            f"accept must give bool[1] for 1 state, got {answer.dtype}{list(answer.shape)}"
+        )
+    return bool(answer[0])
 
 
 def _return(
