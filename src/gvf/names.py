@@ -32,16 +32,34 @@ def known(name: str, names: Iterable[str], kind: str) -> str:
     raise ValueError(f"unknown {kind}: {name!r}; {nearest(name, names)}")
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """What to say of a name that is not known: those that come near, then all of them."""
-    name, names = str(name), list(names)
-    folded = {known.casefold(): known for known in reversed(names)}
-    close = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
-    close = close or [other for other in folded if name and name.casefold() in other][:3]
-    listed = ", ".join(map(repr, names)) or "none"
-    if not close:
-        return f"known are {listed}"
-    return f"did you mean {' or '.join(repr(folded[one]) for one in close)}? Known are {listed}"
+def close(name: str, names: Iterable[str]) -> list[str]:
+    """Up to three of the names that come near one, the nearest first.
+
+    Example:
+        >>> from gvf.names import close
+        >>> close("cartpole", ["CartPole-v1", "Pendulum-v1"])
+        ['CartPole-v1']
+    """
+    folded = {other.casefold(): other for other in reversed(list(names))}
+    near = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
+    near = near or [other for other in folded if name and name.casefold() in other][:3]
+    return [folded[one] for one in near]
+
+
+def nearest(name: str, names: Iterable[str], listed: Iterable[str] | None = None) -> str:
+    """What to say of a name that is not known: those that come near, then all of them.
+
+    Args:
+        name: which is not known.
+        names: those that could be meant.
+        listed: those that are told as known, where `names` are too many.
+    """
+    names = list(names)
+    near = close(str(name), names)
+    told = ", ".join(map(repr, names if listed is None else listed)) or "none"
+    if not near:
+        return f"known are {told}"
+    return f"did you mean {' or '.join(map(repr, near))}? Known are {told}"
 
 
 def is_reference(name: str) -> bool:
@@ -54,6 +72,23 @@ def is_reference(name: str) -> bool:
     """
     module, _, attribute = name.partition(":")
     return all(part.isidentifier() for part in (*module.split("."), *attribute.split(".")))
+
+
+def check_lasting(module: str, told: str) -> None:
+    """Refuse code of a notebook, a script or a prompt: nothing else can import it.
+
+    Example:
+        >>> from gvf.names import check_lasting
+        >>> check_lasting("__main__", "correction Mine")
+        Traceback (most recent call last):
+        ValueError: correction Mine is in __main__: put it into a module of its own, so that workers
+        and later runs find the same code
+    """
+    if module in ("__main__", "__mp_main__"):
+        raise ValueError(
+            f"{told} is in {module}: put it into a module of its own, so that workers and later "
+            "runs find the same code"
+        )
 
 
 def find(reference: str, kind: str) -> Any:
@@ -72,6 +107,7 @@ def find(reference: str, kind: str) -> Any:
         ValueError: correction 'gvf.correction:IRR': the module has no 'IRR'; did you mean 'IR'?
     """
     name, _, attribute = reference.partition(":")
+    check_lasting(name, f"{kind} {reference!r}")
     try:
         found: Any = importlib.import_module(name)
     except ModuleNotFoundError as error:

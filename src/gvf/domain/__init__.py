@@ -9,8 +9,9 @@ compiled.
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.metadata import entry_points
+import importlib
+import threading
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from gvf.domain import continuous_four_rooms, four_rooms, markov_chain, star
@@ -33,6 +34,8 @@ __all__ = [
     "Trajectory",
     "get",
     "names",
+    "references",
+    "registered",
 ]
 
 _DOMAINS = {
@@ -65,9 +68,15 @@ def names() -> list[str]:
     return list(_DOMAINS)
 
 
-@cache
+_made: dict[tuple[str, str], tuple[Any, Domain]] = {}
+"""Domains by name and protocol, each with what it was made from."""
+_making = threading.RLock()
+
+
 def get(name: str, protocol: str = "paper") -> Domain:
-    """A domain by name.
+    """A domain by name: the same one every time, in all threads.
+
+    It is made anew only where a module was reloaded, or an id registered again.
 
     Args:
         name: one of :func:`names`, the id of a Gymnasium environment, ``"module:attribute"`` (a
@@ -88,25 +97,95 @@ def get(name: str, protocol: str = "paper") -> Domain:
         'continuous-four-rooms', 'star', any id of Gymnasium, and "module:attribute"
     """
     known(protocol, PROTOCOLS, "protocol")
+    key = (name, protocol if name in _DOMAINS else "")
+    with _making:
+        source = _source(name)
+        if key not in _made or _made[key][0] is not source:
+            _made[key] = source, _make(source, name, protocol)
+        return _made[key][1]
+
+
+get.cache_clear = _made.clear  # pyright: ignore[reportFunctionMemberAccess]
+
+
+def references(name: str) -> tuple[str, ...]:
+    """The ``"module:attribute"`` behind the name of a domain: the code that decides what it is.
+
+    That is the name itself, the entry point's, or where a Gymnasium environment comes from; with
+    ``"module:Id"`` also the module that registers it. Our own domains have none.
+
+    Example:
+        >>> from gvf.domain import references
+        >>> references("four-rooms"), references("my_worlds:maze")
+        ((), ('my_worlds:maze',))
+        >>> references("CartPole-v1")
+        ('gymnasium.envs.classic_control.cartpole:CartPoleEnv',)
+    """
     if name in _DOMAINS:
-        return _DOMAINS[name](protocol)
+        return ()
     if is_reference(name):
-        return _made(find(name, "domain"), name)
+        return (name,)
     for point in entry_points(group=_GROUP, name=name):
-        return _made(find(point.value, "domain"), name)
-    if name in gym.registry or ":" in name:
+        return (_reference(point),)
+    registrar = (name,) if ":" in name else ()
+    spec = registered(name)
+    made = None if spec is None else spec.entry_point
+    if made is None:
+        return registrar
+    if isinstance(made, str):
+        return (*registrar, made)
+    made = getattr(made, "func", made)  # of functools.partial
+    called = made if hasattr(made, "__qualname__") else type(made)
+    return (*registrar, f"{called.__module__}:{called.__qualname__}")
+
+
+def registered(name: str) -> Any:
+    """Gymnasium's specification of an environment, or None; ``"module:Id"`` imports the module.
+
+    Example:
+        >>> from gvf.domain import registered
+        >>> registered("CartPole-v1").max_episode_steps, registered("four-rooms")
+        (500, None)
+    """
+    module, colon, environment = name.rpartition(":")
+    try:
+        if colon:
+            importlib.import_module(module)
+        return gym.registry.get(environment)
+    except Exception:
+        return None  # making it tells what is missing
+
+
+def _source(name: str) -> Any:
+    """What a domain is made from: a function, a domain, or a specification of Gymnasium's."""
+    if name in _DOMAINS:
+        return _DOMAINS[name]
+    if is_reference(name):
+        return find(name, "domain")
+    for point in entry_points(group=_GROUP, name=name):
+        return find(_reference(point), "domain")
+    return registered(name)
+
+
+def _reference(point: EntryPoint) -> str:
+    return f"{point.module}:{point.attr}"
+
+
+def _make(source: Any, name: str, protocol: str) -> Domain:
+    if name in _DOMAINS:
+        return source(protocol)
+    if is_reference(name) or any(entry_points(group=_GROUP, name=name)):
+        return _as_domain(source, name)
+    if source is not None or ":" in name:
         return GymnasiumDomain(name)
-    own = [point.name for point in entry_points(group=_GROUP)]
-    told = nearest(name, [*_DOMAINS, *own, *gym.registry])
-    close, _, _ = told.rpartition("nown are ")
-    listed = ", ".join(map(repr, [*_DOMAINS, *own]))
+    listed = [*_DOMAINS, *(point.name for point in entry_points(group=_GROUP))]
+    told = nearest(name, [*listed, *gym.registry], listed)
     raise ValueError(
-        f"unknown domain: {name!r}; {close}nown are {listed}, any id of Gymnasium, and "
-        '"module:attribute"'
+        f'unknown domain: {name!r}; {told}, any id of Gymnasium, and "module:attribute"'
     )
 
 
-def _made(found: Any, name: str) -> Domain:
+def _as_domain(found: Any, name: str) -> Domain:
     """What a reference stands for, as a domain."""
     try:
         domain = found if isinstance(found, Domain) else found() if callable(found) else None

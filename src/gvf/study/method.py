@@ -18,14 +18,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache
 from numbers import Real
 from typing import Any
 
 from gvf.correction import Correction, table
 from gvf.learner import TD, TDC, TDRC, WISTD, ExpectedSarsa, IncrementalTD, RMSProp, Sarsa, Update
 from gvf.learner.td import SGD, Adam, Optimiser
-from gvf.names import find, is_reference, known
+from gvf.names import check_lasting, find, is_reference, known
 
 Parameters = tuple[tuple[str, float | str | None], ...]
 """Names and values; a value may be a share of the largest ratio, as text."""
@@ -42,6 +41,7 @@ _CORRECTIONS: dict[str, type[Correction]] = {
     if isinstance(cls, type) and issubclass(cls, Correction) and cls is not Correction
 }
 _LABELS = {cls.label or name: name for name, cls in _CORRECTIONS.items()}
+_COLOUR = re.compile(r"#(?:[0-9a-fA-F]{3}){1,2}|[A-Za-z]+")
 _SHARE = re.compile(r"(?:([0-9.eE+-]+) )?max")
 
 
@@ -57,7 +57,7 @@ class Method:
         update_parameters: of the update, by name.
         on_policy: whether its data come from the target policy itself.
         name: as in figures; it follows from the rest unless it is given.
-        colour: in figures; they choose one unless it is given.
+        colour: in figures, "#rrggbb", "#rgb" or a name; they choose one unless it is given.
 
     Example:
         >>> from gvf.study import Method
@@ -95,6 +95,12 @@ class Method:
             raise ValueError(f"{self.correction}: {error}") from None
         if self.update and not is_reference(self.update):
             known(self.update, (*UPDATES, *OWN_UPDATES), "update")
+        elif self.update:
+            _update_class(self.update)
+        if self.colour and not _COLOUR.fullmatch(self.colour):
+            raise ValueError(
+                f'colour of a method must be "#rrggbb", "#rgb" or a name, got {self.colour!r}'
+            )
         if not self.name:
             object.__setattr__(self, "name", self._following_name())
 
@@ -144,8 +150,12 @@ class Method:
         if own in OPTIMISERS:
             return TD(lanes, OPTIMISERS[own](**values))
         others: dict[str, Any] = {"incremental": IncrementalTD, "tdc": TDC, "tdrc": TDRC}
-        made = others[own] if own in others else find(own, "update")
+        made: Any = others[own] if own in others else _update_class(own)
         return made(lanes, **values)
+
+    def same(self, other: Method) -> bool:
+        """Whether results are the same: whether no more than their colours differ."""
+        return replace(self, colour="") == replace(other, colour="")
 
     def plain(self) -> str | dict[str, Any]:
         """As a file has it: its name if it is one of ours, else a table."""
@@ -196,6 +206,8 @@ def _by_name(name: str) -> Method:
 def _named_correction(name: str, others: Iterable[str], kind: str) -> tuple[str, Parameters]:
     """A correction by label, class or reference, with the parameters that its name has."""
     label, bracket, inside = name.partition("(")
+    if bracket and not inside.endswith(")"):
+        raise ValueError(f"{kind} {name!r}: the bracket is not closed at the end")
     if is_reference(label):
         found = find(label, "correction")
         if isinstance(found, Correction) and not bracket:
@@ -260,6 +272,7 @@ def _name_of(cls: type[Correction]) -> str:
     """The name of one of our classes, or a reference, which must lead back to the class."""
     if _CORRECTIONS.get(cls.__name__) is cls:
         return cls.__name__
+    check_lasting(cls.__module__, cls.__qualname__)
     reference = f"{cls.__module__}:{cls.__qualname__}"
     if not is_reference(reference) or find(reference, "correction") is not cls:
         raise ValueError(
@@ -269,8 +282,8 @@ def _name_of(cls: type[Correction]) -> str:
     return reference
 
 
-@cache
 def _correction_class(name: str) -> type[Correction]:
+    """A class by name: the module's present one, as after ``importlib.reload``."""
     if name in _CORRECTIONS:
         return _CORRECTIONS[name]
     if not is_reference(name):
@@ -279,6 +292,13 @@ def _correction_class(name: str) -> type[Correction]:
     if isinstance(found, type) and issubclass(found, Correction):
         return found
     raise ValueError(f"correction {name!r} is {found!r}, not a subclass of gvf.Correction")
+
+
+def _update_class(name: str) -> type[Update]:
+    found = find(name, "update")
+    if isinstance(found, type) and issubclass(found, Update):
+        return found
+    raise ValueError(f"update {name!r} is {found!r}, not a subclass of gvf.Update")
 
 
 def _check_parameter(name: str, value: Any) -> None:

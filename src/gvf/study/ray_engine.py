@@ -4,17 +4,21 @@ A batch grows until it takes a few seconds. Nodes may die: Ray does their batche
 Results come back as the bytes of their files, and the process that was started by the user writes
 them, so that nodes need no shared folder. Needs ``pip install "gvf[ray]"``, on every node.
 
-Domains and corrections of a user's own go along as the text of their modules
-(:mod:`gvf.study.code`): a node needs nothing but gvf and what those modules import.
+Domains and corrections of a user's own go along as the files of their modules
+(:mod:`gvf.study.code`), and an environment that they registered with its registration: a node needs
+nothing but gvf and the installed packages that those modules import.
 """
 
 from __future__ import annotations
 
 import importlib
+import pickle
 from collections.abc import Generator, Iterable
 from itertools import chain, islice
 from typing import Any
 
+from gvf import domain as domains
+from gvf.gym import gym
 from gvf.study import code
 from gvf.study.base import Task
 from gvf.study.engine import Result, perform
@@ -43,7 +47,8 @@ def results(
     if not first:
         return  # a cluster takes seconds to start
     todo = chain(first, todo)
-    sent = code.files(references(first[0].study))
+    study = first[0].study
+    sent, registration = code.files(references(study)), _registration(study.domain)
     ours = not ray.is_initialized()
     if ours:
         ray.init(
@@ -61,7 +66,7 @@ def results(
             processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
             limit = workers if workers and workers < processors else 2 * processors
             while len(pending) < limit and (batch := list(islice(todo, size))):
-                pending.append(remote.remote(sent, batch))
+                pending.append(remote.remote(sent, registration, batch))
             if not pending:
                 return
             # Wakes now and then: to hear an interrupt, and since the cluster may have grown.
@@ -80,9 +85,24 @@ def results(
                 ray.cancel(batch, force=True)
 
 
-def _perform_all(sent: code.Files, tasks: list[Task]) -> list[Result]:
+def _perform_all(sent: code.Files, registration: bytes, tasks: list[Task]) -> list[Result]:
     code.install(sent)
+    spec = pickle.loads(registration)
+    if spec is not None and gym.registry.get(spec.id) != spec:
+        gym.registry[spec.id] = spec
     return [perform(task) for task in tasks]
+
+
+def _registration(domain: str) -> bytes:
+    """An environment's specification, pickled: it may name classes of files that come with it."""
+    try:
+        # With "module:Id" the module registers it there too.
+        return pickle.dumps(None if ":" in domain else domains.registered(domain))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"the registration of {domain!r} cannot be sent to other machines ({error}): register "
+            'it in a module, and name it "module:Id"'
+        ) from error
 
 
 def _import_ray() -> Any:
