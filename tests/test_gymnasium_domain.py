@@ -777,6 +777,20 @@ def test_returns_that_never_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     refuse("after 50 steps of a rollout", domain.check, "q", "uniform")
 
 
+def test_features_of_any_precision_are_walked_with_in_the_one_that_kernels_take() -> None:
+    class Coarse:
+        size = 4
+
+        def __call__(self, states: Any) -> Any:
+            return np.asarray(states, np.float32)
+
+    domain = GymnasiumDomain("CartPole-v1", features=Coarse())
+    domain.check("favour-0", "uniform")
+    walk = domain.walk(gvf.Uniform(2), ["favour-0"], 10, seeded())
+    assert walk.x.dtype == walk.x_next.dtype == np.float64
+    assert np.array_equal(walk.x_next, walk.next_state)
+
+
 def test_features_that_are_not_finite_are_refused() -> None:
     class Reciprocal:
         size = 1
