@@ -64,7 +64,7 @@ def apart(tmp_path, monkeypatch):
             del sys.modules[name]
     gym.registry.clear()
     gym.registry.update(registry)
-    domains.get.cache_clear()
+    domains.get.cache_clear()  # pyright: ignore[reportFunctionMemberAccess]
 
 
 def write(name: str, text: str) -> Path:
@@ -289,7 +289,7 @@ def test_a_domain_is_made_once(monkeypatch):
     assert len({*map(id, found)}) == 1
     assert domains.get("slow", protocol="authors") is not found[0]
     assert domains.get("CartPole-v1", "authors") is domains.get("CartPole-v1")
-    domains.get.cache_clear()
+    domains.get.cache_clear()  # pyright: ignore[reportFunctionMemberAccess]
     assert domains.get("slow") is not found[0]
 
 
@@ -358,7 +358,7 @@ def test_a_correction_that_was_sent_is_compiled(monkeypatch):
     monkeypatch.setattr(code, "_here", None)
     code.install(sent)
     study = Study("s", methods=(reference,), **CHAIN)
-    assert "gvf-code-" in sys.modules["sent_correction"].__file__
+    assert "gvf-code-" in str(sys.modules["sent_correction"].__file__)
     assert code.digest([reference]) == before
     assert run(study, "out").done == 3
     assert Store(study, "out").count() == 3

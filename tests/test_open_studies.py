@@ -662,7 +662,7 @@ def test_bad_input_is_one_line_and_nothing_is_written(changes, told, capsys):
     write("bad.toml", "".join(f"{key} = {value}\n" for key, value in given.items()))
     for name in ("bad_worlds", "bad_weights"):
         sys.modules.pop(name, None)
-    domains.get.cache_clear()
+    domains.get.cache_clear()  # pyright: ignore[reportFunctionMemberAccess]
     assert main(["run", "bad.toml"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
