@@ -119,7 +119,7 @@ def _errors(bench: Bench, effort: Effort) -> list[Row]:
     rng, size = np.random.default_rng(0), bench.domain.features.size
     states, truth = bench.domain.features(rng.uniform(0, 11, (1000, 2))), rng.normal(size=1000)
     weights, share = aligned(rng.normal(size=(size, 24))), np.ones((1000, 1))
-    hidden = unseen(states, share, size, [np.arange(size, dtype=np.int32)])
+    hidden = unseen(states, share, np.ones(size, bool))
     target = (states, share, hidden, truth, np.empty(0))
     dead, error = np.zeros(24, np.bool_), aligned(np.zeros(24))
     ours = _best(lambda: measure(weights, *target, False, dead, error), effort) / 24

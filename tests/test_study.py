@@ -702,10 +702,10 @@ def test_a_lane_is_dead_even_where_only_a_weight_that_no_state_shows_is_lost(
     x, share, size, squared
 ):
     x, share = np.array(x, np.int32), np.array(share)
-    every = np.arange(size, dtype=np.int32)
-    hidden = unseen(x, share, size, [every])
+    hidden = unseen(x, share, np.ones(size, bool))
     assert hidden.tolist() == [2, 3]
-    assert unseen(x, share, size, [x]).tolist() == [row for row in (2, 3) if row % size in x]
+    learned = np.isin(np.arange(size), x)
+    assert unseen(x, share, learned).tolist() == [row for row in (2, 3) if row % size in x]
     weights = np.zeros((4, 3))
     weights[3, 1], weights[2, 2] = np.nan, np.inf
     dead, error = np.zeros(3, np.bool_), np.empty(3)

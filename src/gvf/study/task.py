@@ -7,7 +7,6 @@ a pair and gap for all methods, and each method learns alone.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -111,6 +110,7 @@ class Bench:
         self.plan = schedule(study, self.gap)
         self._draws: dict[tuple[bool, HowToDraw], Draws] = {}
         self._experience: dict[tuple[str, bool], tuple[Experience, Target]] = {}
+        self._learned: dict[int, Array] = {}
 
     def _seed(self, purpose: str) -> np.random.SeedSequence:
         task = self.task
@@ -216,7 +216,9 @@ class Bench:
         truth, size = self.truth, self.domain.features.size
         counts = np.empty(0) if truth.weights is None else truth.weights / truth.weights.mean()
         x = features_of(self.domain.features, size, truth.states)
-        hidden = unseen(x, share, size, (path.x, path.x_next))
+        if id(path) not in self._learned:
+            self._learned[id(path)] = occurring(path, size)
+        hidden = unseen(x, share, self._learned[id(path)])
         return x, share, hidden, truth.values, counts
 
 
@@ -311,21 +313,28 @@ def one_of_each(kind: Array) -> tuple[Array, Array]:
     return last[occurs], (np.cumsum(occurs) - 1).take(kind)
 
 
-def unseen(x: Array, share: Array, size: int, learned: Sequence[Array]) -> Array:
+def unseen(x: Array, share: Array, learned: Array) -> Array:
     """The rows of weights that change and that no value of some states depends on, int64[n].
 
     Args:
         x: features of the states.
         share: of the blocks of weights, for each state.
-        size: of a block.
-        learned: features of the states that are learned from, in arrays.
+        learned: which features occur in what is learned from, bool[size].
     """
-    rows = np.zeros((share.shape[1], size), np.bool_)
-    for columns in learned:
-        rows[:, columns.ravel() if columns.dtype.kind == "i" else slice(None)] = True
+    rows = np.tile(learned, (share.shape[1], 1))
     for block, used in zip(rows, share.T != 0.0, strict=True):
         block[x[used] if x.dtype.kind == "i" else slice(None)] = False
     return np.flatnonzero(rows)
+
+
+def occurring(path: Trajectory, size: int) -> Array:
+    """Which features occur in a trajectory, bool[size]."""
+    if path.x.dtype.kind != "i":
+        return np.ones(size, np.bool_)
+    rows = np.zeros(size, np.bool_)
+    rows[path.x] = True
+    rows[path.x_next] = True
+    return rows
 
 
 def aligned(array: Array) -> Array:
