@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from own_corrections import SquareRoot
+from own_corrections import FollowOn, SquareRoot
 from test_run import digests
 
 import gvf
@@ -246,6 +246,21 @@ def test_a_world_is_found_by_reference_by_entry_point_and_by_id(monkeypatch):
     assert "'my-world'" in told_by(domains.get, "my-wrld")
     assert domains.get("FrozenLake-v1").name == "FrozenLake-v1"
     assert run(Study("s", "my-world", **GRID), "out").done == 1
+
+
+def test_what_is_carried_begins_anew_where_an_episode_is_cut():
+    from gvf.domain import GymnasiumDomain
+    from gvf.trace import carried
+
+    world = GymnasiumDomain("CartPole-v1", arguments={"max_episode_steps": 7})
+    path = world.walk(world.behaviour("uniform"), ["favour-0"], 40, np.random.SeedSequence(0))
+    asked = path.signals["favour-0"]
+    assert path.ended is not None
+    assert path.ended.nonzero()[0].tolist() == [6, 13, 20, 27, 34]
+    trace = carried(FollowOn(), asked.ratio, asked.continuation, path.ended)[1]
+    begins = np.concatenate([[0], path.ended.nonzero()[0] + 1])
+    np.testing.assert_array_equal(trace[begins], 1.0)
+    assert (carried(FollowOn(), asked.ratio, asked.continuation)[1][begins[1:]] != 1.0).any()
 
 
 def told_by(function, *given) -> str:

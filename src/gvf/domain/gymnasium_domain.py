@@ -197,7 +197,8 @@ class GymnasiumDomain(Domain):
         stream = self._stream(policy, steps, seed, self._columns)
         signals = {question: self._signals(question, stream) for question in questions}
         x, x_next = self._features(stream.state), self._features(stream.next_state)
-        return Trajectory(x, x_next, stream.action, stream.next_state, signals)
+        ended = np.asarray(stream.terminated) | np.asarray(stream.truncated)
+        return Trajectory(x, x_next, stream.action, stream.next_state, signals, None, ended)
 
     def truth(
         self, question: str, behaviour: str, *, states: int = 1000, seed: int = 0

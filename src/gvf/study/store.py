@@ -198,13 +198,13 @@ def _checksum(table: pa.Table) -> str:
         if column.null_count == len(column):
             continue
         if listed:
-            digest.update(column.offsets.to_numpy())
+            digest.update(column.offsets.to_numpy().tobytes())
             column = column.flatten()
         if pa.types.is_string(column.type):
             words = column.dictionary_encode()
             digest.update(repr(words.dictionary.to_pylist()).encode())
             column = words.indices
-        digest.update(np.ascontiguousarray(column.to_numpy(zero_copy_only=False)))
+        digest.update(column.to_numpy(zero_copy_only=False).tobytes())
     return digest.hexdigest()
 
 
