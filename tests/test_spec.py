@@ -804,3 +804,24 @@ def test_a_fingerprint_is_the_same_in_every_process(tmp_path: Path) -> None:
     }
     (only,) = told
     assert only.startswith(f"{sys.implementation.cache_tag}:")
+
+
+def test_a_function_that_imports_a_module_of_ones_own_cannot_be_told():
+    def installed(x):
+        import numpy as np
+
+        return np.sqrt(x)
+
+    def own(x):
+        from own_corrections import SquareRoot
+
+        return SquareRoot
+
+    def absent(x):
+        import nowhere_at_all  # pyright: ignore[reportMissingImports]
+
+        return nowhere_at_all
+
+    assert fingerprint(installed) is not None
+    assert fingerprint(own) is None
+    assert fingerprint(absent) is None

@@ -19,6 +19,7 @@ import dis
 import functools
 import hashlib
 import importlib
+import importlib.util
 import inspect
 import json
 import sys
@@ -433,6 +434,9 @@ def _is_installed(name: str) -> bool:
     if package in sys.stdlib_module_names or package == "gvf":
         return package != "__main__"
     paths, file = sysconfig.get_paths(), getattr(sys.modules.get(package), "__file__", None)
+    if package and package not in sys.modules:
+        spec = importlib.util.find_spec(package)
+        file = spec.origin if spec else None
     return any(Path(file or "").is_relative_to(paths[site]) for site in ("purelib", "platlib"))
 
 
@@ -445,6 +449,8 @@ def _instructions(code: CodeType, names: set[str]) -> tuple[Any, ...]:
         elif step.opcode in dis.hasconst:  # the value, not its position, which a docstring changes
             steps.append((step.opcode, step.argval))
         else:
+            if step.opname == "IMPORT_NAME" and not _is_installed(step.argval):
+                raise _CannotTellError  # a module of the user's own, in which anything may differ
             steps.append((step.opcode, step.arg, step.opcode in dis.hasname and step.argval))
             if "GLOBAL" in step.opname or step.opname == "LOAD_NAME":
                 names.add(step.argval)

@@ -84,12 +84,11 @@ def take_methods(study: Any) -> None:
     methods: dict[str, Method] = {}
     for item in given:
         one = before[item] if isinstance(item, str) and item in before else Method.of(item)
-        if methods.get(one.name) == one:
+        if one.name in methods and methods[one.name].same(one):
             raise ValueError(f"methods has something twice: {one.name!r}")
         if one.name in methods:
             raise ValueError(f"methods: two are called {one.name!r}; give one of them a name")
-        ours = NAMED.get(one.name, one)  # which may have another colour
-        if replace(one, colour=ours.colour) != ours:
+        if not one.same(NAMED.get(one.name, one)):
             raise ValueError(
                 f"methods: {one.name!r} is the name of another method of ours; give this one a name"
             )

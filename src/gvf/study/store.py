@@ -18,7 +18,6 @@ import hashlib
 import io
 import json
 import re
-import sys
 import time
 import tomllib
 import uuid
@@ -32,9 +31,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import gvf
+from gvf import code
 from gvf import domain as domains
 from gvf.names import is_reference
-from gvf.study import code
 from gvf.study.base import BaseStudy, Columns, Task
 
 if TYPE_CHECKING:
@@ -111,28 +110,23 @@ def references(study: BaseStudy) -> set[str]:
     return named | {*domains.references(study.domain)}
 
 
-def _places(named: Iterable[str]) -> list[str]:
-    """The folders in which modules were found that are not installed."""
-    places = set()
-    for name in named:
-        module = name.partition(":")[0]
-        file = getattr(sys.modules.get(module), "__file__", None)
-        if file and code.files([name]):
-            above = len(module.split(".")) - (0 if Path(file).name == "__init__.py" else 1)
-            places.add(str(Path(file).resolve().parents[above]))
-    return sorted(places)
-
-
 def configuration(task: Task, shared: Mapping[str, Any] | None = None) -> str:
     """All that determines a task's result, as JSON: where it is equal, so is the result."""
     place = {name: getattr(task, name) for name in PLACE}
     return _canonical({**(shared or settings(task.study)), **place})
 
 
-@lru_cache(maxsize=8)
 def variant(study: BaseStudy) -> str:
     """Eight letters that are the same for the same settings: a column, and a folder's name."""
+    # What depends on nobody's code is the same for ever.
+    return _variant(study) if references(study) else _remembered_variant(study)
+
+
+def _variant(study: BaseStudy) -> str:
     return hashlib.sha256(_canonical(settings(study)).encode()).hexdigest()[:8]
+
+
+_remembered_variant = lru_cache(maxsize=8)(_variant)
 
 
 def encode(task: Task, measured: Columns) -> bytes:
@@ -333,7 +327,7 @@ class Store:
             self.log_path.parent.mkdir(parents=True, exist_ok=True)
             # What was run, so that it can be drawn and listed without the file it came from.
             written = as_toml(self.study.with_(runs=max(self.study.runs, self._runs_before())))
-            places = "".join(f"{BESIDE}{place}\n" for place in _places(references(self.study)))
+            places = "".join(f"{BESIDE}{place}\n" for place in code.folders(references(self.study)))
             self._write(self.log_path.with_suffix(".toml"), f"{places}{written}\n".encode())
         except OSError as error:
             raise _cannot_write(self.folder, error) from error

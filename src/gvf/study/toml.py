@@ -71,7 +71,7 @@ def as_toml(study: BaseStudy) -> str:
     Example:
         >>> from gvf.study.toml import as_toml
         >>> from gvf.study import Study
-        >>> print(as_toml(Study("mine", "four-rooms", ("IR", "IS"), (0.5, 1.0))).splitlines()[1])
+        >>> print(as_toml(Study("mine", "four-rooms", ("IR", "IS"), (0.5, 1.0))).splitlines()[2])
         methods = ["IR", "IS"]
     """
     lines = [f'kind = "{study.kind}"']

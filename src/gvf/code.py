@@ -56,7 +56,7 @@ def digest(references: Iterable[str]) -> dict[str, str]:
     Of an installed package it is its name and version.
 
     Example:
-        >>> from gvf.study.code import digest
+        >>> from gvf.code import digest
         >>> list(digest(["gvf.correction:IR"]))
         ['gvf.correction:IR']
     """
@@ -67,7 +67,7 @@ def files(references: Iterable[str]) -> dict[str, bytes]:
     """The files behind references, for :func:`install`; those of installed packages are left out.
 
     Example:
-        >>> from gvf.study.code import files
+        >>> from gvf.code import files
         >>> files(["gvf.correction:IR"])
         {}
     """
