@@ -60,6 +60,7 @@ def write(name: str, text: str) -> Path:
         ({"correction": "VTrace", "clip": 3}, "V-trace(3.0)", gvf.VTrace(3.0)),
         ({"correction": "VTrace", "clip": "max"}, "V-trace(max)", gvf.VTrace(8.0)),
         ({"correction": "IR", "update": "tdrc"}, "IR+tdrc", gvf.IR()),
+        ({"correction": "IR", "update": {"rule": "tdc", "ratio": 0.5}}, "IR+tdc(0.5)", gvf.IR()),
         ({"correction": "IS", "name": "plain", "colour": "#123456"}, "plain", gvf.IS()),
         ("own_corrections:SquareRoot", "SquareRoot", SquareRoot()),
         (SquareRoot(), "SquareRoot", SquareRoot()),
@@ -502,6 +503,17 @@ def test_results_of_other_code_do_not_mix(capsys):
     assert "code was" in told
 
 
+def test_two_modules_of_one_name_are_not_mixed_up():
+    text = 'domain = "markov-chain"\nmethods = ["twice_there:SquareRoot"]\nstep_sizes = [1]\n'
+    for folder in ("one", "same", "other"):
+        write(f"{folder}/twice_there.py", (EXAMPLES / "worlds.py").read_text())
+        write(f"{folder}/s.toml", text)
+    write("other/twice_there.py", (EXAMPLES / "worlds.py").read_text() + "\nODD = 3\n")
+    assert load("one/s.toml").methods == load("same/s.toml").methods == ("square root",)
+    told = told_by(load, "other/s.toml")
+    assert "another one of that name is in use, from" in told
+
+
 def test_results_of_an_earlier_layout_are_named():
     old = Path("out/chain/paper-12345678/easy")
     old.mkdir(parents=True)
@@ -632,6 +644,7 @@ table = gvf.domain.TabularDomain(name="t", behaviours={"left": gvf.Always(0, 2)}
         ({"domain": '"bad_worlds:nothing"'}, "the module has no 'nothing'"),
         ({"domain": '"bad_worlds:np"'}, "neither a gvf.Domain nor a function that makes one"),
         ({"domain": '"broken_module:x"'}, "cannot be imported: ZeroDivisionError"),
+        ({"domain": '"leaves:x"'}, "cannot be imported: SystemExit: 0"),
         ({"domain": '"needs_more:x"'}, "the module needs 'not_installed_at_all'"),
         ({"domain": '"bad_worlds:boom"'}, "no display"),
         ({"domain": '"bad_worlds:no_support"'}, "behaviour 'left' in CartPole-v1"),
@@ -662,6 +675,7 @@ table = gvf.domain.TabularDomain(name="t", behaviours={"left": gvf.Always(0, 2)}
 def test_bad_input_is_one_line_and_nothing_is_written(changes, told, capsys):
     write("bad_worlds.py", BAD_WORLDS)
     write("broken_module.py", "1 / 0\n")
+    write("leaves.py", "raise SystemExit(0)\n")
     write("needs_more.py", "import not_installed_at_all\n")
     write(
         "bad_weights.py",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.machinery
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -116,7 +117,7 @@ def find(reference: str, kind: str) -> Any:
         else:
             told = f"there is no module {error.name!r}, beside the file or on Python's path"
         raise ValueError(f"{kind} {reference!r}: {told}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         told = f"the module cannot be imported: {type(error).__name__}: {error}"
         raise ValueError(f"{kind} {reference!r}: {told}") from error
     for part in attribute.split("."):
@@ -130,7 +131,21 @@ def find(reference: str, kind: str) -> Any:
 
 
 def look_in(folder: Path) -> None:
-    """Let modules be found in a folder too, as Python finds those beside a script."""
+    """Let modules be found in a folder first, as Python finds those beside a script."""
     name = str(folder.resolve())
-    if name not in sys.path:
-        sys.path.insert(0, name)
+    if sys.path[:1] != [name]:
+        sys.path[:] = [name, *(place for place in sys.path if place != name)]
+
+
+def check_place(reference: str) -> None:
+    """Refuse a module that was imported from another folder than it would be found in now."""
+    name = reference.partition(":")[0].partition(".")[0]
+    file = getattr(sys.modules.get(name), "__file__", None)
+    spec = importlib.machinery.PathFinder.find_spec(name)
+    if not (file and spec and spec.origin and Path(file).exists()):
+        return
+    if Path(spec.origin).read_bytes() != Path(file).read_bytes():
+        raise ValueError(
+            f"{reference!r} means a module in {Path(spec.origin).parent}, and another one of that "
+            f"name is in use, from {Path(file).parent}: give one of them another name"
+        )

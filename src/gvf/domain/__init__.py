@@ -189,7 +189,7 @@ def _as_domain(found: Any, name: str) -> Domain:
     """What a reference stands for, as a domain."""
     try:
         domain = found if isinstance(found, Domain) else found() if callable(found) else None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ValueError(
             f"domain {name!r} cannot be made: {type(error).__name__}: {error}"
         ) from error

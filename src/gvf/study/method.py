@@ -112,7 +112,10 @@ class Method:
         label = self._class.label or self.correction.rpartition(":")[2].rpartition(".")[2]
         values = [str(v if isinstance(v, str | None) else float(v)) for _, v in self.parameters]
         name = f"{label}({', '.join(values)})" if values else label
-        return f"{name}+{self.update.rpartition(':')[2]}" if self.update else name
+        if not self.update:
+            return name
+        own = ", ".join(f"{value}" for _, value in self.update_parameters)
+        return f"{name}+{self.update.rpartition(':')[2]}{f'({own})' if own else ''}"
 
     @property
     def needs_largest(self) -> bool:

@@ -8,10 +8,10 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from gvf.names import known, look_in
+from gvf.names import check_place, known, look_in
 from gvf.study.base import BaseStudy
 from gvf.study.racing import RacingStudy
-from gvf.study.store import BESIDE
+from gvf.study.store import BESIDE, references
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
 
@@ -60,7 +60,10 @@ def load(path: str | Path) -> BaseStudy:
         for key in needed:
             if key not in given:
                 raise ValueError(f"{key} is missing; needed are {' and '.join(needed[1:])}")
-        return study(**given)
+        made = study(**given)
+        for reference in references(made):
+            check_place(reference)
+        return made
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
