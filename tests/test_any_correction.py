@@ -19,8 +19,8 @@ from test_updates import BEHAVIOUR, QUESTION, UPDATES, stream
 import gvf
 from gvf import domain as domains
 from gvf.study import Method, Study, VarianceStudy, run_task, run_variance
+from gvf.study.base import seed_for
 from gvf.study.draws import draw
-from gvf.study.seed import seed_for
 from gvf.theory import exact
 
 FORMS = {

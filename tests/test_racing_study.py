@@ -40,12 +40,12 @@ from gvf.study import (
     racing_material,
     racing_task,
 )
-from gvf.study.cost import costs, gap_of
+from gvf.study.base import seed_for
 from gvf.study.draws import draw
 from gvf.study.engine import run
+from gvf.study.progress import costs, gap_of
 from gvf.study.racing_task import RacingOutcome, folder, material, run_racing
 from gvf.study.results import Cell, Results, resampling
-from gvf.study.seed import seed_for
 from gvf.study.store import COLUMNS, Store, encode
 from gvf.study.toml import as_toml
 

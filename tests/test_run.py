@@ -19,9 +19,8 @@ import pytest
 from gvf.cli import main
 from gvf.cli.studies import find
 from gvf.study import Study, VarianceStudy, catalogue, load, local, run_variance
-from gvf.study.cost import Costs, costs
 from gvf.study.engine import run
-from gvf.study.progress import Account
+from gvf.study.progress import Account, Costs, costs
 from gvf.study.store import Store
 from gvf.study.toml import as_toml
 

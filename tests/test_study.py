@@ -21,9 +21,9 @@ from gvf.study import (
     run_task,
     run_variance,
 )
+from gvf.study.base import seed_for
 from gvf.study.draws import draw
 from gvf.study.loop import measure
-from gvf.study.seed import seed_for
 from gvf.study.task import Bench, schedule, unseen
 from gvf.study.toml import as_toml
 

@@ -50,6 +50,9 @@ returns from states that the stream has not seen, and a short film. They are fil
 what is there already is kept. Copied to the same place on a machine that has PyTorch, they are all
 that `gvf reproduce racing-step-size` needs there: no simulator, no Gymnasium."""
 
+OPTIONS = ("simulator", "device")
+"""Settings of the racing car that can be chosen here."""
+
 REPORT = """\
 Rebuild pictures, verdicts and page from the results in a folder, without running anything: the
 paper's figures, and the studies of your own that were run there."""
@@ -144,7 +147,7 @@ def _reproduce(given: argparse.Namespace) -> int:
     ]
     options = options_of(given)
     for name in options:
-        if not any(hasattr(figure.study("paper"), name) for figure in wanted):
+        if not any(name in figure.study("paper").settings for figure in wanted):
             raise ValueError(f"--{name} is about the racing car: name racing-step-size with it")
     protocols = ("paper", "authors") if given.protocol == "both" else (given.protocol,)
     # Every study is made before the first is run, so that what is wrong is said at once.
@@ -175,7 +178,7 @@ def options_of(given: argparse.Namespace) -> dict[str, str]:
 def study_of(figure: Any, protocol: str, given: argparse.Namespace, scale: str = "") -> Any:
     """The study of a figure, with the options that it has."""
     plain = figure.study(protocol)
-    options = {name: value for name, value in options_of(given).items() if hasattr(plain, name)}
+    options = {name: said for name, said in options_of(given).items() if name in plain.settings}
     return figure.study(protocol, scale or given.scale, None if scale else given.runs, **options)
 
 
@@ -188,7 +191,7 @@ def _record(figure: Any, protocol: str, study: Any, given: argparse.Namespace) -
     log = list(Store(study, given.out).logged())
     spent = {line.get("task"): line.get("cpu_seconds", 0.0) for line in log}
     full = study == study_of(figure, protocol, given, "paper")
-    options = {name: getattr(study, name) for name in ("simulator", "device") if figure.on_request}
+    options = {name: getattr(study, name) for name in OPTIONS if name in study.settings}
     made = Made(
         scale="paper" if full else given.scale,
         runs=study.runs,

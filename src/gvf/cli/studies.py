@@ -288,9 +288,8 @@ def _run_cell(study: BaseStudy, given: argparse.Namespace) -> int:
 def _dry_run(study: BaseStudy, given: argparse.Namespace) -> int:
     from collections import Counter
 
-    from gvf.study.cost import costs, gap_of
     from gvf.study.local import processors
-    from gvf.study.progress import duration
+    from gvf.study.progress import costs, duration, gap_of
     from gvf.study.store import Store
 
     study.check()

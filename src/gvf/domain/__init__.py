@@ -34,8 +34,6 @@ __all__ = [
     "Trajectory",
     "get",
     "names",
-    "references",
-    "registered",
 ]
 
 _DOMAINS = {

@@ -9,11 +9,14 @@ study, and so none of them knows its kind.
 
 from __future__ import annotations
 
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from gvf.names import known, nearest
 from gvf.study.method import NAMED, Method
@@ -53,6 +56,8 @@ class BaseStudy(ABC):
     """What can be drawn of it, the first before all; see :mod:`gvf.report.study`."""
     quantity: str
     """What its errors are, for the axis of a picture."""
+    update = ""
+    """How it updates, where it has a choice."""
     own_threads: ClassVar[bool] = False
     """Whether its work is done by threads that do not count as the worker's."""
 
@@ -200,3 +205,15 @@ class Task:
         for method in self.study.methods:
             for cell, _ in self.study.cells(method):
                 yield f"{self.name}/{cell}"
+
+
+def seed_for(seed: int, run: int, *purpose: object) -> np.random.SeedSequence:
+    """The seed of one purpose in one run, made from the study's seed, the run and what it is for.
+
+    Example:
+        >>> from gvf.study.base import seed_for
+        >>> seed_for(0, 1, "walk", "uniform").spawn_key
+        (1, 3836136024)
+    """
+    key = zlib.crc32("/".join(map(str, purpose)).encode())
+    return np.random.SeedSequence(seed, spawn_key=(run, key))

@@ -52,8 +52,7 @@ def check_pairs(study: Any, domain: Domain) -> None:
                 correction.address("weigh")
             except TypeError as error:
                 raise ValueError(f"{name}: {error}") from error
-    update = getattr(study, "update", "")
-    if study.domain in domains.names() and not study.own and not is_reference(update):
+    if study.domain in domains.names() and not study.own and not is_reference(study.update):
         return
     tiny = study.tiny()
     for task in tiny.tasks():

@@ -28,11 +28,10 @@ from gvf.correction import Draw
 from gvf.domain.racing import policy
 from gvf.domain.racing.recording import FRAME, Recording
 from gvf.learner.linear import Array
-from gvf.study.base import Interrupted, Stop, Task
+from gvf.study.base import Interrupted, Stop, Task, seed_for
 from gvf.study.draws import Draws, draw
 from gvf.study.racing import RacingStudy
 from gvf.study.racing_material import Material, folder, take
-from gvf.study.seed import seed_for
 from gvf.study.task import Outcome
 from gvf.trace import carried
 from gvf.transition import Transitions

@@ -104,7 +104,7 @@ def settings(study: BaseStudy) -> dict[str, Any]:
 
 def references(study: BaseStudy) -> set[str]:
     """The references in a study, and behind the name of its domain: what is not gvf's own."""
-    named = {update for update in (getattr(study, "update", ""),) if is_reference(update)}
+    named = {study.update} if is_reference(study.update) else set()
     for method in study.own:
         named |= {*method.references()}
     return named | {*domains.references(study.domain)}

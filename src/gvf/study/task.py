@@ -22,11 +22,10 @@ from gvf.learner.update import LearnerState, Update
 from gvf.learner.values import features_of
 from gvf.policy import DiscretePolicy
 from gvf.question import GVF
-from gvf.study.base import Interrupted, Stop, Task
+from gvf.study.base import Interrupted, Stop, Task, seed_for
 from gvf.study.draws import Draws, draw
 from gvf.study.loop import compiled, update_address
 from gvf.study.method import Method
-from gvf.study.seed import seed_for
 from gvf.study.study import ERRORS, Study
 from gvf.trace import carried
 from gvf.truth import TrueValues

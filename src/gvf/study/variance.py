@@ -21,11 +21,10 @@ from gvf.correction import Draw
 from gvf.entry import unowned
 from gvf.learner import TD
 from gvf.learner.linear import Array, Experience, add_at, td_error_at
-from gvf.study.base import BaseStudy, Columns, Interrupted, Stop, Task
+from gvf.study.base import BaseStudy, Columns, Interrupted, Stop, Task, seed_for
 from gvf.study.check import check_at_least, check_masses, check_pairs, check_several, check_shared
 from gvf.study.draws import Draws, draw
 from gvf.study.method import Method
-from gvf.study.seed import seed_for
 from gvf.study.task import initial_weights
 from gvf.trace import carried
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from gvf.correction import BCIR, IR, Correction
+from gvf.study.base import seed_for
 from gvf.study.draws import draw
-from gvf.study.seed import seed_for
 from gvf.theory.chain import EASY, Chain
 from gvf.theory.moments import predict, squared_norms
 from gvf.theory.pictures import BLACK, COLOURS, panel

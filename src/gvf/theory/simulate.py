@@ -13,8 +13,8 @@ import numpy as np
 
 from gvf.correction import Correction
 from gvf.policy import Fixed
+from gvf.study.base import seed_for
 from gvf.study.draws import Draws, draw
-from gvf.study.seed import seed_for
 from gvf.theory.chain import DOMAIN, Chain
 from gvf.theory.row import Array
 

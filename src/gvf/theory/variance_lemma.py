@@ -17,8 +17,8 @@ from gvf.correction import BCIR, IR, IS, BCInterpolated, Correction, Interpolate
 from gvf.diagnosis import diagnose
 from gvf.diagnosis.law import self_normalised
 from gvf.sampling import RatioRing
+from gvf.study.base import seed_for
 from gvf.study.draws import draw
-from gvf.study.seed import seed_for
 from gvf.theory.exact import moments
 from gvf.theory.moments import predict, squared_norms
 from gvf.theory.pictures import AMBER, BLACK, BLUE, GREEN, ORANGE, PINK, SKY, panel

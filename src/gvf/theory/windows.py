@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gvf.diagnosis.comparison import covariance
-from gvf.study.seed import seed_for
+from gvf.study.base import seed_for
 from gvf.theory.moments import squared_norms
 from gvf.theory.row import Array
 
