@@ -172,7 +172,7 @@ def find(
     elif given in stored:
         study = load(stored[given]).with_(name=given).under(protocol)
     else:
-        names = [*catalogue.CATALOGUE, *files, *stored]
+        names = dict.fromkeys([*catalogue.CATALOGUE, *files, *stored])
         raise ValueError(f"unknown study: {given!r}; {nearest(given, names)}, or name a .toml file")
     if changes:
         study = study.with_(**_changes(changes))
@@ -324,7 +324,8 @@ def _known(given: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | st
             with redirect_stdout(sys.stderr):  # what a module prints is not part of the list
                 study = load(path)
             study = study if name.endswith(".toml") else study.with_(name=name)
-            yield name, f"{', '.join(study.methods[:4])} ... in {study.domain}", study
+            first = ", ".join(study.methods[:4]) + (", ..." if len(study.methods) > 4 else "")
+            yield name, f"{first} in {study.domain}", study
         except ValueError as error:
             yield name, "", str(error)
 
