@@ -425,7 +425,7 @@ def test_the_list_has_files_of_this_folder_and_whatever_has_results(
     assert main(["list"]) == 0
     out, err = capsys.readouterr()
     lines = out.splitlines()[1 + len(catalogue.CATALOGUE) :]
-    methods = "IR, IS, WIS-Optimal, Sarsa ... in four-rooms"
+    methods = "IR, IS, WIS-Optimal, Sarsa in four-rooms"
     assert [line.split(maxsplit=3) for line in lines] == [
         ["sweep.toml", "0/30", "16", methods], ["away", "2/2", "16", methods],
     ]  # fmt: skip
