@@ -124,7 +124,7 @@ def draw(
         figure = Figure(figsize=layout.size, layout="constrained")
         FigureCanvasAgg(figure)
         grid = figure.subplots(layout.rows, layout.columns, squeeze=False, sharex=True, sharey=True)
-        for place, panel in zip(grid.flat, panels, strict=False):
+        for number, (place, panel) in enumerate(zip(grid.flat, panels, strict=False)):
             draw_panel.set_up(place, axes, (low, top), layout.height)
             here = {key[2]: curve for key, curve in ours.items() if key[:2] == panel}
             beneath = {key[2]: curve for key, curve in theirs.items() if key[:2] == panel}
@@ -136,6 +136,9 @@ def draw(
             draw_panel.head(place, *_words(panel, panels, here, remarks or {}))
             if layout.columns > 1:
                 place.label_outer()
+                if number + layout.columns >= len(panels):  # nothing below it
+                    place.tick_params(labelbottom=True)
+                    place.set_xlabel(axes.x)
             else:
                 place.tick_params(labelbottom=True)
         for place in grid.flat[len(panels) :]:
@@ -159,6 +162,7 @@ def draw_shown(shown: Shown, *, titled: bool = True, columns: int | None = None)
     }
     quick = {name: "quick scale" for name, made in shown.made.items() if made.scale == "quick"}
     title = shown.title if titled else ""
+    columns = columns or shown.columns
     return draw(
         shown.rows, figure.axes, published=beneath, title=title, remarks=quick, columns=columns,
         colours=shown.colours,

@@ -60,6 +60,7 @@ class Shown:
         part: the heading of the page under which it stands; by default it follows from the figure.
         place: folder and name of its files; by default the figure's id, twice.
         colours: of series that are to have another than their own.
+        columns: of panels; None: as many as fit a page.
     """
 
     figure: Figure
@@ -73,6 +74,7 @@ class Shown:
     part: str = ""
     place: tuple[str, str] = ("", "")
     colours: Mapping[str, str] = field(default_factory=dict)
+    columns: int | None = None
 
     def __post_init__(self) -> None:
         main = "Figures of the main text" if self.figure.main else "Figures of the appendix"

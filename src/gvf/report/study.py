@@ -24,6 +24,8 @@ from gvf.study.base import BaseStudy
 from gvf.study.results import Results
 from gvf.study.store import Store, StoreError
 
+WIDEST = 4
+"""Panels side by side, at most."""
 WIDE = 20.0
 """From this ratio of the largest x to the smallest on, x is drawn on a logarithmic scale."""
 
@@ -129,9 +131,15 @@ def show(study: BaseStudy, out: str | Path) -> list[Shown]:
             Shown(
                 figure, rows, (), (), (), made, {study.protocol: results}, {},
                 part="Studies", place=(study.name, name), colours=colours,
+                columns=columns_of(study),
             )
         )  # fmt: skip
     return shown
+
+
+def columns_of(study: BaseStudy) -> int | None:
+    """A column for each gap and a row for each pair, where there are several of both, and fit."""
+    return len(study.gaps) if len(study.pairs) > 1 and 1 < len(study.gaps) <= WIDEST else None
 
 
 def how_made(store: Store) -> Made:
