@@ -15,9 +15,11 @@ import numpy as np
 
 import gvf
 from benchmarks.measure import Effort, Row, at_most
-from gvf.learner.linear import Array, Experience
-from gvf.study import Study, get, run, run_method
-from gvf.study.loop import measure
+from gvf.common.arrays import Array
+from gvf.learner.linear import Experience
+from gvf.paper.studies import get
+from gvf.study import Study, run, run_method
+from gvf.study.loop import experience_of, measure
 from gvf.study.task import Bench, aligned, unseen
 
 TITLE = "Studies: an update of one lane (16 transitions)"
@@ -134,7 +136,7 @@ def _errors(bench: Bench, effort: Effort) -> list[Row]:
 def _numpy(bench: Bench, name: str, lanes: tuple[Any, ...], updates: int) -> float:
     """Seconds for some updates, and in a table their errors, written as one would in NumPy."""
     question, path = bench.task.question, bench.off_policy
-    ratio, experience = path.signals[question].ratio, path.experience(question)
+    ratio, experience = path.signals[question].ratio, experience_of(path, question)
     k = bench.study.batch_size
     weigh: Callable[[Array], Array]
     if name == "WIS-TD(0)":

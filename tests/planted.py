@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gvf.paper import Figure
+from gvf.figure import Figure
 from gvf.study import RacingStudy, Study, VarianceStudy
 from gvf.study.results import Cell, Pair, Results
 from gvf.study.variance import NORMS

@@ -9,10 +9,10 @@ from own_corrections import EmphaticIS, FollowOn, Prioritised, SquareRoot
 from test_updates import BEHAVIOUR, CHAIN, CHAIN_BEHAVIOUR, QUESTION, chain_stream, stream
 
 import gvf
-from gvf.buffer import Buffer
 from gvf.correction import WINDOW
+from gvf.correction.trace import Trace
 from gvf.learner import loop
-from gvf.trace import Trace
+from gvf.window.buffer import Buffer
 
 EVERY = [
     gvf.IS(), gvf.WISMinibatch(), gvf.IR(), gvf.BCIR(), gvf.WISOptimal(), gvf.OnPolicy(),

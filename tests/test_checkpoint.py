@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import gvf
-from gvf import checkpoint
+from gvf.common import checkpoint
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import pytest
 from planted import Truth, elsewhere, planted
 
 from gvf import paper
-from gvf.paper import Claim, Figure, judge
-from gvf.paper.claim import tail_of
+from gvf.figure import Claim, Figure, Verdict, judge
+from gvf.figure.claim import tail_of
 from gvf.study import Study
 from gvf.study.results import RESAMPLES, Cell, Results, resampling
 
@@ -335,7 +335,7 @@ CLAIMS = [
 
 def verdict_on(
     figure: Figure, claim: Claim, protocol: str, truths: tuple[Truth, ...], **how: Any
-) -> paper.Verdict:
+) -> Verdict:
     others = {
         name: planted(paper.get(name), protocol, elsewhere(truths), **how) for name in claim.needs
     }

@@ -16,10 +16,10 @@ import pytest
 from own_corrections import SquareRoot
 
 import gvf
-from gvf import code
 from gvf import domain as domains
-from gvf.gym import gym
-from gvf.names import nearest
+from gvf.common import code
+from gvf.common.gym import gym
+from gvf.common.names import nearest
 from gvf.study import Method, RacingStudy, Store, Study, VarianceStudy, run
 from gvf.study.store import references, settings
 
@@ -87,7 +87,7 @@ def digest_after(files: dict[str, str], reference: str) -> str:
     """What a new process makes of a reference, after files are written."""
     for name, text in files.items():
         write(name, text)
-    script = "import sys; from gvf.code import digest; print(*digest(sys.argv[1:]).values())"
+    script = "import sys; from gvf.common.code import digest; print(*digest(sys.argv[1:]).values())"
     given = [sys.executable, "-c", script, reference]
     path = os.pathsep.join([str(Path.cwd()), str(Path("other").resolve())])
     done = subprocess.run(
@@ -319,7 +319,7 @@ def test_processes_install_at_the_same_time_and_leave_nothing(tmp_path):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     sent = {"pack/__init__.py": b"", **{f"pack/m{i}.py": b"x = 1\n" * 9999 for i in range(20)}}
-    write("sent.py", f"from gvf.code import install\ninstall({sent!r})\n")
+    write("sent.py", f"from gvf.common.code import install\ninstall({sent!r})\n")
     script = (
         "import sent, importlib, os, stat, pack\n"
         "assert all(importlib.import_module(f'pack.m{i}').x == 1 for i in range(20))\n"

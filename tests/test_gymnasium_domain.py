@@ -15,11 +15,11 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete
 
 import gvf
+from gvf.common.spec import fingerprint
 from gvf.domain import GymnasiumDomain, get, gymnasium_checks, gymnasium_domain
 from gvf.domain.gymnasium_checks import largest_ratio_of_gaussians
 from gvf.domain.gymnasium_defaults import default_features, default_questions
 from gvf.domain.memory import Memory
-from gvf.spec import fingerprint
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from gvf import IS, BCInterpolated, Interpolated
-from gvf.study import Study, get, run_method, run_task
+from gvf.paper.studies import get
+from gvf.study import Study, run_method, run_task
 from gvf.study.method import BETWEEN
 from gvf.study.results import Cell, Results
 from gvf.study.task import Bench

@@ -23,7 +23,7 @@ from test_updates import (
 )
 
 import gvf
-from gvf.frames import FrameWindow
+from gvf.window.frames import FrameWindow
 
 torch = pytest.importorskip("torch", reason='needs PyTorch: pip install "gvf[torch]"')
 

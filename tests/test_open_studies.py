@@ -250,8 +250,8 @@ def test_a_world_is_found_by_reference_by_entry_point_and_by_id(monkeypatch):
 
 
 def test_what_is_carried_begins_anew_where_an_episode_is_cut():
+    from gvf.correction.trace import carried
     from gvf.domain import GymnasiumDomain
-    from gvf.trace import carried
 
     world = GymnasiumDomain("CartPole-v1", arguments={"max_episode_steps": 7})
     path = world.walk(world.behaviour("uniform"), ["favour-0"], 40, np.random.SeedSequence(0))

@@ -14,16 +14,17 @@ import pytest
 from planted import DOWN, by_hand
 
 from gvf import paper
-from gvf.paper import Figure, Row
-from gvf.paper.figure import write_csv
-from gvf.paper.reading import (
+from gvf.figure import Figure, Row
+from gvf.figure.figure import write_csv
+from gvf.figure.reading import (
     against_gap,
     against_iteration,
     against_step_size,
     against_steps,
     against_updates,
 )
-from gvf.study import RacingStudy, Study, VarianceStudy, catalogue
+from gvf.paper import studies as catalogue
+from gvf.study import RacingStudy, Study, VarianceStudy
 from gvf.study.engine import run
 from gvf.study.results import Cell, Results, standard_error
 from gvf.study.store import Store

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gvf.figure
 from gvf import paper
-from gvf.paper import Figure, Published, Row, compare
-from gvf.paper.reading import against_updates
+from gvf.figure import Figure, Published, Row, compare
+from gvf.figure.reading import against_updates
 from gvf.study import NAMED, RacingStudy, Study, VarianceStudy
 from gvf.study.results import standard_error
 
@@ -47,7 +48,7 @@ def inside(published: Published, row: Row) -> bool:
 
 
 def test_every_published_file_belongs_under_a_figure() -> None:
-    folder = Path(inspect.getfile(paper)).parent / "published"
+    folder = Path(inspect.getfile(gvf.figure)).parent / "published"
     assert {path.stem for path in folder.glob("*.json")} == set(FILES)
     used = {(one.file, one.must_match) for figure in FIGURES for one in figure.published}
     assert used == set(FILES.items())

@@ -342,7 +342,7 @@ def test_learning_from_a_recording_needs_neither_gymnasium_nor_a_simulator(tmp_p
     script = (
         "import sys; sys.modules['gymnasium'] = None\n"
         "from gvf.domain.racing import get, policy, recording, rollouts\n"
-        "import gvf.frames\n"
+        "import gvf.window.frames\n"
         "assert get('torcs').question('left').name == 'towards-middle'\n"
         f"stream = recording.Recording.load({str(tmp_path / 'stream')!r})\n"
         "print(len(policy.towards_middle().evaluate(stream.transitions()).ratio))\n"

@@ -26,20 +26,12 @@ from gvf import paper
 from gvf.cli import main
 from gvf.domain.racing.recording import Recording
 from gvf.domain.racing.rollouts import EvaluationSet
+from gvf.figure.companion import LEARNING_CURVES
+from gvf.paper import studies as catalogue
 from gvf.paper.racing import _spread, _steadier, remark
-from gvf.report.more import film as film_picture
-from gvf.report.more import learning_curves
-from gvf.report.picture import draw_shown
-from gvf.report.shown import Made, Shown
-from gvf.study import (
-    Interrupted,
-    RacingStudy,
-    Task,
-    catalogue,
-    load,
-    racing_material,
-    racing_task,
-)
+from gvf.racing.film import draw_film
+from gvf.report.exhibit import Exhibit, Provenance
+from gvf.study import Interrupted, RacingStudy, Task, load, racing_material, racing_task
 from gvf.study.base import seed_for
 from gvf.study.draws import draw
 from gvf.study.engine import run
@@ -868,7 +860,9 @@ def results_of(study: RacingStudy, **errors: Any) -> Results:
 
 def test_learning_curves_are_drawn_against_updates() -> None:
     results = results_of(STUDY, IR=[[1.0, 0.5], [1.0, 0.5]])
-    (axes,) = learning_curves(results).axes
+    picture = LEARNING_CURVES.draw(results)
+    assert picture is not None
+    (axes,) = picture.axes
     assert axes.get_xlabel() == "updates"
     lines = [np.asarray(line.get_xydata()) for line in axes.get_lines()]
     ours = next(line for line in lines if len(line) == 4)
@@ -880,7 +874,7 @@ def test_learning_curves_are_drawn_against_updates() -> None:
 
 def test_the_film_shows_returns_and_mean_predictions_at_the_best_rate() -> None:
     results = results_of(STUDY, IR=[[1.0, 0.5], [1.0, 0.5]], IS=[[0.5, math.inf], [0.5, 1.0]])
-    picture = film_picture(results)
+    picture = draw_film(results)
     assert picture is not None
     *frames, axes = picture.axes
     assert len(frames) == 7
@@ -914,12 +908,12 @@ def test_the_title_says_what_drove_and_how_often(simulator: str, runs: int, told
 def test_the_title_fits_the_picture(simulator: str, runs: int) -> None:
     figure = paper.get(FIGURE)
     results = results_of(replace(STUDY, simulator=simulator, runs=runs))
-    how = Made(
+    how = Provenance(
         "quick", runs, 0, "gvf reproduce", "1.2", "2 processors", "2026-01-02T03:04:05Z", 1.0
     )
-    shown = Shown(figure, figure.read(results), (), (), (), {"paper": how}, {"paper": results})
+    shown = Exhibit(figure, figure.read(results), (), (), (), {"paper": how}, {"paper": results})
     assert shown.title == f"{figure.title} ({remark(results.study)})"
-    picture = draw_shown(shown)
+    picture = shown.draw()
     picture.draw_without_rendering()
     (title,) = picture.texts
     assert title.get_text() == shown.title

@@ -22,14 +22,16 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure as Picture
 
-from gvf.paper import Axes, Figure, Match, Row, Verdict, get
-from gvf.paper.figure import write_csv
+from gvf.figure import Axes, Figure, Match, Row, Verdict
+from gvf.figure.figure import write_csv
+from gvf.figure.picture import draw, render, save
+from gvf.figure.style import GREY, METHODS, styles
+from gvf.paper import get
 from gvf.report import sensitivity
+from gvf.report.exhibit import Exhibit, Provenance
 from gvf.report.page import page
-from gvf.report.picture import draw, draw_shown, render, save
-from gvf.report.shown import Made, Shown
-from gvf.report.style import GREY, METHODS, styles
 from gvf.report.tables import statistic
+from gvf.study import NamedStudy, Study
 
 NAMES = (
     "IR", "BC-IR", "IS", "NormIS", "WIS-Minibatch", "WIS-Buffer", "WIS-Optimal", "V-trace(1.0)",
@@ -64,12 +66,12 @@ def verdict(id: str, told: str, protocol: str = "paper", **changes: Any) -> Verd
     return replace(one, **changes)
 
 
-def made(protocol: str, scale: str = "paper", runs: int = 100) -> Made:
+def made(protocol: str, scale: str = "paper", runs: int = 100) -> Provenance:
     command = f"gvf reproduce --protocol {protocol} --scale {scale} & co"
-    return Made(scale, runs, 7, command, "1.2", "2 processors", "2025-11-20T10:11:12Z", 90.0)
+    return Provenance(scale, runs, 7, command, "1.2", "2 processors", "2025-11-20T10:11:12Z", 90.0)
 
 
-def chain(scale: str = "paper", protocols=("paper", "authors")) -> Shown:
+def chain(scale: str = "paper", protocols=("paper", "authors")) -> Exhibit:
     """The chain's step sizes, with a published curve, claims of each kind, and matches."""
     figure = get("markov-step-size")
     ours = [row._replace(x=12 * row.x) for row in rows(("IR", "IS"), protocols=protocols)]
@@ -85,13 +87,13 @@ def chain(scale: str = "paper", protocols=("paper", "authors")) -> Shown:
         for id, told in (("a", "holds"), ("b", "fails"), ("c", "undecided"))
     ]
     how = {protocol: made(protocol, scale) for protocol in protocols}
-    return Shown(figure, ours, theirs, matches, verdicts, how)
+    return Exhibit(figure, ours, theirs, matches, verdicts, how)
 
 
-def six_panels() -> Shown:
+def six_panels() -> Exhibit:
     ours = rows(("IR", "IS", "V-trace(1.0)"), panels=SIX, points=8)
     how = {"paper": made("paper", runs=25)}
-    return Shown(get("continuous-sgd-step-size-all"), ours, (), (), [verdict("d", "holds")], how)
+    return Exhibit(get("continuous-sgd-step-size-all"), ours, (), (), [verdict("d", "holds")], how)
 
 
 def write(shown, title="A <report>") -> str:
@@ -345,7 +347,7 @@ def test_published_curves_are_drawn_only_under_the_protocols_they_fit() -> None:
         shown.figure, published=(replace(shown.figure.published[0], protocols=("authors",)),)
     )
     for drawn, expected in ((shown, [2, 2]), (replace(shown, figure=figure), [0, 2])):
-        panels = draw_shown(drawn).axes
+        panels = drawn.draw().axes
         assert [sum(li.get_color() == GREY for li in panel.lines) for panel in panels] == expected
         assert [panel.get_title("left") for panel in panels] == [
             "protocol paper",
@@ -360,14 +362,14 @@ def test_many_points_do_not_all_have_markers() -> None:
 
 
 def test_a_quick_picture_says_so() -> None:
-    words = [text.get_text() for text in draw_shown(chain("quick", ("paper",))).axes[0].texts]
+    words = [text.get_text() for text in chain("quick", ("paper",)).draw().axes[0].texts]
     assert "quick scale, 25 runs" in words
 
 
 def test_equal_points_give_equal_files(tmp_path: Path) -> None:
-    save(draw_shown(chain()), tmp_path / "one", "figure")
+    save(chain().draw(), tmp_path / "one", "figure")
     with matplotlib.rc_context({"font.size": 20, "svg.hashsalt": None, "xtick.direction": "in"}):
-        save(draw_shown(chain()), tmp_path / "two", "figure")
+        save(chain().draw(), tmp_path / "two", "figure")
     for name in ("figure.png", "figure.svg"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert (tmp_path / "one" / "figure.png").read_bytes().startswith(b"\x89PNG")
@@ -376,8 +378,8 @@ def test_equal_points_give_equal_files(tmp_path: Path) -> None:
 def test_another_process_draws_the_same_bytes_without_pyplot() -> None:
     program = (
         "import sys\n"
-        "from gvf.paper import Axes, Row\n"
-        "from gvf.report.picture import draw, render\n"
+        "from gvf.figure import Axes, Row\n"
+        "from gvf.figure.picture import draw, render\n"
         "rows = [Row('', 'main', m, x, x, 0.1, 2, x) for m in ('IR', 'mine') for x in (1, 9)]\n"
         "picture = render(draw(rows, Axes('x', 'y', x_log=True)), 'svg')\n"
     )
@@ -688,12 +690,13 @@ def test_a_hostile_title_ends_no_element() -> None:
 # A study of one's own
 
 
-def own(protocol: str = "", **changes: Any) -> Shown:
+def own(protocol: str = "", **changes: Any) -> Exhibit:
     """No claims, nothing published, no place in the paper, no scale."""
-    figure = Figure("mine", "My < study", "", PLAIN, lambda results: [], **changes)
+    source = NamedStudy("mine", "", lambda protocol: Study("mine", "markov-chain", ("IR",), (1.0,)))
+    figure = Figure(source, "My < study", "", PLAIN, lambda results: [], **changes)
     how = made(protocol, scale="", runs=3)
     points = rows(protocols=(protocol,))
-    return Shown(figure, points, (), (), (), {protocol: how}, part="Studies")
+    return Exhibit(figure, points, (), (), (), {protocol: how}, part="Studies")
 
 
 def test_a_study_of_ones_own_shows_nothing_that_it_does_not_have() -> None:

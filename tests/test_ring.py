@@ -27,7 +27,8 @@ from oracles import (
     zero_then_largest,
 )
 
-from gvf import RatioRing, xoshiro
+from gvf import RatioRing
+from gvf.common import xoshiro
 
 LEVEL = 1e-5  # of each chi-square test: there are some 150 of them, their seeds are fixed
 DRAWS = 1_000_000

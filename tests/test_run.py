@@ -18,7 +18,8 @@ import pytest
 
 from gvf.cli import main
 from gvf.cli.studies import find
-from gvf.study import Study, VarianceStudy, catalogue, load, local, run_variance
+from gvf.paper import studies as catalogue
+from gvf.study import Study, VarianceStudy, load, local, run_variance
 from gvf.study.engine import run
 from gvf.study.progress import Account, Costs, costs
 from gvf.study.store import Store

@@ -11,7 +11,7 @@ from own_corrections import FollowOn, Prioritised
 from test_updates import CHAIN, CHAIN_BEHAVIOUR, chain_stream
 
 import gvf
-from gvf import checkpoint
+from gvf.common import checkpoint
 
 DATA = chain_stream(CHAIN_BEHAVIOUR, 300, seed=2)
 
@@ -267,7 +267,7 @@ def test_weights_that_do_not_fit_the_features_are_refused(tmp_path):
 def test_functions_of_gvf_are_not_run_because_a_file_names_them(tmp_path):
     learner = gvf.Learner(CHAIN, gvf.Dense(5), gvf.TD(0.1), behaviour=CHAIN_BEHAVIOUR)
     learner.export(tmp_path / "predictor")
-    for name in ("gvf.cli:main", "gvf.checkpoint:write"):
+    for name in ("gvf.cli:main", "gvf.common.checkpoint:write"):
         function = {"function": name, "fingerprint": "x"}
         features = {"class": "gvf:Dense", "arguments": {"size": 5, "function": function}}
         changed(tmp_path / "predictor", description={"features": features})
@@ -300,7 +300,7 @@ def test_any_generator_of_numpy_is_saved(kind, tmp_path):
 
 
 def test_lambdas_that_use_a_class_of_ones_own_are_told_apart():
-    from gvf.spec import fingerprint
+    from gvf.common.spec import fingerprint
 
     def scaled(factor):
         class Own:

@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 
 import gvf
+from gvf.common.spec import build, describe, differences, fingerprint
 from gvf.correction import BCInterpolated, Interpolated
 from gvf.domain.continuous_four_rooms import CellTable, cells_of
 from gvf.learner.td import Optimiser
-from gvf.spec import build, describe, differences, fingerprint
 
 
 def equal_shares(states: Any) -> Any:
@@ -282,7 +282,7 @@ def test_a_class_inside_a_function_can_be_compared_but_not_made() -> None:
 
 def test_what_is_defined_in_the_main_program_has_no_name() -> None:
     program = (
-        "from gvf.spec import describe\n"
+        "from gvf.common.spec import describe\n"
         "def f(t): return t.reward\n"
         "class C: pass\n"
         "print(describe(f, {}).get('unnamed'), describe(C(), {}).get('unnamed'))"
@@ -388,14 +388,14 @@ def test_other_modules_are_not_trusted(name: str) -> None:
         "gvf:__builtins__",
         "gvf:__getattr__",
         "gvf:import_module",
-        "gvf.window:os.system",
-        "gvf.window:Path",
-        "gvf.window:np.load",
-        "gvf.window:njit",
+        "gvf.window.window:os.system",
+        "gvf.window.window:Path",
+        "gvf.window.window:np.load",
+        "gvf.window.window:njit",
         "gvf:features.OneHot",
-        "gvf.window:Window.load",
-        "gvf.window:Window.__init__",
-        "gvf.window:Window.__init__.__globals__",
+        "gvf.window.window:Window.load",
+        "gvf.window.window:Window.__init__",
+        "gvf.window.window:Window.__init__.__globals__",
         "gvf.policy.discrete:dataclass",
         "gvf.__main__:main",
         "gvf.learner.learner:IR.__class__",
@@ -795,7 +795,7 @@ def test_a_fingerprint_is_the_same_in_every_process(tmp_path: Path) -> None:
     (tmp_path / "two" / "my_signals.py").write_text("# Moved.\n" * 9 + SIGNALS)
     program = (
         "import sys; sys.path.insert(0, sys.argv[1] if len(sys.argv) > 1 else {folder!r})\n"
-        "import my_signals; from gvf.spec import fingerprint\n"
+        "import my_signals; from gvf.common.spec import fingerprint\n"
         "print(fingerprint(my_signals.signal))"
     )
     told = {

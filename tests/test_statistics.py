@@ -9,8 +9,8 @@ import pytest
 from planted import DOWN, by_hand
 from scipy.stats import spearmanr
 
-from gvf.paper.reading import against_step_size
-from gvf.paper.statistics import (
+from gvf.figure.reading import against_step_size
+from gvf.figure.statistics import (
     beside,
     ends_at,
     gaps,

@@ -19,8 +19,6 @@ from gymnasium.spaces import (
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import gvf
-from gvf.info import STANDARD, Info, info_columns
-from gvf.observation import Observations
 from gvf.policy import (
     Always,
     Favour,
@@ -33,6 +31,8 @@ from gvf.policy import (
     Uniform,
 )
 from gvf.stream import Actor, Walk, transitions
+from gvf.stream.info import STANDARD, Info, info_columns
+from gvf.stream.observation import Observations
 
 MODES = list(AutoresetMode)
 

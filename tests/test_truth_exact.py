@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gvf.common.cache import default_folder, remembered
+from gvf.common.xoshiro import streams
 from gvf.domain import ContinuousDomain, TabularDomain, evaluation, get
 from gvf.domain.body import NOISE, SOLID
 from gvf.domain.four_rooms import FREE
@@ -16,8 +18,6 @@ from gvf.policy import Gaussian, Table, Uniform
 from gvf.policy.base import thresholds
 from gvf.question import GVF
 from gvf.truth import Model, TrueValues, exact_values, held_out_returns
-from gvf.truth.cache import default_folder, remembered
-from gvf.xoshiro import streams
 
 DOWN = np.eye(4)[[2] * 121]
 COLLISION = np.array([0.0, 1.0]), np.array([0.9, 0.0])

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from gvf import domain, xoshiro
+from gvf import domain
+from gvf.common import xoshiro
 from gvf.domain import body
 from gvf.policy.base import thresholds
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from gvf import Transitions, Window
-from gvf import window as window_module
+from gvf.window import window as window_module
 
 CAPACITIES = [1, 2, 5, 64, 100]
 

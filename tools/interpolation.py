@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gvf.paper.claim import tail_of
-from gvf.study import NAMED, Store, Study, get, run
+from gvf.common.arrays import Floats
+from gvf.figure.claim import tail_of
+from gvf.paper.studies import get
+from gvf.study import NAMED, Store, Study, run
 from gvf.study.results import Results, resampling, standard_error
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "interpolation"
@@ -34,7 +35,6 @@ FAMILIES = {"Interpolated": "IR", "BC-Interpolated": "BC-IR"}
 USABLE = 1.5
 """A step size is usable where the error is at most so many times the best."""
 
-Floats = NDArray[np.float64]
 Interval = tuple[float, float, float]
 """A statistic and the ends of its 95 % interval."""
 

@@ -7,6 +7,7 @@ from transitions that another policy made, with a correction such as :class:`IR`
 
 from importlib import import_module
 
+from gvf.common.version import __version__ as __version__
 from gvf.correction import (
     BCIR,
     IR,
@@ -24,7 +25,6 @@ from gvf.correction import (
 from gvf.diagnosis import Diagnosis, diagnose
 from gvf.domain import Domain, GymnasiumDomain
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
-from gvf.frames import FrameWindow
 from gvf.learner import (
     SGD,
     TD,
@@ -71,6 +71,7 @@ from gvf.truth import (
     held_out_returns,
 )
 from gvf.window import Window
+from gvf.window.frames import FrameWindow
 
 __all__ = [
     "Adam",
@@ -138,7 +139,6 @@ __all__ = [
     "transitions",
     "uniform_slots",
 ]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:

@@ -192,7 +192,7 @@ class TileCoder:
         self._width = self.high - self.low
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with, for :mod:`gvf.spec`."""
+        """The arguments that it was made with, for :mod:`gvf.common.spec`."""
         return {
             "low": self.low,
             "high": self.high,
@@ -252,6 +252,20 @@ def tile_code(states, low, width, tiles, offsets, out):  # pragma: no cover (com
             if bad < 0 and np.isnan(states[i, j]):
                 bad = i
     return bad
+
+
+def features_of(features: Callable[[Any], Any], size: int, states: Any) -> NDArray[Any]:
+    """Features in the form that kernels take; they do not check indices themselves."""
+    x = np.asarray(features(states))
+    active = x.dtype.kind in "iu"
+    if x.shape[:1] != np.shape(states)[:1] or x.ndim != 2 or not (active or x.shape[1] == size):
+        raise ValueError(
+            f"features must be indices int[m, active] or values float[m, {size}], "
+            f"got {x.dtype}{list(x.shape)} for {len(states)} states"
+        )
+    if active and x.size and not (x.min() >= 0 and x.max() < size):
+        raise ValueError(f"active features must be in [0, {size}), got {x.min()} to {x.max()}")
+    return np.ascontiguousarray(x, np.int32 if active else np.float64)
 
 
 def _check_no_fields(states: NDArray[Any], what: str) -> None:

@@ -12,8 +12,8 @@ import threading
 import warnings
 from collections.abc import Sequence
 
-from gvf import __version__
 from gvf.cli import reproduce, studies, theory
+from gvf.common.version import __version__
 
 EXAMPLE = """\
 import gvf

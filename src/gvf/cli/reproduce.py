@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gvf.cli.options import add_command, add_engine, add_out
+from gvf.common.version import __version__
 
 if TYPE_CHECKING:
-    from gvf.report.shown import Shown
+    from gvf.report.exhibit import Exhibit
 
 REPRODUCE = """\
 Run the paper's experiments, redraw its figures over the published curves, and judge what
@@ -183,21 +184,20 @@ def study_of(figure: Any, protocol: str, given: argparse.Namespace, scale: str =
 
 
 def _record(figure: Any, protocol: str, study: Any, given: argparse.Namespace) -> None:
-    import gvf
     from gvf.report.build import machine, record
-    from gvf.report.shown import Made
+    from gvf.report.exhibit import Provenance
     from gvf.study.store import Store
 
     log = list(Store(study, given.out).logged())
     spent = {line.get("task"): line.get("cpu_seconds", 0.0) for line in log}
     full = study == study_of(figure, protocol, given, "paper")
     options = {name: getattr(study, name) for name in OPTIONS if name in study.settings}
-    made = Made(
+    made = Provenance(
         scale="paper" if full else given.scale,
         runs=study.runs,
         seed=study.seed,
         command=command_of(given, figure.id, protocol),
-        version=gvf.__version__,
+        version=__version__,
         machine=machine(),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=round(sum(spent.values()), 1),
@@ -222,7 +222,7 @@ def command_of(given: argparse.Namespace, *figure_and_protocol: str) -> str:
 
 
 def _report(given: argparse.Namespace) -> int:
-    from gvf.names import look_in
+    from gvf.common.names import look_in
 
     look_in(Path.cwd())
     out = Path(given.out)
@@ -232,14 +232,14 @@ def _report(given: argparse.Namespace) -> int:
     return 0
 
 
-def _build(out: Path, command: str) -> list[Shown]:
+def _build(out: Path, command: str) -> list[Exhibit]:
     from gvf.report.build import build
 
     print("drawing and judging ...", file=sys.stderr)
     return build(out, command)
 
 
-def _summarise(shown: Sequence[Shown], out: Path) -> None:
+def _summarise(shown: Sequence[Exhibit], out: Path) -> None:
     """What a user wants to know at the end: verdicts, matches, where to look."""
     from gvf.report.build import PAGE
 

@@ -158,8 +158,9 @@ def find(
         >>> find("quick-check", runs=2, changes=["seed=3"]).seed
         3
     """
-    from gvf.names import look_in, nearest
-    from gvf.study import catalogue, load
+    from gvf.common.names import look_in, nearest
+    from gvf.paper import studies as catalogue
+    from gvf.study import load
 
     look_in(Path.cwd())
     files, stored = {path.stem: path for path in Path.cwd().glob("*.toml")}, _stored(out)
@@ -310,8 +311,9 @@ def _dry_run(study: BaseStudy, given: argparse.Namespace) -> int:
 
 def _known(given: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | str]]:
     """All studies, with what each shows; or, of a file that cannot be read, why."""
-    from gvf.names import look_in
-    from gvf.study import catalogue, load
+    from gvf.common.names import look_in
+    from gvf.paper import studies as catalogue
+    from gvf.study import load
 
     for name, entry in catalogue.CATALOGUE.items():
         yield name, entry.shows, entry.make(given.protocol or "paper")

@@ -8,7 +8,6 @@ from gvf.correction.base import (
     WINDOW,
     Correction,
     Draw,
-    Floats,
     by_ratio,
     kernel,
 )
@@ -38,7 +37,6 @@ __all__ = [
     "BCInterpolated",
     "Correction",
     "Draw",
-    "Floats",
     "Interpolated",
     "NormIS",
     "OnPolicy",

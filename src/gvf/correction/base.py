@@ -19,10 +19,9 @@ from numba import boolean, float64, int64, njit, void
 from numba.extending import is_jitted
 from numpy.typing import ArrayLike, NDArray
 
-from gvf.entry import address_of, call, call_float, compile_for, once
+from gvf.common.arrays import Floats
+from gvf.common.compiled import address_of, call, call_float, compile_for, once
 from gvf.sampling.prefix_sums import LARGEST_RATIO
-
-Floats = NDArray[np.float64]
 
 RATIO: Final = 0
 """The row of ``inputs``, and of ``means``, that belongs to the importance ratio."""
@@ -249,7 +248,7 @@ class Correction:
         return w
 
     def address(self, name: str) -> int:
-        """Where a kernel lies, for compiled loops (:func:`gvf.entry.call`); 0 if there is none."""
+        """The address of a kernel for :func:`gvf.common.compiled.call`; 0 if there is none."""
         _check(self)
         kernel = getattr(self, name)
         return 0 if kernel is None else _address(kernel, name)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gvf.diagnosis.law import Floats
+from gvf.common.arrays import Floats
 from gvf.diagnosis.moments import Moments
 
 _ROUNDING = 1e-9

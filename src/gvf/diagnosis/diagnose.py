@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from gvf.common.arrays import Floats
 from gvf.correction import BCIR, IR, IS, RATIO, Correction, VTrace, WISMinibatch
 from gvf.diagnosis.comparison import compare
-from gvf.diagnosis.law import Floats
 from gvf.diagnosis.moments import WindowSums, all_moments
 from gvf.diagnosis.record import Diagnosis
 from gvf.diagnosis.show import histogram

@@ -24,9 +24,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.arrays import Floats
 from gvf.correction import RATIO, Correction
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 ROUNDING = 1e-9

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gvf.common.arrays import Floats
 from gvf.correction import RATIO, Correction
-from gvf.diagnosis.law import Floats, Law, law_of, self_normalised
+from gvf.diagnosis.law import Law, law_of, self_normalised
 from gvf.diagnosis.updates import Updates, squared_distances, weighted_sum
 from gvf.sampling import RatioRing
 

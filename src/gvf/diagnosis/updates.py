@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from gvf.common.arrays import Array
 from gvf.learner.gradient_td import TDC
-from gvf.learner.linear import Array, Experience, feature_level, weight_row
+from gvf.learner.linear import Experience, feature_level, weight_row
 from gvf.learner.update import LearnerState, Update
 from gvf.policy.checks import numpy_array
 

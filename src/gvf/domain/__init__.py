@@ -14,14 +14,14 @@ import threading
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from gvf.common.gym import gym
+from gvf.common.names import find, is_reference, known, nearest
 from gvf.domain import continuous_four_rooms, four_rooms, markov_chain, star
 from gvf.domain.continuous_four_rooms import ContinuousDomain
 from gvf.domain.domain import PROTOCOLS, CellDomain, Domain
 from gvf.domain.gymnasium_domain import GymnasiumDomain
 from gvf.domain.tabular import TabularDomain
 from gvf.domain.trajectory import Signals, Trajectory
-from gvf.gym import gym
-from gvf.names import find, is_reference, known, nearest
 
 __all__ = [
     "CellDomain",

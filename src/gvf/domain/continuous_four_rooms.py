@@ -22,20 +22,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gvf import xoshiro
+from gvf.common import xoshiro
+from gvf.common.arrays import Floats
+from gvf.common.cache import remembered
+from gvf.common.gym import gym
+from gvf.common.names import known
 from gvf.domain import body, evaluation
-from gvf.domain.domain import PROTOCOLS, CellDomain, Floats, check_action, check_render_mode
+from gvf.domain.domain import PROTOCOLS, CellDomain, check_action, check_render_mode
 from gvf.domain.four_rooms import ACTIONS, SIDE, SPECIAL, WALLS, questions, seldom_down
 from gvf.domain.picture import BLUE, ORANGE, board, disc, text_map
 from gvf.domain.trajectory import Signals, Trajectory
 from gvf.features import TileCoder
-from gvf.gym import gym
-from gvf.names import known
 from gvf.policy import DiscretePolicy, Table, Uniform
 from gvf.policy.base import set_frozen, thresholds
 from gvf.transition import Transitions
 from gvf.truth import TrueValues
-from gvf.truth.cache import remembered
 
 SELDOM = {"paper": 0.1, "authors": 0.05}
 """The probability of going down in the special cells, under the behaviour "random-state"."""

@@ -17,16 +17,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.arrays import Floats
+from gvf.common.gym import gym
+from gvf.common.names import known
 from gvf.domain.trajectory import Trajectory
 from gvf.features import FeatureMap
-from gvf.gym import gym
-from gvf.names import known
 from gvf.policy import DiscretePolicy
 from gvf.policy.base import set_frozen
 from gvf.question import GVF
 from gvf.truth import TrueValues
-
-Floats = NDArray[np.float64]
 
 PROTOCOLS = ("paper", "authors")
 """The paper's text with correct ground truth; or the settings of its authors' released code."""

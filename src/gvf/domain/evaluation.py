@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from gvf.common.arrays import Floats
+from gvf.common.xoshiro import streams, uniform
 from gvf.domain.body import (
     NOISE,
     RESTING,
@@ -29,9 +30,6 @@ from gvf.domain.body import (
 )
 from gvf.domain.tabular import first_above
 from gvf.policy.base import thresholds
-from gvf.xoshiro import streams, uniform
-
-Floats = NDArray[np.float64]
 
 SPACING = 5000
 """Steps between the positions of a long run. At this distance the correlation of coordinates, and

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.domain.domain import Floats
+from gvf.common.arrays import Floats
 from gvf.domain.picture import BLUE, ORANGE, Image, board, disc, text_map
 from gvf.domain.tabular import TabularDomain, TabularEnvironment
 from gvf.features import OneHot

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import gvf
-from gvf.gym import gym
+from gvf.common.gym import gym
+from gvf.common.version import __version__
 from gvf.policy import DiscretePolicy, Gaussian, Policy, largest_ratio
 from gvf.policy.base import check_same_actions
 
@@ -54,7 +54,7 @@ def in_a_line(error: Exception) -> str:
 def identity(
     environment: str | Callable[..., Any], arguments: Mapping[str, Any], env: gym.Env[Any, Any]
 ) -> list[Any]:
-    """All that tells an environment from others, for :func:`gvf.spec.fingerprint`.
+    """All that tells an environment from others, for :func:`gvf.common.spec.fingerprint`.
 
     Installed code has no fingerprint but its version, so the versions of the packages involved
     (:func:`versions`) are part of it: what was recorded with other versions is not found.
@@ -102,7 +102,7 @@ def versions(env: gym.Env[Any, Any], makers: Iterable[Any] = ()) -> dict[str, st
         elif isinstance(value, type | FunctionType):
             names.add(value.__module__)
     packages = {name.partition(".")[0] for name in names} | {"numpy", "gymnasium"}
-    known = {"gvf": gvf.__version__}
+    known = {"gvf": __version__}
     for package in packages - known.keys() - sys.stdlib_module_names:
         # A package that is not installed, but lies beside the program, may have a version too.
         own = getattr(sys.modules.get(package), "__version__", None)

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.arrays import Floats
+from gvf.common.gym import gym
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
-from gvf.gym import gym
 from gvf.policy import Favour, Gaussian, Policy, Uniform
 from gvf.question import GVF
-
-Floats = NDArray[np.float64]
 
 HUGE = 1e6
 """Bounds beyond this say nothing about where values lie."""

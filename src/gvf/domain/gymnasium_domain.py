@@ -22,7 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gvf.domain.domain import Domain, Floats, every_pair
+from gvf.common.arrays import Floats
+from gvf.common.gym import gym
+from gvf.domain.domain import Domain, every_pair
 from gvf.domain.gymnasium_checks import (
     about,
     as_mask,
@@ -35,14 +37,12 @@ from gvf.domain.gymnasium_checks import (
 from gvf.domain.gymnasium_defaults import default_behaviours, default_features, default_questions
 from gvf.domain.memory import Memory
 from gvf.domain.trajectory import Signals, Trajectory
-from gvf.features import FeatureMap
-from gvf.gym import gym
-from gvf.info import info_columns
-from gvf.learner.values import features_of
-from gvf.observation import Observations
+from gvf.features import FeatureMap, features_of
 from gvf.policy import DiscretePolicy, Gaussian, Policy, describe
 from gvf.question import GVF
 from gvf.stream import Actor, transitions
+from gvf.stream.info import info_columns
+from gvf.stream.observation import Observations
 from gvf.transition import Transitions
 from gvf.truth import HeldOutReturns, TrueValues, held_out_returns
 from gvf.truth.returns import CutError
@@ -79,7 +79,7 @@ class GymnasiumDomain(Domain):
 
     Streams and returns are recorded in environments of their own, so threads may ask at the same
     time. They are kept in memory, and in files where all that determines them can be told apart by
-    :func:`gvf.spec.fingerprint`.
+    :func:`gvf.common.spec.fingerprint`.
 
     Args:
         environment: the id of a Gymnasium environment, or a function that makes a new one at every

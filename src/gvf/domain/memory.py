@@ -1,6 +1,6 @@
 """A memory of arrays that took long to make: each is made once, whoever asks for it.
 
-The last ones used are in memory; all are in the files of :mod:`gvf.truth.cache`, where other
+The last ones used are in memory; all are in the files of :mod:`gvf.common.cache`, where other
 processes find them. Threads that ask for the same arrays at the same time wait for one of them to
 make them; different arrays are made at the same time.
 """
@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
-from gvf.spec import fingerprint
-from gvf.truth.cache import Arrays, remembered
+from gvf.common.cache import Arrays, remembered
+from gvf.common.spec import fingerprint
 
 
 class Memory:
@@ -51,8 +51,8 @@ class Memory:
         Args:
             name: what the arrays are; the beginning of the file's name.
             parts: everything that determines them, by name. A part is known by its
-                :func:`gvf.spec.fingerprint`. One without a fingerprint is known by being the same
-                object; arrays that depend on such a part are in no file.
+                :func:`gvf.common.spec.fingerprint`. One without a fingerprint is known by being the
+                same object; arrays that depend on such a part are in no file.
             make: gives arrays by name.
             file: whether the arrays may be kept in a file.
         """

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gvf.domain.domain import Floats
+from gvf.common.arrays import Floats
 from gvf.domain.picture import BLUE, GRID, PAPER, Image, blank, disc, segment
 from gvf.domain.tabular import TabularDomain, TabularEnvironment
 from gvf.features import Dense

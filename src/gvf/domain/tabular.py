@@ -20,13 +20,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gvf import xoshiro
-from gvf.domain.domain import CellDomain, Floats, check_action, check_render_mode
+from gvf.common import xoshiro
+from gvf.common.arrays import Floats
+from gvf.common.gym import gym
+from gvf.common.names import known
+from gvf.domain.domain import CellDomain, check_action, check_render_mode
 from gvf.domain.picture import Image
 from gvf.domain.trajectory import Signals, Trajectory
 from gvf.domain.visits import long_run, reached
-from gvf.gym import gym
-from gvf.names import known
 from gvf.policy import DiscretePolicy
 from gvf.policy.base import set_frozen, thresholds
 from gvf.truth import Model, TrueValues, exact_values

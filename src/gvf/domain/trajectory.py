@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.learner.linear import Array, Experience
+from gvf.common.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,17 +91,3 @@ class Trajectory:
             column = getattr(self, name)
             if column is not None and column.shape != (steps,):
                 raise ValueError(f"{name} of a trajectory must be [{steps}], got {column.shape}")
-
-    def experience(
-        self, question: str, share: Array | None = None, share_next: Array | None = None
-    ) -> Experience:
-        """The columns that updates read, with the shares of the blocks of weights (one block)."""
-        asked, ones = self.signals[question], np.ones((len(self.x), 1))
-        return Experience(
-            self.x,
-            ones if share is None else share,
-            self.x_next,
-            ones if share_next is None else share_next,
-            asked.cumulant,
-            asked.continuation,
-        )

@@ -19,10 +19,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.arrays import Bools, Floats
 from gvf.truth import Model
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 def reached(model: Model, starts: NDArray[np.int64], possible: Bools) -> Bools:

@@ -21,13 +21,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf import checkpoint, spec, stream, truth
-from gvf.buffer import Buffer, Rows
-from gvf.correction import IR, Correction, Floats
+from gvf import stream, truth
+from gvf.common import checkpoint, spec
+from gvf.common.arrays import Floats
+from gvf.common.gym import gym, is_environment
+from gvf.correction import IR, Correction
 from gvf.features import FeatureMap
-from gvf.frames import FrameWindow
-from gvf.gym import gym, is_environment
-from gvf.info import info_columns
 from gvf.learner import source as sources
 from gvf.learner.loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
 from gvf.learner.report import Report
@@ -36,9 +35,12 @@ from gvf.learner.values import LinearValues
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict
 from gvf.sampling.generator import native
+from gvf.stream.info import info_columns
 from gvf.transition import Transitions, as_row
 from gvf.truth import ReturnError
 from gvf.window import Window
+from gvf.window.buffer import Buffer, Rows
+from gvf.window.frames import FrameWindow
 
 if TYPE_CHECKING:
     from gvf.diagnosis import Diagnosis

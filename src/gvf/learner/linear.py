@@ -13,13 +13,13 @@ slots, so nothing is copied.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import float64, int32, njit, types
 from numba.extending import overload
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from gvf.common.arrays import Array
 
 
 class Experience(NamedTuple):

@@ -17,7 +17,15 @@ import numpy as np
 from numba import float64, int64, njit, types, void
 from numpy.typing import NDArray
 
-from gvf.buffer import (
+from gvf.common.arrays import Floats
+from gvf.common.compiled import address_of, call, call_float, compile_for, once, unowned
+from gvf.correction import Correction
+from gvf.learner.linear import experience_type, td_errors
+from gvf.learner.update import state_type
+from gvf.sampling.prefix_sums import HEAD, SIZE, advance
+from gvf.sampling.ring import Slots
+from gvf.sampling.tree import tree_set
+from gvf.window.buffer import (
     WHOLE,
     Buffer,
     Rows,
@@ -26,13 +34,6 @@ from gvf.buffer import (
     take_rows,
     write_means,
 )
-from gvf.correction import Correction, Floats
-from gvf.entry import address_of, call, call_float, compile_for, once, unowned
-from gvf.learner.linear import experience_type, td_errors
-from gvf.learner.update import state_type
-from gvf.sampling.prefix_sums import HEAD, SIZE, advance
-from gvf.sampling.ring import Slots
-from gvf.sampling.tree import tree_set
 
 STEPS, UPDATES, SKIPPED = range(3)
 """Where a learner counts what it has done."""

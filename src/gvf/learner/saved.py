@@ -2,7 +2,7 @@
 
 A file says which classes and functions a learner is made of, and anybody may have written it. So
 nothing in it is executed, and names are looked up only in gvf itself and in modules that the caller
-trusts (:mod:`gvf.spec`).
+trusts (:mod:`gvf.common.spec`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gvf import checkpoint, spec
-from gvf.correction import Floats
+from gvf.common import checkpoint, spec
+from gvf.common.arrays import Floats
 from gvf.learner.learner import Learner
 from gvf.learner.values import LinearPrediction
 from gvf.sampling.generator import KNOWN

@@ -25,15 +25,8 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from gvf.learner.linear import (
-    Array,
-    add_at,
-    td_direction,
-    td_error_at,
-    weigh_lanes,
-    weight_at,
-    weight_row,
-)
+from gvf.common.arrays import Array
+from gvf.learner.linear import add_at, td_direction, td_error_at, weigh_lanes, weight_at, weight_row
 from gvf.learner.update import Lanes, Update
 
 

@@ -24,7 +24,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numba import float64, int64, types
 
-from gvf.learner.linear import Array, Experience
+from gvf.common.arrays import Array
+from gvf.learner.linear import Experience
 
 Lanes = float | Sequence[float]
 """One number, or one for each lane."""

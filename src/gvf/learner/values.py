@@ -8,19 +8,15 @@ One of the two value functions that a learner can have; the other is a network
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gvf.buffer import DRAW, WRITE, Buffer, Rows, check_like
-from gvf.correction import Floats
-from gvf.entry import address_of
-from gvf.features import FeatureMap
-from gvf.frames import FrameWindow
-from gvf.learner.linear import Array, Experience, td_errors, values
+from gvf.common.arrays import Array, Floats
+from gvf.common.compiled import address_of
+from gvf.features import FeatureMap, features_of
+from gvf.learner.linear import Experience, td_errors, values
 from gvf.learner.loop import Schedule, compiled, refreshing
 from gvf.learner.update import Update
 from gvf.policy import DiscretePolicy, Policy
@@ -28,6 +24,8 @@ from gvf.sampling.generator import addresses
 from gvf.sampling.ring import Slots
 from gvf.transition import Transitions, as_column
 from gvf.window import Window
+from gvf.window.buffer import DRAW, WRITE, Buffer, Rows, check_like
+from gvf.window.frames import FrameWindow
 
 
 @dataclass(frozen=True)
@@ -62,20 +60,6 @@ class LinearPrediction:
         share = np.ones((len(x), 1)) if self.policy is None else self.policy.probabilities(states)
         values(self.weights, x, share, out)
         return out if self.several else out[:, 0]
-
-
-def features_of(features: Callable[[Any], Any], size: int, states: Any) -> NDArray[Any]:
-    """Features in the form that kernels take; they do not check indices themselves."""
-    x = np.asarray(features(states))
-    active = x.dtype.kind in "iu"
-    if x.shape[:1] != np.shape(states)[:1] or x.ndim != 2 or not (active or x.shape[1] == size):
-        raise ValueError(
-            f"features must be indices int[m, active] or values float[m, {size}], "
-            f"got {x.dtype}{list(x.shape)} for {len(states)} states"
-        )
-    if active and x.size and not (x.min() >= 0 and x.max() < size):
-        raise ValueError(f"active features must be in [0, {size}), got {x.min()} to {x.max()}")
-    return np.ascontiguousarray(x, np.int32 if active else np.float64)
 
 
 class LinearValues:

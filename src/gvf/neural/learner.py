@@ -20,9 +20,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from gvf.buffer import Buffer, Rows
-from gvf.correction import IR, Correction, Floats
-from gvf.frames import FrameWindow
+from gvf.common.arrays import Floats
+from gvf.correction import IR, Correction
 from gvf.learner import loop
 from gvf.learner.learner import Options, WindowLearner
 from gvf.learner.loop import Schedule
@@ -40,6 +39,8 @@ from gvf.sampling.generator import native
 from gvf.sampling.ring import Slots
 from gvf.transition import Transitions
 from gvf.window import Window
+from gvf.window.buffer import Buffer, Rows
+from gvf.window.frames import FrameWindow
 
 _ROWS = 1024  # states that go through the network at a time
 

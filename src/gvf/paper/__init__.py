@@ -1,10 +1,8 @@
 """The paper: one module for each of its figures, saying what to run, draw and claim."""
 
-from gvf.names import known
-from gvf.paper import continuous_four_rooms, four_rooms, markov_chain, racing
-from gvf.paper.claim import Claim, Verdict, judge
-from gvf.paper.figure import SCALES, Axes, Figure, Row
-from gvf.paper.published import Match, Published, compare
+from gvf.common.names import known
+from gvf.figure import Figure
+from gvf.paper import continuous_four_rooms, four_rooms, markov_chain, racing, studies
 
 FIGURES = {
     figure.id: figure
@@ -13,20 +11,7 @@ FIGURES = {
 }
 """All figures, by id."""
 
-__all__ = [
-    "FIGURES",
-    "SCALES",
-    "Axes",
-    "Claim",
-    "Figure",
-    "Match",
-    "Published",
-    "Row",
-    "Verdict",
-    "compare",
-    "get",
-    "judge",
-]
+__all__ = ["FIGURES", "get", "studies"]
 
 
 def get(id: str) -> Figure:

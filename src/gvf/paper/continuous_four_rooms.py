@@ -11,13 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from gvf.learner.linear import Array
-from gvf.paper.claim import Claim
-from gvf.paper.figure import Axes, Figure
+from gvf.common.arrays import Array
+from gvf.figure.claim import Claim
+from gvf.figure.figure import Axes, Figure
+from gvf.figure.published import Published
+from gvf.figure.reading import against_step_size, against_updates
+from gvf.figure.statistics import Statistic, gaps, growth, named, over_gaps, spread
 from gvf.paper.four_rooms import SLUGS
-from gvf.paper.published import Published
-from gvf.paper.reading import against_step_size, against_updates
-from gvf.paper.statistics import Statistic, gaps, growth, named, over_gaps, spread
+from gvf.paper.studies import CATALOGUE
 from gvf.study.results import Pair, Results
 
 UPDATES = Axes("number of updates", "absolute return error, averaged over the run", x_log=True)
@@ -139,7 +140,7 @@ CONSTANT = tuple(replace(claim, because=SMALLER_STEPS) for claim in DIFFERENCES)
 """The same where step sizes are constant."""
 
 INCREMENTAL = Figure(
-    "continuous-incremental",
+    CATALOGUE["continuous-incremental"],
     "Continuous Four Rooms: one by one, favoured-down / uniform",
     "Fig. 2 left",
     UPDATES,
@@ -176,7 +177,7 @@ INCREMENTAL = Figure(
 )
 
 RMSPROP = Figure(
-    "continuous-rmsprop",
+    CATALOGUE["continuous-rmsprop"],
     "Continuous Four Rooms: RMSProp, down / uniform",
     "Fig. 2 right",
     UPDATES,
@@ -198,7 +199,7 @@ RMSPROP = Figure(
 )
 
 SGD_ALL = Figure(
-    "continuous-sgd-all",
+    CATALOGUE["continuous-sgd-all"],
     "Continuous Four Rooms: SGD, two targets and three behaviours",
     "Appendix",
     UPDATES,
@@ -210,7 +211,7 @@ SGD_ALL = Figure(
 )
 
 RMSPROP_ALL = Figure(
-    "continuous-rmsprop-all",
+    CATALOGUE["continuous-rmsprop-all"],
     "Continuous Four Rooms: RMSProp, two targets and three behaviours",
     "Appendix",
     UPDATES,
@@ -232,7 +233,7 @@ RMSPROP_ALL = Figure(
 )
 
 INCREMENTAL_ALL = Figure(
-    "continuous-incremental-all",
+    CATALOGUE["continuous-incremental-all"],
     "Continuous Four Rooms: one by one, two targets and three behaviours",
     "Appendix",
     UPDATES,
@@ -244,7 +245,7 @@ INCREMENTAL_ALL = Figure(
 )
 
 SGD_STEP_SIZE_ALL = Figure(
-    "continuous-sgd-step-size-all",
+    CATALOGUE["continuous-sgd-step-size-all"],
     "Continuous Four Rooms: SGD against the step size, two targets and three behaviours",
     "Appendix",
     STEP_SIZES,

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gvf.learner.linear import Array
-from gvf.paper.claim import Claim
-from gvf.paper.figure import Axes, Figure
-from gvf.paper.published import Published
-from gvf.paper.reading import against_gap, against_step_size, against_steps
-from gvf.paper.statistics import beside, ends_at, growth, over_gaps, reach, times, wider
+from gvf.common.arrays import Array
+from gvf.figure.claim import Claim
+from gvf.figure.figure import Axes, Figure
+from gvf.figure.published import Published
+from gvf.figure.reading import against_gap, against_step_size, against_steps
+from gvf.figure.statistics import beside, ends_at, growth, over_gaps, reach, times, wider
+from gvf.paper.studies import CATALOGUE
 from gvf.study.results import Results
 
 VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
@@ -124,7 +125,7 @@ BC_IR_IS_LIKE_IR = Claim(
 )
 
 LEARNING_CURVES = Figure(
-    "four-rooms-learning-curves",
+    CATALOGUE["four-rooms-learning-curves"],
     "Four Rooms: learning curves",
     "Fig. 1 left",
     Axes("steps", "value error"),
@@ -171,7 +172,7 @@ LEARNING_CURVES = Figure(
 )
 
 GAP = Figure(
-    "four-rooms-gap",
+    CATALOGUE["four-rooms-gap"],
     "Four Rooms: the fewer updates",
     "Fig. 1 centre",
     Axes("steps between updates", "value error, averaged over the run", x_log=True),
@@ -191,7 +192,7 @@ GAP = Figure(
 )
 
 STEP_SIZE = Figure(
-    "four-rooms-step-size",
+    CATALOGUE["four-rooms-step-size"],
     "Four Rooms: sensitivity to the step size",
     "Fig. 1 right",
     Axes("step size", "value error, averaged over the run", y_top=1.0),

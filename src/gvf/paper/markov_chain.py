@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from gvf.learner.linear import Array
-from gvf.paper.claim import Claim
-from gvf.paper.figure import Axes, Figure
+from gvf.common.arrays import Array
+from gvf.figure.claim import Claim
+from gvf.figure.figure import Axes, Figure
+from gvf.figure.published import Published
+from gvf.figure.reading import against_iteration, against_step_size
+from gvf.figure.statistics import rank_correlation, reach
 from gvf.paper.four_rooms import BC_IR_IS_LIKE_IR, SLUGS, wider_than
-from gvf.paper.published import Published
-from gvf.paper.reading import against_iteration, against_step_size
-from gvf.paper.statistics import rank_correlation, reach
+from gvf.paper.studies import CATALOGUE
 from gvf.study.results import Results
 
 ERROR = Axes("step size", "absolute value error, averaged over 1000 updates", y_top=1.0)
@@ -104,7 +105,7 @@ def _follows_variance(results: Results, step_size: Results, vtrace: Results) -> 
 
 
 STEP_SIZE = Figure(
-    "markov-step-size",
+    CATALOGUE["markov-step-size"],
     "Markov chain: sensitivity to the step size",
     "Fig. 4 left",
     ERROR,
@@ -138,7 +139,7 @@ STEP_SIZE = Figure(
 )
 
 VTRACE = Figure(
-    "markov-vtrace",
+    CATALOGUE["markov-vtrace"],
     "Markov chain: V-trace with three clips",
     "Fig. 4 centre",
     ERROR,
@@ -167,7 +168,7 @@ VTRACE = Figure(
 )
 
 VARIANCE_HARD = Figure(
-    "markov-variance",
+    CATALOGUE["markov-variance"],
     "Markov chain: variance of the updates",
     "Fig. 4 right",
     VARIANCE,
@@ -248,7 +249,7 @@ VARIANCE_HARD = Figure(
 )
 
 STEP_SIZE_ALL = Figure(
-    "markov-step-size-all",
+    CATALOGUE["markov-step-size-all"],
     "Markov chain: sensitivity to the step size, three pairs of policies",
     "Appendix",
     ERROR,
@@ -259,7 +260,7 @@ STEP_SIZE_ALL = Figure(
 )
 
 VTRACE_ALL = Figure(
-    "markov-vtrace-all",
+    CATALOGUE["markov-vtrace-all"],
     "Markov chain: V-trace with three clips, three pairs of policies",
     "Appendix",
     ERROR,
@@ -270,7 +271,7 @@ VTRACE_ALL = Figure(
 )
 
 VARIANCE_ALL = Figure(
-    "markov-variance-all",
+    CATALOGUE["markov-variance-all"],
     "Markov chain: variance of the updates, three pairs of policies",
     "the authors' code",
     VARIANCE,

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from gvf.learner.linear import Array
-from gvf.paper.claim import Claim
-from gvf.paper.figure import Axes, Figure
+from gvf.common.arrays import Array
+from gvf.figure.claim import Claim
+from gvf.figure.companion import LEARNING_CURVES
+from gvf.figure.figure import Axes, Figure
+from gvf.figure.reading import against_step_size
+from gvf.figure.statistics import TWICE, times
 from gvf.paper.four_rooms import SLUGS
-from gvf.paper.reading import against_step_size
-from gvf.paper.statistics import TWICE, times
+from gvf.paper.studies import CATALOGUE
+from gvf.racing.film import FILM
 from gvf.study.racing import RacingStudy
 from gvf.study.results import Results, resampling
 
@@ -107,7 +110,7 @@ def _worse_above(results: Results) -> Array:
 
 FIGURES = (
     Figure(
-        "racing-step-size",
+        CATALOGUE["racing-step-size"],
         "Racing car: sensitivity to the learning rate",
         "Fig. 3",
         Axes("learning rate", "mean squared return error", x_log=True),
@@ -115,7 +118,7 @@ FIGURES = (
         quick=QUICK,
         on_request=True,
         remark=remark,
-        more=("learning-curves", "film"),
+        companions=(LEARNING_CURVES, FILM),
         notes={"paper": NOTES, "authors": f"No code was released: as in the text. {NOTES}"},
         claims=(
             Claim(

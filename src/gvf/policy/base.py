@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.policy.checks import Floats, generator, indices
+from gvf.common.arrays import Floats
+from gvf.policy.checks import generator, indices
 
 Function = Callable[[Any], Any]
 """Of a batch of states."""

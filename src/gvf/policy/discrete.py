@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gvf.common.arrays import Floats
 from gvf.policy.base import Choice, DiscretePolicy, draw, set_frozen, thresholds
-from gvf.policy.checks import Floats, batch_size, check_action, distributions, generator, indices
+from gvf.policy.checks import batch_size, check_action, distributions, generator, indices
 
 
 class _SameEverywhere(DiscretePolicy):
@@ -93,7 +94,7 @@ class Fixed(_SameEverywhere):
         set_frozen(self, row=tuple(self._row.tolist()), actions=len(self._row))
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with, for :mod:`gvf.spec`."""
+        """The arguments that it was made with, for :mod:`gvf.common.spec`."""
         return {"probabilities": self.row}
 
 
@@ -148,7 +149,7 @@ class Favour(_SameEverywhere):
         self._settle(row)
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with, for :mod:`gvf.spec`."""
+        """The arguments that it was made with, for :mod:`gvf.common.spec`."""
         return {"action": self.action, "probability": self.share, "actions": self.actions}
 
 
@@ -176,7 +177,7 @@ class Table(DiscretePolicy):
         set_frozen(self, rows=rows, actions=rows.shape[1])
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with, for :mod:`gvf.spec`."""
+        """The arguments that it was made with, for :mod:`gvf.common.spec`."""
         return {"probabilities": self.rows}
 
     def probabilities(self, states: Any) -> Floats:

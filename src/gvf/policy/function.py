@@ -19,6 +19,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.arrays import Floats
 from gvf.policy.base import (
     Choice,
     DiscretePolicy,
@@ -31,14 +32,7 @@ from gvf.policy.base import (
     set_frozen,
     thresholds,
 )
-from gvf.policy.checks import (
-    Floats,
-    batch_size,
-    check_action,
-    distributions,
-    generator,
-    numpy_array,
-)
+from gvf.policy.checks import batch_size, check_action, distributions, generator, numpy_array
 
 
 @dataclass(frozen=True, repr=False, init=False)

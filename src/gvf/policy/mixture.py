@@ -16,8 +16,9 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.arrays import Floats
 from gvf.policy.base import Choice, DiscretePolicy, Policy, check_same_actions, log, set_frozen
-from gvf.policy.checks import Floats, batch_size, generator, indices
+from gvf.policy.checks import batch_size, generator, indices
 
 
 @dataclass(frozen=True, repr=False, init=False)

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gvf.common.arrays import Floats
 from gvf.policy.base import DiscretePolicy, Policy, check_same_actions, log
-from gvf.policy.checks import Floats, batch_size, numpy_array
+from gvf.policy.checks import batch_size, numpy_array
 
 _RECORDED_TOLERANCE = 1e-6  # a probability of 1, recorded in single precision, may exceed 1
 _CONFLICT_TOLERANCE = 1e-5  # relative, since much is recorded and computed in single precision

@@ -1,5 +1,5 @@
-"""Pictures of figures, and the page that shows them."""
+"""The page that shows figures and studies, and the files beside it."""
 
-from gvf.report.picture import sensitivity
+from gvf.figure import sensitivity
 
 __all__ = ["sensitivity"]

@@ -16,14 +16,15 @@ from collections.abc import Mapping, Set
 from dataclasses import asdict
 from pathlib import Path
 
-import gvf
-from gvf.paper import FIGURES, Figure, compare, judge
-from gvf.paper.figure import Row, write_csv
-from gvf.paper.published import Match
-from gvf.report.more import more
+from gvf.common.files import write_text
+from gvf.common.version import __version__
+from gvf.figure import Figure, compare, judge
+from gvf.figure.figure import Row, write_csv
+from gvf.figure.picture import save
+from gvf.figure.published import Match
+from gvf.paper import FIGURES
+from gvf.report.exhibit import Exhibit, Provenance
 from gvf.report.page import page
-from gvf.report.picture import draw_shown, save
-from gvf.report.shown import Made, Shown
 from gvf.report.study import leave, show
 from gvf.study.local import processors
 from gvf.study.results import Results
@@ -34,22 +35,22 @@ MADE = "made.json"
 PAGE = "report.html"
 
 
-def record(figure: Figure, out: Path, protocol: str, made: Made) -> None:
+def record(figure: Figure, out: Path, protocol: str, made: Provenance) -> None:
     """Remember how the results of a figure under a protocol were made."""
     folder = out / figure.id
     folder.mkdir(parents=True, exist_ok=True)
     known = {name: asdict(one) for name, one in recorded(figure, out).items()}
     known[protocol] = asdict(made)
-    _write(folder / MADE, json.dumps(known, indent=2))
+    write_text(folder / MADE, json.dumps(known, indent=2))
 
 
-def recorded(figure: Figure, out: Path) -> dict[str, Made]:
+def recorded(figure: Figure, out: Path) -> dict[str, Provenance]:
     """How the results of a figure were made, by protocol."""
     path = out / figure.id / MADE
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
         # The paper first, whichever was run first.
-        return {name: Made(**known[name]) for name in ("paper", "authors") if name in known}
+        return {name: Provenance(**known[name]) for name in ("paper", "authors") if name in known}
     except FileNotFoundError:
         return {}
     except (json.JSONDecodeError, TypeError) as error:
@@ -58,7 +59,7 @@ def recorded(figure: Figure, out: Path) -> dict[str, Made]:
         ) from None
 
 
-def build(out: Path, command: str) -> list[Shown]:
+def build(out: Path, command: str) -> list[Exhibit]:
     """Draw every figure that was made under a folder, judge its claims, and write the page."""
     made = {figure.id: recorded(figure, out) for figure in FIGURES.values()}
     own = _own(out, {id for id, there in made.items() if there})
@@ -87,15 +88,15 @@ def build(out: Path, command: str) -> list[Shown]:
         shown,
         title=title,
         command=command,
-        version=gvf.__version__,
+        version=__version__,
         machine=machine(),
         seconds=sum(how.seconds for how in every.values()),
     )
-    _write(out / PAGE, text)
+    write_text(out / PAGE, text)
     return shown
 
 
-def _own(out: Path, figures: Set[str]) -> list[Shown]:
+def _own(out: Path, figures: Set[str]) -> list[Exhibit]:
     """What there is to see of studies beside figures that were made; what is left out is named.
 
     Of a study that was run with several settings, the last is shown.
@@ -116,14 +117,14 @@ def _time(path: Path) -> float:
     return path.stat().st_mtime
 
 
-def _read(figure: Figure, out: Path, protocol: str, made: Made) -> Results:
+def _read(figure: Figure, out: Path, protocol: str, made: Provenance) -> Results:
     study = figure.study(protocol, made.scale, made.runs, **made.options)
     return Results.read(Store(study, out), protocol)
 
 
 def _show(
-    figure: Figure, made: Mapping[str, Made], results: Mapping[tuple[str, str], Results]
-) -> Shown:
+    figure: Figure, made: Mapping[str, Provenance], results: Mapping[tuple[str, str], Results]
+) -> Exhibit:
     rows: list[Row] = []
     matches: list[Match] = []
     verdicts = []
@@ -145,20 +146,23 @@ def _show(
             if protocol in claim.protocols
         )
     mine = {protocol: results[figure.id, protocol] for protocol in made}
-    pictures = more(figure.more, next(iter(mine.values())))
-    return Shown(figure, rows, published, matches, verdicts, made, mine, pictures)
+    drawn = {one: one.draw(next(iter(mine.values()))) for one in figure.companions}
+    pictures = {one: picture for one, picture in drawn.items() if picture is not None}
+    return Exhibit(figure, rows, published, matches, verdicts, made, mine, pictures)
 
 
-def _leave(shown: Shown, folder: Path) -> None:
+def _leave(shown: Exhibit, folder: Path) -> None:
     figure = shown.figure
     write_csv(shown.rows, folder / f"{figure.id}.csv")
     if shown.published:
         write_csv(shown.published, folder / "published.csv")
     told = [asdict(verdict) for verdict in shown.verdicts]
-    _write(folder / "claims.json", json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False))
-    save(draw_shown(shown), folder, figure.id)
-    for name, picture in shown.more.items():
-        save(picture, folder, name)
+    write_text(
+        folder / "claims.json", json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False)
+    )
+    save(shown.draw(), folder, figure.id)
+    for companion, picture in shown.companions.items():
+        save(picture, folder, companion.name)
 
 
 def machine() -> str:
@@ -167,10 +171,3 @@ def machine() -> str:
         f"{platform.system()} {platform.machine()}, {processors()} processors, "
         f"Python {platform.python_version()}"
     )
-
-
-def _write(path: Path, text: str) -> None:
-    """Write beside and rename: a reader never sees half a file."""
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text + ("" if text.endswith("\n") else "\n"), encoding="utf-8")
-    beside.replace(path)

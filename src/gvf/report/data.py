@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from gvf.report.shown import Shown
+from gvf.report.exhibit import Exhibit
 from gvf.report.tables import must_match
 
 
-def data(one: Shown) -> dict[str, Any]:
+def data(one: Exhibit) -> dict[str, Any]:
     """A figure's points, published points, verdicts, matches and origin, ready for JSON.
 
     Points have the columns of the CSV file as keys. ``made`` has an entry for each protocol.

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from gvf.paper.claim import LEVEL
-from gvf.paper.published import ENOUGH, WITHIN, Published
+from gvf.figure.claim import LEVEL
+from gvf.figure.picture import NAMES, render
+from gvf.figure.published import ENOUGH, WITHIN, Published
 from gvf.report import tables
 from gvf.report.data import data
-from gvf.report.more import CAPTIONS
-from gvf.report.picture import NAMES, draw_shown, render
-from gvf.report.shown import Made, Shown
+from gvf.report.exhibit import Exhibit, Provenance
 from gvf.report.tables import SIGNS, Badge, by_claim, must_match, place
 
 if TYPE_CHECKING:
@@ -40,7 +39,13 @@ PER_INCH = 110
 
 
 def page(
-    shown: Sequence[Shown], *, title: str, command: str, version: str, machine: str, seconds: float
+    shown: Sequence[Exhibit],
+    *,
+    title: str,
+    command: str,
+    version: str,
+    machine: str,
+    seconds: float,
 ) -> str:
     """One self-contained HTML page.
 
@@ -126,20 +131,20 @@ def _moment(iso: str) -> str:
     return iso.replace("T", " ").replace("Z", " UTC").replace("+00:00", " UTC")
 
 
-def _parts(shown: Iterable[Shown]) -> dict[str, list[Shown]]:
+def _parts(shown: Iterable[Exhibit]) -> dict[str, list[Exhibit]]:
     """Figures by the heading under which they stand; no heading is without figures."""
-    parts: dict[str, list[Shown]] = {heading: [] for heading in PAPER}
+    parts: dict[str, list[Exhibit]] = {heading: [] for heading in PAPER}
     for one in shown:
         parts.setdefault(one.part, []).append(one)
     return {heading: there for heading, there in parts.items() if there}
 
 
-def _quick(shown: Iterable[Shown]) -> bool:
+def _quick(shown: Iterable[Exhibit]) -> bool:
     """Whether not everything was run as in the paper."""
     return any(made.scale == "quick" for one in shown for made in one.made.values())
 
 
-def _counts(shown: Iterable[Shown]) -> dict[str, list[Badge]]:
+def _counts(shown: Iterable[Exhibit]) -> dict[str, list[Badge]]:
     """How many claims hold, fail and are undecided, by protocol."""
     told = Counter((v.protocol, v.verdict) for one in shown for v in one.verdicts)
     words = dict(zip(SIGNS, ("hold", "fail", "undecided"), strict=True))
@@ -152,7 +157,7 @@ def _counts(shown: Iterable[Shown]) -> dict[str, list[Badge]]:
     }
 
 
-def _matched(shown: Iterable[Shown]) -> Badge | None:
+def _matched(shown: Iterable[Exhibit]) -> Badge | None:
     """How many of the curves that must match do; None where none must."""
     expected = [match for one in shown for match in one.matches if must_match(one.figure, match)]
     if not expected:
@@ -162,7 +167,7 @@ def _matched(shown: Iterable[Shown]) -> Badge | None:
     return Badge(kind, f"{sign} {good} of {len(expected)} that must match do")
 
 
-def _settings(shown: Iterable[Shown]) -> dict[str, str]:
+def _settings(shown: Iterable[Exhibit]) -> dict[str, str]:
     """The scales, seeds and last moment of all results; what is not known is left out."""
     made = [one for there in shown for one in there.made.values()]
     settings = {
@@ -173,23 +178,24 @@ def _settings(shown: Iterable[Shown]) -> dict[str, str]:
     return {name: said for name, said in settings.items() if said}
 
 
-def _protocols(shown: Iterable[Shown]) -> dict[str, str]:
+def _protocols(shown: Iterable[Exhibit]) -> dict[str, str]:
     used = {protocol for one in shown for protocol in one.made}
     return {f"Protocol {name}": said for name, said in PROTOCOLS.items() if name in used}
 
 
-def _article(one: Shown) -> dict[str, Any]:
+def _article(one: Exhibit) -> dict[str, Any]:
     """All that the template of an article shows."""
     figure = one.figure
     beneath = [theirs for theirs in figure.published if {*theirs.protocols} & {*one.made}]
     good = sum(match.matches for match in one.matches)
     compared = f"{good} of {len(one.matches)} curves match the published ones"
     folder, stem = one.place
+    companions = [companion.name for companion in one.companions]
     names = [
         f"{stem}.csv",
         *(["published.csv"] if one.published else []),
         *(["claims.json"] if one.verdicts else []),
-        *(f"{name}.{kind}" for name in (stem, *one.more) for kind in ("png", "svg")),
+        *(f"{name}.{kind}" for name in (stem, *companions) for kind in ("png", "svg")),
     ]
     made = one.made.values()
     return {
@@ -198,7 +204,7 @@ def _article(one: Shown) -> dict[str, Any]:
         "quick": _quick([one]),
         "picture": _picture(one),
         "grey": bool(beneath),
-        "more": _more(one),
+        "companions": _companions(one),
         "claims": _claims(one),
         "notes": _notes(one) | _sources(beneath),
         "streams": list(dict.fromkeys(how.stream for how in made if how.stream)),
@@ -211,24 +217,24 @@ def _article(one: Shown) -> dict[str, Any]:
     }
 
 
-def _picture(one: Shown) -> dict[str, Any]:
+def _picture(one: Exhibit) -> dict[str, Any]:
     """The picture, and the same with its panels one below the other for a narrow screen."""
     axes = one.figure.axes
     series = ", ".join(dict.fromkeys(row.series for row in one.rows))
-    wide, narrow = (draw_shown(one, titled=False, columns=columns) for columns in (None, 1))
+    wide, narrow = (one.draw(titled=False, columns=columns) for columns in (None, 1))
     alt = f"{one.figure.title}: {axes.y} against {axes.x}, for {series}."
     return {**_embed(wide), "alt": alt, "narrow": _embed(narrow)["src"]}
 
 
-def _more(one: Shown) -> list[dict[str, Any]]:
+def _companions(one: Exhibit) -> list[dict[str, Any]]:
     """The pictures that go with a figure."""
     return [
         {
             **_embed(picture),
-            "alt": f"{one.figure.title}: {CAPTIONS[name]}",
-            "caption": CAPTIONS[name],
+            "alt": f"{one.figure.title}: {companion.caption}",
+            "caption": companion.caption,
         }
-        for name, picture in one.more.items()
+        for companion, picture in one.companions.items()
     ]
 
 
@@ -239,7 +245,7 @@ def _embed(picture: MatplotlibFigure) -> dict[str, Any]:
     return {"src": f"data:image/svg+xml;base64,{code}", "width": width}
 
 
-def _claims(one: Shown) -> list[dict[str, Any]]:
+def _claims(one: Exhibit) -> list[dict[str, Any]]:
     """The figure's claims in brief; the table of all claims has the numbers."""
     brief = []
     for verdicts in by_claim(one.verdicts):
@@ -253,7 +259,7 @@ def _claims(one: Shown) -> list[dict[str, Any]]:
     return brief
 
 
-def _notes(one: Shown) -> dict[str, str]:
+def _notes(one: Exhibit) -> dict[str, str]:
     """What the figure notes about its protocols; what holds for several is said once."""
     said: dict[str, list[str]] = {}
     for protocol in one.made:
@@ -276,7 +282,7 @@ def _sources(beneath: Sequence[Published]) -> dict[str, str]:
     return said
 
 
-def _made(one: Shown, protocol: str, made: Made) -> dict[str, Any]:
+def _made(one: Exhibit, protocol: str, made: Provenance) -> dict[str, Any]:
     """A row of the table that says how a figure was made."""
     full = one.paper_runs(protocol)
     other = full is not None and made.runs != full

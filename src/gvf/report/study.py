@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gvf.paper.figure import Axes, Figure, Row, write_csv
-from gvf.paper.reading import against_iteration, against_step_size, against_steps, against_updates
-from gvf.report.picture import draw_shown, save
-from gvf.report.shown import Made, Shown
-from gvf.study.base import BaseStudy
+from gvf.figure.figure import Axes, Figure, Row, write_csv
+from gvf.figure.picture import save
+from gvf.figure.reading import against_iteration, against_step_size, against_steps, against_updates
+from gvf.report.exhibit import Exhibit, Provenance
+from gvf.study.base import BaseStudy, NamedStudy
 from gvf.study.results import Results
 from gvf.study.store import Store, StoreError
 
@@ -105,7 +105,7 @@ def finished(study: BaseStudy, out: str | Path) -> BaseStudy:
     return study if runs == study.runs else study.with_(runs=runs)
 
 
-def show(study: BaseStudy, out: str | Path) -> list[Shown]:
+def show(study: BaseStudy, out: str | Path) -> list[Exhibit]:
     """What there is to see of a study whose results are under a folder: one for each picture.
 
     Runs that are not finished are left out.
@@ -119,7 +119,7 @@ def show(study: BaseStudy, out: str | Path) -> list[Shown]:
         picture = PICTURES[name]
         rows = picture.read(results)
         figure = Figure(
-            id=f"{study.name}-{name}",
+            NamedStudy(f"{study.name}-{name}", picture.title, lambda protocol: study),
             title=f"{study.name}: {picture.title}",
             where="",
             axes=picture.axes(study, rows),
@@ -128,7 +128,7 @@ def show(study: BaseStudy, out: str | Path) -> list[Shown]:
         )
         colours = {method.name: method.colour for method in study.own if method.colour}
         shown.append(
-            Shown(
+            Exhibit(
                 figure, rows, (), (), (), made, {study.protocol: results}, {},
                 part="Studies", place=(study.name, name), colours=colours,
                 columns=columns_of(study),
@@ -142,12 +142,12 @@ def columns_of(study: BaseStudy) -> int | None:
     return len(study.gaps) if len(study.pairs) > 1 and 1 < len(study.gaps) <= WIDEST else None
 
 
-def how_made(store: Store) -> Made:
+def how_made(store: Store) -> Provenance:
     """How the results of a study came about, from its log."""
     log = list(store.logged())
     last = log[-1] if log else {}
     spent = {line.get("task"): line.get("cpu_seconds", 0.0) for line in log}
-    return Made(
+    return Provenance(
         scale="",
         runs=store.study.runs,
         seed=store.study.seed,
@@ -159,13 +159,13 @@ def how_made(store: Store) -> Made:
     )
 
 
-def leave(shown: Shown, out: str | Path) -> list[Path]:
+def leave(shown: Exhibit, out: str | Path) -> list[Path]:
     """Write the points and the picture of what is shown; gives the files."""
     folder, name = shown.place
     place = Path(out) / folder
     place.mkdir(parents=True, exist_ok=True)
     write_csv(shown.rows, place / f"{name}.csv")
-    save(draw_shown(shown), place, name)
+    save(shown.draw(), place, name)
     return [place / f"{name}.{kind}" for kind in ("png", "svg", "csv")]
 
 

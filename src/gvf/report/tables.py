@@ -10,11 +10,11 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from gvf.paper.claim import Verdict
-from gvf.paper.figure import Figure
-from gvf.paper.published import Match
-from gvf.report.picture import NAMES
-from gvf.report.shown import Shown
+from gvf.figure.claim import Verdict
+from gvf.figure.figure import Figure
+from gvf.figure.picture import NAMES
+from gvf.figure.published import Match
+from gvf.report.exhibit import Exhibit
 
 
 class Badge(NamedTuple):
@@ -37,7 +37,7 @@ SIGNS = {
 """The badge of each verdict."""
 
 
-def claims(shown: Iterable[Shown]) -> list[dict[str, Any]]:
+def claims(shown: Iterable[Exhibit]) -> list[dict[str, Any]]:
     """The claims of every figure that has some, each with its verdicts in words."""
     return [
         {
@@ -82,7 +82,7 @@ def _claim(figure: Figure, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     }
 
 
-def matches(shown: Iterable[Shown]) -> list[dict[str, Any]]:
+def matches(shown: Iterable[Exhibit]) -> list[dict[str, Any]]:
     """The curves of every figure that were compared with published ones."""
     return [
         {"figure": one.figure, "curves": [_match(one.figure, match) for match in one.matches]}
@@ -95,7 +95,8 @@ def must_match(figure: Figure, match: Match) -> bool:
     """Whether we say that ours comes out like the published curve.
 
     Example:
-        >>> from gvf.paper import Match, get
+        >>> from gvf.figure import Match
+        >>> from gvf.paper import get
         >>> from gvf.report.tables import must_match
         >>> figure = get("markov-step-size")
         >>> [must_match(figure, Match(protocol, "main", "IR", 10, 9, 2.5))

@@ -22,15 +22,12 @@ a window, and the window's columns, share one. Compiled loops with a single ring
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
-from gvf import xoshiro
+from gvf.common import xoshiro
+from gvf.common.arrays import Array
 from gvf.sampling.generator import next_double
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 LARGEST_RATIO = 1e290
 """Beyond this a sum over a window could overflow."""

@@ -16,11 +16,11 @@ import numpy as np
 from numba import boolean, float64, int64, uint64
 from numpy.random import Generator
 
-from gvf import xoshiro
-from gvf.entry import direct_entry
+from gvf.common import xoshiro
+from gvf.common.arrays import Array
+from gvf.common.compiled import direct_entry
 from gvf.sampling import prefix_sums as kernels
 from gvf.sampling.generator import addresses
-from gvf.sampling.prefix_sums import Array
 
 Slots = np.ndarray[Any, np.dtype[np.int64]]
 _INT64 = np.dtype(np.int64)  # an instance, since looking one up takes longer than a draw

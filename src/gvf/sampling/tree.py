@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from gvf.sampling.prefix_sums import LARGEST_RATIO, Array
+from gvf.common.arrays import Array
+from gvf.sampling.prefix_sums import LARGEST_RATIO
 from gvf.sampling.ring import Slots, bad_weight
 
 _LOCKSTEP = 16

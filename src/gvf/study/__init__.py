@@ -1,7 +1,6 @@
 """Studies: grids of methods and step sizes, run over many seeds."""
 
-from gvf.study.base import BaseStudy, Interrupted, Task
-from gvf.study.catalogue import CATALOGUE, get
+from gvf.study.base import BaseStudy, Interrupted, NamedStudy, Task
 from gvf.study.engine import Summary, run
 from gvf.study.method import NAMED, Method
 from gvf.study.racing import RacingStudy
@@ -14,11 +13,11 @@ from gvf.study.variance import VarianceStudy, run_variance
 
 __all__ = [
     "BaseStudy",
-    "CATALOGUE",
     "Cell",
     "Interrupted",
     "Method",
     "NAMED",
+    "NamedStudy",
     "Outcome",
     "RacingStudy",
     "Results",
@@ -27,7 +26,6 @@ __all__ = [
     "Summary",
     "Task",
     "VarianceStudy",
-    "get",
     "load",
     "run",
     "run_method",

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gvf.names import known, nearest
+from gvf.common.names import known, nearest
 from gvf.study.method import NAMED, Method
 
 Columns = Mapping[str, Any]
@@ -174,6 +174,21 @@ class BaseStudy(ABC):
         """The names of its fields that a file may have."""
         names: Sequence[str] = list(self.__dataclass_fields__)  # type: ignore[attr-defined]
         return tuple(name for name in names if name != "own")
+
+
+@dataclass(frozen=True)
+class NamedStudy:
+    """A study that is known by name, as one for each protocol.
+
+    Attributes:
+        name: unique among them.
+        shows: a few words about what one sees in it.
+        make: makes it, from the protocol "paper" or "authors".
+    """
+
+    name: str
+    shows: str
+    make: Callable[[str], BaseStudy]
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from numbers import Integral, Real
 from typing import Any
 
 from gvf import domain as domains
+from gvf.common.names import is_reference, known
 from gvf.domain import Domain
 from gvf.domain.domain import every_pair
-from gvf.names import is_reference, known
 from gvf.study.method import NAMED, Method
 
 RESERVED = ("results", "logs", "claims", "contents", "made", "matches")

@@ -14,10 +14,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gvf import xoshiro
-from gvf.buffer import UNIFORM, Masses, kind_of, write_means, write_rings
-from gvf.correction import Correction, Floats
+from gvf.common import xoshiro
+from gvf.common.arrays import Floats
+from gvf.correction import Correction
 from gvf.sampling.prefix_sums import advance, new_place, new_rings, ring_search
+from gvf.window.buffer import UNIFORM, Masses, kind_of, write_means, write_rings
 
 Rows = NDArray[np.int64]
 
@@ -34,7 +35,7 @@ class Draws:
         means: over the window, of the inputs and of the mass, float64[U, C + 1].
         inputs: of all rows of the walk, float64[C, T].
         p: their masses, float64[T]; empty where all are 1.
-        mass: where the masses are, as in :mod:`gvf.buffer`.
+        mass: where the masses are, as in :mod:`gvf.window.buffer`.
     """
 
     rows: Rows

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import gvf
-from gvf.names import known
+from gvf.common.names import known
+from gvf.common.version import __version__
 from gvf.study.base import BaseStudy, Stop, Task
 from gvf.study.progress import progress
 from gvf.study.store import DEFAULT_OUT, Store, encode
@@ -162,7 +162,7 @@ def run(
                 host=result.host,
                 engine=engine,
                 workers=workers,
-                version=gvf.__version__,
+                version=__version__,
                 **facts,
             )
             tell(result.task, result.cpu_seconds)

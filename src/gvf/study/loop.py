@@ -17,10 +17,27 @@ from typing import Any
 import numpy as np
 from numba import boolean, float64, int64, njit, types, void
 
+from gvf.common.arrays import Array
+from gvf.common.compiled import address_of, call, compile_for, once, unowned
 from gvf.correction import RATIO
-from gvf.entry import address_of, call, compile_for, once, unowned
-from gvf.learner.linear import accumulate, experience_type, weight_row
+from gvf.domain import Trajectory
+from gvf.learner.linear import Experience, accumulate, experience_type, weight_row
 from gvf.learner.update import state_type
+
+
+def experience_of(
+    path: Trajectory, question: str, share: Array | None = None, share_next: Array | None = None
+) -> Experience:
+    """The columns of a trajectory that updates read, with the shares of the blocks of weights."""
+    asked, ones = path.signals[question], np.ones((len(path.x), 1))
+    return Experience(
+        path.x,
+        ones if share is None else share,
+        path.x_next,
+        ones if share_next is None else share_next,
+        asked.cumulant,
+        asked.continuation,
+    )
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -135,7 +152,7 @@ def _learn(kernels, arrays, mass, parameters, squared, start, stop):
 
     The arrays are what learns, what it learns from, what is drawn, when errors are measured and
     against what, and where they are added up; :func:`compiled` has their types. ``mass`` says where
-    masses are, as in :mod:`gvf.buffer`.
+    masses are, as in :mod:`gvf.window.buffer`.
     """
     update_kernel, weigh = kernels
     state, experience, drawn, schedule, target, errors = unowned(arrays)

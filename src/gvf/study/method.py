@@ -21,10 +21,10 @@ from dataclasses import MISSING, dataclass, fields, replace
 from numbers import Real
 from typing import Any
 
+from gvf.common.names import check_lasting, find, is_reference, known
 from gvf.correction import Correction, table
 from gvf.learner import TD, TDC, TDRC, WISTD, ExpectedSarsa, IncrementalTD, RMSProp, Sarsa, Update
 from gvf.learner.td import SGD, Adam, Optimiser
-from gvf.names import check_lasting, find, is_reference, known
 
 Parameters = tuple[tuple[str, float | str | None], ...]
 """Names and values; a value may be a share of the largest ratio, as text."""

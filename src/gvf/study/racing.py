@@ -15,8 +15,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from gvf.common.names import known
 from gvf.domain.racing import policy
-from gvf.names import known
 from gvf.study.base import BaseStudy, Columns, Stop, Task
 from gvf.study.check import check_at_least, check_name, check_several, check_types, take_methods
 from gvf.study.method import Method

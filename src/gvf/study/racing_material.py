@@ -15,11 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gvf.common.cache import default_folder
 from gvf.domain.racing.recording import Recording, record
 from gvf.domain.racing.rollouts import EvaluationSet, evaluation, film
 from gvf.study.progress import EVERY
 from gvf.study.racing import RacingStudy
-from gvf.truth.cache import default_folder
 
 GENERATION = 1
 """Part of the folder's name, to be raised when the same seeds give other frames or returns."""

@@ -23,17 +23,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import gvf
+from gvf.common.arrays import Array
+from gvf.common.version import __version__
 from gvf.correction import Draw
+from gvf.correction.trace import carried
 from gvf.domain.racing import policy
 from gvf.domain.racing.recording import FRAME, Recording
-from gvf.learner.linear import Array
 from gvf.study.base import Interrupted, Stop, Task, seed_for
 from gvf.study.draws import Draws, draw
 from gvf.study.racing import RacingStudy
 from gvf.study.racing_material import Material, folder, take
 from gvf.study.task import Outcome
-from gvf.trace import carried
 from gvf.transition import Transitions
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ class _Checkpoint:
     def __init__(self, task: Task, hashes: list[str]) -> None:
         # However many runs there are to be, this one is the same.
         settings = asdict(task.study) | {"runs": None}
-        versions = [gvf.__version__, metadata.version("torch")]
+        versions = [__version__, metadata.version("torch")]
         key = json.dumps([settings, task.run, hashes, versions], sort_keys=True)
         name = f"{task.study.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.checkpoint"
         self.path = folder() / name

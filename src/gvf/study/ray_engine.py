@@ -5,8 +5,8 @@ Results come back as the bytes of their files, and the process that was started 
 them, so that nodes need no shared folder. Needs ``pip install "gvf[ray]"``, on every node.
 
 Domains and corrections of a user's own go along as the files of their modules
-(:mod:`gvf.code`), and an environment that they registered with its registration: a node needs
-nothing but gvf and the installed packages that those modules import.
+(:mod:`gvf.common.code`), and an environment that they registered with its registration: a node
+needs nothing but gvf and the installed packages that those modules import.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Generator, Iterable
 from itertools import chain, islice
 from typing import Any
 
-from gvf import code
 from gvf import domain as domains
-from gvf.gym import gym
+from gvf.common import code
+from gvf.common.gym import gym
 from gvf.study.base import Task
 from gvf.study.engine import Result, perform
 from gvf.study.store import references

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gvf.learner.linear import Array
+from gvf.common.arrays import Array
 from gvf.study.base import BaseStudy
 
 if TYPE_CHECKING:

@@ -20,7 +20,6 @@ import json
 import re
 import time
 import tomllib
-import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -30,10 +29,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import gvf
-from gvf import code
 from gvf import domain as domains
-from gvf.names import is_reference
+from gvf.common import code
+from gvf.common.files import replaced
+from gvf.common.names import is_reference
+from gvf.common.version import __version__
 from gvf.study.base import BaseStudy, Columns, Task
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def encode(task: Task, measured: Columns) -> bytes:
         "gvf.configuration": configuration(task),
         "gvf.seed": str(study.seed),
         "gvf.task": task.name,
-        "gvf.version": gvf.__version__,
+        "gvf.version": __version__,
     }
     file = io.BytesIO()
     # Bytes of like significance together: smaller and faster than what Parquet does by itself.
@@ -357,16 +357,9 @@ class Store:
         return Path(self.out) / ".unfinished"
 
     def _write(self, path: Path, content: bytes) -> None:
-        # A name of its own, since another process may be writing the same result.
-        beside = self._unfinished / uuid.uuid4().hex
-        beside.parent.mkdir(exist_ok=True)
-        try:
-            with beside.open("xb") as file:
-                file.write(content)
-            beside.replace(path)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+        self._unfinished.mkdir(exist_ok=True)
+        with replaced(path, self._unfinished) as unfinished, unfinished.open("xb") as file:
+            file.write(content)
 
     def log(self, **facts: Any) -> None:
         """Append a line to the log: whatever varies from one time to the next."""

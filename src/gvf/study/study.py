@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from gvf import domain as domains
-from gvf.names import is_reference, known
+from gvf.common.names import is_reference, known
 from gvf.study.base import BaseStudy, Columns, Stop, Task
 from gvf.study.check import (
     check_at_least,

@@ -14,20 +14,21 @@ from typing import Any
 import numpy as np
 
 from gvf import domain as domains
+from gvf.common.arrays import Array
 from gvf.correction import Correction
 from gvf.correction import Draw as HowToDraw
+from gvf.correction.trace import carried
 from gvf.domain import Domain, Trajectory
-from gvf.learner.linear import Array, Experience
+from gvf.features import features_of
+from gvf.learner.linear import Experience
 from gvf.learner.update import LearnerState, Update
-from gvf.learner.values import features_of
 from gvf.policy import DiscretePolicy
 from gvf.question import GVF
 from gvf.study.base import Interrupted, Stop, Task, seed_for
 from gvf.study.draws import Draws, draw
-from gvf.study.loop import compiled, update_address
+from gvf.study.loop import compiled, experience_of, update_address
 from gvf.study.method import Method
 from gvf.study.study import ERRORS, Study
-from gvf.trace import carried
 from gvf.truth import TrueValues
 
 SLICE = 0.2
@@ -98,7 +99,7 @@ Target = tuple[Array, Array, Array, Array, Array]
 
 
 class Bench:
-    """What the methods of a task share: streams, draws, truth. Made when first asked for."""
+    """What the methods of a task share: streams, draws, truth. Provenance when first asked for."""
 
     def __init__(self, task: Task) -> None:
         study: Study = task.study
@@ -190,9 +191,12 @@ class Bench:
             path, question = self.walk(on_policy), self.task.question
             if update.action_values:
                 share, share_next, of_truth = self._shares(update, path)
-                columns = path.experience(question, share, share_next)
+                columns = experience_of(path, question, share, share_next)
             else:
-                columns, of_truth = path.experience(question), np.ones((len(self.truth.states), 1))
+                columns, of_truth = (
+                    experience_of(path, question),
+                    np.ones((len(self.truth.states), 1)),
+                )
             self._experience[key] = columns, self._target(of_truth, path)
         return self._experience[key]
 

@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from gvf.names import check_place, known, look_in
+from gvf.common.names import check_place, known, look_in
 from gvf.study.base import BaseStudy
 from gvf.study.racing import RacingStudy
 from gvf.study.store import BESIDE, references

@@ -17,16 +17,18 @@ import numpy as np
 from numba import njit
 
 from gvf import domain as domains
+from gvf.common.arrays import Array
+from gvf.common.compiled import unowned
 from gvf.correction import Draw
-from gvf.entry import unowned
+from gvf.correction.trace import carried
 from gvf.learner import TD
-from gvf.learner.linear import Array, Experience, add_at, td_error_at
+from gvf.learner.linear import Experience, add_at, td_error_at
 from gvf.study.base import BaseStudy, Columns, Interrupted, Stop, Task, seed_for
 from gvf.study.check import check_at_least, check_masses, check_pairs, check_several, check_shared
 from gvf.study.draws import Draws, draw
+from gvf.study.loop import experience_of
 from gvf.study.method import Method
 from gvf.study.task import initial_weights
-from gvf.trace import carried
 
 NORMS = ("l1", "l2", "scalar")
 """What is measured of an update: its two norms, and the signed sum."""
@@ -182,7 +184,7 @@ def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
     seed = seed_for(study.seed, task.run, "walk", task.behaviour)
     path = domain.walk(domain.behaviour(task.behaviour), [task.question], study.buffer, seed)
     path.check(task.question, domain.features.size)
-    asked, experience = path.signals[task.question], path.experience(task.question)
+    asked, experience = path.signals[task.question], experience_of(path, task.question)
     largest = domain.largest_ratio(task.question, task.behaviour)
     out = {name: np.empty((len(study.iterations), len(NORMS))) for name in study.methods}
     sizes = np.empty((study.batches, len(NORMS)))

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from gvf.common.arrays import Array
 from gvf.correction import BCIR, IR, Correction, WISOptimal
 from gvf.sampling import RatioRing
 from gvf.theory.chain import EASY, HARD, ONLY_RIGHT, Chain
 from gvf.theory.exact import moments
 from gvf.theory.moments import squared_norms
 from gvf.theory.pictures import BLACK, BLUE, GREEN, ORANGE, panel
-from gvf.theory.row import Array, Finding, Row, exactly
+from gvf.theory.row import Finding, Row, exactly
 
 MU, PI = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6])
 """Three kinds of independent transitions: few enough for windows of hundreds."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gvf.common.arrays import Array
 from gvf.domain import markov_chain
-from gvf.theory.row import Array
 
 DOMAIN = markov_chain.domain("paper")
 THETA = (2.0, -2.0)

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from gvf.common.arrays import Array
 from gvf.correction import BCIR, IR, Correction
 from gvf.study.base import seed_for
 from gvf.study.draws import draw
 from gvf.theory.chain import EASY, Chain
 from gvf.theory.moments import predict, squared_norms
 from gvf.theory.pictures import BLACK, COLOURS, panel
-from gvf.theory.row import Array, Finding, sampled
+from gvf.theory.row import Finding, sampled
 from gvf.theory.simulate import Draw, sliding, stream
 
 TRANSITIONS = 3_000_000

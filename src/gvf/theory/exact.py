@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from gvf.common.arrays import Array
 from gvf.correction import Correction
 from gvf.sampling import RatioRing
-from gvf.theory.row import Array
 
 BEFORE = (3.7, 0.2)
 """Inputs of transitions that have left the window: a ring must not draw them, nor count them."""

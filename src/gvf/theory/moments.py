@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gvf.common.arrays import Array
 from gvf.correction import Correction
 from gvf.diagnosis.law import law_of
-from gvf.theory.row import Array
 
 
 class Predicted(NamedTuple):

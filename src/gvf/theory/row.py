@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+from gvf.common.arrays import Array
+
 Relation = Literal["=", "!=", ">=", ">", "<"]
 
 EXACT = 1e-12

@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gvf.common.arrays import Array
 from gvf.correction import Correction
 from gvf.policy import Fixed
 from gvf.study.base import seed_for
 from gvf.study.draws import Draws, draw
 from gvf.theory.chain import DOMAIN, Chain
-from gvf.theory.row import Array
 
 Draw = Callable[..., Draws]
 SETTLE = 1000

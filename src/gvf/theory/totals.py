@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gvf.common.arrays import Array
 from gvf.correction import BCIR, IR, IS, Correction, WISOptimal
 from gvf.sampling import RatioRing
 from gvf.study.draws import draw
@@ -20,7 +21,7 @@ from gvf.theory.chain import EASY, HARD, ONLY_RIGHT, Chain
 from gvf.theory.exact import moments
 from gvf.theory.moments import predict, squared_norms
 from gvf.theory.pictures import AMBER, BLACK, SKY, panel
-from gvf.theory.row import Array, Finding, Row, exactly, sampled
+from gvf.theory.row import Finding, Row, exactly, sampled
 from gvf.theory.simulate import Draw, sliding, stream
 
 WINDOW, BATCH = 3, 2

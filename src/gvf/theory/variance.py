@@ -16,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from gvf.common.arrays import Array
 from gvf.correction import BCIR, IS, Correction
 from gvf.diagnosis.comparison import covariance, difference_of_variances, separation
 from gvf.sampling import RatioRing
 from gvf.theory.exact import moments
 from gvf.theory.moments import squared_norms
 from gvf.theory.pictures import BLACK, BLUE, ORANGE, panel
-from gvf.theory.row import EXACT, Array, Finding, Row, exactly
+from gvf.theory.row import EXACT, Finding, Row, exactly
 from gvf.theory.windows import random_windows, rising_sizes, uncorrelated_sizes, with_sizes
 
 

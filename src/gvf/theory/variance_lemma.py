@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gvf.common.arrays import Array
 from gvf.correction import BCIR, IR, IS, BCInterpolated, Correction, Interpolated, VTrace
 from gvf.diagnosis import diagnose
 from gvf.diagnosis.law import self_normalised
@@ -22,7 +23,7 @@ from gvf.study.draws import draw
 from gvf.theory.exact import moments
 from gvf.theory.moments import predict, squared_norms
 from gvf.theory.pictures import AMBER, BLACK, BLUE, GREEN, ORANGE, PINK, SKY, panel
-from gvf.theory.row import Array, Finding, exactly, sampled
+from gvf.theory.row import Finding, exactly, sampled
 from gvf.theory.simulate import Draw, updates
 from gvf.theory.windows import random_windows
 

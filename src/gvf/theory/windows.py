@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gvf.common.arrays import Array
 from gvf.diagnosis.comparison import covariance
 from gvf.study.base import seed_for
 from gvf.theory.moments import squared_norms
-from gvf.theory.row import Array
 
 
 def random_windows(count: int, n: int, *, seed: int, purpose: str) -> tuple[Array, Array]:

@@ -22,13 +22,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gvf.gym import gym
-from gvf.info import info_columns
+from gvf.common.arrays import Floats
+from gvf.common.gym import gym
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.stream import Actor, Walk, environment_seed
-
-Floats = NDArray[np.float64]
+from gvf.stream.info import info_columns
 
 ATTEMPTS = 1000
 """How often a state is drawn again before :func:`held_out_returns` gives up."""

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gvf.common.gym import gym
 from gvf.domain.domain import check_render_mode
-from gvf.gym import gym
 
 FRAME = HEIGHT, WIDTH = 64, 128
 """The shape of a picture; the bridge to TORCS has the same numbers."""

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from gvf.common.gym import gym
+from gvf.common.names import known
 from gvf.domain.racing import policy
 from gvf.domain.racing.driving import Step, driven
-from gvf.gym import gym
-from gvf.names import known
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.transition import Transitions

@@ -2,7 +2,7 @@
 
 The bridge (``bridge.cpp``) reads the simulator's memory by byte offsets, which hold for TORCS 1.3.7
 on amd64, the version in Debian 12. Anything else is refused here, with what to do about it. The
-bridge is compiled at its first use, into the folder of :mod:`gvf.truth.cache`, under a name that is
+bridge is compiled at its first use, into the folder of :mod:`gvf.common.cache`, under a name that is
 a hash of its source. :mod:`gvf.domain.racing.child` starts what is found here.
 """
 
@@ -19,7 +19,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from gvf.truth.cache import default_folder
+from gvf.common.cache import default_folder
 
 VERSION = "1.3.7"
 """Of TORCS, the only one whose memory the bridge can read."""
@@ -133,7 +133,7 @@ def bridge(folder: str | os.PathLike[str] | None = None) -> Path:
     """The compiled bridge, compiled now if it has not been before.
 
     Args:
-        folder: where it is kept; by default :func:`gvf.truth.cache.default_folder`.
+        folder: where it is kept; by default :func:`gvf.common.cache.default_folder`.
 
     Example:
         >>> from gvf.domain.racing.installation import bridge

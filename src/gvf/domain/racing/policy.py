@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.names import known
+from gvf.common.names import known
 from gvf.policy import Gaussian
 from gvf.question import GVF
 from gvf.transition import Transitions

@@ -24,6 +24,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.arrays import Floats
 from gvf.domain.racing.car import FRAME
 from gvf.domain.racing.driving import View, driven
 from gvf.policy.base import set_frozen
@@ -42,7 +43,6 @@ _OF_A_FRAME = ("lateral", "angle", "speed", "distance")
 _ROWS = 1024  # of a piece of a file: 8 MB of frames
 
 Frames = NDArray[np.uint8]
-Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 """Called with how much is done, and of how much."""
 
@@ -200,7 +200,7 @@ def record(
 
 def described(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options and versions, as settings of what was made with them."""
-    from gvf import __version__
+    from gvf.common.version import __version__
 
     return {"options": dict(options), "versions": {"gvf": __version__, "numpy": np.__version__}}
 

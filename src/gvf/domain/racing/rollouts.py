@@ -22,11 +22,11 @@ from typing import Any, Self
 
 import numpy as np
 
+from gvf.common.arrays import Floats
 from gvf.domain.racing import policy
 from gvf.domain.racing.car import FRAME
 from gvf.domain.racing.driving import Drive, execute, make, seeds
 from gvf.domain.racing.recording import (
-    Floats,
     Frames,
     Progress,
     check_frames,

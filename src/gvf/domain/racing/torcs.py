@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.names import known
 from gvf.domain.racing import child, installation
 from gvf.domain.racing.car import PERIOD, Car, Frame
 from gvf.domain.racing.race import Race
-from gvf.names import known
 
 CAMERAS = {"road": (0, 4), "bonnet": (0, 3), "side": (2, 0)}
 """Those of TORCS whose picture depends on nothing but where the car is; "road" is the driver's view

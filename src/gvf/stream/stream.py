@@ -4,8 +4,8 @@ A stream turns the loop of acting and resetting into an iterator of batches, eac
 learner needs of the behaviour: mu(a|s) beside every transition, from the evaluation of the policy
 that chose the action. Only what the dynamics did is a transition; what a reset did is not: after an
 end the next state is the episode's own last one, never the first of the next. Everything is copied
-out of the environment's buffers: observations by :mod:`gvf.observation`, values of ``info`` by
-:mod:`gvf.info`. The batches go to :class:`gvf.window.Window`; :mod:`gvf.truth` walks through
+out of the environment's buffers: observations by :mod:`gvf.stream.observation`, values of ``info``
+by :mod:`gvf.stream.info`. The batches go to :class:`gvf.Window`; :mod:`gvf.truth` walks through
 environments with the same parts.
 """
 
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.gym import gym
-from gvf.info import Info
-from gvf.observation import Observations
+from gvf.common.gym import gym
 from gvf.policy import DiscretePolicy, Policy
+from gvf.stream.info import Info
+from gvf.stream.observation import Observations
 from gvf.transition import Transitions
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gvf.learner.linear import Array
+from gvf.common.arrays import Array
 from gvf.study.results import Pair, Results
 
 Statistic = Callable[[Results], Array]
@@ -39,7 +39,7 @@ def usable_range(results: Results, method: str, pair: Pair | None = None) -> Arr
 
     Example:
         >>> from gvf.study.results import Cell, Results
-        >>> from gvf.paper.statistics import usable_range
+        >>> from gvf.figure.statistics import usable_range
         >>> from gvf.study import Study
         >>> import numpy as np
         >>> pairs = [("down", "uniform")]
@@ -105,7 +105,7 @@ def spread(errors: Sequence[Array]) -> Array:
     """The largest over the smallest of several errors [1 + B].
 
     Example:
-        >>> from gvf.paper.statistics import spread
+        >>> from gvf.figure.statistics import spread
         >>> import numpy as np
         >>> spread([np.array([1.0]), np.array([3.0]), np.array([2.0])]).tolist()
         [3.0]
@@ -124,7 +124,7 @@ def rank_correlation(first: Array, second: Array) -> Array:
     """Spearman's, in every row of two arrays [1 + B, m]; ties share their ranks.
 
     Example:
-        >>> from gvf.paper.statistics import rank_correlation
+        >>> from gvf.figure.statistics import rank_correlation
         >>> import numpy as np
         >>> rank_correlation(np.array([[1.0, 2.0, 3.0]]), np.array([[9.0, 8.0, 1.0]])).tolist()
         [-1.0]

@@ -22,9 +22,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf import checkpoint
+from gvf.common import checkpoint
 from gvf.transition import Transitions, describe_columns
-from gvf.window import Window, _as_slots
+from gvf.window.window import Window, _as_slots
 
 Frames = NDArray[np.uint8]
 _PIECE = 1024  # frames compared at a time, so that the comparison needs little memory
@@ -45,7 +45,7 @@ class FrameWindow:
     Example:
         >>> import gvf
         >>> import numpy as np
-        >>> from gvf.frames import FrameWindow
+        >>> from gvf.window.frames import FrameWindow
         >>> film = np.arange(5, dtype=np.uint8).repeat(6).reshape(5, 2, 3)
         >>> window = FrameWindow(3)
         >>> window.extend(state=film[:-1], next_state=film[1:], action=[0.1, 0.2, 0.3, 0.4])
@@ -136,7 +136,7 @@ class FrameWindow:
 
         Example:
             >>> import numpy as np
-            >>> from gvf.frames import FrameWindow
+            >>> from gvf.window.frames import FrameWindow
             >>> window = FrameWindow(2)
             >>> film = np.arange(3, dtype=np.uint8)[:, None]
             >>> _ = window.extend(state=film[:-1], next_state=film[1:], action=[0, 1])

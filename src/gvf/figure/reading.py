@@ -13,8 +13,8 @@ from itertools import product
 
 import numpy as np
 
-from gvf.learner.linear import Array
-from gvf.paper.figure import Row
+from gvf.common.arrays import Array
+from gvf.figure.figure import Row
 from gvf.study.results import Cell, Pair, Results, standard_error
 
 NAN = float("nan")
@@ -37,7 +37,7 @@ def against_step_size(results: Results) -> list[Row]:
     Where a method has other parameters beside it (WIS-TD(0): u0), the best of them at each.
 
     Example:
-        >>> from gvf.paper.reading import against_step_size
+        >>> from gvf.figure.reading import against_step_size
         >>> from gvf.study.results import Cell, Results
         >>> from gvf.study import Study
         >>> import numpy as np

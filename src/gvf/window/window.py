@@ -19,8 +19,8 @@ import numpy as np
 from numba import int64, njit
 from numpy import ndarray
 
-from gvf import checkpoint
-from gvf.entry import direct_entry
+from gvf.common import checkpoint
+from gvf.common.compiled import direct_entry
 from gvf.sampling.prefix_sums import HEAD, SIZE, new_place
 from gvf.transition import Column, Transitions, aligned, as_row, describe_columns
 

@@ -54,7 +54,7 @@ def describe(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
 
     Example:
         >>> import gvf
-        >>> from gvf.spec import describe
+        >>> from gvf.common.spec import describe
         >>> describe(gvf.Always(1, actions=2), {})
         {'class': 'gvf:Always', 'arguments': {'action': 1, 'actions': 2}}
     """
@@ -100,7 +100,7 @@ def build(description: Any, arrays: Mapping[str, NDArray[Any]], trust: Iterable[
 
     Example:
         >>> import gvf
-        >>> from gvf.spec import build, describe
+        >>> from gvf.common.spec import build, describe
         >>> arrays = {}
         >>> build(describe(gvf.Table([[0.1, 0.9], [1.0, 0.0]]), arrays), arrays)
         Table(2 states, 2 actions)
@@ -156,7 +156,7 @@ def differences(saved: Any, own: Any) -> list[str]:
 
     Example:
         >>> import gvf
-        >>> from gvf.spec import describe, differences
+        >>> from gvf.common.spec import describe, differences
         >>> saved = describe(gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9), {})
         >>> own = describe(gvf.GVF(gvf.Always(0, actions=2), lambda t: t.reward, 0.9), {})
         >>> for line in differences(saved, own):
@@ -177,7 +177,7 @@ def fingerprint(function: Any) -> str | None:
     compared, such as an open file or a module of the user's own.
 
     Example:
-        >>> from gvf.spec import fingerprint
+        >>> from gvf.common.spec import fingerprint
         >>> def scaled(factor):
         ...     return lambda t: factor * t.reward
         >>> fingerprint(scaled(2.0)) == fingerprint(scaled(2.0))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.arrays import Floats
 from gvf.question import GVF
 
 STANDARD = (
@@ -31,8 +32,6 @@ STANDARD = (
 )
 """The columns that a stream has by itself, some of them only with some environments."""
 
-Floats = NDArray[np.float64]
-
 
 def info_columns(question: GVF, more: Iterable[str] = ()) -> tuple[str, ...]:
     """The values of ``info`` that a question needs: those it names, and no stream has by itself.
@@ -43,7 +42,7 @@ def info_columns(question: GVF, more: Iterable[str] = ()) -> tuple[str, ...]:
 
     Example:
         >>> import gvf
-        >>> from gvf.info import info_columns
+        >>> from gvf.stream.info import info_columns
         >>> info_columns(gvf.GVF(gvf.Uniform(2), "x_position"))
         ('x_position',)
         >>> info_columns(gvf.GVF(gvf.Uniform(2), "reward"), more=["distance"])
@@ -62,7 +61,7 @@ class Info:
 
     Example:
         >>> import gvf
-        >>> info = gvf.info.Info(["distance"])
+        >>> info = gvf.stream.info.Info(["distance"])
         >>> info.one({"distance": 3, "speed": 0.5})
         {'distance': array(3.)}
         >>> info.one({"speed": 0.5})

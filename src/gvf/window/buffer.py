@@ -22,8 +22,9 @@ import numpy as np
 from numba import float64, int64, njit, types, void
 from numpy.typing import NDArray
 
-from gvf.correction import RATIO, Correction, Floats, by_ratio
-from gvf.frames import FrameWindow
+from gvf.common.arrays import Floats
+from gvf.correction import RATIO, Correction, by_ratio
+from gvf.correction.trace import Trace
 from gvf.sampling.generator import addresses, native, next_double
 from gvf.sampling.prefix_sums import (
     CAPACITY,
@@ -40,9 +41,9 @@ from gvf.sampling.prefix_sums import (
 )
 from gvf.sampling.ring import Slots
 from gvf.sampling.tree import new_nodes, tree_search, tree_set
-from gvf.trace import Trace
 from gvf.transition import Transitions
-from gvf.window import Window
+from gvf.window.frames import FrameWindow
+from gvf.window.window import Window
 
 UNIFORM, WHOLE, TREE = -1, -2, -3
 """In the place of the ring that holds masses: there are none; nothing is drawn; a tree has them."""
@@ -211,7 +212,7 @@ class Buffer:
 
     Example:
         >>> import gvf, numpy as np
-        >>> from gvf.buffer import Buffer
+        >>> from gvf.window.buffer import Buffer
         >>> buffer = Buffer(gvf.Window(3), gvf.BCIR())
         >>> ratio, continuation = np.array([2.0, 0.0, 1.0, 3.0]), np.full(4, 0.9)
         >>> with buffer.rows({"reward": np.arange(4.0)}, ratio, continuation) as rows:
@@ -282,7 +283,7 @@ class Buffer:
             columns: for the window, [m, ...] each.
             ratio: of each row, [m].
             continuation: of each row, [m].
-            transitions: the rows as they came; see :meth:`gvf.trace.Trace.inputs`.
+            transitions: the rows as they came; see :meth:`gvf.correction.trace.Trace.inputs`.
         """
         if self.correction.trace is None:
             inputs = self.trace.inputs(ratio, continuation)

@@ -1,4 +1,4 @@
-"""What a report shows of a figure: its points, published ones, verdicts, and how it was made."""
+"""Exhibits: a figure with its points, the published ones, its verdicts, and how it was made."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from gvf.paper.claim import Verdict
-from gvf.paper.figure import Figure, Row
-from gvf.paper.published import Match
+from gvf.figure.claim import Verdict
+from gvf.figure.companion import Companion
+from gvf.figure.figure import Figure, Row
+from gvf.figure.picture import draw
+from gvf.figure.published import Match
 from gvf.study.results import Results
 
 if TYPE_CHECKING:
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Made:
-    """How the results of a figure came about, under one protocol.
+class Provenance:
+    """How the results of a figure were made, under one protocol.
 
     Attributes:
         scale: "quick" or "paper".
@@ -45,7 +47,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Shown:
+class Exhibit:
     """A figure with all that is known about it.
 
     Attributes:
@@ -56,7 +58,7 @@ class Shown:
         verdicts: about the claims.
         made: by protocol.
         results: by protocol.
-        more: pictures that go with it, by name.
+        companions: pictures that go with it.
         part: the heading of the page under which it stands; by default it follows from the figure.
         place: folder and name of its files; by default the figure's id, twice.
         colours: of series that are to have another than their own.
@@ -68,9 +70,9 @@ class Shown:
     published: Sequence[Row]
     matches: Sequence[Match]
     verdicts: Sequence[Verdict]
-    made: Mapping[str, Made]
+    made: Mapping[str, Provenance]
     results: Mapping[str, Results] = field(default_factory=dict)
-    more: Mapping[str, MatplotlibFigure] = field(default_factory=dict)
+    companions: Mapping[Companion, MatplotlibFigure] = field(default_factory=dict)
     part: str = ""
     place: tuple[str, str] = ("", "")
     colours: Mapping[str, str] = field(default_factory=dict)
@@ -89,6 +91,26 @@ class Shown:
         remarks = (self.figure.remark(results.study) for results in self.results.values())
         said = "; ".join(remark for remark in dict.fromkeys(remarks) if remark)
         return f"{self.figure.title} ({said})" if said else self.figure.title
+
+    def draw(self, *, titled: bool = True, columns: int | None = None) -> MatplotlibFigure:
+        """Draw our points, and the published ones where they may be compared."""
+        beneath = {
+            row._replace(protocol=protocol): None
+            for theirs in self.figure.published
+            for protocol in theirs.protocols
+            for row in self.published
+            if row.panel == theirs.panel
+        }
+        quick = {name: "quick scale" for name, made in self.made.items() if made.scale == "quick"}
+        return draw(
+            self.rows,
+            self.figure.axes,
+            published=beneath,
+            title=self.title if titled else "",
+            remarks=quick,
+            columns=columns or self.columns,
+            colours=self.colours,
+        )
 
     def paper_runs(self, protocol: str) -> int | None:
         """The paper's number of runs; None for a study that is not the paper's."""

@@ -8,12 +8,11 @@ size multiplies the weighted sum over the batch, whose weights contain the 1/k.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from gvf.common.names import known
 from gvf.domain.domain import PROTOCOLS
-from gvf.names import known
-from gvf.study.base import BaseStudy
+from gvf.study.base import BaseStudy, NamedStudy
 from gvf.study.method import BETWEEN, PAPER
 from gvf.study.racing import RacingStudy
 from gvf.study.study import Study
@@ -42,21 +41,12 @@ def _doublings(first: int, each: int, last: int) -> tuple[float, ...]:
     return tuple(float(f"{power:.4g}") for power in powers)
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A study with a name.
-
-    Attributes:
-        shows: what one sees in it.
-        make: makes it, from the protocol.
-    """
-
-    shows: str
-    make: Callable[[str], BaseStudy]
-
-
-CATALOGUE: dict[str, Entry] = {}
+CATALOGUE: dict[str, NamedStudy] = {}
 """All that are known, by name."""
+
+
+def _enter(name: str, shows: str, make: Callable[[str], BaseStudy]) -> None:
+    CATALOGUE[name] = NamedStudy(name, shows, make)
 
 
 def _study(name: str, shows: str, family: Callable[[str], dict[str, Any]], **own: Any) -> None:
@@ -65,15 +55,15 @@ def _study(name: str, shows: str, family: Callable[[str], dict[str, Any]], **own
     def make(protocol: str) -> Study:
         return Study(**{"name": name, "protocol": protocol, **family(protocol), **own})
 
-    CATALOGUE[name] = Entry(shows, make)
+    _enter(name, shows, make)
 
 
 def get(name: str, protocol: str = "paper") -> BaseStudy:
     """A study by name.
 
     Example:
-        >>> from gvf.study import catalogue
-        >>> study = catalogue.get("four-rooms-gap")
+        >>> from gvf.paper import studies
+        >>> study = studies.get("four-rooms-gap")
         >>> study.runs, len(study.gaps), len(study.step_sizes)
         (25, 21, 31)
     """
@@ -120,11 +110,13 @@ _study(
     _chain,
     methods=("IS", *VTRACE),
 )
-CATALOGUE["markov-variance"] = Entry(
+_enter(
+    "markov-variance",
     "variance of updates, hard pair (Fig. 4 right)",
     lambda protocol: VarianceStudy("markov-variance", pairs=_HARD),
 )
-CATALOGUE["markov-variance-all"] = Entry(
+_enter(
+    "markov-variance-all",
     "variance of updates, three pairs (authors' code)",
     lambda protocol: VarianceStudy("markov-variance-all"),
 )
@@ -249,7 +241,8 @@ _study(
 
 # The racing car. The paper states neither steps, window, mini-batch nor rates.
 
-CATALOGUE["racing-step-size"] = Entry(
+_enter(
+    "racing-step-size",
     "error against learning rate, from images (Fig. 3)",
     lambda protocol: RacingStudy("racing-step-size", step_sizes=RACING_RATES),
 )

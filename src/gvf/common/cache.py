@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.files import replaced
+
 Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -28,7 +29,7 @@ def default_folder() -> Path:
     """Where files are kept: ``GVF_CACHE_DIR``, or ``gvf`` in the user's folder for caches.
 
     Example:
-        >>> from gvf.truth.cache import default_folder
+        >>> from gvf.common.cache import default_folder
         >>> default_folder().is_absolute()
         True
     """
@@ -61,7 +62,7 @@ def remembered(
         folder: where the files are; by default :func:`default_folder`.
 
     Example:
-        >>> from gvf.truth.cache import remembered
+        >>> from gvf.common.cache import remembered
         >>> import numpy as np
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -80,7 +81,9 @@ def remembered(
         pass  # not there, or damaged in whatever way: it has to be computed
     arrays = compute()
     try:
-        _write(path, arrays)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replaced(path) as unfinished, unfinished.open("xb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
     except OSError as error:
         warnings.warn(
             f"cannot keep {path.name} in {folder} ({error.strerror}), so it will be computed again "
@@ -100,16 +103,3 @@ def _digest(key: Mapping[str, Any]) -> str:
         for part, value in key.items()
     }
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:20]
-
-
-def _write(path: Path, arrays: Arrays) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # A name of its own, since another process may be writing the same file.
-    descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gvf.paper.figure import Row
+from gvf.figure.figure import Row
 
 READING = 1e-4
 """How well a drawing could be read, as a share of its axis."""
@@ -108,7 +108,7 @@ class Published:
 
 @cache
 def _load(name: str) -> dict[str, Any]:
-    file = files("gvf.paper") / "published" / f"{name}.json"
+    file = files("gvf.figure") / "published" / f"{name}.json"
     return json.loads(file.read_text(encoding="utf-8"))
 
 
@@ -133,7 +133,7 @@ class Match:
         worst: the largest difference, in combined standard errors, beyond what reading explains.
 
     Example:
-        >>> from gvf.paper import Match
+        >>> from gvf.figure import Match
         >>> match = Match("authors", "main", "IR", points=10, within=9, worst=2.3)
         >>> match.share, match.matches
         (0.9, True)
@@ -161,7 +161,8 @@ def compare(ours: Iterable[Row], published: Published, theirs: Sequence[Row]) ->
     """Compare our rows, of one protocol, with the published ones, series by series.
 
     Example:
-        >>> from gvf.paper import Row, compare, get
+        >>> from gvf.figure import Row, compare
+        >>> from gvf.paper import get
         >>> (published,) = get("markov-step-size").published
         >>> ours = [Row("authors", "main", "IR", 0.1, 0.327, 0.002, 100, 0.1)]
         >>> (match,) = compare(ours, published, published.rows([0.1]))

@@ -31,7 +31,7 @@ from importlib.machinery import ModuleSpec, all_suffixes
 from pathlib import Path
 from typing import NamedTuple
 
-from gvf.names import check_lasting
+from gvf.common.names import check_lasting
 
 Files = Mapping[str, bytes]
 """Files by the paths under which they can be imported from one folder: ``package/module.py``."""
@@ -56,7 +56,7 @@ def digest(references: Iterable[str]) -> dict[str, str]:
     Of an installed package it is its name and version.
 
     Example:
-        >>> from gvf.code import digest
+        >>> from gvf.common.code import digest
         >>> list(digest(["gvf.correction:IR"]))
         ['gvf.correction:IR']
     """
@@ -67,7 +67,7 @@ def files(references: Iterable[str]) -> dict[str, bytes]:
     """The files behind references, for :func:`install`; those of installed packages are left out.
 
     Example:
-        >>> from gvf.code import files
+        >>> from gvf.common.code import files
         >>> files(["gvf.correction:IR"])
         {}
     """

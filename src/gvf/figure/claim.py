@@ -20,7 +20,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from gvf.learner.linear import Array
+from gvf.common.arrays import Array
 from gvf.study.results import Results
 
 LEVEL = 0.95
@@ -81,7 +81,8 @@ class Verdict:
         remark: why it fails or cannot be judged, if we know.
 
     Example:
-        >>> from gvf.paper import get, judge
+        >>> from gvf.figure import judge
+        >>> from gvf.paper import get
         >>> from gvf.study import Results
         >>> figure = get("markov-vtrace")
         >>> results = Results(figure.study("paper"), "paper", {})
@@ -107,7 +108,7 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
     """Judge a claim by results; `others` are those of figures that it needs besides.
 
     Example:
-        >>> from gvf.paper.claim import Claim, judge
+        >>> from gvf.figure.claim import Claim, judge
         >>> from gvf.study.results import Results
         >>> from gvf.study import Study
         >>> import numpy as np
@@ -150,7 +151,7 @@ def tail_of(runs: int) -> float:
     the quantile with R - 1 degrees of freedom (here by its expansion around the normal one).
 
     Example:
-        >>> from gvf.paper.claim import tail_of
+        >>> from gvf.figure.claim import tail_of
         >>> round(tail_of(5), 5), round(tail_of(100), 4)
         (0.00098, 0.0231)
     """

@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import re
-import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import gvf
+from gvf.common.files import replaced
+from gvf.common.version import __version__
 
 _FORMAT = 1
 _ARRAY = "array/"  # before the names of arrays, so that none is taken for something else
@@ -48,7 +48,7 @@ def write(
 
     Example:
         >>> import numpy as np
-        >>> from gvf import checkpoint
+        >>> from gvf.common import checkpoint
         >>> from pathlib import Path
         >>> from tempfile import TemporaryDirectory
         >>> with TemporaryDirectory() as folder:
@@ -67,23 +67,16 @@ def write(
                 f"{name.removeprefix(_ARRAY)!r} holds Python objects ({array.dtype}), and a "
                 "checkpoint only takes arrays of numbers or text"
             )
-    about = {"kind": kind, "gvf": gvf.__version__, "description": dict(description or {})}
+    about = {"kind": kind, "gvf": __version__, "description": dict(description or {})}
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot save {path.name}: there is no folder {path.parent}")
-    beside = path.with_name(f".gvf-{os.getpid()}-{secrets.token_hex(8)}.part")
-    try:
-        with open(beside, "x+b") as file:
-            # The digest is known only when the rest is written, so its place is kept free.
-            start = file.write(_header("0" * 64))
-            np.savez(file, about=text, allow_pickle=False, **plain)
-            file.seek(start)
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            file.seek(0)
-            file.write(_header(digest))
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    with replaced(path) as unfinished, unfinished.open("x+b") as file:
+        # The digest is known only when the rest is written, so its place is kept free.
+        start = file.write(_header("0" * 64))
+        np.savez(file, about=text, allow_pickle=False, **plain)
+        file.seek(start)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        file.write(_header(digest))
 
 
 def read(

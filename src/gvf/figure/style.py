@@ -105,7 +105,7 @@ def styles(names: Iterable[str], colours: Mapping[str, str] | None = None) -> di
     them, as they come, and get the next spare style, or the colour that is given for them.
 
     Example:
-        >>> from gvf.report.style import styles
+        >>> from gvf.figure.style import styles
         >>> looks = styles(["my own", "IS", "IR"])
         >>> list(looks), looks["IR"].colour
         (['IR', 'IS', 'my own'], '#d55e00')

@@ -1,51 +1,27 @@
-"""Pictures that go with a figure: learning curves, and a film with what was predicted.
-
-A figure names those that it has (``Figure.more``); each is drawn from the same results.
-"""
+"""The film: a drive that no learner has seen, with the returns and what networks predict."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gvf.paper.figure import Axes
-from gvf.paper.reading import against_steps, best_lane
-from gvf.report.picture import draw, looked_after
-from gvf.report.style import styles
+from gvf.figure.companion import Companion
+from gvf.figure.picture import house_style
+from gvf.figure.reading import best_lane
+from gvf.figure.style import styles
+from gvf.study.racing_material import film_of
 from gvf.study.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CAPTIONS = {
-    "learning-curves": "Error while learning, at each method's best learning rate. "
-    "Bands: one standard error.",
-    "film": "A drive that no learner has seen. Above, what the driver sees; below, the return of "
-    "the target policy from there (grey) and what networks predict from the image, at each "
-    "method's best learning rate (mean over runs).",
-}
-"""What each of them shows."""
 FRAMES = 7
-"""Of the film that are shown."""
+"""The number of frames that are shown."""
 
 
-def more(names: Iterable[str], results: Results) -> dict[str, Figure]:
-    """Pictures by name; one for which something is missing is left out."""
-    drawn = {name: DRAWN[name](results) for name in names}
-    return {name: picture for name, picture in drawn.items() if picture is not None}
-
-
-def learning_curves(results: Results) -> Figure:
-    """Error against updates."""
-    return draw(against_steps(results), Axes(results.study.curve_unit, results.study.quantity))
-
-
-def film(results: Results) -> Figure | None:
-    """Frames, returns, and predictions."""
-    from gvf.study.racing_material import film_of
-
+def draw_film(results: Results) -> Figure | None:
+    """Draw frames, returns and predictions; None where no film is kept."""
     study = results.study
     shown = film_of(study)
     predicted = results.cell(study.methods[0])["film"]
@@ -56,7 +32,7 @@ def film(results: Results) -> Figure | None:
 
     looks = styles(study.methods)
     seconds = 0.1 * shown.settings["every"] * np.arange(len(shown))
-    with looked_after():
+    with house_style():
         figure = Figure(figsize=(9.4, 4.0), layout="constrained")
         FigureCanvasAgg(figure)
         grid = figure.add_gridspec(2, FRAMES, height_ratios=(1, 4.5))
@@ -79,8 +55,10 @@ def film(results: Results) -> Figure | None:
     return figure
 
 
-DRAWN: dict[str, Callable[[Results], Figure | None]] = {
-    "learning-curves": learning_curves,
-    "film": film,
-}
-"""How each of them is drawn."""
+FILM = Companion(
+    "film",
+    "A drive that no learner has seen. Above, what the driver sees; below, the return of the "
+    "target policy from there (grey) and what networks predict from the image, at each method's "
+    "best learning rate (mean over runs).",
+    draw_film,
+)

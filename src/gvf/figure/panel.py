@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gvf.paper.figure import Axes, Row
-from gvf.report.style import Style
+from gvf.figure.figure import Axes, Row
+from gvf.figure.style import Style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel

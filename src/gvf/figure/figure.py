@@ -2,7 +2,7 @@
 
 A figure is data, like a study: which study it runs, how the results become points, what its axes
 say, which published curves belong under it, and which sentences of the paper it can judge.
-:mod:`gvf.report` draws it. The modules beside this one name the figures of the paper.
+:mod:`gvf.report` shows it. The figures of the paper are in :mod:`gvf.paper`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gvf.names import known
-from gvf.study import catalogue
+from gvf.common.files import replaced
+from gvf.common.names import known
 
 if TYPE_CHECKING:
-    from gvf.paper.claim import Claim
-    from gvf.paper.published import Published
-    from gvf.study.base import BaseStudy
+    from gvf.figure.claim import Claim
+    from gvf.figure.companion import Companion
+    from gvf.figure.published import Published
+    from gvf.study.base import BaseStudy, NamedStudy
     from gvf.study.results import Results
 
 SCALES = ("quick", "paper")
@@ -41,7 +42,7 @@ class Row(NamedTuple):
         step_size: the one that was chosen; nan where none was.
 
     Example:
-        >>> from gvf.paper import Row
+        >>> from gvf.figure import Row
         >>> Row("paper", "main", "IR", 16.0, 0.3, 0.01, 25, 0.8).series
         'IR'
     """
@@ -60,7 +61,7 @@ def write_csv(rows: Iterable[Row], path: Path) -> None:
     """Write points as CSV; what is not a number is left empty, a diverged one is ``inf``.
 
     Example:
-        >>> from gvf.paper.figure import Row, write_csv
+        >>> from gvf.figure.figure import Row, write_csv
         >>> from pathlib import Path
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "points.csv"
@@ -70,7 +71,7 @@ def write_csv(rows: Iterable[Row], path: Path) -> None:
         protocol,panel,series,x,y,stderr,runs,step_size
         paper,main,IS,16,inf,,25,0.8
     """
-    with path.open("w", encoding="utf-8", newline="") as file:
+    with replaced(path) as unfinished, unfinished.open("x", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Row._fields)
         for row in rows:
@@ -113,11 +114,11 @@ class Figure:
     """What to run, what to draw, what is claimed.
 
     Attributes:
-        id: of the figure, and the name of its study.
+        source: the study that it shows; the figure has its name.
         title: a line above it.
         where: in the paper.
         axes: what they say.
-        read: turns results into points; see :mod:`gvf.paper.reading`.
+        read: turns results into points; see :mod:`gvf.figure.reading`.
         quick: what the study changes at the scale "quick".
         main: whether it belongs to the paper's main text.
         published: the authors' curves that belong under it.
@@ -125,7 +126,7 @@ class Figure:
         notes: what a reader should know, for each protocol.
         on_request: whether it is made only where it is asked for by name.
         remark: what its title has to add about a study.
-        more: pictures that go with it, by name; see :mod:`gvf.report.more`.
+        companions: pictures that go with it.
 
     Example:
         >>> from gvf.paper import get
@@ -134,7 +135,7 @@ class Figure:
         (100, 'authors')
     """
 
-    id: str
+    source: NamedStudy
     title: str
     where: str
     axes: Axes
@@ -146,7 +147,12 @@ class Figure:
     notes: Mapping[str, str] = field(default_factory=dict)
     on_request: bool = False
     remark: Callable[[Any], str] = lambda study: ""
-    more: tuple[str, ...] = ()
+    companions: tuple[Companion, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The name of the figure, and of its study."""
+        return self.source.name
 
     def study(
         self, protocol: str, scale: str = "paper", runs: int | None = None, **options: Any
@@ -155,7 +161,7 @@ class Figure:
 
         Options are other attributes of the study, such as the ``device`` of one with networks.
         """
-        study = catalogue.get(self.id, protocol)
+        study = self.source.make(protocol)
         changes = dict(self.quick) if known(scale, SCALES, "scale") == "quick" else {}
         changes |= options
         if runs is not None:

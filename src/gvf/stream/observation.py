@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.gym import gym
+from gvf.common.gym import gym
 from gvf.transition import aligned
 
 
@@ -30,7 +30,7 @@ class Observations:
         >>> import gvf
         >>> from gymnasium.spaces import Box, Dict, Discrete
         >>> space = Dict(position=Box(-1.0, 1.0, (2,)), door=Discrete(2))
-        >>> observations = gvf.observation.Observations(space)
+        >>> observations = gvf.stream.observation.Observations(space)
         >>> observations.one({"position": [0.5, -0.5], "door": 1})["position"]
         array([[ 0.5, -0.5]], dtype=float32)
         >>> states = observations.many({"position": [[0.0, 0.0], [1.0, 1.0]], "door": [0, 1]}, 2)

@@ -1,7 +1,7 @@
 """Pictures: the points of a figure as curves, as a good paper would print them.
 
 There is a panel for every protocol and pair of policies, all with the same axes; the legend stands
-outside of them. :mod:`gvf.report.panel` draws one panel, :mod:`gvf.report.style` knows how a method
+outside of them. :mod:`gvf.figure.panel` draws one panel, :mod:`gvf.figure.style` knows how a method
 looks. Nothing here touches pyplot or heeds a user's settings: equal points give equal files, byte
 for byte.
 """
@@ -18,17 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gvf.paper.figure import Axes, Row
-from gvf.paper.reading import summary
-from gvf.report import panel as draw_panel
-from gvf.report.panel import Curve, curves
-from gvf.report.style import GREY, Style, styles
+from gvf.common.files import replaced
+from gvf.figure import panel as draw_panel
+from gvf.figure.figure import Axes, Row
+from gvf.figure.panel import Curve, curves
+from gvf.figure.reading import summary
+from gvf.figure.style import GREY, Style, styles
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
-
-    from gvf.report.shown import Shown
 
 LONG = 34
 """Letters of the longest name that may stand beside a panel."""
@@ -67,8 +66,8 @@ LOOK: dict[Any, Any] = {
 
 
 @contextmanager
-def looked_after() -> Iterator[None]:
-    """Matplotlib's defaults and what we change, whatever a user has set."""
+def house_style() -> Iterator[None]:
+    """Use matplotlib's defaults with our changes, whatever the user has set."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -99,8 +98,8 @@ def draw(
         colours: of series that are to have another than their own.
 
     Example:
-        >>> from gvf.paper import Axes, Row
-        >>> from gvf.report.picture import draw
+        >>> from gvf.figure import Axes, Row
+        >>> from gvf.figure.picture import draw
         >>> rows = [Row("paper", "main", "IR", x, x**2, 0.1, 25, x) for x in (0.0, 1.0, 2.0)]
         >>> figure = draw(rows, Axes("step size", "error"))
         >>> [len(panel.lines) for panel in figure.axes], figure.axes[0].get_xlabel()
@@ -120,7 +119,7 @@ def draw(
     handles = _legend(ours, looks, bool(theirs), top)
     longest = max(len(handle.get_label()) for handle in handles)
     layout = _Layout.of(panels, len(handles), columns, longest)
-    with looked_after():
+    with house_style():
         figure = Figure(figsize=layout.size, layout="constrained")
         FigureCanvasAgg(figure)
         grid = figure.subplots(layout.rows, layout.columns, squeeze=False, sharex=True, sharey=True)
@@ -148,25 +147,6 @@ def draw(
         where = "outside right center" if layout.beside else "outside lower center"
         figure.legend(handles=handles, loc=where, ncols=layout.across)
     return figure
-
-
-def draw_shown(shown: Shown, *, titled: bool = True, columns: int | None = None) -> Figure:
-    """Draw a figure of the paper: our points, and the published ones where they may be compared."""
-    figure = shown.figure
-    beneath = {
-        row._replace(protocol=protocol): None
-        for theirs in figure.published
-        for protocol in theirs.protocols
-        for row in shown.published
-        if row.panel == theirs.panel
-    }
-    quick = {name: "quick scale" for name, made in shown.made.items() if made.scale == "quick"}
-    title = shown.title if titled else ""
-    columns = columns or shown.columns
-    return draw(
-        shown.rows, figure.axes, published=beneath, title=title, remarks=quick, columns=columns,
-        colours=shown.colours,
-    )  # fmt: skip
 
 
 def sensitivity(
@@ -222,7 +202,7 @@ def render(figure: Figure, kind: str) -> bytes:
     """A picture as the bytes of a file, "png" or "svg": equal pictures, equal bytes."""
     file = io.BytesIO()
     unsaid = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
-    with looked_after():
+    with house_style():
         figure.savefig(file, format=kind, dpi=150, metadata=unsaid[kind])
     return file.getvalue()
 
@@ -231,7 +211,8 @@ def save(figure: Figure, folder: Path, name: str) -> None:
     """Write a picture as ``<name>.png`` and ``<name>.svg``."""
     folder.mkdir(parents=True, exist_ok=True)
     for kind in ("png", "svg"):
-        (folder / f"{name}.{kind}").write_bytes(render(figure, kind))
+        with replaced(folder / f"{name}.{kind}") as unfinished:
+            unfinished.write_bytes(render(figure, kind))
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ import numpy as np
 from numba import boolean, float64, int64, types, void
 from numpy.typing import NDArray
 
-from gvf.correction import Correction, Floats
-from gvf.entry import call_float, compile_for, once
+from gvf.common.arrays import Floats
+from gvf.common.compiled import call_float, compile_for, once
+from gvf.correction import Correction
 from gvf.transition import Transitions
 
 _CARRY, _RATIO, _CONTINUATION, _RESTART, _NUMBERS = range(5)  # what a stream remembers
@@ -55,7 +56,7 @@ class Trace:
         >>> from dataclasses import dataclass
         >>> import gvf, numpy as np
         >>> from gvf.correction import RATIO, TRACE
-        >>> from gvf.trace import Trace
+        >>> from gvf.correction.trace import Trace
         >>> @dataclass(frozen=True)
         ... class FollowOn(gvf.Correction):
         ...     @staticmethod

@@ -20,7 +20,7 @@ def known(name: str, names: Iterable[str], kind: str) -> str:
     """The name itself, if it is one of those that are known.
 
     Example:
-        >>> from gvf.names import known
+        >>> from gvf.common.names import known
         >>> known("IR", ["IR", "IS"], "method")
         'IR'
         >>> known("WIS", ["IR", "WIS-Buffer"], "method")
@@ -37,7 +37,7 @@ def close(name: str, names: Iterable[str]) -> list[str]:
     """Up to three of the names that come near one, the nearest first.
 
     Example:
-        >>> from gvf.names import close
+        >>> from gvf.common.names import close
         >>> close("cartpole", ["CartPole-v1", "Pendulum-v1"])
         ['CartPole-v1']
     """
@@ -67,7 +67,7 @@ def is_reference(name: str) -> bool:
     """Whether a name is of the form ``module:attribute``.
 
     Example:
-        >>> from gvf.names import is_reference
+        >>> from gvf.common.names import is_reference
         >>> is_reference("my_module:SquareRoot"), is_reference("IR")
         (True, False)
     """
@@ -79,7 +79,7 @@ def check_lasting(module: str, told: str) -> None:
     """Refuse code of a notebook, a script or a prompt: nothing else can import it.
 
     Example:
-        >>> from gvf.names import check_lasting
+        >>> from gvf.common.names import check_lasting
         >>> check_lasting("__main__", "correction Mine")
         Traceback (most recent call last):
         ValueError: correction Mine is in __main__: put it into a module of its own, so that workers
@@ -100,7 +100,7 @@ def find(reference: str, kind: str) -> Any:
         kind: what it is to be, for messages.
 
     Example:
-        >>> from gvf.names import find
+        >>> from gvf.common.names import find
         >>> find("gvf.correction:IR", "correction")
         <class 'gvf.correction.table.IR'>
         >>> find("gvf.correction:IRR", "correction")

@@ -1,0 +1,1 @@
+"""Tools for every room, which know nothing of prediction: files, names, arrays, progress."""

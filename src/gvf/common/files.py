@@ -1,0 +1,65 @@
+"""Files that are there whole or not at all.
+
+A file is written beside its place, under a name of its own, and then renamed over it. A reader sees
+the old file or the new one, never half of one; a writer that fails leaves the old one and no rest.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replaced(
+    path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None
+) -> Iterator[Path]:
+    """Give a path to write to; what is written there replaces `path` when the block ends.
+
+    Args:
+        path: the file. Its folder must exist.
+        within: the folder of the unfinished file, on the same disk; by default that of `path`.
+
+    Raises:
+        FileNotFoundError: if there is no such folder.
+
+    Example:
+        >>> from gvf.common.files import replaced
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     with replaced(Path(folder, "notes.txt")) as unfinished:
+        ...         _ = unfinished.write_text("whole")
+        ...     [file.name for file in Path(folder).iterdir()]
+        ['notes.txt']
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot save {path.name}: there is no folder {path.parent}")
+    folder = path.parent if within is None else Path(within)
+    # A name of its own, since another process or thread may be writing the same file.
+    unfinished = folder / f".gvf-{os.getpid()}-{secrets.token_hex(8)}.part"
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    r"""Write a text file whole, as UTF-8, ending in a newline.
+
+    Example:
+        >>> from gvf.common.files import write_text
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     write_text(Path(folder, "notes.txt"), "one line")
+        ...     Path(folder, "notes.txt").read_text()
+        'one line\n'
+    """
+    with replaced(path) as unfinished:
+        unfinished.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")

@@ -1,0 +1,41 @@
+"""Companions: pictures that go with a figure, drawn from the same results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gvf.figure.figure import Axes
+from gvf.figure.picture import draw
+from gvf.figure.reading import against_steps
+from gvf.study.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Companion:
+    """A picture that goes with a figure.
+
+    Attributes:
+        name: the end of its file's name.
+        caption: a sentence that says what it shows.
+        draw: draws it from the results; None where something that it needs is missing.
+    """
+
+    name: str
+    caption: str
+    draw: Callable[[Results], Figure | None]
+
+
+def _learning_curves(results: Results) -> Figure:
+    return draw(against_steps(results), Axes(results.study.curve_unit, results.study.quantity))
+
+
+LEARNING_CURVES = Companion(
+    "learning-curves",
+    "Error while learning, at each method's best learning rate. Bands: one standard error.",
+    _learning_curves,
+)

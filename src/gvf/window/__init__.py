@@ -1,0 +1,7 @@
+"""Windows: the most recent transitions as columns, with the numbers that they are drawn by."""
+
+from gvf.window.buffer import Buffer, Rows
+from gvf.window.frames import FrameWindow
+from gvf.window.window import Window
+
+__all__ = ["Buffer", "FrameWindow", "Rows", "Window"]
