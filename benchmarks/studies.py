@@ -20,7 +20,7 @@ from gvf.learner.linear import Experience
 from gvf.paper.studies import get
 from gvf.study import Study, run, run_method
 from gvf.study.loop import experience_of, measure
-from gvf.study.task import Bench, aligned, unseen
+from gvf.study.task import SharedInputs, aligned, unseen
 
 TITLE = "Studies: an update of one lane (16 transitions)"
 ROOMS = (("favoured-down", "uniform"),)
@@ -51,9 +51,9 @@ def _chain(effort: Effort) -> list[Row]:
         run(study, folder, workers=2)
         whole = perf_counter() - start
     task = list(study.tasks())[1]
-    bench = Bench(task)
-    ours = _best(lambda: run_method(task, "IR", bench=bench), effort) / (1000 * 121)
-    plain = _numpy(bench, "sgd", study.lanes("IR"), updates=100) / (100 * 121)
+    shared = SharedInputs(task)
+    ours = _best(lambda: run_method(task, "IR", shared=shared), effort) / (1000 * 121)
+    plain = _numpy(shared, "sgd", study.choices("IR"), updates=100) / (100 * 121)
     name = f"chain, all {study.runs} runs, files written"
     return [
         Row("chain, 121 lanes", "NumPy", plain * 1e9, "ns", plain / ours),
@@ -68,14 +68,14 @@ def _rooms(effort: Effort) -> list[Row]:
     study = Study("rooms", "four-rooms", methods, sizes, pairs=ROOMS, steps=100_000, gaps=(4,),
                   window=2500, warm_up=1000, runs=1)  # fmt: skip
     task = next(study.tasks())
-    bench, updates = Bench(task), 24_750
-    walked = _walk(bench, 100_000, effort)
+    shared, updates = SharedInputs(task), 24_750
+    walked = _walk(shared, 100_000, effort)
     times = {
-        name: _best(lambda: run_method(task, name, bench=bench), effort) / (updates * 32)  # noqa: B023
+        name: _best(lambda: run_method(task, name, shared=shared), effort) / (updates * 32)  # noqa: B023
         for name in methods
     }
     ours = times.pop("IR")
-    plain = _numpy(bench, "sgd", sizes, updates=200) / (200 * 32)
+    plain = _numpy(shared, "sgd", sizes, updates=200) / (200 * 32)
     return [
         at_most("four rooms, a step", "gvf", walked * 1e9, "ns", 50.0),
         Row("four rooms, 32 lanes", "NumPy", plain * 1e9, "ns", plain / ours),
@@ -98,28 +98,28 @@ def _tiles(effort: Effort) -> list[Row]:
             u0=(64.0,), mu=tuple(np.linspace(0.01, 0.1, 24)), evaluation_states=100, runs=1,
         )  # fmt: skip
         task = next(study.tasks())
-        bench = Bench(task)
-        ours = _best(lambda: run_method(task, method, bench=bench), effort) / (2000 * 24)  # noqa: B023
+        shared = SharedInputs(task)
+        ours = _best(lambda: run_method(task, method, shared=shared), effort) / (2000 * 24)  # noqa: B023
         name = method if method != "IR" else update
         case = f"continuous rooms, 24 lanes, {name}"
-        plain = _numpy(bench, name, study.lanes(method), updates=20) / (20 * 24)
+        plain = _numpy(shared, name, study.choices(method), updates=20) / (20 * 24)
         lines.append(Row(case, "NumPy", plain * 1e6, "us", plain / ours))
         lines.append(at_most(case, "gvf", ours * 1e6, "us", limit))
-    walked = _walk(bench, 20_000, effort)
+    walked = _walk(shared, 20_000, effort)
     lines.append(at_most("continuous rooms, a step", "gvf", walked * 1e9, "ns", 250.0))
-    return [*lines, *_errors(bench, effort)]
+    return [*lines, *_errors(shared, effort)]
 
 
-def _walk(bench: Bench, steps: int, effort: Effort) -> float:
+def _walk(shared: SharedInputs, steps: int, effort: Effort) -> float:
     """Seconds of a step of the uniform behaviour, with all that a question makes of it."""
-    domain, seed = bench.domain, np.random.SeedSequence(0)
+    domain, seed = shared.domain, np.random.SeedSequence(0)
     policy = domain.behaviour("uniform")
     return _best(lambda: domain.walk(policy, ["down"], steps, seed), effort) / steps
 
 
-def _errors(bench: Bench, effort: Effort) -> list[Row]:
-    rng, size = np.random.default_rng(0), bench.domain.features.size
-    states, truth = bench.domain.features(rng.uniform(0, 11, (1000, 2))), rng.normal(size=1000)
+def _errors(shared: SharedInputs, effort: Effort) -> list[Row]:
+    rng, size = np.random.default_rng(0), shared.domain.features.size
+    states, truth = shared.domain.features(rng.uniform(0, 11, (1000, 2))), rng.normal(size=1000)
     weights, share = aligned(rng.normal(size=(size, 24))), np.ones((1000, 1))
     hidden = unseen(states, share, np.ones(size, bool))
     target = (states, share, hidden, truth, np.empty(0))
@@ -133,20 +133,20 @@ def _errors(bench: Bench, effort: Effort) -> list[Row]:
     ]
 
 
-def _numpy(bench: Bench, name: str, lanes: tuple[Any, ...], updates: int) -> float:
+def _numpy(shared: SharedInputs, name: str, lanes: tuple[Any, ...], updates: int) -> float:
     """Seconds for some updates, and in a table their errors, written as one would in NumPy."""
-    question, path = bench.task.question, bench.off_policy
+    question, path = shared.task.question, shared.off_policy
     ratio, experience = path.signals[question].ratio, experience_of(path, question)
-    k = bench.study.batch_size
+    k = shared.study.batch_size
     weigh: Callable[[Array], Array]
     if name == "WIS-TD(0)":
-        drawn, weigh = bench.draws(gvf.IS()).rows, lambda rows: ratio[rows, None] / k
+        drawn, weigh = shared.draws(gvf.IS()).rows, lambda rows: ratio[rows, None] / k
     else:
-        drawn, weigh = bench.draws(gvf.IR()).rows, lambda rows: np.full((k, 1), 1 / k)
+        drawn, weigh = shared.draws(gvf.IR()).rows, lambda rows: np.full((k, 1), 1 / k)
     values = np.array(lanes).T
-    weights = np.zeros((bench.domain.features.size, len(lanes)))
+    weights = np.zeros((shared.domain.features.size, len(lanes)))
     memory = weights + values[0] if name == "WIS-TD(0)" else np.zeros_like(weights)
-    states, truth = bench.domain.features(bench.truth.states), bench.truth.values
+    states, truth = shared.domain.features(shared.truth.states), shared.truth.values
     start = thread_time()
     for rows in drawn[:updates]:
         NUMPY[name](experience, rows, weigh(rows), weights, memory, values)

@@ -13,7 +13,7 @@ import numpy as np
 
 from gvf.figure import Figure
 from gvf.study import RacingStudy, Study, VarianceStudy
-from gvf.study.results import Cell, Pair, Results
+from gvf.study.results import MethodResults, Pair, Results
 from gvf.study.variance import NORMS
 
 DOWN = ("down", "uniform")
@@ -36,7 +36,7 @@ def by_hand(errors: dict[Any, Any], protocol: str = "paper", **settings: Any) ->
         curve = np.repeat(error[:, :, None], study.points, axis=2)
         steps = np.broadcast_to(study.curve_steps(study.points), curve.shape)
         columns = {"error": error, "final": error, "curve": curve, "curve_steps": steps}
-        cells[pair, gap, method] = Cell(study.lanes(method), columns)
+        cells[pair, gap, method] = MethodResults(study.choices(method), columns)
     return Results(study, protocol, cells)
 
 
@@ -95,7 +95,7 @@ class Truth:
                 return level * (self.few_with_u0.get(lane[0], 1.0) if few else 1.0)
             return level if lane <= limit else BEYOND
 
-        return [error(lane) for lane in study.lanes(method)]
+        return [error(lane) for lane in study.choices(method)]
 
 
 def plain(method: str) -> str:
@@ -144,7 +144,7 @@ def planted(
             for method in study.methods:
                 values = noisy(np.array([_variance(truth, method, late) for truth in told]), method)
                 columns: dict[str, np.ndarray] = {norm: values for norm in NORMS}
-                cells[pair, None, method] = Cell(study.iterations, columns)
+                cells[pair, None, method] = MethodResults(study.iterations, columns)
         return Results(study, protocol, cells)
     assert isinstance(study, Study | RacingStudy)
     cells = {}
@@ -159,7 +159,7 @@ def planted(
                 steps = np.broadcast_to(np.arange(study.points) + 0.5, curve.shape)
                 columns = {"error": error, "final": curve[:, :, -1], "curve": curve}
                 columns["curve_steps"] = steps
-                cells[pair, gap, method] = Cell(study.lanes(method), columns)
+                cells[pair, gap, method] = MethodResults(study.choices(method), columns)
     return Results(study, protocol, cells)
 
 

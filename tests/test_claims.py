@@ -14,7 +14,7 @@ from gvf import paper
 from gvf.figure import Claim, Figure, Verdict, judge
 from gvf.figure.claim import tail_of
 from gvf.study import Study
-from gvf.study.results import RESAMPLES, Cell, Results, resampling
+from gvf.study.results import RESAMPLES, MethodResults, Results, resampling
 
 VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
 UNIFORM = ("IS", "WIS-Minibatch", "WIS-Buffer", *VTRACE, "Sarsa")
@@ -408,7 +408,7 @@ def numbers(values: Any) -> Results:
     error = np.asarray(values, np.float64)[:, None]
     study = Study("s", "markov-chain", ("IR",), (1.0,), "paper", (("hard", "hard"),), updates=10,
                   points=1, runs=len(error))  # fmt: skip
-    cell = Cell((1.0,), {"error": error})
+    cell = MethodResults((1.0,), {"error": error})
     return Results(study, "paper", {(("hard", "hard"), 1, "IR"): cell})
 
 

@@ -12,8 +12,8 @@ from gvf import IS, BCInterpolated, Interpolated
 from gvf.paper.studies import get
 from gvf.study import Study, run_method, run_task
 from gvf.study.method import BETWEEN
-from gvf.study.results import Cell, Results
-from gvf.study.task import Bench
+from gvf.study.results import MethodResults, Results
+from gvf.study.task import SharedInputs
 from tools import interpolation as tool
 
 PAGE = Path(__file__).parents[1] / "docs" / "interpolation"
@@ -62,12 +62,12 @@ def test_beta_zero_is_reweighting_to_the_last_bit_from_the_same_draws(settings, 
     """Its own draws are as uniform, but come from another stream of random numbers."""
     study = Study("s", methods=("IS", zero), step_sizes=(0.05, 0.3), runs=1, **settings)
     task = next(study.tasks())
-    bench = Bench(task)
-    interpolated, apart = (run_method(task, name, bench=bench) for name in study.methods[::-1])
+    shared = SharedInputs(task)
+    interpolated, apart = (run_method(task, name, shared=shared) for name in study.methods[::-1])
     assert study.method(interpolated.method).make(1.0) == zero
     assert (apart.error != interpolated.error).all()
-    bench._draws[False, IS().draw] = bench.draws(zero)
-    together = run_method(task, "IS", bench=bench)
+    shared._draws[False, IS().draw] = shared.draws(zero)
+    together = run_method(task, "IS", shared=shared)
     np.testing.assert_array_equal(together.error, interpolated.error)
     np.testing.assert_array_equal(together.curve, interpolated.curve)
 
@@ -274,7 +274,7 @@ def results(errors):
     cells = {}
     for name in METHOD_NAMES:
         error = errors.get(name, errors["IR"])
-        cells[study.pairs[0], 1, name] = Cell(sizes, {"error": error})
+        cells[study.pairs[0], 1, name] = MethodResults(sizes, {"error": error})
     return Results(study, "paper", cells)
 
 

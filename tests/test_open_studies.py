@@ -222,9 +222,9 @@ def test_states_count_as_much_as_the_truth_says(error):
 
 def test_nothing_is_learned_where_a_question_is_not_asked():
     study = Study("s", "test_open_studies:Partly", **GRID)
-    from gvf.study.task import Bench
+    from gvf.study.task import SharedInputs
 
-    bench = Bench(next(study.tasks()))
+    bench = SharedInputs(next(study.tasks()))
     asked = bench.off_policy.signals["left"]
     assert asked.active is not None
     assert 0 < asked.active.mean() < 1
@@ -462,10 +462,10 @@ def test_results_are_read_by_their_keys_wherever_rows_stand():
         metadata = {**table.schema.metadata, b"gvf.checksum": _checksum(shuffled)}
         pq.write_table(shuffled.replace_schema_metadata(metadata), path)
     after = Results.read(store)
-    assert list(after.cells) == list(before.cells)
-    for key, cell in before.cells.items():
+    assert list(after.by_method) == list(before.by_method)
+    for key, cell in before.by_method.items():
         for name in ("error", "final", "curve", "curve_steps"):
-            np.testing.assert_array_equal(after.cells[key][name], cell[name])
+            np.testing.assert_array_equal(after.by_method[key][name], cell[name])
 
 
 def test_what_does_not_fit_is_named_with_its_reason(capsys):

@@ -14,7 +14,7 @@ import pytest
 from planted import DOWN, by_hand
 
 from gvf import paper
-from gvf.figure import Figure, Row
+from gvf.figure import Figure, Point
 from gvf.figure.figure import write_csv
 from gvf.figure.reading import (
     against_gap,
@@ -26,7 +26,7 @@ from gvf.figure.reading import (
 from gvf.paper import studies as catalogue
 from gvf.study import RacingStudy, Study, VarianceStudy
 from gvf.study.engine import run
-from gvf.study.results import Cell, Results, standard_error
+from gvf.study.results import MethodResults, Results, standard_error
 from gvf.study.store import Store
 
 FIGURES = list(paper.FIGURES.values())
@@ -179,7 +179,7 @@ TWO_GAPS = by_hand(
 )
 
 
-def same(rows: Sequence[Row], expected: Sequence[tuple[Any, ...]]) -> bool:
+def same(rows: Sequence[Point], expected: Sequence[tuple[Any, ...]]) -> bool:
     """Whether rows are these, with nan equal to nan."""
     return repr([tuple(row) for row in rows]) == repr([tuple(row) for row in expected])
 
@@ -216,14 +216,14 @@ def test_against_the_step_size_every_one_is_a_point() -> None:
 def test_against_steps_x_is_the_middle_of_the_part_averaged_over() -> None:
     base = by_hand({(DOWN, 16, "IR"): [[1.0] * 3] * 2}, points=2, steps=1000)
     columns = {
-        **base.cell("IR").columns,
+        **base.of("IR").columns,
         "error": np.array([[9.0, 1.0, 2.0], [9.0, 3.0, 1.0]]),
         "final": np.zeros((2, 3)),
         "curve": np.array(
             [[[7.0, 8.0], [3.0, 1.0], [0.0, 0.0]], [[7.0, 8.0], [5.0, 1.0], [0.0, 0.0]]]
         ),
     }
-    cell = Cell((0.5, 1.0, 2.0), columns)
+    cell = MethodResults((0.5, 1.0, 2.0), columns)
     results = replace(base, cells={(DOWN, 16, "IR"): cell})
     # The last step size is best over the whole run, so its curve is shown.
     at = ("paper", "main", "IR")
@@ -305,7 +305,7 @@ def best_of(lanes: dict[Any, list[dict[str, Any]]]) -> Any:
     return min(lanes, key=lambda lane: mean_and_error([row["error"] for row in lanes[lane]])[0])
 
 
-def check(rows: Sequence[Row], expected: list[tuple[Any, ...]]) -> None:
+def check(rows: Sequence[Point], expected: list[tuple[Any, ...]]) -> None:
     assert [row[:3] for row in rows] == [row[:3] for row in expected]
     ours, theirs = ([row[3:] for row in some] for some in (rows, expected))
     np.testing.assert_allclose(
@@ -343,7 +343,7 @@ def test_learning_curves_are_those_of_the_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reading", [against_gap, against_updates])
 def test_points_against_the_gap_are_those_of_the_files(
-    reading: Callable[[Results], list[Row]], tmp_path: Path
+    reading: Callable[[Results], list[Point]], tmp_path: Path
 ) -> None:
     results, rows = stored(ROOMS, tmp_path)
     expected = []
@@ -396,10 +396,10 @@ def test_the_panels_of_a_figure_are_those_of_its_pairs(figure: Figure) -> None:
     study = figure.study("paper", "quick").with_(runs=2)
     cells = {}
     for key in product(study.pairs, study.gaps, study.methods):
-        ones = np.ones((2, len(study.lanes(key[2])), 1))
+        ones = np.ones((2, len(study.choices(key[2])), 1))
         lists = ("curve", "curve_steps", "film")
         columns = {name: ones if name in lists else ones[:, :, 0] for name in study.measures}
-        cells[key] = Cell(study.lanes(key[2]), columns)
+        cells[key] = MethodResults(study.choices(key[2]), columns)
     panels = {row.panel for row in figure.read(Results(study, "paper", cells))}
     if not figure.id.endswith("-all"):
         assert panels == ({"main", "scalar"} if figure.id == "markov-variance" else {"main"})
@@ -419,9 +419,9 @@ def test_the_panels_of_a_figure_are_those_of_its_pairs(figure: Figure) -> None:
 
 def test_points_are_written_as_agreed(tmp_path: Path) -> None:
     rows = [
-        Row("paper", "main", "V-trace(0.5 max)", 16.0, 0.1 + 0.2, 1e-7, 25, 0.05),
-        Row("authors", "down/uniform", "IS", 1.0, math.inf, math.nan, 25, 12.0),
-        Row("paper", "hard", "IR", 5.0, 1e300, math.nan, 1, math.nan),
+        Point("paper", "main", "V-trace(0.5 max)", 16.0, 0.1 + 0.2, 1e-7, 25, 0.05),
+        Point("authors", "down/uniform", "IS", 1.0, math.inf, math.nan, 25, 12.0),
+        Point("paper", "hard", "IR", 5.0, 1e300, math.nan, 1, math.nan),
     ]
     write_csv(rows, tmp_path / "points.csv")
     assert (tmp_path / "points.csv").read_bytes() == (

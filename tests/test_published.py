@@ -10,7 +10,7 @@ import pytest
 
 import gvf.figure
 from gvf import paper
-from gvf.figure import Figure, Published, Row, compare
+from gvf.figure import Figure, Point, Published, compare
 from gvf.figure.reading import against_updates
 from gvf.study import NAMED, RacingStudy, Study, VarianceStudy
 from gvf.study.results import standard_error
@@ -43,7 +43,7 @@ def grid_of(figure: Figure, protocol: str = "authors") -> set[float]:
     return set(study.step_sizes)
 
 
-def inside(published: Published, row: Row) -> bool:
+def inside(published: Published, row: Point) -> bool:
     return published.frame is None or row.y < published.frame * (1 - 1e-6)
 
 
@@ -101,12 +101,12 @@ def test_a_published_x_that_is_not_ours_stays_where_it_is() -> None:
 
 def mine(
     y: float, stderr: float = 0.01, runs: int = 100, x: float = 1.0, series: str = "IR"
-) -> Row:
-    return Row("authors", "main", series, x, y, stderr, runs, x)
+) -> Point:
+    return Point("authors", "main", series, x, y, stderr, runs, x)
 
 
-def theirs(y: float, x: float = 1.0, series: str = "IR") -> Row:
-    return Row("authors", "main", series, x, y, math.nan, 100, math.nan)
+def theirs(y: float, x: float = 1.0, series: str = "IR") -> Point:
+    return Point("authors", "main", series, x, y, math.nan, 100, math.nan)
 
 
 FRAMED = Published("markov_chain_step_size_rho9", runs=100)
@@ -135,7 +135,7 @@ READ = 1e-4
     ],
 )  # fmt: skip
 def test_differences_are_counted_in_combined_standard_errors(
-    ours: Row, y: float, worst: float
+    ours: Point, y: float, worst: float
 ) -> None:
     (match,) = compare([ours], FRAMED, [theirs(y)])
     assert match.worst == pytest.approx(worst, abs=1e-9)

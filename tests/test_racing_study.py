@@ -37,7 +37,7 @@ from gvf.study.draws import draw
 from gvf.study.engine import run
 from gvf.study.progress import costs, gap_of
 from gvf.study.racing_task import RacingOutcome, folder, material, run_racing
-from gvf.study.results import Cell, Results, resampling
+from gvf.study.results import MethodResults, Results, resampling
 from gvf.study.store import COLUMNS, Store, encode
 from gvf.study.toml import as_toml
 
@@ -208,7 +208,7 @@ def by_hand(
 
 def check_against(outcomes: list[RacingOutcome], expected: Any, rtol: float) -> None:
     for outcome in outcomes:
-        for lane, rate in enumerate(outcome.lanes):
+        for lane, rate in enumerate(outcome.choices):
             errors, shown = expected[outcome.method, rate]
             close: dict[str, Any] = {"rtol": rtol, "atol": 1e-6}
             np.testing.assert_allclose(outcome.error[lane], np.mean(errors), **close)
@@ -262,13 +262,13 @@ def test_a_window_without_mass_changes_nothing_for_those_who_draw_by_ratio(
 
 
 @pytest.mark.parametrize("method", ["IR", "WIS-Minibatch"])
-def test_a_cell_alone_is_the_same_as_in_its_grid(method: str) -> None:
+def test_a_part_alone_is_the_same_as_in_its_grid(method: str) -> None:
     study = replace(STUDY, methods=("IR", "WIS-Minibatch"), steps=20)
     task = list(study.tasks())[1]
-    cell = study.cell(f"{task.name}/{method}/0.1")
+    cell = study.part(f"{task.name}/{method}/0.1")
     (alone,) = run_racing(cell)
     whole = next(outcome for outcome in run_racing(task) if outcome.method == method)
-    assert alone.lanes == (0.1,)
+    assert alone.choices == (0.1,)
     # Up to rounding: where weights lie in memory decides which of PyTorch's kernels is used.
     for name in ("error", "final", "curve", "film"):
         np.testing.assert_allclose(
@@ -276,15 +276,15 @@ def test_a_cell_alone_is_the_same_as_in_its_grid(method: str) -> None:
         )
 
 
-def test_names_are_those_of_cells() -> None:
+def test_names_are_those_of_parts() -> None:
     task = next(STUDY.tasks())
     assert task.name == "tiny/left/wander/gap-3/run-0"
-    assert list(task.cells())[:3] == [
+    assert list(task.parts())[:3] == [
         f"{task.name}/{rest}" for rest in ("IR/0.01", "IR/0.1", "BC-IR/0.01")
     ]
-    assert all(STUDY.cell(name).name == task.name for name in task.cells())
+    assert all(STUDY.part(name).name == task.name for name in task.parts())
     with pytest.raises(ValueError, match="'tiny/nothing'"):
-        STUDY.cell("tiny/nothing")
+        STUDY.part("tiny/nothing")
 
 
 def test_runs_begin_apart_and_within_the_stream() -> None:
@@ -656,7 +656,7 @@ def test_predictions_along_the_film_are_stored_and_read(tmp_path: Path, small: N
     outcomes = [run_racing(task) for task in STUDY.tasks()]
     results = Results.read(store, "paper")
     for m, method in enumerate(METHODS):
-        cell = results.cell(method)
+        cell = results.of(method)
         assert cell["film"].shape == (2, 2, 8)
         for name in ("error", "final", "curve", "film"):
             expected = np.stack([getattr(of_run[m], name) for of_run in outcomes])
@@ -718,7 +718,7 @@ def test_an_update_is_timed_without_a_recording(small: None, monkeypatch, tmp_pa
     assert racing_task.seconds_of_an_update(STUDY, several=3) == 2.0
 
 
-def test_a_cell_alone_is_printed(toml: str, tmp_path: Path, small: None, capsys) -> None:
+def test_a_part_alone_is_printed(toml: str, tmp_path: Path, small: None, capsys) -> None:
     assert main(["run", toml, "--only", "tiny/left/wander/gap-3/run-1/IS/0.1"]) == 0
     told = re.findall(r"^(\w+): ([-+.e\d ]+) \(.*\)$", capsys.readouterr().out, re.MULTILINE)
     (outcome,) = (one for one in run_racing(list(STUDY.tasks())[1]) if one.method == "IS")
@@ -854,7 +854,7 @@ def results_of(study: RacingStudy, **errors: Any) -> Results:
         # The middles of four equal parts of ten updates.
         steps = np.broadcast_to([1.25, 3.75, 6.25, 8.75], curve.shape)
         columns = {"error": error, "final": error, "curve": curve, "curve_steps": steps}
-        cells[key] = Cell(study.step_sizes, columns | {"film": shown})
+        cells[key] = MethodResults(study.step_sizes, columns | {"film": shown})
     return Results(study, "paper", cells)
 
 
@@ -868,7 +868,7 @@ def test_learning_curves_are_drawn_against_updates() -> None:
     ours = next(line for line in lines if len(line) == 4)
     # Four equal parts of ten updates.
     np.testing.assert_allclose(ours[:, 0], [1.25, 3.75, 6.25, 8.75])
-    expected = results.cell("IR").curve[:, 1].mean(axis=0)
+    expected = results.of("IR").curve[:, 1].mean(axis=0)
     assert any(np.allclose(line[:, 1], expected) for line in lines if len(line) == 4)
 
 
@@ -886,7 +886,7 @@ def test_the_film_shows_returns_and_mean_predictions_at_the_best_rate() -> None:
         x, y = np.asarray(lines[method].get_xydata()).T
         # A frame in three is kept, of ten a second.
         np.testing.assert_allclose(x, 0.3 * np.arange(8))
-        film = results.cell(method)["film"]
+        film = results.of(method)["film"]
         np.testing.assert_allclose(y, film[:, lane].mean(axis=0))
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure as Picture
 
-from gvf.figure import Axes, Figure, Match, Row, Verdict
+from gvf.figure import Axes, Figure, Match, Point, Verdict
 from gvf.figure.figure import write_csv
 from gvf.figure.picture import draw, render, save
 from gvf.figure.style import GREY, METHODS, styles
@@ -49,14 +49,16 @@ INF = math.inf
 
 def rows(
     series=("IR", "IS"), *, protocols=("paper",), panels=("main",), points=30, stderr=0.02, runs=25
-) -> list[Row]:
+) -> list[Point]:
     """Curves over step sizes up to 1: they fall, rise, and diverge, the later ones sooner."""
     made = []
     for protocol, panel, (i, name) in itertools.product(protocols, panels, enumerate(series)):
         for x in np.linspace(0, 1, points).tolist():
             room = 1 - x * (1.05 + 0.15 * i)
             y = 0.1 + 0.5 * math.exp(-20 * x) + 0.02 / room if room > 0 else INF
-            made.append(Row(protocol, panel, name, x, y, stderr if y < INF else math.nan, runs, x))
+            made.append(
+                Point(protocol, panel, name, x, y, stderr if y < INF else math.nan, runs, x)
+            )
     return made
 
 
@@ -189,7 +191,7 @@ def test_unknown_methods_get_looks_of_their_own_and_do_not_change_the_known() ->
 
 
 def test_a_curve_goes_through_its_points_within_a_band_of_one_standard_error() -> None:
-    points = [Row("paper", "main", "IR", x, 1 + x, 0.1 * x, 25, x) for x in (0.0, 1.0, 2.0)]
+    points = [Point("paper", "main", "IR", x, 1 + x, 0.1 * x, 25, x) for x in (0.0, 1.0, 2.0)]
     panel = draw(points, PLAIN).axes[0]
     (line,) = panel.lines
     assert np.array_equal(line.get_xydata(), [[0, 1], [1, 2], [2, 3]])
@@ -209,7 +211,7 @@ def test_order_of_rows_does_not_matter() -> None:
 
 def test_a_diverging_curve_crosses_the_top_and_ends_there() -> None:
     ys = [0.5, 0.2, 0.4, INF, 0.3, INF]
-    points = [Row("paper", "main", "IR", x, y, 0.01, 25, x) for x, y in enumerate(ys)]
+    points = [Point("paper", "main", "IR", x, y, 0.01, 25, x) for x, y in enumerate(ys)]
     panel = draw(points, Axes("step size", "error", y_top=1.0)).axes[0]
     (line,) = panel.lines
     x, y = np.asarray(line.get_xydata()).T
@@ -221,7 +223,9 @@ def test_a_diverging_curve_crosses_the_top_and_ends_there() -> None:
 
 
 def test_a_curve_that_is_only_too_large_is_cut_off_by_the_edge() -> None:
-    points = [Row("", "main", "IR", x, y, 0.0, 2, x) for x, y in enumerate([3.0, 0.5, 0.4, 1e300])]
+    points = [
+        Point("", "main", "IR", x, y, 0.0, 2, x) for x, y in enumerate([3.0, 0.5, 0.4, 1e300])
+    ]
     panel = draw(points, Axes("step size", "error", y_top=1.0)).axes[0]
     x, y = np.asarray(panel.lines[0].get_xydata()).T
     assert x.tolist() == [0, 1, 2, 3]
@@ -232,7 +236,7 @@ def test_a_curve_that_is_only_too_large_is_cut_off_by_the_edge() -> None:
 @pytest.mark.parametrize("y_log", [False, True])
 def test_a_band_ends_with_the_axis_however_large_the_errors_are(y_log: bool) -> None:
     made = [(0, 0.5, 0.01), (1, 0.2, 0.01), (2, 0.8, 1e30), (3, 1e200, 1e199), (4, INF, math.nan)]
-    points = [Row("", "main", "IR", x, y, stderr, 20, x) for x, y, stderr in made]
+    points = [Point("", "main", "IR", x, y, stderr, 20, x) for x, y, stderr in made]
     panel = draw(points, Axes("step size", "error", y_top=1.0, y_log=y_log)).axes[0]
     x, y = corners(panel).T
     assert x.max() == 2
@@ -241,7 +245,7 @@ def test_a_band_ends_with_the_axis_however_large_the_errors_are(y_log: bool) -> 
 
 def test_a_method_that_is_never_on_the_axis_is_said_to_be_off_it() -> None:
     points = [
-        Row("", "main", name, x, y, 0.0, 2, x)
+        Point("", "main", name, x, y, 0.0, 2, x)
         for name, y in (("IR", 0.5), ("IS", INF), ("Sarsa", 2.0))
         for x in (0.0, 1.0)
     ]
@@ -251,7 +255,7 @@ def test_a_method_that_is_never_on_the_axis_is_said_to_be_off_it() -> None:
 
 def test_an_axis_without_an_end_keeps_in_view_what_does_not_explode() -> None:
     ys = {"IR": [0.5, 0.1, 0.2, 0.3], "IS": [0.5, 0.2, 700.0, INF]}
-    points = [Row("", "main", m, x, y, 0.0, 2, x) for m, c in ys.items() for x, y in enumerate(c)]
+    points = [Point("", "main", m, x, y, 0.0, 2, x) for m, c in ys.items() for x, y in enumerate(c)]
     low, top = draw(points, PLAIN).axes[0].get_ylim()
     assert low == 0
     assert 0.5 < top < 2
@@ -259,7 +263,7 @@ def test_an_axis_without_an_end_keeps_in_view_what_does_not_explode() -> None:
 
 def test_axes_are_as_asked() -> None:
     points = [
-        Row("", "main", "IR", x, y, 0.0, 2, x) for x, y in ((0.0, 1.0), (1.0, 0.0), (9.0, 2.0))
+        Point("", "main", "IR", x, y, 0.0, 2, x) for x, y in ((0.0, 1.0), (1.0, 0.0), (9.0, 2.0))
     ]
     panel = draw(points, Axes("updates", "variance", x_log=True, y_log=True)).axes[0]
     assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
@@ -378,9 +382,9 @@ def test_equal_points_give_equal_files(tmp_path: Path) -> None:
 def test_another_process_draws_the_same_bytes_without_pyplot() -> None:
     program = (
         "import sys\n"
-        "from gvf.figure import Axes, Row\n"
+        "from gvf.figure import Axes, Point\n"
         "from gvf.figure.picture import draw, render\n"
-        "rows = [Row('', 'main', m, x, x, 0.1, 2, x) for m in ('IR', 'mine') for x in (1, 9)]\n"
+        "rows = [Point('', 'main', m, x, x, 0.1, 2, x) for m in ('IR', 'mine') for x in (1, 9)]\n"
         "picture = render(draw(rows, Axes('x', 'y', x_log=True)), 'svg')\n"
     )
     here: dict[str, Any] = {}

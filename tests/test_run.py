@@ -264,17 +264,17 @@ TASK = "quick-check/hard/hard/gap-1/run-3"
         (
             ["run", "quick-check", "--only", "x"],
             "nothing in study 'quick-check' with 10 runs is called 'x'; a task is called, for "
-            "example, 'quick-check/easy/easy/gap-1/run-0', and a cell 'quick-check/easy/easy/gap-1/"
+            "example, 'quick-check/easy/easy/gap-1/run-0', and a part 'quick-check/easy/easy/gap-1/"
             "run-0/IR/0.0'",
         ),
         (
             ["run", "quick-check", "--only", f"{TASK}/IRR/0.5"],
-            f"unknown cell of {TASK}: 'IRR/0.5'; did you mean 'IR/0.5'",
+            f"unknown part of {TASK}: 'IRR/0.5'; did you mean 'IR/0.5'",
         ),
         (["run", "quick-check", "--only", f"{TASK}/IR/9"], "? Known are 'IR/0.0', 'IR/0.5', "),
         (
             ["run", "quick-check", "--only", f"{TASK}/IR/0.5", "--workers", "2"],
-            "a single cell is computed here, on one processor: leave out --engine, --address and",
+            "a single one is computed here, on one processor: leave out --engine, --address and",
         ),
     ],
 )
@@ -352,7 +352,7 @@ def test_a_task_alone_is_the_same_file_in_the_same_place(
     assert alone.items() <= digests(tmp_path / "whole").items()
 
 
-def test_a_cell_alone_is_printed_and_not_stored(
+def test_a_part_alone_is_printed_and_not_stored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "quick-check", "--only", f"{TASK}/IS/0.5"]) == 0
@@ -368,7 +368,7 @@ def test_a_cell_alone_is_printed_and_not_stored(
     }  # fmt: skip
 
 
-def test_a_cell_of_update_variance_is_printed(
+def test_a_part_of_update_variance_is_printed(
     toml: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     toml.write_text('kind = "variance"\niterations = [0, 7]\nbatches = 9\nbuffer = 99\nruns = 2')
@@ -380,7 +380,7 @@ def test_a_cell_of_update_variance_is_printed(
     )
     study = load(toml)
     assert isinstance(study, VarianceStudy)
-    expected = run_variance(study.cell("sweep/hard/hard/run-1/BC-IR"))["BC-IR"]
+    expected = run_variance(study.part("sweep/hard/hard/run-1/BC-IR"))["BC-IR"]
     printed = [[float(number) for number in line.split()] for line in lines[1:]]
     assert printed == [[0, *expected[0]], [7, *expected[1]]]
 
@@ -448,7 +448,7 @@ def test_what_show_prints_can_be_run(
     assert study == find(name, protocol)
     task, cell = re.findall(r"'(.*?)'", "".join(shown.splitlines(True)[1:3]))
     assert task in [task.name for task in study.tasks()]
-    assert study.cell(cell).name == task
+    assert study.part(cell).name == task
 
 
 @pytest.mark.parametrize("name", ["quick-check", "markov-variance"])

@@ -43,17 +43,17 @@ def random_results(seed: int, points: int = 20) -> Results:
             errors[DOWN, gap, method] = error
     results = by_hand(errors, **settings)
     cells = {}
-    for key, cell in results.cells.items():
+    for key, cell in results.by_method.items():
         curve = rng.uniform(0.2, 1.3, (6, len(SIZES), points))
         cells[key] = replace(cell, columns={**cell.columns, "curve": curve})
-    return replace(results, cells=cells)
+    return replace(results, by_method=cells)
 
 
 def one_gap(results: Results, gap: int = 8) -> Results:
     study = results.study
     assert isinstance(study, Study)
-    cells = {key: cell for key, cell in results.cells.items() if key[1] == gap}
-    return replace(results, study=replace(study, gaps=(gap,)), cells=cells)
+    cells = {key: cell for key, cell in results.by_method.items() if key[1] == gap}
+    return replace(results, study=replace(study, gaps=(gap,)), by_method=cells)
 
 
 def averages(results: Results, sample: int, values: np.ndarray) -> list[float]:
@@ -67,7 +67,7 @@ def averages(results: Results, sample: int, values: np.ndarray) -> list[float]:
 
 
 def lanes_of(results: Results, sample: int, method: str, gap: int = 8) -> list[float]:
-    return averages(results, sample, results.cells[DOWN, gap, method].error)
+    return averages(results, sample, results.by_method[DOWN, gap, method].error)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -144,12 +144,12 @@ def test_the_end_is_the_last_tenth_at_the_step_size_that_is_best_over_the_run() 
     for sample in SOME:
         errors = lanes_of(results, sample, "IR")
         best = errors.index(min(errors))
-        late = results.cells[DOWN, 8, "IR"].curve[:, best, 18:].mean(axis=1)
+        late = results.by_method[DOWN, 8, "IR"].curve[:, best, 18:].mean(axis=1)
         assert told[sample] == pytest.approx(averages(results, sample, late[:, None])[0])
     # A curve of few points has one at its end.
     short = one_gap(random_results(3, points=4))
     lane = int(np.argmin(short.errors("IR")[0]))
-    expected = short.cells[DOWN, 8, "IR"].curve[:, lane, -1].mean()
+    expected = short.by_method[DOWN, 8, "IR"].curve[:, lane, -1].mean()
     assert ends_at(short, "IR")[0] == pytest.approx(expected)
 
 

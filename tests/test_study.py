@@ -24,7 +24,7 @@ from gvf.study import (
 from gvf.study.base import seed_for
 from gvf.study.draws import draw
 from gvf.study.loop import measure
-from gvf.study.task import Bench, schedule, unseen
+from gvf.study.task import SharedInputs, schedule, unseen
 from gvf.study.toml import as_toml
 
 CHAIN = {"domain": "markov-chain", "pairs": (("hard", "hard"),)}
@@ -47,7 +47,7 @@ def truths_in_a_temporary_folder(tmp_path_factory, monkeypatch):
 
 def dumb_errors(task, name, lane):
     """One lane of one method of a task: dense vectors, the formulas, and every measurement."""
-    study, bench, method = task.study, Bench(task), task.study.method(name)
+    study, bench, method = task.study, SharedInputs(task), task.study.method(name)
     path = bench.on_policy if method.on_policy else bench.off_policy
     asked, domain = path.signals[task.question], bench.domain
     assert isinstance(domain, domains.CellDomain)
@@ -139,7 +139,7 @@ def test_the_compiled_loop_equals_the_dumb_one(method, update, settings):
                   points=5, u0=(5.0,), mu=(0.1, 0.5), runs=1, seed=3, **settings)  # fmt: skip
     task = next(study.tasks())
     outcome = run_method(task, method)
-    for i, lane in enumerate(study.lanes(method)):
+    for i, lane in enumerate(study.choices(method)):
         expected = dumb_errors(task, method, lane)
         assert outcome.error[i] == pytest.approx(expected.mean(), rel=1e-9)
         assert outcome.final[i] == pytest.approx(expected[-1], rel=1e-9)
@@ -149,7 +149,7 @@ def test_the_compiled_loop_equals_the_dumb_one(method, update, settings):
     assert outcome.error[0] != outcome.error[-1]
 
 
-def test_a_cell_alone_gives_the_same_bits_as_in_its_grid():
+def test_a_part_alone_gives_the_same_bits_as_in_its_grid():
     methods = ("IR", "IS", "Sarsa", "WIS-Optimal", "On-policy")
     grid = Study("s", methods=methods, step_sizes=(0.1, 0.5, 2.0), **{**FIXED, "pairs": ()},
                  runs=3)  # fmt: skip
@@ -164,42 +164,42 @@ def test_a_cell_alone_gives_the_same_bits_as_in_its_grid():
 
 
 @pytest.mark.parametrize("method", ["IR", "WIS-TD(0)"])
-def test_a_cell_is_found_by_its_name(method):
+def test_a_part_is_found_by_its_name(method):
     study = Study("s", methods=("IS", "IR", "WIS-TD(0)"), step_sizes=(0.01, 0.02), u0=(64.0,),
                   mu=(0.3, 0.7), update="rmsprop", runs=2, **{**TILES, **ONLINE})  # fmt: skip
     task = list(study.tasks())[1]
-    names = [name for name in task.cells() if f"/{method}/" in name]
+    names = [name for name in task.parts() if f"/{method}/" in name]
     assert len(names) == 2
     whole = {outcome.method: outcome for outcome in run_task(task)}
-    alone = run_task(study.cell(names[1]))
+    alone = run_task(study.part(names[1]))
     assert [outcome.method for outcome in alone] == [method]
     np.testing.assert_array_equal(alone[0].curve[0], whole[method].curve[1])
-    cells = ", ".join(repr(name.removeprefix(f"{task.name}/")) for name in task.cells())
+    cells = ", ".join(repr(name.removeprefix(f"{task.name}/")) for name in task.parts())
     wrong = names[0].removeprefix(f"{task.name}/") + "7"
-    message = f"unknown cell of {task.name}: {wrong!r}; did you mean "
+    message = f"unknown part of {task.name}: {wrong!r}; did you mean "
     with pytest.raises(ValueError, match=f"^{re.escape(message)}") as told:
-        study.cell(f"{task.name}/{wrong}")
+        study.part(f"{task.name}/{wrong}")
     assert str(told.value).endswith(f"? Known are {cells}")
-    with pytest.raises(ValueError, match=r"unknown cell of .*: 'IRR/0.01'; did you mean 'IR/0.01'"):
-        study.cell(f"{task.name}/IRR/0.01")
+    with pytest.raises(ValueError, match=r"unknown part of .*: 'IRR/0.01'; did you mean 'IR/0.01'"):
+        study.part(f"{task.name}/IRR/0.01")
     with pytest.raises(ValueError, match=f"with 2 runs is called 's/x'; .*{task.name[:-1]}"):
-        study.cell("s/x")
+        study.part("s/x")
 
 
-def test_a_cell_of_update_variance_is_found_by_its_name():
+def test_a_part_of_update_variance_is_found_by_its_name():
     study = VarianceStudy("v", iterations=(0, 5), batches=20, buffer=100, runs=2)
     task = list(study.tasks())[4]
-    names = list(task.cells())
+    names = list(task.parts())
     assert names[1] == "v/hard/hard/run-1/BC-IR"
-    alone = run_variance(study.cell(names[1]))
+    alone = run_variance(study.part(names[1]))
     assert list(alone) == ["BC-IR"]
     np.testing.assert_array_equal(alone["BC-IR"], run_variance(task)["BC-IR"])
     with pytest.raises(
-        ValueError, match=r"unknown cell of v/hard.*: 'IRR'; did you mean 'IR'\? Known"
+        ValueError, match=r"unknown part of v/hard.*: 'IRR'; did you mean 'IR'\? Known"
     ):
-        study.cell(f"{task.name}/IRR")
+        study.part(f"{task.name}/IRR")
     with pytest.raises(ValueError, match="is called 'IR'; a task is called, for example, 'v/easy"):
-        study.cell("IR")
+        study.part("IR")
 
 
 def test_a_number_is_the_same_however_it_is_written():
@@ -208,12 +208,12 @@ def test_a_number_is_the_same_however_it_is_written():
     numpy: dict = {"step_sizes": np.array([1, 2]), "runs": np.int64(1)}
     other = Study(**good, **numpy)
     assert other == plain
-    assert list(next(other.tasks()).cells()) == list(next(plain.tasks()).cells())
+    assert list(next(other.tasks()).parts()) == list(next(plain.tasks()).parts())
 
 
 def test_runs_differ_and_gaps_share_a_walk():
     study = Study("s", methods=("IR",), step_sizes=(0.5,), steps=60, gaps=(2, 5), runs=2, **ROOMS)
-    walks = [Bench(task).off_policy for task in study.tasks()]
+    walks = [SharedInputs(task).off_policy for task in study.tasks()]
     for column in ("x", "action", "next_state"):
         first, second, other = (getattr(walks[i], column) for i in (0, 1, 2))
         np.testing.assert_array_equal(first, second)

@@ -120,7 +120,7 @@ def judged(results: Results) -> Iterator[Point]:
     assert isinstance(study, Study)
     for pair in study.pairs:
         for gap in study.gaps:
-            errors = {name: results.cell(name, gap, pair).error for name in study.methods}
+            errors = {name: results.of(name, gap, pair).error for name in study.methods}
             case = ", ".join((DOMAINS[study.domain], _pair(*pair), *([f"gap {gap}"] * (gap > 1))))
             yield from _case(study, case, errors)
 

@@ -34,7 +34,7 @@ examples:
   gvf run four-rooms-gap --protocol authors  as in the authors' code
   gvf run markov-step-size --engine ray --address auto
   gvf run quick-check --only quick-check/hard/hard/gap-1/run-0         one task alone
-  gvf run quick-check --only quick-check/hard/hard/gap-1/run-0/IR/0.5  one cell of it, printed
+  gvf run quick-check --only quick-check/hard/hard/gap-1/run-0/IR/0.5  one method and step size
 
   gvf show quick-check > mine.toml           begin with one that exists, change it,
   gvf run mine.toml                          run your own,
@@ -67,8 +67,8 @@ def add(commands: Any) -> None:
     how_much.add_argument(
         "--only",
         metavar="NAME",
-        help="only the task of this name, or the cell, whose errors are printed and not stored "
-        "(`gvf show` tells how they are called)",
+        help="only the task of this name; or one method and step size of it, whose errors are "
+        "printed and not stored (`gvf show` gives examples of both names)",
     )
 
     plot = add_command(
@@ -264,25 +264,25 @@ def _told(done: Summary) -> str:
 
 
 def _run_cell(study: BaseStudy, given: argparse.Namespace) -> int:
-    cell = study.cell(given.only)
+    part = study.part(given.only)
     if given.engine != "local" or given.address or given.workers:
         raise ValueError(
-            "a single cell is computed here, on one processor: leave out --engine, --address and "
+            "a single one is computed here, on one processor: leave out --engine, --address and "
             "--workers"
         )
-    cell.study.check()
-    measured = cell.study.compute(cell, lambda: False)
-    (method,) = cell.study.methods
-    lanes = cell.study.lanes(method)
-    if len(lanes) == 1:
-        for name, meaning in cell.study.measures.items():
+    part.study.check()
+    measured = part.study.compute(part, lambda: False)
+    (method,) = part.study.methods
+    choices = part.study.choices(method)
+    if len(choices) == 1:
+        for name, meaning in part.study.measures.items():
             value = measured[name][0]
             shown = " ".join(map(str, value)) if getattr(value, "ndim", 0) else str(value)
             print(f"{name}: {shown} ({meaning})")
         return 0
-    print(*cell.study.keys, *(f"{name} ({why})" for name, why in cell.study.measures.items()))
-    for row, lane in enumerate(lanes):
-        print(lane, *(measured[name][row] for name in cell.study.measures))
+    print(*part.study.keys, *(f"{name} ({why})" for name, why in part.study.measures.items()))
+    for row, choice in enumerate(choices):
+        print(choice, *(measured[name][row] for name in part.study.measures))
     return 0
 
 
@@ -298,7 +298,7 @@ def _dry_run(study: BaseStudy, given: argparse.Namespace) -> int:
     missing = [task for task in study.tasks() if not store.path(task).exists()]
     tasks = sum(1 for _ in study.tasks())
     done = tasks - len(missing)
-    print(f"{study.name}: {tasks} tasks of {study.count()} lanes, {done} done already")
+    print(f"{study.name}: {tasks} tasks of {study.count()} rows, {done} done already")
     if missing:
         known, logged = costs(store)
         workers = min(given.workers or processors(), len(missing))
@@ -356,7 +356,7 @@ def _list(given: argparse.Namespace) -> int:
                 "domain": study.domain,
                 "protocol": given.protocol or "paper",
                 "runs": study.runs,
-                "lanes": study.count(),
+                "rows": study.count(),
                 "tasks": sum(1 for _ in study.tasks()),
                 "done": Store(study, given.out).count(),
             }
@@ -365,10 +365,10 @@ def _list(given: argparse.Namespace) -> int:
         print(json.dumps(rows, indent=2))
         return 0
     wide = max(len(row["name"]) for row in rows)
-    print(f"{'study':{wide}}  {'done/tasks':>10}  {'lanes':>5}  shows")
+    print(f"{'study':{wide}}  {'done/tasks':>10}  {'rows':>5}  shows")
     for row in rows:
         done = f"{row['done']}/{row['tasks']}"
-        print(f"{row['name']:{wide}}  {done:>10}  {row['lanes']:>5}  {row['shows']}")
+        print(f"{row['name']:{wide}}  {done:>10}  {row['rows']:>5}  {row['shows']}")
     return 0
 
 
@@ -380,11 +380,11 @@ def _show(given: argparse.Namespace) -> int:
     store = Store(study, given.out)
     tasks = list(study.tasks())
     print(
-        f"# {len(tasks)} tasks of {study.count()} lanes, {store.count()} done; "
+        f"# {len(tasks)} tasks of {study.count()} rows, {store.count()} done; "
         f"results: {store.folder}"
     )
     print(f"# names, for `gvf run ... --only NAME`: {tasks[0].name!r} is a task,")
-    print(f"#   {next(tasks[0].cells())!r} a cell of it")
+    print(f"#   {next(tasks[0].parts())!r} one method and step size of it")
     print(as_toml(study))
     return 0
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 CLOSE = 1.1
 """Variances within this factor of each other count as the same."""
-MILD = 2.0
+SMALL_EXCESS = 2.0
 """Below this many transitions per effective sample the ratios hardly vary."""
 LASTING = 100
 """Windows: what outweighs chance only later than that does not matter."""
-FEW = 100
+SMALL_SAMPLE = 100
 """An effective sample size below this leaves more than a tenth of the noise of one sample."""
 STANDARD_ERRORS = 4
 """How far from 1 a mean ratio may be by chance; a diagnosis may be made thousands of times."""
@@ -57,7 +57,7 @@ def recommend(found: Diagnosis) -> tuple[Correction, str]:
             f"IS has {_times(loss)} less variance than resampling at the present weights, since "
             "the larger a ratio is, the shorter is the update."
         )
-    if gain < CLOSE and unrelated < MILD:
+    if gain < CLOSE and unrelated < SMALL_EXCESS:
         return IS(), "IS has no bias, and with ratios as mild as these little variance to lose."
     elsewhere = (
         f"{_times(unrelated)} less where ratios say nothing of updates, as early in learning"
@@ -101,7 +101,7 @@ def warnings(found: Diagnosis) -> Iterator[str]:
             "these numbers rest on a few transitions and the next one may change them; "
             "choose a behaviour closer to the target."
         )
-    if found.effective_sample_size < FEW:
+    if found.effective_sample_size < SMALL_SAMPLE:
         yield (
             f"The window is worth {found.effective_sample_size:.3g} transitions from the target, "
             f"and one of them holds {100 * found.max_share:.2g} % of the mass: enlarge the window, "

@@ -7,7 +7,7 @@ A figure reads points off results (:mod:`gvf.figure.reading`), lays them over pu
 
 from gvf.figure.claim import Claim, Verdict, judge
 from gvf.figure.companion import Companion
-from gvf.figure.figure import SCALES, Axes, Figure, Row
+from gvf.figure.figure import SCALES, Axes, Figure, Point
 from gvf.figure.picture import sensitivity
 from gvf.figure.published import Match, Published, compare
 
@@ -18,7 +18,7 @@ __all__ = [
     "Figure",
     "Match",
     "Published",
-    "Row",
+    "Point",
     "SCALES",
     "Verdict",
     "compare",

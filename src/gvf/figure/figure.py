@@ -28,7 +28,7 @@ SCALES = ("quick", "paper")
 """A look within minutes; the paper's numbers of runs and its grids."""
 
 
-class Row(NamedTuple):
+class Point(NamedTuple):
     """A point of a figure: a line of its CSV file.
 
     Attributes:
@@ -42,8 +42,8 @@ class Row(NamedTuple):
         step_size: the one that was chosen; nan where none was.
 
     Example:
-        >>> from gvf.figure import Row
-        >>> Row("paper", "main", "IR", 16.0, 0.3, 0.01, 25, 0.8).series
+        >>> from gvf.figure import Point
+        >>> Point("paper", "main", "IR", 16.0, 0.3, 0.01, 25, 0.8).series
         'IR'
     """
 
@@ -57,23 +57,23 @@ class Row(NamedTuple):
     step_size: float
 
 
-def write_csv(rows: Iterable[Row], path: Path) -> None:
+def write_csv(rows: Iterable[Point], path: Path) -> None:
     """Write points as CSV; what is not a number is left empty, a diverged one is ``inf``.
 
     Example:
-        >>> from gvf.figure.figure import Row, write_csv
+        >>> from gvf.figure.figure import Point, write_csv
         >>> from pathlib import Path
         >>> import tempfile
         >>> path = Path(tempfile.mkdtemp()) / "points.csv"
         >>> nan, inf = float("nan"), float("inf")
-        >>> write_csv([Row("paper", "main", "IS", 16.0, inf, nan, 25, 0.8)], path)
+        >>> write_csv([Point("paper", "main", "IS", 16.0, inf, nan, 25, 0.8)], path)
         >>> print(path.read_text(), end="")
         protocol,panel,series,x,y,stderr,runs,step_size
         paper,main,IS,16,inf,,25,0.8
     """
     with replaced(path) as unfinished, unfinished.open("x", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Row._fields)
+        writer.writerow(Point._fields)
         for row in rows:
             writer.writerow(["" if value != value else _short(value) for value in row])
 
@@ -139,7 +139,7 @@ class Figure:
     title: str
     where: str
     axes: Axes
-    read: Callable[[Results], Sequence[Row]]
+    read: Callable[[Results], Sequence[Point]]
     quick: Mapping[str, Any] = field(default_factory=dict)
     main: bool = True
     published: tuple[Published, ...] = ()

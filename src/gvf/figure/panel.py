@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gvf.figure.figure import Axes, Row
+from gvf.figure.figure import Axes, Point
 from gvf.figure.style import Style
 
 if TYPE_CHECKING:
@@ -42,9 +42,9 @@ class Curve:
     runs: int
 
 
-def curves(rows: Iterable[Row]) -> dict[tuple[str, str, str], Curve]:
+def curves(rows: Iterable[Point]) -> dict[tuple[str, str, str], Curve]:
     """Curves by protocol, panel and series."""
-    grouped: dict[tuple[str, str, str], list[Row]] = {}
+    grouped: dict[tuple[str, str, str], list[Point]] = {}
     for row in rows:
         grouped.setdefault((row.protocol, row.panel, row.series), []).append(row)
     return {

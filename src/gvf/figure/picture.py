@@ -20,7 +20,7 @@ import numpy as np
 
 from gvf.common.files import replaced
 from gvf.figure import panel as draw_panel
-from gvf.figure.figure import Axes, Row
+from gvf.figure.figure import Axes, Point
 from gvf.figure.panel import Curve, curves
 from gvf.figure.reading import summary
 from gvf.figure.style import GREY, Style, styles
@@ -77,10 +77,10 @@ def house_style() -> Iterator[None]:
 
 
 def draw(
-    rows: Iterable[Row],
+    rows: Iterable[Point],
     axes: Axes,
     *,
-    published: Iterable[Row] = (),
+    published: Iterable[Point] = (),
     title: str = "",
     remarks: Mapping[str, str] | None = None,
     columns: int | None = None,
@@ -98,9 +98,9 @@ def draw(
         colours: of series that are to have another than their own.
 
     Example:
-        >>> from gvf.figure import Axes, Row
+        >>> from gvf.figure import Axes, Point
         >>> from gvf.figure.picture import draw
-        >>> rows = [Row("paper", "main", "IR", x, x**2, 0.1, 25, x) for x in (0.0, 1.0, 2.0)]
+        >>> rows = [Point("paper", "main", "IR", x, x**2, 0.1, 25, x) for x in (0.0, 1.0, 2.0)]
         >>> figure = draw(rows, Axes("step size", "error"))
         >>> [len(panel.lines) for panel in figure.axes], figure.axes[0].get_xlabel()
         ([1], 'step size')
@@ -189,10 +189,12 @@ def sensitivity(
                 f"and has shape {array.shape}"
             )
         if np.isnan(array).any():
-            run, lane = np.argwhere(np.isnan(array))[0]
-            raise ValueError(f"errors[{name!r}][{run}, {lane}] is nan: a run that diverged has inf")
+            run, choice = np.argwhere(np.isnan(array))[0]
+            raise ValueError(
+                f"errors[{name!r}][{run}, {choice}] is nan: a run that diverged has inf"
+            )
         rows += (
-            Row("", "main", name, size, mean, stderr, len(array), size)
+            Point("", "main", name, size, mean, stderr, len(array), size)
             for size, mean, stderr in zip(sizes.tolist(), *summary(array), strict=True)
         )
     return draw(rows, Axes("step size", y, x_log=x_log, y_top=y_top))

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from gvf.figure.figure import Row
+from gvf.figure.figure import Point
 
 READING = 1e-4
 """How well a drawing could be read, as a share of its axis."""
@@ -31,7 +31,7 @@ SNAP = 2e-3
 """How near to a value of our grid an x must be, to have been read from it; a share of x or of 1."""
 WITHIN = 2.0
 """Combined standard errors within which points agree."""
-ENOUGH = 0.9
+MATCHING_SHARE = 0.9
 """The share of points that must agree for a curve to match."""
 STEPS, LEARNING = 100_000, 99_000
 """What is divided by the gap to count updates: by the authors all steps, by us those that learn."""
@@ -88,7 +88,7 @@ class Published:
     def _series(self) -> dict[str, list[dict[str, Any]]]:
         return _load(self.file)["series"]
 
-    def rows(self, grid: Iterable[float]) -> list[Row]:
+    def rows(self, grid: Iterable[float]) -> list[Point]:
         """The points, with x moved to the value of our grid that it was read from, if any."""
         ours = np.array(sorted(set(grid)))
         rows = []
@@ -101,7 +101,7 @@ class Published:
                 x = _nearest(ours, x * self.stretch.get(name, 1.0))
                 spread = math.nan if point["stderr"] is None else point["stderr"]
                 rows.append(
-                    Row("authors", self.panel, series, x, point["y"], spread, self.runs, math.nan)
+                    Point("authors", self.panel, series, x, point["y"], spread, self.runs, math.nan)
                 )
         return rows
 
@@ -154,17 +154,17 @@ class Match:
     @property
     def matches(self) -> bool:
         """Whether enough points agree."""
-        return self.share >= ENOUGH
+        return self.share >= MATCHING_SHARE
 
 
-def compare(ours: Iterable[Row], published: Published, theirs: Sequence[Row]) -> list[Match]:
+def compare(ours: Iterable[Point], published: Published, theirs: Sequence[Point]) -> list[Match]:
     """Compare our rows, of one protocol, with the published ones, series by series.
 
     Example:
-        >>> from gvf.figure import Row, compare
+        >>> from gvf.figure import Point, compare
         >>> from gvf.paper import get
         >>> (published,) = get("markov-step-size").published
-        >>> ours = [Row("authors", "main", "IR", 0.1, 0.327, 0.002, 100, 0.1)]
+        >>> ours = [Point("authors", "main", "IR", 0.1, 0.327, 0.002, 100, 0.1)]
         >>> (match,) = compare(ours, published, published.rows([0.1]))
         >>> match.points, match.within, round(match.worst, 2)
         (1, 1, 0.51)

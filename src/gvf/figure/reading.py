@@ -14,8 +14,8 @@ from itertools import product
 import numpy as np
 
 from gvf.common.arrays import Array
-from gvf.figure.figure import Row
-from gvf.study.results import Cell, Pair, Results, standard_error
+from gvf.figure.figure import Point
+from gvf.study.results import MethodResults, Pair, Results, standard_error
 
 NAN = float("nan")
 
@@ -31,88 +31,90 @@ def panel_of(results: Results, pair: Pair, gap: int | None = None) -> str:
     return ", ".join(words) or "main"
 
 
-def against_step_size(results: Results) -> list[Row]:
+def against_step_size(results: Results) -> list[Point]:
     """Error of every step size, at every gap.
 
-    Where a method has other parameters beside it (WIS-TD(0): u0), the best of them at each.
+    Where a method has other choices beside it (WIS-TD(0): u0), the best of them at each.
 
     Example:
         >>> from gvf.figure.reading import against_step_size
-        >>> from gvf.study.results import Cell, Results
+        >>> from gvf.study.results import MethodResults, Results
         >>> from gvf.study import Study
         >>> import numpy as np
         >>> study = Study("s", "four-rooms", ("IR",), (1, 2), pairs=[("down", "uniform")], runs=2)
         >>> error = np.array([[0.3, 0.5], [0.5, 0.5]])
-        >>> cell = Cell(study.lanes("IR"), {"error": error})
-        >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): cell})
+        >>> measured = MethodResults(study.choices("IR"), {"error": error})
+        >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): measured})
         >>> [(row.x, row.y, round(row.stderr, 3)) for row in against_step_size(results)]
         [(1.0, 0.4, 0.1), (2.0, 0.5, 0.0)]
     """
     study, rows = results.study, []
     for pair, gap, method in product(study.pairs, study.gaps, study.methods):
-        cell = results.cell(method, gap, pair)
+        measured = results.of(method, gap, pair)
         at = (results.protocol, panel_of(results, pair, gap), method)
-        points = zip(cell.lanes, *summary(cell.error), strict=True)
-        best: dict[float, Row] = {}
-        for lane, y, spread in points:
-            size = lane[1] if isinstance(lane, tuple) else lane
+        points = zip(measured.choices, *summary(measured.error), strict=True)
+        best: dict[float, Point] = {}
+        for choice, y, spread in points:
+            size = choice[1] if isinstance(choice, tuple) else choice
             if size not in best or y < best[size].y:
-                best[size] = Row(*at, size, y, spread, results.runs, size)
+                best[size] = Point(*at, size, y, spread, results.runs, size)
         rows += best.values()
     return rows
 
 
-def against_gap(results: Results) -> list[Row]:
+def against_gap(results: Results) -> list[Point]:
     """Error of the best step size, at every gap."""
     return list(_best(results, updates=False))
 
 
-def against_updates(results: Results) -> list[Row]:
+def against_updates(results: Results) -> list[Point]:
     """Error of the best step size, at every number of updates."""
     return list(_best(results, updates=True))
 
 
-def _best(results: Results, updates: bool) -> Iterator[Row]:
+def _best(results: Results, updates: bool) -> Iterator[Point]:
     study = results.study
     for pair in study.pairs:
         for method in study.methods:
             for gap in study.gaps:
-                cell = results.cell(method, gap, pair)
-                lane = best_lane(cell)
+                measured = results.of(method, gap, pair)
+                choice = best_choice(measured)
                 x = study.updates_at(gap) if updates else gap
-                ((y,), (spread,)) = summary(cell.error[:, [lane]])
+                ((y,), (spread,)) = summary(measured.error[:, [choice]])
                 at = (results.protocol, panel_of(results, pair), method, float(x))
-                yield Row(*at, y, spread, results.runs, step_size_of(cell, lane))
+                yield Point(*at, y, spread, results.runs, step_size_of(measured, choice))
 
 
-def against_steps(results: Results) -> list[Row]:
+def against_steps(results: Results) -> list[Point]:
     """Learning curves at the best step size; x is the middle of the part averaged over."""
     study, rows = results.study, []
     for pair, gap, method in product(study.pairs, study.gaps, study.methods):
-        cell = results.cell(method, gap, pair)
-        lane = best_lane(cell)
+        measured = results.of(method, gap, pair)
+        choice = best_choice(measured)
         at = (results.protocol, panel_of(results, pair, gap), method)
         points = zip(
-            cell["curve_steps"][0, lane].tolist(), *summary(cell.curve[:, lane]), strict=True
+            measured["curve_steps"][0, choice].tolist(),
+            *summary(measured.curve[:, choice]),
+            strict=True,
         )
         rows += (
-            Row(*at, x, y, spread, results.runs, step_size_of(cell, lane))
+            Point(*at, x, y, spread, results.runs, step_size_of(measured, choice))
             for x, y, spread in points
         )
     return rows
 
 
-def against_iteration(results: Results) -> list[Row]:
+def against_iteration(results: Results) -> list[Point]:
     """Variance of updates, of their L1 norm; with one pair, of their signed sum too."""
     study, rows = results.study, []
     kinds = ("l1", "scalar") if len(study.pairs) == 1 else ("l1",)
     for kind in kinds:
         for pair, method in product(study.pairs, study.methods):
-            cell = results.cell(method, pair=pair)
+            measured = results.of(method, pair=pair)
             panel = kind if kind == "scalar" else panel_of(results, pair)
             rows += (
-                Row(results.protocol, panel, method, float(x), y, spread, results.runs, NAN)
-                for x, y, spread in zip(cell.lanes, *summary(cell[kind]), strict=True)
+                Point(results.protocol, panel, method, float(x), y, spread, results.runs, NAN)
+                for x, y, spread in zip(measured.choices, *summary(measured[kind]), strict=True)
             )
     return rows
 
@@ -127,12 +129,12 @@ def _mean(values: Array) -> Array:
     return (values / len(values)).sum(axis=0)
 
 
-def best_lane(cell: Cell) -> int:
-    """The lane with the lowest error averaged over runs."""
-    return int(np.argmin(_mean(cell.error)))
+def best_choice(measured: MethodResults) -> int:
+    """The choice with the lowest error averaged over runs."""
+    return int(np.argmin(_mean(measured.error)))
 
 
-def step_size_of(cell: Cell, lane: int) -> float:
-    """A lane's step size; of WIS-TD(0) its eta, the step size that it tends to."""
-    chosen = cell.lanes[lane]
+def step_size_of(measured: MethodResults, choice: int) -> float:
+    """A choice's step size; of WIS-TD(0) its eta, the step size that it tends to."""
+    chosen = measured.choices[choice]
     return chosen[1] if isinstance(chosen, tuple) else chosen

@@ -15,9 +15,9 @@ from gvf.study.results import Pair, Results
 
 Statistic = Callable[[Results], Array]
 
-TWICE = 2.0
+USABLE_FACTOR = 2.0
 """A step size is usable where the error is at most so many times that of the best one."""
-LATE = 0.1
+LAST_SHARE = 0.1
 """The share of a run that counts as its end."""
 
 
@@ -38,21 +38,21 @@ def usable_range(results: Results, method: str, pair: Pair | None = None) -> Arr
     """The largest usable step size over the smallest, [1 + B]: within twice the best error.
 
     Example:
-        >>> from gvf.study.results import Cell, Results
+        >>> from gvf.study.results import MethodResults, Results
         >>> from gvf.figure.statistics import usable_range
         >>> from gvf.study import Study
         >>> import numpy as np
         >>> pairs = [("down", "uniform")]
         >>> study = Study("s", "four-rooms", ("IR",), (1, 2, 8), pairs=pairs, runs=1)
         >>> error = np.array([[0.3, 0.5, 0.7]])
-        >>> cell = Cell(study.lanes("IR"), {"error": error})
-        >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): cell})
+        >>> measured = MethodResults(study.choices("IR"), {"error": error})
+        >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): measured})
         >>> float(usable_range(results, "IR")[0])
         2.0
     """
-    sizes = np.array(results.cell(method, pair=pair).lanes)
+    sizes = np.array(results.of(method, pair=pair).choices)
     errors = results.errors(method, pair=pair)
-    usable = (errors <= TWICE * errors.min(axis=1, keepdims=True)) & (sizes > 0)
+    usable = (errors <= USABLE_FACTOR * errors.min(axis=1, keepdims=True)) & (sizes > 0)
     largest = np.where(usable, sizes, -np.inf).max(axis=1)
     return largest / np.where(usable, sizes, np.inf).min(axis=1)
 
@@ -64,7 +64,7 @@ def wider(method: str, other: str, pair: Pair | None = None) -> Statistic:
 
 def reach(results: Results, method: str, pair: Pair | None = None) -> Array:
     """The step size at which the error passes 1, [1 + B]; the last of the grid if it never does."""
-    sizes = np.array(results.cell(method, pair=pair).lanes)
+    sizes = np.array(results.of(method, pair=pair).choices)
     errors = results.errors(method, pair=pair)
     over = ~(errors < 1.0)
     first = np.where(over.any(axis=1), over.argmax(axis=1), sizes.size - 1)
@@ -76,9 +76,9 @@ def reach(results: Results, method: str, pair: Pair | None = None) -> Array:
 
 def ends_at(results: Results, method: str) -> Array:
     """Error over the last tenth of the run, at the step size that is best over the whole run."""
-    cell = results.cell(method)
-    late = max(1, round(LATE * cell.curve.shape[2]))
-    end = results.average(cell.curve[:, :, -late:].mean(axis=2))
+    measured = results.of(method)
+    late = max(1, round(LAST_SHARE * measured.curve.shape[2]))
+    end = results.average(measured.curve[:, :, -late:].mean(axis=2))
     best = results.errors(method).argmin(axis=1)
     return end[np.arange(len(end)), best]
 

@@ -92,8 +92,10 @@ COME_TOGETHER = Claim(
 def _published_u0(results: Results) -> Array:
     """How much more than IR's the error of WIS-TD(0) grows, with the published u0 only."""
     few, many = (
-        results.average(cell.error[:, [lane[0] == PUBLISHED_U0 for lane in cell.lanes]]).min(axis=1)
-        for cell in (results.cell("WIS-TD(0)", gap) for gap in gaps(results))
+        results.average(
+            measured.error[:, [choice[0] == PUBLISHED_U0 for choice in measured.choices]]
+        ).min(axis=1)
+        for measured in (results.of("WIS-TD(0)", gap) for gap in gaps(results))
     )
     return (few - many) - growth(results, "IR")
 
@@ -121,7 +123,7 @@ def _optimisers(results: Results, constant: Results) -> Array:
 
     Gaps and pairs are those that both have: the two may have been run at different scales.
     """
-    shared = results.cells.keys() & constant.cells.keys()
+    shared = results.by_method.keys() & constant.by_method.keys()
     ratios = [
         results.best("IR", gap, pair) / constant.best("IR", gap, pair)
         for pair, gap, method in sorted(shared)

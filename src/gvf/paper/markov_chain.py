@@ -47,7 +47,7 @@ CLIPPED = (
 QUICK = {"runs": 30}
 """For variances; errors take seconds with all runs."""
 
-EARLY, LATE = (0, 25), (200, 250)
+FIRST_UPDATES, LAST_UPDATES = (0, 25), (200, 250)
 """Iterations that count as early and as late learning."""
 
 
@@ -73,10 +73,10 @@ def _others_bear_more(results: Results) -> Array:
 
 def update_variance(results: Results, method: str, when: tuple[int, int]) -> Array:
     """Variance of the L1 norm of updates, averaged over some iterations: [1 + B]."""
-    cell = results.cell(method)
-    iterations = np.array(cell.lanes)
+    measured = results.of(method)
+    iterations = np.array(measured.choices)
     at = (iterations >= when[0]) & (iterations <= when[1])
-    return results.average(cell["l1"][:, at].mean(axis=1))
+    return results.average(measured["l1"][:, at].mean(axis=1))
 
 
 def _of_variances(first: str, second: str, when: tuple[int, int]):
@@ -86,7 +86,7 @@ def _of_variances(first: str, second: str, when: tuple[int, int]):
 
 
 def _lower_throughout(results: Results) -> Array:
-    one, other = (results.average(results.cell(method)["l1"]) for method in ("IS", "IR"))
+    one, other = (results.average(results.of(method)["l1"]) for method in ("IS", "IR"))
     return (one / other).min(axis=1)
 
 
@@ -99,7 +99,7 @@ def _steps_up(values: list[Array]) -> Array:
 def _follows_variance(results: Results, step_size: Results, vtrace: Results) -> Array:
     """Rank correlation of methods' update variance with how early their error passes 1."""
     methods = ("IR", "BC-IR", "IS", "WIS-Minibatch", "WIS-Buffer", *CLIPS)
-    variance = [update_variance(results, method, EARLY) for method in methods]
+    variance = [update_variance(results, method, FIRST_UPDATES) for method in methods]
     reaches = [reach(vtrace if method in CLIPS else step_size, method) for method in methods]
     return rank_correlation(np.stack(variance, axis=1), -np.stack(reaches, axis=1))
 
@@ -197,14 +197,14 @@ VARIANCE_HARD = Figure(
             "ir-variance-far-below-early",
             "Early in learning the variance of IR's updates is far below that of IS.",
             "variance of the L1 norm, iterations 0 to 25, IS over IR",
-            _of_variances("IS", "IR", EARLY),
+            _of_variances("IS", "IR", FIRST_UPDATES),
             least=3.0,
         ),
         Claim(
             "ir-variance-comparable-late",
             "Late in learning the variances of IR and IS are comparable.",
             "variance of the L1 norm, iterations 200 to 250, IS over IR",
-            _of_variances("IS", "IR", LATE),
+            _of_variances("IS", "IR", LAST_UPDATES),
             least=0.5,
             most=2.0,
         ),
@@ -221,8 +221,10 @@ VARIANCE_HARD = Figure(
             "variance of the L1 norm, the larger of IR and IS in iterations 200 to 250, over IS in "
             "iterations 0 to 25",
             lambda results: (
-                np.maximum(*(update_variance(results, method, LATE) for method in ("IR", "IS")))
-                / update_variance(results, "IS", EARLY)
+                np.maximum(
+                    *(update_variance(results, method, LAST_UPDATES) for method in ("IR", "IS"))
+                )
+                / update_variance(results, "IS", FIRST_UPDATES)
             ),
             most=0.05,
         ),
@@ -231,7 +233,7 @@ VARIANCE_HARD = Figure(
             "V-trace has less variance the harder the clip.",
             "smallest factor between variances from clip 1.0 to .5 max to .9 max to IS, early",
             lambda results: _steps_up(
-                [update_variance(results, method, EARLY) for method in (*CLIPS, "IS")]
+                [update_variance(results, method, FIRST_UPDATES) for method in (*CLIPS, "IS")]
             ),
             least=1.0,
         ),

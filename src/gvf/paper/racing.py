@@ -14,7 +14,7 @@ from gvf.figure.claim import Claim
 from gvf.figure.companion import LEARNING_CURVES
 from gvf.figure.figure import Axes, Figure
 from gvf.figure.reading import against_step_size
-from gvf.figure.statistics import TWICE, times
+from gvf.figure.statistics import USABLE_FACTOR, times
 from gvf.paper.four_rooms import SLUGS
 from gvf.paper.studies import CATALOGUE
 from gvf.racing.film import FILM
@@ -83,7 +83,7 @@ def _steadier(results: Results) -> Array:
 
 def _spread(results: Results, method: str) -> Array:
     """Standard deviation over runs at every rate, [1 + B, L]; infinite where a run diverged."""
-    error = results.cell(method).error
+    error = results.of(method).error
     there = np.isfinite(error)
     # Differences from the middle, so that squares lose no digits where runs hardly differ.
     middle = np.where(there, error, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
@@ -96,7 +96,7 @@ def _spread(results: Results, method: str) -> Array:
 def _at_the_largest(results: Results) -> Array:
     """BC-IR's error over IR's, at the largest rate that IR can use."""
     ours, theirs = results.errors("IR"), results.errors("BC-IR")
-    usable = ours <= TWICE * ours.min(axis=1, keepdims=True)
+    usable = ours <= USABLE_FACTOR * ours.min(axis=1, keepdims=True)
     largest = usable.shape[1] - 1 - usable[:, ::-1].argmax(axis=1)
     row = np.arange(len(ours))
     return theirs[row, largest] / ours[row, largest]
@@ -134,7 +134,7 @@ FIGURES = (
                 "At two learning rates or more IS varies from run to run where IR does not.",
                 "standard deviation over runs, IS over IR, at the rate where it is second largest",
                 _steadier,
-                least=TWICE,
+                least=USABLE_FACTOR,
             ),
             Claim(
                 "bc-ir-worse-at-the-largest-rate",

@@ -8,7 +8,7 @@ import numpy as np
 
 from gvf.figure.companion import Companion
 from gvf.figure.picture import house_style
-from gvf.figure.reading import best_lane
+from gvf.figure.reading import best_choice
 from gvf.figure.style import styles
 from gvf.study.racing_material import film_of
 from gvf.study.results import Results
@@ -24,7 +24,7 @@ def draw_film(results: Results) -> Figure | None:
     """Draw frames, returns and predictions; None where no film is kept."""
     study = results.study
     shown = film_of(study)
-    predicted = results.cell(study.methods[0])["film"]
+    predicted = results.of(study.methods[0])["film"]
     if shown is None or predicted.shape[-1] != len(shown):
         return None
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -46,8 +46,8 @@ def draw_film(results: Results) -> Figure | None:
         axes = figure.add_subplot(grid[1, :])
         axes.fill_between(seconds, shown.value, color="#d9d9d9", linewidth=0, label="return")
         for name, look in looks.items():
-            cell = results.cell(name)
-            mean = cell["film"][:, best_lane(cell)].mean(axis=0)
+            measured = results.of(name)
+            mean = measured["film"][:, best_choice(measured)].mean(axis=0)
             style = {key: look.ours[key] for key in ("color", "linestyle", "linewidth")}
             axes.plot(seconds, np.clip(mean, -0.5, 1.5), label=name, **style)
         axes.set(xlabel="time (s)", ylabel="value", xlim=(0, seconds[-1]))

@@ -19,7 +19,7 @@ from pathlib import Path
 from gvf.common.files import write_text
 from gvf.common.version import __version__
 from gvf.figure import Figure, compare, judge
-from gvf.figure.figure import Row, write_csv
+from gvf.figure.figure import Point, write_csv
 from gvf.figure.picture import save
 from gvf.figure.published import Match
 from gvf.paper import FIGURES
@@ -125,10 +125,10 @@ def _read(figure: Figure, out: Path, protocol: str, made: Provenance) -> Results
 def _show(
     figure: Figure, made: Mapping[str, Provenance], results: Mapping[tuple[str, str], Results]
 ) -> Exhibit:
-    rows: list[Row] = []
+    rows: list[Point] = []
     matches: list[Match] = []
     verdicts = []
-    published: list[Row] = []
+    published: list[Point] = []
     for protocol in made:
         mine = figure.read(results[figure.id, protocol])
         rows += mine

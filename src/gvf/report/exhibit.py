@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gvf.figure.claim import Verdict
 from gvf.figure.companion import Companion
-from gvf.figure.figure import Figure, Row
+from gvf.figure.figure import Figure, Point
 from gvf.figure.picture import draw
 from gvf.figure.published import Match
 from gvf.study.results import Results
@@ -66,8 +66,8 @@ class Exhibit:
     """
 
     figure: Figure
-    rows: Sequence[Row]
-    published: Sequence[Row]
+    rows: Sequence[Point]
+    published: Sequence[Point]
     matches: Sequence[Match]
     verdicts: Sequence[Verdict]
     made: Mapping[str, Provenance]

@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gvf.figure.claim import LEVEL
 from gvf.figure.picture import NAMES, render
-from gvf.figure.published import ENOUGH, WITHIN, Published
+from gvf.figure.published import MATCHING_SHARE, WITHIN, Published
 from gvf.report import tables
 from gvf.report.data import data
 from gvf.report.exhibit import Exhibit, Provenance
@@ -87,7 +87,7 @@ def page(
         level=f"{LEVEL:.0%}",
         claims=tables.claims(ordered),
         within=f"{WITHIN:g}",
-        enough=f"{ENOUGH:.0%}",
+        enough=f"{MATCHING_SHARE:.0%}",
         matches=tables.matches(ordered),
         parts={heading: list(map(_article, there)) for heading, there in parts.items()},
     )

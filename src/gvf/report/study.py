@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gvf.figure.figure import Axes, Figure, Row, write_csv
+from gvf.figure.figure import Axes, Figure, Point, write_csv
 from gvf.figure.picture import save
 from gvf.figure.reading import against_iteration, against_step_size, against_steps, against_updates
 from gvf.report.exhibit import Exhibit, Provenance
@@ -45,10 +45,10 @@ class Picture:
     title: str
     caption: str
     x: Callable[[Any], str]
-    read: Callable[[Results], Sequence[Row]]
+    read: Callable[[Results], Sequence[Point]]
     y_log: bool = False
 
-    def axes(self, study: BaseStudy, rows: Sequence[Row]) -> Axes:
+    def axes(self, study: BaseStudy, rows: Sequence[Point]) -> Axes:
         """What the axes say; scales follow from the points."""
         x = sorted(row.x for row in rows if row.x > 0)
         return Axes(

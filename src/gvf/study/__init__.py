@@ -4,7 +4,7 @@ from gvf.study.base import BaseStudy, Interrupted, NamedStudy, Task
 from gvf.study.engine import Summary, run
 from gvf.study.method import NAMED, Method
 from gvf.study.racing import RacingStudy
-from gvf.study.results import Cell, Results
+from gvf.study.results import MethodResults, Results
 from gvf.study.store import Store
 from gvf.study.study import Study
 from gvf.study.task import Outcome, run_method, run_task
@@ -13,7 +13,7 @@ from gvf.study.variance import VarianceStudy, run_variance
 
 __all__ = [
     "BaseStudy",
-    "Cell",
+    "MethodResults",
     "Interrupted",
     "Method",
     "NAMED",

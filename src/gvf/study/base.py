@@ -2,7 +2,7 @@
 
 A study is data: it says what is run, nothing random and nothing compiled. It expands to tasks, one
 for each pair of question and behaviour, each gap and each run. A task gives rows: for each of its
-methods one for each *lane* (a step size, say), with the key columns that tell them apart and the
+methods one for each *choice* (a step size, say), with the key columns that tell them apart and the
 columns that were measured. Engine, store, command line and figures know no more than this of a
 study, and so none of them knows its kind.
 """
@@ -32,7 +32,7 @@ class Interrupted(Exception):  # noqa: N818 (it is no error)
 
 
 class BaseStudy(ABC):
-    """A grid of pairs, gaps, methods and lanes, over runs.
+    """A grid of pairs, gaps, methods and choices, over runs.
 
     Subclasses are frozen dataclasses; their fields are the settings, and the keys of a TOML file.
 
@@ -81,24 +81,24 @@ class BaseStudy(ABC):
 
     @property
     def gaps(self) -> tuple[Any, ...]:
-        """Steps between updates; a single None where there is no such thing."""
+        """Steps between updates; one None where there is no such thing."""
         return (None,)
 
     @abstractmethod
-    def lanes(self, method: str) -> tuple[Any, ...]:
+    def choices(self, method: str) -> tuple[Any, ...]:
         """What a method's rows differ in: values of `keys`, one or a tuple of them each."""
 
     @abstractmethod
-    def key(self, lane: Any) -> Columns:
-        """The key columns of a lane's row; those that do not apply are left out."""
+    def key(self, choice: Any) -> Columns:
+        """The key columns of a choice's row; those that do not apply are left out."""
 
     @abstractmethod
-    def cells(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """The parts of a method that can be run alone: a name for each, and the settings."""
 
     @abstractmethod
     def compute(self, task: Task, stop: Stop) -> Columns:
-        """Do a task: what was measured, in the order of methods and lanes."""
+        """Do a task: what was measured, in the order of methods and choices."""
 
     @abstractmethod
     def tiny(self) -> Self:
@@ -124,8 +124,8 @@ class BaseStudy(ABC):
         return self
 
     def count(self) -> int:
-        """How many lanes a task has, over all methods."""
-        return sum(len(self.lanes(method)) for method in self.methods)
+        """How many choices a task has, over all methods."""
+        return sum(len(self.choices(method)) for method in self.methods)
 
     def method(self, name: str) -> Method:
         """What a name among `methods` stands for."""
@@ -137,27 +137,27 @@ class BaseStudy(ABC):
             for (question, behaviour), gap in product(self.pairs, self.gaps):
                 yield Task(self, question, behaviour, run, gap)
 
-    def cell(self, name: str) -> Task:
-        """The task that is one cell of the grid, by its name: one method, one step size.
+    def part(self, name: str) -> Task:
+        """The task that is one part of the grid, by its name: one method with one step size.
 
         Example:
             >>> from gvf.study import Study, run_task
             >>> study = Study("s", "markov-chain", ("IR", "IS"), (0.5, 1.0), updates=10, runs=2)
-            >>> name = next(next(study.tasks()).cells())
+            >>> name = next(next(study.tasks()).parts())
             >>> name
             's/easy/easy/gap-1/run-0/IR/0.5'
-            >>> [outcome.method for outcome in run_task(study.cell(name))]
+            >>> [outcome.method for outcome in run_task(study.part(name))]
             ['IR']
         """
         for task in self.tasks():
             if name.startswith(f"{task.name}/"):
-                cells = {cell: only for one in self.methods for cell, only in self.cells(one)}
-                wanted = known(name.removeprefix(f"{task.name}/"), cells, f"cell of {task.name}")
-                return replace(task, study=self.with_(**cells[wanted]))
+                parts = {part: only for one in self.methods for part, only in self.parts(one)}
+                wanted = known(name.removeprefix(f"{task.name}/"), parts, f"part of {task.name}")
+                return replace(task, study=self.with_(**parts[wanted]))
         task = next(self.tasks())
         raise ValueError(
             f"nothing in study {self.name!r} with {self.runs} runs is called {name!r}; a task is "
-            f"called, for example, {task.name!r}, and a cell {next(task.cells())!r}"
+            f"called, for example, {task.name!r}, and a part {next(task.parts())!r}"
         )
 
     def with_(self, **changes: Any) -> Self:
@@ -193,7 +193,7 @@ class NamedStudy:
 
 @dataclass(frozen=True)
 class Task:
-    """One pair, one gap, one run: all methods and lanes of a study.
+    """One pair, one gap, one run: all methods and choices of a study.
 
     Attributes:
         study: whose.
@@ -215,11 +215,11 @@ class Task:
         gap = "" if self.gap is None else f"gap-{self.gap}/"
         return f"{self.study.name}/{self.question}/{self.behaviour}/{gap}run-{self.run}"
 
-    def cells(self) -> Iterator[str]:
-        """The names of the cells: this task's, the method's, the step size's."""
+    def parts(self) -> Iterator[str]:
+        """The names of the parts: this task's, the method's, the step size's."""
         for method in self.study.methods:
-            for cell, _ in self.study.cells(method):
-                yield f"{self.name}/{cell}"
+            for part, _ in self.study.parts(method):
+                yield f"{self.name}/{part}"
 
 
 def seed_for(seed: int, run: int, *purpose: object) -> np.random.SeedSequence:

@@ -146,7 +146,7 @@ def check_several(**values: tuple[Any, ...]) -> None:
 def check_types(study: Any) -> None:
     """Refuse values of a wrong type, by name, in words that suit a file and Python alike.
 
-    Lists become tuples, and numbers plain ones: names of cells do not depend on how 1 was written.
+    Lists become tuples, and numbers plain ones: names of parts do not depend on how 1 was written.
     """
     for field in fields(study):
         if field.name in ("methods", "own"):

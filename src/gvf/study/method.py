@@ -137,24 +137,24 @@ class Method:
         """How it draws; what a share stands for does not matter here."""
         return self.make(1.0).draw
 
-    def make_update(self, rule: str, lanes: Sequence[Any]) -> Update:
+    def make_update(self, rule: str, choices: Sequence[Any]) -> Update:
         """The update with these step sizes, in a study that has this rule.
 
-        For WIS-TD(0) lanes are pairs of u0 and eta.
+        For WIS-TD(0) choices are pairs of u0 and eta.
         """
         own, values = self.update or rule, dict(self.update_parameters)
         if own == "wis-td":
             if values:
-                raise ValueError(f"the update wis-td has no parameters, got {values}")
-            return WISTD([u0 for u0, _ in lanes], [eta for _, eta in lanes])
+                raise ValueError(f"the update wis-td has no choices, got {values}")
+            return WISTD([u0 for u0, _ in choices], [eta for _, eta in choices])
         if own in ("sarsa", "expected sarsa"):
             cls = Sarsa if own == "sarsa" else ExpectedSarsa
-            return cls(lanes, OPTIMISERS[known(rule, OPTIMISERS, f"update for {own}")](**values))
+            return cls(choices, OPTIMISERS[known(rule, OPTIMISERS, f"update for {own}")](**values))
         if own in OPTIMISERS:
-            return TD(lanes, OPTIMISERS[own](**values))
+            return TD(choices, OPTIMISERS[own](**values))
         others: dict[str, Any] = {"incremental": IncrementalTD, "tdc": TDC, "tdrc": TDRC}
         made: Any = others[own] if own in others else _update_class(own)
-        return made(lanes, **values)
+        return made(choices, **values)
 
     def same(self, other: Method) -> bool:
         """Whether results are the same: whether no more than their colours differ."""

@@ -151,7 +151,7 @@ class RacingStudy(BaseStudy):
         """Only one."""
         return (self.gap,)
 
-    def lanes(self, method: str) -> tuple[float, ...]:
+    def choices(self, method: str) -> tuple[float, ...]:
         """The learning rates, the same for every method."""
         return self.step_sizes
 
@@ -159,11 +159,11 @@ class RacingStudy(BaseStudy):
         """The number of the transition that a run begins with."""
         return run * self.apart % (self.stream - self.steps + 1)
 
-    def key(self, lane: Any) -> Columns:
+    def key(self, choice: Any) -> Columns:
         """The learning rate."""
-        return {"step_size": lane}
+        return {"step_size": choice}
 
-    def cells(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """One method with one learning rate."""
         for size in self.step_sizes:
             yield f"{method}/{size!r}", {"methods": (method,), "step_sizes": (size,)}

@@ -115,8 +115,8 @@ def _lesson(task: Task, stream: Recording) -> _Lesson:
                 gap=study.gap,
             )
         w = drawn[correction.draw].weights(correction).astype(np.float32)
-        weights += [w] * len(study.lanes(name))
-        group += [list(drawn).index(correction.draw)] * len(study.lanes(name))
+        weights += [w] * len(study.choices(name))
+        group += [list(drawn).index(correction.draw)] * len(study.choices(name))
     # Where a window has no mass, any of its rows will do: it weighs nothing.
     rows = np.stack(
         [np.where(one.rows < 0, one.last[:, None] - 1, one.rows) for one in drawn.values()], axis=1
@@ -183,7 +183,7 @@ def _lanes(task: Task, group: Sequence[int] | None = None) -> Lanes:
     from gvf.neural import Lanes, driving_network
 
     study = task.study
-    rates = [rate for name in study.methods for rate in study.lanes(name)]
+    rates = [rate for name in study.methods for rate in study.choices(name)]
     initial = int(seed_for(study.seed, task.run, "weights").generate_state(1)[0])
     # On a GPU a stack of matrix products is more than twice as fast as convolutions in groups.
     how = "unfold" if study.device == "cuda" else "native"
@@ -232,11 +232,11 @@ def _outcomes(study: RacingStudy, errors: Array, shown: Array) -> list[RacingOut
     curve = np.stack([errors[bins == point].mean(axis=0) for point in range(points)], axis=1)
     outcomes, first = [], 0
     for name in study.methods:
-        at = slice(first, first + len(study.lanes(name)))
+        at = slice(first, first + len(study.choices(name)))
         first = at.stop
         mean, final = errors[:, at].mean(axis=0), errors[-1, at]
         outcomes.append(
-            RacingOutcome(name, study.lanes(name), mean, final, curve[at], film=shown[at])
+            RacingOutcome(name, study.choices(name), mean, final, curve[at], film=shown[at])
         )
     return outcomes
 

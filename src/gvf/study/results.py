@@ -31,21 +31,21 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One method on one pair at one gap, over all runs R and lanes L.
+class MethodResults:
+    """One method on one pair at one gap, over all runs R and choices L.
 
     Attributes:
-        lanes: step sizes, (u0, eta), or iterations.
+        choices: step sizes, (u0, eta), or iterations.
         columns: what was measured, by name, float64[R, L] or [R, L, m].
 
     Example:
         >>> import numpy as np
-        >>> from gvf.study import Cell
-        >>> Cell((0.5, 1.0), {"error": np.ones((3, 2))}).error.shape
+        >>> from gvf.study import MethodResults
+        >>> MethodResults((0.5, 1.0), {"error": np.ones((3, 2))}).error.shape
         (3, 2)
     """
 
-    lanes: tuple[Any, ...]
+    choices: tuple[Any, ...]
     columns: Mapping[str, Array]
 
     def __getitem__(self, name: str) -> Array:
@@ -63,7 +63,7 @@ class Cell:
 
     @property
     def curve(self) -> Array:
-        """Averages of the error over parts of the run, [R, L, points]."""
+        """Averages of the error over by_method of the run, [R, L, points]."""
         return self["curve"]
 
 
@@ -74,7 +74,7 @@ class Results:
     Attributes:
         study: whose.
         protocol: "paper" or "authors".
-        cells: by pair, gap and method.
+        by_method: by pair, gap and method.
 
     Example:
         >>> from gvf.study import Results, Store, Study, run
@@ -83,13 +83,13 @@ class Results:
         >>> store = Store(study, tempfile.mkdtemp())
         >>> _ = run(study, store.out)
         >>> results = Results.read(store)
-        >>> results.cell("IR", pair=("hard", "hard")).error.shape
+        >>> results.of("IR", pair=("hard", "hard")).error.shape
         (3, 2)
     """
 
     study: Any
     protocol: str
-    cells: Mapping[tuple[Pair, int | None, str], Cell]
+    by_method: Mapping[tuple[Pair, int | None, str], MethodResults]
     _errors: dict[tuple[str, int | None, Pair | None], Array] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -117,23 +117,25 @@ class Results:
         return mean.reshape(-1, *values.shape[1:])
 
     def errors(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Array:
-        """Average error of each lane, float64[1 + B, L]; by default at the only gap and pair."""
+        """Average error of each choice, float64[1 + B, L]; by default at the only gap and pair."""
         key = method, gap, pair
         if key not in self._errors:  # many claims ask for the same
-            self._errors[key] = self.average(self.cell(method, gap, pair).error)
+            self._errors[key] = self.average(self.of(method, gap, pair).error)
             self._errors[key].flags.writeable = False
         return self._errors[key]
 
     def best(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Array:
-        """Average error of the best lane, chosen anew in every sample: float64[1 + B]."""
+        """Average error of the best choice, chosen anew in every sample: float64[1 + B]."""
         return self.errors(method, gap, pair).min(axis=1)
 
-    def cell(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Cell:
+    def of(self, method: str, gap: int | None = None, pair: Pair | None = None) -> MethodResults:
         """The results of one method; by default at the only gap and pair."""
-        return self.cells[pair or _only(self.study.pairs), gap or _only(self.study.gaps), method]
+        return self.by_method[
+            pair or _only(self.study.pairs), gap or _only(self.study.gaps), method
+        ]
 
 
-def _cells(study: BaseStudy, table: pa.Table) -> dict[tuple[Pair, int | None, str], Cell]:
+def _cells(study: BaseStudy, table: pa.Table) -> dict[tuple[Pair, int | None, str], MethodResults]:
     """The measured columns by pair, gap and method, found by the table's key columns."""
     import pyarrow as pa
 
@@ -148,19 +150,19 @@ def _cells(study: BaseStudy, table: pa.Table) -> dict[tuple[Pair, int | None, st
         columns[name] = rows.reshape(*shape, rows.shape[1]) if listed else rows.reshape(shape)
     places, first = {}, 0
     for method in study.methods:
-        places[method] = slice(first, first + len(study.lanes(method)))
+        places[method] = slice(first, first + len(study.choices(method)))
         first = places[method].stop
-    cells = {}
+    by_method = {}
     for i, pair in enumerate(study.pairs):
         for j, gap in enumerate(study.gaps):
             for method, at in places.items():
                 here = {name: column[:, i, j, at] for name, column in columns.items()}
-                cells[pair, gap, method] = Cell(study.lanes(method), here)
-    return cells
+                by_method[pair, gap, method] = MethodResults(study.choices(method), here)
+    return by_method
 
 
 def _order(study: BaseStudy, table: pa.Table) -> Array:
-    """The number of the row of the table that belongs to each lane of each task, in their order.
+    """The number of the row of the table that belongs to each choice of each task, in their order.
 
     Rows are told by what is in their key columns, wherever they stand.
     """
@@ -168,17 +170,22 @@ def _order(study: BaseStudy, table: pa.Table) -> Array:
     import pyarrow.compute as pc
 
     tasks = list(study.tasks())
-    lanes = [(method, study.key(lane)) for method in study.methods for lane in study.lanes(method)]
-    found, wanted = np.zeros(table.num_rows, np.int64), np.zeros(len(tasks) * len(lanes), np.int64)
+    choices = [
+        (method, study.key(choice)) for method in study.methods for choice in study.choices(method)
+    ]
+    found, wanted = (
+        np.zeros(table.num_rows, np.int64),
+        np.zeros(len(tasks) * len(choices), np.int64),
+    )
     for name in ("question", "behaviour", "gap", "run", "method", *study.keys):
         by_task = name in ("question", "behaviour", "gap", "run")
         if by_task:
             values = [getattr(task, name) for task in tasks]
         else:
-            values = [method if name == "method" else key.get(name) for method, key in lanes]
+            values = [method if name == "method" else key.get(name) for method, key in choices]
         numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
         codes = np.array([numbers[value] for value in values])
-        codes = np.repeat(codes, len(lanes)) if by_task else np.tile(codes, len(tasks))
+        codes = np.repeat(codes, len(choices)) if by_task else np.tile(codes, len(tasks))
         known = pa.array(list(numbers), table[name].type)
         there = pc.call_function("index_in", [table[name]], pc.SetLookupOptions(known))
         found = found * (len(numbers) + 1) + there.fill_null(len(numbers)).to_numpy()

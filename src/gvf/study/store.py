@@ -132,7 +132,7 @@ _remembered_variant = lru_cache(maxsize=8)(_variant)
 def encode(task: Task, measured: Columns) -> bytes:
     """A task's result as the bytes of its Parquet file: the same for the same result.
 
-    The columns are ``COLUMNS``: a row for each lane of each method, with what tells it apart from
+    The columns are ``COLUMNS``: a row for each choice of each method, with what tells it apart from
     all other rows, and what was measured.
     """
     import pyarrow as pa
@@ -210,13 +210,13 @@ def _others(measured: Columns) -> dict[str, str]:
 
 @lru_cache(maxsize=8)
 def _keys(study: BaseStudy) -> dict[str, pa.Array]:
-    """The key columns that all tasks of a study have alike: the method's, and what tells lanes."""
+    """The key columns that all tasks of a study share: the method and its choices."""
     import pyarrow as pa
 
-    lanes = [(method, lane) for method in study.methods for lane in study.lanes(method)]
-    keys = [study.key(lane) for _, lane in lanes]
+    choices = [(method, choice) for method in study.methods for choice in study.choices(method)]
+    keys = [study.key(choice) for _, choice in choices]
     columns = {name: [key.get(name) for key in keys] for name in study.keys}
-    columns["method"] = [method for method, _ in lanes]
+    columns["method"] = [method for method, _ in choices]
     types = {name: _type(COLUMNS.get(name, "float64")) for name in columns}
     return {name: pa.array(values, types[name]) for name, values in columns.items()}
 

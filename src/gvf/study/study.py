@@ -1,7 +1,7 @@
 """A study of errors: a grid of (pair, method, step size, gap) x runs.
 
 A task does all methods and step sizes of one pair, gap and run, which share its stream and its
-draws. Every task, and every cell of the grid, has a name and gives the same bits alone as in the
+draws. Every task, and every part of the grid, has a name and gives the same bits alone as in the
 grid. :mod:`gvf.study.task` does the work.
 """
 
@@ -151,7 +151,7 @@ class Study(BaseStudy):
         elif not self.step_sizes:
             raise ValueError(f"{method.name} needs step_sizes")
         try:
-            update = method.make_update(self.update, self.lanes(method.name)[:1])
+            update = method.make_update(self.update, self.choices(method.name)[:1])
         except TypeError as error:
             raise ValueError(f"the update of {method.name}: {error}") from None
         check_masses(method)
@@ -177,19 +177,19 @@ class Study(BaseStudy):
         """Refuse a pair that cannot be learned, or a method that cannot be made for it."""
         check_pairs(self, domains.get(self.domain, self.protocol))
 
-    def lanes(self, method: str) -> tuple[Any, ...]:
+    def choices(self, method: str) -> tuple[Any, ...]:
         """The step sizes of a method, or for WIS-TD(0) its (u0, eta)."""
         if self.method(method).update == "wis-td":
             return tuple((u0, mu / u0) for u0, mu in product(self.u0, self.mu))
         return self.step_sizes
 
-    def key(self, lane: Any) -> Columns:
+    def key(self, choice: Any) -> Columns:
         """The step size, or u0 and eta."""
-        if isinstance(lane, tuple):
-            return {"u0": lane[0], "eta": lane[1]}
-        return {"step_size": lane}
+        if isinstance(choice, tuple):
+            return {"u0": choice[0], "eta": choice[1]}
+        return {"step_size": choice}
 
-    def cells(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """One method with one step size, or one pair of u0 and mu."""
         only: dict[str, Any] = {"methods": (method,)}
         if self.method(method).update == "wis-td":
@@ -209,7 +209,7 @@ class Study(BaseStudy):
             "error": np.concatenate([outcome.error for outcome in outcomes]),
             "final": np.concatenate([outcome.final for outcome in outcomes]),
             "curve": np.concatenate([outcome.curve for outcome in outcomes]),
-            "curve_steps": np.tile(steps, (sum(len(o.lanes) for o in outcomes), 1)),
+            "curve_steps": np.tile(steps, (sum(len(o.choices) for o in outcomes), 1)),
         }
 
     @property

@@ -71,18 +71,18 @@ def schedule(study: Study, gap: int) -> Schedule:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Errors of one method: one row a lane.
+    """Errors of one method: one row a choice.
 
     Attributes:
         method: its name.
-        lanes: step sizes, or (u0, eta).
+        choices: step sizes, or (u0, eta).
         error: averaged over the run, float64[L]; inf where it diverged.
         final: the last one measured, float64[L].
         curve: averages over equal parts of the run, float64[L, points].
     """
 
     method: str
-    lanes: tuple[Any, ...]
+    choices: tuple[Any, ...]
     error: Array
     final: Array
     curve: Array
@@ -90,16 +90,16 @@ class Outcome:
 
 def run_task(task: Task, stop: Stop = lambda: False) -> list[Outcome]:
     """Do a task; `stop` is asked between slices."""
-    bench = Bench(task)
-    return [run_method(task, name, stop, bench) for name in task.study.methods]
+    shared = SharedInputs(task)
+    return [run_method(task, name, stop, shared) for name in task.study.methods]
 
 
 Target = tuple[Array, Array, Array, Array, Array]
 """Of the states that count: features, shares of the blocks, weights unseen, values, weights."""
 
 
-class Bench:
-    """What the methods of a task share: streams, draws, truth. Provenance when first asked for."""
+class SharedInputs:
+    """The streams, draws and truth that the methods of a task share, made when asked for."""
 
     def __init__(self, task: Task) -> None:
         study: Study = task.study
@@ -226,21 +226,21 @@ class Bench:
 
 
 def run_method(
-    task: Task, name: str, stop: Stop = lambda: False, bench: Bench | None = None
+    task: Task, name: str, stop: Stop = lambda: False, shared: SharedInputs | None = None
 ) -> Outcome:
     """Do one method of a task: the same bits alone as among others."""
-    bench = bench or Bench(task)
-    study, domain, lanes = bench.study, bench.domain, bench.study.lanes(name)
+    shared = shared or SharedInputs(task)
+    study, domain, choices = shared.study, shared.domain, shared.study.choices(name)
     method = study.method(name)
-    correction, path = method.make(bench.largest_ratio), bench.walk(method.on_policy)
-    update = _update(method, study.update, lanes)
+    correction, path = method.make(shared.largest_ratio), shared.walk(method.on_policy)
+    update = _update(method, study.update, choices)
     _check_activity(path, task.question, correction, update)
-    draws = bench.draws(correction, on_policy=method.on_policy)
-    experience, target = bench.experience(update, method.on_policy)
+    draws = shared.draws(correction, on_policy=method.on_policy)
+    experience, target = shared.experience(update, method.on_policy)
     blocks = experience.share.shape[1]
     state = LearnerState(*map(aligned, update.start(domain.features.size * blocks)))
     state.weights[...] = np.tile(initial_weights(domain), blocks)[:, None]
-    plan, width = bench.plan, state.weights.shape[1]
+    plan, width = shared.plan, state.weights.shape[1]
     dead, sums = np.zeros(width, np.bool_), aligned(np.zeros((2 + plan.points, width)))
     error, total, curve = sums[0], sums[1], sums[2:]
     whole = correction.draw.whole
@@ -272,13 +272,13 @@ def run_method(
         size = max(1, int(size * min(32.0, SLICE / max(time.perf_counter() - began, 1e-6))))
     held = np.bincount(plan.bins, plan.held, plan.points)
     mean, curve = total / plan.held.sum(), (curve / held[:, None]).T
-    return Outcome(name, lanes, *(column[: len(lanes)] for column in (mean, error, curve)))
+    return Outcome(name, choices, *(column[: len(choices)] for column in (mean, error, curve)))
 
 
 @cache
-def _update(method: Method, rule: str, lanes: tuple[Any, ...]) -> Update:
-    # Whole vectors are quickest, so the last lane is repeated; its copies are left out in the end.
-    return method.make_update(rule, lanes + lanes[-1:] * (-len(lanes) % VECTOR))
+def _update(method: Method, rule: str, choices: tuple[Any, ...]) -> Update:
+    # Whole vectors are quickest, so the last choice is repeated; its copies are left out.
+    return method.make_update(rule, choices + choices[-1:] * (-len(choices) % VECTOR))
 
 
 def _check_activity(

@@ -133,15 +133,15 @@ class VarianceStudy(BaseStudy):
             f"{len(self.iterations)} iterations, {self.runs} runs, seed {self.seed}"
         )
 
-    def lanes(self, method: str) -> tuple[Any, ...]:
+    def choices(self, method: str) -> tuple[Any, ...]:
         """The iterations."""
         return self.iterations
 
-    def key(self, lane: Any) -> Columns:
+    def key(self, choice: Any) -> Columns:
         """The iteration."""
-        return {"iteration": lane}
+        return {"iteration": choice}
 
-    def cells(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """One method, at all iterations."""
         yield method, {"methods": (method,)}
 
