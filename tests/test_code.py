@@ -21,7 +21,7 @@ from gvf.common import code
 from gvf.common.gym import gym
 from gvf.common.names import nearest
 from gvf.study import Method, RacingStudy, Store, Study, VarianceStudy, run
-from gvf.study.store import references, settings
+from gvf.study.encoding import references, settings
 
 CORRECTION = """
 from dataclasses import dataclass

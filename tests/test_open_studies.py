@@ -24,7 +24,7 @@ from gvf.cli import main
 from gvf.domain import Domain, Signals, Trajectory
 from gvf.report.study import plot
 from gvf.study import Method, Results, Store, Study, VarianceStudy, load, run, run_task
-from gvf.study.store import _checksum
+from gvf.study.encoding import checksum
 from gvf.study.toml import as_toml
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "studies"
@@ -459,7 +459,7 @@ def test_results_are_read_by_their_keys_wherever_rows_stand():
         table = pq.read_table(path)
         order = np.random.default_rng(task.run).permutation(table.num_rows)
         shuffled = table.take(order)
-        metadata = {**table.schema.metadata, b"gvf.checksum": _checksum(shuffled)}
+        metadata = {**table.schema.metadata, b"gvf.checksum": checksum(shuffled)}
         pq.write_table(shuffled.replace_schema_metadata(metadata), path)
     after = Results.read(store)
     assert list(after.by_method) == list(before.by_method)

@@ -224,14 +224,14 @@ def test_against_steps_x_is_the_middle_of_the_part_averaged_over() -> None:
         ),
     }
     cell = MethodResults((0.5, 1.0, 2.0), columns)
-    results = replace(base, cells={(DOWN, 16, "IR"): cell})
+    results = replace(base, by_method={(DOWN, 16, "IR"): cell})
     # The last step size is best over the whole run, so its curve is shown.
     at = ("paper", "main", "IR")
     assert same(against_steps(results), [(*at, x, 0.0, 0.0, 2, 2.0) for x in (250.0, 750.0)])
     # Now it is the second.
     error = np.array([[9.0, 2.0, 5.0], [9.0, 2.0, 1.0]])
     cell = replace(cell, columns=columns | {"error": error})
-    results = replace(base, cells={(DOWN, 16, "IR"): cell})
+    results = replace(base, by_method={(DOWN, 16, "IR"): cell})
     assert same(
         against_steps(results),
         [(*at, 250.0, 4.0, 1.0, 2, 1.0), (*at, 750.0, 1.0, 0.0, 2, 1.0)],

@@ -34,11 +34,12 @@ from gvf.report.exhibit import Exhibit, Provenance
 from gvf.study import Interrupted, RacingStudy, Task, load, racing_material, racing_task
 from gvf.study.base import seed_for
 from gvf.study.draws import draw
+from gvf.study.encoding import COLUMNS, encode
 from gvf.study.engine import run
 from gvf.study.progress import costs, gap_of
 from gvf.study.racing_task import RacingOutcome, folder, material, run_racing
 from gvf.study.results import MethodResults, Results, resampling
-from gvf.study.store import COLUMNS, Store, encode
+from gvf.study.store import Store
 from gvf.study.toml import as_toml
 
 TARGET, SD, NEAR, GAMMA = 0.15, 0.0075, 0.1, 0.9

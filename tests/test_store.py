@@ -18,8 +18,9 @@ import pytest
 
 import gvf
 from gvf.study import Study, Task, VarianceStudy, run_task, run_variance
+from gvf.study.encoding import COLUMNS, encode
 from gvf.study.engine import run
-from gvf.study.store import COLUMNS, Store, StoreError, encode, stored
+from gvf.study.store import Store, StoreError, stored
 from gvf.study.toml import as_toml
 
 CHAIN = Study(
@@ -58,7 +59,7 @@ def test_the_same_result_is_the_same_bytes_in_another_process() -> None:
     task = next(CHAIN.tasks())
     here = digest(task)
     program = (
-        "import hashlib; from gvf.study import *; from gvf.study.store import encode;"
+        "import hashlib; from gvf.study import *; from gvf.study.encoding import encode;"
         f"task = next(Study(**{asdict(CHAIN)!r}).tasks());"
         "content = encode(task, task.study.compute(task, lambda: False));"
         "print(hashlib.sha256(content).hexdigest())"

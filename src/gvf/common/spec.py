@@ -34,8 +34,6 @@ import numpy as np
 from numba.extending import is_jitted
 from numpy.typing import NDArray
 
-import gvf
-
 _PYTHON = f"{sys.implementation.cache_tag}:"  # another Python has other bytecode
 _ABSENT = {"object": ":nothing"}
 _NOT_FOUND_AGAIN = (
@@ -225,7 +223,8 @@ def _is_frozen(cls: Any) -> bool:
 
 def _name(thing: Any) -> str:
     """Where a class or function is found; what gvf exports stays there when modules change."""
-    exported = vars(gvf).get(thing.__qualname__) is thing
+    package = sys.modules[__name__.partition(".")[0]]
+    exported = vars(package).get(thing.__qualname__) is thing
     return f"{'gvf' if exported else thing.__module__}:{thing.__qualname__}"
 
 

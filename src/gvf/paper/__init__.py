@@ -2,7 +2,7 @@
 
 from gvf.common.names import known
 from gvf.figure import Figure
-from gvf.paper import continuous_four_rooms, four_rooms, markov_chain, racing, studies
+from gvf.paper import continuous_four_rooms, four_rooms, markov_chain, racing, studies  # noqa: F401
 
 FIGURES = {
     figure.id: figure
@@ -11,7 +11,7 @@ FIGURES = {
 }
 """All figures, by id."""
 
-__all__ = ["FIGURES", "get", "studies"]
+__all__ = ["FIGURES", "get"]
 
 
 def get(id: str) -> Figure:

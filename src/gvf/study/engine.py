@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 from gvf.common.names import known
 from gvf.common.version import __version__
 from gvf.study.base import BaseStudy, Stop, Task
+from gvf.study.encoding import encode
 from gvf.study.progress import progress
-from gvf.study.store import DEFAULT_OUT, Store, encode
+from gvf.study.store import DEFAULT_OUT, Store
 
 ENGINES = ("local", "ray")
 """Threads of this process; tasks of a Ray cluster."""

@@ -21,8 +21,8 @@ from gvf import domain as domains
 from gvf.common import code
 from gvf.common.gym import gym
 from gvf.study.base import Task
+from gvf.study.encoding import references
 from gvf.study.engine import Result, perform
-from gvf.study.store import references
 
 BATCH = 3.0
 """Seconds that a batch should take: long against the time of sending it."""

@@ -10,8 +10,9 @@ from typing import Any
 
 from gvf.common.names import check_place, known, look_in
 from gvf.study.base import BaseStudy
+from gvf.study.encoding import references
 from gvf.study.racing import RacingStudy
-from gvf.study.store import BESIDE, references
+from gvf.study.store import BESIDE
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
 
