@@ -1,9 +1,9 @@
 """Learn a prediction with a small neural network, in rooms where a body moves continuously.
 
-The behaviour walks at random through four rooms. The question is about somebody who always goes
-down: "how soon would I bump into a wall?" The network sees the position, two numbers, and nothing
-else. Three corrections learn from the same walk, each with its own copy of the network; the picture
-shows what they learned, beside true values that were sampled by really going down.
+The behaviour walks at random through four rooms. The target always goes down, and the question is
+how soon it would bump into a wall. The network sees only the position, two numbers. Three
+corrections learn from the same walk, each with its own copy of the network. The picture shows their
+predictions beside true values, which are sampled by going down.
 
     python examples/neural_four_rooms.py [--steps 40000] [--picture results/neural_four_rooms.png]
 """
@@ -23,7 +23,7 @@ CORRECTIONS = (gvf.IR(), gvf.WISMinibatch(), gvf.IS())
 
 
 class Positions(torch.nn.Module):
-    """Positions (y, x) in [0, 11] as numbers about 0, which networks like better."""
+    """Scale positions (y, x) from [0, 11] to [-1, 1], which is easier to learn from."""
 
     def forward(self, positions: torch.Tensor) -> torch.Tensor:
         """[m, 2] to [m, 2]."""
@@ -38,7 +38,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
 
-    torch.set_num_threads(1)  # small networks are quickest so
+    torch.set_num_threads(1)  # fastest for small networks
     rooms = gvf.domain.get("continuous-four-rooms")
     behaviour, question = rooms.behaviour("uniform"), rooms.question("down")
     truth = rooms.truth("down", "uniform")
@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def draw(path: Path, states: np.ndarray, values: dict[str, np.ndarray]) -> None:
-    """The same states side by side, coloured by their values."""
+    """Draw the same states side by side, coloured by their values."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -1,4 +1,4 @@
-"""From your own environment to the paper's sensitivity figure: change the first five lines.
+"""Draw the paper's sensitivity figure for your own environment: change the constants below.
 
 python examples/own_environment.py [--runs 10] [--steps 5000] [--picture sensitivity.png]
 """
@@ -33,5 +33,5 @@ for run in range(given.runs):
         learner = gvf.Learner(QUESTION, FEATURES, update, correction, behaviour=BEHAVIOUR, seed=run)
         learner.learn(env, given.steps, seed=run)
         wrong = np.abs(learner.predict(returns.states) - returns.values[:, None]).mean(axis=0)
-        errors[name][run] = np.where(np.isfinite(wrong), wrong, np.inf)  # inf: it diverged
+        errors[name][run] = np.where(np.isfinite(wrong), wrong, np.inf)  # inf: diverged
 sensitivity(errors, STEP_SIZES, y="absolute return error", x_log=True).savefig(given.picture)

@@ -1,10 +1,9 @@
 """Learn a prediction off-policy, and draw it against the truth.
 
-A lake of ice, 7 x 7, with holes. The agent walks at random (the behaviour), and the question is
-about somebody who keeps to the right: "would I fall into a hole soon?" Nobody ever walks like that
-here; the answer comes from the random walk, corrected by importance resampling. The true answer is
-known, since the ice's transition probabilities are, so the picture shows both, and how fast the
-prediction got there with resampling and with reweighting.
+The world is a frozen lake, 7 x 7, with holes. The behaviour walks at random. The target mostly goes
+right, and the question is how soon it would fall into a hole. The answer is learned from the random
+walk, by importance resampling and by reweighting. The transition probabilities are known, so the
+picture shows the true values, the predictions, and the error while learning.
 
     python examples/quickstart.py [--picture results/quickstart.png] [--steps 20000]
 """
@@ -57,7 +56,7 @@ def main() -> None:
     truth = true_values(env, question, gamma)
     land = np.array([cell == "S" for cell in "".join(LAKE)])
 
-    # The same random walk for everybody, in pieces; one copy of the weights for each step size.
+    # All methods see the same random walk, in pieces, with one copy of the weights a step size.
     stream = gvf.transitions(env, gvf.Uniform(4), options.steps, seed=0)
     walk = gvf.Transitions.concatenate(stream)
     edges = np.linspace(0, len(walk), PIECES + 1).astype(int)
@@ -94,7 +93,7 @@ def draw(
     curves: dict[str, np.ndarray],
     best: dict[str, int],
 ) -> None:
-    """Two maps side by side, and the errors on the way."""
+    """Draw two maps side by side, and the errors while learning."""
     import matplotlib as mpl
 
     mpl.use("Agg")
