@@ -12,6 +12,8 @@ from typing import Any
 import dumb
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 from numba import njit
 from own_corrections import Carried, Peak, SquareRoot, Unguarded
 
@@ -21,6 +23,7 @@ from gvf.cli import main
 from gvf.cli import theory as command
 from gvf.correction import RATIO, Correction
 from gvf.diagnosis.comparison import separation
+from gvf.report.style import METHODS, styles
 from gvf.study.draws import Draws, draw
 from gvf.theory import Finding, FindingRow, table, variance_lemma
 from gvf.theory.finding import exactly, sampled
@@ -509,6 +512,34 @@ def test_pictures_and_table_are_written(
     assert all(path.stat().st_size > 10_000 for path in folder.glob("*.png"))
     text = (folder / "table.markdown").read_text(encoding="utf-8")
     assert len({line.replace(r"\|", "").count("|") for line in text.splitlines()}) == 1
+
+
+def test_pictures_draw_methods_in_the_colours_of_reports(verified: list[Finding]) -> None:
+    axes = {}
+    for finding in verified:
+        figure = Figure()
+        finding.picture(figure)
+        axes[finding.result] = figure.axes
+    drawn = {line.get_label(): line.get_color() for line in axes["Theorem 3.2"][0].lines}
+    drawn["IR, hard"] = axes["Corollary 3.1.1"][0].lines[1].get_color()
+    for name, label in (("IR", "IR"), ("BC-IR", "BC-IR"), ("IR", "IR, hard")):
+        assert drawn[label] == METHODS[name].colour
+    for result in ("Total variance", "Variance lemma"):
+        (axis,) = axes[result]
+        names = [tick.get_text().replace("\n", "") for tick in axis.get_xticklabels()]
+        looks = styles(names)
+        for name, bar in zip(names, axis.patches, strict=False):
+            assert to_hex(bar.get_facecolor()) == looks[name].colour
+
+
+def test_numbers_know_nothing_of_rows_and_only_pictures_draw() -> None:
+    folder = Path(theory.__file__).parent
+    for path in folder.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if path.name != "pictures.py":
+            assert "matplotlib." not in text, path
+        if path.parent.name == "numbers":
+            assert set(re.findall(r"gvf\.theory\.(\w+)", text)) <= {"numbers"}, path
 
 
 @pytest.mark.parametrize(

@@ -55,12 +55,13 @@ def draw_corollary_3_1_1(found: bias.BiasInChains, figure: Any) -> None:
     """Draw the bias of IR and BC-IR against the length of the window."""
     axis = figure.subplots()
     sizes = bias.CHAIN_SIZES
-    for name, biased, marker in zip(bias.CHAINS, found.relative(found.ir), "o^D", strict=True):
-        axis.plot(sizes, biased, f"{marker}-", color=METHOD_COLOURS["IR"], label=f"IR, {name}")
+    looks = "o-", "^--", "D:"
+    for name, biased, look in zip(bias.CHAINS, found.relative(found.ir), looks, strict=True):
+        axis.plot(sizes, biased, look, color=METHOD_COLOURS["IR"], label=f"IR, {name}")
     labels = ["BC-IR, all three", None, None]
     for unbiased, label in zip(found.relative(found.bcir), labels, strict=True):
-        looks = {"color": METHOD_COLOURS["BC-IR"], "markerfacecolor": "none"}
-        axis.plot(sizes, unbiased, "s", label=label, **looks)
+        colour = METHOD_COLOURS["BC-IR"]
+        axis.plot(sizes, unbiased, "s", color=colour, markerfacecolor="none", label=label)
     axis.set_xticks(sizes)
     _label(axis, "window size n", "|bias| / |E$_π$[Δ]|", "all windows of a Markov chain")
 
@@ -147,7 +148,7 @@ def draw_theorem_3_4(
     """Draw the difference of the two variances against that of the proof."""
     axis = figure.subplots()
     labelled = {"only uncorrelated": general, "product designs": product}
-    for (label, found), colour in zip(labelled.items(), SPARE_COLOURS, strict=False):
+    for (label, found), colour in zip(labelled.items(), SPARE_COLOURS[1:], strict=False):
         axis.loglog(found.printed, found.measured, ".", color=colour, markersize=4, label=label)
     printed = np.concatenate([general.printed, product.printed])
     ends = np.array([printed.min(), printed.max()])
