@@ -558,7 +558,7 @@ def test_a_mistake_is_one_line_before_anything_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("taken").write_text("")
-    monkeypatch.setattr(command, "_told", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(command, "_run", lambda *_, **__: pytest.fail("it ran"))
     assert main(["verify", *arguments]) == 2
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"gvf: {told}\n")

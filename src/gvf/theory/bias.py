@@ -15,16 +15,7 @@ from gvf.correction import BCIR, IR, Correction, Floats, WISOptimal
 from gvf.sampling import RatioRing
 from gvf.theory import pictures
 from gvf.theory.finding import Finding, FindingRow, exactly
-from gvf.theory.numbers.bias import (
-    CHAINS,
-    SIZES,
-    UPDATE,
-    BiasBySize,
-    bias_by_size,
-    bias_in_chains,
-    means_in_windows,
-    means_with_equal_ratios,
-)
+from gvf.theory.numbers import bias as numbers
 from gvf.theory.numbers.enumeration import MakeRing
 
 
@@ -54,8 +45,8 @@ def theorem_3_1(
         >>> all(row.holds for row in theorem_3_1().rows)
         True
     """
-    drawn, whole = means_in_windows(ir, wis, ring)
-    found = bias_by_size(wis)
+    drawn, whole = numbers.means_in_windows(ir, wis, ring)
+    found = numbers.bias_by_size(wis)
     rows = (
         exactly(
             f"E[IR | window] is WIS-Optimal, in {len(drawn):,} windows",
@@ -63,7 +54,7 @@ def theorem_3_1(
             drawn,
             "weights wrong by 2e-12, a ratio by 1e-11; a window of n + 1",
         ),
-        *_rows_by_size(found, means_with_equal_ratios(wis)),
+        *_rows_by_size(found, numbers.means_with_equal_ratios(wis)),
     )
     return Finding(
         "Theorem 3.1",
@@ -73,8 +64,10 @@ def theorem_3_1(
     )
 
 
-def _rows_by_size(found: BiasBySize, equal_ratios: tuple[Floats, Floats]) -> tuple[FindingRow, ...]:
-    off, n = found.distance, int(SIZES[-1])
+def _rows_by_size(
+    found: numbers.BiasBySize, equal_ratios: tuple[Floats, Floats]
+) -> tuple[FindingRow, ...]:
+    off, n = found.distance, int(numbers.SIZES[-1])
     worst = int(np.argmax(off[-1] / np.abs(found.next_term)))
     return (
         exactly(
@@ -82,7 +75,7 @@ def _rows_by_size(found: BiasBySize, equal_ratios: tuple[Floats, Floats]) -> tup
             found.uncorrected,
             found.bias[0],
             "weights wrong by 2e-12",
-            scale=UPDATE,
+            scale=numbers.UPDATE,
         ),
         exactly(
             "rho constant where pi goes: P(mass) E_pi[Delta], n = 1 to 16",
@@ -130,8 +123,8 @@ def corollary_3_1_1(
         >>> all(row.holds for row in corollary_3_1_1().rows)
         True
     """
-    found = bias_in_chains(bcir, ir, ring)
-    hard = list(CHAINS).index("hard")
+    found = numbers.bias_in_chains(bcir, ir, ring)
+    hard = list(numbers.CHAINS).index("hard")
     rows = (
         exactly(
             "E[BC-IR] is E_pi[Delta], n = 1 to 5, 3 pairs of policies",

@@ -14,19 +14,7 @@ from gvf.correction import BCIR, IR, Correction, Floats
 from gvf.study.draws import draw
 from gvf.theory import pictures
 from gvf.theory.finding import Finding, FindingRow, sampled
-from gvf.theory.numbers.consistency import (
-    BLOCK,
-    RUNS,
-    SIZES,
-    SLOPE_START,
-    STEPS,
-    WINDOW,
-    SlidingAverages,
-    SlidingLimits,
-    resampling_distance,
-    sliding_averages,
-    sliding_limits,
-)
+from gvf.theory.numbers import consistency as numbers
 from gvf.theory.numbers.simulation import Draw, stream
 
 
@@ -45,8 +33,8 @@ def proposition(*, seed: int = 0, draw: Draw = draw) -> Finding:
         >>> all(row.holds for row in proposition().rows)
         True
     """
-    found = resampling_distance(seed, draw)
-    n = int(SIZES[-1])
+    found = numbers.resampling_distance(seed, draw)
+    first, n = int(numbers.SIZES[numbers.SLOPE_START]), int(numbers.SIZES[-1])
     rows = (
         sampled(
             f"frequency of each kind of transition, n = {n}",
@@ -63,7 +51,7 @@ def proposition(*, seed: int = 0, draw: Draw = draw) -> Finding:
             "6 % of the draws made uniformly",
         ),
         sampled(
-            f"the distance falls as n to the power, n = {SIZES[SLOPE_START]} to {n}",
+            f"the distance falls as n to the power, n = {first} to {n}",
             -0.5,
             *found.slope,
             "6 % of the draws made uniformly",
@@ -102,8 +90,8 @@ def theorem_3_2(
         >>> all(row.holds for row in theorem_3_2().rows)
         True
     """
-    limits = sliding_limits()
-    found = sliding_averages(seed, bcir, ir, draw, stream)
+    limits = numbers.sliding_limits()
+    found = numbers.sliding_averages(seed, bcir, ir, draw, stream)
     return Finding(
         "Theorem 3.2",
         "with a sliding window, BC-IR averages to the right update",
@@ -112,20 +100,22 @@ def theorem_3_2(
     )
 
 
-def _rows_3_2(limits: SlidingLimits, found: SlidingAverages) -> tuple[FindingRow, ...]:
+def _rows_3_2(
+    limits: numbers.SlidingLimits, found: numbers.SlidingAverages
+) -> tuple[FindingRow, ...]:
     of_ir = found.mean["IR"], found.error["IR"]
     return (
         sampled(
-            f"average of BC-IR, n = {WINDOW}, {RUNS * STEPS:,} updates",
+            f"average of BC-IR, n = {numbers.WINDOW}, {numbers.RUNS * numbers.STEPS:,} updates",
             limits.expected,
             found.mean["BC-IR"],
             found.error["BC-IR"],
             "weights wrong by 1 %",
         ),
         sampled(
-            f"T * variance of the average, T = {BLOCK}",
+            f"T * variance of the average, T = {numbers.BLOCK}",
             limits.variance_limit,
-            *found.variances[BLOCK],
+            *found.variances[numbers.BLOCK],
             "weights wrong by 5 %; stratified draws",
         ),
         sampled(

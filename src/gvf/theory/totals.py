@@ -15,17 +15,10 @@ from gvf.sampling import RatioRing
 from gvf.study.draws import draw
 from gvf.theory import pictures
 from gvf.theory.finding import Finding, FindingRow, exactly, sampled
+from gvf.theory.numbers import totals as numbers
 from gvf.theory.numbers.chain import EASY_CHAIN, Chain
 from gvf.theory.numbers.enumeration import MakeRing
 from gvf.theory.numbers.simulation import Draw
-from gvf.theory.numbers.totals import (
-    METHODS,
-    STEPS,
-    StreamVariances,
-    TotalVariances,
-    stream_variances,
-    total_variances,
-)
 
 
 def total_variance(
@@ -56,9 +49,9 @@ def total_variance(
         >>> all(row.holds for row in total_variance().rows)
         True
     """
-    corrections = dict(zip(METHODS, (bcir, importance_sampling, ir, wis), strict=True))
-    totals = total_variances(corrections, chain, ring)
-    stream = stream_variances(corrections, chain, seed, draw)
+    corrections = dict(zip(numbers.METHODS, (bcir, importance_sampling, ir, wis), strict=True))
+    totals = numbers.total_variances(corrections, chain, ring)
+    stream = numbers.stream_variances(corrections, chain, seed, draw)
     return Finding(
         "Total variance",
         "BC-IR and IS differ by their draws only; so do IR and WIS-Optimal",
@@ -67,7 +60,7 @@ def total_variance(
     )
 
 
-def _rows_enumerated(found: TotalVariances) -> tuple[FindingRow, ...]:
+def _rows_enumerated(found: numbers.TotalVariances) -> tuple[FindingRow, ...]:
     bcir, reweighted, ir, wis = found.measured.T
     return (
         exactly(
@@ -93,16 +86,18 @@ def _rows_enumerated(found: TotalVariances) -> tuple[FindingRow, ...]:
     )
 
 
-def _rows_of_stream(totals: TotalVariances, stream: StreamVariances) -> list[FindingRow]:
+def _rows_of_stream(
+    totals: numbers.TotalVariances, stream: numbers.StreamVariances
+) -> list[FindingRow]:
     within, total = totals.within[0], totals.within[0] + totals.between[0]
     variances = [
         sampled(
-            f"V({name}) in a stream of {STEPS:,}",
+            f"V({name}) in a stream of {numbers.STEPS:,}",
             total[i],
             *stream.variance(name),
             "weights wrong by 2 %",
         )
-        for i, name in enumerate(METHODS)
+        for i, name in enumerate(numbers.METHODS)
     ]
     differences = [
         sampled(
@@ -121,7 +116,7 @@ def _rows_of_stream(totals: TotalVariances, stream: StreamVariances) -> list[Fin
     return variances + differences
 
 
-def _row_as_printed(found: TotalVariances) -> FindingRow:
+def _row_as_printed(found: numbers.TotalVariances) -> FindingRow:
     return FindingRow(
         "noise of IR about the unweighted mean, as printed: ratio",
         1.0,

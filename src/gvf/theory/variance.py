@@ -19,16 +19,8 @@ from gvf.correction import BCIR, IS, Correction, Floats
 from gvf.sampling import RatioRing
 from gvf.theory import pictures
 from gvf.theory.finding import ROUNDING, Finding, FindingRow, exactly
+from gvf.theory.numbers import variance as numbers
 from gvf.theory.numbers.enumeration import MakeRing
-from gvf.theory.numbers.variance import (
-    CONDITION_KIND,
-    RANDOM_KIND,
-    REVERSED_KIND,
-    UncorrelatedDifferences,
-    VarianceDifferences,
-    differences_by_kind,
-    uncorrelated_differences,
-)
 from gvf.theory.numbers.windows import uncorrelated_sizes
 
 SMALLEST_ERROR = "weights wrong by 2e-12, a ratio by 1e-11"
@@ -58,7 +50,7 @@ def theorem_3_3(
         >>> all(row.holds for row in theorem_3_3().rows)
         True
     """
-    found = differences_by_kind((importance_sampling, bcir), seed, ring)
+    found = numbers.differences_by_kind((importance_sampling, bcir), seed, ring)
     return Finding(
         "Theorem 3.3",
         "where BC-IR varies less than IS",
@@ -67,9 +59,9 @@ def theorem_3_3(
     )
 
 
-def _rows_of_identity(found: Mapping[str, VarianceDifferences]) -> tuple[FindingRow, ...]:
+def _rows_of_identity(found: Mapping[str, numbers.VarianceDifferences]) -> tuple[FindingRow, ...]:
     predicted = np.array([kind.predicted for kind in found.values()])
-    random = found[RANDOM_KIND]
+    random = found[numbers.RANDOM_KIND]
     return (
         exactly(
             f"V(IS | B) - V(BC-IR | B) is Cov_B(rho, rho g) / k, {predicted.size} windows",
@@ -88,8 +80,10 @@ def _rows_of_identity(found: Mapping[str, VarianceDifferences]) -> tuple[Finding
     )
 
 
-def _rows_of_condition(found: Mapping[str, VarianceDifferences]) -> tuple[FindingRow, ...]:
-    random, held, reversed_ = (found[k] for k in (RANDOM_KIND, CONDITION_KIND, REVERSED_KIND))
+def _rows_of_condition(found: Mapping[str, numbers.VarianceDifferences]) -> tuple[FindingRow, ...]:
+    random, held, reversed_ = (
+        found[k] for k in (numbers.RANDOM_KIND, numbers.CONDITION_KIND, numbers.REVERSED_KIND)
+    )
     violated = random.measured[~random.condition]
     return (
         FindingRow(
@@ -146,7 +140,7 @@ def theorem_3_4(
         True
     """
     both = importance_sampling, bcir
-    general, product = uncorrelated_differences(both, seed, ring, sizes)
+    general, product = numbers.uncorrelated_differences(both, seed, ring, sizes)
     return Finding(
         "Theorem 3.4",
         "ratios uncorrelated with the size of updates",
@@ -156,7 +150,7 @@ def theorem_3_4(
 
 
 def _rows_3_4(
-    general: UncorrelatedDifferences, product: UncorrelatedDifferences
+    general: numbers.UncorrelatedDifferences, product: numbers.UncorrelatedDifferences
 ) -> tuple[FindingRow, ...]:
     relative = np.abs(general.measured - general.printed) / general.printed
     return (

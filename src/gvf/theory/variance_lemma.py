@@ -17,16 +17,8 @@ from gvf.sampling import RatioRing
 from gvf.study.draws import draw
 from gvf.theory import pictures
 from gvf.theory.finding import Finding, FindingRow, exactly, sampled
+from gvf.theory.numbers import lemma as numbers
 from gvf.theory.numbers.enumeration import MakeRing
-from gvf.theory.numbers.lemma import (
-    BATCH,
-    BATCHES,
-    WINDOWS,
-    LemmaEnumerated,
-    LemmaSimulated,
-    lemma_enumerated,
-    lemma_simulated,
-)
 from gvf.theory.numbers.prediction import squared_norms
 from gvf.theory.numbers.simulation import Draw
 
@@ -69,8 +61,8 @@ def lemma(
         True
     """
     measured = corrections if measured is None else measured
-    enumerated = lemma_enumerated(corrections, measured, seed, ring)
-    simulated = lemma_simulated(corrections, measured, seed, draw)
+    enumerated = numbers.lemma_enumerated(corrections, measured, seed, ring)
+    simulated = numbers.lemma_simulated(corrections, measured, seed, draw)
     names = [correction.name for correction in corrections]
     return Finding(
         "Variance lemma",
@@ -83,10 +75,10 @@ def lemma(
     )
 
 
-def _rows_enumerated(names: list[str], found: LemmaEnumerated) -> list[FindingRow]:
+def _rows_enumerated(names: list[str], found: numbers.LemmaEnumerated) -> list[FindingRow]:
     rows = [
         exactly(
-            f"V(update | B), the {len(names)} below: {WINDOWS} windows, all batches",
+            f"V(update | B), the {len(names)} below: {numbers.WINDOWS} windows, all batches",
             found.variance,
             found.measured,
             SMALLEST_ERROR,
@@ -115,11 +107,11 @@ def _rows_enumerated(names: list[str], found: LemmaEnumerated) -> list[FindingRo
 
 
 def _rows_simulated(
-    corrections: tuple[Correction, ...], found: LemmaSimulated, biased: list[int]
+    corrections: tuple[Correction, ...], found: numbers.LemmaSimulated, biased: list[int]
 ) -> list[FindingRow]:
     variances = [
         sampled(
-            f"V({correction.name} | B), {BATCHES:,} batches of {BATCH}",
+            f"V({correction.name} | B), {numbers.BATCHES:,} batches of {numbers.BATCH}",
             found.formula[i],
             found.measured[i],
             found.error[i],
