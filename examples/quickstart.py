@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 
 import gvf
+from gvf.common.colours import METHOD_COLOURS
 
 LAKE = ["SSSSSSS", "SSHSSSS", "SSSSSHS", "SSSSSSS", "SHSSSSS", "SSSSHSS", "SSSSSSG"]
 RIGHT = 2
@@ -115,11 +116,10 @@ def draw(
                     axis.text(column, row, word, ha="center", va="center", fontsize=8)
         axis.set(title=title, xticks=[], yticks=[])
     figure.colorbar(colours, ax=axes[:2], shrink=0.8, label="falling in soon, if I kept right")
-    line_colours = {"IR": "#0072B2", "WIS-Minibatch": "#009E73", "IS": "#D55E00"}
     share = 100 * np.arange(1, PIECES + 1) / PIECES
     for name, curve in curves.items():
         label = f"{name}, step size {STEP_SIZES[best[name]]:g}"
-        axes[2].plot(share, curve[:, best[name]], color=line_colours[name], label=label)
+        axes[2].plot(share, curve[:, best[name]], color=METHOD_COLOURS[name], label=label)
     axes[2].set(
         xlabel="share of the walk seen (%), an update every 16 steps",
         ylabel="mean absolute error",

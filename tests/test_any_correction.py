@@ -21,7 +21,7 @@ from gvf import domain as domains
 from gvf.study import Method, Study, VarianceStudy, run_task, run_variance
 from gvf.study.base import seed_for
 from gvf.study.draws import draw
-from gvf.theory import exact
+from gvf.theory.numbers.enumeration import enumerated_moments
 
 FORMS = {
     "a correction": SquareRoot(),
@@ -181,7 +181,7 @@ def enumerated(k):
 
 def test_in_the_theory():
     mean, variance = enumerated(2)
-    found = exact.moments(SquareRoot(), WINDOW[None], UPDATES_OF_WINDOW[None], k=2)
+    found = enumerated_moments(SquareRoot(), WINDOW[None], UPDATES_OF_WINDOW[None], k=2)
     np.testing.assert_allclose(found.mean[0], mean, rtol=1e-12)
     np.testing.assert_allclose(found.variance[0], variance, rtol=1e-12)
 

@@ -12,6 +12,8 @@ from typing import Any
 import dumb
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 from numba import njit
 from own_corrections import Carried, Peak, SquareRoot, Unguarded
 
@@ -21,11 +23,15 @@ from gvf.cli import main
 from gvf.cli import theory as command
 from gvf.correction import RATIO, Correction
 from gvf.diagnosis.comparison import separation
+from gvf.figure.style import METHODS, styles
 from gvf.study.draws import Draws, draw
-from gvf.theory import Finding, Row, chain, consistency, exact, moments, table, variance_lemma
-from gvf.theory.bias import expected_wis
-from gvf.theory.row import exactly, sampled
-from gvf.theory.simulate import SETTLE
+from gvf.theory import Finding, FindingRow, table, variance_lemma
+from gvf.theory.finding import exactly, sampled
+from gvf.theory.numbers import chain, consistency
+from gvf.theory.numbers.bias import expected_wis
+from gvf.theory.numbers.enumeration import draw_probabilities, enumerated_moments
+from gvf.theory.numbers.prediction import predicted_moments
+from gvf.theory.numbers.simulation import SETTLING_STEPS
 
 DOCUMENTED = Path(__file__).parents[1] / "docs" / "theory" / "table.markdown"
 Planted = dict[str, Any]
@@ -121,7 +127,9 @@ def draw_stratified(correction: Correction, ratio: Any, **options: Any) -> Draws
 
 
 def independent_stream(of, steps, *, seed, run):
-    kinds = np.random.default_rng([seed, run]).choice(of.kind.size, SETTLE + steps, p=of.kind)
+    kinds = np.random.default_rng([seed, run]).choice(
+        of.kind.size, SETTLING_STEPS + steps, p=of.kind
+    )
     return of.ratio[kinds], of.update[kinds]
 
 
@@ -241,7 +249,7 @@ def test_a_ring_draws_each_transition_with_the_probability_of_its_ratio(rng) -> 
         kept = ratios[:, -capacity:]
         kept = kept + 1e-3 * (kept.sum(axis=1, keepdims=True) == 0)
         streamed = np.hstack([ratios[:, :-capacity], kept])
-        p, mean = exact.draw_probabilities(streamed, capacity)
+        p, mean = draw_probabilities(streamed, capacity)
         np.testing.assert_allclose(mean, kept.mean(axis=1), rtol=1e-14)
         assert (p[:, :-capacity] == 0.0).all()
         expected = kept / kept.sum(axis=1, keepdims=True)
@@ -259,7 +267,7 @@ ENUMERATED = (
 def test_moments_are_sums_over_all_batches(correction: Correction, rng) -> None:
     ratios, updates = rng.lognormal(size=(5, 3)), rng.normal(size=(5, 3, 2))
     ratios[2], ratios[3, 1] = 0.0, 0.0
-    found = exact.moments(correction, ratios, updates, k=3)
+    found = enumerated_moments(correction, ratios, updates, k=3)
     for window in range(5):
         rho, mean, second = ratios[window], np.zeros(2), 0.0
         p = dumb.probabilities(correction, rho)
@@ -278,10 +286,10 @@ def test_the_lemma_predicts_what_enumeration_finds(correction: Correction, rng) 
     ratios[2], ratios[3, 1], ratios[4, -1] = 0.0, 0.0, 0.0
     if correction == gvf.WISMinibatch():
         with pytest.raises(ValueError, match="WIS-Minibatch weighs by batch"):
-            moments.predict(correction, ratios, updates, k=2)
+            predicted_moments(correction, ratios, updates, k=2)
         return
-    found = exact.moments(correction, ratios, updates, k=2)
-    mean, variance = moments.predict(correction, ratios, updates, k=2)
+    found = enumerated_moments(correction, ratios, updates, k=2)
+    mean, variance = predicted_moments(correction, ratios, updates, k=2)
     np.testing.assert_allclose(mean, found.mean, atol=1e-14)
     np.testing.assert_allclose(variance, found.variance, atol=1e-13)
     assert (variance == 0.0).all() == (correction == gvf.WISOptimal())
@@ -289,8 +297,8 @@ def test_the_lemma_predicts_what_enumeration_finds(correction: Correction, rng) 
 
 def test_windows_without_mass_have_the_update_zero() -> None:
     for correction in (gvf.IR(), gvf.IS(), gvf.WISOptimal()):
-        found = exact.moments(correction, np.zeros((2, 3)), np.ones((2, 3, 1)))
-        predicted = moments.predict(correction, np.zeros((2, 3)), np.ones((2, 3, 1)))
+        found = enumerated_moments(correction, np.zeros((2, 3)), np.ones((2, 3, 1)))
+        predicted = predicted_moments(correction, np.zeros((2, 3)), np.ones((2, 3, 1)))
         for mean, variance in ((found.mean, found.variance), predicted):
             assert (mean == 0.0).all()
             assert (variance == 0.0).all()
@@ -298,8 +306,8 @@ def test_windows_without_mass_have_the_update_zero() -> None:
 
 def test_a_carried_quantity_may_be_in_the_mass(rng) -> None:
     inputs, updates = rng.lognormal(size=(2, 7, 4)), rng.normal(size=(7, 4, 2))
-    found = exact.moments(Carried(), inputs, updates, k=2)
-    reweighted = exact.moments(gvf.IS(), inputs[0], updates, k=2)
+    found = enumerated_moments(Carried(), inputs, updates, k=2)
+    reweighted = enumerated_moments(gvf.IS(), inputs[0], updates, k=2)
     np.testing.assert_allclose(found.mean, reweighted.mean, atol=1e-14)
     assert (np.abs(found.variance - reweighted.variance) > 1e-3).all()
 
@@ -319,11 +327,11 @@ def test_the_lemma_is_the_variance_of_one_draw_over_k(rng) -> None:
         (gvf.IR(), by_ratio, updates),
         (gvf.VTrace(0.9), uniform, clipped),
     ):
-        found = moments.predict(correction, ratios[None], updates[None], k)
+        found = predicted_moments(correction, ratios[None], updates[None], k)
         np.testing.assert_allclose(found.variance[0], variance(p, x), rtol=1e-13)
         np.testing.assert_allclose(found.mean[0], p @ x, rtol=1e-13)
     no_mass = np.zeros((1, 4)), np.ones((1, 4, 2))
-    found = moments.predict(gvf.IR(), *no_mass, k)
+    found = predicted_moments(gvf.IR(), *no_mass, k)
     assert found.variance == 0.0
     assert (found.mean == 0.0).all()
 
@@ -360,7 +368,7 @@ def test_multinomial_windows_are_all_windows(n: int, rng) -> None:
     np.testing.assert_allclose(expected_wis(mu, rho, update, n), expected, atol=1e-14)
 
 
-@pytest.mark.parametrize("of", [chain.EASY, chain.HARD, chain.ONLY_RIGHT])
+@pytest.mark.parametrize("of", [chain.EASY_CHAIN, chain.HARD_CHAIN, chain.DETERMINISTIC_CHAIN])
 def test_windows_of_the_chain_follow_each_other(of: chain.Chain) -> None:
     """One step of a stationary stream leads to a stationary stream, and lags are enumerated."""
     kinds, probability = of.windows(4)
@@ -380,7 +388,7 @@ def test_windows_of_the_chain_follow_each_other(of: chain.Chain) -> None:
 
 
 def test_the_updates_of_the_chain_are_those_of_td() -> None:
-    of = chain.EASY
+    of = chain.EASY_CHAIN
     domain = chain.DOMAIN
     value = 2.0 - 2.0 * np.arange(10) / 9
     for state, action in itertools.product(range(1, 9), range(2)):
@@ -394,18 +402,20 @@ def test_the_updates_of_the_chain_are_those_of_td() -> None:
 def test_the_variance_of_an_average_is_near_its_limit_where_it_is_measured() -> None:
     """The row compares T = 500 with T to infinity: less than .2 standard errors apart."""
     blocks = consistency.RUNS * consistency.STEPS // consistency.BLOCK
-    covariances = chain.EASY.covariances(1000)
+    covariances = chain.EASY_CHAIN.covariances(1000)
     limit = covariances[0] + 2 * covariances[1:].sum()
-    near = consistency._scaled_variance(covariances, consistency.BLOCK)
+    near = consistency.scaled_variance(covariances, consistency.BLOCK)
     # The trace over two components has a relative standard error of 1 to 1.4 / sqrt(blocks).
     with_draws = 0.195
     assert 0 < abs(near - limit) < 0.2 * with_draws / math.sqrt(blocks)
     # T = 1: the variance of one window's mean, enumerated.
-    kinds, probability = chain.EASY.windows(consistency.WINDOW)
-    means = (chain.EASY.ratio[kinds][:, :, None] * chain.EASY.update[kinds]).mean(axis=1)
-    centred = means - chain.EASY.expected_update
+    kinds, probability = chain.EASY_CHAIN.windows(consistency.WINDOW)
+    means = (chain.EASY_CHAIN.ratio[kinds][:, :, None] * chain.EASY_CHAIN.update[kinds]).mean(
+        axis=1
+    )
+    centred = means - chain.EASY_CHAIN.expected_update
     one = float(probability @ (centred**2).sum(axis=1))
-    assert consistency._scaled_variance(covariances, 1) == pytest.approx(one, abs=1e-13)
+    assert consistency.scaled_variance(covariances, 1) == pytest.approx(one, abs=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -419,7 +429,7 @@ def test_the_variance_of_an_average_is_near_its_limit_where_it_is_measured() -> 
     ],
 )  # fmt: skip
 def test_a_row_holds_within_its_tolerance(relation: Any, measured: float, holds: bool) -> None:
-    assert Row("", 1.0, measured, 0.1 + 1e-15, "", "", relation).holds == holds
+    assert FindingRow("", 1.0, measured, 0.1 + 1e-15, "", "", relation).holds == holds
 
 
 def test_a_row_shows_the_worst_of_many_numbers() -> None:
@@ -439,7 +449,7 @@ def test_a_row_shows_the_worst_of_many_numbers() -> None:
 def quick(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Put findings of our own in place of the experiments."""
 
-    def put(*rows: Row) -> None:
+    def put(*rows: FindingRow) -> None:
         def verify(*, seed: int) -> Iterator[Finding]:
             rows_here = tuple(replace(row, claim=f"{row.claim} {seed}") for row in rows)
             yield Finding("Theorem 0.1", "a | b", rows_here, lambda figure: None)
@@ -449,7 +459,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return put
 
 
-GOOD = Row("claim", 1.0, 1.0, 0.1, "5 s.e.", "an error of 0.2")
+GOOD = FindingRow("claim", 1.0, 1.0, 0.1, "5 s.e.", "an error of 0.2")
 BAD = replace(GOOD, measured=2.0)
 
 
@@ -504,6 +514,34 @@ def test_pictures_and_table_are_written(
     assert len({line.replace(r"\|", "").count("|") for line in text.splitlines()}) == 1
 
 
+def test_pictures_draw_methods_in_the_colours_of_reports(verified: list[Finding]) -> None:
+    axes = {}
+    for finding in verified:
+        figure = Figure()
+        finding.picture(figure)
+        axes[finding.result] = figure.axes
+    drawn = {line.get_label(): line.get_color() for line in axes["Theorem 3.2"][0].lines}
+    drawn["IR, hard"] = axes["Corollary 3.1.1"][0].lines[1].get_color()
+    for name, label in (("IR", "IR"), ("BC-IR", "BC-IR"), ("IR", "IR, hard")):
+        assert drawn[label] == METHODS[name].colour
+    for result in ("Total variance", "Variance lemma"):
+        (axis,) = axes[result]
+        names = [tick.get_text().replace("\n", "") for tick in axis.get_xticklabels()]
+        looks = styles(names)
+        for name, bar in zip(names, axis.patches, strict=False):
+            assert to_hex(bar.get_facecolor()) == looks[name].colour
+
+
+def test_numbers_know_nothing_of_rows_and_only_pictures_draw() -> None:
+    folder = Path(theory.__file__).parent
+    for path in folder.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if path.name != "pictures.py":
+            assert "matplotlib." not in text, path
+        if path.parent.name == "numbers":
+            assert set(re.findall(r"gvf\.theory\.(\w+)", text)) <= {"numbers"}, path
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -520,7 +558,7 @@ def test_a_mistake_is_one_line_before_anything_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("taken").write_text("")
-    monkeypatch.setattr(command, "_told", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(command, "_run", lambda *_, **__: pytest.fail("it ran"))
     assert main(["verify", *arguments]) == 2
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"gvf: {told}\n")

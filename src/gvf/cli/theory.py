@@ -45,13 +45,14 @@ def add(commands: Any) -> None:
 
 
 def _verify(given: argparse.Namespace) -> int:
+    """Run `gvf verify`: 0 if all rows hold, 1 if one is violated, 130 if interrupted."""
     if given.seed < 0:
         raise ValueError(f"--seed must be at least 0, got {given.seed}")
     if given.plots is not None:
         given.plots.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
     try:
-        findings = list(_told(given.seed))
+        findings = list(_run(given.seed))
     except KeyboardInterrupt:
         print("gvf: stopped", file=sys.stderr)
         return 130
@@ -68,12 +69,12 @@ def _verify(given: argparse.Namespace) -> int:
     return 1 if violated else 0
 
 
-def _told(seed: int) -> Iterator[Finding]:
-    """Run the experiments, and print each as it is done."""
+def _run(seed: int) -> Iterator[Finding]:
+    """Run the experiments, and print each finding as soon as it is there."""
     from gvf.theory import table, verify
 
     if sys.stdout.isatty():
-        yield from _told_on_a_terminal(verify(seed=seed))
+        yield from _run_on_terminal(verify(seed=seed))
         return
     print(table.heading())
     for finding in verify(seed=seed):
@@ -82,7 +83,8 @@ def _told(seed: int) -> Iterator[Finding]:
     print()
 
 
-def _told_on_a_terminal(findings: Iterator[Finding]) -> Iterator[Finding]:
+def _run_on_terminal(findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Print each finding as a table in colour, under a spinner."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -107,6 +109,7 @@ def _told_on_a_terminal(findings: Iterator[Finding]) -> Iterator[Finding]:
 
 
 def _draw(findings: list[Finding], folder: Path) -> None:
+    """Write all pictures, and the table in Markdown."""
     from gvf.theory import pictures, table
 
     for finding in findings:

@@ -10,8 +10,8 @@ lemma holds if the weight of a row is the same in every batch. That is found out
 batches; where it is not so, as for WIS-Minibatch, a law is not :attr:`Law.exact`. The whole window
 in a batch is the limit of infinitely many uniform draws: it has no variance.
 
-:mod:`gvf.diagnosis.moments` uses this for one large window, :mod:`gvf.theory.moments` for many
-small ones.
+:mod:`gvf.diagnosis.moments` uses this for one large window,
+:mod:`gvf.theory.numbers.prediction` for many small ones.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.colours import METHOD_COLOURS, colours_of
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -26,7 +28,8 @@ DECADES = 6
 """What is smaller than the largest ratio by so many powers of ten shares a bar."""
 BINS = 8
 """A decade."""
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#8a8f98"  # Okabe and Ito's, and a grey
+GREY = "#8a8f98"
+"""The colour of corrections that are not recommended."""
 
 
 class Histogram(NamedTuple):
@@ -155,9 +158,11 @@ def _draw_ratios(axes: Axes, found: Diagnosis) -> None:
         ticks[below] = f"<{10.0 ** edges[0]:g}"
     shown = transitions > 0.0
     places, transitions, mass = places[shown], transitions[shown], mass[shown]
-    axes.bar(places, transitions, width, color=BLUE, alpha=0.7, label="of the transitions")
+    # IS draws transitions alike, and IR draws them by mass: each has its method's colour.
+    uniform, by_mass = METHOD_COLOURS["IS"], METHOD_COLOURS["IR"]
+    axes.bar(places, transitions, width, color=uniform, alpha=0.7, label="of the transitions")
     axes.bar(
-        places, mass, width, fill=False, edgecolor=ORANGE, linewidth=1.5, label="of their mass"
+        places, mass, width, fill=False, edgecolor=by_mass, linewidth=1.5, label="of their mass"
     )
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.set(xlabel=f"ratio, {found.window:,} of them", ylabel="share")
@@ -169,7 +174,9 @@ def _draw_variances(axes: Axes, found: Diagnosis) -> None:
     names, moments = list(found.moments), list(found.moments.values())
     variances = np.array([m.variance for m in moments])
     low, high = variances.min(), (variances + [m.error for m in moments]).max()
-    colours = [BLUE if m.correction == found.recommendation else GREY for m in moments]
+    own = colours_of(names)
+    recommended = [m.correction == found.recommendation for m in moments]
+    colours = [own[x] if best else GREY for x, best in zip(names, recommended, strict=True)]
     axes.barh(names, variances, color=colours, xerr=[m.error for m in moments], ecolor="black")
     axes.invert_yaxis()
     for name, m in found.moments.items():

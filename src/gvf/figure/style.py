@@ -1,9 +1,7 @@
 """How a method is drawn: one colour, one marker and one dash for each, the same in every picture.
 
-The hues are those of Okabe and Ito, which colour-blind eyes can tell apart. Methods of a family
-share a hue: resampling is vermilion, plain reweighting blue, weighted reweighting green, clipping
-purple, Sarsa amber. Inside a family shade, dash and marker differ; no marker occurs twice, so that
-a curve printed in grey can still be told by it.
+The colours are those of :mod:`gvf.common.colours`. Methods of a family share a hue; shade, dash and
+marker differ. No marker occurs twice, so that a curve printed in grey can still be told by it.
 """
 
 from __future__ import annotations
@@ -12,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
+
+from gvf.common.colours import METHOD_COLOURS, colours_of
 
 Dash = str | tuple[float, tuple[float, ...]]
 
@@ -71,29 +71,31 @@ class Style:
         }
 
 
+_SHAPES: dict[str, tuple[Any, ...]] = {
+    "IR": ("o", SOLID, 2.2),
+    "BC-IR": ("D", DOTTED),
+    "IR+WIS-TD(0)": ("p", DASHED),
+    "WIS-TD(0)": ("h",),
+    "IS": ("s",),
+    "NormIS": ("+", DASHED),
+    "WIS-Minibatch": ("^",),
+    "WIS-Buffer": ("v", DASHED),
+    "WIS-Optimal": ("*", MIXED),
+    "V-trace(1.0)": (">",),
+    "V-trace(0.5 max)": ("<", DASHED),
+    "V-trace(0.9 max)": ("d", DOTTED),
+    "Sarsa": ("P",),
+    "Expected Sarsa": ("X", DASHED),
+    "On-policy": ("x", MIXED),
+}
+"""Marker, dash and width of each of the paper's methods."""
+
 METHODS: Mapping[str, Style] = MappingProxyType(
-    {
-        "IR": Style("#d55e00", "o", width=2.2),
-        "BC-IR": Style("#8f2d00", "D", DOTTED),
-        "IR+WIS-TD(0)": Style("#a83200", "p", DASHED),
-        "WIS-TD(0)": Style("#56b4e9", "h"),
-        "IS": Style("#0072b2", "s"),
-        "NormIS": Style("#003f66", "+", DASHED),
-        "WIS-Minibatch": Style("#009e73", "^"),
-        "WIS-Buffer": Style("#7fd8c0", "v", DASHED),
-        "WIS-Optimal": Style("#00543d", "*", MIXED),
-        "V-trace(1.0)": Style("#cc79a7", ">"),
-        "V-trace(0.5 max)": Style("#9c4a80", "<", DASHED),
-        "V-trace(0.9 max)": Style("#6b2460", "d", DOTTED),
-        "Sarsa": Style("#e69f00", "P"),
-        "Expected Sarsa": Style("#c9b458", "X", DASHED),
-        "On-policy": Style("#222222", "x", MIXED),
-    }
+    {name: Style(colour, *_SHAPES[name]) for name, colour in METHOD_COLOURS.items()}
 )
 """The paper's methods, in the order of legends."""
 
-# Lengths without a common divisor: 120 names go by before a combination comes again.
-_COLOURS = ("#332288", "#999933", "#882255", "#117733", "#5b5b5b")
+# Five spare colours, eight markers and three dashes: 120 names go by before a combination repeats.
 _MARKERS = ("o", "s", "^", "D", "v", "X", "P", "*")
 _DASHES = (SOLID, DASHED, DOTTED)
 
@@ -113,14 +115,8 @@ def styles(names: Iterable[str], colours: Mapping[str, str] | None = None) -> di
     wanted = dict.fromkeys(names)
     found = {name: style for name, style in METHODS.items() if name in wanted}
     own = (name for name in wanted if name not in METHODS)
-    found |= {name: _spare(position) for position, name in enumerate(own)}
+    for position, (name, colour) in enumerate(colours_of(own).items()):
+        marker, dash = _MARKERS[position % len(_MARKERS)], _DASHES[position % len(_DASHES)]
+        found[name] = Style(colour, marker, dash)
     given = {name: one for name, one in (colours or {}).items() if one and name in found}
     return found | {name: replace(found[name], colour=one) for name, one in given.items()}
-
-
-def _spare(position: int) -> Style:
-    return Style(
-        _COLOURS[position % len(_COLOURS)],
-        _MARKERS[position % len(_MARKERS)],
-        _DASHES[position % len(_DASHES)],
-    )

@@ -146,7 +146,7 @@ def encode(task: Task, measured: Columns) -> bytes:
         "compression": "zstd",
         "use_dictionary": [*words, "curve_steps.list.element"],
         "column_encoding": dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
-        "write_pagechecksum": True,
+        "write_page_checksum": True,
     }
     pq.write_table(table.replace_schema_metadata(metadata), file, **options)
     return file.getvalue()

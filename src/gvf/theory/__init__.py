@@ -1,12 +1,12 @@
 """The paper's theory, run: every formal result as an experiment with the library's own pieces.
 
-Each function here states one result and tests it: it takes the pieces under test (corrections, the
-ring, the draws of the studies) as arguments, and gives a :class:`Finding`, rows of predicted /
-measured / tolerance and a picture. :func:`verify` runs them all, as ``gvf verify`` does.
+Each function here states one result and tests it. It takes the pieces under test (corrections, the
+ring, the draws of the studies) as arguments, and gives a :class:`Finding`: rows of predicted,
+measured and tolerance, and a picture. :func:`verify` runs them all, as ``gvf verify`` does.
 
-    chain, windows, moments     what is asked about, and what the theory (and a diagnosis) predicts
-    exact, simulate             what the library does: every batch, or many
-    bias, consistency, variance_lemma, variance, totals         where the two meet
+    numbers                     the numbers that the theory predicts, and that the library gives
+    bias, consistency, variance_lemma, variance, totals         the results, with rows of numbers
+    finding, table, pictures    rows; tables of rows; pictures of their numbers
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections.abc import Iterator
 
 from gvf.theory.bias import corollary_3_1_1, theorem_3_1
 from gvf.theory.consistency import proposition, theorem_3_2
-from gvf.theory.row import Finding, Row
+from gvf.theory.finding import Finding, FindingRow
 from gvf.theory.totals import total_variance
 from gvf.theory.variance import theorem_3_3, theorem_3_4
 from gvf.theory.variance_lemma import lemma
 
 __all__ = [
     "Finding",
-    "Row",
+    "FindingRow",
     "corollary_3_1_1",
     "lemma",
     "proposition",
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def verify(*, seed: int = 0) -> Iterator[Finding]:
-    """Run all experiments, one after the other.
+    """Run all experiments, one after the other, with the seed of their simulations.
 
     Example:
         >>> from gvf.theory import verify

@@ -1,27 +1,23 @@
-"""How the pictures look: colours that everybody can tell apart, plain axes."""
+"""The pictures of the findings: each draws the numbers of its finding's rows.
+
+A method has its colour of :mod:`gvf.common.colours`, what the theory predicts is black, and what
+stands for no method has a spare colour.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gvf.theory.row import Finding
+import numpy as np
 
-BLACK, BLUE, ORANGE, GREEN, PINK, SKY, AMBER = (
-    "#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00",
-)  # fmt: skip
-"""From the palette of Okabe and Ito."""
-COLOURS = {"IR": BLUE, "BC-IR": GREEN}
-"""One colour a method."""
+from gvf.common.colours import METHOD_COLOURS, SPARE_COLOURS, colours_of
+from gvf.theory.finding import STANDARD_ERRORS, Finding
+from gvf.theory.numbers import bias, consistency, lemma, totals, variance
 
-
-def panel(axis: Any, x: str, y: str, title: str, *, legend: str = "best") -> None:
-    """Label an axis, put the legend in its place, and take away what is not needed."""
-    axis.set_xlabel(x)
-    axis.set_ylabel(y)
-    axis.set_title(title, fontsize="medium")
-    axis.spines[["top", "right"]].set_visible(False)
-    axis.legend(frameon=False, fontsize="small", loc=legend)
+BLACK = "#000000"
+DOT_TITLE = f"one dot a window of {variance.WINDOW}, batches of {variance.BATCH}"
 
 
 def save(finding: Finding, folder: Path) -> Path:
@@ -33,3 +29,161 @@ def save(finding: Finding, folder: Path) -> Path:
     path = folder / f"{finding.slug}.png"
     figure.savefig(path, dpi=120)
     return path
+
+
+def draw_theorem_3_1(found: bias.BiasBySize, figure: Any) -> None:
+    """Draw n times the bias of IR against n, and its distance to the limit."""
+    left, right = figure.subplots(1, 2)
+    sizes, ir = bias.SIZES, METHOD_COLOURS["IR"]
+    for component, (marker, face) in enumerate((("o", ir), ("s", "white"))):
+        drawn = {
+            "color": ir, "marker": marker, "markerfacecolor": face,
+            "label": f"component {component + 1}",
+        }  # fmt: skip
+        left.plot(sizes, sizes * found.bias[:, component], **drawn)
+        left.axhline(found.limit[component], color=BLACK, linestyle="--", linewidth=1)
+        right.loglog(sizes, found.distance[:, component], linestyle="none", **drawn)
+        line = np.abs(found.next_term[component]) / sizes
+        right.loglog(sizes, line, "--", color=BLACK, linewidth=1)
+    for axis in (left, right):
+        axis.set_xscale("log", base=2)
+    _label(left, "window size n", "n × bias of IR", "dashed: −Cov$_π$(ρ, Δ)")
+    _label(right, "window size n", "|n × bias − limit|", "dashed: the next term, ∝ 1/n")
+
+
+def draw_corollary_3_1_1(found: bias.BiasInChains, figure: Any) -> None:
+    """Draw the bias of IR and BC-IR against the length of the window."""
+    axis = figure.subplots()
+    sizes = bias.CHAIN_SIZES
+    looks = "o-", "^--", "D:"
+    for name, biased, look in zip(bias.CHAINS, found.relative(found.ir), looks, strict=True):
+        axis.plot(sizes, biased, look, color=METHOD_COLOURS["IR"], label=f"IR, {name}")
+    labels = ["BC-IR, all three", None, None]
+    for unbiased, label in zip(found.relative(found.bcir), labels, strict=True):
+        colour = METHOD_COLOURS["BC-IR"]
+        axis.plot(sizes, unbiased, "s", color=colour, markerfacecolor="none", label=label)
+    axis.set_xticks(sizes)
+    _label(axis, "window size n", "|bias| / |E$_π$[Δ]|", "all windows of a Markov chain")
+
+
+def draw_proposition(found: consistency.ResamplingDistance, figure: Any) -> None:
+    """Draw the distance of the resampling distribution to the target's, against n."""
+    axis, sizes = figure.subplots(), consistency.SIZES
+    predicted = np.sqrt(found.limit / sizes)
+    axis.loglog(sizes, predicted, "--", color=BLACK, label="predicted, ∝ n$^{-1/2}$")
+    distance, error = found.distance
+    _points(axis, sizes, distance, error, METHOD_COLOURS["IR"], "measured, ± 5 standard errors")
+    axis.set_xscale("log", base=2)
+    y = "distance of Q$_n$ to d$_μ$ π P (r.m.s.)"
+    _label(axis, "window size n", y, "draws by ratio, given the window")
+
+
+def draw_theorem_3_2(
+    limits: consistency.SlidingLimits, found: consistency.SlidingAverages, figure: Any
+) -> None:
+    """Draw averages of BC-IR and IR over time, and T times the variance of BC-IR's average."""
+    left, right = figure.subplots(1, 2)
+    _draw_averages(left, limits, found)
+    colour = METHOD_COLOURS["BC-IR"]
+    right.plot(consistency.LENGTHS, limits.variances, "--", color=colour, label="predicted")
+    right.axhline(limits.variance_limit, color=BLACK, linewidth=1, label="predicted, T → ∞")
+    variances, errors = np.array(list(found.variances.values())).T
+    _points(right, list(found.variances), variances, errors, colour, "measured, ± 5 s.e.")
+    right.set_xscale("log")
+    right.set_ylim(bottom=0.0)
+    _label(right, "updates T", "T × variance of the average", "BC-IR")
+
+
+def _draw_averages(
+    axis: Any, limits: consistency.SlidingLimits, found: consistency.SlidingAverages
+) -> None:
+    time = consistency.BLOCK * np.arange(1, 1 + consistency.STEPS // consistency.BLOCK)
+    for name, blocks in found.blocks.items():
+        average = np.cumsum(blocks[:, :, 1], axis=1) / np.arange(1, 1 + len(time))
+        colour = METHOD_COLOURS[name]
+        axis.plot(time, average.mean(axis=0), color=colour, label=name)
+        low, high = average.min(axis=0), average.max(axis=0)
+        axis.fill_between(time, low, high, color=colour, alpha=0.25, linewidth=0.0)
+    for level, style, label in (
+        (limits.expected, "-", "E$_π$[Δ]"),
+        (limits.ir, "--", "IR, enumerated"),
+        (limits.ir_if_independent, ":", "IR, if independent"),
+    ):
+        axis.axhline(level[1], color=BLACK, linestyle=style, linewidth=1, label=label)
+    axis.set_xscale("log")
+    title = f"sliding window, n = {consistency.WINDOW}; band: {consistency.RUNS} runs"
+    _label(axis, "updates T", "average update, component 2", title, legend="lower right")
+
+
+def draw_lemma(names: Sequence[str], found: lemma.LemmaSimulated, figure: Any) -> None:
+    """Draw the variance of each correction's update given the window, by formula and simulated."""
+    axis, place = figure.subplots(), np.arange(len(names))
+    colours = list(colours_of(names).values())
+    axis.bar(place, found.formula, 0.6, color=colours, alpha=0.6)
+    axis.bar(0, 0, 0.6, color=BLACK, alpha=0.6, label="formula")
+    _points(axis, place, found.measured, found.error, BLACK, "simulated, ± 5 standard errors")
+    axis.set_xticks(place, [name.replace("(", "\n(") for name in names])
+    _label(
+        axis, "", "V(update | window)", f"one window of {lemma.WINDOW}, batches of {lemma.BATCH}"
+    )
+
+
+def draw_theorem_3_3(found: Mapping[str, variance.VarianceDifferences], figure: Any) -> None:
+    """Draw the difference of the two variances against the covariance."""
+    axis = figure.subplots()
+    for (kind, of_kind), colour in zip(found.items(), SPARE_COLOURS, strict=False):
+        axis.plot(of_kind.predicted, of_kind.measured, ".", markersize=4, color=colour, label=kind)
+    axis.set_xscale("symlog", linthresh=0.1)
+    axis.set_yscale("symlog", linthresh=0.1)
+    axis.axhline(0.0, color=BLACK, linewidth=0.5)
+    axis.axvline(0.0, color=BLACK, linewidth=0.5)
+    _label(axis, "Cov$_B$(ρ, ρ g) / k", "V(IS | B) − V(BC-IR | B)", DOT_TITLE)
+
+
+def draw_theorem_3_4(
+    general: variance.UncorrelatedDifferences,
+    product: variance.UncorrelatedDifferences,
+    figure: Any,
+) -> None:
+    """Draw the difference of the two variances against that of the proof."""
+    axis = figure.subplots()
+    labelled = {"only uncorrelated": general, "product designs": product}
+    for (label, found), colour in zip(labelled.items(), SPARE_COLOURS[1:], strict=False):
+        axis.loglog(found.printed, found.measured, ".", color=colour, markersize=4, label=label)
+    printed = np.concatenate([general.printed, product.printed])
+    ends = np.array([printed.min(), printed.max()])
+    axis.loglog(ends, ends, "--", color=BLACK, linewidth=1, label="equal")
+    _label(axis, "(c / k) × variance of ρ", "V(IS | B) − V(BC-IR | B)", DOT_TITLE)
+
+
+def draw_total_variance(
+    found: totals.TotalVariances, stream: totals.StreamVariances, figure: Any
+) -> None:
+    """Draw the variance of each method's update, between and within windows."""
+    axis, place = figure.subplots(), np.arange(len(totals.METHODS))
+    colours = list(colours_of(totals.METHODS).values())
+    between, within = found.between[0], found.within[0]
+    axis.bar(place, between, 0.6, color=colours, alpha=0.9)
+    axis.bar(place, within, 0.6, between, color=colours, alpha=0.4)
+    axis.bar(0, 0, 0.6, color=BLACK, alpha=0.9, label="between windows")
+    axis.bar(0, 0, 0.6, color=BLACK, alpha=0.4, label="within: draws")
+    measured, errors = np.array([stream.variance(name) for name in totals.METHODS]).T
+    _points(axis, place, measured, errors, BLACK, "simulated, ± 5 standard errors")
+    axis.set_xticks(place, list(totals.METHODS))
+    title = f"windows of {totals.WINDOW} of the chain, batches of {totals.BATCH}"
+    _label(axis, "", "V(update)", title)
+
+
+def _points(axis: Any, x: Any, y: Any, errors: Any, colour: str, label: str) -> None:
+    """Draw points with bars of as many standard errors as a row allows."""
+    bars = STANDARD_ERRORS * np.array(errors)
+    axis.errorbar(x, y, bars, fmt="o", color=colour, capsize=4, label=label)
+
+
+def _label(axis: Any, x: str, y: str, title: str, *, legend: str = "best") -> None:
+    """Label an axis, place its legend, and hide the two spines that are not needed."""
+    axis.set_xlabel(x)
+    axis.set_ylabel(y)
+    axis.set_title(title, fontsize="medium")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False, fontsize="small", loc=legend)

@@ -1,21 +1,21 @@
-"""Findings as text: a table for the shell, and one for Markdown pages."""
+"""Findings as text: a table for the shell, and a table for Markdown pages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gvf.theory.row import Finding, Row
+from gvf.theory.finding import Finding, FindingRow
 
 COLUMNS = ("predicted", "measured", "apart", "tolerance")
 
 
-def cells(row: Row) -> tuple[str, str, str, str]:
-    """The numbers of a row: predicted, measured, apart, tolerance.
+def cells(row: FindingRow) -> tuple[str, str, str, str]:
+    """Format the numbers of a row: predicted, measured, apart, tolerance.
 
     Example:
-        >>> from gvf.theory import Row
+        >>> from gvf.theory import FindingRow
         >>> from gvf.theory.table import cells
-        >>> cells(Row("a mean", 0.5, 0.52, 0.03, "5 s.e.", "0.06"))
+        >>> cells(FindingRow("a mean", 0.5, 0.52, 0.03, "5 s.e.", "0.06"))
         ('0.5', '0.52', '0.02', '0.03')
     """
     sign = "" if row.relation == "=" else f"{row.relation} "
@@ -27,23 +27,23 @@ def cells(row: Row) -> tuple[str, str, str, str]:
     )
 
 
-def verdict(row: Row) -> str:
-    """Whether it holds, in a word."""
+def verdict(row: FindingRow) -> str:
+    """Say in a word whether a row holds."""
     return "holds" if row.holds else "VIOLATED"
 
 
-def remark(row: Row) -> str:
-    """What the tolerance is made of, and what the row detects."""
+def remark(row: FindingRow) -> str:
+    """Say where the tolerance of a row comes from, and which error it detects."""
     return f"tolerance: {row.basis}; detects: {row.detects}"
 
 
 def heading() -> str:
-    """The names of the columns of :func:`plain`."""
+    """The heading of the columns of :func:`plain`."""
     return _line("", COLUMNS, "")
 
 
 def plain(finding: Finding) -> str:
-    """A finding as lines of text, under a line that says what it is."""
+    """Write a finding as lines of text, under its name and title."""
     lines = [f"{finding.result}: {finding.title}"]
     for row in finding.rows:
         lines += [_line(row.claim, cells(row), verdict(row)), f"    {remark(row)}"]
@@ -57,7 +57,7 @@ def _line(claim: str, numbers: Sequence[str], word: str) -> str:
 
 
 def markdown(findings: Iterable[Finding]) -> str:
-    """All findings as one Markdown table."""
+    """Write all findings as one Markdown table."""
     lines = [
         "| claim | predicted | measured | apart | tolerance | verdict | detects |",
         "|---|---:|---:|---:|---:|---|---|",

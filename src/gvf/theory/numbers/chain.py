@@ -1,10 +1,10 @@
-"""The Markov chain of the paper, small enough to enumerate all that can happen in a window.
+"""The Markov chain of the paper, which is small enough to enumerate all windows.
 
-Values are frozen, linear in the position: ``v(s) = theta . phi(s)``, ``phi(s) = (1, s / 9)``, and
-the update of a transition is TD's, ``Delta = (c + gamma v(s') - v(s)) phi(s)``. A transition's
-*kind* is its state and action. What is known exactly: the stationary distribution d_mu of the
-states (an end is followed by a new start), the probability of every window of n transitions in a
-row, and how the numbers ``y_t = rho_t Delta_t`` of a stream vary together.
+Values are frozen and linear in the position: ``v(s) = theta . phi(s)``, ``phi(s) = (1, s / 9)``.
+The update of a transition is TD's, ``Delta = (c + gamma v(s') - v(s)) phi(s)``. A transition's
+*kind* is its state and action. Three things are computed exactly: the stationary distribution d_mu
+of the states (an end is followed by a new start), the probability of every window of n transitions
+in a row, and the covariances of ``y_t = rho_t Delta_t`` along a stream.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gvf.common.arrays import Array
+from gvf.common.arrays import Floats
 from gvf.domain import markov_chain
 
 DOMAIN = markov_chain.domain("paper")
 THETA = (2.0, -2.0)
-"""Far from the truth, so that updates are large, and differ from state to state."""
+"""Frozen weights. They are far from the truth, so that updates are large and differ by state."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,16 +27,15 @@ class Chain:
     """The chain under a behaviour, and a question about a target.
 
     Attributes:
-        mu: (left, right).
-        pi: (left, right).
-        state: probability of each of S states, stationary, [S].
-        kind: probability of each of K = S * actions kinds, row ``state * 2 + action``, [K].
+        mu: the behaviour's probabilities of (left, right).
+        state: the stationary probability of each of S states, [S].
+        kind: the probability of each of K = S * actions kinds, row ``state * 2 + action``, [K].
         ratio: rho of each kind, [K].
         update: Delta of each kind, [K, d].
-        follow: probability of each state after a kind, [K, S].
+        follow: the probability of each state after a kind, [K, S].
 
     Example:
-        >>> from gvf.theory.chain import Chain
+        >>> from gvf.theory.numbers.chain import Chain
         >>> chain = Chain.of((0.5, 0.5), (0.1, 0.9))
         >>> chain.expected_update.round(3)
         array([-0.212, -0.068])
@@ -45,16 +45,15 @@ class Chain:
     """
 
     mu: tuple[float, float]
-    pi: tuple[float, float]
-    state: Array
-    kind: Array
-    ratio: Array
-    update: Array
-    follow: Array
+    state: Floats
+    kind: Floats
+    ratio: Floats
+    update: Floats
+    follow: Floats
 
     @classmethod
     def of(cls, mu: tuple[float, float], pi: tuple[float, float]) -> Chain:
-        """The chain under a behaviour mu, with ratios to pi."""
+        """Make the chain under a behaviour mu, with the ratios of pi to mu."""
         model, starts = DOMAIN.model, DOMAIN.starts
         following = model.next_state[:, :, 0]
         states, actions = following.shape
@@ -63,7 +62,7 @@ class Chain:
         follow[*np.nonzero(~ends), following[~ends]] = 1.0
         follow[*np.nonzero(ends)] = np.isin(np.arange(states), starts) / len(starts)
         step = np.einsum("a,sat->st", mu, follow)
-        # d = d P, and sums to 1; nothing leads to the ends, which get 0.
+        # Solve d = d P with sum(d) = 1. No transition leads to an end, so the ends get 0.
         equations = np.vstack([step.T - np.eye(states), np.ones(states)])
         state = np.linalg.lstsq(equations, np.eye(states + 1)[-1], rcond=None)[0]
         state = np.where(model.terminal, 0.0, state)
@@ -73,7 +72,6 @@ class Chain:
         error = cumulant + continuation * value[following] - value[:, None]
         return cls(
             mu,
-            pi,
             state,
             np.outer(state, mu).ravel(),
             np.tile(np.divide(pi, mu), states),
@@ -82,17 +80,17 @@ class Chain:
         )
 
     @property
-    def target(self) -> Array:
-        """Probability of each kind under d_mu pi P, [K]."""
+    def target(self) -> Floats:
+        """The probability of each kind under d_mu pi P, [K]."""
         return self.kind * self.ratio
 
     @property
-    def expected_update(self) -> Array:
-        """E_pi[Delta], [d]: what all corrections are after."""
+    def expected_update(self) -> Floats:
+        """E_pi[Delta], the update that all corrections aim at, [d]."""
         return self.target @ self.update
 
-    def windows(self, n: int) -> tuple[Array, Array]:
-        """All windows of n transitions in a row, kinds int64[W, n], and their probabilities [W]."""
+    def windows(self, n: int) -> tuple[NDArray[np.int64], Floats]:
+        """All windows of n transitions in a row: kinds int64[W, n] and probabilities [W]."""
         state = np.flatnonzero(self.state)
         probability, kinds = self.state[state], np.empty((len(state), 0), np.int64)
         for age in range(n):
@@ -106,12 +104,12 @@ class Chain:
             probability = np.outer(probability, np.array(self.mu)[action]).ravel()
         return kinds, probability
 
-    def covariances(self, lags: int) -> Array:
+    def covariances(self, lags: int) -> Floats:
         """Cov(y_0, y_h) of y = rho Delta, summed over components, for h = 0 ... lags - 1."""
         y = self.ratio[:, None] * self.update - self.expected_update
         actions = len(self.mu)
         chance = np.tile(self.mu, len(self.state))
-        # After lag 1 only the state matters: E[y_h | S_1] = P^(h - 1) times the state's mean y.
+        # From lag 1 on only the state matters: E[y_h | S_1] = P^(h - 1) times the states' mean y.
         later = (chance[:, None] * y).reshape(-1, actions, y.shape[1]).sum(axis=1)
         step = (chance[:, None] * self.follow).reshape(-1, actions, len(self.state)).sum(axis=1)
         out = np.empty(lags)
@@ -122,9 +120,9 @@ class Chain:
         return out
 
 
-EASY = Chain.of((0.5, 0.5), (0.1, 0.9))
-"""The paper's easy pair: ratios 0.2 and 1.8."""
-HARD = Chain.of((0.9, 0.1), (0.1, 0.9))
-"""The hard pair: ratios 1/9 and 9."""
-ONLY_RIGHT = Chain.of((0.5, 0.5), (0.0, 1.0))
-"""A deterministic target: ratios 0 and 2, so that windows may have no mass."""
+EASY_CHAIN = Chain.of((0.5, 0.5), (0.1, 0.9))
+"""The chain with the paper's easy pair of policies: ratios 0.2 and 1.8."""
+HARD_CHAIN = Chain.of((0.9, 0.1), (0.1, 0.9))
+"""The chain with the hard pair: ratios 1/9 and 9."""
+DETERMINISTIC_CHAIN = Chain.of((0.5, 0.5), (0.0, 1.0))
+"""The chain with a deterministic target: ratios 0 and 2, so that windows may have no mass."""

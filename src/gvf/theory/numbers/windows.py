@@ -1,23 +1,23 @@
-"""Windows made up to meet a condition: ratios and updates, for theorems about any window.
+"""Windows made up to meet a theorem's condition: ratios and updates.
 
-The sizes of updates are their squared lengths g = |Delta|^2; directions are random.
+The size of an update is its squared length g = |Delta|^2. Its direction is random.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from gvf.common.arrays import Array
+from gvf.common.arrays import Floats
 from gvf.diagnosis.comparison import covariance
 from gvf.study.base import seed_for
-from gvf.theory.moments import squared_norms
+from gvf.theory.numbers.prediction import squared_norms
 
 
-def random_windows(count: int, n: int, *, seed: int, purpose: str) -> tuple[Array, Array]:
-    """Ratios [count, n], some of them 0 and some large, and updates [count, n, 3].
+def random_windows(count: int, n: int, *, seed: int, purpose: str) -> tuple[Floats, Floats]:
+    """Draw ratios [count, n], some of them 0 and some large, and updates [count, n, 3].
 
     Example:
-        >>> from gvf.theory.windows import random_windows
+        >>> from gvf.theory.numbers.windows import random_windows
         >>> ratios, updates = random_windows(5, 6, seed=0, purpose="example")
         >>> ratios.shape, updates.shape, bool((ratios.max(axis=1) > 0).all())
         ((5, 6), (5, 6, 3), True)
@@ -28,18 +28,18 @@ def random_windows(count: int, n: int, *, seed: int, purpose: str) -> tuple[Arra
     return ratios, rng.normal(size=(count, n, 3))
 
 
-def with_sizes(vectors: Array, squared: Array) -> Array:
-    """The same directions, with given squared lengths."""
+def with_sizes(vectors: Floats, squared: Floats) -> Floats:
+    """Give vectors [..., n, d] these squared lengths [..., n], and keep their directions."""
     return vectors * np.sqrt(squared / squared_norms(vectors))[..., None]
 
 
-def rising_sizes(ratios: Array) -> Array:
+def rising_sizes(ratios: Floats) -> Floats:
     """Squared lengths that meet the condition of Theorem 3.3, with c = 1."""
     above = ratios >= ratios.mean(axis=1, keepdims=True)
     return np.where(above, 1.1, 0.9) / np.maximum(ratios, 0.05)
 
 
-def uncorrelated_sizes(ratios: Array, squared: Array) -> Array:
+def uncorrelated_sizes(ratios: Floats, squared: Floats) -> Floats:
     """Positive g [..., n] near those given, uncorrelated with the ratios of each window."""
     centred = ratios - ratios.mean(axis=1, keepdims=True)
     slope = covariance(ratios, squared) / centred.var(axis=1)

@@ -1,0 +1,48 @@
+"""The colour of each method: one table, from which every picture takes its colours.
+
+The hues are those of Okabe and Ito, which colour-blind eyes can tell apart. Methods of a family
+share a hue: resampling is vermilion, plain reweighting blue, weighted reweighting green, clipping
+purple, Sarsa amber.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import cycle
+from types import MappingProxyType
+
+METHOD_COLOURS: Mapping[str, str] = MappingProxyType(
+    {
+        "IR": "#d55e00",
+        "BC-IR": "#8f2d00",
+        "IR+WIS-TD(0)": "#a83200",
+        "WIS-TD(0)": "#56b4e9",
+        "IS": "#0072b2",
+        "NormIS": "#003f66",
+        "WIS-Minibatch": "#009e73",
+        "WIS-Buffer": "#7fd8c0",
+        "WIS-Optimal": "#00543d",
+        "V-trace(1.0)": "#cc79a7",
+        "V-trace(0.5 max)": "#9c4a80",
+        "V-trace(0.9 max)": "#6b2460",
+        "Sarsa": "#e69f00",
+        "Expected Sarsa": "#c9b458",
+        "On-policy": "#222222",
+    }
+)
+"""The colours of the paper's methods, in the order of legends."""
+
+SPARE_COLOURS = ("#332288", "#999933", "#882255", "#117733", "#5b5b5b")
+"""Colours for other methods, and for curves that stand for no method."""
+
+
+def colours_of(names: Iterable[str]) -> dict[str, str]:
+    """Give the paper's methods their colours, and other names the spare colours in turn.
+
+    Example:
+        >>> from gvf.common.colours import colours_of
+        >>> colours_of(["mine", "IR", "yours"])
+        {'mine': '#332288', 'IR': '#d55e00', 'yours': '#999933'}
+    """
+    spare = cycle(SPARE_COLOURS)
+    return {name: METHOD_COLOURS.get(name) or next(spare) for name in dict.fromkeys(names)}

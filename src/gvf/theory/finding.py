@@ -1,0 +1,142 @@
+"""The finding of an experiment: rows of predicted, measured and tolerance, and a picture.
+
+A row holds when the measured number is where the theory says, within a tolerance. The tolerance is
+1e-12 of the largest number compared where nothing is sampled, and else a multiple of the
+simulation's standard error. Where many numbers are compared, a row shows the worst of them. Each
+row names the smallest error that it would notice, and a test plants that error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from gvf.common.arrays import Floats
+
+Relation = Literal["=", "!=", ">=", ">", "<"]
+
+ROUNDING = 1e-12
+"""Rounding may take a number that is not sampled this far off, relative to its scale."""
+STANDARD_ERRORS = 5.0
+"""A sampled number may be off by this many standard errors: by chance 6 times in ten million."""
+
+
+@dataclass(frozen=True)
+class FindingRow:
+    """One claim put to the test: a row of a finding.
+
+    Attributes:
+        claim: the comparison in words.
+        predicted: the theory's number.
+        measured: the library's number.
+        tolerance: how far they may be apart.
+        basis: the source of the tolerance, in words.
+        detects: the smallest planted error that makes the row fail.
+        relation: the claimed relation of measured to predicted; "!=", ">" and "<" by more than the
+            tolerance.
+
+    Example:
+        >>> from gvf.theory import FindingRow
+        >>> row = FindingRow("a mean", 0.5, 0.52, 0.03, "5 s.e.", "a mean wrong by 0.06")
+        >>> row.holds, FindingRow("a mean", 0.5, 0.54, 0.03, "5 s.e.", "0.06").holds
+        (True, False)
+    """
+
+    claim: str
+    predicted: float
+    measured: float
+    tolerance: float
+    basis: str
+    detects: str
+    relation: Relation = "="
+
+    @property
+    def holds(self) -> bool:
+        """Whether the measured number is where it should be; a number that is not finite is not."""
+        above = self.measured - self.predicted
+        if self.relation == "=":
+            return abs(above) <= self.tolerance
+        if self.relation == "!=":
+            return abs(above) > self.tolerance
+        if self.relation == ">=":
+            return above >= -self.tolerance
+        return above > self.tolerance if self.relation == ">" else above < -self.tolerance
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One formal result: the rows that test it, and a picture.
+
+    Attributes:
+        result: the name of the result in the paper.
+        title: the result in one line.
+        rows: the tests.
+        picture: draws the rows' numbers into a matplotlib Figure.
+    """
+
+    result: str
+    title: str
+    rows: tuple[FindingRow, ...]
+    picture: Callable[[Any], None]
+
+    @property
+    def slug(self) -> str:
+        """The name of the picture's file, without the extension."""
+        return self.result.lower().replace(" ", "-").replace(".", "-")
+
+
+def exactly(
+    claim: str, predicted: Any, measured: Any, detects: str, *, scale: Any = None
+) -> FindingRow:
+    """Make a row without sampling: the worst of many numbers, within 1e-12 of their scale.
+
+    Args:
+        claim: the comparison in words.
+        predicted: numbers of any shape.
+        measured: numbers of the same shape.
+        detects: the smallest planted error that makes the row fail.
+        scale: the size of the numbers from which each was made, where they cancel; by default the
+            largest number predicted.
+
+    Example:
+        >>> from gvf.theory.finding import exactly
+        >>> exactly("thirds", [1 / 3, 2.0], [0.3333, 2.0], "1e-11").measured
+        0.3333
+    """
+    predicted, measured = np.atleast_1d(predicted, measured)
+    scale = np.abs(predicted).max() if scale is None else scale
+    one, other, tolerance = _worst(predicted, measured, ROUNDING * np.abs(scale))
+    return FindingRow(claim, one, other, tolerance, "exact", detects)
+
+
+def sampled(
+    claim: str,
+    predicted: Any,
+    measured: Any,
+    standard_error: Any,
+    detects: str,
+    *,
+    relation: Relation = "=",
+) -> FindingRow:
+    """Make a row about a simulation: the worst of many numbers, in standard errors.
+
+    Example:
+        >>> from gvf.theory.finding import sampled
+        >>> sampled("means", [0.0, 1.0], [0.01, 1.4], [0.1, 0.1], "0.6").holds
+        True
+    """
+    one, other, error = _worst(predicted, measured, standard_error)
+    basis = f"{STANDARD_ERRORS:g} s.e."
+    return FindingRow(claim, one, other, STANDARD_ERRORS * error, basis, detects, relation)
+
+
+def _worst(predicted: Any, measured: Any, unit: Any) -> tuple[float, float, float]:
+    """Pick the pair that is farthest apart in its unit, or the first that is not a number."""
+    arrays: tuple[Floats, ...] = np.broadcast_arrays(*np.atleast_1d(predicted, measured, unit))
+    off = np.abs(arrays[1] - arrays[0]) / arrays[2]
+    place = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
+    one, other, scale = (float(values.ravel()[place]) for values in arrays)
+    return one, other, scale

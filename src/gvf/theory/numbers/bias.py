@@ -1,0 +1,152 @@
+"""The bias of IR, WIS-Optimal and BC-IR: windows and batches are enumerated, nothing is sampled.
+
+Windows of the Markov chain are few enough to enumerate up to a length of 5. Windows of hundreds of
+independent transitions are counted by the multinomial distribution, with three kinds of transition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gvf.common.arrays import Floats
+from gvf.correction import Correction, WISOptimal
+from gvf.theory.numbers.chain import DETERMINISTIC_CHAIN, EASY_CHAIN, HARD_CHAIN, Chain
+from gvf.theory.numbers.enumeration import MakeRing, enumerated_moments
+from gvf.theory.numbers.prediction import squared_norms
+
+MU, PI = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6])
+"""The probabilities of three kinds of independent transitions."""
+UPDATE = np.array([[1.0, 0.7], [-2.0, 1.2], [0.7, -0.5]])
+"""Their updates, [3, d]."""
+SIZES = 2 ** np.arange(10)
+"""Lengths of windows of independent transitions."""
+CHAINS = {"easy": EASY_CHAIN, "hard": HARD_CHAIN, "only right": DETERMINISTIC_CHAIN}
+CHAIN_SIZES = np.arange(1, 6)
+"""Lengths of windows of the chain."""
+
+
+def means_in_windows(ir: Correction, wis: Correction, ring: MakeRing) -> tuple[Floats, Floats]:
+    """E[IR | window] and WIS-Optimal of all windows of 1 to 4 transitions of two chains, [W, d]."""
+    drawn, whole = [], []
+    for chain in (HARD_CHAIN, DETERMINISTIC_CHAIN):
+        for n in range(1, 5):
+            kinds, _ = chain.windows(n)
+            window = chain.ratio[kinds], chain.update[kinds]
+            drawn.append(enumerated_moments(ir, *window, ring=ring).mean)
+            whole.append(enumerated_moments(wis, *window).mean)
+    return np.concatenate(drawn), np.concatenate(whole)
+
+
+@dataclass(frozen=True)
+class BiasBySize:
+    """The bias of IR in windows of independent transitions, against their length n.
+
+    Attributes:
+        bias: E[X_WIS] - E_pi[Delta] for each n of SIZES, [sizes, d].
+        uncorrected: the bias at n = 1 by theory, E_mu[Delta] - E_pi[Delta], [d].
+        limit: the limit of n times the bias by theory, -Cov_pi(rho, Delta), [d].
+        next_term: the next coefficient, of 1/n^2, [d].
+    """
+
+    bias: Floats
+    uncorrected: Floats
+    limit: Floats
+    next_term: Floats
+
+    @property
+    def distance(self) -> Floats:
+        """|n * bias - limit|, [sizes, d]."""
+        return np.abs(SIZES[:, None] * self.bias - self.limit)
+
+
+def bias_by_size(wis: Correction) -> BiasBySize:
+    """Compute the bias for each of SIZES, and the first two terms of its expansion in 1/n."""
+    rho, expected = PI / MU, PI @ UPDATE
+    bias = np.array([expected_wis(MU, rho, UPDATE, n, wis) for n in SIZES.tolist()]) - expected
+    y, excess = rho[:, None] * (UPDATE - expected), rho - 1.0
+    limit = -(MU * excess) @ y
+    next_term = (MU * excess**2) @ y + 3.0 * limit * (MU @ excess**2)
+    return BiasBySize(bias, MU @ UPDATE - expected, limit, next_term)
+
+
+def means_with_equal_ratios(wis: Correction) -> tuple[Floats, Floats]:
+    """E[X_WIS] where rho is the same wherever pi goes: predicted and measured, [16, d].
+
+    Rows are n = 1 to 16. The prediction is P(mass) E_pi[Delta]: only windows without mass are to
+    blame for the bias.
+    """
+    mu, rho, sizes = np.array([0.15, 0.1, 0.75]), np.array([4.0, 4.0, 0.0]), np.arange(1, 17)
+    measured = np.array([expected_wis(mu, rho, UPDATE, n, wis) for n in sizes.tolist()])
+    with_mass = 1.0 - mu[2] ** sizes
+    return with_mass[:, None] * ((mu * rho) @ UPDATE), measured
+
+
+def expected_wis(
+    mu: Floats,
+    rho: Floats,
+    update: Floats,
+    n: int,
+    wis: Correction = WISOptimal(),  # noqa: B008 (frozen)
+) -> Floats:
+    """E[X_WIS] over all windows of n independent transitions of three kinds, [d].
+
+    Windows with the same number of each kind are the same to WIS-Optimal. So they are counted by
+    the multinomial distribution, and a kind's ratios are weighed as one.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.theory.numbers.bias import expected_wis
+        >>> mu, rho = np.array([0.5, 0.25, 0.25]), np.array([1.0, 2.0, 0.0])
+        >>> expected_wis(mu, rho, np.array([[0.0], [4.0], [9.0]]), 1)
+        array([1.])
+    """
+    first, second = np.indices((n + 1, n + 1)).reshape(2, -1)
+    counts = np.column_stack([first, second, n - first - second])[first + second <= n]
+    logarithms = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, n + 1.0)))])
+    chance = np.exp(logarithms[n] - logarithms[counts].sum(axis=1) + counts @ np.log(mu))
+    rows = np.arange(counts.size).reshape(counts.shape)
+    masses: Floats = counts * rho
+    w = wis.weigh_rows(masses.reshape(1, -1), np.empty(0), rows, np.ones((len(rows), 2)))
+    return chance @ (w @ update)
+
+
+@dataclass(frozen=True)
+class BiasInChains:
+    """The means of BC-IR and IR over all windows of each of CHAINS, for each n of CHAIN_SIZES.
+
+    Attributes:
+        expected: E_pi[Delta], [chains, 1, d].
+        bcir: E[X_BC], [chains, sizes, d].
+        ir: E[X_IR], [chains, sizes, d].
+    """
+
+    expected: Floats
+    bcir: Floats
+    ir: Floats
+
+    def relative(self, means: Floats) -> Floats:
+        """|bias| / |E_pi[Delta]| of such means, [chains, sizes]."""
+        return np.sqrt(squared_norms(means - self.expected) / squared_norms(self.expected))
+
+
+def bias_in_chains(bcir: Correction, ir: Correction, ring: MakeRing) -> BiasInChains:
+    """Average the updates of BC-IR and IR over all batches and windows."""
+
+    def means(correction: Correction) -> Floats:
+        return np.array(
+            [
+                [_mean_over_windows(correction, chain, n, ring) for n in CHAIN_SIZES.tolist()]
+                for chain in CHAINS.values()
+            ]
+        )
+
+    expected = np.array([chain.expected_update for chain in CHAINS.values()])[:, None]
+    return BiasInChains(expected, means(bcir), means(ir))
+
+
+def _mean_over_windows(correction: Correction, chain: Chain, n: int, ring: MakeRing) -> Floats:
+    kinds, probability = chain.windows(n)
+    found = enumerated_moments(correction, chain.ratio[kinds], chain.update[kinds], ring=ring)
+    return probability @ found.mean

@@ -1,0 +1,56 @@
+"""The theory's mean and variance of one mini-batch's update, given the window.
+
+The formula is the paper's variance lemma, for any correction. It stands in
+:mod:`gvf.diagnosis.law`: the same code tells a user which correction to choose. This module applies
+it to many small windows. Its neighbour :mod:`gvf.theory.numbers.enumeration` sums over all batches
+of the same windows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gvf.common.arrays import Floats
+from gvf.correction import Correction
+from gvf.diagnosis.law import law_of
+
+
+class PredictedMoments(NamedTuple):
+    """Mean and variance of the update X of G windows, by the lemma."""
+
+    mean: Floats
+    """E[X | B], [G, d]."""
+    variance: Floats
+    """V(X | B), the trace of the covariance, [G]."""
+
+
+def squared_norms(updates: Floats) -> Floats:
+    """The squared lengths g = |Delta|^2 [...] of updates [..., d]."""
+    return (updates**2).sum(axis=-1)
+
+
+def predicted_moments(
+    correction: Correction, ratios: Floats, updates: Floats, k: int = 1
+) -> PredictedMoments:
+    """Predict the mean and variance of a correction's update in each of G windows.
+
+    A window from which nothing can be drawn has the update 0.
+
+    Args:
+        correction: any whose weight of a row does not depend on the rest of the batch.
+        ratios: [G, n].
+        updates: [G, n, d].
+        k: the size of a batch; the mean does not depend on it.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> from gvf.theory.numbers.prediction import predicted_moments
+        >>> predicted_moments(gvf.IS(), np.array([[0.0, 2.0]]), np.array([[[1.0], [1.0]]]))
+        PredictedMoments(mean=array([[1.]]), variance=array([1.]))
+    """
+    law = law_of(correction, ratios[None], k)
+    if not law.exact:
+        raise ValueError(f"{correction.name} weighs by batch, and the lemma is about single rows")
+    mean = (law.expected[:, :, None] * updates).sum(axis=1)
+    variance = law.variance(squared_norms(updates), squared_norms(mean))
+    return PredictedMoments(law.unit[:, None] * mean, law.unit**2 * variance)
