@@ -5,8 +5,11 @@ from transitions that another policy made, with a correction such as :class:`IR`
 :class:`RatioRing` draws in proportion to importance ratios, for any training loop.
 """
 
+import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
+from gvf import interrupt  # noqa: F401 - first, for Ctrl-C while the rest is imported
 from gvf.correction import (
     BCIR,
     IR,
@@ -35,8 +38,8 @@ from gvf.learner import (
     ExpectedSarsa,
     IncrementalTD,
     Learner,
+    LearnerReport,
     Predictor,
-    Report,
     RMSProp,
     Sarsa,
     Update,
@@ -72,6 +75,9 @@ from gvf.truth import (
 )
 from gvf.window import Window
 
+if TYPE_CHECKING:
+    from . import cli, neural, paper, report, study, theory  # noqa: F401
+
 __all__ = [
     "Adam",
     "Always",
@@ -99,6 +105,7 @@ __all__ = [
     "IncrementalTD",
     "Interpolated",
     "Learner",
+    "LearnerReport",
     "Mixture",
     "Model",
     "NormIS",
@@ -108,7 +115,6 @@ __all__ = [
     "Predictor",
     "RMSProp",
     "RatioRing",
-    "Report",
     "ReturnError",
     "SGD",
     "Sarsa",
@@ -140,9 +146,18 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
+_SUBPACKAGES = ("cli", "neural", "paper", "report", "study", "theory")
+
 
 def __getattr__(name: str) -> object:
-    """``gvf.study`` and ``gvf.neural`` when they are first asked for: most programs never do."""
-    if name in ("neural", "study"):
+    """Import a subpackage such as ``gvf.study`` when it is first asked for: few programs do."""
+    if name in _SUBPACKAGES:
         return import_module(f"gvf.{name}")
-    raise AttributeError(f"module 'gvf' has no attribute {name!r}")
+    # With name and obj Python adds "Did you mean".
+    told = f"module 'gvf' has no attribute {name!r}"
+    raise AttributeError(told, name=name, obj=sys.modules[__name__])
+
+
+def __dir__() -> list[str]:
+    """All names, with the subpackages that are not imported yet."""
+    return sorted({*globals(), *_SUBPACKAGES})

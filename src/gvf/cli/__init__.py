@@ -14,6 +14,8 @@ from collections.abc import Sequence
 
 from gvf import __version__
 from gvf.cli import reproduce, studies, theory
+from gvf.cli.options import Parser
+from gvf.interrupt import heard
 
 EXAMPLE = """\
 import gvf
@@ -32,7 +34,7 @@ rho = pi / mu, and then learns from it as if it came from pi.
 """
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """Return the parser of the command line.
 
     Example:
@@ -41,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
         'gvf'
     """
     example = "".join(f"  {line}" if line.strip() else line for line in EXAMPLE.splitlines(True))
-    root = argparse.ArgumentParser(
+    root = Parser(
         prog="gvf",
         description=DESCRIPTION,
         epilog="Try:\n\n"
@@ -53,8 +55,8 @@ def parser() -> argparse.ArgumentParser:
         "  gvf run --help           how to run them, stop, go on, and write your own\n\n"
         f"From Python, the sampler alone:\n\n{example}\n"
         "For whole learners, start with the README's example or examples/quickstart.py.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    root.set_defaults(command=lambda _: root.print_help() or 0, parser=root)
     root.add_argument("--version", action="version", version=f"gvf {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND")
     reproduce.add(commands)
@@ -71,15 +73,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         >>> main([])  # doctest: +ELLIPSIS
         usage: gvf ...
     """
-    root = parser()
-    given = root.parse_args(arguments)
-    if "command" not in given:
-        root.print_help()
-        return 0
+    given = argparse.Namespace()
     try:
-        with warnings.catch_warnings():
+        with heard(), warnings.catch_warnings():
             warnings.simplefilter("always", RuntimeWarning)
             warnings.showwarning = _show_warning
+            given, rest = parser().parse_known_args(arguments)
+            if rest:
+                given.parser.refuse(rest)
             return given.command(given)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         if isinstance(error, BrokenPipeError):
@@ -87,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"gvf: {_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("gvf: stopped; what is done is kept: the same command goes on", file=sys.stderr)
+        resumes = "; what is done is kept: the same command goes on" if "engine" in given else ""
+        print(f"gvf: stopped{resumes}", file=sys.stderr)
         if threading.active_count() > 1:
             # A task that does not listen yet (it compiles, say) is not waited for.
             sys.stdout.flush()

@@ -1,10 +1,46 @@
-"""What commands have in common: how one is added, and the options that many of them take."""
+"""The parser of the command line, how a command is added to it, and options that many share."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 from typing import Any
+
+from gvf.names import unknown
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that answers a mistyped command, option or choice with the one that was meant.
+
+    Example:
+        >>> from gvf.cli.options import Parser
+        >>> parser = Parser(prog="gvf")
+        >>> _ = parser.add_argument("--scale", choices=("quick", "paper"))
+        >>> parser.parse_args(["--scale", "quik"])  # doctest: +SKIP
+        usage: gvf [-h] [--scale {quick,paper}]
+        gvf: error: unknown --scale: 'quik'; did you mean 'quick'? Known are 'quick', 'paper'
+    """
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            commands = isinstance(action, argparse._SubParsersAction)
+            kind = "command" if commands else (action.option_strings or [action.dest])[0]
+            self.error(unknown(value, action.choices, kind, self._more if commands else ""))
+
+    def refuse(self, rest: list[str]) -> None:
+        """End with an error that names the first of the arguments that were not understood."""
+        word = next((word for word in rest if word.startswith("-")), "")
+        if not word:
+            self.error(f"too many arguments: {' '.join(rest)}")
+        option = word.partition("=")[0]
+        self.error(unknown(option, self._option_string_actions, "option", self._more))
+
+    @property
+    def _more(self) -> str:
+        return f"`{self.prog} --help` shows all"
 
 
 def add_command(
@@ -21,9 +57,8 @@ def add_command(
         help=help,
         description=description,
         epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    added.set_defaults(command=run)
+    added.set_defaults(command=run, parser=added)
     return added
 
 

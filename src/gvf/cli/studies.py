@@ -158,11 +158,13 @@ def find(
         >>> find("quick-check", runs=2, changes=["seed=3"]).seed
         3
     """
-    from gvf.names import look_in, nearest
+    from gvf.names import look_in, unknown
     from gvf.study import catalogue, load
+    from gvf.study.store import latest
 
     look_in(Path.cwd())
-    files, stored = {path.stem: path for path in Path.cwd().glob("*.toml")}, _stored(out)
+    files = {path.stem: path for path in Path.cwd().glob("*.toml")}
+    stored = latest(out) if out else {}
     if given.endswith(".toml"):
         study: BaseStudy = load(given).under(protocol)
     elif given in catalogue.CATALOGUE:
@@ -172,8 +174,10 @@ def find(
     elif given in stored:
         study = load(stored[given]).with_(name=given).under(protocol)
     else:
-        names = dict.fromkeys([*catalogue.CATALOGUE, *files, *stored])
-        raise ValueError(f"unknown study: {given!r}; {nearest(given, names)}, or name a .toml file")
+        own = [name for name, path in files.items() if _is_study(path)]
+        names = dict.fromkeys([*own, *catalogue.CATALOGUE, *stored])
+        more = "`gvf list` shows all"
+        raise ValueError(unknown(given, names, "study", more))
     if changes:
         study = study.with_(**_changes(changes))
     if runs is not None:
@@ -181,19 +185,6 @@ def find(
             raise ValueError(f"--runs must be at least 1, got {runs}")
         study = study.with_(runs=runs)
     return study
-
-
-def _stored(out: str | Path) -> dict[str, Path]:
-    """The latest files of studies that have results under a folder, by name."""
-    from gvf.study.store import studies
-
-    if not out:
-        return {}
-    return {path.parent.name: path for path in sorted(studies(out), key=_time)}
-
-
-def _time(path: Path) -> float:
-    return path.stat().st_mtime
 
 
 def _changes(given: Sequence[str]) -> dict[str, Any]:
@@ -312,13 +303,14 @@ def _known(given: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | st
     """All studies, with what each shows; or, of a file that cannot be read, why."""
     from gvf.names import look_in
     from gvf.study import catalogue, load
+    from gvf.study.store import latest
 
     for name, entry in catalogue.CATALOGUE.items():
         yield name, entry.shows, entry.make(given.protocol or "paper")
     look_in(Path.cwd())
     files = {str(path.name): path for path in sorted(Path.cwd().glob("*.toml")) if _is_study(path)}
     named = {Path(name).stem for name in files} | {*catalogue.CATALOGUE}
-    files |= {name: path for name, path in _stored(given.out).items() if name not in named}
+    files |= {name: path for name, path in latest(given.out).items() if name not in named}
     for name, path in files.items():
         try:
             with redirect_stdout(sys.stderr):  # what a module prints is not part of the list
@@ -388,16 +380,14 @@ def _show(given: argparse.Namespace) -> int:
 
 
 def _clean(given: argparse.Namespace) -> int:
+    from gvf.names import known
     from gvf.study import load
     from gvf.study.store import stored
 
     found = stored(given.out)
     if given.study is not None:
         name = load(given.study).name if given.study.endswith(".toml") else given.study
-        if name not in found:
-            there = ", ".join(found) or "none"
-            raise ValueError(f"no results of {name!r} in {given.out}; there are: {there}")
-        found = {name: found[name]}
+        found = {name: found[known(name, found, f"study with results in {given.out}")]}
     if not found:
         print(f"nothing to delete: no results in {given.out}")
         return 0

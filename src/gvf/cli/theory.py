@@ -50,11 +50,7 @@ def _verify(given: argparse.Namespace) -> int:
     if given.plots is not None:
         given.plots.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
-    try:
-        findings = list(_told(given.seed))
-    except KeyboardInterrupt:
-        print("gvf: stopped", file=sys.stderr)
-        return 130
+    findings = list(_told(given.seed))
     if given.plots is not None:
         _draw(findings, given.plots)
     rows = [row for finding in findings for row in finding.rows]

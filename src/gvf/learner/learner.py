@@ -30,7 +30,7 @@ from gvf.gym import gym, is_environment
 from gvf.info import info_columns
 from gvf.learner import source as sources
 from gvf.learner.loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
-from gvf.learner.report import Report
+from gvf.learner.report import LearnerReport
 from gvf.learner.update import Update
 from gvf.learner.values import LinearValues
 from gvf.policy import DiscretePolicy, Policy
@@ -230,7 +230,7 @@ class WindowLearner:
         chunk: int | None = None,
         info: Iterable[str] = (),
         progress: bool | None = None,
-    ) -> Report:
+    ) -> LearnerReport:
         """Learn from a Gymnasium environment, or from an iterable of transitions.
 
         Ctrl-C stops after the transitions in hand and loses nothing; calling again goes on.
@@ -316,10 +316,10 @@ class WindowLearner:
             return held_out.error(lambda _: predictions)
         return [held_out.error(lambda _, p=p: p) for p in predictions.T]
 
-    def report(self) -> Report:
+    def report(self) -> LearnerReport:
         """Counts, statistics of the window's ratios, and which lanes have diverged."""
         ratios, none = self.buffer.ratios, float("nan")
-        return Report(
+        return LearnerReport(
             steps=self.steps,
             updates=self.updates,
             skipped=self.skipped,
