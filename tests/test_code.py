@@ -19,7 +19,7 @@ import gvf
 from gvf import code
 from gvf import domain as domains
 from gvf.gym import gym
-from gvf.names import unknown
+from gvf.names import nearest
 from gvf.study import Method, RacingStudy, Store, Study, VarianceStudy, run
 from gvf.study.store import references, settings
 
@@ -316,8 +316,8 @@ def test_a_domain_of_a_reloaded_module_is_the_new_one():
     ],
 )
 def test_a_message_has_the_nearest_names_and_all_only_if_they_are_few(name, names, told):
-    message = unknown(name, names, "lane")
-    assert message.startswith(f"unknown lane: {name!r}; {told}")
+    message = nearest(name, names)
+    assert message.startswith(told)
     assert len(message) < 150
 
 

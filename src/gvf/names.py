@@ -39,29 +39,33 @@ def known(name: str, names: Iterable[str], kind: str, more: str = "") -> str:
     names = list(names)
     if name in names:
         return name
-    raise ValueError(unknown(name, names, kind, more))
+    raise ValueError(f"unknown {kind}: {name!r}; {nearest(name, names, more)}")
 
 
-def unknown(name: str, names: Iterable[str], kind: str, more: str = "") -> str:
-    """The error message for an unknown name: the names nearest to it, and all if they are few.
+def nearest(name: str, names: Iterable[str], more: str = "") -> str:
+    """The part of a message that helps with an unknown name: those near it; all if they are few.
 
-    The arguments are those of :func:`known`.
+    Args:
+        name: the unknown one.
+        names: those that are known.
+        more: where the user finds the rest.
 
     Example:
-        >>> from gvf.names import unknown
-        >>> unknown("run-7", [f"run-{i}x" for i in range(99)], "task", "`gvf show` has all")
-        "unknown task: 'run-7'; did you mean 'run-7x'? (`gvf show` has all)"
-        >>> unknown("moon", [f"run-{i}x" for i in range(99)], "task").partition("'run-3x'")[2]
-        ", 'run-4x', 'run-5x', 'run-6x', 'run-7x' and 91 more"
+        >>> from gvf.names import nearest
+        >>> runs = [f"run{i}" for i in range(12)]
+        >>> nearest("rum5", runs, "`gvf show` has all")
+        "did you mean 'run5'? (`gvf show` has all)"
+        >>> nearest("moon", runs)
+        "known are 'run0', 'run1', 'run2', 'run3', 'run4', 'run5', 'run6', 'run7' and 4 more"
     """
     names = list(names)
     near, few = close(name, names), ", ".join(map(repr, names[:FEW])) or "none"
-    meant = f"did you mean {' or '.join(map(repr, near))}?"
+    told = f"did you mean {' or '.join(map(repr, near))}?"
     if len(names) <= FEW:
-        told = f"{meant} Known are {few}" if near else f"known are {few}"
-    else:
-        told = meant if near else f"known are {few} and {len(names) - FEW} more"
-    return f"unknown {kind}: {name!r}; {told}{more and f' ({more})'}"
+        told = f"{told} Known are {few}" if near else f"known are {few}"
+    elif not near:
+        told = f"known are {few} and {len(names) - FEW} more"
+    return f"{told} ({more})" if more else told
 
 
 def close(name: str, names: Iterable[str]) -> list[str]:

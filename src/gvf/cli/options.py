@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from gvf.names import unknown
+from gvf.names import nearest
 
 
 class Parser(argparse.ArgumentParser):
@@ -28,7 +28,8 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             commands = isinstance(action, argparse._SubParsersAction)
             kind = "command" if commands else (action.option_strings or [action.dest])[0]
-            self.error(unknown(value, action.choices, kind, self._more if commands else ""))
+            told = nearest(value, action.choices, self._more if commands else "")
+            self.error(f"unknown {kind}: {value!r}; {told}")
 
     def refuse(self, rest: list[str]) -> None:
         """End with an error that names the first of the arguments that were not understood."""
@@ -36,7 +37,8 @@ class Parser(argparse.ArgumentParser):
         if not word:
             self.error(f"too many arguments: {' '.join(rest)}")
         option = word.partition("=")[0]
-        self.error(unknown(option, self._option_string_actions, "option", self._more))
+        told = nearest(option, self._option_string_actions, self._more)
+        self.error(f"unknown option: {option!r}; {told}")
 
     @property
     def _more(self) -> str:

@@ -156,16 +156,19 @@ def _reproduce(given: argparse.Namespace) -> int:
         for figure in wanted
         for protocol in protocols
     ]
+    now = before = 0
     for number, (figure, protocol, study) in enumerate(todo, 1):
         done = run(
             study, given.out, workers=given.workers, engine=given.engine, address=given.address
         )
-        told = f"{done.done} tasks in {duration(done.seconds)}" if done.done else "was there"
-        print(f"[{number}/{len(todo)}] {figure.id}, protocol {protocol}: {told}", file=sys.stderr)
+        now, before = now + done.done, before + done.skipped
+        figure_told = f"[{number}/{len(todo)}] {figure.id}, protocol {protocol}"
+        print(f"{figure_told}: {done.told}", file=sys.stderr)
         _record(figure, protocol, study, given)
     shown = _build(Path(given.out), command_of(given))
     _summarise(shown, Path(given.out))
-    print(f"in {duration(time.perf_counter() - began)}")
+    took = duration(time.perf_counter() - began)
+    print(f"{now} tasks done now, {before} before; this command took {took}")
     return 0
 
 
@@ -186,10 +189,10 @@ def _record(figure: Any, protocol: str, study: Any, given: argparse.Namespace) -
     import gvf
     from gvf.report.build import machine, record
     from gvf.report.shown import Made
+    from gvf.study.progress import spent
     from gvf.study.store import Store
 
-    log = list(Store(study, given.out).logged())
-    spent = {line.get("task"): line.get("cpu_seconds", 0.0) for line in log}
+    store = Store(study, given.out)
     full = study == study_of(figure, protocol, given, "paper")
     options = {name: getattr(study, name) for name in OPTIONS if name in study.settings}
     made = Made(
@@ -200,9 +203,9 @@ def _record(figure: Any, protocol: str, study: Any, given: argparse.Namespace) -
         version=gvf.__version__,
         machine=machine(),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        seconds=round(sum(spent.values()), 1),
+        seconds=round(sum(spent(store).values()), 1),
         options=options,
-        stream=next((line["stream"] for line in log if "stream" in line), ""),
+        stream=next((line["stream"] for line in store.logged() if "stream" in line), ""),
     )
     record(figure, Path(given.out), protocol, made)
 

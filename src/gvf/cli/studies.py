@@ -16,7 +16,6 @@ from gvf.cli.options import add_command, add_engine, add_out
 
 if TYPE_CHECKING:
     from gvf.study.base import BaseStudy
-    from gvf.study.engine import Summary
 
 RUN = """\
 Run a study: one of those that `gvf list` shows, or your own from a .toml file.
@@ -158,7 +157,7 @@ def find(
         >>> find("quick-check", runs=2, changes=["seed=3"]).seed
         3
     """
-    from gvf.names import look_in, unknown
+    from gvf.names import look_in, nearest
     from gvf.study import catalogue, load
     from gvf.study.store import latest
 
@@ -176,8 +175,8 @@ def find(
     else:
         own = [name for name, path in files.items() if _is_study(path)]
         names = dict.fromkeys([*own, *catalogue.CATALOGUE, *stored])
-        more = "`gvf list` shows all"
-        raise ValueError(unknown(given, names, "study", more))
+        told = nearest(given, names, "`gvf list` shows all")
+        raise ValueError(f"unknown study: {given!r}; {told}")
     if changes:
         study = study.with_(**_changes(changes))
     if runs is not None:
@@ -224,7 +223,7 @@ def _run(given: argparse.Namespace) -> int:
     )
     for other in done.unfit:
         print(f"gvf: note: {other}", file=sys.stderr)
-    print(f"{given.only or study.name}: {_told(done)}; results in {done.folder}")
+    print(f"{given.only or study.name}: {done.told}; results in {done.folder}")
     return 0
 
 
@@ -238,19 +237,6 @@ def _plot(given: argparse.Namespace) -> int:
     for path in plot(there, given.out):
         print(path)
     return 0
-
-
-def _told(done: Summary) -> str:
-    from gvf.study.progress import duration
-
-    if done.tasks == 1:
-        return f"done in {duration(done.seconds)}" if done.done else "there already"
-    if not done.done:
-        return f"all {done.tasks} tasks were there already"
-    told = f"{done.done} of {done.tasks} tasks in {duration(done.seconds)}"
-    if done.skipped:
-        told += f", {done.skipped} {'was' if done.skipped == 1 else 'were'} there already"
-    return told
 
 
 def _run_cell(study: BaseStudy, given: argparse.Namespace) -> int:
@@ -380,14 +366,16 @@ def _show(given: argparse.Namespace) -> int:
 
 
 def _clean(given: argparse.Namespace) -> int:
-    from gvf.names import known
+    from gvf.names import nearest
     from gvf.study import load
     from gvf.study.store import stored
 
     found = stored(given.out)
     if given.study is not None:
         name = load(given.study).name if given.study.endswith(".toml") else given.study
-        found = {name: found[known(name, found, f"study with results in {given.out}")]}
+        if name not in found:
+            raise ValueError(f"no results of {name!r} in {given.out}; {nearest(name, found)}")
+        found = {name: found[name]}
     if not found:
         print(f"nothing to delete: no results in {given.out}")
         return 0

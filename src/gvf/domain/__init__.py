@@ -21,7 +21,7 @@ from gvf.domain.gymnasium_domain import GymnasiumDomain
 from gvf.domain.tabular import TabularDomain
 from gvf.domain.trajectory import Signals, Trajectory
 from gvf.gym import gym
-from gvf.names import find, is_reference, known, unknown
+from gvf.names import find, is_reference, known, nearest
 
 __all__ = [
     "CellDomain",
@@ -179,7 +179,7 @@ def _make(source: Any, name: str, protocol: str) -> Domain:
         return GymnasiumDomain(name)
     names = [*_DOMAINS, *(point.name for point in entry_points(group=_GROUP)), *gym.registry]
     more = 'a domain is one of ours, an id of Gymnasium, or "module:attribute"'
-    raise ValueError(unknown(name, names, "domain", more))
+    raise ValueError(f"unknown domain: {name!r}; {nearest(name, names, more)}")
 
 
 def _as_domain(found: Any, name: str) -> Domain:

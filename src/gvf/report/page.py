@@ -25,6 +25,7 @@ from gvf.report.more import CAPTIONS
 from gvf.report.picture import NAMES, draw_shown, render
 from gvf.report.shown import Made, Shown
 from gvf.report.tables import SIGNS, Badge, by_claim, must_match, place
+from gvf.study.progress import duration
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -105,21 +106,6 @@ def _templates() -> Environment:
         "separators": (",", ":"),
     }
     return templates
-
-
-def duration(seconds: float) -> str:
-    """A time in words.
-
-    Example:
-        >>> from gvf.report.page import duration
-        >>> duration(7.4), duration(200), duration(4000)
-        ('7 s', '3 min 20 s', '1 h 7 min')
-    """
-    if seconds >= 3600:
-        hours, minutes = divmod(round(seconds / 60), 60)
-        return f"{hours} h {minutes} min"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def _moment(iso: str) -> str:

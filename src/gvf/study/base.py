@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gvf.names import known, unknown
+from gvf.names import known, nearest
 from gvf.study.method import NAMED, Method
 
 Columns = Mapping[str, Any]
@@ -164,7 +164,8 @@ class BaseStudy(ABC):
         """The same study with other values."""
         for name in changes:
             if name not in self.__dataclass_fields__:  # type: ignore[attr-defined]
-                raise ValueError(unknown(name, self.settings, "setting", "`gvf show` has all"))
+                told = nearest(name, self.settings, "`gvf show` has all")
+                raise ValueError(f"unknown setting: {name!r}; {told}")
         if "domain" in changes:  # another world has other pairs
             changes = {"pairs": (), **changes}
         return replace(self, **changes)  # pyright: ignore[reportArgumentType]

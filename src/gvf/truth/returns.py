@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gvf.bar import progress_bar
 from gvf.gym import gym
 from gvf.info import info_columns
 from gvf.policy import Policy
@@ -384,7 +385,7 @@ def _mean(sample: Floats) -> Estimate:
 
 def _tracked(items: list[Any], progress: bool) -> Iterable[Any]:
     if not progress:
-        return items
-    from rich.progress import track
-
-    return track(items, description="held-out returns")
+        yield from items
+        return
+    with progress_bar() as shown:
+        yield from shown.track(items, description="held-out returns")
