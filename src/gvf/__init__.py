@@ -5,11 +5,13 @@ from transitions that another policy made, with a correction such as :class:`IR`
 :class:`RatioRing` draws in proportion to importance ratios, for any training loop.
 """
 
+from gvf import interrupt  # noqa: F401 - first, for Ctrl-C while the rest is imported
+
+# isort: split
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from gvf import interrupt  # noqa: F401 - first, for Ctrl-C while the rest is imported
 from gvf.correction import (
     BCIR,
     IR,

@@ -1,46 +1,42 @@
 """Ctrl-C in the command `gvf`: one line and exit status 130 at every moment, never a traceback.
 
-The command imports NumPy, Numba and Gymnasium before `gvf.cli.main` can catch anything. The package
-imports this module first, and from then on an interrupt ends the process at once: nothing is lost,
-since nothing was begun. In other programs Ctrl-C stays what it is.
+The command imports NumPy, Numba and Gymnasium before :func:`gvf.cli.main` can catch anything. The
+package imports this module first of all, and from then on an interrupt ends the process at once.
+Nothing is lost, since nothing was begun. In other programs Ctrl-C stays what it is.
 """
 
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
-def _is_command(program: str) -> bool:
-    """Whether a process with this ``sys.argv[0]`` is the command `gvf`.
+def leave(*_: object) -> None:
+    """End the process at once.
 
-    It is the installed script, or "-m" while Python looks for the module of ``python -m gvf``.
+    This is no exception, since one that comes up in a callback is printed, with its traceback, and
+    lost; imports and compilers have such callbacks.
     """
-    return program == "-m" or os.path.splitext(os.path.basename(program))[0] == "gvf"
-
-
-def _leave(*_: object) -> None:
-    # Not an exception: within an import it can be swallowed, or printed and ignored.
+    if os.isatty(2):
+        os.write(2, b"\x1b[?25h\r")  # show the cursor, which a progress bar has hidden
     os.write(2, b"gvf: stopped\n")
     os._exit(130)
 
 
-@contextmanager
-def heard() -> Iterator[None]:
-    """Make Ctrl-C a KeyboardInterrupt again inside this block, for who catches it."""
-    guarded = signal.getsignal(signal.SIGINT) is _leave
-    if guarded:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        if guarded:
-            signal.signal(signal.SIGINT, _leave)
+def is_command(program: str) -> bool:
+    """Whether a process with this ``sys.argv[0]`` is the command `gvf`.
+
+    It is the installed script, or "-m" while Python looks for the module of ``python -m gvf``.
+
+    Example:
+        >>> from gvf.interrupt import is_command
+        >>> is_command("/usr/bin/gvf"), is_command("-m"), is_command("train.py")
+        (True, True, False)
+    """
+    return program == "-m" or os.path.splitext(os.path.basename(program))[0] == "gvf"
 
 
-# Where a shell has told a process in the background to ignore interrupts, it goes on ignoring them.
-if _is_command("".join(sys.argv[:1])) and (
-    signal.getsignal(signal.SIGINT) is signal.default_int_handler
+# A process that its shell has told to ignore interrupts, in the background, goes on ignoring them.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler and is_command(
+    "".join(sys.argv[:1])
 ):
-    signal.signal(signal.SIGINT, _leave)
+    signal.signal(signal.SIGINT, leave)

@@ -7,15 +7,17 @@ runs. An error that a user can mend is one line and exit status 2.
 
 import argparse
 import os
+import signal
 import sys
-import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from gvf import __version__
-from gvf.cli import reproduce, studies, theory
+from gvf.cli import completion, reproduce, studies, theory
 from gvf.cli.options import Parser
-from gvf.interrupt import heard
+from gvf.interrupt import leave
 
 EXAMPLE = """\
 import gvf
@@ -62,6 +64,7 @@ def parser() -> Parser:
     reproduce.add(commands)
     studies.add(commands)
     theory.add(commands)
+    completion.add(commands)
     return root
 
 
@@ -75,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = argparse.Namespace()
     try:
-        with heard(), warnings.catch_warnings():
+        with _heard(), warnings.catch_warnings():
             warnings.simplefilter("always", RuntimeWarning)
             warnings.showwarning = _show_warning
             given, rest = parser().parse_known_args(arguments)
@@ -90,12 +93,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         resumes = "; what is done is kept: the same command goes on" if "engine" in given else ""
         print(f"gvf: stopped{resumes}", file=sys.stderr)
-        if threading.active_count() > 1:
-            # A task that does not listen yet (it compiles, say) is not waited for.
+        if signal.getsignal(signal.SIGINT) is leave:
+            # A task that does not listen yet, because it compiles, is not waited for.
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(130)
         return 130
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    """Make Ctrl-C a KeyboardInterrupt inside this block, so that a command can end in order."""
+    if signal.getsignal(signal.SIGINT) is not leave:
+        yield  # called from another program, whose business Ctrl-C is
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.unraisablehook = _leave_if_lost
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, leave)
+
+
+def _leave_if_lost(lost: Any) -> None:
+    """Leave where Ctrl-C came up in a callback, which cannot pass the exception on."""
+    if lost.exc_type is KeyboardInterrupt:
+        leave()
+    sys.__unraisablehook__(lost)
 
 
 def _one_line(error: Exception) -> str:
