@@ -1,8 +1,8 @@
-"""The command `gvf`: what a user types in a shell.
+"""The command `gvf`.
 
-`parser` says what can be typed, `main` runs it. A command adds its own parser and names the
-function to run; the work itself stays in the rooms of the library, imported only when the command
-runs. An error that a user can mend is one line and exit status 2.
+`parser` knows what can be typed, `main` runs it. A command adds its own parser and names the
+function to run. The work itself is done by the rest of the library, which is imported only when the
+command runs. An error that a user can mend is one line and exit status 2.
 """
 
 import argparse
@@ -49,12 +49,14 @@ def parser() -> Parser:
         prog="gvf",
         description=DESCRIPTION,
         epilog="Try:\n\n"
-        "  gvf reproduce            the paper's figures and claims, in minutes\n"
-        "  gvf run quick-check      a study that takes seconds\n"
-        "  gvf list                 the studies of the paper, and yours\n"
-        "  gvf plot mine.toml       pictures of your own study\n"
-        "  gvf verify               the theorems, run as experiments\n"
-        "  gvf run --help           how to run them, stop, go on, and write your own\n\n"
+        "  gvf run quick-check      run a small study, which takes seconds\n"
+        "  gvf plot quick-check     draw its results\n"
+        "  gvf list                 list the studies of the paper, and yours\n"
+        "  gvf reproduce            redraw the paper's figures and judge its claims, in minutes\n"
+        "  gvf verify               check the paper's theorems by experiment\n"
+        "  gvf run --help           learn to stop and resume a study, and to write your own\n\n"
+        "A study is a grid of methods and step sizes, run many times. A figure of the paper shows\n"
+        "the results of a study.\n\n"
         f"From Python, the sampler alone:\n\n{example}\n"
         "For whole learners, start with the README's example or examples/quickstart.py.",
     )
@@ -134,6 +136,6 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 
 
 def _leave_quietly() -> int:
-    """Nobody reads on, as in ``gvf list | head -1``: that is no error."""
+    """End without an error where nobody reads on, as in ``gvf list | head -1``."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

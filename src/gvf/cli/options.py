@@ -53,7 +53,7 @@ def add_command(
     description: str,
     epilog: str = "",
 ) -> argparse.ArgumentParser:
-    """Add a command to a parser's subparsers: `run` is called with what was typed."""
+    """Add a command to a parser's subparsers; `run` is called with what was typed."""
     added = commands.add_parser(
         name,
         help=help,
@@ -65,23 +65,28 @@ def add_command(
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Options that say where tasks run."""
+    """Add the options that say where tasks run."""
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="tasks at once (default: all cores)"
+        "--workers",
+        type=int,
+        metavar="N",
+        help="how many tasks run at once (default: one for each core)",
     )
     parser.add_argument(
         "--engine",
         choices=("local", "ray"),
         default="local",
-        help="threads on this machine (default), or a Ray cluster",
+        help="local: threads on this machine (default); ray: a Ray cluster, which needs gvf[ray]",
     )
     parser.add_argument(
-        "--address", metavar="A", help="of the Ray cluster (default: start one here)"
+        "--address",
+        metavar="A",
+        help="the address of a Ray cluster, with --engine ray (default: start one on this machine)",
     )
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:
-    """The folder of results."""
+    """Add the option that names the folder of results."""
     parser.add_argument(
         "--out",
         default="gvf-results",

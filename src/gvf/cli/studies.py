@@ -20,35 +20,40 @@ if TYPE_CHECKING:
 RUN = """\
 Run a study: one of those that `gvf list` shows, or your own from a .toml file.
 
-Each task (one pair of policies, one gap, one run) leaves one Parquet file. Only missing ones are
-computed, so that stopping (Ctrl-C) and going on later loses nothing, and more runs can be added to
-a finished study. Results do not depend on the engine or the number of workers, to the last bit."""
+A study is made of tasks. A task is one run, with one pair of policies and one gap between updates;
+all methods and step sizes learn side by side in it. Each task leaves one Parquet file, and only
+tasks without a file are run. So you can stop at any time (Ctrl-C) and give the same command again
+to go on, and you can add runs to a finished study. Results are the same to the last bit with every
+engine and every number of workers."""
 
 RUN_EXAMPLES = """\
 examples:
-  gvf run quick-check
-  gvf run four-rooms-gap --dry-run           how much is it?
-  gvf run four-rooms-gap --runs 5            first a few runs ...
-  gvf run four-rooms-gap                     ... then all the rest
-  gvf run four-rooms-gap --protocol authors  as in the authors' code
+  gvf run quick-check                        a small study, which takes seconds
+  gvf run four-rooms-gap --dry-run           tell how many tasks there are and how long they take
+  gvf run four-rooms-gap --runs 5            do the first 5 runs ...
+  gvf run four-rooms-gap                     ... and later all the others
+  gvf run four-rooms-gap --protocol authors  with the settings of the authors' code
   gvf run markov-step-size --engine ray --address auto
-  gvf run quick-check --only quick-check/hard/hard/gap-1/run-0         one task alone
-  gvf run quick-check --only quick-check/hard/hard/gap-1/run-0/IR/0.5  one cell of it, printed
 
-  gvf show quick-check > mine.toml           begin with one that exists, change it,
-  gvf run mine.toml                          run your own,
-  gvf plot mine.toml                         and look at it
+one task, or one cell of it (a method with a step size), by the names that `gvf show` prints:
+  gvf run quick-check --only quick-check/hard/hard/gap-1/run-0
+  gvf run quick-check --only quick-check/hard/hard/gap-1/run-0/IR/0.5
+
+a study of your own:
+  gvf show quick-check > mine.toml           begin with one that exists, and edit the file
+  gvf run mine.toml                          run it
+  gvf plot mine.toml                         draw its results
   gvf run mine.toml --set domain=CartPole-v1 --set 'methods=["IR", "my_module:SquareRoot"]'
 
-A domain is one of ours, the id of a Gymnasium environment, or "module:attribute"; a method is a
+A domain is one of ours, the id of a Gymnasium environment, or "module:attribute". A method is a
 name, or a table such as {correction = "VTrace", clip = "0.5 max"}. Modules of your own are looked
-for beside the .toml file and in the current folder; with Ray their text is sent along.
+for beside the .toml file and in the current folder; with Ray they are sent to the cluster.
 """
 
 PLOT = """\
-Draw what a study has found: sensitivity to the step size, errors against the number of updates,
-learning curves, each with bands of one standard error over runs, as PNG, SVG and CSV. Runs that are
-not finished are left out."""
+Draw the results of a study: errors against step sizes and against the number of updates, and
+learning curves. Bands are one standard error over runs. Each picture is left as PNG and SVG, with
+its numbers as CSV. Runs that are not finished are left out."""
 
 
 def add(commands: Any) -> None:
@@ -56,25 +61,29 @@ def add(commands: Any) -> None:
     run = add_command(commands, "run", _run, "run a study", RUN, RUN_EXAMPLES)
     _add_study(run)
     _add_changes(run)
-    run.add_argument("--runs", type=int, metavar="N", help="how many runs (default: the study's)")
+    run.add_argument(
+        "--runs", type=int, metavar="N", help="the number of runs (default: the study's own)"
+    )
     add_engine(run)
     add_out(run)
     how_much = run.add_mutually_exclusive_group()
     how_much.add_argument(
-        "--dry-run", action="store_true", help="only say how much there is to do, and how long"
+        "--dry-run",
+        action="store_true",
+        help="run nothing; tell how many tasks are left and how long they will take",
     )
     how_much.add_argument(
         "--only",
         metavar="NAME",
-        help="only the task of this name, or the cell, whose errors are printed and not stored "
-        "(`gvf show` tells how they are called)",
+        help="run only the task of this name; or only this cell, and print its errors instead of "
+        "storing them (`gvf show` prints examples of such names)",
     )
 
     plot = add_command(
         commands,
         "plot",
         _plot,
-        "draw a study's results",
+        "draw the results of a study",
         PLOT,
         "examples:\n  gvf plot mine.toml\n  gvf plot quick-check --out elsewhere\n",
     )
@@ -86,10 +95,13 @@ def add(commands: Any) -> None:
         commands,
         "list",
         _list,
-        "list the known studies",
-        "List the known studies: ours, those in .toml files of this folder, those with results.",
+        "list the studies, and how much of each is done",
+        "List the studies that gvf knows: the paper's, those in .toml files of this folder, and\n"
+        "those that have results. The table tells how many tasks of each are done, how many lanes\n"
+        "a task has (pairs of a method and a step size), and what the study shows.",
+        "examples:\n  gvf list\n  gvf list --json > studies.json\n",
     )
-    listing.add_argument("--json", action="store_true", help="for programs")
+    listing.add_argument("--json", action="store_true", help="print JSON, for programs")
     _add_protocol(listing)
     add_out(listing)
 
@@ -97,9 +109,10 @@ def add(commands: Any) -> None:
         commands,
         "show",
         _show,
-        "show a study's settings",
-        "Show all settings of a study, as TOML that `gvf run` takes.",
-        "example:\n  gvf show quick-check > mine.toml\n",
+        "print the settings of a study",
+        "Print all settings of a study as TOML, in a form that `gvf run` takes back. Lines above\n"
+        "them tell how much of it is done, and give examples of the names of its tasks and cells.",
+        "examples:\n  gvf show quick-check\n  gvf show quick-check > mine.toml\n",
     )
     _add_study(show)
     _add_changes(show)
@@ -110,14 +123,15 @@ def add(commands: Any) -> None:
         "clean",
         _clean,
         "delete stored results",
-        "Delete the stored results of a study, or of all studies, after asking.",
+        "Delete the results of one study, or of all, with their logs. You are asked first.\n"
+        "Pictures and pages stay.",
         "examples:\n  gvf clean quick-check\n  gvf clean --out elsewhere --yes\n",
     )
     clean.add_argument(
-        "study", nargs="?", metavar="STUDY", help="its name or .toml file (default: all)"
+        "study", nargs="?", metavar="STUDY", help="a name or a .toml file (default: all studies)"
     )
     add_out(clean)
-    clean.add_argument("--yes", action="store_true", help="do not ask")
+    clean.add_argument("--yes", action="store_true", help="delete without asking")
 
 
 def _add_study(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +143,7 @@ def _add_protocol(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--protocol",
         choices=("paper", "authors"),
-        help="the paper's text (default), or its authors' code",
+        help="paper: the settings in the paper's text (default); authors: those of their code",
     )
 
 
@@ -139,7 +153,7 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="another value for a setting, as in TOML (may be repeated)",
+        help="change a setting, written as in TOML, as in --set runs=5 (may be repeated)",
     )
 
 
@@ -187,7 +201,7 @@ def find(
 
 
 def _changes(given: Sequence[str]) -> dict[str, Any]:
-    """What was said with --set; a word that is no TOML is text."""
+    """The settings given with --set. A value that is not TOML is taken as text."""
     changes: dict[str, Any] = {}
     for one in given:
         key, equals, value = one.partition("=")
@@ -286,7 +300,7 @@ def _dry_run(study: BaseStudy, given: argparse.Namespace) -> int:
 
 
 def _known(given: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | str]]:
-    """All studies, with what each shows; or, of a file that cannot be read, why."""
+    """Give the name of each study, what it shows, and the study; or why its file cannot be read."""
     from gvf.names import look_in
     from gvf.study import catalogue, load
     from gvf.study.store import latest
