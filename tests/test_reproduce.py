@@ -97,8 +97,8 @@ def test_a_damaged_record_is_named(out: Path, tmp_path: Path, capsys) -> None:
     [
         (
             ["markov"],
-            "unknown figure: 'markov'; did you mean 'markov-vtrace' or 'markov-variance' or "
-            "'markov-step-size'? (`gvf reproduce --help` shows all)\n",
+            "unknown figure: 'markov'; did you mean 'markov-vtrace' or 'markov-step-size' or "
+            "'markov-variance'? (`gvf reproduce --help` shows all)\n",
         ),
         (["markov-stepsize"], "unknown figure: 'markov-stepsize'; did you mean 'markov-step-size'"),
         (["x"], "unknown figure: 'x'; known are 'four-rooms-learning-curves', "),

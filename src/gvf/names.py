@@ -53,8 +53,8 @@ def nearest(name: str, names: Iterable[str], more: str = "") -> str:
     Example:
         >>> from gvf.names import nearest
         >>> runs = [f"run{i}" for i in range(12)]
-        >>> nearest("rum5", runs, "`gvf show` has all")
-        "did you mean 'run5'? (`gvf show` has all)"
+        >>> nearest("rum5", runs, "`gvf show STUDY` shows all")
+        "did you mean 'run5'? (`gvf show STUDY` shows all)"
         >>> nearest("moon", runs)
         "known are 'run0', 'run1', 'run2', 'run3', 'run4', 'run5', 'run6', 'run7' and 4 more"
     """

@@ -55,7 +55,7 @@ def load(path: str | Path) -> BaseStudy:
         study = KINDS[known(kind, KINDS, "kind")]
         for key in given:
             keys = ["kind", *(field.name for field in fields(study) if field.name != "own")]
-            known(key, keys, "key", "`gvf show` has all")
+            known(key, keys, "key", "`gvf show STUDY` shows all")
         given = {"name": path.stem} | given
         needed = [field.name for field in fields(study) if field.default is MISSING]
         for key in needed:
