@@ -304,12 +304,27 @@ def test_a_domain_of_a_reloaded_module_is_the_new_one():
     assert domains.get("own_world:make").name == "markov-chain"
 
 
-def test_names_that_come_near_are_told_apart_from_those_that_are_known():
-    assert nearest("b", ["a", "bc"], ["a"]) == "did you mean 'bc'? Known are 'a'"
-    assert nearest("x", ["a", "bc"], ["a"]) == "known are 'a'"
+@pytest.mark.parametrize(
+    ("name", "names", "told"),
+    [
+        ("b", ["a", "bc"], "did you mean 'bc'? Known are 'a', 'bc'"),
+        ("x", ["a", "bc"], "known are 'a', 'bc'"),
+        ("x", [], "known are none"),
+        ("Vtrace", ["IR", "V-trace(1.0)"], "did you mean 'V-trace(1.0)'? Known are 'IR', 'V-tr"),
+        ("lane-999", [f"lane-{i}" for i in range(900)], "did you mean 'lane-99' or 'lane-"),
+        ("x", [f"lane-{i}" for i in range(900)], "known are 'lane-0', 'lane-1', 'lane-2', "),
+    ],
+)
+def test_a_message_has_the_nearest_names_and_all_only_if_they_are_few(name, names, told):
+    message = nearest(name, names)
+    assert message.startswith(told)
+    assert len(message) < 150
+
+
+def test_a_mistyped_domain_is_recognised_among_the_ids_of_gymnasium():
     told = told_by(domains.get, "CartPol-v1")
     assert told.startswith("unknown domain: 'CartPol-v1'; did you mean 'CartPole-v1'")
-    assert told.count("nown are ") == 1
+    assert len(told) < 200
 
 
 # Other machines

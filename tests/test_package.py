@@ -1,9 +1,16 @@
 """What holds for the package as a whole: its names, its weight, its command."""
 
 import inspect
+import os
+import pkgutil
+import shutil
+import signal
 import subprocess
 import sys
+import time
+from functools import cache
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -48,6 +55,138 @@ def test_the_command_alone_teaches_how_to_begin(arguments: list[str]) -> None:
     told = run("-m", "gvf", *arguments)
     assert "importance resampling" in told.lower()
     assert "gvf.RatioRing" in told
+
+
+@pytest.mark.parametrize("name", ["cli", "neural", "paper", "report", "study", "theory", "truth"])
+def test_a_subpackage_is_an_attribute(name: str) -> None:
+    if name == "neural":
+        pytest.importorskip("torch")
+    assert run("-c", f"import gvf; print('{name}' in dir(gvf), gvf.{name}.__name__)") == (
+        f"True gvf.{name}\n"
+    )
+
+
+def test_all_subpackages_are_listed() -> None:
+    packages = {module.name for module in pkgutil.iter_modules(gvf.__path__) if module.ispkg}
+    assert packages <= set(run("-c", "import gvf; print(*dir(gvf))").split())
+
+
+def test_a_mistyped_attribute_is_answered_with_the_one_that_was_meant() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import gvf; gvf.Lerner"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.endswith("no attribute 'Lerner'. Did you mean: 'Learner'?\n")
+
+
+INTERRUPT = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+"""
+"""Presses Ctrl-C when a module is about to be imported."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("script", [True, False])
+@pytest.mark.parametrize(
+    "module", ["typing", "numpy", "gymnasium", "gvf.cli.theory", "gvf.paper.studies"]
+)
+def test_ctrl_c_while_importing_is_one_line(module: str, script: bool, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPT.format(module=module))
+    (tmp_path / "gvf").write_text("import sys\nfrom gvf.cli import main\nsys.exit(main())\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, *([tmp_path / "gvf"] if script else ["-m", "gvf"]), "list"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+    assert (done.returncode, done.stderr) == (130, "gvf: stopped\n")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_ctrl_c_at_any_moment_of_the_first_second_is_one_line(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    (tmp_path / "sitecustomize.py").write_text(
+        INTERRUPT.format(module="numpy").replace("os.kill(os.getpid(), signal.SIGINT)",
+                                                 f"open({str(begun)!r}, 'w').close()")
+    )  # fmt: skip
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    for moment in range(8):
+        begun.unlink(missing_ok=True)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gvf", "verify"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": path},
+        )
+        while not begun.exists() and process.poll() is None:
+            time.sleep(0.001)
+        time.sleep(moment / 8)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30)[1] == "gvf: stopped\n"
+        assert process.returncode == 130
+
+
+def test_other_programs_keep_their_ctrl_c() -> None:
+    program = "import gvf, signal; print(signal.getsignal(2) is signal.default_int_handler)"
+    assert run("-c", program) == "True\n"
+
+
+@cache
+def completion(shell: str) -> str:
+    return run("-m", "gvf", "completion", shell)
+
+
+def completed(shell: str, *words: str) -> list[str]:
+    """Ask a shell what it makes of words, the last of which is not whole."""
+    script = completion(shell)
+    if shell == "bash":
+        array = " ".join(f"'{word}'" for word in words)
+        script += f"COMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; _gvf\n"
+        script += 'printf "%s\\n" "${COMPREPLY[@]}"\n'
+    else:
+        script += f"complete -C '{' '.join(words)}'\n"
+    began = time.perf_counter()
+    done = subprocess.run([shell, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.perf_counter() - began < 5  # no Python is started, even on a busy machine
+    return [line.split("\t")[0] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish"])
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["gvf", "rep"], {"reproduce", "report"}),
+        (["gvf", "--ver"], {"--version"}),
+        (["gvf", "run", "qui"], {"quick-check"}),
+        (["gvf", "reproduce", "markov-var"], {"markov-variance", "markov-variance-all"}),
+        (["gvf", "run", "quick-check", "--pro"], {"--protocol"}),
+        (["gvf", "reproduce", "--protocol", ""], {"paper", "authors", "both"}),
+        (["gvf", "completion", "z"], {"zsh"}),
+    ],
+)
+def test_a_shell_completes(shell: str, words: list[str], expected: set[str]) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    assert set(completed(shell, *words)) == expected
+
+
+def test_the_script_for_zsh_is_that_for_bash_with_a_preparation() -> None:
+    bash, zsh = completion("bash"), completion("zsh")
+    assert zsh.endswith(bash)
+    assert "bashcompinit" in zsh.removesuffix(bash)
+    if shutil.which("zsh"):
+        subprocess.run(["zsh", "-n"], input=zsh, text=True, check=True)
 
 
 def test_an_unknown_argument_is_named() -> None:

@@ -635,7 +635,9 @@ def test_a_study_of_the_racing_car_from_a_file(tmp_path: Path) -> None:
         line.partition(" = ")[0] for line in path.read_text().splitlines()[1:]
     }
     path.write_text('kind = "racing"\nstep_sizes = [0.1]\ntrack = "g-track-1"')
-    with pytest.raises(ValueError, match=r"tiny\.toml: unknown key: 'track'; known are .*'gap'"):
+    with pytest.raises(
+        ValueError, match=r"tiny\.toml: unknown key: 'track'; known are 'kind', 'name', "
+    ):
         load(path)
 
 

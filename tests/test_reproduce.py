@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ def test_the_same_command_again_runs_nothing_and_leaves_the_same(out: Path, caps
     before = contents(out)
     assert reproduce(out, FIGURE) == 0
     told = capsys.readouterr()
-    assert "was there" in told.err
+    assert re.search(r": all \d+ tasks done before \(\d+ s of processor time\)\n", told.err)
+    assert re.search(r"^0 tasks done now, \d+ before; this command took \d+ s$", told.out, re.M)
     assert f"report: {out / 'report.html'}" in told.out
     assert contents(out) == before
 
@@ -95,8 +97,10 @@ def test_a_damaged_record_is_named(out: Path, tmp_path: Path, capsys) -> None:
     [
         (
             ["markov"],
-            "unknown figure: 'markov'; did you mean 'markov-vtrace'? Known are 'four-rooms-",
+            "unknown figure: 'markov'; did you mean 'markov-vtrace' or 'markov-step-size' or "
+            "'markov-variance'? (`gvf reproduce --help` shows all)\n",
         ),
+        (["markov-stepsize"], "unknown figure: 'markov-stepsize'; did you mean 'markov-step-size'"),
         (["x"], "unknown figure: 'x'; known are 'four-rooms-learning-curves', "),
         ([FIGURE, "--runs", "0"], "--runs must be at least 1, got 0"),
         ([FIGURE, "--workers", "0"], "workers must be at least 1, got 0"),

@@ -12,16 +12,18 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from gvf.cli import main
 from gvf.cli.studies import find
+from gvf.common.progress import progress_bar
 from gvf.paper import studies as catalogue
 from gvf.study import Study, VarianceStudy, load, local, run_variance
 from gvf.study.engine import run
-from gvf.study.progress import Account, Costs, costs
+from gvf.study.progress import Account, Costs, costs, spent
 from gvf.study.store import Store
 from gvf.study.toml import as_toml
 
@@ -114,7 +116,7 @@ def test_stopped_or_killed_at_two_random_moments_and_resumed(
     told, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert beside_progress(errors) == ""
-    assert re.match(r"sweep: \d+ of 30 tasks in ", told)
+    assert re.match(r"sweep: (\d+ of 30 tasks done before|30 tasks done in) ", told)
     assert digests(out) == undisturbed
 
 
@@ -252,14 +254,26 @@ TASK = "quick-check/hard/hard/gap-1/run-3"
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["run", "quik-check"], "unknown study: 'quik-check'; did you mean 'quick-check'? Known "),
+        (
+            ["run", "quik-check"],
+            "unknown study: 'quik-check'; did you mean 'quick-check'? (`gvf list` shows all)\n",
+        ),
+        (
+            ["run", "four-room-gap"],
+            "unknown study: 'four-room-gap'; did you mean 'four-rooms-gap'? (`gvf list` shows all)",
+        ),
         (["show", "nope"], "unknown study: 'nope'; known are 'markov-step-size', "),
-        (["plot", "nope"], ", or name a .toml file"),
+        (["plot", "nope"], "' and 12 more (`gvf list` shows all)\n"),
+        (["run", "quick-check", "--set", 'methods=["Vtrace"]'], "did you mean 'V-trace(1.0)' or "),
+        (
+            ["run", "quick-check", "--set", 'pairs=[["hrd", "hard"]]'],
+            "'hrd'; did you mean 'hard'? Known are 'easy', 'hard', 'hardest'\n",
+        ),
         (["run", "nowhere.toml"], "nowhere.toml: No such file or directory"),
         (["run", "quick-check", "--runs", "0"], "--runs must be at least 1, got 0"),
         (["run", "quick-check", "--workers", "0"], "workers must be at least 1, got 0"),
         (["run", "quick-check", "--address", "auto"], "choose the engine 'ray'"),
-        (["clean", "quick-check"], "no results of 'quick-check' in gvf-results; there are: none"),
+        (["clean", "quick-check"], "no results of 'quick-check' in gvf-results; known are none"),
         (["clean", "nowhere.toml"], "nowhere.toml: No such file or directory"),
         (
             ["run", "quick-check", "--only", "x"],
@@ -271,7 +285,7 @@ TASK = "quick-check/hard/hard/gap-1/run-3"
             ["run", "quick-check", "--only", f"{TASK}/IRR/0.5"],
             f"unknown part of {TASK}: 'IRR/0.5'; did you mean 'IR/0.5'",
         ),
-        (["run", "quick-check", "--only", f"{TASK}/IR/9"], "? Known are 'IR/0.0', 'IR/0.5', "),
+        (["run", "quick-check", "--only", f"{TASK}/IR/9"], "'IR/3.5' and 60 more\n"),
         (
             ["run", "quick-check", "--only", f"{TASK}/IR/0.5", "--workers", "2"],
             "a single one is computed here, on one processor: leave out --engine, --address and",
@@ -286,6 +300,35 @@ def test_a_mistake_is_one_clear_line_and_status_2(
     assert out == ""
     assert err.startswith("gvf: ")
     assert err.count("\n") == 1
+    assert len(err) < 400
+    assert told in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["reproduc"], "unknown command: 'reproduc'; did you mean 'reproduce'? (`gvf --help` "),
+        (["--versoin"], "unknown option: '--versoin'; did you mean '--version'? Known are "),
+        (
+            ["run", "quick-check", "--dryrun"],
+            "unknown option: '--dryrun'; did you mean '--dry-run'?",
+        ),
+        (
+            ["list", "--protocol=papr"],
+            "unknown --protocol: 'papr'; did you mean 'paper'? Known are ",
+        ),
+        (["list", "all", "of", "them"], "too many arguments: all of them\n"),
+        (["completion", "bahs"], "unknown shell: 'bahs'; did you mean 'bash'? Known are "),
+    ],
+)
+def test_a_mistyped_command_or_option_is_answered_with_the_one_that_was_meant(
+    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith("usage: gvf ")
     assert told in err
 
 
@@ -328,11 +371,14 @@ def test_a_wrong_file_says_what_is_wrong_before_anything_runs(
     assert not (tmp_path / "gvf-results").exists()
 
 
-def test_what_was_there_already_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+TIMES = r"\d+ s \(\d+ s of processor time\)"
+
+
+def test_what_was_done_now_and_what_before_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     for runs, told in (
-        (1, r"3 of 3 tasks in \d+ s"),
-        (1, r"all 3 tasks were there already"),
-        (2, r"3 of 6 tasks in \d+ s, 3 were there already"),
+        (1, rf"3 tasks done in {TIMES}"),
+        (1, r"all 3 tasks done before \(\d+ s of processor time\)"),
+        (2, rf"3 of 6 tasks done before \(\d+ s of processor time\); 3 done now in {TIMES}"),
     ):
         assert main(["run", "quick-check", "--runs", str(runs)]) == 0
         line = rf"quick-check: {told}; results in gvf-results/results/quick-check/paper-\w+\n"
@@ -342,7 +388,7 @@ def test_what_was_there_already_is_said(capsys: pytest.CaptureFixture[str]) -> N
 def test_a_task_alone_is_the_same_file_in_the_same_place(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for told in (r"done in \d+ s", "there already"):
+    for told in (rf"done in {TIMES}", r"done before \(\d+ s of processor time\)"):
         assert main(["run", "quick-check", "--only", TASK]) == 0
         line = rf"{TASK}: {told}; results in gvf-results/results/quick-check/paper-\w+\n"
         assert re.fullmatch(line, capsys.readouterr().out)
@@ -395,8 +441,8 @@ def test_a_damaged_file_is_a_line_and_no_more(capsys: pytest.CaptureFixture[str]
     assert re.fullmatch(
         r"gvf: warning: \S*run-0.parquet is damaged \(.*\); it is set aside .*\n", err
     )
-    assert "1 of 3 tasks" in out
-    assert "2 were there already" in out
+    assert "2 of 3 tasks done before (" in out
+    assert "; 1 done now in " in out
 
 
 def test_the_list_counts_what_is_done(capsys: pytest.CaptureFixture[str]) -> None:
@@ -484,6 +530,48 @@ def test_the_remaining_time_is_that_of_the_work_left(monkeypatch: pytest.MonkeyP
     assert account.remaining == pytest.approx(30.0)
 
 
+def test_counts_begin_with_what_was_done_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    run(STUDY.with_(runs=2), "out")
+    accounts = []
+
+    class Told(Account):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            accounts.append((self, self.done, self.tasks))
+
+    monkeypatch.setattr("gvf.study.progress.Account", Told)
+    again = run(STUDY.with_(runs=3), "out")
+    ((account, before, tasks),) = accounts
+    assert (before, account.done, tasks) == (4, 6, 6)
+    assert (again.skipped, again.done) == (4, 2)
+    logged = spent(Store(STUDY, "out"))
+    assert again.cpu_seconds + again.cpu_seconds_before == pytest.approx(sum(logged.values()), 0.01)
+
+
+def test_the_bar_labels_its_times_and_counts_what_was_done_before(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(STUDY.with_(runs=2), "out")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "xterm")
+    run(STUDY.with_(runs=15), "out", workers=1)
+    shown = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", capsys.readouterr().err)
+    assert re.search(r"sweep \S+ +4/30 0:00:0\d elapsed, first tasks at work", shown)
+    assert re.search(r"\d+/30 0:00:\d\d elapsed, \S+ tasks/\w+, about .* left", shown)
+
+
+def test_a_bar_of_any_loop_labels_its_times(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with progress_bar() as shown:
+        list(shown.track(range(3), description="counting"))
+    told = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", capsys.readouterr().err)
+    assert re.search(r"counting \S+ 3/3 0:00:00 elapsed, 0:00:00 left", told)
+
+
 def test_clean_asks_and_deletes_results_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -522,7 +610,9 @@ def test_clean_takes_a_file_and_deletes_what_it_made(
     for folder in ("results", "logs"):
         assert [path.name for path in Path("gvf-results", folder).iterdir()] == ["quick-check"]
     assert main(["clean", str(toml)]) == 2
-    assert "no results of 'other' in gvf-results; there are: quick-check" in capsys.readouterr().err
+    assert (
+        "no results of 'other' in gvf-results; known are 'quick-check'" in capsys.readouterr().err
+    )
 
 
 @needs_posix

@@ -467,7 +467,7 @@ def test_the_continuous_rooms_have_their_reference_values():
     ("changes", "message"),
     [
         ({"domain": "maze"}, "unknown .*'maze'.*'markov-chain'"),
-        ({"methods": ("IRR",)}, r"unknown method: 'IRR'; did you mean 'IR'\? Known are 'IR', 'BC"),
+        ({"methods": ("IRR",)}, r"unknown method: 'IRR'; did you mean 'IR'\?$"),
         ({"pairs": (("down", "hard"),)}, "unknown question of markov-chain in pairs: 'down'; kn"),
         ({"pairs": (("hard", "x"),)}, "unknown behaviour of markov-chain in pairs: 'x'; known"),
         ({"update": "newton"}, "unknown update: 'newton'.*'sgd'"),
@@ -512,7 +512,7 @@ VARIANCE = 'kind = "variance"\n'
         ("domain = ", "is not TOML"),
         (
             'domian = "four-rooms"',
-            r"unknown key: 'domian'; did you mean 'domain'\? Known are 'kind', 'name', 'domain'",
+            r"unknown key: 'domian'; did you mean 'domain'\? \(`gvf show STUDY` shows all\)",
         ),
         ('domain = "four-rooms"', "methods is missing; needed are domain and methods"),
         (ROOM + "runs = 'many'", "runs must be a whole number, got 'many'"),
@@ -533,7 +533,7 @@ VARIANCE = 'kind = "variance"\n'
         (ROOM + "kind = [1]", r"kind must be a name, got \[1\]$"),
         (
             VARIANCE + "steps = 5",
-            r"unknown key: 'steps'; did you mean 'step_size'\? .*'iterations'",
+            r"unknown key: 'steps'; did you mean 'step_size'\? ",
         ),
         (VARIANCE + "buffer = 1.5", "buffer must be a whole number, got 1.5"),
         (VARIANCE + "step_size = 'a'", "step_size must be a number, got 'a'"),
@@ -544,7 +544,7 @@ VARIANCE = 'kind = "variance"\n'
         (VARIANCE + "iterations = [0, 0]", "iterations has something twice: 0"),
         (VARIANCE + "methods = []", "methods must name at least one"),
         (VARIANCE + 'methods = ["IS", "IS"]', "methods has something twice: 'IS'"),
-        (VARIANCE + 'methods = ["IRR"]', r"unknown method: 'IRR'; did you mean 'IR'\? Known are"),
+        (VARIANCE + 'methods = ["IRR"]', r"unknown method: 'IRR'; did you mean 'IR'\?$"),
         (VARIANCE + 'pairs = [["hard", "x"]]', "unknown behaviour of markov-chain in pairs: 'x'"),
     ],
 )

@@ -475,9 +475,9 @@ def test_estimates_print_with_their_standard_error():
 def test_progress_is_shown_when_asked_for(capsys):
     question = GVF(TARGET, continuation=0.9)
     held_out_returns(Corridor(), question, states=2, seed=0)
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""
     held_out_returns(Corridor(), question, states=2, seed=0, progress=True)
-    assert "held-out returns" in capsys.readouterr().out
+    assert "held-out returns" in capsys.readouterr().err
 
 
 class Fields(gym.Env[Any, Any]):

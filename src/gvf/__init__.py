@@ -5,7 +5,12 @@ from transitions that another policy made, with a correction such as :class:`IR`
 :class:`RatioRing` draws in proportion to importance ratios, for any training loop.
 """
 
+from gvf.common import interrupt  # noqa: F401 - first, for Ctrl-C while the rest is imported
+
+# isort: split
+import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from gvf.common.version import __version__ as __version__
 from gvf.correction import (
@@ -35,8 +40,8 @@ from gvf.learner import (
     ExpectedSarsa,
     IncrementalTD,
     Learner,
+    LearnerReport,
     Predictor,
-    Report,
     RMSProp,
     Sarsa,
     Update,
@@ -73,6 +78,9 @@ from gvf.truth import (
 from gvf.window import Window
 from gvf.window.frames import FrameWindow
 
+if TYPE_CHECKING:
+    from . import cli, neural, paper, report, study, theory  # noqa: F401
+
 __all__ = [
     "Adam",
     "Always",
@@ -100,6 +108,7 @@ __all__ = [
     "IncrementalTD",
     "Interpolated",
     "Learner",
+    "LearnerReport",
     "Mixture",
     "Model",
     "NormIS",
@@ -109,7 +118,6 @@ __all__ = [
     "Predictor",
     "RMSProp",
     "RatioRing",
-    "Report",
     "ReturnError",
     "SGD",
     "Sarsa",
@@ -140,9 +148,18 @@ __all__ = [
     "uniform_slots",
 ]
 
+_SUBPACKAGES = ("cli", "figure", "neural", "paper", "racing", "report", "study", "theory")
+
 
 def __getattr__(name: str) -> object:
-    """``gvf.study`` and ``gvf.neural`` when they are first asked for: most programs never do."""
-    if name in ("neural", "study"):
+    """Import a subpackage such as ``gvf.study`` when it is first asked for: few programs do."""
+    if name in _SUBPACKAGES:
         return import_module(f"gvf.{name}")
-    raise AttributeError(f"module 'gvf' has no attribute {name!r}")
+    # With name and obj Python adds "Did you mean".
+    told = f"module 'gvf' has no attribute {name!r}"
+    raise AttributeError(told, name=name, obj=sys.modules[__name__])
+
+
+def __dir__() -> list[str]:
+    """All names, with the subpackages that are not imported yet."""
+    return sorted({*globals(), *_SUBPACKAGES})

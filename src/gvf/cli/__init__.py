@@ -1,18 +1,22 @@
-"""The command `gvf`: what a user types in a shell.
+"""The command `gvf`.
 
-`parser` says what can be typed, `main` runs it. A command adds its own parser and names the
-function to run; the work itself stays in the rooms of the library, imported only when the command
-runs. An error that a user can mend is one line and exit status 2.
+`parser` knows what can be typed, `main` runs it. A command adds its own parser and names the
+function to run. The work itself is done by the rest of the library, which is imported only when the
+command runs. An error that a user can mend is one line and exit status 2.
 """
 
 import argparse
 import os
+import signal
 import sys
-import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from gvf.cli import reproduce, studies, theory
+from gvf.cli import completion, reproduce, studies, theory
+from gvf.cli.options import Parser
+from gvf.common.interrupt import leave
 from gvf.common.version import __version__
 
 EXAMPLE = """\
@@ -32,7 +36,7 @@ rho = pi / mu, and then learns from it as if it came from pi.
 """
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> Parser:
     """Return the parser of the command line.
 
     Example:
@@ -41,25 +45,28 @@ def parser() -> argparse.ArgumentParser:
         'gvf'
     """
     example = "".join(f"  {line}" if line.strip() else line for line in EXAMPLE.splitlines(True))
-    root = argparse.ArgumentParser(
+    root = Parser(
         prog="gvf",
         description=DESCRIPTION,
         epilog="Try:\n\n"
-        "  gvf reproduce            the paper's figures and claims, in minutes\n"
-        "  gvf run quick-check      a study that takes seconds\n"
-        "  gvf list                 the studies of the paper, and yours\n"
-        "  gvf plot mine.toml       pictures of your own study\n"
-        "  gvf verify               the theorems, run as experiments\n"
-        "  gvf run --help           how to run them, stop, go on, and write your own\n\n"
+        "  gvf run quick-check      run a small study, which takes seconds\n"
+        "  gvf plot quick-check     draw its results\n"
+        "  gvf list                 list the studies of the paper, and yours\n"
+        "  gvf reproduce            redraw the paper's figures and judge its claims, in minutes\n"
+        "  gvf verify               check the paper's theorems by experiment\n"
+        "  gvf run --help           learn to stop and resume a study, and to write your own\n\n"
+        "A study is a grid of methods and step sizes, run many times. A figure of the paper shows\n"
+        "the results of a study.\n\n"
         f"From Python, the sampler alone:\n\n{example}\n"
         "For whole learners, start with the README's example or examples/quickstart.py.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    root.set_defaults(command=lambda _: root.print_help() or 0, parser=root)
     root.add_argument("--version", action="version", version=f"gvf {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND")
     reproduce.add(commands)
     studies.add(commands)
     theory.add(commands)
+    completion.add(commands)
     return root
 
 
@@ -71,15 +78,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         >>> main([])  # doctest: +ELLIPSIS
         usage: gvf ...
     """
-    root = parser()
-    given = root.parse_args(arguments)
-    if "command" not in given:
-        root.print_help()
-        return 0
+    given = argparse.Namespace()
     try:
-        with warnings.catch_warnings():
+        with _heard(), warnings.catch_warnings():
             warnings.simplefilter("always", RuntimeWarning)
             warnings.showwarning = _show_warning
+            given, rest = parser().parse_known_args(arguments)
+            if rest:
+                given.parser.refuse(rest)
             return given.command(given)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         if isinstance(error, BrokenPipeError):
@@ -87,13 +93,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"gvf: {_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("gvf: stopped; what is done is kept: the same command goes on", file=sys.stderr)
-        if threading.active_count() > 1:
-            # A task that does not listen yet (it compiles, say) is not waited for.
+        resumes = "; what is done is kept: the same command goes on" if "engine" in given else ""
+        print(f"gvf: stopped{resumes}", file=sys.stderr)
+        if signal.getsignal(signal.SIGINT) is leave:
+            # A task that does not listen yet, because it compiles, is not waited for.
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(130)
         return 130
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    """Make Ctrl-C a KeyboardInterrupt inside this block, so that a command can end in order."""
+    if signal.getsignal(signal.SIGINT) is not leave:
+        yield  # called from another program, whose business Ctrl-C is
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.unraisablehook = _leave_if_lost
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, leave)
+
+
+def _leave_if_lost(lost: Any) -> None:
+    """Leave where Ctrl-C came up in a callback, which cannot pass the exception on."""
+    if lost.exc_type is KeyboardInterrupt:
+        leave()
+    sys.__unraisablehook__(lost)
 
 
 def _one_line(error: Exception) -> str:
@@ -108,6 +136,6 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 
 
 def _leave_quietly() -> int:
-    """Nobody reads on, as in ``gvf list | head -1``: that is no error."""
+    """End without an error where nobody reads on, as in ``gvf list | head -1``."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

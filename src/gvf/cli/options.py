@@ -1,10 +1,48 @@
-"""What commands have in common: how one is added, and the options that many of them take."""
+"""The parser of the command line, how a command is added to it, and options that many share."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
 from typing import Any
+
+from gvf.common.names import nearest
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that answers a mistyped command, option or choice with the one that was meant.
+
+    Example:
+        >>> from gvf.cli.options import Parser
+        >>> parser = Parser(prog="gvf")
+        >>> _ = parser.add_argument("--scale", choices=("quick", "paper"))
+        >>> parser.parse_args(["--scale", "quik"])  # doctest: +SKIP
+        usage: gvf [-h] [--scale {quick,paper}]
+        gvf: error: unknown --scale: 'quik'; did you mean 'quick'? Known are 'quick', 'paper'
+    """
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            commands = isinstance(action, argparse._SubParsersAction)
+            kind = "command" if commands else (action.option_strings or [action.dest])[0]
+            told = nearest(value, action.choices, self._more if commands else "")
+            self.error(f"unknown {kind}: {value!r}; {told}")
+
+    def refuse(self, rest: list[str]) -> None:
+        """End with an error that names the first of the arguments that were not understood."""
+        word = next((word for word in rest if word.startswith("-")), "")
+        if not word:
+            self.error(f"too many arguments: {' '.join(rest)}")
+        option = word.partition("=")[0]
+        told = nearest(option, self._option_string_actions, self._more)
+        self.error(f"unknown option: {option!r}; {told}")
+
+    @property
+    def _more(self) -> str:
+        return f"`{self.prog} --help` shows all"
 
 
 def add_command(
@@ -15,36 +53,40 @@ def add_command(
     description: str,
     epilog: str = "",
 ) -> argparse.ArgumentParser:
-    """Add a command to a parser's subparsers: `run` is called with what was typed."""
+    """Add a command to a parser's subparsers; `run` is called with what was typed."""
     added = commands.add_parser(
         name,
         help=help,
         description=description,
         epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    added.set_defaults(command=run)
+    added.set_defaults(command=run, parser=added)
     return added
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Options that say where tasks run."""
+    """Add the options that say where tasks run."""
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="tasks at once (default: all cores)"
+        "--workers",
+        type=int,
+        metavar="N",
+        help="how many tasks run at once (default: one for each core)",
     )
     parser.add_argument(
         "--engine",
         choices=("local", "ray"),
         default="local",
-        help="threads on this machine (default), or a Ray cluster",
+        help="local: threads on this machine (default); ray: a Ray cluster, which needs gvf[ray]",
     )
     parser.add_argument(
-        "--address", metavar="A", help="of the Ray cluster (default: start one here)"
+        "--address",
+        metavar="A",
+        help="the address of a Ray cluster, with --engine ray (default: start one on this machine)",
     )
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:
-    """The folder of results."""
+    """Add the option that names the folder of results."""
     parser.add_argument(
         "--out",
         default="gvf-results",

@@ -19,63 +19,79 @@ if TYPE_CHECKING:
     from gvf.report.exhibit import Exhibit
 
 REPRODUCE = """\
-Run the paper's experiments, redraw its figures over the published curves, and judge what
-it says about them. With no figure named: all microworlds of the main text.
+Run the paper's experiments, redraw its figures over the published curves, and judge the claims that
+the paper makes about them. The result is a page, report.html. Without FIGURE, all figures of the
+main text are made, except that of the racing car.
 
-The scale "quick" is a look within minutes: few runs, coarse grids. "paper" has the paper's numbers
-of runs and its grids: under an hour for the main text on two cores, a night for the appendix. Only
-missing results are computed, so that stopping (Ctrl-C) and going on later loses nothing."""
+The scale "quick" takes minutes: it has few runs and coarse grids. The scale "paper" has the paper's
+own runs and grids, and takes under an hour for the main text on two cores, a night for the
+appendix. Only missing results are computed, so you can stop at any time (Ctrl-C) and give the same
+command again to go on."""
 
 REPRODUCE_EXAMPLES = """\
 figures of the main text:
   four-rooms-learning-curves, four-rooms-gap, four-rooms-step-size       Fig. 1
   continuous-incremental, continuous-rmsprop                             Fig. 2
   markov-step-size, markov-vtrace, markov-variance                       Fig. 4
-the racing car (needs PyTorch; TORCS, Gymnasium's CarRacing, or a recorded stream):
+the racing car (needs PyTorch, and TORCS, Gymnasium's CarRacing or a recorded stream):
   racing-step-size                                                       Fig. 3
-of the appendix:
+figures of the appendix:
   markov-step-size-all, markov-vtrace-all, markov-variance-all, continuous-sgd-all,
   continuous-rmsprop-all, continuous-incremental-all, continuous-sgd-step-size-all
 
 examples:
-  gvf reproduce                                     the main text, at a quick scale
-  gvf reproduce markov-step-size --scale paper      one figure, in full
-  gvf reproduce markov-step-size --protocol both    also as in the authors' code
+  gvf reproduce                                     the main text, at the scale "quick"
+  gvf reproduce markov-step-size --scale paper      one figure, with all runs
+  gvf reproduce markov-step-size --protocol both    once by the paper, once by its authors' code
   gvf reproduce --scale paper --engine ray --address auto
   gvf reproduce racing-step-size --scale paper --device cuda
 """
 
 RECORD = """\
-Record what the racing car learns from, without learning: a stream of images, the target policy's
-returns from states that the stream has not seen, and a short film. They are files in the cache;
-what is there already is kept. Copied to the same place on a machine that has PyTorch, they are all
-that `gvf reproduce racing-step-size` needs there: no simulator, no Gymnasium."""
+Record what the racing car's networks learn from: a stream of images, returns of the target policy
+from states that are not in the stream, and a short film. Nothing is learned yet. The recordings are
+files in the cache, and those that exist are kept.
+
+Copied to the cache of another machine, they are all that `gvf reproduce racing-step-size` needs
+there besides PyTorch: no simulator and no Gymnasium."""
 
 OPTIONS = ("simulator", "device")
-"""Settings of the racing car that can be chosen here."""
+"""The settings of the racing car that have options here."""
 
 REPORT = """\
-Rebuild pictures, verdicts and page from the results in a folder, without running anything: the
-paper's figures, and the studies of your own that were run there."""
+Draw and judge again from the results in a folder, and write its page, report.html: the paper's
+figures that were made there, and studies of your own. Nothing is run."""
 
 
 def add(commands: Any) -> None:
     """Add the commands to a parser's subparsers."""
     reproduce = add_command(
-        commands, "reproduce", _reproduce, "redraw the paper", REPRODUCE, REPRODUCE_EXAMPLES
+        commands,
+        "reproduce",
+        _reproduce,
+        "redraw the paper's figures and judge its claims",
+        REPRODUCE,
+        REPRODUCE_EXAMPLES,
     )
-    reproduce.add_argument("figures", nargs="*", metavar="FIGURE", help="(default: the main text)")
+    reproduce.add_argument(
+        "figures", nargs="*", metavar="FIGURE", help="the figures to make, see below"
+    )
     _add_scale(reproduce)
     reproduce.add_argument(
         "--protocol",
         choices=("paper", "authors", "both"),
         default="paper",
-        help="the paper's text (default), the settings of its authors' curves, or both",
+        help="paper: the settings in the paper's text (default); authors: those with which the "
+        "published curves come out; both: one after the other",
     )
-    reproduce.add_argument("--runs", type=int, metavar="N", help="(default: the scale's)")
+    reproduce.add_argument(
+        "--runs", type=int, metavar="N", help="the number of runs (default: that of the scale)"
+    )
     _add_simulator(reproduce)
     reproduce.add_argument(
-        "--device", choices=("cpu", "cuda"), help="where networks learn (default: cpu)"
+        "--device",
+        choices=("cpu", "cuda"),
+        help="where the racing car's networks learn (default: cpu)",
     )
     add_engine(reproduce)
     add_out(reproduce)
@@ -84,10 +100,11 @@ def add(commands: Any) -> None:
         commands,
         "record",
         _record_material,
-        "record the racing car's stream",
+        "record the images that the racing car learns from",
         RECORD,
-        "examples:\n  gvf record                  for a look, a minute\n"
-        "  gvf record --scale paper    for all runs, some minutes, 140 MB\n",
+        "examples:\n"
+        '  gvf record                  enough for the scale "quick": takes a minute\n'
+        "  gvf record --scale paper    for all runs: takes some minutes, and 140 MB\n",
     )
     _add_scale(recording)
     _add_simulator(recording)
@@ -96,12 +113,16 @@ def add(commands: Any) -> None:
         commands,
         "report",
         _report,
-        "rebuild pictures and page from stored results",
+        "draw and judge again from stored results",
         REPORT,
         "example:\n  gvf report gvf-results\n",
     )
     report.add_argument(
-        "out", nargs="?", default="gvf-results", metavar="DIR", help="(default: ./gvf-results)"
+        "out",
+        nargs="?",
+        default="gvf-results",
+        metavar="DIR",
+        help="the folder of results (default: ./gvf-results)",
     )
 
 
@@ -110,7 +131,7 @@ def _add_scale(parser: argparse.ArgumentParser) -> None:
         "--scale",
         choices=("quick", "paper"),
         default="quick",
-        help="few runs and coarse grids (default), or the paper's",
+        help="quick: few runs and coarse grids (default); paper: the paper's runs and grids",
     )
 
 
@@ -118,7 +139,7 @@ def _add_simulator(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--simulator",
         choices=("torcs", "car-racing"),
-        help="of the racing car: the real one (default), or Gymnasium's",
+        help="the racing car's simulator: torcs (default), or car-racing of Gymnasium",
     )
 
 
@@ -136,8 +157,8 @@ def _record_material(given: argparse.Namespace) -> int:
 
 def _reproduce(given: argparse.Namespace) -> int:
     from gvf import paper
+    from gvf.common.progress import duration
     from gvf.study.engine import run
-    from gvf.study.progress import duration
 
     began = time.perf_counter()
     if given.runs is not None and given.runs < 1:
@@ -157,21 +178,24 @@ def _reproduce(given: argparse.Namespace) -> int:
         for figure in wanted
         for protocol in protocols
     ]
+    now = before = 0
     for number, (figure, protocol, study) in enumerate(todo, 1):
         done = run(
             study, given.out, workers=given.workers, engine=given.engine, address=given.address
         )
-        told = f"{done.done} tasks in {duration(done.seconds)}" if done.done else "was there"
-        print(f"[{number}/{len(todo)}] {figure.id}, protocol {protocol}: {told}", file=sys.stderr)
+        now, before = now + done.done, before + done.skipped
+        figure_told = f"[{number}/{len(todo)}] {figure.id}, protocol {protocol}"
+        print(f"{figure_told}: {done.told}", file=sys.stderr)
         _record(figure, protocol, study, given)
     shown = _build(Path(given.out), command_of(given))
     _summarise(shown, Path(given.out))
-    print(f"in {duration(time.perf_counter() - began)}")
+    took = duration(time.perf_counter() - began)
+    print(f"{now} tasks done now, {before} before; this command took {took}")
     return 0
 
 
 def options_of(given: argparse.Namespace) -> dict[str, str]:
-    """What was said about the racing car."""
+    """The options about the racing car that were given."""
     said = {"simulator": given.simulator, "device": given.device}
     return {name: value for name, value in said.items() if value is not None}
 
@@ -186,10 +210,10 @@ def study_of(figure: Any, protocol: str, given: argparse.Namespace, scale: str =
 def _record(figure: Any, protocol: str, study: Any, given: argparse.Namespace) -> None:
     from gvf.report.build import machine, record
     from gvf.report.exhibit import Provenance
+    from gvf.study.progress import spent
     from gvf.study.store import Store
 
-    log = list(Store(study, given.out).logged())
-    spent = {line.get("task"): line.get("cpu_seconds", 0.0) for line in log}
+    store = Store(study, given.out)
     full = study == study_of(figure, protocol, given, "paper")
     options = {name: getattr(study, name) for name in OPTIONS if name in study.settings}
     made = Provenance(
@@ -200,15 +224,15 @@ def _record(figure: Any, protocol: str, study: Any, given: argparse.Namespace) -
         version=__version__,
         machine=machine(),
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
-        seconds=round(sum(spent.values()), 1),
+        seconds=round(sum(spent(store).values()), 1),
         options=options,
-        stream=next((line["stream"] for line in log if "stream" in line), ""),
+        stream=next((line["stream"] for line in store.logged() if "stream" in line), ""),
     )
     record(figure, Path(given.out), protocol, made)
 
 
 def command_of(given: argparse.Namespace, *figure_and_protocol: str) -> str:
-    """The command that does this; or only what concerns one figure under one protocol."""
+    """The command that was given; or the one that makes only this figure under this protocol."""
     figures, protocol = given.figures, given.protocol
     if figure_and_protocol:
         figures, protocol = [figure_and_protocol[0]], figure_and_protocol[1]
@@ -240,7 +264,7 @@ def _build(out: Path, command: str) -> list[Exhibit]:
 
 
 def _summarise(shown: Sequence[Exhibit], out: Path) -> None:
-    """What a user wants to know at the end: verdicts, matches, where to look."""
+    """Print the verdicts, how many curves match, and where the page is."""
     from gvf.report.build import PAGE
 
     counts = Counter(verdict.verdict for one in shown for verdict in one.verdicts)

@@ -16,40 +16,44 @@ from gvf.cli.options import add_command, add_engine, add_out
 
 if TYPE_CHECKING:
     from gvf.study.base import BaseStudy
-    from gvf.study.engine import Summary
 
 RUN = """\
 Run a study: one of those that `gvf list` shows, or your own from a .toml file.
 
-Each task (one pair of policies, one gap, one run) leaves one Parquet file. Only missing ones are
-computed, so that stopping (Ctrl-C) and going on later loses nothing, and more runs can be added to
-a finished study. Results do not depend on the engine or the number of workers, to the last bit."""
+A study is made of tasks. A task is one run, with one pair of policies and one gap between updates;
+all methods and step sizes learn side by side in it. Each task leaves one Parquet file, and only
+tasks without a file are run. So you can stop at any time (Ctrl-C) and give the same command again
+to go on, and you can add runs to a finished study. Results are the same to the last bit with every
+engine and every number of workers."""
 
 RUN_EXAMPLES = """\
 examples:
-  gvf run quick-check
-  gvf run four-rooms-gap --dry-run           how much is it?
-  gvf run four-rooms-gap --runs 5            first a few runs ...
-  gvf run four-rooms-gap                     ... then all the rest
-  gvf run four-rooms-gap --protocol authors  as in the authors' code
+  gvf run quick-check                        a small study, which takes seconds
+  gvf run four-rooms-gap --dry-run           tell how many tasks there are and how long they take
+  gvf run four-rooms-gap --runs 5            do the first 5 runs ...
+  gvf run four-rooms-gap                     ... and later all the others
+  gvf run four-rooms-gap --protocol authors  with the settings of the authors' code
   gvf run markov-step-size --engine ray --address auto
-  gvf run quick-check --only quick-check/hard/hard/gap-1/run-0         one task alone
-  gvf run quick-check --only quick-check/hard/hard/gap-1/run-0/IR/0.5  one method and step size
 
-  gvf show quick-check > mine.toml           begin with one that exists, change it,
-  gvf run mine.toml                          run your own,
-  gvf plot mine.toml                         and look at it
+one task, or one part of it (a method with a step size), by the names that `gvf show` prints:
+  gvf run quick-check --only quick-check/hard/hard/gap-1/run-0
+  gvf run quick-check --only quick-check/hard/hard/gap-1/run-0/IR/0.5
+
+a study of your own:
+  gvf show quick-check > mine.toml           begin with one that exists, and edit the file
+  gvf run mine.toml                          run it
+  gvf plot mine.toml                         draw its results
   gvf run mine.toml --set domain=CartPole-v1 --set 'methods=["IR", "my_module:SquareRoot"]'
 
-A domain is one of ours, the id of a Gymnasium environment, or "module:attribute"; a method is a
+A domain is one of ours, the id of a Gymnasium environment, or "module:attribute". A method is a
 name, or a table such as {correction = "VTrace", clip = "0.5 max"}. Modules of your own are looked
-for beside the .toml file and in the current folder; with Ray their text is sent along.
+for beside the .toml file and in the current folder; with Ray they are sent to the cluster.
 """
 
 PLOT = """\
-Draw what a study has found: sensitivity to the step size, errors against the number of updates,
-learning curves, each with bands of one standard error over runs, as PNG, SVG and CSV. Runs that are
-not finished are left out."""
+Draw the results of a study: errors against step sizes and against the number of updates, and
+learning curves. Bands are one standard error over runs. Each picture is left as PNG and SVG, with
+its numbers as CSV. Runs that are not finished are left out."""
 
 
 def add(commands: Any) -> None:
@@ -57,25 +61,29 @@ def add(commands: Any) -> None:
     run = add_command(commands, "run", _run, "run a study", RUN, RUN_EXAMPLES)
     _add_study(run)
     _add_changes(run)
-    run.add_argument("--runs", type=int, metavar="N", help="how many runs (default: the study's)")
+    run.add_argument(
+        "--runs", type=int, metavar="N", help="the number of runs (default: the study's own)"
+    )
     add_engine(run)
     add_out(run)
     how_much = run.add_mutually_exclusive_group()
     how_much.add_argument(
-        "--dry-run", action="store_true", help="only say how much there is to do, and how long"
+        "--dry-run",
+        action="store_true",
+        help="run nothing; tell how many tasks are left and how long they will take",
     )
     how_much.add_argument(
         "--only",
         metavar="NAME",
-        help="only the task of this name; or one method and step size of it, whose errors are "
-        "printed and not stored (`gvf show` gives examples of both names)",
+        help="run only the task of this name; or only this part of it, and print its errors instead of "
+        "storing them (`gvf show` prints examples of such names)",
     )
 
     plot = add_command(
         commands,
         "plot",
         _plot,
-        "draw a study's results",
+        "draw the results of a study",
         PLOT,
         "examples:\n  gvf plot mine.toml\n  gvf plot quick-check --out elsewhere\n",
     )
@@ -87,10 +95,13 @@ def add(commands: Any) -> None:
         commands,
         "list",
         _list,
-        "list the known studies",
-        "List the known studies: ours, those in .toml files of this folder, those with results.",
+        "list the studies, and how much of each is done",
+        "List the studies that gvf knows: the paper's, those in .toml files of this folder, and\n"
+        "those that have results. The table tells how many tasks of each are done, how many rows\n"
+        "a task has (pairs of a method and a step size), and what the study shows.",
+        "examples:\n  gvf list\n  gvf list --json > studies.json\n",
     )
-    listing.add_argument("--json", action="store_true", help="for programs")
+    listing.add_argument("--json", action="store_true", help="print JSON, for programs")
     _add_protocol(listing)
     add_out(listing)
 
@@ -98,9 +109,10 @@ def add(commands: Any) -> None:
         commands,
         "show",
         _show,
-        "show a study's settings",
-        "Show all settings of a study, as TOML that `gvf run` takes.",
-        "example:\n  gvf show quick-check > mine.toml\n",
+        "print the settings of a study",
+        "Print all settings of a study as TOML, in a form that `gvf run` takes back. Lines above\n"
+        "them tell how much of it is done, and give examples of the names of tasks and of parts.",
+        "examples:\n  gvf show quick-check\n  gvf show quick-check > mine.toml\n",
     )
     _add_study(show)
     _add_changes(show)
@@ -111,14 +123,15 @@ def add(commands: Any) -> None:
         "clean",
         _clean,
         "delete stored results",
-        "Delete the stored results of a study, or of all studies, after asking.",
+        "Delete the results of one study, or of all, with their logs. You are asked first.\n"
+        "Pictures and pages stay.",
         "examples:\n  gvf clean quick-check\n  gvf clean --out elsewhere --yes\n",
     )
     clean.add_argument(
-        "study", nargs="?", metavar="STUDY", help="its name or .toml file (default: all)"
+        "study", nargs="?", metavar="STUDY", help="a name or a .toml file (default: all studies)"
     )
     add_out(clean)
-    clean.add_argument("--yes", action="store_true", help="do not ask")
+    clean.add_argument("--yes", action="store_true", help="delete without asking")
 
 
 def _add_study(parser: argparse.ArgumentParser) -> None:
@@ -130,7 +143,7 @@ def _add_protocol(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--protocol",
         choices=("paper", "authors"),
-        help="the paper's text (default), or its authors' code",
+        help="paper: the settings in the paper's text (default); authors: those of their code",
     )
 
 
@@ -140,7 +153,7 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="another value for a setting, as in TOML (may be repeated)",
+        help="change a setting, written as in TOML, as in --set runs=5 (may be repeated)",
     )
 
 
@@ -161,9 +174,11 @@ def find(
     from gvf.common.names import look_in, nearest
     from gvf.paper import studies as catalogue
     from gvf.study import load
+    from gvf.study.store import latest
 
     look_in(Path.cwd())
-    files, stored = {path.stem: path for path in Path.cwd().glob("*.toml")}, _stored(out)
+    files = {path.stem: path for path in Path.cwd().glob("*.toml")}
+    stored = latest(out) if out else {}
     if given.endswith(".toml"):
         study: BaseStudy = load(given).under(protocol)
     elif given in catalogue.CATALOGUE:
@@ -173,8 +188,10 @@ def find(
     elif given in stored:
         study = load(stored[given]).with_(name=given).under(protocol)
     else:
-        names = dict.fromkeys([*catalogue.CATALOGUE, *files, *stored])
-        raise ValueError(f"unknown study: {given!r}; {nearest(given, names)}, or name a .toml file")
+        own = [name for name, path in files.items() if _is_study(path)]
+        names = dict.fromkeys([*own, *catalogue.CATALOGUE, *stored])
+        told = nearest(given, names, "`gvf list` shows all")
+        raise ValueError(f"unknown study: {given!r}; {told}")
     if changes:
         study = study.with_(**_changes(changes))
     if runs is not None:
@@ -184,21 +201,8 @@ def find(
     return study
 
 
-def _stored(out: str | Path) -> dict[str, Path]:
-    """The latest files of studies that have results under a folder, by name."""
-    from gvf.study.store import studies
-
-    if not out:
-        return {}
-    return {path.parent.name: path for path in sorted(studies(out), key=_time)}
-
-
-def _time(path: Path) -> float:
-    return path.stat().st_mtime
-
-
 def _changes(given: Sequence[str]) -> dict[str, Any]:
-    """What was said with --set; a word that is no TOML is text."""
+    """The settings given with --set. A value that is not TOML is taken as text."""
     changes: dict[str, Any] = {}
     for one in given:
         key, equals, value = one.partition("=")
@@ -234,7 +238,7 @@ def _run(given: argparse.Namespace) -> int:
     )
     for other in done.unfit:
         print(f"gvf: note: {other}", file=sys.stderr)
-    print(f"{given.only or study.name}: {_told(done)}; results in {done.folder}")
+    print(f"{given.only or study.name}: {done.told}; results in {done.folder}")
     return 0
 
 
@@ -248,19 +252,6 @@ def _plot(given: argparse.Namespace) -> int:
     for path in plot(there, given.out):
         print(path)
     return 0
-
-
-def _told(done: Summary) -> str:
-    from gvf.study.progress import duration
-
-    if done.tasks == 1:
-        return f"done in {duration(done.seconds)}" if done.done else "there already"
-    if not done.done:
-        return f"all {done.tasks} tasks were there already"
-    told = f"{done.done} of {done.tasks} tasks in {duration(done.seconds)}"
-    if done.skipped:
-        told += f", {done.skipped} {'was' if done.skipped == 1 else 'were'} there already"
-    return told
 
 
 def _run_cell(study: BaseStudy, given: argparse.Namespace) -> int:
@@ -289,8 +280,9 @@ def _run_cell(study: BaseStudy, given: argparse.Namespace) -> int:
 def _dry_run(study: BaseStudy, given: argparse.Namespace) -> int:
     from collections import Counter
 
+    from gvf.common.progress import duration
     from gvf.study.local import processors
-    from gvf.study.progress import costs, duration, gap_of
+    from gvf.study.progress import costs, gap_of
     from gvf.study.store import Store
 
     study.check()
@@ -310,17 +302,18 @@ def _dry_run(study: BaseStudy, given: argparse.Namespace) -> int:
 
 
 def _known(given: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | str]]:
-    """All studies, with what each shows; or, of a file that cannot be read, why."""
+    """Give the name of each study, what it shows, and the study; or why its file cannot be read."""
     from gvf.common.names import look_in
     from gvf.paper import studies as catalogue
     from gvf.study import load
+    from gvf.study.store import latest
 
     for name, entry in catalogue.CATALOGUE.items():
         yield name, entry.shows, entry.make(given.protocol or "paper")
     look_in(Path.cwd())
     files = {str(path.name): path for path in sorted(Path.cwd().glob("*.toml")) if _is_study(path)}
     named = {Path(name).stem for name in files} | {*catalogue.CATALOGUE}
-    files |= {name: path for name, path in _stored(given.out).items() if name not in named}
+    files |= {name: path for name, path in latest(given.out).items() if name not in named}
     for name, path in files.items():
         try:
             with redirect_stdout(sys.stderr):  # what a module prints is not part of the list
@@ -390,6 +383,7 @@ def _show(given: argparse.Namespace) -> int:
 
 
 def _clean(given: argparse.Namespace) -> int:
+    from gvf.common.names import nearest
     from gvf.study import load
     from gvf.study.store import stored
 
@@ -397,8 +391,7 @@ def _clean(given: argparse.Namespace) -> int:
     if given.study is not None:
         name = load(given.study).name if given.study.endswith(".toml") else given.study
         if name not in found:
-            there = ", ".join(found) or "none"
-            raise ValueError(f"no results of {name!r} in {given.out}; there are: {there}")
+            raise ValueError(f"no results of {name!r} in {given.out}; {nearest(name, found)}")
         found = {name: found[name]}
     if not found:
         print(f"nothing to delete: no results in {given.out}")

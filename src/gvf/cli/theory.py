@@ -1,4 +1,4 @@
-"""The command `gvf verify`: the paper's theory, run."""
+"""The command `gvf verify`: the paper's theorems, checked by experiment."""
 
 from __future__ import annotations
 
@@ -15,32 +15,39 @@ if TYPE_CHECKING:
     from gvf.theory import Finding
 
 VERIFY = """\
-Run every formal result of the paper as an experiment with this library's own draws and weights,
-and print what the theory predicts, what was measured, how far apart the two are, and how far they
-may be: 1e-12 of the numbers compared where nothing is sampled ("exact"), else 5 standard errors of
-the simulation. Where a row compares many numbers, it shows the worst. Each says the smallest error
-that it would notice.
+Check every formal result of the paper by an experiment with this library's own draws and weights.
+It takes seconds.
 
-Takes seconds. The exit status is 0 if all rows hold, 1 if one is violated."""
+Each row of the table is one claim: what the theory predicts, what was measured, how far apart the
+two are, and how far they may be. Where nothing is sampled ("exact"), they may differ by 1e-12 of
+the numbers compared; otherwise by 5 standard errors of the simulation. A row that compares many
+numbers shows the worst. Each row also tells the smallest error that it would notice.
+
+The exit status is 0 if all rows hold, and 1 if one is violated."""
 
 VERIFY_EXAMPLES = """\
 examples:
   gvf verify
-  gvf verify --seed 1              other simulations, the same verdict
-  gvf verify --plots theory        a picture of each result, and the table as theory/table.markdown
+  gvf verify --seed 1              other simulations; the verdict should be the same
+  gvf verify --plots theory        pictures and theory/table.markdown
 """
 
 
 def add(commands: Any) -> None:
     """Add the command to a parser's subparsers."""
     verify = add_command(
-        commands, "verify", _verify, "run the paper's theory", VERIFY, VERIFY_EXAMPLES
+        commands,
+        "verify",
+        _verify,
+        "check the paper's theorems by experiment",
+        VERIFY,
+        VERIFY_EXAMPLES,
     )
     verify.add_argument(
-        "--plots", type=Path, metavar="DIR", help="also draw each result into this folder"
+        "--plots", type=Path, metavar="DIR", help="draw each result too, into this folder"
     )
     verify.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the simulations (default: 0)"
+        "--seed", type=int, default=0, metavar="N", help="the seed of the simulations (default: 0)"
     )
 
 
@@ -51,11 +58,7 @@ def _verify(given: argparse.Namespace) -> int:
     if given.plots is not None:
         given.plots.mkdir(parents=True, exist_ok=True)
     began = time.perf_counter()
-    try:
-        findings = list(_run(given.seed))
-    except KeyboardInterrupt:
-        print("gvf: stopped", file=sys.stderr)
-        return 130
+    findings = list(_run(given.seed))
     if given.plots is not None:
         _draw(findings, given.plots)
     rows = [row for finding in findings for row in finding.rows]

@@ -15,9 +15,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+FEW = 8
+"""Names that fit into a message."""
 
-def known(name: str, names: Iterable[str], kind: str) -> str:
-    """The name itself, if it is one of those that are known.
+
+def known(name: str, names: Iterable[str], kind: str, more: str = "") -> str:
+    """The name itself, if it is known; otherwise an error that says which name was meant.
+
+    Args:
+        name: as a user has written it.
+        names: those that are known.
+        kind: what they are names of, for the message.
+        more: where the user finds the rest, for the message.
 
     Example:
         >>> from gvf.common.names import known
@@ -30,37 +39,62 @@ def known(name: str, names: Iterable[str], kind: str) -> str:
     names = list(names)
     if name in names:
         return name
-    raise ValueError(f"unknown {kind}: {name!r}; {nearest(name, names)}")
+    raise ValueError(f"unknown {kind}: {name!r}; {nearest(name, names, more)}")
+
+
+def nearest(name: str, names: Iterable[str], more: str = "") -> str:
+    """The part of a message that helps with an unknown name: those near it; all if they are few.
+
+    Args:
+        name: the unknown one.
+        names: those that are known.
+        more: where the user finds the rest.
+
+    Example:
+        >>> from gvf.common.names import nearest
+        >>> runs = [f"run{i}" for i in range(12)]
+        >>> nearest("rum5", runs, "`gvf show STUDY` shows all")
+        "did you mean 'run5'? (`gvf show STUDY` shows all)"
+        >>> nearest("moon", runs)
+        "known are 'run0', 'run1', 'run2', 'run3', 'run4', 'run5', 'run6', 'run7' and 4 more"
+    """
+    names = list(names)
+    near, few = close(name, names), ", ".join(map(repr, names[:FEW])) or "none"
+    told = f"did you mean {' or '.join(map(repr, near))}?"
+    if len(names) <= FEW:
+        told = f"{told} Known are {few}" if near else f"known are {few}"
+    elif not near:
+        told = f"known are {few} and {len(names) - FEW} more"
+    return f"{told} ({more})" if more else told
 
 
 def close(name: str, names: Iterable[str]) -> list[str]:
-    """Up to three of the names that come near one, the nearest first.
+    """Up to three names that come near one, the nearest first.
+
+    Those that contain it, the shortest first; or else those that are spelled most like it. Capital
+    letters and punctuation do not count.
 
     Example:
         >>> from gvf.common.names import close
         >>> close("cartpole", ["CartPole-v1", "Pendulum-v1"])
         ['CartPole-v1']
+        >>> close("four-room-gap", ["four-rooms-gap", "four-rooms-step-size", "quick-check"])
+        ['four-rooms-gap']
     """
-    folded = {other.casefold(): other for other in reversed(list(names))}
-    near = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
-    near = near or [other for other in folded if name and name.casefold() in other][:3]
-    return [folded[one] for one in near]
+    name = _folded(str(name))
+    folded = {_folded(other): other for other in reversed(list(names))}
+    near = sorted((other for other in reversed(folded) if name in other), key=len)
+    if len(name) < 3 or not near:
+        near = difflib.get_close_matches(name, folded, n=3, cutoff=0.6)
+        likeness = [difflib.SequenceMatcher(None, other, name).ratio() for other in near]
+        near = [
+            other for other, like in zip(near, likeness, strict=True) if like > likeness[0] - 0.1
+        ]
+    return [folded[other] for other in near[:3]]
 
 
-def nearest(name: str, names: Iterable[str], listed: Iterable[str] | None = None) -> str:
-    """What to say of a name that is not known: those that come near, then all of them.
-
-    Args:
-        name: which is not known.
-        names: those that could be meant.
-        listed: those that are told as known, where `names` are too many.
-    """
-    names = list(names)
-    near = close(str(name), names)
-    told = ", ".join(map(repr, names if listed is None else listed)) or "none"
-    if not near:
-        return f"known are {told}"
-    return f"did you mean {' or '.join(map(repr, near))}? Known are {told}"
+def _folded(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum()) or name
 
 
 def is_reference(name: str) -> bool:
@@ -123,8 +157,8 @@ def find(reference: str, kind: str) -> Any:
     for part in attribute.split("."):
         if not hasattr(found, part):
             there = [other for other in vars(found) if not other.startswith("_")]
-            close = difflib.get_close_matches(part, there, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            near = close(part, there)[:1]
+            hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ValueError(f"{kind} {reference!r}: the module has no {part!r}{hint}")
         found = getattr(found, part)
     return found

@@ -89,10 +89,11 @@ def get(name: str, protocol: str = "paper") -> Domain:
           questions: easy, hard, hardest
           largest ratios: easy/easy 1.8, hard/hard 9,
             hardest/hardest 99
-        >>> get("maze")
+        >>> get("four-room")
         Traceback (most recent call last):
-        ValueError: unknown domain: 'maze'; known are 'markov-chain', 'four-rooms',
-        'continuous-four-rooms', 'star', any id of Gymnasium, and "module:attribute"
+        ValueError: unknown domain: 'four-room'; did you mean 'four-rooms' or
+        'gvf/FourRooms-v0' or 'continuous-four-rooms'? (a domain is one of ours, an id of
+        Gymnasium, or "module:attribute")
     """
     known(protocol, PROTOCOLS, "protocol")
     key = (name, protocol if name in _DOMAINS else "")
@@ -176,11 +177,9 @@ def _make(source: Any, name: str, protocol: str) -> Domain:
         return _as_domain(source, name)
     if source is not None or ":" in name:
         return GymnasiumDomain(name)
-    listed = [*_DOMAINS, *(point.name for point in entry_points(group=_GROUP))]
-    told = nearest(name, [*listed, *gym.registry], listed)
-    raise ValueError(
-        f'unknown domain: {name!r}; {told}, any id of Gymnasium, and "module:attribute"'
-    )
+    names = [*_DOMAINS, *(point.name for point in entry_points(group=_GROUP)), *gym.registry]
+    more = 'a domain is one of ours, an id of Gymnasium, or "module:attribute"'
+    raise ValueError(f"unknown domain: {name!r}; {nearest(name, names, more)}")
 
 
 def _as_domain(found: Any, name: str) -> Domain:

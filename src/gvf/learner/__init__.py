@@ -2,7 +2,7 @@
 
 from gvf.learner.gradient_td import TDC, TDRC
 from gvf.learner.learner import Learner
-from gvf.learner.report import Report
+from gvf.learner.report import LearnerReport
 from gvf.learner.sarsa import ExpectedSarsa, Sarsa
 from gvf.learner.saved import Predictor, load, load_predictor
 from gvf.learner.td import SGD, TD, Adam, IncrementalTD, RMSProp
@@ -19,9 +19,9 @@ __all__ = [
     "ExpectedSarsa",
     "IncrementalTD",
     "Learner",
+    "LearnerReport",
     "Predictor",
     "RMSProp",
-    "Report",
     "Sarsa",
     "Update",
     "load",

@@ -29,7 +29,7 @@ from gvf.correction import IR, Correction
 from gvf.features import FeatureMap
 from gvf.learner import source as sources
 from gvf.learner.loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
-from gvf.learner.report import Report
+from gvf.learner.report import LearnerReport
 from gvf.learner.update import Update
 from gvf.learner.values import LinearValues
 from gvf.policy import DiscretePolicy, Policy
@@ -232,7 +232,7 @@ class WindowLearner:
         chunk: int | None = None,
         info: Iterable[str] = (),
         progress: bool | None = None,
-    ) -> Report:
+    ) -> LearnerReport:
         """Learn from a Gymnasium environment, or from an iterable of transitions.
 
         Ctrl-C stops after the transitions in hand and loses nothing; calling again goes on.
@@ -318,10 +318,10 @@ class WindowLearner:
             return held_out.error(lambda _: predictions)
         return [held_out.error(lambda _, p=p: p) for p in predictions.T]
 
-    def report(self) -> Report:
+    def report(self) -> LearnerReport:
         """Counts, statistics of the window's ratios, and which lanes have diverged."""
         ratios, none = self.buffer.ratios, float("nan")
-        return Report(
+        return LearnerReport(
             steps=self.steps,
             updates=self.updates,
             skipped=self.skipped,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Report:
+class LearnerReport:
     """What a learner has done, and what its window looks like now.
 
     Attributes:
@@ -26,7 +26,7 @@ class Report:
         >>> learner = gvf.Learner(question, gvf.OneHot(3), gvf.TD(0.1), behaviour=gvf.Uniform(2))
         >>> learner.observe(0, 1, 0.0, 1, False)
         >>> learner.report()
-        Report(1 steps, 0 updates, 1 skipped; window 1, mean ratio 0, max 0, 100 % zeros, \
+        LearnerReport(1 steps, 0 updates, 1 skipped; window 1, mean ratio 0, max 0, 100 % zeros, \
 effective sample size 0)
     """
 
@@ -43,7 +43,7 @@ effective sample size 0)
     def __repr__(self) -> str:
         diverged = f"; DIVERGED in lanes {list(self.diverged)}" if self.diverged else ""
         return (
-            f"Report({self.steps} steps, {self.updates} updates, {self.skipped} skipped; "
+            f"LearnerReport({self.steps} steps, {self.updates} updates, {self.skipped} skipped; "
             f"window {self.window}, mean ratio {self.mean_ratio:.3g}, max {self.max_ratio:.3g}, "
             f"{100 * self.zero_ratios:.0f} % zeros, "
             f"effective sample size {self.effective_sample_size:.4g}{diverged})"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from gvf.common.progress import progress_bar
 from gvf.transition import Transitions, joined
 
 JOINED = 64
@@ -122,10 +123,6 @@ def bar(progress: bool | None, total: int | None) -> Iterator[Callable[[int], ob
     if not (sys.stderr.isatty() if progress is None else progress):
         yield lambda rows: None
         return
-    from rich.console import Console
-    from rich.progress import MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = (*Progress.get_default_columns()[:3], MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("learning", total=total)
-        yield lambda rows: bar.advance(task, rows)
+    with progress_bar() as shown:
+        task = shown.add_task("learning", total=total)
+        yield lambda rows: shown.advance(task, rows)

@@ -22,4 +22,4 @@ def get(id: str) -> Figure:
         >>> paper.get("four-rooms-gap").where
         'Fig. 1 centre'
     """
-    return FIGURES[known(id, FIGURES, "figure")]
+    return FIGURES[known(id, FIGURES, "figure", "`gvf reproduce --help` shows all")]

@@ -67,7 +67,7 @@ def get(name: str, protocol: str = "paper") -> BaseStudy:
         >>> study.runs, len(study.gaps), len(study.step_sizes)
         (25, 21, 31)
     """
-    entry = CATALOGUE[known(name, CATALOGUE, "study")]
+    entry = CATALOGUE[known(name, CATALOGUE, "study", "`gvf list` shows all")]
     return entry.make(known(protocol, PROTOCOLS, "protocol"))
 
 

@@ -28,7 +28,7 @@ from gvf.report.page import page
 from gvf.report.study import leave, show
 from gvf.study.local import processors
 from gvf.study.results import Results
-from gvf.study.store import Store, StoreError, studies
+from gvf.study.store import Store, StoreError, latest
 from gvf.study.toml import load
 
 MADE = "made.json"
@@ -101,9 +101,8 @@ def _own(out: Path, figures: Set[str]) -> list[Exhibit]:
 
     Of a study that was run with several settings, the last is shown.
     """
-    last = {path.parent.name: path for path in sorted(studies(out), key=_time)}
     shown = []
-    for name, path in last.items():
+    for name, path in latest(out).items():
         if name in figures:
             continue
         try:
@@ -111,10 +110,6 @@ def _own(out: Path, figures: Set[str]) -> list[Exhibit]:
         except (ValueError, OSError) as error:
             warnings.warn(f"study {name!r} is left out: {error}", RuntimeWarning, stacklevel=2)
     return shown
-
-
-def _time(path: Path) -> float:
-    return path.stat().st_mtime
 
 
 def _read(figure: Figure, out: Path, protocol: str, made: Provenance) -> Results:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from gvf.common.progress import duration
 from gvf.figure.claim import LEVEL
 from gvf.figure.picture import NAMES, render
 from gvf.figure.published import MATCHING_SHARE, WITHIN, Published
@@ -110,21 +111,6 @@ def _templates() -> Environment:
         "separators": (",", ":"),
     }
     return templates
-
-
-def duration(seconds: float) -> str:
-    """A time in words.
-
-    Example:
-        >>> from gvf.report.page import duration
-        >>> duration(7.4), duration(200), duration(4000)
-        ('7 s', '3 min 20 s', '1 h 7 min')
-    """
-    if seconds >= 3600:
-        hours, minutes = divmod(round(seconds / 60), 60)
-        return f"{hours} h {minutes} min"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def _moment(iso: str) -> str:

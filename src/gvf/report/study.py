@@ -21,6 +21,7 @@ from gvf.figure.picture import save
 from gvf.figure.reading import against_iteration, against_step_size, against_steps, against_updates
 from gvf.report.exhibit import Exhibit, Provenance
 from gvf.study.base import BaseStudy, NamedStudy
+from gvf.study.progress import spent
 from gvf.study.results import Results
 from gvf.study.store import Store, StoreError
 
@@ -146,7 +147,6 @@ def how_made(store: Store) -> Provenance:
     """How the results of a study came about, from its log."""
     log = list(store.logged())
     last = log[-1] if log else {}
-    spent = {line.get("task"): line.get("cpu_seconds", 0.0) for line in log}
     return Provenance(
         scale="",
         runs=store.study.runs,
@@ -155,7 +155,7 @@ def how_made(store: Store) -> Provenance:
         version=last.get("version", ""),
         machine=last.get("host", ""),
         finished=last.get("finished", ""),
-        seconds=round(sum(spent.values()), 1),
+        seconds=round(sum(spent(store).values()), 1),
     )
 
 

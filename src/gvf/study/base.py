@@ -164,7 +164,8 @@ class BaseStudy(ABC):
         """The same study with other values."""
         for name in changes:
             if name not in self.__dataclass_fields__:  # type: ignore[attr-defined]
-                raise ValueError(f"unknown setting: {name!r}; {nearest(name, self.settings)}")
+                told = nearest(name, self.settings, "`gvf show STUDY` shows all")
+                raise ValueError(f"unknown setting: {name!r}; {told}")
         if "domain" in changes:  # another world has other pairs
             changes = {"pairs": (), **changes}
         return replace(self, **changes)  # pyright: ignore[reportArgumentType]

@@ -17,25 +17,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gvf.common.names import known
+from gvf.common.progress import duration
 from gvf.common.version import __version__
 from gvf.study.base import BaseStudy, Stop, Task
 from gvf.study.encoding import encode
-from gvf.study.progress import progress
+from gvf.study.progress import progress, spent
 from gvf.study.store import DEFAULT_OUT, Store
 
 ENGINES = ("local", "ray")
-"""Threads of this process; tasks of a Ray cluster."""
+"""The engines: threads of this process, and tasks of a Ray cluster."""
 
 
 class Result(NamedTuple):
-    """What became of a task.
+    """A task that is done.
 
     Attributes:
         task: which one.
-        content: its file.
+        content: the bytes of its file.
         seconds: how long it took.
         cpu_seconds: how much of a processor's time it took.
-        host: where.
+        host: the machine that did it.
     """
 
     task: Task
@@ -47,16 +48,18 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run did.
+    """What a run did, and what was done before it.
 
     Attributes:
         tasks: how many were asked for.
         done: how many were computed now.
-        skipped: how many were there already.
+        skipped: how many were done before, or by another process in the meantime.
         damaged: how many of those computed had a damaged file before.
-        seconds: how long it took.
+        seconds: how long the run took.
         folder: where the results are.
-        unfit: what else there is of the study, which does not fit its settings, and why.
+        unfit: a line for each set of results of the study that do not fit its settings, and why.
+        cpu_seconds: the processor time of the tasks computed now.
+        cpu_seconds_before: the processor time of the others, as far as the log has it.
     """
 
     tasks: int
@@ -66,10 +69,36 @@ class Summary:
     seconds: float
     folder: Path
     unfit: tuple[str, ...] = ()
+    cpu_seconds: float = 0.0
+    cpu_seconds_before: float = 0.0
+
+    @property
+    def told(self) -> str:
+        """What was done now and what before, in words.
+
+        Example:
+            >>> from pathlib import Path
+            >>> from gvf.study import Summary
+            >>> Summary(60, 48, 12, 0, 75.0, Path("out"), (), 140.0, 35.0).told
+            '12 of 60 tasks done before (35 s of processor time); 48 done now in 1 min 15 s \
+(2 min 20 s of processor time)'
+        """
+        before = f"done before{_processor_time(self.cpu_seconds_before)}"
+        now = f"in {duration(self.seconds)}{_processor_time(self.cpu_seconds)}"
+        many = self.tasks != 1
+        if not self.done:
+            return f"all {self.tasks} tasks {before}" if many else before
+        if not self.skipped:
+            return f"{self.tasks} tasks done {now}" if many else f"done {now}"
+        return f"{self.skipped} of {self.tasks} tasks {before}; {self.done} done now {now}"
+
+
+def _processor_time(seconds: float) -> str:
+    return f" ({duration(seconds)} of processor time)" if seconds else ""
 
 
 def perform(task: Task, stop: Stop = lambda: False) -> Result:
-    """Do a task: the function that every engine runs."""
+    """Do a task. Every engine runs this function."""
     began, cpu = time.perf_counter(), time.thread_time()
     content = encode(task, task.study.compute(task, stop))
     seconds, cpu_seconds = time.perf_counter() - began, time.thread_time() - cpu
@@ -79,7 +108,7 @@ def perform(task: Task, stop: Stop = lambda: False) -> Result:
 
 
 def _check_facts(facts: dict[str, Any], store: Store) -> None:
-    """Refuse to add to results that were made from something else."""
+    """Refuse to add to results that were made from another recording."""
     for name, found in facts.items():
         before = next((line[name] for line in store.logged() if name in line), found)
         if before != found:
@@ -141,7 +170,7 @@ def run(
         _check_facts(facts, store)
         unfit = () if store.folder.exists() else tuple(store.unfit())
         store.prepare()
-    # Looked at again when its turn comes: another process may have done it in the meantime.
+    # Each is looked for again when its turn comes: another process may have done it meanwhile.
     wanted = (task for task in missing if not store.path(task).exists())
     if engine == "ray":
         from gvf.study import ray_engine
@@ -151,8 +180,8 @@ def run(
         from gvf.study import local
 
         results = local.results(wanted, workers)
-    done = 0
-    with closing(results), progress(missing, study.name) as tell:
+    times: dict[str, float] = {}
+    with closing(results), progress(missing, study.name, len(chosen) - len(missing)) as tell:
         for result in results:
             store.save(result.task, result.content)
             store.log(
@@ -167,8 +196,18 @@ def run(
                 **facts,
             )
             tell(result.task, result.cpu_seconds)
-            done += 1
-    seconds = time.perf_counter() - began
+            times[result.task.name] = result.cpu_seconds
+    logged = spent(store)
     return Summary(
-        len(chosen), done, len(chosen) - done, len(damaged), seconds, store.folder, unfit
+        tasks=len(chosen),
+        done=len(times),
+        skipped=len(chosen) - len(times),
+        damaged=len(damaged),
+        seconds=time.perf_counter() - began,
+        folder=store.folder,
+        unfit=unfit,
+        cpu_seconds=sum(times.values()),
+        cpu_seconds_before=sum(
+            logged.get(task.name, 0.0) for task in chosen if task.name not in times
+        ),
     )

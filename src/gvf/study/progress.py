@@ -1,11 +1,12 @@
-"""How far a run is, and how long the rest takes: a bar where someone is watching, else plain lines.
+"""Progress of a run: a bar where someone is watching, otherwise a plain line now and then.
 
-A task walks, which takes the same time at every gap, and updates, as often as 1 / gap says:
+The time of a task has a part that is the same at every gap, for the walk, and a part for updates,
+of which there are 1 / gap as many:
 
     seconds = a + b / gap,
 
-with a and b fitted to the median time at each gap (medians, since the first task of a process also
-compiles), of tasks that were done, or of a short probe.
+with a and b fitted to the median time at each gap. Medians, because the first task of a process
+also compiles. The times are those of tasks that were done, or of a short probe.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
+from gvf.common.progress import duration, progress_bar
 from gvf.study.base import Task
 from gvf.study.store import Store
 
@@ -27,22 +29,27 @@ EVERY = 10.0
 
 
 class Progress(Protocol):
-    """Told of every task that is done."""
+    """A function that is told of every task that is done."""
 
     def __call__(self, task: Task, seconds: float) -> None:
-        """This task is done and took so much processor time."""
+        """Count a task that took so many seconds of processor time."""
 
 
 class Account:
-    """What is done and what is left, in tasks and in time."""
+    """Counts of tasks done and left, and the times that they took and will take.
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self.tasks, self.done = len(tasks), 0
+    Attributes:
+        tasks: the number of all tasks.
+        done: how many of them are done by now.
+    """
+
+    def __init__(self, tasks: Sequence[Task], before: int = 0) -> None:
+        self.tasks, self.done = before + len(tasks), before
         self._left, self._finished = Counter(map(gap_of, tasks)), Counter[int]()
         self._costs, self._began = Costs(), time.perf_counter()
 
     def add(self, task: Task, seconds: float) -> None:
-        """One more is done."""
+        """Count a task that took so many seconds of processor time."""
         self.done += 1
         self._left[gap_of(task)] -= 1
         self._finished[gap_of(task)] += 1
@@ -60,26 +67,33 @@ class Account:
         return self.elapsed * left / done if done else float("inf")
 
     @property
-    def rate(self) -> str:
-        """Tasks in a second, or in a minute, or in an hour."""
-        speed = self.done / max(self.elapsed, 1e-9)
-        for unit, length in (("s", 1), ("min", 60)):
-            if speed * length >= 1:
-                return f"{speed * length:.3g} tasks/{unit}"
-        return f"{speed * 3600:.2g} tasks/h"
+    def speed(self) -> str:
+        """Tasks a second (or minute, or hour) since the beginning, and the time left."""
+        rate = self._finished.total() / max(self.elapsed, 1e-9)
+        told = f"{rate * 3600:.2g} tasks/h"
+        for unit, length in (("min", 60), ("s", 1)):
+            if rate * length >= 1:
+                told = f"{rate * length:.3g} tasks/{unit}"
+        return f"{told}, about {duration(self.remaining)} left"
 
 
 @contextmanager
-def progress(tasks: Sequence[Task], title: str) -> Iterator[Progress]:
-    """Show, on stderr, how these tasks are getting done."""
-    shown = _bar(tasks, title) if sys.stderr.isatty() else _lines(tasks, title)
-    with shown as tell:
+def progress(tasks: Sequence[Task], title: str, before: int = 0) -> Iterator[Progress]:
+    """Show on stderr how tasks are getting done.
+
+    Args:
+        tasks: those to do.
+        title: what they belong to.
+        before: how many others were done before; counts begin there.
+    """
+    shown = _bar if sys.stderr.isatty() else _lines
+    with shown(Account(tasks, before), title) as tell:
         yield tell
 
 
 @contextmanager
-def _lines(tasks: Sequence[Task], title: str) -> Iterator[Progress]:
-    account, last = Account(tasks), time.perf_counter()
+def _lines(account: Account, title: str) -> Iterator[Progress]:
+    last = time.perf_counter()
 
     def tell(task: Task, seconds: float) -> None:
         nonlocal last
@@ -87,8 +101,7 @@ def _lines(tasks: Sequence[Task], title: str) -> Iterator[Progress]:
         if time.perf_counter() - last >= EVERY and account.done < account.tasks:
             last = time.perf_counter()
             print(
-                f"{title}: {account.done} of {account.tasks} tasks, {account.rate}, "
-                f"about {duration(account.remaining)} left",
+                f"{title}: {account.done} of {account.tasks} tasks, {account.speed}",
                 file=sys.stderr,
                 flush=True,
             )
@@ -97,54 +110,21 @@ def _lines(tasks: Sequence[Task], title: str) -> Iterator[Progress]:
 
 
 @contextmanager
-def _bar(tasks: Sequence[Task], title: str) -> Iterator[Progress]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Rich
+def _bar(account: Account, title: str) -> Iterator[Progress]:
+    with progress_bar(left="[dim]{task.fields[speed]}", transient=True) as shown:
+        row = shown.add_task(
+            title, total=account.tasks, completed=account.done, speed="first tasks at work"
+        )
 
-    bar = Rich(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[speed]}", style="dim"),
-        console=Console(stderr=True),
-        transient=True,
-    )
-    account = Account(tasks)
-    row = bar.add_task(title, total=len(tasks), speed="starting")
+        def tell(task: Task, seconds: float) -> None:
+            account.add(task, seconds)
+            shown.update(row, completed=account.done, speed=account.speed)
 
-    def tell(task: Task, seconds: float) -> None:
-        account.add(task, seconds)
-        left = f"{account.rate}, about {duration(account.remaining)} left"
-        bar.update(row, advance=1, speed=left)
-
-    with bar:
         yield tell
 
 
-def duration(seconds: float) -> str:
-    """A time as a person would say it.
-
-    Example:
-        >>> from gvf.study.progress import duration
-        >>> duration(0.3), duration(75), duration(7300)
-        ('1 s', '1 min 15 s', '2 h 1 min')
-    """
-    if seconds == float("inf"):
-        return "an unknown time"
-    whole = max(1, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < 3600:
-        return f"{whole // 60} min"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
 def gap_of(task: Task) -> int:
-    """A task's gap; 1 where there is no such thing."""
+    """A task's gap; 1 if its study has no gaps."""
     return task.gap or 1
 
 
@@ -167,29 +147,38 @@ class Costs:
         return bool(self._seconds)
 
     def add(self, gap: int, seconds: float) -> None:
-        """A task with this gap took so long."""
+        """Note how long a task with this gap took."""
         self._seconds[gap].append(seconds)
 
     def total(self, counts: Mapping[int, int]) -> float:
-        """How long so many tasks of each gap will take, about; one each, while nothing is known."""
+        """Estimate the seconds that tasks take; before any cost is known, count a second a task.
+
+        Args:
+            counts: the number of tasks, by gap.
+        """
         if not self:
             return float(sum(counts.values()))
         gaps = np.array(sorted(self._seconds))
         seconds = np.array([np.median(self._seconds[gap]) for gap in gaps])
         slope, constant = np.polyfit(1 / gaps, seconds, 1) if len(gaps) > 1 else (0.0, seconds[0])
-        # Never below a share of the quickest that was seen.
+        # The line may fall below zero between gaps: no estimate is far below the quickest task.
         floor = 0.1 * seconds.min()
         return float(sum(n * max(floor, constant + slope / gap) for gap, n in counts.items()))
 
 
+def spent(store: Store) -> dict[str, float]:
+    """Seconds of processor time that tasks took, by name, from the log of their study."""
+    times = {str(line.get("task")): line.get("cpu_seconds") for line in store.logged()}
+    return {name: float(took) for name, took in times.items() if isinstance(took, float | int)}
+
+
 def costs(store: Store) -> tuple[Costs, bool]:
-    """What tasks of a study cost, and whether that comes from its log: otherwise from a probe."""
+    """The costs of a study's tasks, and whether they come from its log rather than from a probe."""
     known = Costs()
     gaps = {task.name: gap_of(task) for task in store.study.tasks()}
-    for facts in store.logged():
-        gap, seconds = gaps.get(str(facts.get("task"))), facts.get("cpu_seconds")
-        if gap is not None and isinstance(seconds, float):
-            known.add(gap, seconds)
+    for name, seconds in spent(store).items():
+        if name in gaps:
+            known.add(gaps[name], seconds)
     if known:
         return known, True
     for gap, seconds in store.study.probe().items():

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gvf.common.cache import default_folder
+from gvf.common.progress import progress_bar
 from gvf.domain.racing.recording import Recording, record
 from gvf.domain.racing.rollouts import EvaluationSet, evaluation, film
 from gvf.study.progress import EVERY
@@ -121,12 +122,9 @@ def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """A bar where someone is watching, else a line now and then; told what is done, and of what."""
     began = last = time.monotonic()
     if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import Progress
-
-        with Progress(console=Console(stderr=True), transient=True) as bars:
-            row = bars.add_task(title)
-            yield lambda done, total: bars.update(row, completed=done, total=total)
+        with progress_bar(transient=True) as shown:
+            row = shown.add_task(title, total=None)
+            yield lambda done, total: shown.update(row, completed=done, total=total)
         return
 
     def tell(done: int, total: int) -> None:

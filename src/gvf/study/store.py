@@ -325,6 +325,7 @@ def stored(out: str | Path) -> dict[str, list[Path]]:
     return found
 
 
-def studies(out: str | Path) -> Iterator[Path]:
-    """The files that say which studies were run under `out`."""
-    return iter(sorted((Path(out) / "logs").glob("*/*.toml")))
+def latest(out: str | Path) -> dict[str, Path]:
+    """The file that says what was run under `out`, by name of study: the latest of each."""
+    files = sorted((Path(out) / "logs").glob("*/*.toml"), key=lambda path: path.stat().st_mtime)
+    return {path.parent.name: path for path in files}

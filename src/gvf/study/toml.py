@@ -55,7 +55,8 @@ def load(path: str | Path) -> BaseStudy:
             raise ValueError(f"kind must be a name, got {kind!r}")
         study = KINDS[known(kind, KINDS, "kind")]
         for key in given:
-            known(key, ["kind", *(f.name for f in fields(study) if f.name != "own")], "key")
+            keys = ["kind", *(field.name for field in fields(study) if field.name != "own")]
+            known(key, keys, "key", "`gvf show STUDY` shows all")
         given = {"name": path.stem} | given
         needed = [field.name for field in fields(study) if field.default is MISSING]
         for key in needed:

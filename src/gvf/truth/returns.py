@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gvf.common.arrays import Floats
 from gvf.common.gym import gym
+from gvf.common.progress import progress_bar
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.stream import Actor, Walk, environment_seed
@@ -383,7 +384,7 @@ def _mean(sample: Floats) -> Estimate:
 
 def _tracked(items: list[Any], progress: bool) -> Iterable[Any]:
     if not progress:
-        return items
-    from rich.progress import track
-
-    return track(items, description="held-out returns")
+        yield from items
+        return
+    with progress_bar() as shown:
+        yield from shown.track(items, description="held-out returns")

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gvf.common.cache import default_folder
+from gvf.common.names import known
 
 VERSION = "1.3.7"
 """Of TORCS, the only one whose memory the bridge can read."""
@@ -64,19 +65,14 @@ class Installation:
         return _described(self.data / "tracks" / kind)
 
     def kind(self, track: str) -> str:
-        """Of a track: "road" or "oval". An unknown track is an error that lists the known ones."""
-        for kind in KINDS:
-            if track in self.tracks(kind):
-                return kind
-        known = "; ".join(f"{kind}: {', '.join(self.tracks(kind))}" for kind in KINDS)
-        raise ValueError(f"unknown track: {track!r}; known are {known}")
+        """The kind of a track, "road" or "oval". An unknown track is an error."""
+        kinds = {name: kind for kind in KINDS for name in self.tracks(kind)}
+        return kinds[known(track, kinds, "track", f"all are in {self.data / 'tracks'}")]
 
     def check_car(self, car: str) -> str:
         """The name itself, if there is such a car."""
-        known = _described(self.data / "cars")
-        if car in known:
-            return car
-        raise ValueError(f"unknown car: {car!r}; known are {', '.join(known)}")
+        cars = self.data / "cars"
+        return known(car, _described(cars), "car", f"all are in {cars}")
 
 
 def _described(folder: Path) -> list[str]:
