@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 
 import gvf
-from gvf.report import sensitivity
+from gvf.figure import sensitivity
 
 ENVIRONMENT = "FrozenLake-v1"
 BEHAVIOUR = gvf.Favour(0, 0.7, actions=4)  # acts

@@ -22,12 +22,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure as Picture
 
-from gvf.figure import Axes, Figure, Match, Point, Verdict
+from gvf.figure import Axes, Figure, Match, Point, Verdict, sensitivity
 from gvf.figure.figure import write_csv
 from gvf.figure.picture import draw, render, save
 from gvf.figure.style import GREY, METHODS, styles
 from gvf.paper import get
-from gvf.report import sensitivity
 from gvf.report.exhibit import Exhibit, Provenance
 from gvf.report.page import page
 from gvf.report.tables import statistic

@@ -75,7 +75,7 @@ def add(commands: Any) -> None:
     how_much.add_argument(
         "--only",
         metavar="NAME",
-        help="run only the task of this name; or only this part of it, and print its errors instead of "
+        help="run only the task of this name; or only this part, and print its errors instead of "
         "storing them (`gvf show` prints examples of such names)",
     )
 

@@ -171,7 +171,7 @@ def sensitivity(
 
     Example:
         >>> import numpy as np
-        >>> from gvf.report import sensitivity
+        >>> from gvf.figure import sensitivity
         >>> errors = {"IR": np.full((10, 3), 0.1), "mine": [[0.3, 0.2, np.inf]]}
         >>> figure = sensitivity(errors, [0.1, 0.2, 0.4], x_log=True)
         >>> [text.get_text() for text in figure.legends[0].get_texts()]
