@@ -217,4 +217,5 @@ def _column(values: Any, kind: str, rows: int) -> pa.Array:
 
 
 def canonical(value: Any) -> str:
+    """Write settings as JSON in which equal settings are equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
