@@ -20,7 +20,8 @@ from gvf import code
 from gvf import domain as domains
 from gvf.gym import gym
 from gvf.names import nearest
-from gvf.study import Method, RacingStudy, Store, Study, VarianceStudy, run
+from gvf.racing import RacingStudy
+from gvf.study import Method, Store, Study, VarianceStudy, run
 from gvf.study.store import references, settings
 
 CORRECTION = """

@@ -23,7 +23,8 @@ from gvf.paper.reading import (
     against_steps,
     against_updates,
 )
-from gvf.study import RacingStudy, Study, VarianceStudy, catalogue
+from gvf.racing import RacingStudy
+from gvf.study import Study, VarianceStudy, catalogue
 from gvf.study.engine import run
 from gvf.study.results import Cell, Results, standard_error
 from gvf.study.store import Store

@@ -11,7 +11,8 @@ import pytest
 from gvf import paper
 from gvf.paper import Figure, Published, Row, compare
 from gvf.paper.reading import against_updates
-from gvf.study import NAMED, RacingStudy, Study, VarianceStudy
+from gvf.racing import RacingStudy
+from gvf.study import NAMED, Study, VarianceStudy
 from gvf.study.results import standard_error
 
 FIGURES = list(paper.FIGURES.values())

@@ -2,7 +2,9 @@
 
 A question (:class:`GVF`) says what is predicted, under which policy; a :class:`Learner` answers it
 from transitions that another policy made, with a correction such as :class:`IR`; a
-:class:`RatioRing` draws in proportion to importance ratios, for any training loop.
+:class:`RatioRing` draws in proportion to importance ratios, for any training loop. Importing this
+package registers its environments with Gymnasium, from ``gvf/MarkovChain-v0`` to
+``gvf/CarRacing-v0``.
 """
 
 from importlib import import_module
@@ -25,6 +27,7 @@ from gvf.diagnosis import Diagnosis, diagnose
 from gvf.domain import Domain, GymnasiumDomain
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
 from gvf.frames import FrameWindow
+from gvf.gym import gym
 from gvf.learner import (
     SGD,
     TD,
@@ -139,6 +142,16 @@ __all__ = [
     "uniform_slots",
 ]
 __version__ = "0.1.0"
+
+for _environment, _entry_point in (
+    ("MarkovChain", "gvf.domain.markov_chain:MarkovChain"),
+    ("FourRooms", "gvf.domain.four_rooms:FourRooms"),
+    ("ContinuousFourRooms", "gvf.domain.continuous_four_rooms:ContinuousFourRooms"),
+    ("Star", "gvf.domain.star:Star"),
+    ("Torcs", "gvf.racing.simulators:torcs"),
+    ("CarRacing", "gvf.racing.car_racing:CarRacing"),
+):
+    gym.register(f"gvf/{_environment}-v0", entry_point=_entry_point)
 
 
 def __getattr__(name: str) -> object:

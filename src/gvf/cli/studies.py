@@ -159,18 +159,18 @@ def find(
         3
     """
     from gvf.names import look_in, nearest
-    from gvf.study import catalogue, load
+    from gvf.study import catalogue
 
     look_in(Path.cwd())
     files, stored = {path.stem: path for path in Path.cwd().glob("*.toml")}, _stored(out)
     if given.endswith(".toml"):
-        study: BaseStudy = load(given).under(protocol)
+        study: BaseStudy = _load(given).under(protocol)
     elif given in catalogue.CATALOGUE:
         study = catalogue.get(given, protocol or "paper")
     elif given in files:
-        study = load(files[given]).under(protocol)
+        study = _load(files[given]).under(protocol)
     elif given in stored:
-        study = load(stored[given]).with_(name=given).under(protocol)
+        study = _load(stored[given]).with_(name=given).under(protocol)
     else:
         names = dict.fromkeys([*catalogue.CATALOGUE, *files, *stored])
         raise ValueError(f"unknown study: {given!r}; {nearest(given, names)}, or name a .toml file")
@@ -181,6 +181,14 @@ def find(
             raise ValueError(f"--runs must be at least 1, got {runs}")
         study = study.with_(runs=runs)
     return study
+
+
+def _load(path: str | Path) -> BaseStudy:
+    """A study from a TOML file, of any kind that there is."""
+    import gvf.racing  # noqa: F401 (adds its kind)
+    from gvf.study import load
+
+    return load(path)
 
 
 def _stored(out: str | Path) -> dict[str, Path]:
@@ -311,7 +319,7 @@ def _dry_run(study: BaseStudy, given: argparse.Namespace) -> int:
 def _known(given: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | str]]:
     """All studies, with what each shows; or, of a file that cannot be read, why."""
     from gvf.names import look_in
-    from gvf.study import catalogue, load
+    from gvf.study import catalogue
 
     for name, entry in catalogue.CATALOGUE.items():
         yield name, entry.shows, entry.make(given.protocol or "paper")
@@ -322,7 +330,7 @@ def _known(given: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | st
     for name, path in files.items():
         try:
             with redirect_stdout(sys.stderr):  # what a module prints is not part of the list
-                study = load(path)
+                study = _load(path)
             study = study if name.endswith(".toml") else study.with_(name=name)
             first = ", ".join(study.methods[:4]) + (", ..." if len(study.methods) > 4 else "")
             yield name, f"{first} in {study.domain}", study
@@ -388,12 +396,11 @@ def _show(given: argparse.Namespace) -> int:
 
 
 def _clean(given: argparse.Namespace) -> int:
-    from gvf.study import load
     from gvf.study.store import stored
 
     found = stored(given.out)
     if given.study is not None:
-        name = load(given.study).name if given.study.endswith(".toml") else given.study
+        name = _load(given.study).name if given.study.endswith(".toml") else given.study
         if name not in found:
             there = ", ".join(found) or "none"
             raise ValueError(f"no results of {name!r} in {given.out}; there are: {there}")

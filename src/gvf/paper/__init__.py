@@ -1,10 +1,11 @@
 """The paper: one module for each of its figures, saying what to run, draw and claim."""
 
 from gvf.names import known
-from gvf.paper import continuous_four_rooms, four_rooms, markov_chain, racing
+from gvf.paper import continuous_four_rooms, four_rooms, markov_chain
 from gvf.paper.claim import Claim, Verdict, judge
 from gvf.paper.figure import SCALES, Axes, Figure, Row
 from gvf.paper.published import Match, Published, compare
+from gvf.racing import figure as racing
 
 FIGURES = {
     figure.id: figure

@@ -44,7 +44,7 @@ def learning_curves(results: Results) -> Figure:
 
 def film(results: Results) -> Figure | None:
     """Frames, returns, and predictions."""
-    from gvf.study.racing_material import film_of
+    from gvf.racing.material import film_of
 
     study = results.study
     shown = film_of(study)

@@ -4,7 +4,6 @@ from gvf.study.base import BaseStudy, Interrupted, Task
 from gvf.study.catalogue import CATALOGUE, get
 from gvf.study.engine import Summary, run
 from gvf.study.method import NAMED, Method
-from gvf.study.racing import RacingStudy
 from gvf.study.results import Cell, Results
 from gvf.study.store import Store
 from gvf.study.study import Study
@@ -20,7 +19,6 @@ __all__ = [
     "Method",
     "NAMED",
     "Outcome",
-    "RacingStudy",
     "Results",
     "Store",
     "Study",

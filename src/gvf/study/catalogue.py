@@ -15,7 +15,6 @@ from gvf.domain.domain import PROTOCOLS
 from gvf.names import known
 from gvf.study.base import BaseStudy
 from gvf.study.method import BETWEEN, PAPER
-from gvf.study.racing import RacingStudy
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
 
@@ -249,10 +248,14 @@ _study(
 
 # The racing car. The paper states neither steps, window, mini-batch nor rates.
 
-CATALOGUE["racing-step-size"] = Entry(
-    "error against learning rate, from images (Fig. 3)",
-    lambda protocol: RacingStudy("racing-step-size", step_sizes=RACING_RATES),
-)
+
+def _racing(protocol: str) -> BaseStudy:
+    from gvf.racing.study import RacingStudy
+
+    return RacingStudy("racing-step-size", step_sizes=RACING_RATES)
+
+
+CATALOGUE["racing-step-size"] = Entry("error against learning rate, from images (Fig. 3)", _racing)
 
 # Between IS and IR, not of the paper: does part of the ratio in the draw and part in the weight
 # ever beat both ends? Each method's best step size lies well inside these grids.

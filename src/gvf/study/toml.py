@@ -10,21 +10,21 @@ from typing import Any
 
 from gvf.names import check_place, known, look_in
 from gvf.study.base import BaseStudy
-from gvf.study.racing import RacingStudy
 from gvf.study.store import BESIDE, references
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
 
-KINDS: dict[str, Any] = {one.kind: one for one in (Study, VarianceStudy, RacingStudy)}
-"""Kinds of studies, by the word that a file has for them."""
+KINDS: dict[str, Any] = {one.kind: one for one in (Study, VarianceStudy)}
+"""Kinds of studies, by the word that a file has for them; a module with another kind adds it."""
 
 
 def load(path: str | Path) -> BaseStudy:
     r"""A study from a TOML file whose keys are the attributes of :class:`Study`.
 
-    With ``kind = "variance"`` they are those of :class:`VarianceStudy`, with ``kind = "racing"``
-    those of :class:`RacingStudy`. Its name is the file's, unless there is a ``name`` in it. Modules
-    that it names, of a domain or a correction, may lie beside it.
+    With ``kind = "variance"`` they are those of :class:`VarianceStudy`; once :mod:`gvf.racing` is
+    imported, with ``kind = "racing"`` those of :class:`gvf.racing.RacingStudy`. Its name is the
+    file's, unless there is a ``name`` in it. Modules that it names, of a domain or a correction,
+    may lie beside it.
 
     Example:
         >>> from gvf.study import load

@@ -24,9 +24,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.domain.racing.car import FRAME
-from gvf.domain.racing.driving import View, driven
 from gvf.policy.base import set_frozen
+from gvf.racing.driving import View, driven
+from gvf.racing.simulators import FRAME
 from gvf.transition import Transitions
 
 _DTYPES = {
@@ -64,7 +64,7 @@ class Recording:
 
     Example:
         >>> import numpy as np
-        >>> from gvf.domain.racing.recording import Recording
+        >>> from gvf.racing.recording import Recording
         >>> recording = Recording(
         ...     frames=np.zeros((3, 64, 128), np.uint8), first=[0, 1], action=[0.1, 0.2],
         ...     log_mu=[1.0, 1.2], lateral=[0.3, 0.2, 0.1], angle=[0, 0, 0], speed=[15, 15, 15],
@@ -170,8 +170,8 @@ def record(
 
     Args:
         simulator: "torcs" or "car-racing".
-        steps: the number of transitions, those of :func:`gvf.domain.racing.driving.driven`.
-        seed: of goals, noise and, in CarRacing, tracks.
+        steps: the number of transitions, those of :func:`gvf.racing.driving.driven`.
+        seed: the seed of goals, noise and, in CarRacing, tracks.
         progress: called now and then with the transitions done, and ``steps``.
         **options: for the environment, for example ``track="g-track-1"``.
     """
@@ -281,7 +281,7 @@ def write(
 def read(
     path: str | os.PathLike[str], kind: str
 ) -> tuple[Frames, dict[str, NDArray[Any]], dict[str, Any], str]:
-    """What :func:`write` wrote: frames, columns, settings, and the hash to be checked."""
+    """Read what :func:`write` wrote: frames, columns, settings, and the hash to be checked."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

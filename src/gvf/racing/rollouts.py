@@ -22,10 +22,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from gvf.domain.racing import policy
-from gvf.domain.racing.car import FRAME
-from gvf.domain.racing.driving import Drive, execute, make, seeds
-from gvf.domain.racing.recording import (
+from gvf.policy.base import set_frozen
+from gvf.racing import policy, simulators
+from gvf.racing.driving import Drive, execute, seeds
+from gvf.racing.recording import (
     Floats,
     Frames,
     Progress,
@@ -36,7 +36,6 @@ from gvf.domain.racing.recording import (
     read,
     write,
 )
-from gvf.policy.base import set_frozen
 
 LONGEST = math.ceil(math.log(1e-4) / math.log(policy.CONTINUATION))
 """Steps of a rollout: what comes later is discounted by less than 1e-4."""
@@ -56,7 +55,7 @@ class EvaluationSet:
 
     Example:
         >>> import numpy as np
-        >>> from gvf.domain.racing.rollouts import EvaluationSet
+        >>> from gvf.racing.rollouts import EvaluationSet
         >>> EvaluationSet(
         ...     frames=np.zeros((2, 64, 128), np.uint8), value=[0.5, 0.0], stderr=[0.1, 0.0],
         ...     lateral=[-0.2, 0.4], settings={"simulator": "torcs"},
@@ -134,8 +133,8 @@ def evaluation(
     Args:
         simulator: "torcs" or "car-racing".
         states: how many, m.
-        rollouts: of the target from each.
-        seed: of goals, noise, states and, in CarRacing, tracks; another than the stream's.
+        rollouts: the number of rollouts of the target from each.
+        seed: the seed of goals, noise, states and, in CarRacing, tracks; not the stream's.
         episodes: how many the states come from.
         workers: threads, each with a simulator.
         progress: called with the states done, and ``states``.
@@ -146,7 +145,7 @@ def evaluation(
             "states, rollouts and episodes must be at least 1, got "
             f"{states}, {rollouts} and {episodes}"
         )
-    stretch = policy.simulator(simulator).stretch
+    stretch = simulators.get(simulator).stretch
     if states > stretch * episodes:
         raise ValueError(
             f"{episodes} episodes of {simulator} have at most {stretch * episodes} states, got "
@@ -178,9 +177,9 @@ def film(
     Args:
         simulator: "torcs" or "car-racing".
         steps: how long the drive is.
-        rollouts: of the target from each frame that is kept.
+        rollouts: the number of rollouts of the target from each frame that is kept.
         every: the steps from one kept frame to the next.
-        seed: of goals, noise and, in CarRacing, the track.
+        seed: the seed of goals, noise and, in CarRacing, the track.
         workers: threads, each with a simulator.
         progress: called with the frames done, and how many there will be.
         **options: for the environment.
@@ -240,9 +239,9 @@ def _collect(
 def _work(job: _Job) -> tuple[Frames, Floats, Floats]:
     """Frames, lateral positions and returns [states, rollouts] of states of one episode."""
     simulator, options, steps, rollouts, drive_seed, return_seed = job
-    frames = np.zeros((len(steps), *FRAME), np.uint8)
+    frames = np.zeros((len(steps), *simulators.FRAME), np.uint8)
     lateral, returns = np.zeros(len(steps)), np.zeros((len(steps), rollouts))
-    env = make(simulator, **options)
+    env = simulators.make(simulator, **options)
     try:
         drive = Drive(env, simulator, seed=drive_seed, draw=False)
         before, visited = len(drive.actions), [drive.info["lateral"]]
@@ -252,7 +251,7 @@ def _work(job: _Job) -> tuple[Frames, Floats, Floats]:
                     f"the behaviour lost the car after {step + 1} steps; choose another seed"
                 )
             visited.append(drive.info["lateral"])
-        near = policy.simulator(simulator).near
+        near = simulators.get(simulator).near
         streams = return_seed.spawn(len(steps))
         for row, (step, stream) in enumerate(zip(steps, streams, strict=True)):
             actions = drive.actions[: before + step]
@@ -278,7 +277,7 @@ def replay(
 
     Args:
         env: a simulator.
-        seed: of its reset.
+        seed: the seed of its reset.
         actions: steering, one number a step.
         draw: whether the last step is drawn; the others are not.
     """
