@@ -156,7 +156,7 @@ def evaluation(
     for share, sequence in zip(shares, islice(seeds(seed), episodes), strict=True):
         chooser, drive, returns = sequence.spawn(3)
         steps = np.sort(np.random.default_rng(chooser).choice(stretch, len(share), replace=False))
-        jobs.append((simulator, options, steps.tolist(), rollouts, drive, returns))
+        jobs.append(_Job(simulator, options, steps.tolist(), rollouts, drive, returns))
     settings = {"states": states, "rollouts": rollouts, "seed": seed, "episodes": episodes}
     return _collect(simulator, options, jobs, settings, workers, progress)
 
@@ -194,14 +194,23 @@ def film(
     pieces = [kept[i : i + 10] for i in range(0, len(kept), 10)]
     streams = returns.spawn(len(pieces))
     jobs = [
-        (simulator, options, piece, rollouts, drive, stream)
+        _Job(simulator, options, piece, rollouts, drive, stream)
         for piece, stream in zip(pieces, streams, strict=True)
     ]
     settings = {"film": steps, "every": every, "rollouts": rollouts, "seed": seed}
     return _collect(simulator, options, jobs, settings, workers, progress)
 
 
-_Job = tuple[str, dict[str, Any], list[int], int, np.random.SeedSequence, np.random.SeedSequence]
+@dataclass(frozen=True)
+class _Job:
+    """States of one episode to evaluate: those after ``steps`` of the behaviour, in order."""
+
+    simulator: str
+    options: dict[str, Any]
+    steps: list[int]
+    rollouts: int
+    drive_seed: np.random.SeedSequence
+    return_seed: np.random.SeedSequence
 
 
 def _collect(
@@ -213,7 +222,7 @@ def _collect(
     progress: Progress | None,
 ) -> EvaluationSet:
     """Do the jobs, each in a simulator of its own, and put what they found in order."""
-    total = sum(len(job[2]) for job in jobs)
+    total = sum(len(job.steps) for job in jobs)
     done = 0
     frames, lateral, returns = [], [], []
     # Threads are enough for TORCS, which is a process of its own; CarRacing gains nothing by them.
@@ -238,36 +247,43 @@ def _collect(
 
 def _work(job: _Job) -> tuple[Frames, Floats, Floats]:
     """Frames, lateral positions and returns [states, rollouts] of states of one episode."""
-    simulator, options, steps, rollouts, drive_seed, return_seed = job
-    frames = np.zeros((len(steps), *simulators.FRAME), np.uint8)
-    lateral, returns = np.zeros(len(steps)), np.zeros((len(steps), rollouts))
-    env = simulators.make(simulator, **options)
+    frames = np.zeros((len(job.steps), *simulators.FRAME), np.uint8)
+    lateral, returns = np.zeros(len(job.steps)), np.zeros((len(job.steps), job.rollouts))
+    near = simulators.get(job.simulator).near
+    env = simulators.make(job.simulator, **job.options)
     try:
-        drive = Drive(env, simulator, seed=drive_seed, draw=False)
-        before, visited = len(drive.actions), [drive.info["lateral"]]
-        for step in range(max(steps, default=0)):
-            if drive.step()[2]:
-                raise RuntimeError(
-                    f"the behaviour lost the car after {step + 1} steps; choose another seed"
-                )
-            visited.append(drive.info["lateral"])
-        near = simulators.get(simulator).near
-        streams = return_seed.spawn(len(steps))
-        for row, (step, stream) in enumerate(zip(steps, streams, strict=True)):
-            actions = drive.actions[: before + step]
-            for rollout, rng in enumerate(map(np.random.default_rng, stream.spawn(rollouts))):
+        drive, visited = _drive(env, job)
+        before = len(drive.actions) - len(visited) + 1
+        streams = job.return_seed.spawn(len(job.steps))
+        for row, (step, stream) in enumerate(zip(job.steps, streams, strict=True)):
+            actions, lateral[row] = drive.actions[: before + step], visited[step]
+            for rollout, rng in enumerate(map(np.random.default_rng, stream.spawn(job.rollouts))):
                 drawn, there = replay(env, drive.reset_seed, actions, draw=rollout == 0)
                 if there["lateral"] != visited[step]:
                     raise RuntimeError(
-                        f"{simulator} is not deterministic: the same {len(actions)} actions led to "
-                        f"{visited[step]} and to {there['lateral']} half-widths from the middle"
+                        f"{job.simulator} is not deterministic: the same {len(actions)} actions "
+                        f"led to {visited[step]} and to {there['lateral']} half-widths from the "
+                        "middle"
                     )
                 if rollout == 0:
-                    frames[row], lateral[row] = drawn, visited[step]
+                    frames[row] = drawn
                 returns[row, rollout] = target_return(env, near, rng=rng)
     finally:
         env.close()
     return frames, lateral, returns
+
+
+def _drive(env: Any, job: _Job) -> tuple[Drive, list[float]]:
+    """Drive as far as the last state: the drive, and the lateral positions on the way."""
+    drive = Drive(env, job.simulator, seed=job.drive_seed, draw=False)
+    visited = [drive.info["lateral"]]
+    for step in range(max(job.steps, default=0)):
+        if drive.step()[2]:
+            raise RuntimeError(
+                f"the behaviour lost the car after {step + 1} steps; choose another seed"
+            )
+        visited.append(drive.info["lateral"])
+    return drive, visited
 
 
 def replay(
