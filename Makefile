@@ -60,6 +60,6 @@ $(dev): $(base) torcs/pyproject.toml
 	.venv/$(PIP_INSTALL) --editable ".[racing,ray,torch]" --editable ./torcs --group dev
 	@touch $@
 
-$(bench): pyproject.toml constraints.txt | .venv-bench/.created
-	.venv-bench/$(PIP_INSTALL) --editable . --group bench
+$(bench): pyproject.toml torcs/pyproject.toml constraints.txt | .venv-bench/.created
+	.venv-bench/$(PIP_INSTALL) --editable . --editable ./torcs --group bench
 	@touch $@

@@ -647,7 +647,7 @@ def test_the_behaviour_uses_the_whole_road(simulator: str) -> None:
         laterals.append(info["lateral"])
     env.close()
     assert np.abs(laterals).max() < 1
-    assert min(laterals) < -0.4 < 0.4 < max(laterals)
+    assert min(laterals) < -0.5 < 0.5 < max(laterals)
 
 
 def test_both_simulators_have_the_same_spaces_and_information(simulator: str) -> None:
