@@ -93,9 +93,9 @@ def torcs(**options: Any) -> Any:
         if error.name != "torcs_lockstep":
             raise
         raise ModuleNotFoundError(
-            "TORCS needs the package torcs-lockstep, which is not installed; from a clone of gvf:\n"
-            "    pip install ./torcs\n"
-            "gvf/CarRacing-v0 has the same observation, action and info, and needs no TORCS",
+            "TORCS needs the package torcs-lockstep, which is not installed: `pip install ./torcs` "
+            "in a clone of gvf; gvf/CarRacing-v0 has the same observation, action and info, and "
+            "needs no TORCS",
             name=error.name,
         ) from None
     return Torcs(**options)
