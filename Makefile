@@ -40,7 +40,7 @@ bench: $(bench) ## Measure against packaged replay buffers (in an environment of
 
 clean: ## Remove what was built and cached
 	rm -rf .hypothesis .numba_cache .pytest_cache .ruff_cache dist docs/_build
-	find benchmarks docs examples src tests tools -name __pycache__ -prune -exec rm -rf {} +
+	find benchmarks docs examples src tests tools torcs -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments too
 	rm -rf .venv .venv-bench
@@ -56,10 +56,10 @@ $(base): pyproject.toml constraints.txt | .venv/.created
 	.venv/$(PIP_INSTALL) --editable .
 	@touch $@
 
-$(dev): $(base)
-	.venv/$(PIP_INSTALL) --editable ".[racing,ray,torch]" --group dev
+$(dev): $(base) torcs/pyproject.toml
+	.venv/$(PIP_INSTALL) --editable ".[racing,ray,torch]" --editable ./torcs --group dev
 	@touch $@
 
-$(bench): pyproject.toml constraints.txt | .venv-bench/.created
-	.venv-bench/$(PIP_INSTALL) --editable . --group bench
+$(bench): pyproject.toml torcs/pyproject.toml constraints.txt | .venv-bench/.created
+	.venv-bench/$(PIP_INSTALL) --editable . --editable ./torcs --group bench
 	@touch $@

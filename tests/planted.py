@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from gvf.figure import Figure
-from gvf.study import RacingStudy, Study, VarianceStudy
+from gvf.racing import RacingStudy
+from gvf.study import Study, VarianceStudy
 from gvf.study.results import MethodResults, Pair, Results
 from gvf.study.variance import NORMS
 

@@ -20,7 +20,6 @@ import gvf
 from gvf import domain as domains
 from gvf.study import Method, Study, VarianceStudy, run_task, run_variance
 from gvf.study.base import seed_for
-from gvf.study.draws import draw
 from gvf.theory.numbers.enumeration import enumerated_moments
 
 FORMS = {
@@ -131,37 +130,6 @@ def test_in_a_study_of_the_variance():
     variance = (p @ (np.sqrt(rho) * delta) ** 2 - (p @ (np.sqrt(rho) * delta)) ** 2) / 16
     # Of 4000 batches: 5 standard errors of a variance, about 2.2 % each.
     assert measured[2] == pytest.approx(variance, rel=0.11)
-
-
-def test_in_the_study_of_the_racing_car(tmp_path, monkeypatch):
-    pytest.importorskip("torch")
-    import test_racing_study as racing
-
-    from gvf.study.racing_task import run_racing
-
-    monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path))
-    racing.put_material(tmp_path)
-    monkeypatch.setattr("gvf.neural.driving_network", racing.small_network)
-    study = replace(racing.STUDY, methods=("IR", SquareRoot(), "IS"), step_sizes=(0.1,))
-    found = {outcome.method: outcome for outcome in run_racing(next(study.tasks()))}
-    # The same run by hand, with draws and weights of SquareRoot under the name of IR.
-    rows = draw
-
-    def by_square_root(correction, ratio, **options):
-        return rows(SquareRoot() if correction == gvf.IR() else correction, ratio, **options)
-
-    weights = racing.weights_by_hand
-    monkeypatch.setattr(racing, "draw", by_square_root)
-
-    def by_hand(name, rho, mean):
-        return np.sqrt(rho) / len(rho) if name == "IR" else weights(name, rho, mean)
-
-    monkeypatch.setattr(racing, "weights_by_hand", by_hand)
-    expected = racing.by_hand(replace(study, methods=("IR",)), 0, racing.small_network)
-    errors, shown = expected["IR", 0.1]
-    np.testing.assert_allclose(found["SquareRoot"].error[0], np.mean(errors), rtol=1e-4)
-    np.testing.assert_allclose(found["SquareRoot"].film[0], shown, rtol=1e-4, atol=1e-6)
-    assert abs(found["SquareRoot"].error[0] / found["IR"].error[0] - 1) > 1e-3
 
 
 WINDOW = np.array([0.3, 0.0, 7.1, 1.9])

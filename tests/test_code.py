@@ -20,7 +20,8 @@ from gvf import domain as domains
 from gvf.common import code
 from gvf.common.gym import gym
 from gvf.common.names import nearest
-from gvf.study import Method, RacingStudy, Store, Study, VarianceStudy, run
+from gvf.racing import RacingStudy
+from gvf.study import Method, Store, Study, VarianceStudy, run
 from gvf.study.encoding import references, settings
 
 CORRECTION = """

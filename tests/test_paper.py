@@ -24,7 +24,8 @@ from gvf.figure.reading import (
     against_updates,
 )
 from gvf.paper import studies as catalogue
-from gvf.study import RacingStudy, Study, VarianceStudy
+from gvf.racing import RacingStudy
+from gvf.study import Study, VarianceStudy
 from gvf.study.engine import run
 from gvf.study.results import MethodResults, Results, standard_error
 from gvf.study.store import Store

@@ -12,7 +12,8 @@ import gvf.figure
 from gvf import paper
 from gvf.figure import Figure, Point, Published, compare
 from gvf.figure.reading import against_updates
-from gvf.study import NAMED, RacingStudy, Study, VarianceStudy
+from gvf.racing import RacingStudy
+from gvf.study import NAMED, Study, VarianceStudy
 from gvf.study.results import standard_error
 
 FIGURES = list(paper.FIGURES.values())

@@ -404,8 +404,8 @@ def test_other_modules_are_not_trusted(name: str) -> None:
         "gvf.",
         "gvf..window:Window",
         "gvf.nowhere:Window",
-        "gvf.domain.racing.torcs:Torcs",
-        "gvf.domain.racing.child:Child",
+        "gvf.racing.car_racing:CarRacing",
+        "gvf.racing.driving:Drive",
     ],
 )
 def test_gvf_gives_nothing_but_its_own_functions_and_classes_that_hold_data(name: str) -> None:

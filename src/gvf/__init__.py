@@ -2,7 +2,9 @@
 
 A question (:class:`GVF`) says what is predicted, under which policy; a :class:`Learner` answers it
 from transitions that another policy made, with a correction such as :class:`IR`; a
-:class:`RatioRing` draws in proportion to importance ratios, for any training loop.
+:class:`RatioRing` draws in proportion to importance ratios, for any training loop. Importing this
+package registers its environments with Gymnasium, from ``gvf/MarkovChain-v0`` to
+``gvf/CarRacing-v0``.
 """
 
 from gvf.common import interrupt  # noqa: F401 - first, for Ctrl-C while the rest is imported
@@ -12,6 +14,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from gvf.common.gym import gym
 from gvf.common.version import __version__ as __version__
 from gvf.correction import (
     BCIR,
@@ -149,6 +152,16 @@ __all__ = [
 ]
 
 _SUBPACKAGES = ("cli", "figure", "neural", "paper", "racing", "report", "study", "theory")
+
+for _environment, _entry_point in (
+    ("MarkovChain", "gvf.domain.markov_chain:MarkovChain"),
+    ("FourRooms", "gvf.domain.four_rooms:FourRooms"),
+    ("ContinuousFourRooms", "gvf.domain.continuous_four_rooms:ContinuousFourRooms"),
+    ("Star", "gvf.domain.star:Star"),
+    ("Torcs", "gvf.racing.simulators:torcs"),
+    ("CarRacing", "gvf.racing.car_racing:CarRacing"),
+):
+    gym.register(f"gvf/{_environment}-v0", entry_point=_entry_point)
 
 
 def __getattr__(name: str) -> object:

@@ -145,7 +145,7 @@ def _add_simulator(parser: argparse.ArgumentParser) -> None:
 
 def _record_material(given: argparse.Namespace) -> int:
     from gvf import paper
-    from gvf.study.racing_material import files, take
+    from gvf.racing.material import files, take
 
     options = {} if given.simulator is None else {"simulator": given.simulator}
     study: Any = paper.get("racing-step-size").study("paper", given.scale, **options)

@@ -2,9 +2,7 @@
 
 :func:`get` finds one: ours by name, in one of two protocols (the paper's text, or the settings
 under which its authors' curves come out); any Gymnasium environment by its id; a user's by
-``"module:attribute"``, or by the name of an entry point in the group ``gvf.domains``. Importing
-this module registers our environments with Gymnasium, by the names of their classes; nothing is
-compiled.
+``"module:attribute"``, or by the name of an entry point in the group ``gvf.domains``.
 """
 
 from __future__ import annotations
@@ -43,16 +41,6 @@ _DOMAINS = {
     "star": star.domain,
 }
 _GROUP = "gvf.domains"
-
-for _environment, _entry_point in (
-    ("MarkovChain", "gvf.domain.markov_chain:MarkovChain"),
-    ("FourRooms", "gvf.domain.four_rooms:FourRooms"),
-    ("ContinuousFourRooms", "gvf.domain.continuous_four_rooms:ContinuousFourRooms"),
-    ("Star", "gvf.domain.star:Star"),
-    ("Torcs", "gvf.domain.racing.torcs:Torcs"),
-    ("CarRacing", "gvf.domain.racing.car_racing:CarRacing"),
-):
-    gym.register(f"gvf/{_environment}-v0", entry_point=_entry_point)
 
 
 def names() -> list[str]:

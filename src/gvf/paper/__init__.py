@@ -2,7 +2,8 @@
 
 from gvf.common.names import known
 from gvf.figure import Figure
-from gvf.paper import continuous_four_rooms, four_rooms, markov_chain, racing, studies  # noqa: F401
+from gvf.paper import continuous_four_rooms, four_rooms, markov_chain, studies  # noqa: F401
+from gvf.racing import figure as racing
 
 FIGURES = {
     figure.id: figure

@@ -12,9 +12,9 @@ from typing import Any
 
 from gvf.common.names import known
 from gvf.domain.domain import PROTOCOLS
+from gvf.racing.figure import STEP_SIZE
 from gvf.study.base import BaseStudy, NamedStudy
 from gvf.study.method import BETWEEN, PAPER
-from gvf.study.racing import RacingStudy
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
 
@@ -24,9 +24,6 @@ BATCH_METHODS = tuple(name for name, method in PAPER.items() if method.update !=
 
 GAPS = (*range(1, 9), 16, 24, 32, 48, 64, 80, 96, 114, 128, 160, 192, 224, 256)
 """Steps between updates."""
-
-RACING_RATES = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
-"""Learning rates of the racing car, from too small to too large."""
 
 
 def _steps(first: float, step: float, last: float) -> tuple[float, ...]:
@@ -239,13 +236,9 @@ _study(
     gaps=(1,),
 )
 
-# The racing car. The paper states neither steps, window, mini-batch nor rates.
+# The racing car is a slice of its own.
 
-_enter(
-    "racing-step-size",
-    "error against learning rate, from images (Fig. 3)",
-    lambda protocol: RacingStudy("racing-step-size", step_sizes=RACING_RATES),
-)
+CATALOGUE[STEP_SIZE.name] = STEP_SIZE
 
 # Between IS and IR, not of the paper: does part of the ratio in the draw and part in the weight
 # ever beat both ends? Each method's best step size lies well inside these grids.

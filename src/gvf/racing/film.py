@@ -10,7 +10,7 @@ from gvf.figure.companion import Companion
 from gvf.figure.picture import house_style
 from gvf.figure.reading import best_choice
 from gvf.figure.style import styles
-from gvf.study.racing_material import film_of
+from gvf.racing.material import film_of
 from gvf.study.results import Results
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from gvf.study.base import BaseStudy, Interrupted, NamedStudy, Task
 from gvf.study.engine import Summary, run
 from gvf.study.method import NAMED, Method
-from gvf.study.racing import RacingStudy
 from gvf.study.results import MethodResults, Results
 from gvf.study.store import Store
 from gvf.study.study import Study
@@ -19,7 +18,6 @@ __all__ = [
     "NAMED",
     "NamedStudy",
     "Outcome",
-    "RacingStudy",
     "Results",
     "Store",
     "Study",

@@ -80,7 +80,8 @@ def settings(study: BaseStudy) -> dict[str, Any]:
 
 def references(study: BaseStudy) -> set[str]:
     """The references in a study, and behind the name of its domain: what is not gvf's own."""
-    named = {study.update} if is_reference(study.update) else set()
+    named = {name for name in (study.kind, study.update) if is_reference(name)}
+    named -= {name for name in named if name.startswith("gvf.")}
     for method in study.own:
         named |= {*method.references()}
     return named | {*domains.references(study.domain)}

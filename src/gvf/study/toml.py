@@ -8,24 +8,23 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from gvf.common.names import check_place, known, look_in
+from gvf.common.names import check_place, find, is_reference, known, look_in
 from gvf.study.base import BaseStudy
 from gvf.study.encoding import references
-from gvf.study.racing import RacingStudy
 from gvf.study.store import BESIDE
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
 
-KINDS: dict[str, Any] = {one.kind: one for one in (Study, VarianceStudy, RacingStudy)}
+KINDS: dict[str, Any] = {one.kind: one for one in (Study, VarianceStudy)}
 """Kinds of studies, by the word that a file has for them."""
 
 
 def load(path: str | Path) -> BaseStudy:
     r"""A study from a TOML file whose keys are the attributes of :class:`Study`.
 
-    With ``kind = "variance"`` they are those of :class:`VarianceStudy`, with ``kind = "racing"``
-    those of :class:`RacingStudy`. Its name is the file's, unless there is a ``name`` in it. Modules
-    that it names, of a domain or a correction, may lie beside it.
+    With ``kind = "variance"`` they are those of :class:`VarianceStudy`, and with a reference
+    ``kind = "module:Class"`` those of that subclass of :class:`BaseStudy`. The study's name is the
+    file's, unless there is a ``name`` in it. Modules that it names may lie beside it.
 
     Example:
         >>> from gvf.study import load
@@ -53,7 +52,7 @@ def load(path: str | Path) -> BaseStudy:
         kind = given.pop("kind", "errors")
         if not isinstance(kind, str):
             raise ValueError(f"kind must be a name, got {kind!r}")
-        study = KINDS[known(kind, KINDS, "kind")]
+        study = _class(kind)
         for key in given:
             keys = ["kind", *(field.name for field in fields(study) if field.name != "own")]
             known(key, keys, "key", "`gvf show STUDY` shows all")
@@ -68,6 +67,16 @@ def load(path: str | Path) -> BaseStudy:
         return made
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
+
+
+def _class(kind: str) -> Any:
+    """Find the class of a kind of study, by its word or its reference."""
+    if not is_reference(kind):
+        return KINDS[known(kind, KINDS, "kind of study")]
+    found = find(kind, "kind of study")
+    if isinstance(found, type) and issubclass(found, BaseStudy):
+        return found
+    raise ValueError(f"kind {kind!r} is not a subclass of gvf.study.BaseStudy")
 
 
 def as_toml(study: BaseStudy) -> str:

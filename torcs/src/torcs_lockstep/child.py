@@ -6,7 +6,7 @@
 The shared memory and the log are anonymous (memfd), so nothing of them can be left over. What TORCS
 reads and writes is in a temporary folder of its own, which goes with the child: removed from here,
 or by the bridge when it sees that Python is gone. A child that dies or does not answer in time is
-an error with its last words; :mod:`gvf.domain.racing.torcs` can then start another.
+an error with its last words, and a reset of the environment starts another.
 """
 
 from __future__ import annotations
@@ -27,53 +27,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.domain.racing.car import FRAME, HEIGHT, SCALE, WIDTH
-from gvf.domain.racing.installation import Installation
-from gvf.domain.racing.race import ROBOT, Race
+from torcs_lockstep.exchange import DRIVE, EXCHANGE, RESET
+from torcs_lockstep.installation import Installation
+from torcs_lockstep.race import ROBOT, Race
 
-BLOCK = 1024
-"""The most actions in one exchange."""
-TICK = 0.002
-"""Seconds of one step of the physics of TORCS."""
-RESET, DRIVE = 0, 1
-NOTHING, GREY, COLOUR = 0, 1, 2
-STATE = np.dtype(
-    [
-        (name, np.float64)
-        for name in (
-            "time",
-            "to_middle",
-            "half_width",
-            "angle",
-            "speed",
-            "segment",
-            "distance",
-            "steer_lock",
-            "over",
-        )
-    ]
-)
-"""What the bridge tells after each action; the units are in ``bridge.cpp``."""
-EXCHANGE = np.dtype(
-    [
-        ("command", np.uint32),
-        ("count", np.uint32),
-        ("ticks", np.uint32),
-        ("draw", np.uint32),
-        ("speed", np.float32),
-        ("steering", np.float32, BLOCK),
-        ("length", np.float64),
-        ("states", STATE, BLOCK),
-        ("grey", np.uint8, FRAME),
-        ("colour", np.uint8, (SCALE * HEIGHT, SCALE * WIDTH, 3)),
-    ],
-    align=True,
-)
-"""The shared memory, laid out as the structure of the same name in ``bridge.cpp``."""
 LINES = 8
-"""How many lines of the child's log an error shows."""
+"""An error shows this many lines of the child's log."""
 LOG_LIMIT = 1 << 20
-"""Bytes of log from which it begins anew."""
+"""A log of more bytes than this is emptied at the next reset."""
 
 
 class Child:
@@ -83,12 +44,13 @@ class Child:
         installation: where TORCS is.
         bridge: the compiled bridge.
         race: what to start it with.
-        timeout: seconds that any answer may take, also the first.
+        timeout: seconds that an answer may take, the first one too.
 
     Example:
-        >>> from gvf.domain.racing.child import NOTHING, Child
-        >>> from gvf.domain.racing.installation import bridge, find
-        >>> from gvf.domain.racing.race import Race
+        >>> from torcs_lockstep.child import Child
+        >>> from torcs_lockstep.exchange import NOTHING
+        >>> from torcs_lockstep.installation import bridge, find
+        >>> from torcs_lockstep.race import Race
         >>> race = Race("e-track-1", "road", "car1-trb1", (0, 4), ticks=50, speed=15.0)
         >>> child = Child(find(), bridge(), race, timeout=10.0)  # doctest: +SKIP
         >>> child.reset(NOTHING)["time"]  # doctest: +SKIP
@@ -103,7 +65,7 @@ class Child:
     ) -> None:
         self._timeout = timeout
         self._owner = os.getpid()
-        folder = Path(tempfile.mkdtemp(prefix="gvf-torcs-"))
+        folder = Path(tempfile.mkdtemp(prefix="torcs-lockstep-"))
         try:
             _write_files(folder, installation, bridge, race)
             self._start(folder, installation, bridge, race)
@@ -115,8 +77,8 @@ class Child:
     def _start(self, folder: Path, installation: Installation, bridge: Path, race: Race) -> None:
         import fcntl  # not on Windows, where nobody comes this far
 
-        memory = os.memfd_create("gvf-torcs")
-        self._log = os.memfd_create("gvf-torcs-log")
+        memory = os.memfd_create("torcs-lockstep")
+        self._log = os.memfd_create("torcs-lockstep-log")
         library = os.open(bridge, os.O_RDONLY)
         self._channel, theirs = socket.socketpair()
         try:
@@ -129,7 +91,8 @@ class Child:
             self._process = subprocess.Popen(
                 [installation.program, "-l", folder, "-L", folder / "lib", "-D", installation.data],
                 cwd=installation.data,
-                env=_environment(folder, installation, bridge, library) | {"GVF_TORCS": settings},
+                env=_environment(folder, installation, bridge, library)
+                | {"TORCS_LOCKSTEP": settings},
                 stdin=subprocess.DEVNULL,
                 stdout=self._log,
                 stderr=self._log,
@@ -167,7 +130,7 @@ class Child:
 
     @property
     def length(self) -> float:
-        """Of the track, in metres."""
+        """The length of the track, in metres."""
         return float(self._length[0])
 
     @property
@@ -181,16 +144,16 @@ class Child:
         return self._colour.copy()
 
     def reset(self, draw: int) -> NDArray[Any]:
-        """To the grid; the state there, as a row [1] of :data:`STATE`."""
+        """Put the car on the grid: its state there, as STATE[1] of :mod:`.exchange`."""
         if os.fstat(self._log).st_size > LOG_LIMIT:
             os.ftruncate(self._log, 0)
         self._exchange(RESET, 0, draw)
         return self._states[:1].copy()
 
     def drive(self, steering: Sequence[float] | NDArray[Any], draw: int) -> NDArray[Any]:
-        """One action after the other, at most :data:`BLOCK`; a state [m] after each.
+        """Execute m actions, at most BLOCK of :mod:`.exchange`: STATE[m], the state after each.
 
-        No actions only draw.
+        With no actions it only draws.
         """
         count = len(steering)
         self._steering[:count] = steering
@@ -198,7 +161,7 @@ class Child:
         return self._states[:count].copy()
 
     def close(self) -> None:
-        """End the process and remove its folder. Again is no error."""
+        """End the process and remove its folder; closing twice is no error."""
         self._end()
 
     def _exchange(self, command: int, count: int, draw: int) -> None:
@@ -213,7 +176,7 @@ class Child:
         self._answer("drive" if command == DRIVE else "reset")
 
     def _answer(self, doing: str) -> None:
-        """Wait for the child, who then has done what was asked."""
+        """Wait until the child has done what it was asked."""
         try:
             ready = self._poll.poll(1000 * self._timeout)
             answered = bool(ready) and self._channel.recv(1) != b""
@@ -226,7 +189,7 @@ class Child:
             raise RuntimeError(self._obituary(doing, hangs=not ready))
 
     def _obituary(self, doing: str, *, hangs: bool) -> str:
-        """What to say of a child that did not answer, which is ended here."""
+        """End a child that did not answer: the message about it."""
         if hangs:
             what = (
                 f"TORCS did not answer within {self._timeout:g} s when asked to {doing}, and was "

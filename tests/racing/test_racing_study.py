@@ -19,25 +19,29 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
+from own_corrections import SquareRoot
 from torch import nn
 
 import gvf
 from gvf import paper
 from gvf.cli import main
-from gvf.domain.racing.recording import Recording
-from gvf.domain.racing.rollouts import EvaluationSet
 from gvf.figure.companion import LEARNING_CURVES
 from gvf.paper import studies as catalogue
-from gvf.paper.racing import _spread, _steadier, remark
+from gvf.racing import RacingStudy
+from gvf.racing import material as racing_material
+from gvf.racing import task as racing_task
+from gvf.racing.figure import _spread, _steadier, remark
 from gvf.racing.film import draw_film
+from gvf.racing.recording import Recording
+from gvf.racing.rollouts import EvaluationSet
+from gvf.racing.task import RacingOutcome, folder, material, run_racing
 from gvf.report.exhibit import Exhibit, Provenance
-from gvf.study import Interrupted, RacingStudy, Task, load, racing_material, racing_task
+from gvf.study import Interrupted, Task, load
 from gvf.study.base import seed_for
 from gvf.study.draws import draw
 from gvf.study.encoding import COLUMNS, encode
 from gvf.study.engine import run
 from gvf.study.progress import costs, gap_of
-from gvf.study.racing_task import RacingOutcome, folder, material, run_racing
 from gvf.study.results import MethodResults, Results, resampling
 from gvf.study.store import Store
 from gvf.study.toml import as_toml
@@ -248,6 +252,28 @@ def test_the_driving_network_learns_as_in_a_plain_loop() -> None:
     # It has moved by far more than that.
     for outcome in outcomes:
         assert abs(outcome.curve[0, -1] / outcome.curve[0, 0] - 1) > 0.01
+
+
+def test_a_correction_of_ones_own_learns_as_in_a_plain_loop(
+    small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = replace(STUDY, methods=("IR", SquareRoot(), "IS"), step_sizes=(0.1,))
+    found = {outcome.method: outcome for outcome in run_racing(next(study.tasks()))}
+    # The same run by hand, with draws and weights of SquareRoot under the name of IR.
+    here, rows, weights = sys.modules[__name__], draw, weights_by_hand
+
+    def by_square_root(correction: gvf.Correction, ratio: np.ndarray, **options: Any) -> Any:
+        return rows(SquareRoot() if correction == gvf.IR() else correction, ratio, **options)
+
+    def weights_of_square_root(name: str, rho: np.ndarray, mean: float) -> np.ndarray:
+        return np.sqrt(rho) / len(rho) if name == "IR" else weights(name, rho, mean)
+
+    monkeypatch.setattr(here, "draw", by_square_root)
+    monkeypatch.setattr(here, "weights_by_hand", weights_of_square_root)
+    errors, shown = by_hand(replace(study, methods=("IR",)), 0, small_network)["IR", 0.1]
+    np.testing.assert_allclose(found["SquareRoot"].error[0], np.mean(errors), rtol=1e-4)
+    np.testing.assert_allclose(found["SquareRoot"].film[0], shown, rtol=1e-4, atol=1e-6)
+    assert abs(found["SquareRoot"].error[0] / found["IR"].error[0] - 1) > 1e-3
 
 
 def test_a_window_without_mass_changes_nothing_for_those_who_draw_by_ratio(
@@ -550,8 +576,8 @@ sys.modules["gymnasium"] = None
 import torch
 torch.set_num_threads(1)
 import gvf, gvf.paper, gvf.study
-from gvf.study import RacingStudy
-from gvf.study.racing_task import run_racing
+from gvf.racing import RacingStudy
+from gvf.racing.task import run_racing
 study = RacingStudy(**{settings!r})
 for outcome in run_racing(next(study.tasks())):
     print(*outcome.final.tolist())
@@ -629,12 +655,12 @@ def test_what_makes_no_sense_is_said_before_anything_runs(changes: Any, message:
 def test_a_study_of_the_racing_car_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "tiny.toml"
     path.write_text(as_toml(STUDY))
-    assert path.read_text().startswith('kind = "racing"\n')
+    assert path.read_text().startswith('kind = "gvf.racing:RacingStudy"\n')
     assert load(path) == STUDY
     assert {field.name for field in fields(RacingStudy)} - {"name", "own"} == {
         line.partition(" = ")[0] for line in path.read_text().splitlines()[1:]
     }
-    path.write_text('kind = "racing"\nstep_sizes = [0.1]\ntrack = "g-track-1"')
+    path.write_text('kind = "gvf.racing:RacingStudy"\nstep_sizes = [0.1]\ntrack = "g-track-1"')
     with pytest.raises(
         ValueError, match=r"tiny\.toml: unknown key: 'track'; known are 'kind', 'name', "
     ):

@@ -17,25 +17,25 @@ import numpy as np
 
 from gvf.common.gym import gym
 from gvf.common.names import known
-from gvf.domain.racing import policy
-from gvf.domain.racing.driving import Step, driven
 from gvf.policy import Policy
 from gvf.question import GVF
+from gvf.racing import policy, simulators
+from gvf.racing.driving import Step, driven
 from gvf.transition import Transitions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RacingDomain:
-    """A simulator, and what is asked in it.
+    """A simulator with the behaviour that drives in it and the question that is asked.
 
     Attributes:
         name: as :func:`get` knows it.
         environment: the Gymnasium id.
-        behaviours: what makes a driver from a seed, by name.
-        questions: what is predicted, by name.
+        behaviours: functions that make a driver from a seed, by name.
+        questions: the predictions that are asked for, by name.
 
     Example:
-        >>> from gvf.domain.racing import get
+        >>> from gvf.racing import get
         >>> domain = get("torcs")
         >>> domain
         RacingDomain 'torcs', environment gvf/Torcs-v0
@@ -69,7 +69,7 @@ class RacingDomain:
         """A driver by name, at the beginning of an episode.
 
         Example:
-            >>> from gvf.domain.racing import get
+            >>> from gvf.racing import get
             >>> driver = get("torcs").behaviour("wander", seed=0)
             >>> action, log_mu = driver.act({"lateral": 0.5, "angle": 0.0, "steer_lock": 0.4})
         """
@@ -86,24 +86,24 @@ class RacingDomain:
     def stream(
         self, steps: int, *, seed: int = 0, batch: int = 64, **options: Any
     ) -> Iterator[Transitions]:
-        """What happens while the behaviour drives, as it happens: for a learner, or a window.
+        """Transitions of the behaviour as it drives, for a learner or a window.
 
-        The transitions are those of :func:`gvf.domain.racing.recording.record` with the same
+        The transitions are those of :func:`gvf.racing.recording.record` with the same
         arguments. The simulator starts with the first, and is closed after the last or when the
         iterator is forgotten.
 
         Args:
             steps: how many transitions.
-            seed: of goals, noise and, in CarRacing, tracks.
+            seed: the seed of goals, noise and, in CarRacing, tracks.
             batch: how many to give at a time; a learner that is given one at a time learns the
                 same.
             **options: for the environment, for example ``track="g-track-1"``.
 
         Returns:
-            Batches with the columns of :meth:`gvf.domain.racing.recording.Recording.transitions`.
+            Batches with the columns of :meth:`gvf.racing.recording.Recording.transitions`.
 
         Example:
-            >>> from gvf.domain.racing import get
+            >>> from gvf.racing import get
             >>> next(get("torcs").stream(100))  # doctest: +SKIP
             Transitions(64: state uint8[64, 128], action float64, next_state uint8[64, 128],
             behaviour_log_probability float64, next_lateral float64)
@@ -126,14 +126,14 @@ def get(name: str) -> RacingDomain:
     Nothing is started, and neither the simulator nor Gymnasium need be installed.
 
     Example:
-        >>> from gvf.domain.racing import get
+        >>> from gvf.racing import get
         >>> get("car-racing").environment
         'gvf/CarRacing-v0'
         >>> get("bicycle")
         Traceback (most recent call last):
         ValueError: unknown simulator: 'bicycle'; known are 'torcs', 'car-racing'
     """
-    simulator = policy.simulator(name)
+    simulator = simulators.get(name)
     return RacingDomain(
         name,
         simulator.environment,

@@ -2,7 +2,7 @@
 
     stream -> ratio, cumulant, continuation -> draws (rows, weights) -> lanes of networks -> errors
 
-With recordings and returns in the cache (:mod:`gvf.study.racing_material`) this needs no simulator
+With recordings and returns in the cache (:mod:`gvf.racing.material`) this needs no simulator
 and no Gymnasium, only PyTorch. Every few minutes a run leaves a checkpoint beside them, and goes on
 from there when it is interrupted.
 """
@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -24,15 +23,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gvf.common.arrays import Array
+from gvf.common.files import replaced
 from gvf.common.version import __version__
 from gvf.correction import Draw
 from gvf.correction.trace import carried
-from gvf.domain.racing import policy
-from gvf.domain.racing.recording import FRAME, Recording
+from gvf.racing import policy, simulators
+from gvf.racing.material import Material, folder, take
+from gvf.racing.recording import Recording
+from gvf.racing.study import RacingStudy
 from gvf.study.base import Interrupted, Stop, Task, seed_for
 from gvf.study.draws import Draws, draw
-from gvf.study.racing import RacingStudy
-from gvf.study.racing_material import Material, folder, take
 from gvf.study.task import Outcome
 from gvf.transition import Transitions
 
@@ -47,15 +47,15 @@ CHECKPOINT_EVERY = 120.0
 
 @dataclass(frozen=True)
 class RacingOutcome(Outcome):
-    """Errors of one method, and what it predicts in the end along the film: float64[L, m]."""
+    """Errors of one method, and its last predictions along the film: float64[L, m]."""
 
     film: Array
 
 
 def material(study: RacingStudy) -> Material:
-    """What a study needs; see :func:`gvf.study.racing_material.take`.
+    """Take a study's material, as :func:`gvf.racing.material.take`.
 
-    Where networks cannot learn on the study's device, that is said first: recording takes long.
+    An error about PyTorch or its device comes first, since recording takes long.
     """
     try:
         import torch
@@ -68,8 +68,8 @@ def material(study: RacingStudy) -> Material:
 
 
 @dataclass(frozen=True)
-class _Lesson:
-    """All that the updates of a run see, for U updates, L lanes and G ways to draw.
+class _Batches:
+    """The mini-batches of a run, for U updates, L lanes and G ways to draw.
 
     Attributes:
         frame: number of each drawn transition's first frame, int64[U, G, k].
@@ -86,11 +86,11 @@ class _Lesson:
     group: list[int]
 
 
-def _lesson(task: Task, stream: Recording) -> _Lesson:
+def _batches(task: Task, stream: Recording) -> _Batches:
     study = task.study
     begin = study.begins(task.run)
     end = begin + study.steps
-    question = policy.towards_middle(policy.simulator(study.simulator).near)
+    question = policy.towards_middle(simulators.get(study.simulator).near)
     first = stream.first[begin:end]
     # The target looks at no image, so a frame's number can stand for it.
     transitions = Transitions(
@@ -121,7 +121,7 @@ def _lesson(task: Task, stream: Recording) -> _Lesson:
     rows = np.stack(
         [np.where(one.rows < 0, one.last[:, None] - 1, one.rows) for one in drawn.values()], axis=1
     )
-    return _Lesson(
+    return _Batches(
         first[rows],
         cumulant[rows].astype(np.float32),
         continuation[rows].astype(np.float32),
@@ -147,16 +147,16 @@ def _run(task: Task, stop: Stop) -> list[RacingOutcome]:
 
     study = task.study
     here = material(study)
-    lesson, device = _lesson(task, here.stream), torch.device(study.device)
-    low = int(lesson.frame.min())
-    frames = _on(device, here.stream.frames[low : int(lesson.frame.max()) + 2])
-    index = torch.as_tensor(lesson.frame - low, device=device)
+    batches, device = _batches(task, here.stream), torch.device(study.device)
+    low = int(batches.frame.min())
+    frames = _on(device, here.stream.frames[low : int(batches.frame.max()) + 2])
+    index = torch.as_tensor(batches.frame - low, device=device)
     cumulant, continuation, weight = (
         torch.as_tensor(column, device=device)
-        for column in (lesson.cumulant, lesson.continuation, lesson.weight)
+        for column in (batches.cumulant, batches.continuation, batches.weight)
     )
     states, values = _on(device, here.states.frames), here.states.value
-    lanes = _lanes(task, lesson.group)
+    lanes = _lanes(task, batches.group)
     checkpoint = _Checkpoint(task, [here.stream.hash, here.states.hash])
     start, errors = checkpoint.load(lanes)
     for u in range(start, study.updates):
@@ -198,11 +198,11 @@ def _lanes(task: Task, group: Sequence[int] | None = None) -> Lanes:
 
 
 def seconds_of_an_update(study: RacingStudy, several: int = 3) -> float:
-    """How long an update of all lanes takes here, from images without meaning."""
+    """Measure the seconds of an update of all lanes here, with images without meaning."""
     import torch
 
     lanes, shape = _lanes(next(study.tasks())), (1, study.batch_size)
-    frames, numbers = torch.zeros(*shape, *FRAME, dtype=torch.uint8), torch.zeros(shape)
+    frames, numbers = torch.zeros(*shape, *simulators.FRAME, dtype=torch.uint8), torch.zeros(shape)
     weights = torch.zeros(len(lanes), study.batch_size)
     began = 0.0
     for u in range(several + 1):
@@ -250,7 +250,7 @@ def _digest(content: bytes) -> bytes:
 
 
 class _Checkpoint:
-    """What a run has got to, in a file beside the recordings."""
+    """The progress of a run, in a file beside the recordings."""
 
     def __init__(self, task: Task, hashes: list[str]) -> None:
         # However many runs there are to be, this one is the same.
@@ -262,7 +262,7 @@ class _Checkpoint:
         self._last = time.monotonic()
 
     def load(self, lanes: Any) -> tuple[int, list[Array]]:
-        """Updates done and errors measured; the lanes go on from there."""
+        """Load updates done and errors measured; the lanes go on from there."""
         import torch
 
         try:
@@ -283,19 +283,18 @@ class _Checkpoint:
             self.save(updates, lanes, errors)
 
     def save(self, updates: int, lanes: Any, errors: list[Array]) -> None:
-        """Write beside and rename."""
+        """Write the file, whole or not at all."""
         import torch
 
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         rows = [row.tolist() for row in errors]
         file = io.BytesIO()
         torch.save({"updates": updates, "errors": rows, "lanes": lanes.state_dict()}, file)
-        beside.write_bytes(_digest(file.getvalue()) + file.getvalue())
-        beside.replace(self.path)
+        with replaced(self.path) as unfinished:
+            unfinished.write_bytes(_digest(file.getvalue()) + file.getvalue())
         self._last = time.monotonic()
 
     def remove(self) -> None:
-        """It is no longer needed."""
+        """Remove the file: the run is done."""
         with suppress(FileNotFoundError):
             self.path.unlink()

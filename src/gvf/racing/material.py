@@ -1,4 +1,4 @@
-"""What the runs of a racing study share: a stream, states with returns, a film, as files.
+"""The files that the runs of a racing study share: a stream, states with returns, a film.
 
 They are made once, which needs the simulator, and kept in the cache under the name of the simulator
 and their size. Copied to the same place, they serve on a machine that has none.
@@ -17,26 +17,26 @@ from typing import Any
 
 from gvf.common.cache import default_folder
 from gvf.common.progress import progress_bar
-from gvf.domain.racing.recording import Recording, record
-from gvf.domain.racing.rollouts import EvaluationSet, evaluation, film
+from gvf.racing.recording import Recording, record
+from gvf.racing.rollouts import EvaluationSet, evaluation, film
+from gvf.racing.study import RacingStudy
 from gvf.study.progress import EVERY
-from gvf.study.racing import RacingStudy
 
 GENERATION = 1
 """Part of the folder's name, to be raised when the same seeds give other frames or returns."""
 STREAM_SEED, EVALUATION_SEED, FILM_SEED = 10, 11, 12
-"""Of the stream, of the states that errors are averaged over, and of those that are shown."""
+"""Seeds of the stream, of the states that errors are averaged over, and of the film."""
 FILM_FRAMES = 300
 """Steps of the drive that is shown with predictions and returns."""
 
 
 @dataclass(frozen=True)
 class Material:
-    """What all runs of a study share.
+    """The recordings and returns that all runs of a study share.
 
     Attributes:
-        stream: of the behaviour, to learn from.
-        states: to compare with.
+        stream: the stream of the behaviour, to learn from.
+        states: states with returns, to compare predictions with.
         film: one drive in order, to show.
     """
 
@@ -46,7 +46,7 @@ class Material:
 
 
 def folder() -> Path:
-    """Where recordings, returns and checkpoints are."""
+    """The folder of recordings, returns and checkpoints."""
     return default_folder() / f"racing-{GENERATION}"
 
 
@@ -54,8 +54,8 @@ def files(study: RacingStudy) -> dict[str, Path]:
     """The files of a study's stream, states and film, which may not be there yet.
 
     Example:
-        >>> from gvf.study import RacingStudy
-        >>> from gvf.study.racing_material import files
+        >>> from gvf.racing import RacingStudy
+        >>> from gvf.racing.material import files
         >>> study = RacingStudy("mine", step_sizes=(1e-3,))
         >>> [path.name for path in files(study).values()]
         ['torcs-stream-38000', 'torcs-states-100x5', 'torcs-film-300']
@@ -69,7 +69,7 @@ def files(study: RacingStudy) -> dict[str, Path]:
 
 
 def take(study: RacingStudy) -> Material:
-    """What a study needs, from the cache; what is not there is made, which needs the simulator."""
+    """Take a study's material from the cache; what is missing is made, in the simulator."""
     size = (study.stream, study.evaluation_states, study.rollouts)
     return _take(study.simulator, *size, tuple(files(study).values()))
 
@@ -103,7 +103,7 @@ def _take(
 
 
 def _not_installed() -> tuple[type[Exception], ...]:
-    """What it is called when a simulator, or Gymnasium itself, is missing."""
+    """The errors that say that a simulator, or Gymnasium itself, is missing."""
     try:
         from gymnasium.error import DependencyNotInstalled
     except ImportError:
@@ -119,7 +119,7 @@ def film_of(study: RacingStudy) -> EvaluationSet | None:
 
 @contextmanager
 def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar where someone is watching, else a line now and then; told what is done, and of what."""
+    """Show progress: a bar in a terminal, else a line now and then. Call it with (done, total)."""
     began = last = time.monotonic()
     if sys.stderr.isatty():
         with progress_bar(transient=True) as shown:

@@ -1,4 +1,4 @@
-"""Who drives, and what is predicted: the behaviour, the target and the question of Figure 3.
+"""The behaviour, the target and the question of Figure 3: who drives, and what is predicted.
 
 A controller that wanders over the road steers with a_det in [-1, 1], and
 
@@ -22,71 +22,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.names import known
 from gvf.policy import Gaussian
 from gvf.question import GVF
 from gvf.transition import Transitions
 
 SD = 0.1
-"""Of the behaviour's steering around the controller's."""
+"""The standard deviation of the behaviour's steering around the controller's."""
 TARGET = Gaussian(0.15, 0.0075)
 """The target policy: steer a little to the left, whatever is seen."""
 CONTINUATION = 0.9
-"""Away from the middle."""
-
-
-@dataclass(frozen=True)
-class Simulator:
-    """How one of the simulators is driven, and what "near the middle" means there.
-
-    Attributes:
-        environment: its Gymnasium id.
-        entry_point: where the class is, "module:class".
-        near: the largest distance to the middle that is near, in half-widths of the road.
-        start: steps at the beginning of an episode, in which the car gets up to speed.
-        stretch: steps from which states to be evaluated are chosen; in TORCS about a lap, in
-            CarRacing, which is slow to replay and has a track for every episode, a third of one.
-        episode: steps after which a recording begins again, on another track; None for never.
-    """
-
-    environment: str
-    entry_point: str
-    near: float
-    start: int
-    stretch: int
-    episode: int | None
-
-
-SIMULATORS = {
-    "torcs": Simulator(
-        "gvf/Torcs-v0",
-        "gvf.domain.racing.torcs:Torcs",
-        near=0.1,
-        start=30,
-        stretch=2200,
-        episode=None,
-    ),
-    "car-racing": Simulator(
-        "gvf/CarRacing-v0",
-        "gvf.domain.racing.car_racing:CarRacing",
-        near=0.1,
-        start=30,
-        stretch=250,
-        episode=1000,
-    ),
-}
-"""By name."""
-
-
-def simulator(name: str) -> Simulator:
-    """One of :data:`SIMULATORS`, or an error that lists them.
-
-    Example:
-        >>> from gvf.domain.racing.policy import simulator
-        >>> simulator("torcs").near
-        0.1
-    """
-    return SIMULATORS[known(name, SIMULATORS, "simulator")]
+"""The continuation away from the middle."""
 
 
 class Wander:
@@ -103,10 +48,10 @@ class Wander:
         gain: radians of steering for a half-width off the goal.
         spread: how far from the middle the goal can be, in half-widths.
         every: how many steps a goal lasts.
-        seed: of the goals.
+        seed: the seed of the goals.
 
     Example:
-        >>> from gvf.domain.racing.policy import Wander
+        >>> from gvf.racing.policy import Wander
         >>> wander = Wander(seed=0)
         >>> round(wander.act({"lateral": 0.5, "angle": 0.0, "steer_lock": 0.4}), 3)
         -0.42
@@ -126,7 +71,7 @@ class Wander:
         self.reset(seed)
 
     def reset(self, seed: int | None = None) -> None:
-        """Begin again: goals from another seed, the first at the next call of :meth:`act`."""
+        """Begin again, with goals from another seed, the first at the next call of :meth:`act`."""
         self._rng = np.random.default_rng(seed)
         self._steps = 0
         self.goal = 0.0
@@ -145,7 +90,7 @@ def draw(a_det: float, *, rng: np.random.Generator) -> tuple[float, float]:
 
     Example:
         >>> import numpy as np
-        >>> from gvf.domain.racing.policy import draw
+        >>> from gvf.racing.policy import draw
         >>> action, log_mu = draw(0.2, rng=np.random.default_rng(0))
         >>> round(action, 4), round(log_mu, 4)
         (0.2126, 1.3757)
@@ -156,19 +101,19 @@ def draw(a_det: float, *, rng: np.random.Generator) -> tuple[float, float]:
 
 
 class Behaviour:
-    """Who drives while others learn: a gaussian, sd .1, around :class:`Wander`.
+    """The driver from whom others learn: a gaussian, sd .1, around :class:`Wander`.
 
     It looks at the simulator's ``info`` and remembers its goal, so that it is no function of the
     image, and no :class:`gvf.Policy`; what a learner needs of it is the density of each action.
 
     Args:
-        seed: of the goals and the noise.
+        seed: the seed of the goals and the noise.
 
     Attributes:
         controller: whose steering is the mean.
 
     Example:
-        >>> from gvf.domain.racing.policy import Behaviour
+        >>> from gvf.racing.policy import Behaviour
         >>> behaviour = Behaviour(seed=0)
         >>> action, log_mu = behaviour.act({"lateral": 0.5, "angle": 0.0, "steer_lock": 0.4})
         >>> round(action, 3), round(log_mu, 3)
@@ -214,7 +159,7 @@ def towards_middle(near: float = 0.1) -> GVF:
 
     Example:
         >>> import gvf
-        >>> from gvf.domain.racing.policy import towards_middle
+        >>> from gvf.racing.policy import towards_middle
         >>> question = towards_middle()
         >>> question
         GVF(Gaussian(0.15, 0.0075), Middle.reached, Middle.ahead, name='towards-middle')

@@ -2,27 +2,21 @@
 
     reset -> up to speed, without noise -> (view, action, log density, view), ... -> reset -> ...
 
-:mod:`.recording` keeps these steps in a file, :class:`gvf.domain.racing.RacingDomain` gives them to
+:mod:`.recording` keeps these steps in a file, :class:`gvf.racing.RacingDomain` gives them to
 a learner as they come, and :mod:`.rollouts` goes back to some of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from importlib import import_module
 from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.domain.racing import policy
-
-
-def make(simulator: str, **options: Any) -> Any:
-    """The environment of a simulator, by name, without Gymnasium's wrappers."""
-    module, name = policy.simulator(simulator).entry_point.split(":")
-    return getattr(import_module(module), name)(**options)
+from gvf.racing import simulators
+from gvf.racing.policy import Behaviour
 
 
 class Drive:
@@ -31,27 +25,27 @@ class Drive:
     The first steps, in which the car gets up to speed, are driven by the controller without noise.
 
     Args:
-        env: of :func:`make`.
+        env: the environment, of :func:`gvf.racing.simulators.make`.
         simulator: its name.
-        seed: of the goals, the noise and, where it has a say, the environment.
+        seed: the seed of the goals, the noise and, in CarRacing, the track.
         draw: whether there are to be images.
 
     Attributes:
-        frame: what is seen now, uint8[64, 128].
-        info: what the simulator tells of the present state.
-        actions: all of them since the reset; they lead here again.
+        frame: the image of the present state, uint8[64, 128].
+        info: the simulator's information about it.
+        actions: all actions since the reset; they lead here again.
     """
 
     def __init__(
         self, env: Any, simulator: str, *, seed: np.random.SeedSequence, draw: bool = True
     ) -> None:
         self._env = env
-        self._behaviour = policy.Behaviour(seed)
+        self._behaviour = Behaviour(seed)
         self.reset_seed = int(seed.generate_state(3)[2])  # after the two of the behaviour
         self.actions: list[float] = []
         env.draw = False
         self.frame, self.info = env.reset(seed=self.reset_seed)
-        for left in reversed(range(policy.simulator(simulator).start)):
+        for left in reversed(range(simulators.get(simulator).start)):
             env.draw = draw and left == 0
             if self._execute(self._behaviour.controller.act(self.info)):
                 raise RuntimeError(f"{simulator} ended the episode before the car was under way")
@@ -68,12 +62,12 @@ class Drive:
 
 
 def execute(env: Any, action: float) -> tuple[Any, ...]:
-    """A step of an environment; always the same number for the same action, so replays agree."""
+    """Take a step; the same action is always the same float32, so that replays agree."""
     return env.step(np.array([action], np.float32))
 
 
 class View(NamedTuple):
-    """What there is at one moment: the image, uint8[64, 128], and the simulator's info."""
+    """One moment of a drive: the image, uint8[64, 128], and the simulator's info."""
 
     frame: NDArray[np.uint8]
     info: Mapping[str, Any]
@@ -98,12 +92,12 @@ def driven(simulator: str, steps: int, *, seed: int = 0, **options: Any) -> Gene
 
     Args:
         simulator: "torcs" or "car-racing".
-        steps: how many.
-        seed: of goals, noise and, in CarRacing, tracks.
+        steps: the number of steps.
+        seed: the seed of goals, noise and, in CarRacing, tracks.
         **options: for the environment, for example ``track="g-track-1"``.
 
     Example:
-        >>> from gvf.domain.racing.driving import driven
+        >>> from gvf.racing.driving import driven
         >>> for step in driven("torcs", 3, seed=0):  # doctest: +SKIP
         ...     print(step.before.frame.shape, round(step.action, 2))
         >>> driven("torcs", 0)
@@ -112,7 +106,7 @@ def driven(simulator: str, steps: int, *, seed: int = 0, **options: Any) -> Gene
     """
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
-    longest = policy.simulator(simulator).episode or steps
+    longest = simulators.get(simulator).episode or steps
     return _episodes(simulator, steps, longest, seeds(seed), options)
 
 
@@ -123,7 +117,7 @@ def _episodes(
     episodes: Iterator[np.random.SeedSequence],
     options: dict[str, Any],
 ) -> Generator[Step]:
-    env = make(simulator, **options)
+    env = simulators.make(simulator, **options)
     try:
         while steps:
             episode = Drive(env, simulator, seed=next(episodes))
@@ -141,7 +135,7 @@ def _episodes(
 
 
 def seeds(seed: int) -> Iterator[np.random.SeedSequence]:
-    """A seed for each episode, as many as are wanted."""
+    """An endless series of seeds, one for each episode."""
     if seed < 0:
         raise ValueError(f"seed must be at least 0, got {seed}")
     return (np.random.SeedSequence((seed, episode)) for episode in count())

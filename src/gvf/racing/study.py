@@ -1,10 +1,10 @@
 """The racing car, as a study: networks that learn from images, for many learning rates at once.
 
-A stream of images is recorded once (:mod:`gvf.domain.racing`); run r learns from the ``steps``
+A stream of images is recorded once (:mod:`gvf.racing.recording`); run r learns from the ``steps``
 transitions that begin with number ``r * apart`` of it, online, with an update every ``gap`` steps.
 A task is one run: all methods and learning rates are lanes of one program, share its draws and the
-network's initial weights. What it compares with, returns of the target policy from states that the
-stream has not seen, is made once too. :mod:`gvf.study.racing_task` does the work.
+network's initial weights. The returns of the target policy that predictions are compared with, from
+states that the stream has not seen, are made once too. :mod:`gvf.racing.task` does the work.
 """
 
 from __future__ import annotations
@@ -16,25 +16,23 @@ from typing import Any, Self
 import numpy as np
 
 from gvf.common.names import known
-from gvf.domain.racing import policy
+from gvf.racing import simulators
 from gvf.study.base import BaseStudy, Columns, Stop, Task
 from gvf.study.check import check_at_least, check_name, check_several, check_types, take_methods
 from gvf.study.method import Method
 
-SIMULATORS = tuple(policy.SIMULATORS)
-"""The real TORCS, or Gymnasium's CarRacing."""
 OPTIMISERS = ("sgd", "rmsprop", "adam")
-"""Of PyTorch, by name."""
+"""Optimisers of PyTorch, by name."""
 DEVICES = ("cpu", "cuda")
-"""Where networks learn."""
+"""Devices that networks learn on."""
 
 
 @dataclass(frozen=True, repr=False)
 class RacingStudy(BaseStudy):
-    """What to run.
+    """A grid of methods and learning rates, run over parts of one recorded stream.
 
     Attributes:
-        name: of the study.
+        name: the name of the study.
         simulator: "torcs" or "car-racing".
         methods: those that learn state values from mini-batches; names, tables or corrections.
         step_sizes: learning rates.
@@ -47,16 +45,16 @@ class RacingStudy(BaseStudy):
         window: how many recent transitions draws are made from, n.
         batch_size: how many are drawn for an update, k.
         measure_every: updates between measurements of the error, which is averaged over the run.
-        points: of a learning curve.
+        points: the number of points of a learning curve.
         evaluation_states: how many states count.
-        rollouts: of the target policy from each of them.
+        rollouts: the number of rollouts of the target policy from each of them.
         device: "cpu" or "cuda"; results agree but for rounding.
-        runs: how many.
-        seed: of everything random.
-        own: what the names of methods stand for that are not ours; follows from `methods`.
+        runs: the number of runs.
+        seed: the seed of everything random.
+        own: the methods that are not ours, by name; it follows from `methods`.
 
     Example:
-        >>> from gvf.study import RacingStudy
+        >>> from gvf.racing import RacingStudy
         >>> study = RacingStudy("r", step_sizes=(0.01, 0.1), runs=2)
         >>> study.updates, [task.name for task in study.tasks()]
         (5000, ['r/left/wander/gap-3/run-0', 'r/left/wander/gap-3/run-1'])
@@ -68,7 +66,7 @@ class RacingStudy(BaseStudy):
           100 evaluation states, 2 runs, seed 0, on cpu
     """
 
-    kind = "racing"
+    kind = "gvf.racing:RacingStudy"
     keys = ("step_size",)
     measures = {  # noqa: RUF012
         "error": "mean over the run",
@@ -107,7 +105,7 @@ class RacingStudy(BaseStudy):
         take_methods(self)
         check_types(self)
         check_name(self.name)
-        known(self.simulator, SIMULATORS, "simulator")
+        simulators.get(self.simulator)
         known(self.optimiser, OPTIMISERS, "optimiser")
         known(self.device, DEVICES, "device")
         check_several(step_sizes=self.step_sizes)
@@ -174,7 +172,7 @@ class RacingStudy(BaseStudy):
 
     def compute(self, task: Task, stop: Stop) -> Columns:
         """Errors of all methods and learning rates, and what they predict along the film."""
-        from gvf.study.racing_task import run_racing
+        from gvf.racing.task import run_racing
 
         outcomes = run_racing(task, stop)
         points = outcomes[0].curve.shape[1]
@@ -189,7 +187,7 @@ class RacingStudy(BaseStudy):
 
     def facts(self) -> dict[str, Any]:
         """The hash of the stream that all runs learn from."""
-        from gvf.study.racing_task import material
+        from gvf.racing.task import material
 
         return {"stream": material(self).stream.hash}
 
@@ -200,12 +198,12 @@ class RacingStudy(BaseStudy):
         return 1 if self.device == "cuda" else wanted
 
     def tiny(self) -> Self:
-        """Itself: what it is made of is known."""
+        """Return the study itself: all its parts are ours, and need no trial."""
         return self
 
     def probe(self) -> dict[int, float]:
         """A few updates, from images without meaning."""
-        from gvf.study.racing_task import seconds_of_an_update
+        from gvf.racing.task import seconds_of_an_update
 
         return {self.gap: self.updates * seconds_of_an_update(self)}
 

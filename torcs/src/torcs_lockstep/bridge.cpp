@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// This file alone has that licence, because TORCS (GPL-2.0-or-later) loads it into its process. The
-// Python package talks to that process over a socket and shared memory and keeps its own licence.
+// TORCS, which is under the same licence, loads this file into its process.
 //
 // The bridge between TORCS 1.3.7 (amd64) and Python: no screen, and no time passes that was not
 // asked for. One shared object plays two roles:
@@ -9,12 +8,12 @@
 //  1. Preloaded into torcs-bin, it replaces a few functions: TorcsEntry (no menus), GfTimeClock (a
 //     clock that stands still), GLUT (an EGL surface without a window), and above all glutMainLoop:
 //     wait for a command, advance the physics, draw, answer.
-//  2. As the robot module "gvf" it drives the only car: it steers as told and keeps a speed.
+//  2. As the robot module "lockstep" it drives the only car: it steers as told and keeps a speed.
 //
 // The headers of TORCS are not part of its package, so fields are found by their byte offsets.
 // These hold for one version: Python checks the version, and check() below what is found there.
 //
-//     g++ -O2 -shared -fPIC -o gvf.so bridge.cpp -pthread -ldl
+//     g++ -O2 -shared -fPIC -o lockstep.so bridge.cpp -pthread -ldl
 
 #include <cmath>
 #include <cstdarg>
@@ -34,7 +33,7 @@
 #include <unistd.h>
 
 // ------------------------------------------------------------------ what Python and TORCS share
-// gvf/domain/racing/child.py has the same layout as a NumPy type; sizes are compared at the start.
+// exchange.py has the same layout as a NumPy type; sizes are compared at the start.
 
 constexpr int WIDTH = 128, HEIGHT = 64;  // of the observation
 constexpr int SCALE = 4;                 // of the colour picture: that many times larger
@@ -91,7 +90,7 @@ static int remove_entry(const char *path, const struct stat *, int, struct FTW *
     va_list values;
     va_start(values, format);
     fflush(stdout);
-    fputs("gvf: ", stderr);
+    fputs("torcs-lockstep: ", stderr);
     vfprintf(stderr, format, values);
     fputc('\n', stderr);
     _exit(3);  // Python reads the message, and removes the folder
@@ -105,11 +104,11 @@ static void *watch_parent(void *) {
 }
 
 __attribute__((constructor)) static void enter() {
-    const char *settings = getenv("GVF_TORCS");
+    const char *settings = getenv("TORCS_LOCKSTEP");
     if (!settings) return;
     int memory, path = 0;
     sscanf(settings, "%d %d %d %n", &parent, &memory, &channel, &path);
-    if (!path || strlen(settings + path) >= sizeof folder) fail("bad GVF_TORCS: %s", settings);
+    if (!path || strlen(settings + path) >= sizeof folder) fail("bad TORCS_LOCKSTEP: %s", settings);
     strcpy(folder, settings + path);
     unsetenv("LD_PRELOAD");  // not for what TORCS might start
 
@@ -221,10 +220,10 @@ static int initialise(int index, void *robot) {
     return 0;
 }
 
-extern "C" int gvf(Module *modules) {
+extern "C" int lockstep(Module *modules) {
     memset(modules, 0, 10 * sizeof(Module));
     // Copies, since TORCS frees them.
-    modules[0] = {strdup("gvf"), strdup("driven from Python"), initialise, 0, 1, 0, 0};
+    modules[0] = {strdup("lockstep"), strdup("driven from Python"), initialise, 0, 1, 0, 0};
     return 0;
 }
 
@@ -232,7 +231,7 @@ extern "C" int gvf(Module *modules) {
 
 // Replaces the one that opens the menu: the race begins at once.
 void TorcsEntry() {
-    if (!shared) fail("GVF_TORCS is not set: this library is only for gvf");
+    if (!shared) fail("TORCS_LOCKSTEP is not set: only torcs-lockstep can use this library");
     ssgInit();
     GfInitClient();
     ReInit();
@@ -241,7 +240,7 @@ void TorcsEntry() {
     void *parameters = GfParmReadFile(path, 1);
     if (!parameters) fail("cannot read %s", path);
     at<void *>(ReInfo, race::PARAMETERS) = parameters;
-    at<char *>(ReInfo, race::FILENAME) = strdup("gvf");
+    at<char *>(ReInfo, race::FILENAME) = strdup("lockstep");
     at<const char *>(ReInfo, race::NAME) = GfParmGetStr(parameters, "Header", "name", "");
     ReInitResults();
     ReStateApply((void *)(long)STATE_EVENT_INIT);
@@ -251,14 +250,14 @@ void TorcsEntry() {
 static void check() {
     const char *wrong =
         !driven ? "no car"
-        : strcmp((char *)driven + car::NAME, "gvf") ? "another driver"
+        : strcmp((char *)driven + car::NAME, "lockstep") ? "another driver"
         : at<int>(driven, car::DRIVER_TYPE) != ROBOT ? "another type of driver"
         : at<int>(now(), situation::CARS) != 1 ? "another number of cars"
         : at<int>(ReInfo, race::STATE) != STATE_RACE ? "another state of the race"
         : !(track_length() > 100) ? "a track of no length"
         : !(at<float>(driven, car::STEER_LOCK) > 0.05f) ? "no steering"
         : nullptr;
-    if (wrong) fail("this TORCS is not the 1.3.7 (amd64) that gvf knows: found %s", wrong);
+    if (wrong) fail("this TORCS is not the 1.3.7 (amd64) that torcs-lockstep knows: found %s", wrong);
 }
 
 static bool over() {  // TORCS must not be advanced any more

@@ -25,9 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
-from gvf.domain.racing.car import FRAME
-from gvf.domain.racing.driving import View, driven
+from gvf.common.files import replaced
+from gvf.common.version import __version__
 from gvf.policy.base import set_frozen
+from gvf.racing.driving import View, driven
+from gvf.racing.simulators import FRAME
 from gvf.transition import Transitions
 
 _DTYPES = {
@@ -64,7 +66,7 @@ class Recording:
 
     Example:
         >>> import numpy as np
-        >>> from gvf.domain.racing.recording import Recording
+        >>> from gvf.racing.recording import Recording
         >>> recording = Recording(
         ...     frames=np.zeros((3, 64, 128), np.uint8), first=[0, 1], action=[0.1, 0.2],
         ...     log_mu=[1.0, 1.2], lateral=[0.3, 0.2, 0.1], angle=[0, 0, 0], speed=[15, 15, 15],
@@ -170,8 +172,8 @@ def record(
 
     Args:
         simulator: "torcs" or "car-racing".
-        steps: the number of transitions, those of :func:`gvf.domain.racing.driving.driven`.
-        seed: of goals, noise and, in CarRacing, tracks.
+        steps: the number of transitions, those of :func:`gvf.racing.driving.driven`.
+        seed: the seed of goals, noise and, in CarRacing, tracks.
         progress: called now and then with the transitions done, and ``steps``.
         **options: for the environment, for example ``track="g-track-1"``.
     """
@@ -200,8 +202,6 @@ def record(
 
 def described(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options and versions, as settings of what was made with them."""
-    from gvf.common.version import __version__
-
     return {"options": dict(options), "versions": {"gvf": __version__, "numpy": np.__version__}}
 
 
@@ -246,42 +246,39 @@ def write(
     settings: Mapping[str, Any],
     expected: str,
 ) -> None:
-    """Frames [m, 64, 128] and columns [m] as one Parquet file, there whole or not at all.
+    """Write frames [m, 64, 128] and columns [m] as one Parquet file, whole or not at all.
 
-    Of each pixel the difference from its left neighbour is kept (modulo 256), which compresses
-    better than the pixel itself and than its difference from the frame before.
+    The file has the difference of each pixel from its left neighbour (modulo 256). That compresses
+    better than the pixel itself, and than its difference from the frame before.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     notes = {"kind": kind, "hash": expected, "settings": json.dumps(dict(settings))}
     pixels = FRAME[0] * FRAME[1]
     fields = [(name, pa.from_numpy_dtype(column.dtype)) for name, column in columns.items()]
     schema = pa.schema([("frame", pa.binary(pixels)), *fields], metadata=notes)
-    try:
-        with pq.ParquetWriter(
-            beside, schema, compression="zstd", compression_level=9, use_dictionary=False
-        ) as writer:
-            for start in range(0, len(frames), _ROWS):
-                piece = frames[start : start + _ROWS].copy()
-                piece[:, :, 1:] -= frames[start : start + _ROWS, :, :-1]
-                arrays = [column[start : start + _ROWS] for column in columns.values()]
-                images = pa.FixedSizeBinaryArray.from_buffers(
-                    pa.binary(pixels), len(piece), [None, pa.py_buffer(piece)]
-                )
-                writer.write_table(pa.Table.from_arrays([images, *arrays], schema=schema))
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    options: dict[str, Any] = {"compression": "zstd", "compression_level": 9}
+    with (
+        replaced(path) as unfinished,
+        pq.ParquetWriter(unfinished, schema, use_dictionary=False, **options) as writer,
+    ):
+        for start in range(0, len(frames), _ROWS):
+            piece = frames[start : start + _ROWS].copy()
+            piece[:, :, 1:] -= frames[start : start + _ROWS, :, :-1]
+            arrays = [column[start : start + _ROWS] for column in columns.values()]
+            images = pa.FixedSizeBinaryArray.from_buffers(
+                pa.binary(pixels), len(piece), [None, pa.py_buffer(piece)]
+            )
+            writer.write_table(pa.Table.from_arrays([images, *arrays], schema=schema))
 
 
 def read(
     path: str | os.PathLike[str], kind: str
 ) -> tuple[Frames, dict[str, NDArray[Any]], dict[str, Any], str]:
-    """What :func:`write` wrote: frames, columns, settings, and the hash to be checked."""
+    """Read what :func:`write` wrote: frames, columns, settings, and the hash to be checked."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -23,10 +23,10 @@ from typing import Any, Self
 import numpy as np
 
 from gvf.common.arrays import Floats
-from gvf.domain.racing import policy
-from gvf.domain.racing.car import FRAME
-from gvf.domain.racing.driving import Drive, execute, make, seeds
-from gvf.domain.racing.recording import (
+from gvf.policy.base import set_frozen
+from gvf.racing import policy, simulators
+from gvf.racing.driving import Drive, execute, seeds
+from gvf.racing.recording import (
     Frames,
     Progress,
     check_frames,
@@ -36,7 +36,6 @@ from gvf.domain.racing.recording import (
     read,
     write,
 )
-from gvf.policy.base import set_frozen
 
 LONGEST = math.ceil(math.log(1e-4) / math.log(policy.CONTINUATION))
 """Steps of a rollout: what comes later is discounted by less than 1e-4."""
@@ -56,7 +55,7 @@ class EvaluationSet:
 
     Example:
         >>> import numpy as np
-        >>> from gvf.domain.racing.rollouts import EvaluationSet
+        >>> from gvf.racing.rollouts import EvaluationSet
         >>> EvaluationSet(
         ...     frames=np.zeros((2, 64, 128), np.uint8), value=[0.5, 0.0], stderr=[0.1, 0.0],
         ...     lateral=[-0.2, 0.4], settings={"simulator": "torcs"},
@@ -134,8 +133,8 @@ def evaluation(
     Args:
         simulator: "torcs" or "car-racing".
         states: how many, m.
-        rollouts: of the target from each.
-        seed: of goals, noise, states and, in CarRacing, tracks; another than the stream's.
+        rollouts: the number of rollouts of the target from each.
+        seed: the seed of goals, noise, states and, in CarRacing, tracks; not the stream's.
         episodes: how many the states come from.
         workers: threads, each with a simulator.
         progress: called with the states done, and ``states``.
@@ -146,7 +145,7 @@ def evaluation(
             "states, rollouts and episodes must be at least 1, got "
             f"{states}, {rollouts} and {episodes}"
         )
-    stretch = policy.simulator(simulator).stretch
+    stretch = simulators.get(simulator).stretch
     if states > stretch * episodes:
         raise ValueError(
             f"{episodes} episodes of {simulator} have at most {stretch * episodes} states, got "
@@ -157,7 +156,7 @@ def evaluation(
     for share, sequence in zip(shares, islice(seeds(seed), episodes), strict=True):
         chooser, drive, returns = sequence.spawn(3)
         steps = np.sort(np.random.default_rng(chooser).choice(stretch, len(share), replace=False))
-        jobs.append((simulator, options, steps.tolist(), rollouts, drive, returns))
+        jobs.append(_Job(simulator, options, steps.tolist(), rollouts, drive, returns))
     settings = {"states": states, "rollouts": rollouts, "seed": seed, "episodes": episodes}
     return _collect(simulator, options, jobs, settings, workers, progress)
 
@@ -178,9 +177,9 @@ def film(
     Args:
         simulator: "torcs" or "car-racing".
         steps: how long the drive is.
-        rollouts: of the target from each frame that is kept.
+        rollouts: the number of rollouts of the target from each frame that is kept.
         every: the steps from one kept frame to the next.
-        seed: of goals, noise and, in CarRacing, the track.
+        seed: the seed of goals, noise and, in CarRacing, the track.
         workers: threads, each with a simulator.
         progress: called with the frames done, and how many there will be.
         **options: for the environment.
@@ -195,14 +194,23 @@ def film(
     pieces = [kept[i : i + 10] for i in range(0, len(kept), 10)]
     streams = returns.spawn(len(pieces))
     jobs = [
-        (simulator, options, piece, rollouts, drive, stream)
+        _Job(simulator, options, piece, rollouts, drive, stream)
         for piece, stream in zip(pieces, streams, strict=True)
     ]
     settings = {"film": steps, "every": every, "rollouts": rollouts, "seed": seed}
     return _collect(simulator, options, jobs, settings, workers, progress)
 
 
-_Job = tuple[str, dict[str, Any], list[int], int, np.random.SeedSequence, np.random.SeedSequence]
+@dataclass(frozen=True)
+class _Job:
+    """States of one episode to evaluate: those after ``steps`` of the behaviour, in order."""
+
+    simulator: str
+    options: dict[str, Any]
+    steps: list[int]
+    rollouts: int
+    drive_seed: np.random.SeedSequence
+    return_seed: np.random.SeedSequence
 
 
 def _collect(
@@ -214,7 +222,7 @@ def _collect(
     progress: Progress | None,
 ) -> EvaluationSet:
     """Do the jobs, each in a simulator of its own, and put what they found in order."""
-    total = sum(len(job[2]) for job in jobs)
+    total = sum(len(job.steps) for job in jobs)
     done = 0
     frames, lateral, returns = [], [], []
     # Threads are enough for TORCS, which is a process of its own; CarRacing gains nothing by them.
@@ -239,36 +247,43 @@ def _collect(
 
 def _work(job: _Job) -> tuple[Frames, Floats, Floats]:
     """Frames, lateral positions and returns [states, rollouts] of states of one episode."""
-    simulator, options, steps, rollouts, drive_seed, return_seed = job
-    frames = np.zeros((len(steps), *FRAME), np.uint8)
-    lateral, returns = np.zeros(len(steps)), np.zeros((len(steps), rollouts))
-    env = make(simulator, **options)
+    frames = np.zeros((len(job.steps), *simulators.FRAME), np.uint8)
+    lateral, returns = np.zeros(len(job.steps)), np.zeros((len(job.steps), job.rollouts))
+    near = simulators.get(job.simulator).near
+    env = simulators.make(job.simulator, **job.options)
     try:
-        drive = Drive(env, simulator, seed=drive_seed, draw=False)
-        before, visited = len(drive.actions), [drive.info["lateral"]]
-        for step in range(max(steps, default=0)):
-            if drive.step()[2]:
-                raise RuntimeError(
-                    f"the behaviour lost the car after {step + 1} steps; choose another seed"
-                )
-            visited.append(drive.info["lateral"])
-        near = policy.simulator(simulator).near
-        streams = return_seed.spawn(len(steps))
-        for row, (step, stream) in enumerate(zip(steps, streams, strict=True)):
-            actions = drive.actions[: before + step]
-            for rollout, rng in enumerate(map(np.random.default_rng, stream.spawn(rollouts))):
+        drive, visited = _drive(env, job)
+        before = len(drive.actions) - len(visited) + 1
+        streams = job.return_seed.spawn(len(job.steps))
+        for row, (step, stream) in enumerate(zip(job.steps, streams, strict=True)):
+            actions, lateral[row] = drive.actions[: before + step], visited[step]
+            for rollout, rng in enumerate(map(np.random.default_rng, stream.spawn(job.rollouts))):
                 drawn, there = replay(env, drive.reset_seed, actions, draw=rollout == 0)
                 if there["lateral"] != visited[step]:
                     raise RuntimeError(
-                        f"{simulator} is not deterministic: the same {len(actions)} actions led to "
-                        f"{visited[step]} and to {there['lateral']} half-widths from the middle"
+                        f"{job.simulator} is not deterministic: the same {len(actions)} actions "
+                        f"led to {visited[step]} and to {there['lateral']} half-widths from the "
+                        "middle"
                     )
                 if rollout == 0:
-                    frames[row], lateral[row] = drawn, visited[step]
+                    frames[row] = drawn
                 returns[row, rollout] = target_return(env, near, rng=rng)
     finally:
         env.close()
     return frames, lateral, returns
+
+
+def _drive(env: Any, job: _Job) -> tuple[Drive, list[float]]:
+    """Drive as far as the last state: the drive, and the lateral positions on the way."""
+    drive = Drive(env, job.simulator, seed=job.drive_seed, draw=False)
+    visited = [drive.info["lateral"]]
+    for step in range(max(job.steps, default=0)):
+        if drive.step()[2]:
+            raise RuntimeError(
+                f"the behaviour lost the car after {step + 1} steps; choose another seed"
+            )
+        visited.append(drive.info["lateral"])
+    return drive, visited
 
 
 def replay(
@@ -278,7 +293,7 @@ def replay(
 
     Args:
         env: a simulator.
-        seed: of its reset.
+        seed: the seed of its reset.
         actions: steering, one number a step.
         draw: whether the last step is drawn; the others are not.
     """

@@ -1,0 +1,23 @@
+"""The package has one licence: what is under the GPL is in torcs/, a distribution of its own."""
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_project_has_one_licence() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["license"] == "Apache-2.0"
+    assert project["license-files"] == ["LICENSE"]
+    assert (ROOT / "LICENSE").read_text(encoding="utf-8").lstrip().startswith("Apache License")
+
+
+def test_no_file_of_the_package_is_under_another_licence() -> None:
+    files = [path for path in (ROOT / "src").rglob("*") if path.is_file()]
+    files = [path for path in files if path.suffix != ".pyc"]
+    assert len(files) > 100
+    assert [path for path in files if path.name.upper().startswith(("COPYING", "LICEN"))] == []
+    assert [path for path in files if path.suffix in (".c", ".cc", ".cpp", ".h", ".so")] == []
+    marks = (b"SPDX-License-Identifier", b"GNU General Public", b"GPL-")
+    assert [path for path in files if any(mark in path.read_bytes() for mark in marks)] == []
