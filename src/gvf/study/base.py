@@ -1,6 +1,6 @@
 """The base of all studies: tasks, the columns of their results, and the methods of a study.
 
-A study is data: it says what is run and holds nothing random and nothing compiled. It expands to
+A study is data: it defines the runs and holds nothing random or compiled. It expands to
 tasks, one for each pair of question and behaviour, each gap and each run. A task gives one row for
 each method and each *choice* (a step size, say). A row has the key columns that identify it and the
 columns that were measured. The engine, the store, the command line and the figures use only this
@@ -76,7 +76,7 @@ class BaseStudy(ABC):
 
     @property
     def generation(self) -> int:
-        """The version of the numbers: raised when the same study gives other numbers; a setting."""
+        """The version of the study's numbers, raised when they change; one of its settings."""
         return 1
 
     @property
