@@ -147,9 +147,9 @@ def tail_of(runs: int) -> float:
     """Return the share of bootstrap samples beyond either end of an interval.
 
     With few runs plain percentiles are too narrow, since the bootstrap divides by the number of
-    runs and assumes a normal distribution. The share Phi(-t sqrt(R / (R - 1))) corrects both. Here
-    t is the quantile of the t distribution with R - 1 degrees of freedom, by its expansion around
-    the normal quantile.
+    runs and has no tails as wide as the t distribution's. The share Phi(-t sqrt(R / (R - 1)))
+    corrects both. Here t is the quantile of the t distribution with R - 1 degrees of freedom, by
+    its expansion around the normal quantile.
 
     Example:
         >>> from gvf.figure.claim import tail_of

@@ -20,7 +20,7 @@ class Companion:
     """A picture that goes with a figure.
 
     Attributes:
-        name: the last part of its file's name.
+        name: the name of its file, without the extension.
         caption: a sentence that describes it.
         draw: the function that draws it from results, or returns None if something is missing.
     """

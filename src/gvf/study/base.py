@@ -1,10 +1,10 @@
 """The base of all studies: tasks, the columns of their results, and the methods of a study.
 
-A study is data: it defines the runs and holds nothing random or compiled. It expands to
-tasks, one for each pair of question and behaviour, each gap and each run. A task gives one row for
-each method and each *choice* (a step size, say). A row has the key columns that identify it and the
-columns that were measured. The engine, the store, the command line and the figures use only this
-interface, so they work with studies of every kind.
+A study is data: it defines the runs and holds nothing random or compiled. It expands to tasks, one
+for each pair of question and behaviour, each gap and each run. A task gives one row for each method
+and each *choice* (a step size, say). A row has the key columns that identify it and the columns
+that were measured. The engine, the store, the command line and the figures use only this interface,
+so they work with studies of every kind.
 """
 
 from __future__ import annotations

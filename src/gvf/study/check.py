@@ -177,7 +177,7 @@ def _pair(value: Any) -> tuple[str, ...] | None:
 
 
 def _of(kind: type, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that makes a value plain; None if it is not of this kind, or a bool."""
+    """Return a function from a value to a plain one, or to None if it is a bool or not `kind`."""
     return lambda v: make(v) if isinstance(v, kind) and not isinstance(v, bool) else None
 
 

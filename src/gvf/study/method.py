@@ -362,4 +362,4 @@ BETWEEN = _named(
 """Corrections between IS and IR, or BC-IR, by name."""
 
 NAMED = PAPER | BETWEEN
-"""All methods that can be given by name."""
+"""All methods that have a name of their own."""
