@@ -1,6 +1,6 @@
-"""Figures: what a study shows, next to what was published and what is claimed.
+"""Figures: the results of a study, next to published curves and claims.
 
-A figure reads points off results (:mod:`gvf.figure.reading`), lays them over published curves
+A figure turns results into points (:mod:`gvf.figure.reading`), compares them with published curves
 (:mod:`gvf.figure.published`), judges sentences (:mod:`gvf.figure.claim`) and is drawn as a picture
 (:mod:`gvf.figure.picture`). Nothing here belongs to one paper; :mod:`gvf.paper` has its figures.
 """

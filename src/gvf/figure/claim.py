@@ -1,14 +1,14 @@
-"""Claims: sentences of the paper about its figures, and whether our results bear them out.
+"""Claims: sentences of the paper about its figures, judged by our results.
 
 A claim is a statistic, fixed beforehand, and the range in which it lies if the sentence is true.
-From the results come its value and a 95 % interval, by bootstrap over runs (all methods see the
-same resampled runs, so comparisons are paired). The sentence
+The results give its value and a 95 % interval, by bootstrap over runs. All methods get the same
+resampled runs, so comparisons are paired. The sentence
 
     holds       if the whole interval lies in the range,
-    fails       if the whole interval lies outside of it,
-    undecided   otherwise: more runs may tell.
+    fails       if the whole interval lies outside the range,
+    undecided   otherwise; more runs may decide it.
 
-The ends of a range belong to neither side, so that "wider" is not borne out by a tie.
+The ends of a range belong to neither side, so a tie does not support "wider".
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from gvf.common.arrays import Array
 from gvf.study.results import Results
 
 LEVEL = 0.95
-"""Of the intervals."""
+"""The level of the intervals."""
 FEWEST = 5
 """Runs below which no interval can be trusted."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence and how it is judged.
+    """A sentence, and the statistic that judges it.
 
     Attributes:
-        id: unique in its figure.
-        sentence: the paper's, in our words.
-        measure: what the statistic is, in words.
-        statistic: computes it from results: float64[1 + B], the first from the runs as they are,
-            the others from bootstrap samples of them. Of `needs` it gets the results too.
-        least: where the range begins.
-        most: where it ends.
-        needs: other figures whose results it takes.
-        protocols: under which it can be judged.
-        because: why it fails, if we know.
+        id: the id, unique in its figure.
+        sentence: the paper's sentence, in our words.
+        measure: a description of the statistic.
+        statistic: the function from results to float64[1 + B]. The first value is that of all runs,
+            the others are those of bootstrap samples. It also gets the results of `needs`.
+        least: the lower end of the range.
+        most: the upper end of the range.
+        needs: other figures whose results the statistic needs.
+        protocols: the protocols under which the claim can be judged.
+        because: the reason why it fails, if known.
 
     Example:
         >>> from gvf.paper import get
@@ -65,20 +65,20 @@ class Claim:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim.
+    """The judgement of a claim.
 
     Attributes:
-        id: the claim's.
-        sentence: the claim's.
-        statistic: its value; None where there is none.
+        id: the claim's id.
+        sentence: the claim's sentence.
+        statistic: the statistic's value; None if it is not finite.
         low: the lower end of its interval.
-        high: the upper end.
-        runs: how many it rests on.
+        high: the upper end of its interval.
+        runs: the number of runs behind it.
         protocol: "paper" or "authors".
         verdict: "holds", "fails" or "undecided".
-        measure: what the statistic is.
-        range: where it must lie for the sentence to hold; None is no bound.
-        remark: why it fails or cannot be judged, if we know.
+        measure: a description of the statistic.
+        range: the range in which the statistic must lie for the sentence to hold; None is no bound.
+        remark: the reason why it fails or cannot be judged, if known.
 
     Example:
         >>> from gvf.figure import judge
@@ -105,7 +105,7 @@ class Verdict:
 
 
 def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None = None) -> Verdict:
-    """Judge a claim by results; `others` are those of figures that it needs besides.
+    """Judge a claim by results; `others` are the results of the figures in ``claim.needs``.
 
     Example:
         >>> from gvf.figure.claim import Claim, judge
@@ -121,14 +121,14 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
     runs = min([results.runs, *((others or {})[name].runs for name in claim.needs if not absent)])
     if absent:
         return _verdict(claim, results.protocol, runs, remark=f"needs {', '.join(absent)} too")
-    with np.errstate(divide="ignore", invalid="ignore"):  # where runs have diverged
+    with np.errstate(divide="ignore", invalid="ignore"):  # diverged runs have infinite errors
         values = claim.statistic(results, *((others or {})[name] for name in claim.needs))
     value, samples = float(values[0]), values[1:]
     if runs < FEWEST or np.isnan(values).any():
         few = f"fewer than {FEWEST} runs do not tell"
         remark = few if runs < FEWEST else "too many runs have diverged to tell"
         return _verdict(claim, results.protocol, runs, (value, math.nan, math.nan), remark=remark)
-    # Values that occur, never between two: some may be infinite.
+    # Some values may be infinite, so quantiles do not interpolate.
     tail = tail_of(runs)
     low, high = np.quantile(samples, (tail, 1 - tail), method="inverted_cdf").tolist()
     above = low > claim.least or claim.least == -math.inf
@@ -144,11 +144,12 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
 
 
 def tail_of(runs: int) -> float:
-    """The share of bootstrap samples beyond either end of an interval.
+    """Return the share of bootstrap samples beyond either end of an interval.
 
-    Plain percentiles are too narrow with few runs, since the bootstrap divides by the number of
-    runs and knows no t distribution. Expanded ones mend both: Phi(-t sqrt(R / (R - 1))), where t is
-    the quantile with R - 1 degrees of freedom (here by its expansion around the normal one).
+    With few runs plain percentiles are too narrow, since the bootstrap divides by the number of
+    runs and has no tails as wide as the t distribution's. The share Phi(-t sqrt(R / (R - 1)))
+    corrects both. Here t is the quantile of the t distribution with R - 1 degrees of freedom, by
+    its expansion around the normal quantile.
 
     Example:
         >>> from gvf.figure.claim import tail_of
@@ -177,5 +178,5 @@ def _verdict(
 
 
 def _number(value: float) -> float | None:
-    """A number as JSON knows them."""
+    """Return a number for JSON: None if it is not finite."""
     return value if math.isfinite(value) else None

@@ -20,9 +20,9 @@ class Companion:
     """A picture that goes with a figure.
 
     Attributes:
-        name: the end of its file's name.
-        caption: a sentence that says what it shows.
-        draw: draws it from the results; None where something that it needs is missing.
+        name: the name of its file, without the extension.
+        caption: a sentence that describes it.
+        draw: the function that draws it from results, or returns None if something is missing.
     """
 
     name: str

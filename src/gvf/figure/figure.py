@@ -1,7 +1,7 @@
-"""A figure: what a study shows, next to what was published and what is claimed.
+"""A figure: the results of a study, next to published curves and claims.
 
-A figure is data, like a study: which study it runs, how the results become points, what its axes
-say, which published curves belong under it, and which sentences of the paper it can judge.
+A figure is data, like a study: the study that it runs, the function from results to points, the
+axes, the published curves that are drawn under ours, and the sentences of the paper that it judges.
 :mod:`gvf.report` shows it. The figures of the paper are in :mod:`gvf.paper`.
 """
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from gvf.study.results import Results
 
 SCALES = ("quick", "paper")
-"""A look within minutes; the paper's numbers of runs and its grids."""
+"""Fewer runs and smaller grids, done within minutes; the paper's runs and grids."""
 
 
 class Point(NamedTuple):
-    """A point of a figure: a line of its CSV file.
+    """A point of a figure, and a line of its CSV file.
 
     Attributes:
         protocol: "paper" or "authors".
         panel: "main", or the pair that the panel shows.
         series: the method.
-        x: never a logarithm.
-        y: mean over runs; inf where a run diverged.
-        stderr: of the mean; nan where there is none.
-        runs: how many.
-        step_size: the one that was chosen; nan where none was.
+        x: the x coordinate, never its logarithm.
+        y: the mean over runs; inf if a run diverged.
+        stderr: the standard error of the mean; nan if unknown.
+        runs: the number of runs.
+        step_size: the chosen step size; nan if none was chosen.
 
     Example:
         >>> from gvf.figure import Point
@@ -58,7 +58,7 @@ class Point(NamedTuple):
 
 
 def write_csv(rows: Iterable[Point], path: Path) -> None:
-    """Write points as CSV; what is not a number is left empty, a diverged one is ``inf``.
+    """Write points as CSV; nan is an empty cell, and a diverged value is ``inf``.
 
     Example:
         >>> from gvf.figure.figure import Point, write_csv
@@ -79,7 +79,7 @@ def write_csv(rows: Iterable[Point], path: Path) -> None:
 
 
 def _short(value: Any) -> Any:
-    """Whole numbers without a point, and no digits that a double does not have."""
+    """Write whole numbers without a point, and others with the fewest exact digits."""
     if isinstance(value, float) and math.isfinite(value):
         return repr(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
     return value
@@ -87,14 +87,14 @@ def _short(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Axes:
-    """What the axes of a figure say.
+    """The labels and scales of a figure's axes.
 
     Attributes:
-        x: label, with its unit.
-        y: label.
-        x_log: whether x is drawn on a logarithmic scale.
-        y_log: whether y is.
-        y_top: where the axis ends, so that a diverging curve leaves it; None: wherever curves end.
+        x: the label of the x axis, with its unit.
+        y: the label of the y axis.
+        x_log: True if x is drawn on a logarithmic scale.
+        y_log: True if y is drawn on a logarithmic scale.
+        y_top: the end of the y axis, which cuts off diverging curves; None: chosen from the curves.
 
     Example:
         >>> from gvf.paper import get
@@ -111,21 +111,21 @@ class Axes:
 
 @dataclass(frozen=True)
 class Figure:
-    """What to run, what to draw, what is claimed.
+    """A study to run, with its axes, published curves and claims.
 
     Attributes:
         source: the study that it shows; the figure has its name.
-        title: a line above it.
-        where: in the paper.
-        axes: what they say.
-        read: turns results into points; see :mod:`gvf.figure.reading`.
-        quick: what the study changes at the scale "quick".
-        main: whether it belongs to the paper's main text.
-        published: the authors' curves that belong under it.
-        claims: the sentences that it judges.
-        notes: what a reader should know, for each protocol.
-        on_request: whether it is made only where it is asked for by name.
-        remark: what its title has to add about a study.
+        title: the line above the figure.
+        where: the place in the paper.
+        axes: the axes.
+        read: the function from results to points; see :mod:`gvf.figure.reading`.
+        quick: the settings that the study changes at the scale "quick".
+        main: True if it belongs to the paper's main text.
+        published: the authors' curves that are drawn under ours.
+        claims: the claims that it judges.
+        notes: notes to the reader, by protocol.
+        on_request: True if it is made only when named.
+        remark: the function from a study to an addition to the title.
         companions: pictures that go with it.
 
     Example:
@@ -157,9 +157,9 @@ class Figure:
     def study(
         self, protocol: str, scale: str = "paper", runs: int | None = None, **options: Any
     ) -> BaseStudy:
-        """Its study under a protocol, at a scale, with so many runs (by default the scale's).
+        """Return its study under a protocol, at a scale; `runs` defaults to the scale's.
 
-        Options are other attributes of the study, such as the ``device`` of one with networks.
+        Options are other settings of the study, such as the ``device`` of its networks.
         """
         study = self.source.make(protocol)
         changes = dict(self.quick) if known(scale, SCALES, "scale") == "quick" else {}

@@ -1,8 +1,7 @@
-"""One panel of a picture: curves with bands of one standard error, published ones beneath.
+"""One panel of a picture: curves with bands of one standard error, over published curves.
 
-A point that diverged is infinite. Its curve leaves the panel at the top, drawn to just above where
-that point would be, and does not come back. Points that are only too large are cut off by the
-panel's edge.
+A point that diverged is infinite. Its curve leaves the panel at the top and does not come back.
+Points that are only too large are cut off by the panel's edge.
 """
 
 from __future__ import annotations
@@ -22,19 +21,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
 
 MANY = 12
-"""Points beyond which not every one has a marker."""
+"""The largest number of points that all have markers."""
 APART = 0.12
-"""Of markers, then: as a share of the panel's diagonal."""
+"""The distance between markers on longer curves, as a share of the panel's diagonal."""
 HOPELESS = 50.0
-"""A curve that nowhere comes down to so many times what the others do, in the median, is left out
-of the choice of limits."""
+"""Curves do not count for the limits if they stay above this many times the median minimum."""
 FAINT = "#666666"
 """The colour of small print."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Points of one series in one panel, in ascending order of x: float64[points] each."""
+    """The points of one series in one panel, in ascending order of x: float64[points] each."""
 
     x: np.ndarray
     y: np.ndarray
@@ -43,7 +41,7 @@ class Curve:
 
 
 def curves(rows: Iterable[Point]) -> dict[tuple[str, str, str], Curve]:
-    """Curves by protocol, panel and series."""
+    """Group points into curves, by protocol, panel and series."""
     grouped: dict[tuple[str, str, str], list[Point]] = {}
     for row in rows:
         grouped.setdefault((row.protocol, row.panel, row.series), []).append(row)
@@ -57,15 +55,15 @@ def curves(rows: Iterable[Point]) -> dict[tuple[str, str, str], Curve]:
 
 
 def limits(drawn: Sequence[Curve], axes: Axes) -> tuple[float, float]:
-    """Where the y axis begins and ends."""
+    """Return the limits of the y axis."""
     finite = [curve.y[_on_scale(curve.y, axes.y_log) & np.isfinite(curve.y)] for curve in drawn]
     finite = [y for y in finite if y.size] or [np.array([1.0])]
     highest, lowest = (float(edge) for edge in (max(map(np.max, finite)), min(map(np.min, finite))))
     if axes.y_log:
         return lowest / 1.5, axes.y_top or highest * 1.5
-    # Where a curve starts and what it comes down to is of interest; how it explodes is not.
+    # The start and the minimum of a curve matter, not how large it grows.
     ends = [float(max(y[0], y.min())) for y in finite]
-    # A method that explodes at every step size is off the axis: it would flatten all others.
+    # A method that diverges at every step size would flatten all other curves.
     most = HOPELESS * max(float(np.median(ends)), 0.0)
     calm = max((end for end in ends if end <= most), default=max(ends))
     if highest > 10 * calm > 0 or any(np.isinf(curve.y).any() for curve in drawn):
@@ -74,7 +72,7 @@ def limits(drawn: Sequence[Curve], axes: Axes) -> tuple[float, float]:
 
 
 def set_up(panel: Panel, axes: Axes, limits: tuple[float, float], height: float) -> None:
-    """Scales, limits and labels of a panel so many inches high."""
+    """Set scales, limits and labels of a panel of this height in inches."""
     from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
     if axes.x_log:
@@ -86,7 +84,7 @@ def set_up(panel: Panel, axes: Axes, limits: tuple[float, float], height: float)
     panel.margins(x=0.02)
     panel.set_ylim(*limits)
     panel.set_xlabel(axes.x)
-    # Lines of about the same length, none longer than the panel is high.
+    # Break the label into lines of about equal length, none longer than the panel is high.
     lines = math.ceil(len(axes.y) / (13 * height))
     panel.set_ylabel(textwrap.fill(axes.y, math.ceil(len(axes.y) / lines) + 5))
 
@@ -94,11 +92,11 @@ def set_up(panel: Panel, axes: Axes, limits: tuple[float, float], height: float)
 def draw_ours(
     panel: Panel, curve: Curve, look: Style, axes: Axes, top: float, phase: float
 ) -> None:
-    """Draw a curve and its band; phase, from 0 to 1, puts markers out of step with others'."""
+    """Draw a curve and its band; `phase`, from 0 to 1, shifts its markers along the curve."""
     x, y, stderr = _visible(curve, axes, top)
     order = 3 + look.width / 10
     panel.plot(x, y, **look.ours, markevery=_markers(x, phase), zorder=order)
-    # Just before a method diverges its standard error may be anything: no band beyond the edge.
+    # Just before a method diverges its standard error is meaningless, so no band leaves the panel.
     inside = np.isfinite(stderr) & (y <= top)
     if inside.any():
         low = np.maximum(y - stderr, 1e-3 * y) if axes.y_log else np.maximum(y - stderr, -top)
@@ -110,7 +108,7 @@ def draw_ours(
 def draw_published(
     panel: Panel, curve: Curve, look: Style, axes: Axes, top: float, phase: float, name: str = ""
 ) -> None:
-    """Draw a published curve, and its name at its end."""
+    """Draw a published curve, with its name at its end."""
     x, y, _ = _visible(curve, axes, top)
     panel.plot(x, y, **look.published, markevery=_markers(x, phase), zorder=2)
     inside = np.flatnonzero(y <= top)
@@ -121,7 +119,7 @@ def draw_published(
 
 
 def head(panel: Panel, name: str, words: str) -> None:
-    """What a panel shows, and below it, in small print, some words about it."""
+    """Write the title of a panel, and remarks in small print below it."""
     panel.set_title(name, loc="left", fontweight="bold", pad=15 if words else 4)
     if words:
         small = {"fontsize": 7, "color": FAINT}
@@ -131,7 +129,7 @@ def head(panel: Panel, name: str, words: str) -> None:
 
 
 def runs_of(here: Mapping[str, Curve]) -> str:
-    """On how many runs the curves of a panel rest, in words."""
+    """Return the number of runs behind the curves of a panel, in words."""
     runs = sorted({curve.runs for curve in here.values()})
     return (
         f"{runs[0]} to {runs[-1]} runs" if len(runs) > 1 else f"{runs[0]} run{'s'[: runs[0] - 1]}"
@@ -139,16 +137,16 @@ def runs_of(here: Mapping[str, Curve]) -> str:
 
 
 def _on_scale(values: np.ndarray, log: bool) -> np.ndarray:
-    """Which values have a place on an axis."""
+    """Return which values have a place on an axis."""
     return values > 0 if log else ~np.isnan(values)
 
 
 def _visible(curve: Curve, axes: Axes, top: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """x, y and standard errors, up to the point that diverged, which lies just above the top."""
+    """Return x, y and standard errors up to the diverged point, which is put above the top."""
     kept = _on_scale(curve.x, axes.x_log) & _on_scale(curve.y, axes.y_log)
     x, y, stderr = curve.x[kept], curve.y[kept], curve.stderr[kept]
     gone = np.flatnonzero(np.isinf(y))
-    # A curve that starts at infinity has no point to come from.
+    # A curve that starts at infinity has nothing to draw.
     end = len(y) if not gone.size else 0 if gone[0] == 0 else gone[0] + 1
     y = np.where(np.isinf(y), _above(axes, top), np.minimum(y, 100 * top))
     return x[:end], y[:end], stderr[:end]

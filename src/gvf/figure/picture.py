@@ -1,9 +1,8 @@
-"""Pictures: the points of a figure as curves, as a good paper would print them.
+"""Pictures: the points of a figure as curves, ready for print.
 
-There is a panel for every protocol and pair of policies, all with the same axes; the legend stands
-outside of them. :mod:`gvf.figure.panel` draws one panel, :mod:`gvf.figure.style` knows how a method
-looks. Nothing here touches pyplot or heeds a user's settings: equal points give equal files, byte
-for byte.
+Every protocol and pair of policies has a panel. All panels have the same axes, and the legend is
+outside them. :mod:`gvf.figure.panel` draws one panel, :mod:`gvf.figure.style` has the looks of
+methods. Pictures do not use pyplot and ignore the user's settings: equal points give equal bytes.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 LONG = 34
-"""Letters of the longest name that may stand beside a panel."""
+"""Letters of the longest name that fits beside a panel."""
 NAMES = {"main": "L1 norm", "scalar": "signed sum"}
-"""Of panels whose own names do not say what they show."""
+"""Titles of panels whose own names are not descriptive."""
 
 LOOK: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -52,7 +51,7 @@ LOOK: dict[Any, Any] = {
     "legend.fontsize": 8,
     "legend.frameon": False,
     "legend.handlelength": 3.2,
-    "svg.fonttype": "path",  # looks the same where the font is not installed
+    "svg.fonttype": "path",  # looks the same if the font is not installed
     "svg.hashsalt": "gvf",
     "xtick.color": "#555555",
     "xtick.labelsize": 7.5,
@@ -67,7 +66,7 @@ LOOK: dict[Any, Any] = {
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Use matplotlib's defaults with our changes, whatever the user has set."""
+    """Use matplotlib's defaults with our changes, and ignore the user's settings."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -89,13 +88,13 @@ def draw(
     """Draw points.
 
     Args:
-        rows: our points; there is a panel for every protocol and panel that they name.
-        axes: what the axes say.
-        published: points that belong under ours, each in the panel of the protocol that it names.
-        title: a line above it all.
-        remarks: a few words about each protocol, above its panels.
-        columns: of panels; by default as many as fit a page. One column fits a phone.
-        colours: of series that are to have another than their own.
+        rows: our points, with one panel for every protocol and panel that they name.
+        axes: the axes.
+        published: points to draw under ours, each in the panel of its protocol.
+        title: the line above the panels.
+        remarks: a short remark on each protocol, above its panels.
+        columns: the number of columns; by default as many as fit a page. One column fits a phone.
+        colours: the colours of series that should not have their default.
 
     Example:
         >>> from gvf.figure import Axes, Point
@@ -135,7 +134,7 @@ def draw(
             draw_panel.head(place, *_words(panel, panels, here, remarks or {}))
             if layout.columns > 1:
                 place.label_outer()
-                if number + layout.columns >= len(panels):  # nothing below it
+                if number + layout.columns >= len(panels):  # no panel below this one
                     place.tick_params(labelbottom=True)
                     place.set_xlabel(axes.x)
             else:
@@ -157,17 +156,17 @@ def sensitivity(
     y_top: float | None = None,
     x_log: bool = False,
 ) -> Figure:
-    """Draw how the error depends on the step size, for methods of your own or ours.
+    """Draw the error against the step size, for your own methods or ours.
 
     Args:
-        errors: of each method, by name: [runs, step_sizes]; inf where a run diverged.
-        step_sizes: in ascending order.
-        y: what the errors are, for the axis.
-        y_top: where the axis ends; None: where curves are no longer of interest.
-        x_log: whether step sizes are drawn on a logarithmic scale.
+        errors: the errors of each method, by name: [runs, step_sizes]; inf if a run diverged.
+        step_sizes: the step sizes in ascending order.
+        y: the label of the y axis.
+        y_top: the end of the y axis; None: chosen from the curves.
+        x_log: True if step sizes are drawn on a logarithmic scale.
 
     Returns:
-        A matplotlib figure: ``figure.savefig("sensitivity.png")`` keeps it.
+        A matplotlib figure; ``figure.savefig("sensitivity.png")`` saves it.
 
     Example:
         >>> import numpy as np
@@ -201,7 +200,7 @@ def sensitivity(
 
 
 def render(figure: Figure, kind: str) -> bytes:
-    """A picture as the bytes of a file, "png" or "svg": equal pictures, equal bytes."""
+    """Return the bytes of a picture as "png" or "svg"; equal pictures give equal bytes."""
     file = io.BytesIO()
     unsaid = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
     with house_style():
@@ -219,7 +218,7 @@ def save(figure: Figure, folder: Path, name: str) -> None:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where panels and legend stand; lengths in inches."""
+    """The arrangement of panels and legend; lengths in inches."""
 
     rows: int
     columns: int
@@ -232,9 +231,9 @@ class _Layout:
     def of(
         cls, panels: Sequence[tuple[str, str]], entries: int, columns: int | None, longest: int
     ) -> _Layout:
-        """So many entries in the legend: beside a single panel, else below, several across.
+        """Arrange panels and legend: beside a single panel, else below the panels in columns.
 
-        Names too long to stand beside a panel stand below it, one above the other.
+        Names too long to fit beside a panel go below it, one above the other.
         """
         narrow = columns == 1
         if columns is None:
@@ -256,7 +255,7 @@ def _words(
     here: Mapping[str, Curve],
     remarks: Mapping[str, str],
 ) -> tuple[str, str]:
-    """What a panel shows, and what else there is to say: what all panels share goes unsaid."""
+    """Return a panel's title and its remarks, without the words that all panels share."""
     protocol, name = panel
     words = []
     if len({name for _, name in panels}) > 1:

@@ -1,13 +1,13 @@
-"""The authors' published curves, and how well ours lie on them.
+"""The authors' published curves, compared with ours.
 
-The files in ``published/`` hold facts read off the vector drawings of the authors' talk and poster:
-each says its source. A published point and ours agree when
+The files in ``published/`` hold numbers read off the vector drawings of the authors' talk and
+poster, each with its source. A published point and ours agree if
 
-    |ours - published| <= 2 sqrt(s^2 / R + s^2 / R') + 1e-4 of the axis,
+    |ours - published| <= 2 sqrt(s^2 / R + s^2 / R') + 1e-4 of the axis.
 
-where s is the standard deviation over our R runs, taken for theirs too (R' runs; the drawn bars are
-about twice the standard error, and missing in places), and the last term is how well the drawings
-could be read. Points where a curve leaves the frame do not count.
+Here s is the standard deviation over our R runs. It is also used for their R' runs, because the
+drawn error bars are about twice the standard error and partly missing. The last term is the
+precision of the reading. Points where a curve leaves the frame do not count.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ import numpy as np
 from gvf.figure.figure import Point
 
 READING = 1e-4
-"""How well a drawing could be read, as a share of its axis."""
+"""The precision to which a drawing could be read, as a share of its axis."""
 SNAP = 2e-3
-"""How near to a value of our grid an x must be, to have been read from it; a share of x or of 1."""
+"""The largest distance of a read x from its value in our grid, as a share of x or of 1."""
 WITHIN = 2.0
 """Combined standard errors within which points agree."""
 MATCHING_SHARE = 0.9
 """The share of points that must agree for a curve to match."""
 STEPS, LEARNING = 100_000, 99_000
-"""What is divided by the gap to count updates: by the authors all steps, by us those that learn."""
+"""The steps divided by the gap to count updates: all for the authors, those after warm-up here."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """A published figure that belongs under one of ours.
+    """A published figure that is drawn under one of ours.
 
     Attributes:
-        file: its name, without ``.json``.
+        file: the file's name, without ``.json``.
         runs: the authors' number of runs.
-        panel: of our figure.
-        x: what x means there: "plain", or "log10 updates" (of 100,000 steps).
-        frame: the largest y inside the frame; None: all are inside.
-        rename: our names of series, where they differ.
-        stretch: factors that x of a series must be multiplied with.
-        protocols: under which the settings are alike enough to be drawn together.
-        must_match: whether we say that ours comes out the same, under protocol "authors".
-        note: what a reader should know.
+        panel: the panel of our figure.
+        x: the meaning of x: "plain", or "log10 updates" (of 100,000 steps).
+        frame: the largest y inside the frame; None: all points are inside.
+        rename: our names of series, if they differ.
+        stretch: factors that multiply the x of a series.
+        protocols: the protocols whose settings are similar enough to draw both together.
+        must_match: True if our curves must match under protocol "authors".
+        note: a note to the reader.
 
     Example:
         >>> from gvf.paper import get
@@ -75,7 +75,7 @@ class Published:
 
     @property
     def source(self) -> str:
-        """Where the numbers come from."""
+        """The source of the numbers."""
         return _load(self.file)["source"]
 
     @property
@@ -89,7 +89,7 @@ class Published:
         return _load(self.file)["series"]
 
     def rows(self, grid: Iterable[float]) -> list[Point]:
-        """The points, with x moved to the value of our grid that it was read from, if any."""
+        """Return the points, with each x moved to the nearby value of our grid, if any."""
         ours = np.array(sorted(set(grid)))
         rows = []
         for name, points in self._series.items():
@@ -113,7 +113,7 @@ def _load(name: str) -> dict[str, Any]:
 
 
 def _nearest(grid: np.ndarray, x: float) -> float:
-    """The value of the grid that x was read from, or x itself where there is none."""
+    """Return the value of the grid that x was read from, or x itself if there is none."""
     if not grid.size:
         return x
     nearest = float(grid[np.abs(grid - x).argmin()])
@@ -122,15 +122,15 @@ def _nearest(grid: np.ndarray, x: float) -> float:
 
 @dataclass(frozen=True)
 class Match:
-    """How well one of our curves lies on the published one.
+    """The agreement of one of our curves with the published one.
 
     Attributes:
-        protocol: of ours.
-        panel: of the figure.
+        protocol: the protocol of our curve.
+        panel: the panel of the figure.
         series: the method.
-        points: how many were compared.
-        within: how many agree.
-        worst: the largest difference, in combined standard errors, beyond what reading explains.
+        points: the number of points compared.
+        within: the number of points that agree.
+        worst: the largest difference beyond the reading precision, in combined standard errors.
 
     Example:
         >>> from gvf.figure import Match
@@ -148,12 +148,12 @@ class Match:
 
     @property
     def share(self) -> float:
-        """Of the points, how many agree."""
+        """The share of points that agree."""
         return self.within / self.points
 
     @property
     def matches(self) -> bool:
-        """Whether enough points agree."""
+        """True if enough points agree."""
         return self.share >= MATCHING_SHARE
 
 

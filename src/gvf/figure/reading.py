@@ -1,9 +1,8 @@
-"""Readings: how the results of a study become the points of a figure.
+"""Readings: functions from the results of a study to the points of a figure.
 
-A reading is a function of :class:`gvf.study.results.Results`. Where a figure shows one step size of
-a method, it is the one with the lowest error averaged over the run and over runs; against the gap
-or the number of updates it is chosen anew at every x. A point at which a run has diverged is
-infinite.
+The results are :class:`gvf.study.results.Results`. If a figure shows one step size of a method, it
+is the one with the lowest error, averaged over the run and over runs. Against the gap or the number
+of updates it is chosen anew at every x. A point is infinite if one of its runs has diverged.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ NAN = float("nan")
 
 
 def panel_of(results: Results, pair: Pair, gap: int | None = None) -> str:
-    """The name of the panel of a pair and gap: "main" where there is only one of each."""
+    """Return the name of the panel of a pair and gap: "main" if there is only one of each."""
     question, behaviour = pair
     words = []
     if len(results.study.pairs) > 1:
@@ -32,9 +31,9 @@ def panel_of(results: Results, pair: Pair, gap: int | None = None) -> str:
 
 
 def against_step_size(results: Results) -> list[Point]:
-    """Error of every step size, at every gap.
+    """Return the error of every step size, at every gap.
 
-    Where a method has other choices beside it (WIS-TD(0): u0), the best of them at each.
+    If a method has another parameter too (u0 of WIS-TD(0)), its best value is taken.
 
     Example:
         >>> from gvf.figure.reading import against_step_size
@@ -63,12 +62,12 @@ def against_step_size(results: Results) -> list[Point]:
 
 
 def against_gap(results: Results) -> list[Point]:
-    """Error of the best step size, at every gap."""
+    """Return the error of the best step size, at every gap."""
     return list(_best(results, updates=False))
 
 
 def against_updates(results: Results) -> list[Point]:
-    """Error of the best step size, at every number of updates."""
+    """Return the error of the best step size, at every number of updates."""
     return list(_best(results, updates=True))
 
 
@@ -86,7 +85,7 @@ def _best(results: Results, updates: bool) -> Iterator[Point]:
 
 
 def against_steps(results: Results) -> list[Point]:
-    """Learning curves at the best step size; x is the middle of the part averaged over."""
+    """Return learning curves at the best step size; x is the middle of each averaged part."""
     study, rows = results.study, []
     for pair, gap, method in product(study.pairs, study.gaps, study.methods):
         measured = results.of(method, gap, pair)
@@ -105,7 +104,7 @@ def against_steps(results: Results) -> list[Point]:
 
 
 def against_iteration(results: Results) -> list[Point]:
-    """Variance of updates, of their L1 norm; with one pair, of their signed sum too."""
+    """Return the variance of updates' L1 norms; with one pair, also of their signed sums."""
     study, rows = results.study, []
     kinds = ("l1", "scalar") if len(study.pairs) == 1 else ("l1",)
     for kind in kinds:
@@ -120,21 +119,21 @@ def against_iteration(results: Results) -> list[Point]:
 
 
 def summary(values: Array) -> tuple[list[float], list[float]]:
-    """Mean and standard error over runs, the first axis of [R, m]."""
+    """Compute mean and standard error over runs, the first axis of [R, m]."""
     return _mean(values).tolist(), standard_error(values).tolist()
 
 
 def _mean(values: Array) -> Array:
-    """Mean over runs; the sum of errors that grow without bound could overflow."""
+    """Average over runs; values are divided first, since the sum of huge errors may overflow."""
     return (values / len(values)).sum(axis=0)
 
 
 def best_choice(measured: MethodResults) -> int:
-    """The choice with the lowest error averaged over runs."""
+    """Return the index of the choice with the lowest error, averaged over runs."""
     return int(np.argmin(_mean(measured.error)))
 
 
 def step_size_of(measured: MethodResults, choice: int) -> float:
-    """A choice's step size; of WIS-TD(0) its eta, the step size that it tends to."""
+    """Return a choice's step size; for WIS-TD(0) it is eta, the step size in the limit."""
     chosen = measured.choices[choice]
     return chosen[1] if isinstance(chosen, tuple) else chosen

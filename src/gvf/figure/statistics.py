@@ -1,7 +1,7 @@
-"""Statistics that claims are made of: each a number for every bootstrap sample of the runs.
+"""Statistics for claims: each gives a number for every bootstrap sample of the runs.
 
-All take their errors from :class:`gvf.study.results.Results`, so that the step size of a method is
-chosen anew in every sample, by the same rule as in the figures.
+All take their errors from :class:`gvf.study.results.Results`. A method's step size is chosen anew
+in every sample, by the same rule as in the figures.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from gvf.study.results import Pair, Results
 Statistic = Callable[[Results], Array]
 
 USABLE_FACTOR = 2.0
-"""A step size is usable where the error is at most so many times that of the best one."""
+"""A step size is usable if its error is at most this many times the best error."""
 LAST_SHARE = 0.1
 """The share of a run that counts as its end."""
 
 
 def times(method: str, other: str, pair: Pair | None = None) -> Statistic:
-    """The error of `method` over that of `other`, each with its best step size."""
+    """Make the statistic: the error of `method` over that of `other`, at the best step sizes."""
     return lambda results: (
         results.best(named(results, method), pair=pair)
         / results.best(named(results, other), pair=pair)
@@ -30,12 +30,12 @@ def times(method: str, other: str, pair: Pair | None = None) -> Statistic:
 
 
 def named(results: Results, method: str) -> str:
-    """A method's name in a study: what is plain IS there may be NormIS."""
+    """Return a method's name in a study, which may have NormIS instead of IS."""
     return "NormIS" if method == "IS" and "IS" not in results.study.methods else method
 
 
 def usable_range(results: Results, method: str, pair: Pair | None = None) -> Array:
-    """The largest usable step size over the smallest, [1 + B]: within twice the best error.
+    """Return the largest usable step size over the smallest, [1 + B].
 
     Example:
         >>> from gvf.study.results import MethodResults, Results
@@ -58,12 +58,12 @@ def usable_range(results: Results, method: str, pair: Pair | None = None) -> Arr
 
 
 def wider(method: str, other: str, pair: Pair | None = None) -> Statistic:
-    """How many times wider the usable range of one method is than another's."""
+    """Make the statistic: the usable range of `method` over that of `other`."""
     return lambda results: usable_range(results, method, pair) / usable_range(results, other, pair)
 
 
 def reach(results: Results, method: str, pair: Pair | None = None) -> Array:
-    """The step size at which the error passes 1, [1 + B]; the last of the grid if it never does."""
+    """Return the step size at which the error passes 1, or the grid's last if none, [1 + B]."""
     sizes = np.array(results.of(method, pair=pair).choices)
     errors = results.errors(method, pair=pair)
     over = ~(errors < 1.0)
@@ -75,7 +75,7 @@ def reach(results: Results, method: str, pair: Pair | None = None) -> Array:
 
 
 def ends_at(results: Results, method: str) -> Array:
-    """Error over the last tenth of the run, at the step size that is best over the whole run."""
+    """Return the error over the last tenth of the run, at the best step size of the whole run."""
     measured = results.of(method)
     late = max(1, round(LAST_SHARE * measured.curve.shape[2]))
     end = results.average(measured.curve[:, :, -late:].mean(axis=2))
@@ -84,25 +84,25 @@ def ends_at(results: Results, method: str) -> Array:
 
 
 def growth(results: Results, method: str, pair: Pair | None = None) -> Array:
-    """How much the error grows from the smallest gap to the largest, [1 + B]."""
+    """Return the growth of the error from the smallest gap to the largest, [1 + B]."""
     few, many = gaps(results)
     method = named(results, method)
     return results.best(method, few, pair) - results.best(method, many, pair)
 
 
 def gaps(results: Results) -> tuple[int, int]:
-    """The largest gap (few updates) and the smallest (many)."""
+    """Return the largest gap (few updates) and the smallest (many)."""
     return max(results.study.gaps), min(results.study.gaps)
 
 
 def over_gaps(results: Results, method: str, pair: Pair | None = None) -> Array:
-    """Error of the best step size at every gap, [1 + B, gaps]."""
+    """Return the error of the best step size at every gap, [1 + B, gaps]."""
     method = named(results, method)
     return np.stack([results.best(method, gap, pair) for gap in results.study.gaps], axis=1)
 
 
 def spread(errors: Sequence[Array]) -> Array:
-    """The largest over the smallest of several errors [1 + B].
+    """Return the largest over the smallest of several errors [1 + B].
 
     Example:
         >>> from gvf.figure.statistics import spread
@@ -115,13 +115,13 @@ def spread(errors: Sequence[Array]) -> Array:
 
 
 def beside(results: Results, method: str, others: Sequence[str]) -> Array:
-    """The error of a method over the geometric mean of the errors of others, [1 + B]."""
+    """Return a method's error over the geometric mean of the errors of others, [1 + B]."""
     theirs = np.stack([results.best(other) for other in others])
     return results.best(method) / np.exp(np.log(theirs).mean(axis=0))
 
 
 def rank_correlation(first: Array, second: Array) -> Array:
-    """Spearman's, in every row of two arrays [1 + B, m]; ties share their ranks.
+    """Compute Spearman's rank correlation in every row of two arrays [1 + B, m], ties averaged.
 
     Example:
         >>> from gvf.figure.statistics import rank_correlation

@@ -1,7 +1,7 @@
-"""How a method is drawn: one colour, one marker and one dash for each, the same in every picture.
+"""Styles: one colour, marker and dash for each method, the same in every picture.
 
-The colours are those of :mod:`gvf.common.colours`. Methods of a family share a hue; shade, dash and
-marker differ. No marker occurs twice, so that a curve printed in grey can still be told by it.
+The colours are those of :mod:`gvf.common.colours`. Methods of a family share a hue and differ in
+shade, dash and marker. No marker occurs twice, so that curves stay distinct in grey.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DOTTED: Dash = (0.0, (1.2, 1.4))
 MIXED: Dash = (0.0, (6.0, 1.6, 1.4, 1.6))
 
 GREY = "#8a8a8a"
-"""Of published curves."""
+"""The colour of published curves."""
 
 THIN = "*+PXx"
 """Markers with little surface."""
@@ -29,13 +29,13 @@ THIN = "*+PXx"
 
 @dataclass(frozen=True)
 class Style:
-    """How the curve of one method is drawn.
+    """The style of one method's curve.
 
     Attributes:
-        colour: as a hexadecimal number.
+        colour: the colour as a hexadecimal number.
         marker: a matplotlib marker.
         dash: a matplotlib line style.
-        width: of the line, in points.
+        width: the width of the line, in points.
     """
 
     colour: str
@@ -46,7 +46,7 @@ class Style:
     @property
     def ours(self) -> dict[str, Any]:
         """Properties of a matplotlib line."""
-        # A white rim parts the markers of neighbours, but eats up thin ones.
+        # A white rim separates neighbouring markers, but hides thin ones.
         thin = self.marker in THIN
         return {
             "color": self.colour,
@@ -60,7 +60,7 @@ class Style:
 
     @property
     def published(self) -> dict[str, Any]:
-        """The same for the published curve: thin and grey, told by its marker."""
+        """Properties of the published curve's line: thin, grey, with the method's marker."""
         return {
             "color": GREY,
             "linewidth": 0.8,
@@ -95,16 +95,16 @@ METHODS: Mapping[str, Style] = MappingProxyType(
 )
 """The paper's methods, in the order of legends."""
 
-# Five spare colours, eight markers and three dashes: 120 names go by before a combination repeats.
+# Five spare colours, eight markers and three dashes give 120 combinations before one repeats.
 _MARKERS = ("o", "s", "^", "D", "v", "X", "P", "*")
 _DASHES = (SOLID, DASHED, DOTTED)
 
 
 def styles(names: Iterable[str], colours: Mapping[str, str] | None = None) -> dict[str, Style]:
-    """The styles of some methods, in the order of legends.
+    """Return the styles of some methods, in the order of legends.
 
-    The paper's methods come first and always look the same; names that are not known come after
-    them, as they come, and get the next spare style, or the colour that is given for them.
+    The paper's methods come first and always look the same. Other names follow in their given order
+    and get the next spare style, or the colour that is given for them.
 
     Example:
         >>> from gvf.figure.style import styles

@@ -1,4 +1,4 @@
-"""The paper: one module for each of its figures, saying what to run, draw and claim."""
+"""The paper: one module for each of its figures, with what to run, draw and claim."""
 
 from gvf.common.names import known
 from gvf.figure import Figure
@@ -16,7 +16,7 @@ __all__ = ["FIGURES", "get"]
 
 
 def get(id: str) -> Figure:
-    """A figure by its id.
+    """Return a figure by its id.
 
     Example:
         >>> from gvf import paper

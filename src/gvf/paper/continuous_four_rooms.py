@@ -1,8 +1,8 @@
 """Figure 2 of the paper: Four Rooms with continuous states, and tile coding.
 
-How the error depends on the number of updates in 100,000 steps: one by one with a constant step
-size and WIS-TD(0), by mini-batches with RMSProp, and in the appendix with SGD; two targets and
-three behaviours.
+The figures show the error against the number of updates in 100,000 steps: incremental updates with
+a constant step size and WIS-TD(0), mini-batches with RMSProp, and in the appendix SGD. There are
+two targets and three behaviours.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from gvf.study.results import Pair, Results
 UPDATES = Axes("number of updates", "absolute return error, averaged over the run", x_log=True)
 STEP_SIZES = Axes("step size", "absolute return error, averaged over the run", y_top=1.0)
 PLAIN = ("IS", "WIS-Minibatch", "V-trace(1.0)")
-"""Methods that draw uniformly and weigh."""
+"""Methods that draw uniformly and reweight."""
 TOGETHER = 1.25
-"""The factor within which errors have come together."""
+"""The factor within which errors count as equal."""
 PUBLISHED_U0 = 640.0
-"""The u0 that fits the published WIS-TD(0)."""
+"""The u0 that fits the published curve of WIS-TD(0)."""
 NOTES = {
     "paper": "n = 15,000, k = 16, 100,000 steps, 64 tilings of 8 x 8. True values are means of 100 "
     "rollouts from 1000 positions that the behaviour visits.",
@@ -46,7 +46,7 @@ QUICK = {"runs": 8, "gaps": (4, 16, 64, 256)}
 
 
 def at_few(results: Results, method: str, pair: Pair | None = None) -> Array:
-    """Best error with the fewest updates, [1 + B]."""
+    """Return the best error with the fewest updates, [1 + B]."""
     return results.best(named(results, method), gaps(results)[0], pair)
 
 
@@ -61,7 +61,7 @@ def _beats(other: str) -> Claim:
 
 
 def _to_ir_wis_td(other: str) -> Statistic:
-    """The ratio of a method's error to that of IR+WIS-TD(0), mean over the numbers of updates."""
+    """Make the statistic: a method's error over that of IR+WIS-TD(0), mean over the gaps."""
     return lambda results: (over_gaps(results, other) / over_gaps(results, "IR+WIS-TD(0)")).mean(1)
 
 
@@ -90,7 +90,7 @@ COME_TOGETHER = Claim(
 
 
 def _published_u0(results: Results) -> Array:
-    """How much more than IR's the error of WIS-TD(0) grows, with the published u0 only."""
+    """Return the error growth of WIS-TD(0) minus that of IR, with the published u0 only."""
     few, many = (
         results.average(
             measured.error[:, [choice[0] == PUBLISHED_U0 for choice in measured.choices]]
@@ -119,9 +119,9 @@ def _smaller_difference(target: str) -> Claim:
 
 
 def _optimisers(results: Results, constant: Results) -> Array:
-    """IR's error with RMSProp over that with a constant step size; mean over pairs and gaps.
+    """Return IR's error with RMSProp over that with a constant step size, mean over cells.
 
-    Gaps and pairs are those that both have: the two may have been run at different scales.
+    The cells are the pairs and gaps that both have, since the scales of the two may differ.
     """
     shared = results.by_method.keys() & constant.by_method.keys()
     ratios = [
@@ -139,7 +139,7 @@ SMALLER_STEPS = (
     "the size of gradients out, and with it the sentence holds."
 )
 CONSTANT = tuple(replace(claim, because=SMALLER_STEPS) for claim in DIFFERENCES)
-"""The same where step sizes are constant."""
+"""The same claims for constant step sizes."""
 
 INCREMENTAL = Figure(
     CATALOGUE["continuous-incremental"],

@@ -1,6 +1,7 @@
-"""Figure 1 of the paper: how fast methods learn in Four Rooms, and how they bear step sizes.
+"""Figure 1 of the paper: learning speed and sensitivity to the step size in Four Rooms.
 
-A table, the target "down", and a behaviour that seldom goes down in 25 cells: ratios up to 20.
+Values are a table, the target is "down", and the behaviour rarely goes down in 25 cells, so that
+ratios reach 20.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from gvf.study.results import Results
 
 VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
 REWEIGHTING = ("IS", "WIS-Minibatch", "WIS-Buffer", *VTRACE)
-"""Methods that draw uniformly and weigh."""
+"""Methods that draw uniformly and reweight."""
 SLUGS = {
     "IS": "is", "WIS-Minibatch": "wis-minibatch", "WIS-Buffer": "wis-buffer",
     "V-trace(1.0)": "v-trace-1", "V-trace(0.5 max)": "v-trace-0.5-max",
     "V-trace(0.9 max)": "v-trace-0.9-max", "Sarsa": "sarsa", "WIS-TD(0)": "wis-td",
 }  # fmt: skip
-"""Names of methods inside the ids of claims."""
+"""The names of methods in the ids of claims."""
 NOTES = {
     "paper": "n = 2500, k = 16, 250,000 steps (the paper does not say how many), absolute error "
     "over the 104 free cells, averaged over all steps.",
@@ -52,7 +53,7 @@ QUICK = {
         20.0,
     ),
 }
-"""At one gap all runs take seconds anyway."""
+"""The quick scale of the figure with many gaps; with one gap all runs take seconds."""
 
 
 def _faster(other: str) -> Claim:
@@ -66,7 +67,7 @@ def _faster(other: str) -> Claim:
 
 
 def wider_than(other: str, because: str = "") -> Claim:
-    """The claim that IR has the wider range of usable step sizes."""
+    """Make the claim that IR has the wider range of usable step sizes."""
     return Claim(
         f"ir-wider-than-{SLUGS[other]}",
         f"IR has a wider range of usable step sizes than {other}.",
@@ -109,7 +110,7 @@ def _less_variance(other: str) -> Claim:
 
 
 def _ahead(results: Results) -> Array:
-    """The smallest ratio of a uniform method's error to IR's, over methods and gaps from 16 on."""
+    """Return the smallest ratio of a uniform method's error to IR's, over gaps from 16 on."""
     rare = [gap >= 16 for gap in results.study.gaps]  # pyright: ignore[reportAttributeAccessIssue]
     uniform = [over_gaps(results, method)[:, rare] for method in (*REWEIGHTING, "Sarsa")]
     return (np.stack(uniform) / over_gaps(results, "IR")[:, rare]).min(axis=(0, 2))

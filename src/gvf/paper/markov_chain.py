@@ -1,7 +1,7 @@
 """Figure 4 of the paper: step sizes and the variance of updates, on a Markov chain.
 
-A fixed buffer of 15,000 transitions; three pairs of policies, with ratios up to 1.8, 9 and 99. The
-main text shows the second, "hard".
+The buffer is fixed and holds 15,000 transitions. Three pairs of policies have ratios up to 1.8, 9
+and 99. The main text shows the second pair, "hard".
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ CLIPPED = (
     "neither does it fall below a third: what is gained in variance is lost in bias."
 )
 QUICK = {"runs": 30}
-"""For variances; errors take seconds with all runs."""
+"""The quick scale of variances; errors with all runs take seconds."""
 
 FIRST_UPDATES, LAST_UPDATES = (0, 25), (200, 250)
-"""Iterations that count as early and as late learning."""
+"""Iterations of early and of late learning."""
 
 
 def _less_sensitive(other: str, because: str = "") -> Claim:
@@ -57,7 +57,7 @@ def _less_sensitive(other: str, because: str = "") -> Claim:
         f"ir-less-sensitive-than-{SLUGS[other]}",
         f"IR is less sensitive to the step size than {other}.",
         f"step size at which the error passes 1, IR's over that of {other}",
-        # IR is not in the figure of the clips.
+        # The figure of the clips does not have IR.
         lambda results, *more: reach([results, *more][-1], "IR") / reach(results, other),
         least=1.0,
         needs=("markov-step-size",) if clipped else (),
@@ -72,7 +72,7 @@ def _others_bear_more(results: Results) -> Array:
 
 
 def update_variance(results: Results, method: str, when: tuple[int, int]) -> Array:
-    """Variance of the L1 norm of updates, averaged over some iterations: [1 + B]."""
+    """Return the variance of updates' L1 norms, averaged over some iterations, [1 + B]."""
     measured = results.of(method)
     iterations = np.array(measured.choices)
     at = (iterations >= when[0]) & (iterations <= when[1])
@@ -91,13 +91,13 @@ def _lower_throughout(results: Results) -> Array:
 
 
 def _steps_up(values: list[Array]) -> Array:
-    """The smallest factor from one value to the next."""
+    """Return the smallest factor from one value to the next."""
     stacked = np.stack(values)
     return (stacked[1:] / stacked[:-1]).min(axis=0)
 
 
 def _follows_variance(results: Results, step_size: Results, vtrace: Results) -> Array:
-    """Rank correlation of methods' update variance with how early their error passes 1."""
+    """Return the rank correlation of update variance with how early the error passes 1."""
     methods = ("IR", "BC-IR", "IS", "WIS-Minibatch", "WIS-Buffer", *CLIPS)
     variance = [update_variance(results, method, FIRST_UPDATES) for method in methods]
     reaches = [reach(vtrace if method in CLIPS else step_size, method) for method in methods]

@@ -1,8 +1,8 @@
-"""The studies that are known by name: the paper's microworld experiments, as data.
+"""The studies that are known by name: the paper's experiments, as data.
 
-Each is a function of the protocol, "paper" (the paper's text, with correct truth) or "authors" (the
-settings under which its authors' curves come out), named after the figure that it serves. A step
-size multiplies the weighted sum over the batch, whose weights contain the 1/k.
+Each is a function of the protocol and has the name of its figure. The protocol "paper" follows the
+paper's text, with correct true values; "authors" has the settings that reproduce its authors'
+curves. A step size multiplies the weighted sum over the batch, whose weights contain the 1/k.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ GAPS = (*range(1, 9), 16, 24, 32, 48, 64, 80, 96, 114, 128, 160, 192, 224, 256)
 
 
 def _steps(first: float, step: float, last: float) -> tuple[float, ...]:
-    """first, first + step, ..., last; as the decimals that one would write."""
+    """Return first, first + step, ..., last, rounded to six decimals."""
     return tuple(round(first + i * step, 6) for i in range(round((last - first) / step) + 1))
 
 
 def _doublings(first: int, each: int, last: int) -> tuple[float, ...]:
-    """2^first to 2^last in equal factors, `each` of them to a doubling; to four digits."""
-    # Rounded, so that a last bit of a platform's `pow` makes no other study.
+    """Return 2^first to 2^last in equal factors, `each` to a doubling, with four digits."""
+    # Rounding removes differences in the last bit of `pow` between platforms.
     powers = (2.0 ** (i / each) for i in range(first * each, last * each + 1))
     return tuple(float(f"{power:.4g}") for power in powers)
 
 
 CATALOGUE: dict[str, NamedStudy] = {}
-"""All that are known, by name."""
+"""All studies known by name."""
 
 
 def _enter(name: str, shows: str, make: Callable[[str], BaseStudy]) -> None:
@@ -47,7 +47,7 @@ def _enter(name: str, shows: str, make: Callable[[str], BaseStudy]) -> None:
 
 
 def _study(name: str, shows: str, family: Callable[[str], dict[str, Any]], **own: Any) -> None:
-    """Enter a study: what its family has in common, and its own settings."""
+    """Enter a study with its family's settings and its own."""
 
     def make(protocol: str) -> Study:
         return Study(**{"name": name, "protocol": protocol, **family(protocol), **own})
@@ -56,7 +56,7 @@ def _study(name: str, shows: str, family: Callable[[str], dict[str, Any]], **own
 
 
 def get(name: str, protocol: str = "paper") -> BaseStudy:
-    """A study by name.
+    """Return a study by name.
 
     Example:
         >>> from gvf.paper import studies
@@ -119,7 +119,7 @@ _enter(
 )
 
 
-# Four Rooms, a table: always down, from data of the behaviour that seldom goes down in 25 cells.
+# Four Rooms with a table: the target goes down, and the behaviour rarely does in 25 cells.
 
 
 def _four_rooms(protocol: str) -> dict[str, Any]:
@@ -163,7 +163,7 @@ _study("four-rooms-step-size", "error against step size (Fig. 1 right)", _four_r
 
 
 def _continuous(protocol: str) -> dict[str, Any]:
-    # What the authors draw as IS is NormIS.
+    # The authors' IS is NormIS.
     plain = "NormIS" if protocol == "authors" else "IS"
     return {
         "domain": "continuous-four-rooms",
@@ -205,7 +205,7 @@ def _incremental(protocol: str) -> dict[str, Any]:
         "methods": (*shared["methods"], "WIS-TD(0)", "IR+WIS-TD(0)"),
         "step_sizes": tuple(a / 64 for a in _steps(0.0, 0.05, 1.0)),
         "u0": tuple(64 * u for u in u0),
-        # Twelve digits, so that a last bit of a platform's `pow` makes no other study.
+        # Rounding removes differences in the last bit of `pow` between platforms.
         "mu": tuple(float(f"{10.0**exponent:.12g}") for exponent in _steps(-2.0, 0.25, 1.0)),
     }
 
@@ -240,8 +240,8 @@ _study(
 
 CATALOGUE[STEP_SIZE.name] = STEP_SIZE
 
-# Between IS and IR, not of the paper: does part of the ratio in the draw and part in the weight
-# ever beat both ends? Each method's best step size lies well inside these grids.
+# Between IS and IR, not in the paper: can a ratio that is split between draw and weight beat both?
+# Each method's best step size lies well inside these grids.
 
 _ENDS_AND_BETWEEN = ("IS", "IR", "BC-IR", *BETWEEN)
 _study(

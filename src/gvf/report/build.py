@@ -1,10 +1,10 @@
-"""From stored results to a report: points, pictures, verdicts, and the page.
+"""The report: points, pictures, verdicts and the page, made from stored results.
 
     <out>/<figure>/<figure>.png, .svg, .csv, published.csv, claims.json, made.json
     <out>/report.html
 
-Nothing is computed anew but averages: the report can be rebuilt from results at any time. What was
-run, at which scale and under which protocol, is kept in ``made.json`` beside the figure.
+Only averages are computed, so the report can be rebuilt from results at any time. The file
+``made.json`` beside a figure keeps the scale and the protocol of its results.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PAGE = "report.html"
 
 
 def record(figure: Figure, out: Path, protocol: str, made: Provenance) -> None:
-    """Remember how the results of a figure under a protocol were made."""
+    """Record how the results of a figure under a protocol were made."""
     folder = out / figure.id
     folder.mkdir(parents=True, exist_ok=True)
     known = {name: asdict(one) for name, one in recorded(figure, out).items()}
@@ -45,11 +45,11 @@ def record(figure: Figure, out: Path, protocol: str, made: Provenance) -> None:
 
 
 def recorded(figure: Figure, out: Path) -> dict[str, Provenance]:
-    """How the results of a figure were made, by protocol."""
+    """Return the provenance of a figure's results, by protocol."""
     path = out / figure.id / MADE
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
-        # The paper first, whichever was run first.
+        # The protocol "paper" comes first, also if it was run last.
         return {name: Provenance(**known[name]) for name in ("paper", "authors") if name in known}
     except FileNotFoundError:
         return {}
@@ -82,7 +82,7 @@ def build(out: Path, command: str) -> list[Exhibit]:
     for one in own:
         leave(one, out)
         shown.append(one)
-    # The pictures of a study share its results, whose time counts once.
+    # The pictures of a study share its results, so their time counts once.
     every = {id(how): how for one in shown for how in one.made.values()}
     text = page(
         shown,
@@ -97,9 +97,9 @@ def build(out: Path, command: str) -> list[Exhibit]:
 
 
 def _own(out: Path, figures: Set[str]) -> list[Exhibit]:
-    """What there is to see of studies beside figures that were made; what is left out is named.
+    """Return exhibits of the studies that belong to no figure; a warning names those left out.
 
-    Of a study that was run with several settings, the last is shown.
+    If a study was run with several settings, the last ones are shown.
     """
     shown = []
     for name, path in latest(out).items():
@@ -161,7 +161,7 @@ def _leave(shown: Exhibit, folder: Path) -> None:
 
 
 def machine() -> str:
-    """This machine, in a few words."""
+    """Describe this machine in a few words."""
     return (
         f"{platform.system()} {platform.machine()}, {processors()} processors, "
         f"Python {platform.python_version()}"

@@ -1,8 +1,8 @@
-"""The data of a figure as JSON: the page carries it, so that a script can explore it later.
+"""The data of a figure as JSON, which the page carries for later use by scripts.
 
-JSON has no numbers that are not finite. We write nan as null, infinity as the string "inf" and
-minus infinity as "-inf"; the CSV files beside the page have an empty cell, "inf" and "-inf". A
-verdict is the same as in ``claims.json``: there null stands for every number that is not finite.
+JSON has no numbers that are not finite. Here nan is null, infinity is the string "inf" and minus
+infinity is "-inf"; the CSV files beside the page have an empty cell, "inf" and "-inf". A verdict is
+the same as in ``claims.json``: there every number that is not finite is null.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gvf.report.tables import must_match
 
 
 def data(one: Exhibit) -> dict[str, Any]:
-    """A figure's points, published points, verdicts, matches and origin, ready for JSON.
+    """Return a figure's points, published points, verdicts, matches and provenance, for JSON.
 
     Points have the columns of the CSV file as keys. ``made`` has an entry for each protocol.
     """
@@ -47,7 +47,7 @@ def data(one: Exhibit) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Values that JSON knows: see the module for numbers that are not finite.
+    """Convert to values that JSON knows; see the module for numbers that are not finite.
 
     Example:
         >>> from gvf.report.data import plain

@@ -1,4 +1,4 @@
-"""Exhibits: a figure with its points, the published ones, its verdicts, and how it was made."""
+"""Exhibits: a figure with its points, the published points, its verdicts and its provenance."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Provenance:
-    """How the results of a figure were made, under one protocol.
+    """The origin of a figure's results, under one protocol.
 
     Attributes:
         scale: "quick" or "paper".
-        runs: how many.
-        seed: of the study.
-        command: that makes them, and redraws the figure alone.
-        version: of gvf.
-        machine: in words.
-        finished: when, as ISO 8601 in UTC.
-        seconds: of processor time that all its tasks took together.
-        options: of the study, besides scale and runs.
-        stream: hash of the recorded stream behind it, where there is one.
+        runs: the number of runs.
+        seed: the seed of the study.
+        command: the command that makes the results and redraws the figure alone.
+        version: the version of gvf.
+        machine: a description of the machine.
+        finished: the time of completion, as ISO 8601 in UTC.
+        seconds: the processor time of all tasks together.
+        options: settings of the study besides scale and runs.
+        stream: the hash of the recorded stream behind it, if there is one.
     """
 
     scale: str
@@ -48,21 +48,21 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure with all that is known about it.
+    """A figure with its points, comparisons, verdicts and provenance.
 
     Attributes:
-        figure: what it shows.
+        figure: the figure.
         rows: our points, of every protocol that was run.
-        published: the authors' points, where there are some.
-        matches: how well ours lie on them.
-        verdicts: about the claims.
-        made: by protocol.
-        results: by protocol.
+        published: the authors' points, if there are any.
+        matches: the agreement of our curves with the published ones.
+        verdicts: the verdicts on the claims.
+        made: the provenance by protocol.
+        results: the results by protocol.
         companions: pictures that go with it.
         part: the heading of the page under which it stands; by default it follows from the figure.
         place: folder and name of its files; by default the figure's id, twice.
-        colours: of series that are to have another than their own.
-        columns: of panels; None: as many as fit a page.
+        colours: the colours of series that should not have their default.
+        columns: the number of columns of panels; None: as many as fit a page.
     """
 
     figure: Figure
@@ -87,13 +87,13 @@ class Exhibit:
 
     @property
     def title(self) -> str:
-        """The figure's, with what has to be said of the study."""
+        """The figure's title, with the figure's remarks on its studies."""
         remarks = (self.figure.remark(results.study) for results in self.results.values())
         said = "; ".join(remark for remark in dict.fromkeys(remarks) if remark)
         return f"{self.figure.title} ({said})" if said else self.figure.title
 
     def draw(self, *, titled: bool = True, columns: int | None = None) -> MatplotlibFigure:
-        """Draw our points, and the published ones where they may be compared."""
+        """Draw our points, and the published ones if they can be compared."""
         beneath = {
             row._replace(protocol=protocol): None
             for theirs in self.figure.published
@@ -113,7 +113,7 @@ class Exhibit:
         )
 
     def paper_runs(self, protocol: str) -> int | None:
-        """The paper's number of runs; None for a study that is not the paper's."""
+        """Return the paper's number of runs; None for a study that is not the paper's."""
         if self.part == "Studies":
             return None
         return self.figure.study(protocol, **self.made[protocol].options).runs

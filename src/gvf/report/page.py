@@ -1,8 +1,8 @@
-"""The page: every figure, what is claimed about it, and how it was made, in one HTML file.
+"""The page: every figure, its claims and its provenance, in one HTML file.
 
-The file holds all that it shows, pictures included: it opens without a network, on a phone, and
-prints. Nothing in it is executed; each figure carries its data as JSON (:mod:`gvf.report.data`).
-The functions here prepare plain data, :mod:`gvf.report.tables` the numbers in words. The templates
+The file contains its pictures, so it opens without a network and on a phone, and it prints. It runs
+no scripts; each figure carries its data as JSON (:mod:`gvf.report.data`). The functions here
+prepare plain data, and those of :mod:`gvf.report.tables` write the numbers in words. The templates
 in ``templates/`` lay them out with jinja2, which escapes all text.
 """
 
@@ -36,7 +36,7 @@ PROTOCOLS = {
     "authors": "the settings, and the defects, under which the authors' curves come out.",
 }
 PER_INCH = 110
-"""Pixels on a wide screen."""
+"""Pixels per inch of a picture on a wide screen."""
 
 
 def page(
@@ -48,16 +48,16 @@ def page(
     machine: str,
     seconds: float,
 ) -> str:
-    """One self-contained HTML page.
+    """Write one self-contained HTML page.
 
     Args:
         shown: the figures. The page has a heading for each ``part`` that they name: first those of
-            the paper (`PAPER`), then others as they come.
-        title: of the page.
-        command: that made it.
-        version: of gvf.
-        machine: in words.
-        seconds: of processor time behind all results.
+            the paper (`PAPER`), then others in the given order.
+        title: the title of the page.
+        command: the command that made it.
+        version: the version of gvf.
+        machine: a description of the machine.
+        seconds: the processor time behind all results.
 
     Example:
         >>> from gvf.report.page import page
@@ -96,7 +96,7 @@ def page(
 
 @cache
 def _templates() -> Environment:
-    """The templates. A name that nobody gave is an error, and so is nan in JSON."""
+    """Load the templates. A missing name is an error, and so is nan in JSON."""
     templates = Environment(
         loader=PackageLoader("gvf.report"),
         autoescape=True,
@@ -118,7 +118,7 @@ def _moment(iso: str) -> str:
 
 
 def _parts(shown: Iterable[Exhibit]) -> dict[str, list[Exhibit]]:
-    """Figures by the heading under which they stand; no heading is without figures."""
+    """Group figures by heading, without empty headings."""
     parts: dict[str, list[Exhibit]] = {heading: [] for heading in PAPER}
     for one in shown:
         parts.setdefault(one.part, []).append(one)
@@ -126,12 +126,12 @@ def _parts(shown: Iterable[Exhibit]) -> dict[str, list[Exhibit]]:
 
 
 def _quick(shown: Iterable[Exhibit]) -> bool:
-    """Whether not everything was run as in the paper."""
+    """Return True if something was run at the quick scale."""
     return any(made.scale == "quick" for one in shown for made in one.made.values())
 
 
 def _counts(shown: Iterable[Exhibit]) -> dict[str, list[Badge]]:
-    """How many claims hold, fail and are undecided, by protocol."""
+    """Count the claims that hold, fail and are undecided, by protocol."""
     told = Counter((v.protocol, v.verdict) for one in shown for v in one.verdicts)
     words = dict(zip(SIGNS, ("hold", "fail", "undecided"), strict=True))
     return {
@@ -144,7 +144,7 @@ def _counts(shown: Iterable[Exhibit]) -> dict[str, list[Badge]]:
 
 
 def _matched(shown: Iterable[Exhibit]) -> Badge | None:
-    """How many of the curves that must match do; None where none must."""
+    """Count the curves that match among those that must; None if none must."""
     expected = [match for one in shown for match in one.matches if must_match(one.figure, match)]
     if not expected:
         return None
@@ -154,7 +154,7 @@ def _matched(shown: Iterable[Exhibit]) -> Badge | None:
 
 
 def _settings(shown: Iterable[Exhibit]) -> dict[str, str]:
-    """The scales, seeds and last moment of all results; what is not known is left out."""
+    """Return the scales, seeds and last completion of all results, as far as they are known."""
     made = [one for there in shown for one in there.made.values()]
     settings = {
         "Scale": ", ".join(sorted({one.scale for one in made if one.scale})),
@@ -170,7 +170,7 @@ def _protocols(shown: Iterable[Exhibit]) -> dict[str, str]:
 
 
 def _article(one: Exhibit) -> dict[str, Any]:
-    """All that the template of an article shows."""
+    """Return the data that the template of an article shows."""
     figure = one.figure
     beneath = [theirs for theirs in figure.published if {*theirs.protocols} & {*one.made}]
     good = sum(match.matches for match in one.matches)
@@ -204,7 +204,7 @@ def _article(one: Exhibit) -> dict[str, Any]:
 
 
 def _picture(one: Exhibit) -> dict[str, Any]:
-    """The picture, and the same with its panels one below the other for a narrow screen."""
+    """Return the picture, and a version with one column for narrow screens."""
     axes = one.figure.axes
     series = ", ".join(dict.fromkeys(row.series for row in one.rows))
     wide, narrow = (one.draw(titled=False, columns=columns) for columns in (None, 1))
@@ -213,7 +213,7 @@ def _picture(one: Exhibit) -> dict[str, Any]:
 
 
 def _companions(one: Exhibit) -> list[dict[str, Any]]:
-    """The pictures that go with a figure."""
+    """Return the pictures that go with a figure."""
     return [
         {
             **_embed(picture),
@@ -225,14 +225,14 @@ def _companions(one: Exhibit) -> list[dict[str, Any]]:
 
 
 def _embed(picture: MatplotlibFigure) -> dict[str, Any]:
-    """A picture as an address that contains it, so that names inside it cannot clash."""
+    """Embed a picture in an address, so that names inside it cannot clash with others."""
     code = b64encode(render(picture, "svg")).decode()
     width = round(picture.get_figwidth() * PER_INCH)
     return {"src": f"data:image/svg+xml;base64,{code}", "width": width}
 
 
 def _claims(one: Exhibit) -> list[dict[str, Any]]:
-    """The figure's claims in brief; the table of all claims has the numbers."""
+    """Return the figure's claims in brief; the table of all claims has the numbers."""
     brief = []
     for verdicts in by_claim(one.verdicts):
         badges = []
@@ -246,7 +246,7 @@ def _claims(one: Exhibit) -> list[dict[str, Any]]:
 
 
 def _notes(one: Exhibit) -> dict[str, str]:
-    """What the figure notes about its protocols; what holds for several is said once."""
+    """Return the figure's notes on its protocols; a note on several protocols appears once."""
     said: dict[str, list[str]] = {}
     for protocol in one.made:
         said.setdefault(one.figure.notes.get(protocol, ""), []).append(protocol)
@@ -258,7 +258,7 @@ def _notes(one: Exhibit) -> dict[str, str]:
 
 
 def _sources(beneath: Sequence[Published]) -> dict[str, str]:
-    """Where published curves come from."""
+    """Return the sources of published curves."""
     said = {}
     for published in beneath:
         panel = NAMES.get(published.panel, published.panel)
@@ -269,7 +269,7 @@ def _sources(beneath: Sequence[Published]) -> dict[str, str]:
 
 
 def _made(one: Exhibit, protocol: str, made: Provenance) -> dict[str, Any]:
-    """A row of the table that says how a figure was made."""
+    """Return a row of the table that says how a figure was made."""
     full = one.paper_runs(protocol)
     other = full is not None and made.runs != full
     return {

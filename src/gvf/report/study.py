@@ -1,12 +1,12 @@
-"""Pictures of any study: what its results look like, without a paper behind it.
+"""Pictures of any study, without a paper behind it.
 
     sensitivity        error of every step size, a curve for each method
     updates            error of the best step size, against the number of updates
     learning-curves    error while learning, at the best step size
     variance           variance of updates, while learning
 
-A study says which of them it has (``study.pictures``). All have bands of one standard error over
-runs, a panel for each pair of question and behaviour, and one for each gap where there are several.
+A study lists its pictures (``study.pictures``). All have bands of one standard error over runs, and
+one panel for each pair of question and behaviour and for each gap.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from gvf.study.results import Results
 from gvf.study.store import Store, StoreError
 
 WIDEST = 4
-"""Panels side by side, at most."""
+"""The largest number of panels side by side."""
 WIDE = 20.0
-"""From this ratio of the largest x to the smallest on, x is drawn on a logarithmic scale."""
+"""The ratio of the largest x to the smallest from which x has a logarithmic scale."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """How one picture of a study is drawn.
+    """A kind of picture of a study.
 
     Attributes:
-        title: what it shows, in a few words.
-        caption: the same in a sentence.
-        x: what is on the horizontal axis, from the study.
-        read: turns results into points.
-        y_log: whether y is drawn on a logarithmic scale.
+        title: a short description.
+        caption: the description in a sentence.
+        x: the function from a study to the label of the x axis.
+        read: the function from results to points.
+        y_log: True if y is drawn on a logarithmic scale.
     """
 
     title: str
@@ -50,7 +50,7 @@ class Picture:
     y_log: bool = False
 
     def axes(self, study: BaseStudy, rows: Sequence[Point]) -> Axes:
-        """What the axes say; scales follow from the points."""
+        """Return the axes; the scale of x follows from the points."""
         x = sorted(row.x for row in rows if row.x > 0)
         return Axes(
             self.x(study),
@@ -91,7 +91,7 @@ PICTURES = {
 
 
 def finished(study: BaseStudy, out: str | Path) -> BaseStudy:
-    """The study with as many runs as are there, from the first on; an error if there is none."""
+    """Return the study with its first finished runs only; raise an error if there are none."""
     store = Store(study, out)
     runs = study.runs
     for task in study.tasks():
@@ -107,9 +107,9 @@ def finished(study: BaseStudy, out: str | Path) -> BaseStudy:
 
 
 def show(study: BaseStudy, out: str | Path) -> list[Exhibit]:
-    """What there is to see of a study whose results are under a folder: one for each picture.
+    """Return one exhibit for each picture of a study whose results are under a folder.
 
-    Runs that are not finished are left out.
+    Unfinished runs are left out.
     """
     study = finished(study, out)
     store = Store(study, out)
@@ -139,12 +139,12 @@ def show(study: BaseStudy, out: str | Path) -> list[Exhibit]:
 
 
 def columns_of(study: BaseStudy) -> int | None:
-    """A column for each gap and a row for each pair, where there are several of both, and fit."""
+    """Return one column for each gap, if there are several gaps and pairs and it fits the page."""
     return len(study.gaps) if len(study.pairs) > 1 and 1 < len(study.gaps) <= WIDEST else None
 
 
 def how_made(store: Store) -> Provenance:
-    """How the results of a study came about, from its log."""
+    """Return the provenance of a study's results, from its log."""
     log = list(store.logged())
     last = log[-1] if log else {}
     return Provenance(
@@ -160,7 +160,7 @@ def how_made(store: Store) -> Provenance:
 
 
 def leave(shown: Exhibit, out: str | Path) -> list[Path]:
-    """Write the points and the picture of what is shown; gives the files."""
+    """Write the points and the picture of an exhibit, and return the files."""
     folder, name = shown.place
     place = Path(out) / folder
     place.mkdir(parents=True, exist_ok=True)
@@ -170,7 +170,7 @@ def leave(shown: Exhibit, out: str | Path) -> list[Path]:
 
 
 def plot(study: BaseStudy, out: str | Path) -> list[Path]:
-    """Draw all pictures of a study, from its results under a folder; gives the files.
+    """Draw all pictures of a study from its results under a folder, and return the files.
 
     Example:
         >>> import tempfile

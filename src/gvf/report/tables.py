@@ -1,7 +1,7 @@
-"""The numbers of the page in words: claims with their verdicts, and how well curves match.
+"""The numbers of the page in words: claims with their verdicts, and the matches of curves.
 
 The functions turn verdicts and matches into plain data, with a group for each figure; the templates
-lay them out. A verdict is told by a sign and a word, not by colour alone.
+lay them out. A verdict is shown by a sign and a word, not by colour alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gvf.report.exhibit import Exhibit
 
 
 class Badge(NamedTuple):
-    """Words on a coloured ground.
+    """Words on a coloured background.
 
     Attributes:
         kind: the class in ``page.css``: "good", "bad", "open" or "quick".
@@ -38,7 +38,7 @@ SIGNS = {
 
 
 def claims(shown: Iterable[Exhibit]) -> list[dict[str, Any]]:
-    """The claims of every figure that has some, each with its verdicts in words."""
+    """Return the claims of every figure that has some, each with its verdicts in words."""
     return [
         {
             "figure": one.figure,
@@ -50,7 +50,7 @@ def claims(shown: Iterable[Exhibit]) -> list[dict[str, Any]]:
 
 
 def by_claim(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
-    """Verdicts about the same claim, under several protocols, together."""
+    """Group the verdicts on the same claim under several protocols."""
     grouped: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         grouped.setdefault(verdict.id, []).append(verdict)
@@ -58,7 +58,7 @@ def by_claim(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
 
 
 def place(figure: Figure, verdict: Verdict) -> str:
-    """The id of a claim's row on the page."""
+    """Return the id of a claim's row on the page."""
     return f"claim.{figure.id}.{verdict.id}"
 
 
@@ -83,7 +83,7 @@ def _claim(figure: Figure, verdicts: Sequence[Verdict]) -> dict[str, Any]:
 
 
 def matches(shown: Iterable[Exhibit]) -> list[dict[str, Any]]:
-    """The curves of every figure that were compared with published ones."""
+    """Return the curves of every figure that were compared with published ones."""
     return [
         {"figure": one.figure, "curves": [_match(one.figure, match) for match in one.matches]}
         for one in shown
@@ -92,7 +92,7 @@ def matches(shown: Iterable[Exhibit]) -> list[dict[str, Any]]:
 
 
 def must_match(figure: Figure, match: Match) -> bool:
-    """Whether we say that ours comes out like the published curve.
+    """Return True if our curve must match the published one.
 
     Example:
         >>> from gvf.figure import Match
@@ -128,7 +128,7 @@ def _match(figure: Figure, match: Match) -> dict[str, Any]:
 
 
 def number(value: float) -> str:
-    """Three digits, and a minus that is one.
+    """Write a number with three digits and a true minus sign.
 
     Example:
         >>> from gvf.report.tables import number
@@ -139,7 +139,7 @@ def number(value: float) -> str:
 
 
 def span(least: float | None, most: float | None) -> str:
-    """A range; None is no bound.
+    """Write a range; None is no bound.
 
     Example:
         >>> from gvf.report.tables import span
@@ -154,11 +154,11 @@ def span(least: float | None, most: float | None) -> str:
 
 
 def statistic(verdict: Verdict) -> str:
-    """A statistic with its interval, or a dash where it could not be computed."""
+    """Write a statistic with its interval, or a dash if it could not be computed."""
     numbers = (verdict.statistic, verdict.low, verdict.high)
     if numbers == (None, None, None) and verdict.verdict == "undecided":
         return "–"
-    # A verdict stores what is infinite as None; below a finite value that is the lower end.
+    # A verdict stores infinity as None; a lower end above the value can only be minus infinity.
     value, low, high = (math.inf if one is None else one for one in numbers)
     low = -math.inf if low > value else low
     return f"{number(value)} [{number(low)}, {number(high)}]"

@@ -1,10 +1,10 @@
-"""What all studies have in common: tasks, the columns of their results, and how one is run.
+"""The base of all studies: tasks, the columns of their results, and the methods of a study.
 
-A study is data: it says what is run, nothing random and nothing compiled. It expands to tasks, one
-for each pair of question and behaviour, each gap and each run. A task gives rows: for each of its
-methods one for each *choice* (a step size, say), with the key columns that tell them apart and the
-columns that were measured. Engine, store, command line and figures know no more than this of a
-study, and so none of them knows its kind.
+A study is data: it defines the runs and holds nothing random or compiled. It expands to tasks, one
+for each pair of question and behaviour, each gap and each run. A task gives one row for each method
+and each *choice* (a step size, say). A row has the key columns that identify it and the columns
+that were measured. The engine, the store, the command line and the figures use only this interface,
+so they work with studies of every kind.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from gvf.study.method import NAMED, Method
 Columns = Mapping[str, Any]
 """Columns by name, each with one entry for each row: numbers [rows], or lists [rows, m]."""
 Stop = Callable[[], bool]
-"""Asked now and then by a task: whether it should stop."""
+"""A function that a task calls now and then; the task stops once it returns True."""
 
 
 class Interrupted(Exception):  # noqa: N818 (it is no error)
-    """A task was told to stop; nothing of it is kept."""
+    """The exception that ends a task that was told to stop; nothing of the task is kept."""
 
 
 class BaseStudy(ABC):
@@ -37,29 +37,29 @@ class BaseStudy(ABC):
     Subclasses are frozen dataclasses; their fields are the settings, and the keys of a TOML file.
 
     Attributes:
-        name: of the study, and of its folder of results.
-        domain: where it happens, by name.
-        methods: by name, in the order of the rows.
-        own: what the names stand for that are not ours.
-        pairs: (question, behaviour), by name.
-        runs: how many.
-        seed: of everything random.
+        name: the study's name, also that of its folder of results.
+        domain: the domain's name.
+        methods: the methods' names, in the order of the rows.
+        own: the methods among them that are not built in.
+        pairs: the (question, behaviour) pairs, by name.
+        runs: the number of runs.
+        seed: the seed of everything random.
     """
 
     kind: ClassVar[str]
-    """The word that a file has for it."""
+    """The word for this kind of study in a TOML file."""
     keys: ClassVar[tuple[str, ...]]
     """The columns, besides the method, that tell the rows of a task apart."""
     measures: ClassVar[Mapping[str, str]]
-    """The columns that are measured, and what each is, in words."""
+    """The columns that are measured, each with a description."""
     pictures: tuple[str, ...]
-    """What can be drawn of it, the first before all; see :mod:`gvf.report.study`."""
+    """The pictures that can be drawn, the most important first; see :mod:`gvf.report.study`."""
     quantity: str
-    """What its errors are, for the axis of a picture."""
+    """The description of its errors on the axis of a picture."""
     update = ""
-    """How it updates, where it has a choice."""
+    """The name of the update, if the study lets the user choose one."""
     own_threads: ClassVar[bool] = False
-    """Whether its work is done by threads that do not count as the worker's."""
+    """True if the work is done by threads whose time is not counted as the worker's."""
 
     name: str
     domain: str
@@ -71,74 +71,74 @@ class BaseStudy(ABC):
 
     @property
     def protocol(self) -> str:
-        """Under which it runs; "both" where that makes no difference."""
+        """The protocol that it runs under; "both" if protocols make no difference."""
         return "both"
 
     @property
     def generation(self) -> int:
-        """Raised when the same study gives other numbers than before; part of its settings."""
+        """The version of the study's numbers, raised when they change; one of its settings."""
         return 1
 
     @property
     def gaps(self) -> tuple[Any, ...]:
-        """Steps between updates; one None where there is no such thing."""
+        """Steps between updates; a single None if the study has no gaps."""
         return (None,)
 
     @abstractmethod
     def choices(self, method: str) -> tuple[Any, ...]:
-        """What a method's rows differ in: values of `keys`, one or a tuple of them each."""
+        """Return a method's choices, one for each row: values of `keys`, or tuples of them."""
 
     @abstractmethod
     def key(self, choice: Any) -> Columns:
-        """The key columns of a choice's row; those that do not apply are left out."""
+        """Return the key columns of a choice's row, without those that do not apply."""
 
     @abstractmethod
     def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The parts of a method that can be run alone: a name for each, and the settings."""
+        """Yield the parts of a method, which can be run alone: the name and settings of each."""
 
     @abstractmethod
     def compute(self, task: Task, stop: Stop) -> Columns:
-        """Do a task: what was measured, in the order of methods and choices."""
+        """Do a task and return the measured columns, in the order of methods and choices."""
 
     @abstractmethod
     def tiny(self) -> Self:
-        """The same study, so small that a task takes a moment: a trial of its parts."""
+        """Return the same study, so small that a task takes a moment; it serves as a trial."""
 
     @abstractmethod
     def probe(self) -> dict[int, float]:
-        """Seconds of a task, by gap, from a short trial."""
+        """Measure the seconds of a task in a short trial and return them by gap."""
 
     def check(self) -> None:  # noqa: B027 (may be left as it is)
-        """Refuse, in one line, what could not be run; asked before anything is written."""
+        """Raise an error of one line if the study cannot run; called before anything is written."""
 
     def facts(self) -> dict[str, Any]:
-        """What all its results must have been made from alike, for the log."""
+        """Return what all results of the study must have in common; the log keeps it."""
         return {}
 
     def workers(self, engine: str, wanted: int | None) -> int | None:
-        """How many tasks may be done at once."""
+        """Return the number of tasks to do at once."""
         return wanted
 
     def under(self, protocol: str | None) -> Self:
-        """The same study under a protocol, where they differ."""
+        """Return the same study under a protocol, if protocols make a difference."""
         return self
 
     def count(self) -> int:
-        """How many choices a task has, over all methods."""
+        """Return the number of choices of a task, over all methods."""
         return sum(len(self.choices(method)) for method in self.methods)
 
     def method(self, name: str) -> Method:
-        """What a name among `methods` stands for."""
+        """Return the method of this name."""
         return next((one for one in self.own if one.name == name), None) or NAMED[name]
 
     def tasks(self) -> Iterator[Task]:
-        """Every task of the grid; those of one run come together."""
+        """Yield every task of the grid, run after run."""
         for run in range(self.runs):
             for (question, behaviour), gap in product(self.pairs, self.gaps):
                 yield Task(self, question, behaviour, run, gap)
 
     def part(self, name: str) -> Task:
-        """The task that is one part of the grid, by its name: one method with one step size.
+        """Return the task that does only the part of this name: one method with one choice.
 
         Example:
             >>> from gvf.study import Study, run_task
@@ -161,7 +161,7 @@ class BaseStudy(ABC):
         )
 
     def with_(self, **changes: Any) -> Self:
-        """The same study with other values."""
+        """Return the same study with other values."""
         for name in changes:
             if name not in self.__dataclass_fields__:  # type: ignore[attr-defined]
                 told = nearest(name, self.settings, "`gvf show STUDY` shows all")
@@ -172,19 +172,19 @@ class BaseStudy(ABC):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The names of its fields that a file may have."""
+        """The names of the fields that a TOML file may set."""
         names: Sequence[str] = list(self.__dataclass_fields__)  # type: ignore[attr-defined]
         return tuple(name for name in names if name != "own")
 
 
 @dataclass(frozen=True)
 class NamedStudy:
-    """A study that is known by name, as one for each protocol.
+    """A study that is known by name, in one version for each protocol.
 
     Attributes:
-        name: unique among them.
-        shows: a few words about what one sees in it.
-        make: makes it, from the protocol "paper" or "authors".
+        name: the unique name.
+        shows: a short description of what the study shows.
+        make: the function that makes the study, given the protocol "paper" or "authors".
     """
 
     name: str
@@ -194,14 +194,14 @@ class NamedStudy:
 
 @dataclass(frozen=True)
 class Task:
-    """One pair, one gap, one run: all methods and choices of a study.
+    """All methods and choices of a study, for one pair, one gap and one run.
 
     Attributes:
-        study: whose.
-        question: by name.
-        behaviour: by name.
-        run: its number.
-        gap: steps between updates, where there is such a thing.
+        study: the study that the task belongs to.
+        question: the question's name.
+        behaviour: the behaviour's name.
+        run: the number of the run.
+        gap: steps between updates; None if the study has no gaps.
     """
 
     study: Any
@@ -212,19 +212,19 @@ class Task:
 
     @property
     def name(self) -> str:
-        """Unique in all studies, and a path."""
+        """The name of the task, unique among all studies; it is also a path."""
         gap = "" if self.gap is None else f"gap-{self.gap}/"
         return f"{self.study.name}/{self.question}/{self.behaviour}/{gap}run-{self.run}"
 
     def parts(self) -> Iterator[str]:
-        """The names of the parts: this task's, the method's, the step size's."""
+        """Yield the names of the parts: the task's name, the method's and the choice's."""
         for method in self.study.methods:
             for part, _ in self.study.parts(method):
                 yield f"{self.name}/{part}"
 
 
 def seed_for(seed: int, run: int, *purpose: object) -> np.random.SeedSequence:
-    """The seed of one purpose in one run, made from the study's seed, the run and what it is for.
+    """Return the seed of one purpose in one run, derived from the study's seed.
 
     Example:
         >>> from gvf.study.base import seed_for

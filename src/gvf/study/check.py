@@ -1,7 +1,7 @@
-"""Checks of what a user says in a study, in words that suit a file and Python alike.
+"""Checks of a study's settings, with messages that suit TOML files and Python alike.
 
-Values of a wrong type, unknown names, numbers out of range, things said twice: each is refused by
-name before anything runs.
+Values of a wrong type, unknown names, numbers out of range and repeated values are refused before
+anything runs, and the message names the setting.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from gvf.domain.domain import every_pair
 from gvf.study.method import NAMED, Method
 
 RESERVED = ("results", "logs", "claims", "contents", "made", "matches")
-"""Folders of the store, beside those of figures, and sections of the report."""
+"""Names that no study may have: folders of the store, and sections of the report."""
 
 
 def check_shared(study: Any) -> Domain:
-    """Check what studies of all kinds have, fill in the pairs, and give the domain."""
+    """Check the settings that all kinds of studies have, fill in the pairs, return the domain."""
     take_methods(study)
     check_types(study)
     check_name(study.name)
@@ -42,7 +42,7 @@ def check_shared(study: Any) -> Domain:
 def check_pairs(study: Any, domain: Domain) -> None:
     """Refuse a pair that cannot be learned, and a method that cannot be made for it.
 
-    Where something is not ours, a world or a correction, a tiny task of each pair is tried.
+    If the domain, a method or the update is the user's own, a tiny task of each pair is tried.
     """
     for question, behaviour in study.pairs:
         domain.check(question, behaviour)
@@ -66,7 +66,7 @@ def check_pairs(study: Any, domain: Domain) -> None:
 
 
 def check_masses(method: Method) -> None:
-    """Refuse a method whose draws depend on what it learns: studies make draws beforehand."""
+    """Refuse a method whose draws depend on what it learns, because studies draw beforehand."""
     if method.make(1.0).refresh is not None:
         raise ValueError(
             f"{method.name} has masses that change as it learns, and studies share draws that are "
@@ -75,7 +75,7 @@ def check_masses(method: Method) -> None:
 
 
 def take_methods(study: Any) -> None:
-    """Let `methods` be names, and `own` what those stand for that are not ours."""
+    """Turn `methods` into names, and put the methods that are not built in into `own`."""
     given = study.methods
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         raise ValueError(f"methods must be a list of methods, got {_written(given)}")
@@ -109,7 +109,7 @@ def check_part(name: str) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be the name of a study."""
+    """Refuse a text that cannot be the name of a study."""
     if not re.fullmatch(r"[^\W_][\w.+-]*", name):
         raise ValueError(
             f"a study cannot be called {name!r}, since its results are kept in a folder of "
@@ -121,14 +121,14 @@ def check_name(name: str) -> None:
 
 
 def check_at_least(least: int, **values: int) -> None:
-    """Refuse what is less, by name."""
+    """Refuse a value below `least`, by name."""
     for name, value in values.items():
         if value < least:
             raise ValueError(f"{name} must be at least {least}, got {value}")
 
 
 def check_distinct(**values: tuple[Any, ...]) -> None:
-    """Refuse what has something twice, by name."""
+    """Refuse a setting with a repeated value, by name."""
     for name, several in values.items():
         for i, value in enumerate(several):
             if value in several[:i]:
@@ -136,7 +136,7 @@ def check_distinct(**values: tuple[Any, ...]) -> None:
 
 
 def check_several(**values: tuple[Any, ...]) -> None:
-    """Refuse what has nothing, or something twice, by name."""
+    """Refuse a setting that is empty or has a repeated value, by name."""
     for name, several in values.items():
         if not several:
             raise ValueError(f"{name} must name at least one")
@@ -144,9 +144,9 @@ def check_several(**values: tuple[Any, ...]) -> None:
 
 
 def check_types(study: Any) -> None:
-    """Refuse values of a wrong type, by name, in words that suit a file and Python alike.
+    """Refuse values of a wrong type, by name.
 
-    Lists become tuples, and numbers plain ones: names of parts do not depend on how 1 was written.
+    Lists become tuples and numbers plain ones, so that 1 and 1.0 give a part the same name.
     """
     for field in fields(study):
         if field.name in ("methods", "own"):
@@ -177,7 +177,7 @@ def _pair(value: Any) -> tuple[str, ...] | None:
 
 
 def _of(kind: type, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """From a value to a plain one, or to None if it is not of that kind; true is no number."""
+    """Return a function from a value to a plain one, or to None if it is a bool or not `kind`."""
     return lambda v: make(v) if isinstance(v, kind) and not isinstance(v, bool) else None
 
 
@@ -187,9 +187,9 @@ _TYPES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "float": ("a number", "numbers", _of(Real, float)),
     "tuple[str, str]": ("a pair", "pairs [question, behaviour]", _pair),
 }
-"""For each type of attribute: one, several, and how a value becomes one."""
+"""The words for one and for several of each type of attribute, and the conversion to it."""
 
 
 def _written(value: Any) -> str:
-    """A value as in a file."""
+    """Write a value as in a TOML file."""
     return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -1,7 +1,7 @@
-"""Draws: which rows of a walk each update sees, drawn once and shared by all methods.
+"""Draws: the rows of a walk that each update sees, drawn once and shared by all methods.
 
-Methods whose corrections draw alike (:attr:`gvf.Correction.draw`) see the same rows, and all that
-draw by a mass turn the same uniform numbers into rows: common random numbers, which make
+Methods whose corrections draw alike (:attr:`gvf.Correction.draw`) see the same rows. All methods
+that draw by a mass turn the same uniform numbers into rows. These common random numbers make
 comparisons between methods sharp. Update u comes after step ``warm_up + gap (u + 1)`` and sees the
 n rows before it; with a fixed buffer, all updates see the same n rows.
 """
@@ -28,14 +28,14 @@ class Draws:
     """Rows and statistics for U updates.
 
     Attributes:
-        rows: the rows drawn, int64[U, k]; -1 where the window has no mass. No columns where the
-            whole window is in every batch.
+        rows: the rows drawn, int64[U, k]; -1 if the window has no mass. No columns if every batch
+            is the whole window.
         first: the window's first row, int64[U].
         last: one past its last row, int64[U].
-        means: over the window, of the inputs and of the mass, float64[U, C + 1].
-        inputs: of all rows of the walk, float64[C, T].
-        p: their masses, float64[T]; empty where all are 1.
-        mass: where the masses are, as in :mod:`gvf.window.buffer`.
+        means: the means of the inputs and of the mass over the window, float64[U, C + 1].
+        inputs: the inputs of all rows of the walk, float64[C, T].
+        p: the masses of these rows, float64[T]; empty if all are 1.
+        mass: the place of the masses, as in :mod:`gvf.window.buffer`.
     """
 
     rows: Rows
@@ -47,16 +47,16 @@ class Draws:
     mass: int
 
     def batches(self) -> Rows:
-        """The rows of each batch, int64[U, k]: those drawn, or the whole window.
+        """Return the rows of each batch, int64[U, k]: those drawn, or the whole window.
 
-        For the whole window all of them must have the same length.
+        If batches are whole windows, all windows must have the same length.
         """
         if self.rows.shape[1]:
             return self.rows
         return self.first[:, None] + np.arange(self.last[0] - self.first[0])
 
     def weights(self, correction: Correction) -> Floats:
-        """A correction's weights of each batch, float64[U, k]; 0 where the window has no mass."""
+        """Return a correction's weights of each batch, float64[U, k]; 0 if a window has no mass."""
         rows = self.batches()
         w = correction.weigh_rows(self.inputs, self.p, np.maximum(rows, 0), self.means)
         w[rows[:, 0] < 0] = 0.0
@@ -65,7 +65,7 @@ class Draws:
 
 @njit(cache=True, nogil=True)
 def _draw(masses, mass, end, size, stream, uniforms, rows, means):
-    """Draw rows [k] from the `size` rows before `end`, whose inputs and masses are kept."""
+    """Draw rows [k] from the `size` rows before `end`, whose masses are in `masses`."""
     n, k = masses.place[0], rows.size
     write_means(masses, mass, means)
     if mass == UNIFORM:
@@ -75,7 +75,7 @@ def _draw(masses, mass, end, size, stream, uniforms, rows, means):
         xoshiro.fill(stream, uniforms)
         if means[-1] > 0.0:
             ring_search(masses.rings[mass], masses.place, uniforms, rows)
-            # A slot's row: the last one that is the slot's number modulo n.
+            # A slot holds the latest row whose number is the slot modulo n.
             head = end % n
             for j in range(k):
                 rows[j] += end - head - (n if rows[j] >= head else 0)
@@ -119,15 +119,15 @@ def draw(
     warm_up: int = 0,
     gap: int = 1,
 ) -> Draws:
-    """Draw for every update; with `updates`, that many from one fixed buffer of all rows.
+    """Draw the rows of every update; with `updates` > 0, from one fixed buffer of all rows.
 
     Args:
-        correction: says how; all corrections that are equal in `draw` get the same.
-        inputs: of all T rows, oldest first: ratios [T], or inputs [C, T].
-        window: how many of the most recent rows a batch is drawn from.
-        batch_size: k.
-        seed: of the draws.
-        updates: with a fixed buffer, how many batches.
+        correction: the correction; those with equal `draw` get the same rows.
+        inputs: the inputs of all T rows, oldest first: ratios [T], or inputs [C, T].
+        window: the number of most recent rows that a batch is drawn from.
+        batch_size: the number of rows in a batch, k.
+        seed: the seed of the draws.
+        updates: the number of batches from a fixed buffer; 0 for a sliding window.
         warm_up: steps before the first of the intervals between updates.
         gap: steps between updates.
     """

@@ -1,7 +1,7 @@
-"""Encoding: a task's result as a Parquet file, and the settings that tell results apart.
+"""Encoding: a task's result as a Parquet file, and the settings that identify it.
 
-The configuration of a task is all that determines its result; where it is equal, so are the bytes.
-Its digest without what tells tasks apart is the study's *variant*.
+A task's configuration is all that determines its result: equal configurations give equal bytes. The
+study's *variant* is the digest of the settings that all its tasks share.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ADDS_TASKS = {"name", "runs", "pairs", "gaps", "own"}
-"""Attributes of a study that say which tasks it has, and nothing about any one of them."""
+"""Attributes that decide which tasks a study has, and do not change any one of them."""
 PLACE = ("question", "behaviour", "gap", "run")
-"""The columns that tell tasks apart."""
+"""The columns that identify a task within its study."""
 COLUMNS = {
     "study": "string",
     "protocol": "string",
@@ -51,11 +51,11 @@ COLUMNS = {
     "l2": "float64",
     "scalar": "float64",
 }
-"""The columns of every file, and their types; what does not apply to a study is null."""
+"""The columns of every file, with their types; a column that does not apply is null."""
 
 
 def settings(study: BaseStudy) -> dict[str, Any]:
-    """All that the results of a study's tasks depend on, but for what tells the tasks apart.
+    """Return the settings that the results depend on and that all tasks of the study share.
 
     Example:
         >>> from gvf.study import Study
@@ -71,7 +71,7 @@ def settings(study: BaseStudy) -> dict[str, Any]:
             plain_one = float if "float" in str(field.type) else lambda v: v
             is_many = isinstance(value, tuple)
             plain[field.name] = [plain_one(v) for v in value] if is_many else plain_one(value)
-    # A method's colour is no part of its results.
+    # A method's colour does not change its results.
     plain["methods"] = [replace(study.method(name), colour="").plain() for name in study.methods]
     if used := references(study):
         plain["code"] = code.digest(used)
@@ -88,14 +88,14 @@ def references(study: BaseStudy) -> set[str]:
 
 
 def configuration(task: Task, shared: Mapping[str, Any] | None = None) -> str:
-    """All that determines a task's result, as JSON: where it is equal, so is the result."""
+    """Return all that determines a task's result, as JSON: equal texts mean equal results."""
     place = {name: getattr(task, name) for name in PLACE}
     return canonical({**(shared or settings(task.study)), **place})
 
 
 def variant(study: BaseStudy) -> str:
-    """Eight letters that are the same for the same settings: a column, and a folder's name."""
-    # What depends on nobody's code is the same for ever.
+    """Return eight hexadecimal digits that depend only on the settings; they name a folder."""
+    # A user's code may change, so the digest is cached only for studies without any.
     return _variant(study) if references(study) else _remembered_variant(study)
 
 
@@ -107,10 +107,10 @@ _remembered_variant = lru_cache(maxsize=8)(_variant)
 
 
 def encode(task: Task, measured: Columns) -> bytes:
-    """A task's result as the bytes of its Parquet file: the same for the same result.
+    """Encode a task's result as a Parquet file: equal results give equal bytes.
 
-    The columns are ``COLUMNS``: a row for each choice of each method, with what tells it apart from
-    all other rows, and what was measured.
+    The columns are ``COLUMNS``. Each choice of each method has one row, with the columns that
+    identify it and those that were measured.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -137,7 +137,7 @@ def encode(task: Task, measured: Columns) -> bytes:
         "gvf.version": __version__,
     }
     file = io.BytesIO()
-    # Bytes of like significance together: smaller and faster than what Parquet does by itself.
+    # Storing bytes of equal significance together is smaller and faster than Parquet's default.
     kinds = COLUMNS | _others(measured)
     lists = [name for name in measured if kinds[name] == "list" and name != "curve_steps"]
     plain = [name for name in measured if kinds[name] == "float64"]
@@ -154,16 +154,16 @@ def encode(task: Task, measured: Columns) -> bytes:
 
 
 def checksum(table: pa.Table) -> str:
-    """A hash of what tells rows apart and of what was measured.
+    """Compute a hash of all columns.
 
-    The checksums of Parquet itself leave out headers and dictionaries.
+    Parquet's own checksums leave out headers and dictionaries.
     """
     import pyarrow as pa
 
     digest = hashlib.sha256()
     for name in table.column_names:
         column = table[name].combine_chunks()
-        listed = pa.types.is_list(column.type)  # whose items have other names once they are read
+        listed = pa.types.is_list(column.type)  # reading a file renames the items of a list
         kind = f"list {column.type.value_type}" if listed else f"{column.type}"
         digest.update(f"{name} {kind} {len(column)} {column.null_count}\n".encode())
         if column.null_count == len(column):
@@ -180,14 +180,14 @@ def checksum(table: pa.Table) -> str:
 
 
 def _others(measured: Columns) -> dict[str, str]:
-    """What a study of a user's own measures besides, and its types."""
+    """Return the types of the measured columns that are not in ``COLUMNS``, by name."""
     names = [name for name in measured if name not in COLUMNS]
     return {name: "list" if np.ndim(measured[name]) > 1 else "float64" for name in names}
 
 
 @lru_cache(maxsize=8)
 def _keys(study: BaseStudy) -> dict[str, pa.Array]:
-    """The key columns that all tasks of a study share: the method and its choices."""
+    """Return the key columns that all tasks of a study share: the method and its choices."""
     import pyarrow as pa
 
     choices = [(method, choice) for method in study.methods for choice in study.choices(method)]
@@ -206,7 +206,7 @@ def _type(kind: str) -> pa.DataType:
 
 
 def _column(values: Any, kind: str, rows: int) -> pa.Array:
-    """A column, from values [rows], lists [rows, m], or None."""
+    """Make a column from values [rows], lists [rows, m], or None."""
     import pyarrow as pa
 
     if values is None:

@@ -1,7 +1,7 @@
-"""Threads of this process: the compiled loops release the interpreter's lock.
+"""The local engine: threads of this process, since compiled loops release the interpreter's lock.
 
-Workers take the next task when they are free. They are daemons, told to stop by an event which the
-loops look at every fifth of a second or so: an interrupt waits for them a moment, never longer.
+Each worker takes the next task when it is free. Workers are daemon threads. An event tells them to
+stop; the loops check it about every 0.2 seconds, so an interrupt never waits long.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from gvf.study.base import Interrupted, Task
 from gvf.study.engine import Result, perform
 
 PATIENCE = 1.0
-"""Seconds that stopping waits for tasks in flight."""
+"""Seconds to wait for the workers when stopping."""
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def results(tasks: Iterable[Task], workers: int | None = None) -> Generator[Result, None, None]:
-    """Do tasks on threads and give their results as they come.
+    """Do tasks on threads and yield their results as they come.
 
-    Closing the iterator, or an exception such as an interrupt while waiting, stops the workers and
-    drops what they are at.
+    Closing the iterator, or an exception such as an interrupt, stops the workers and drops
+    unfinished tasks.
 
     Example:
         >>> from gvf.study import Study

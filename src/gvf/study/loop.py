@@ -1,11 +1,11 @@
 """The compiled loop: updates and errors of all step sizes of one method, in slices.
 
-    for each measurement: do the updates up to it, then average |V - v| over the states that count
+    for each measurement: do the updates up to it, then average |V - v| over the evaluation states
 
-One loop serves every correction, update and representation: corrections and updates are compiled
-functions of one signature each (:mod:`gvf.correction`, :mod:`gvf.learner.update`), handed in as
-addresses. A slice ends after a given number of measurements, with everything in arrays, so that a
-long run can be interrupted.
+One loop serves every correction, update and representation. Corrections and updates are compiled
+functions, each with one signature (:mod:`gvf.correction`, :mod:`gvf.learner.update`), and the loop
+gets their addresses. A slice ends after a given number of measurements with its state in arrays, so
+that a long run can be interrupted.
 
 A lane has diverged once a weight is not finite; its error is infinite from then on.
 """
@@ -28,7 +28,7 @@ from gvf.learner.update import state_type
 def experience_of(
     path: Trajectory, question: str, share: Array | None = None, share_next: Array | None = None
 ) -> Experience:
-    """The columns of a trajectory that updates read, with the shares of the blocks of weights."""
+    """Return the columns of a trajectory that updates read, with shares of the weight blocks."""
     asked, ones = path.signals[question], np.ones((len(path.x), 1))
     return Experience(
         path.x,
@@ -42,7 +42,7 @@ def experience_of(
 
 @njit(cache=True, nogil=True, forceinline=True)
 def table_errors(weights, x, truth, squared, error):
-    """Add |V - v|, or its square, of all states of a table to error [L], four at a time."""
+    """Add |V - v|, or its square, of all states of a table to error [L], four states at a time."""
     whole = truth.size - truth.size % 4
     for s in range(0, whole, 4):
         a, b = weight_row(x, s, 0, 0), weight_row(x, s + 1, 0, 0)
@@ -66,14 +66,14 @@ def table_errors(weights, x, truth, squared, error):
 
 @njit(cache=True, nogil=True)
 def measure(weights, x, share, unseen, truth, counts, squared, dead, error):
-    """Write each lane's error over the states [S] into error [L]; inf for the dead.
+    """Write each lane's error over the states [S] into error [L]; inf if the lane has diverged.
 
-    Rows of weights that change, and that these states do not use, are `unseen`: they are only
-    looked at to tell the dead.
-    ``counts`` [S], on average 1, says how much each state counts; empty: all alike.
+    The rows `unseen` are weights that change but that no value of these states depends on; they
+    only show whether a lane has diverged.
+    ``counts`` [S] are the weights of the states, with mean 1; empty if all are equal.
     """
     error[:] = 0.0
-    # A single weight may belong to a dense feature, whose level counts.
+    # With one weight the feature may be dense, and then its value matters.
     table = x.shape[1] == 1 and weights.shape[0] > 1
     if table and share.shape[1] == 1 and counts.size == 0:
         table_errors(weights, x, truth, squared, error)
@@ -90,7 +90,7 @@ def measure(weights, x, share, unseen, truth, counts, squared, dead, error):
 def poison(weights, rows, error):
     """Make the error [L] of a lane nan if a weight in these rows is not finite.
 
-    Four rows at a time, and 0 times a number that is not finite is none.
+    Zero times a number that is not finite is nan. Four rows are added at a time.
     """
     whole = rows.size - rows.size % 4
     for i in range(0, whole, 4):
@@ -111,7 +111,7 @@ def feature_errors(weights, x, share, truth, counts, squared, error):
     blocks, size = share.shape[1], weights.shape[0] // share.shape[1]
     for s in range(truth.size):
         if x.shape[1] == 1 and size > 1 and not squared and counts.size == 0:
-            # A table of action values, where a policy has one action or two: in one pass.
+            # Action values in a table: policies with one or two actions in a state need one pass.
             first, last, actions = 0, 0, 0
             for b in range(blocks):
                 if share[s, b] != 0.0:
@@ -140,7 +140,7 @@ def feature_errors(weights, x, share, truth, counts, squared, error):
 
 @njit(cache=True, nogil=True)
 def account(error, j, held, bins, total, curve):
-    """Add the errors of measurement j, which stands for `held[j]` steps, to sums."""
+    """Add the errors of measurement j to the sums; it counts `held[j]` times."""
     steps, point = held[j], bins[j]
     for lane in range(error.size):
         total[lane] += steps * error[lane]
@@ -148,11 +148,11 @@ def account(error, j, held, bins, total, curve):
 
 
 def _learn(kernels, arrays, mass, parameters, squared, start, stop):
-    """Measurements start ... stop - 1, with drawn rows [U, k] (-1: no mass, so no update).
+    """Do measurements start ... stop - 1, with drawn rows [U, k]; row -1 means no update.
 
-    The arrays are what learns, what it learns from, what is drawn, when errors are measured and
-    against what, and where they are added up; :func:`compiled` has their types. ``mass`` says where
-    masses are, as in :mod:`gvf.window.buffer`.
+    The groups of arrays are the learner's state, its experience, the draws, the schedule of
+    measurements, the target of the errors and their sums; :func:`compiled` has their types.
+    ``mass`` is the place of the masses, as in :mod:`gvf.window.buffer`.
     """
     update_kernel, weigh = kernels
     state, experience, drawn, schedule, target, errors = unowned(arrays)
@@ -181,10 +181,10 @@ def _learn(kernels, arrays, mass, parameters, squared, start, stop):
 
 
 def _learn_window(kernels, arrays, mass, parameters, squared, start, stop):
-    """The same, without draws: every update sees the whole window, first ... last - 1.
+    """Do the same without draws: every update sees the whole window, first ... last - 1.
 
-    Transitions of one kind are alike, so their weights are added up and each kind is one row of the
-    experience: a window of thousands is a few hundred kinds.
+    Transitions of one kind are equal, so their weights are summed and each kind is one row of the
+    experience. A window of thousands of transitions has a few hundred kinds.
     """
     update_kernel, weigh = kernels
     state, experience, drawn, schedule, target, errors = unowned(arrays)
@@ -221,7 +221,7 @@ def _learn_window(kernels, arrays, mass, parameters, squared, start, stop):
 
 @once
 def compiled(dense: bool, window: bool) -> Any:
-    """The loop for a representation."""
+    """Compile the loop for a representation."""
     f1, f2, i1, i2 = float64[::1], float64[:, ::1], int64[::1], int64[:, ::1]
     state, experience = state_type(), experience_type(dense)
     features = experience.types[0]
@@ -237,9 +237,9 @@ def compiled(dense: bool, window: bool) -> Any:
 
 @once
 def update_address(kernel: Any, dense: bool) -> int:
-    """Where the kernel of an update lies, for the loop of a representation.
+    """Return the address of an update's kernel, for the loop of a representation.
 
-    Remembered here, because Numba takes 40 us to compare the types of a signature.
+    The address is cached, because Numba takes 40 us to compare the types of a signature.
     """
     signature = void(state_type(), experience_type(dense), int64[::1], float64[::1])
     return address_of(kernel, signature)

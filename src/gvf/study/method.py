@@ -1,16 +1,16 @@
 """Methods: a correction, an update and their parameters, as data.
 
-A study names its methods: by the names of the figures (``"V-trace(0.5 max)"``), by the name of a
-correction with its parameters (``"VTrace(0.3)"``), by a table
+A study names its methods in one of four ways: by the name in the figures (``"V-trace(0.5 max)"``),
+by a correction with its parameters (``"VTrace(0.3)"``), by a table
 
     {correction = "VTrace", clip = "0.5 max"}
     {correction = "my_module:SquareRoot", name = "root", colour = "#117733"}
     {correction = "IR", update = "tdrc"}
 
-or, from Python, by a correction itself. A parameter may be a share of the pair's largest possible
-ratio, ``"0.5 max"``. The update is the study's own unless a method says otherwise. A correction or
-an update of a user's own goes by reference, ``"module:Class"``, so that a method can be written to
-a file and sent to another machine.
+or, in Python, by a correction itself. A parameter may be a share of the pair's largest possible
+ratio, ``"0.5 max"``. A method has the study's update unless it names another. A correction or
+update of the user's own is named by reference, ``"module:Class"``, so that a method can be written
+to a file and sent to another machine.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from gvf.learner import TD, TDC, TDRC, WISTD, ExpectedSarsa, IncrementalTD, RMSP
 from gvf.learner.td import SGD, Adam, Optimiser
 
 Parameters = tuple[tuple[str, float | str | None], ...]
-"""Names and values; a value may be a share of the largest ratio, as text."""
+"""Names and values of parameters; a share of the largest ratio is a text."""
 
 OPTIMISERS: dict[str, Callable[..., Optimiser]] = {"sgd": SGD, "rmsprop": RMSProp, "adam": Adam}
 UPDATES = (*OPTIMISERS, "incremental", "tdc", "tdrc")
-"""How a study may update: TD with an optimiser, one by one, or gradient TD."""
+"""The updates of a study: TD with an optimiser, incremental TD, or gradient TD."""
 OWN_UPDATES = ("sarsa", "expected sarsa", "wis-td")
-"""Updates that a method may have besides: they learn action values, or have no step sizes."""
+"""The updates that only a method may name: they learn action values or have no step size."""
 
 _CORRECTIONS: dict[str, type[Correction]] = {
     name: cls
@@ -50,14 +50,14 @@ class Method:
     """A correction and an update, and their parameters.
 
     Attributes:
-        correction: the name of one of ours, or "module:Class".
-        parameters: of the correction, by name: numbers, or shares of the largest ratio ("0.5 max").
-        update: "" for the study's; else one of its names, "sarsa", "expected sarsa", "wis-td", or
+        correction: the name of a built-in correction, or "module:Class".
+        parameters: the correction's parameters, numbers or shares of the largest ratio ("0.5 max").
+        update: "" for the study's update; else one of ``UPDATES`` or ``OWN_UPDATES``, or
             "module:Class".
-        update_parameters: of the update, by name.
-        on_policy: whether its data come from the target policy itself.
-        name: as in figures; it follows from the rest unless it is given.
-        colour: in figures, "#rrggbb", "#rgb" or a name; they choose one unless it is given.
+        update_parameters: the update's parameters, by name.
+        on_policy: True if the data come from the target policy itself.
+        name: the name in figures; by default it follows from the other attributes.
+        colour: the colour in figures, "#rrggbb", "#rgb" or a name; by default figures choose one.
 
     Example:
         >>> from gvf.study import Method
@@ -119,11 +119,11 @@ class Method:
 
     @property
     def needs_largest(self) -> bool:
-        """Whether a parameter is a share of the largest ratio."""
+        """True if a parameter is a share of the largest ratio."""
         return any(isinstance(value, str) for _, value in self.parameters)
 
     def make(self, largest: float) -> Correction:
-        """The correction, for a pair with this largest ratio."""
+        """Make the correction for a pair with this largest ratio."""
         if self.needs_largest and not largest < float("inf"):
             raise ValueError(
                 f"{self.name} needs the largest ratio of the pair, and here there is no bound: "
@@ -134,13 +134,13 @@ class Method:
 
     @property
     def draws(self) -> Any:
-        """How it draws; what a share stands for does not matter here."""
+        """The way of drawing, which does not depend on the largest ratio."""
         return self.make(1.0).draw
 
     def make_update(self, rule: str, choices: Sequence[Any]) -> Update:
-        """The update with these step sizes, in a study that has this rule.
+        """Make the update with these step sizes; `rule` is the study's update.
 
-        For WIS-TD(0) choices are pairs of u0 and eta.
+        The choices of WIS-TD(0) are pairs of u0 and eta.
         """
         own, values = self.update or rule, dict(self.update_parameters)
         if own == "wis-td":
@@ -157,11 +157,11 @@ class Method:
         return made(choices, **values)
 
     def same(self, other: Method) -> bool:
-        """Whether results are the same: whether no more than their colours differ."""
+        """Return True if both give the same results, that is, differ at most in colour."""
         return replace(self, colour="") == replace(other, colour="")
 
     def plain(self) -> str | dict[str, Any]:
-        """As a file has it: its name if it is one of ours, else a table."""
+        """Return the method as a TOML file has it: the name of a built-in method, else a table."""
         if NAMED.get(self.name) == self:
             return self.name
         written: dict[str, Any] = {"correction": self.correction, **dict(self.parameters)}
@@ -178,12 +178,12 @@ class Method:
         return written
 
     def references(self) -> tuple[str, ...]:
-        """The modules' own that it names: what a machine needs that has only gvf."""
+        """Return the references to code outside gvf, which another machine needs too."""
         return tuple(name for name in (self.correction, self.update) if is_reference(name))
 
     @classmethod
     def of(cls, given: Any) -> Method:
-        """The method that is meant: by name, reference, table, or a correction itself."""
+        """Return a method, given its name, a reference, a table or a correction."""
         if isinstance(given, Method):
             return given
         if isinstance(given, str):
@@ -207,7 +207,7 @@ def _by_name(name: str) -> Method:
 
 
 def _named_correction(name: str, others: Iterable[str], kind: str) -> tuple[str, Parameters]:
-    """A correction by label, class or reference, with the parameters that its name has."""
+    """Find a correction by label, class or reference, and read the parameters in its name."""
     label, bracket, inside = name.partition("(")
     if bracket and not inside.endswith(")"):
         raise ValueError(f"{kind} {name!r}: the bracket is not closed at the end")
@@ -224,7 +224,7 @@ def _named_correction(name: str, others: Iterable[str], kind: str) -> tuple[str,
 
 
 def _written_parameters(correction: str, inside: str, name: str) -> Parameters:
-    """Parameters as in ``VTrace(0.3)`` or ``VTrace(clip=0.5 max)``."""
+    """Read parameters as in ``VTrace(0.3)`` or ``VTrace(clip=0.5 max)``."""
     allowed = [field.name for field in fields(_correction_class(correction))]
     parts = [part.strip() for part in inside.split(",")] if inside.strip() else []
     if len(parts) > len(allowed):
@@ -272,7 +272,7 @@ def _by_instance(correction: Correction) -> Method:
 
 
 def _name_of(cls: type[Correction]) -> str:
-    """The name of one of our classes, or a reference, which must lead back to the class."""
+    """Return the name of a built-in class, or a reference that leads back to the class."""
     if _CORRECTIONS.get(cls.__name__) is cls:
         return cls.__name__
     check_lasting(cls.__module__, cls.__qualname__)
@@ -286,7 +286,7 @@ def _name_of(cls: type[Correction]) -> str:
 
 
 def _correction_class(name: str) -> type[Correction]:
-    """A class by name: the module's present one, as after ``importlib.reload``."""
+    """Find a class by name, anew each time, since ``importlib.reload`` replaces classes."""
     if name in _CORRECTIONS:
         return _CORRECTIONS[name]
     if not is_reference(name):
@@ -317,7 +317,7 @@ def _check_parameter(name: str, value: Any) -> None:
 
 
 def _share(value: float | str | None, largest: float) -> Any:
-    """A parameter as a number."""
+    """Return a parameter as a number."""
     if not isinstance(value, str):
         return value
     match = _SHARE.fullmatch(value)
@@ -362,4 +362,4 @@ BETWEEN = _named(
 """Corrections between IS and IR, or BC-IR, by name."""
 
 NAMED = PAPER | BETWEEN
-"""Every method that has a name of its own."""
+"""All methods that have a name of their own."""

@@ -1,12 +1,12 @@
-"""Tasks of a Ray cluster: the same function as on threads, in batches worth sending.
+"""The Ray engine: the same function as on threads, on a cluster, in batches of tasks.
 
-A batch grows until it takes a few seconds. Nodes may die: Ray does their batches again elsewhere.
-Results come back as the bytes of their files, and the process that was started by the user writes
-them, so that nodes need no shared folder. Needs ``pip install "gvf[ray]"``, on every node.
+Batches grow until one takes a few seconds. If a node fails, Ray does its batches again elsewhere.
+Results come back as the bytes of their files, and the user's process writes them, so nodes need no
+shared folder. Every node needs ``pip install "gvf[ray]"``.
 
-Domains and corrections of a user's own go along as the files of their modules
-(:mod:`gvf.common.code`), and an environment that they registered with its registration: a node
-needs nothing but gvf and the installed packages that those modules import.
+The module files of a user's own domains and corrections are sent along (:mod:`gvf.common.code`),
+and so is the registration of an environment. A node needs only gvf and the installed packages that
+those modules import.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from gvf.study.encoding import references
 from gvf.study.engine import Result, perform
 
 BATCH = 3.0
-"""Seconds that a batch should take: long against the time of sending it."""
+"""Seconds that a batch should take, long compared with sending it."""
 RETRIES = 10
-"""How often a batch is done again when the node that had it dies."""
+"""The number of times that a batch is tried again after its node failed."""
 
 
 def results(
     tasks: Iterable[Task], workers: int | None = None, address: str | None = None
 ) -> Generator[Result, None, None]:
-    """Do tasks on a Ray cluster and give their results as they come.
+    """Do tasks on a Ray cluster and yield their results as they come.
 
     Args:
-        tasks: what to do.
-        workers: how many batches are done at once; by default one for each processor there is.
-        address: of the cluster, as ``ray.init`` takes it; by default one is started on this machine
-            and stopped at the end.
+        tasks: the tasks to do.
+        workers: the number of batches done at once; by default one for each processor.
+        address: the address of the cluster, as for ``ray.init``; by default a cluster is started on
+            this machine and stopped at the end.
     """
     ray = _import_ray()
     todo = iter(tasks)
@@ -62,24 +62,24 @@ def results(
     size, pending = 1, []
     try:
         while True:
-            # One batch in reserve for each processor, so that none waits for the driver.
+            # One batch is in reserve for each processor, so that none waits for the driver.
             processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
             limit = workers if workers and workers < processors else 2 * processors
             while len(pending) < limit and (batch := list(islice(todo, size))):
                 pending.append(remote.remote(sent, registration, batch))
             if not pending:
                 return
-            # Wakes now and then: to hear an interrupt, and since the cluster may have grown.
+            # The timeout lets an interrupt through, and the cluster may have grown.
             ready, pending = ray.wait(pending, timeout=0.2)
             for batch in ready:
                 done = ray.get(batch)
                 yield from done
                 seconds = sum(result.seconds for result in done)
-                # Sizes decide what is sent together, never a result.
+                # The size of a batch never changes a result.
                 size = max(1, min(2 * size, int(BATCH * len(done) / max(seconds, 1e-6))))
     finally:
         if ours:
-            ray.shutdown()  # which ends what is pending, at once
+            ray.shutdown()  # this also ends pending batches
         else:
             for batch in pending:
                 ray.cancel(batch, force=True)
@@ -94,9 +94,9 @@ def _perform_all(sent: code.Files, registration: bytes, tasks: list[Task]) -> li
 
 
 def _registration(domain: str) -> bytes:
-    """An environment's specification, pickled: it may name classes of files that come with it."""
+    """Pickle an environment's specification; it may name classes in the files that are sent."""
     try:
-        # With "module:Id" the module registers it there too.
+        # An environment named "module:Id" is registered on the node by its module.
         return pickle.dumps(None if ":" in domain else domains.registered(domain))
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ValueError(

@@ -1,8 +1,8 @@
-"""Results of a study as arrays, and their averages over runs, resampled.
+"""Results of a study as arrays, with bootstrapped averages over runs.
 
-Methods of a run share its stream and draws, so runs are the unit: what is compared is averaged over
-the same runs. Confidence comes from the bootstrap, which draws runs with replacement, the same ones
-for all methods: a comparison is paired.
+The methods of a run share its stream and draws, so they are compared over the same runs. Confidence
+intervals come from the bootstrap, which draws runs with replacement. All methods get the same
+resampled runs, so comparisons are paired.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from gvf.study.store import Store
 
 RESAMPLES = 2000
-"""Bootstrap samples behind an interval."""
+"""Bootstrap samples for an interval."""
 SEED = 20190
-"""Of the bootstrap: the same results give the same intervals."""
+"""The seed of the bootstrap; it is fixed, so equal results give equal intervals."""
 
 Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class MethodResults:
-    """One method on one pair at one gap, over all runs R and choices L.
+    """The results of one method on one pair at one gap, over all runs R and choices L.
 
     Attributes:
-        choices: step sizes, (u0, eta), or iterations.
-        columns: what was measured, by name, float64[R, L] or [R, L, m].
+        choices: step sizes, (u0, eta) pairs, or iterations.
+        columns: the measured columns by name, float64[R, L] or [R, L, m].
 
     Example:
         >>> import numpy as np
@@ -53,7 +53,7 @@ class MethodResults:
 
     @property
     def error(self) -> Array:
-        """The error averaged over the run, [R, L]; inf where it diverged."""
+        """The error averaged over the run, [R, L]; inf if the run diverged."""
         return self["error"]
 
     @property
@@ -63,7 +63,7 @@ class MethodResults:
 
     @property
     def curve(self) -> Array:
-        """Averages of the error over by_method of the run, [R, L, points]."""
+        """Averages of the error over equal parts of the run, [R, L, points]."""
         return self["curve"]
 
 
@@ -72,9 +72,9 @@ class Results:
     """All results of a study.
 
     Attributes:
-        study: whose.
+        study: the study.
         protocol: "paper" or "authors".
-        by_method: by pair, gap and method.
+        by_method: the results by pair, gap and method.
 
     Example:
         >>> from gvf.study import Results, Store, Study, run
@@ -96,17 +96,17 @@ class Results:
 
     @classmethod
     def read(cls, store: Store, protocol: str = "") -> Results:
-        """The results that a store has of a finished study."""
+        """Read the results of a finished study from a store."""
         study = store.study
         return cls(study, protocol or study.protocol, _cells(study, store.read()))
 
     @property
     def runs(self) -> int:
-        """How many there are."""
+        """The number of runs."""
         return self.study.runs
 
     def average(self, values: Array) -> Array:
-        """Average over runs: [R, ...] to [1 + B, ...]; infinite where a run that counts is."""
+        """Average over runs: [R, ...] to [1 + B, ...]; inf if a run in the sample is not finite."""
         flat = values.reshape(self.runs, -1)
         finite, weights = np.isfinite(flat), resampling(self.runs)
         mean = weights @ np.where(finite, flat, 0.0)
@@ -117,26 +117,26 @@ class Results:
         return mean.reshape(-1, *values.shape[1:])
 
     def errors(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Array:
-        """Average error of each choice, float64[1 + B, L]; by default at the only gap and pair."""
+        """Average each choice's error, float64[1 + B, L]; gap and pair default to the only one."""
         key = method, gap, pair
-        if key not in self._errors:  # many claims ask for the same
+        if key not in self._errors:  # many claims use the same averages
             self._errors[key] = self.average(self.of(method, gap, pair).error)
             self._errors[key].flags.writeable = False
         return self._errors[key]
 
     def best(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Array:
-        """Average error of the best choice, chosen anew in every sample: float64[1 + B]."""
+        """Return the error of the best choice, chosen anew in every sample: float64[1 + B]."""
         return self.errors(method, gap, pair).min(axis=1)
 
     def of(self, method: str, gap: int | None = None, pair: Pair | None = None) -> MethodResults:
-        """The results of one method; by default at the only gap and pair."""
+        """Return the results of one method; gap and pair default to the only one."""
         return self.by_method[
             pair or _only(self.study.pairs), gap or _only(self.study.gaps), method
         ]
 
 
 def _cells(study: BaseStudy, table: pa.Table) -> dict[tuple[Pair, int | None, str], MethodResults]:
-    """The measured columns by pair, gap and method, found by the table's key columns."""
+    """Sort the measured columns by pair, gap and method, by means of the key columns."""
     import pyarrow as pa
 
     order = _order(study, table)
@@ -162,9 +162,9 @@ def _cells(study: BaseStudy, table: pa.Table) -> dict[tuple[Pair, int | None, st
 
 
 def _order(study: BaseStudy, table: pa.Table) -> Array:
-    """The number of the row of the table that belongs to each choice of each task, in their order.
+    """Return the number of the table's row for each choice of each task, in the study's order.
 
-    Rows are told by what is in their key columns, wherever they stand.
+    Rows are identified by their key columns, so they may stand in any order.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -199,10 +199,11 @@ def _order(study: BaseStudy, table: pa.Table) -> Array:
 
 @cache
 def resampling(runs: int) -> Array:
-    """How often each run counts, over the number of runs: float64[1 + B, R].
+    """Return the weights of the runs in each bootstrap sample, float64[1 + B, R].
 
-    The first row is the runs as they are; each of the others is one bootstrap sample. Results with
-    as many runs are resampled alike, whatever their study: comparisons between studies are paired.
+    A weight is the number of times that a run was drawn, over the number of runs. The first row
+    is the original sample. The weights depend only on the number of runs, so comparisons between
+    studies are paired too.
 
     Example:
         >>> from gvf.study.results import resampling
@@ -222,7 +223,7 @@ def _only(values: Iterable[Any]) -> Any:
 
 
 def standard_error(values: Array) -> Array:
-    """Standard error of the mean over the first axis; nan where there is none.
+    """Compute the standard error of the mean over the first axis; nan if unknown.
 
     Example:
         >>> from gvf.study.results import standard_error
@@ -235,7 +236,7 @@ def standard_error(values: Array) -> Array:
         return np.full(values.shape[1:], np.nan)
     finite = np.isfinite(values).all(axis=0)
     kept = np.where(finite, values, 0.0)
-    # Values that diverge have squares that overflow before they do; a power of two rounds nothing.
+    # Squares of huge values overflow, so values are scaled first; a power of two loses no digits.
     scale = np.ldexp(0.5, np.frexp(np.abs(kept).max(axis=0))[1])
     spread = (kept / scale).std(axis=0, ddof=1) / np.sqrt(runs) * scale
     return np.where(finite, spread, np.nan)

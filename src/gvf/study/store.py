@@ -1,14 +1,14 @@
-"""The store: one Parquet file for each task of a study, whole or not there.
+"""The store: one Parquet file for each task of a study, always complete or absent.
 
     <out>/results/<study>/<protocol>-<digest>/<question>/<behaviour>/gap-<g>/run-<r>.parquet
     <out>/logs/<study>/<protocol>-<digest>.jsonl, .toml
 
-Below ``results`` there is nothing but Parquet, and all files have the same columns, so that pandas,
-polars and DuckDB read the folder whole. The digest is that of all settings that the tasks of a
-study share. Results of different settings so live in different folders and never meet, and what
-only adds tasks (runs, pairs, gaps) may change: a finished study grows. A file has the task's
-configuration in its metadata, and nothing that varies, so that equal results are equal bytes. When,
-where and how fast it was made goes to the log.
+All files below ``results`` are Parquet with the same columns, so that pandas, polars and DuckDB can
+read the whole folder. The digest is that of all settings that the tasks of a study share, so
+results of different settings are in different folders. Settings that only add tasks (runs, pairs,
+gaps) are not part of it: a finished study can grow. A file's metadata has the task's configuration
+and nothing that varies, so equal results are equal bytes. The log says when, where and how fast
+each file was made.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DEFAULT_OUT = Path("gvf-results")
-"""The folder of results, unless another one is named."""
+"""The default folder of results."""
 BESIDE = "# modules beside: "
-"""Begins a line of a stored study that names a folder in which its modules are."""
+"""The start of a line, in a stored study, that names a folder with the study's modules."""
 STALE = 3600.0
-"""Seconds after which a file that was never finished is taken for dead: writing takes a moment."""
+"""Seconds after which an unfinished file counts as abandoned; writing one takes a moment."""
 
 
 class StoreError(OSError):
-    """Results cannot be read or written; the message says where, and what to do."""
+    """The error if results cannot be read or written; its message says where and what to do."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Store:
 
     @cached_property
     def settings(self) -> dict[str, Any]:
-        """All that the results of the study's tasks depend on; see :func:`settings`."""
+        """The settings that the results depend on; see :func:`settings`."""
         return settings(self.study)
 
     @property
@@ -85,23 +85,23 @@ class Store:
 
     @cached_property
     def folder(self) -> Path:
-        """Where the results of this study with these settings are."""
+        """The folder of this study's results with these settings."""
         return Path(self.out) / "results" / self.study.name / self._variant
 
     @cached_property
     def log_path(self) -> Path:
-        """Where the log of this study with these settings is."""
+        """The path of this study's log with these settings."""
         return Path(self.out) / "logs" / self.study.name / f"{self._variant}.jsonl"
 
     def path(self, task: Task) -> Path:
-        """Where a task's result is, or will be."""
+        """Return the path of a task's result."""
         return self.folder / (task.name.removeprefix(f"{self.study.name}/") + ".parquet")
 
     def survey(self, tasks: Iterable[Task] | None = None) -> tuple[list[Task], list[Path]]:
-        """Those of these tasks (by default all) without a result, and the files that were damaged.
+        """Return the tasks without a result, and the damaged files; by default for all tasks.
 
-        A damaged file is named in a warning and set aside, in the folder ``damaged``; its task is
-        missing.
+        A warning names each damaged file. The file moves to the folder ``damaged``, and its task
+        counts as missing.
         """
         missing, damaged = [], []
         for task in self.study.tasks() if tasks is None else tasks:
@@ -118,7 +118,7 @@ class Store:
             aside.parent.mkdir(parents=True, exist_ok=True)
             path.replace(aside)
         except FileNotFoundError:
-            pass  # another process has just done so
+            pass  # another process has moved it
         except OSError as error:
             raise StoreError(f"{path} {trouble}, and cannot be renamed: {error.strerror}") from None
         warnings.warn(
@@ -129,17 +129,17 @@ class Store:
         return aside
 
     def count(self) -> int:
-        """How many results there are, by their names alone: quick, and nothing is opened."""
+        """Count the results by the names of their files, without opening any."""
         return sum(self.path(task).exists() for task in self.study.tasks())
 
     def prepare(self) -> None:
-        """Make the folders, and refuse now what could not be written after the first task."""
+        """Make the folders, and raise an error now if nothing can be written there."""
         from gvf.study.toml import as_toml
 
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.log_path.parent.mkdir(parents=True, exist_ok=True)
-            # What was run, so that it can be drawn and listed without the file it came from.
+            # The study is stored too, so that it can be drawn and listed without its own file.
             written = as_toml(self.study.with_(runs=max(self.study.runs, self._runs_before())))
             places = "".join(f"{BESIDE}{place}\n" for place in code.folders(references(self.study)))
             self._write(self.log_path.with_suffix(".toml"), f"{places}{written}\n".encode())
@@ -147,7 +147,7 @@ class Store:
             raise _cannot_write(self.folder, error) from error
 
     def _runs_before(self) -> int:
-        """How many runs were asked for before; a command for fewer takes nothing away."""
+        """Return the stored number of runs, so that a command for fewer runs does not lower it."""
         try:
             text = self.log_path.with_suffix(".toml").read_text(encoding="utf-8")
             return int(tomllib.loads(text).get("runs", 0))
@@ -155,9 +155,9 @@ class Store:
             return 0
 
     def save(self, task: Task, content: bytes) -> None:
-        """Write a task's file aside and rename it: at every moment whole or not there.
+        """Write a task's file elsewhere and rename it, so that it is never incomplete.
 
-        Processes that save the same task at once do no harm: their bytes are the same.
+        Several processes may save the same task at once, since their bytes are the same.
         """
         path = self.path(task)
         try:
@@ -176,19 +176,19 @@ class Store:
             file.write(content)
 
     def log(self, **facts: Any) -> None:
-        """Append a line to the log: whatever varies from one time to the next."""
+        """Append a line to the log, which keeps what varies between equal runs."""
         path = self.log_path
         line = json.dumps(facts) + "\n"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            # In one piece, so that lines of several processes do not mix.
+            # One unbuffered write, so that lines of several processes do not mix.
             with path.open("ab", buffering=0) as file:
                 file.write(line.encode())
         except OSError as error:
             raise _cannot_write(path, error) from error
 
     def logged(self) -> Iterator[dict[str, Any]]:
-        """The lines of the log; those that are not whole are passed over."""
+        """Yield the lines of the log, without incomplete ones."""
         try:
             lines = self.log_path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError):
@@ -202,10 +202,10 @@ class Store:
                 yield facts
 
     def read(self, *, partial: bool = False) -> pa.Table:
-        """All results in one table, those of a task together; see :func:`encode`.
+        """Read all results into one table, with each task's rows together; see :func:`encode`.
 
         Args:
-            partial: whether a study that is not finished may be read; otherwise it is an error.
+            partial: True if an unfinished study may be read; otherwise it raises an error.
         """
         import pyarrow as pa
 
@@ -228,7 +228,7 @@ class Store:
         return pa.concat_tables(tables)
 
     def unfit(self) -> list[str]:
-        """What there is of this study that does not fit its settings, and why: a line each."""
+        """List this study's results that do not fit its settings and the reason, one line each."""
         told = []
         for folder in sorted(self.folder.parent.glob("*")):
             first = next(folder.glob("**/*.parquet"), None) if folder != self.folder else None
@@ -261,16 +261,16 @@ class Store:
         return "; ".join(differ) or "their configuration is written in another way"
 
     def sweep(self) -> None:
-        """Remove what processes that were killed while writing have left behind."""
+        """Remove unfinished files of processes that were killed while writing."""
         for path in self._unfinished.glob("*"):
             try:
                 if time.time() - path.stat().st_mtime > STALE:
                     path.unlink()
             except OSError:
-                pass  # gone, or not ours to remove: no harm either way
+                pass  # gone already, or not ours to remove
 
     def _examine(self, task: Task) -> tuple[pa.Table | None, str]:
-        """A task's result, or None; and what is wrong with its file, or nothing."""
+        """Return a task's result, or None, and the trouble with its file, or ""."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -317,7 +317,7 @@ _VARIANT = re.compile(r"[a-z]+-[0-9a-f]{8}").fullmatch
 
 
 def stored(out: str | Path) -> dict[str, list[Path]]:
-    """The folders of results under `out`, by name of study."""
+    """Return the folders of results under `out`, by study."""
     found: dict[str, list[Path]] = {}
     for folder in sorted((Path(out) / "results").glob("*/*")):
         if folder.is_dir() and _VARIANT(folder.name):

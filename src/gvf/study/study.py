@@ -1,7 +1,7 @@
 """A study of errors: a grid of (pair, method, step size, gap) x runs.
 
 A task does all methods and step sizes of one pair, gap and run, which share its stream and its
-draws. Every task, and every part of the grid, has a name and gives the same bits alone as in the
+draws. Every task and every part of the grid has a name, and gives the same bits alone as in the
 grid. :mod:`gvf.study.task` does the work.
 """
 
@@ -29,38 +29,38 @@ from gvf.study.check import (
 from gvf.study.method import UPDATES, Method
 
 ERRORS = {"absolute": False, "root mean square": True}
-"""How |V - v| is averaged over states; the value says whether it is squared."""
+"""The ways to average |V - v| over states, each with True if the difference is squared."""
 PROBE = 0.3
-"""Seconds that a probe should take at least, where the task is long enough."""
+"""Seconds that a probe should take at least, if the task is long enough."""
 
 
 @dataclass(frozen=True, repr=False)
 class Study(BaseStudy):
-    """What to run.
+    """A study of errors: the methods, their choices, and the settings of its runs.
 
     Attributes:
-        name: of the study, and of its folder of results.
-        domain: by name, id or reference, see :func:`gvf.domain.get`.
+        name: the study's name, also that of its folder of results.
+        domain: the domain's name, id or reference, see :func:`gvf.domain.get`.
         methods: names, tables or corrections, see :class:`gvf.study.Method`.
-        step_sizes: of every method but WIS-TD(0).
+        step_sizes: the step sizes of every method but WIS-TD(0).
         protocol: "paper" or "authors".
-        pairs: (question, behaviour), by name; by default all that belong together.
+        pairs: the (question, behaviour) pairs, by name; by default all that belong together.
         update: "sgd", "rmsprop", "adam", "incremental", "tdc", "tdrc", or "module:Class".
-        steps: of the stream; with a fixed buffer, how many transitions it holds.
-        updates: with a fixed buffer, how many; 0: online, an update every ``gap`` steps.
+        steps: the length of the stream, or the number of transitions in a fixed buffer.
+        updates: the number of updates from a fixed buffer; 0: online, every ``gap`` steps.
         gaps: steps between updates.
         warm_up: steps before the first of these intervals.
-        window: how many recent transitions draws are made from, n.
-        batch_size: how many are drawn for an update, k.
+        window: the number of recent transitions that draws are made from, n.
+        batch_size: the number of transitions drawn for an update, k.
         error: "absolute" or "root mean square".
         measure_every: steps between measurements of the error, which is averaged over the run.
-        points: of a learning curve.
-        u0: of WIS-TD(0).
-        mu: of WIS-TD(0); eta = mu / u0.
-        evaluation_states: where values are sampled, how many states count.
-        runs: how many.
-        seed: of everything random.
-        own: what the names of methods stand for that are not ours; follows from `methods`.
+        points: the number of points of a learning curve.
+        u0: the values of u0 for WIS-TD(0).
+        mu: the values of mu for WIS-TD(0); eta = mu / u0.
+        evaluation_states: the number of states that errors are averaged over, if they are sampled.
+        runs: the number of runs.
+        seed: the seed of everything random.
+        own: the methods that are not built in; follows from `methods`.
 
     Example:
         >>> from gvf.study import Study
@@ -170,7 +170,7 @@ class Study(BaseStudy):
 
     @property
     def generation(self) -> int:
-        """The domain's, under this protocol."""
+        """The domain's generation under this protocol."""
         return domains.get(self.domain, self.protocol).generation
 
     def check(self) -> None:
@@ -178,19 +178,19 @@ class Study(BaseStudy):
         check_pairs(self, domains.get(self.domain, self.protocol))
 
     def choices(self, method: str) -> tuple[Any, ...]:
-        """The step sizes of a method, or for WIS-TD(0) its (u0, eta)."""
+        """Return the step sizes of a method, or the (u0, eta) pairs of WIS-TD(0)."""
         if self.method(method).update == "wis-td":
             return tuple((u0, mu / u0) for u0, mu in product(self.u0, self.mu))
         return self.step_sizes
 
     def key(self, choice: Any) -> Columns:
-        """The step size, or u0 and eta."""
+        """Return the step size, or u0 and eta."""
         if isinstance(choice, tuple):
             return {"u0": choice[0], "eta": choice[1]}
         return {"step_size": choice}
 
     def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """One method with one step size, or one pair of u0 and mu."""
+        """Yield one part for each step size, or for each pair of u0 and mu."""
         only: dict[str, Any] = {"methods": (method,)}
         if self.method(method).update == "wis-td":
             for u0, mu in product(self.u0, self.mu):
@@ -200,7 +200,7 @@ class Study(BaseStudy):
                 yield f"{method}/{size!r}", only | {"step_sizes": (size,)}
 
     def compute(self, task: Task, stop: Stop) -> Columns:
-        """Errors of all methods and step sizes."""
+        """Compute the errors of all methods and step sizes."""
         from gvf.study.task import run_task
 
         outcomes = run_task(task, stop)
@@ -214,31 +214,31 @@ class Study(BaseStudy):
 
     @property
     def pictures(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Sensitivity, learning curves, and with several gaps errors against updates."""
+        """Sensitivity, errors against updates if there are several gaps, and learning curves."""
         several = ("updates",) if len(self.gaps) > 1 else ()
         curves = ("learning-curves",) if self.points > 1 else ()
         return ("sensitivity", *several, *curves)
 
     @property
     def quantity(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The error, and how it is averaged over states."""
+        """The kind of error."""
         return f"{self.error} error"
 
     def curve_steps(self, points: int) -> np.ndarray:
-        """The middle of each part of a learning curve, in steps or updates."""
+        """Return the middle of each part of a learning curve, in steps or updates."""
         return (np.arange(points) + 0.5) * ((self.updates or self.steps) / points)
 
     @property
     def curve_unit(self) -> str:
-        """What a learning curve is drawn against."""
+        """The unit of a learning curve's x axis."""
         return "updates" if self.updates else "steps"
 
     def updates_at(self, gap: int) -> int:
-        """How many updates a run has with so many steps between them."""
+        """Return the number of updates in a run with this gap."""
         return self.updates or (self.steps - self.warm_up) // gap
 
     def tiny(self) -> Self:
-        """One run of a few steps, with values of a few states."""
+        """Return the study with one run of a few steps, evaluated in a few states."""
         gap = min(self.gaps)
         updates = {"updates": 2} if self.updates else {"warm_up": 0, "gaps": (gap,)}
         return self.with_(
@@ -251,11 +251,11 @@ class Study(BaseStudy):
         )
 
     def probe(self) -> dict[int, float]:
-        """Do the beginning of a task at the smallest and the largest gap, and scale it up."""
+        """Time the beginning of a task at the smallest and the largest gap, and scale it up."""
         known = {}
         for gap in sorted({min(self.gaps), max(self.gaps)}):
             share = 0.01
-            self._seconds(gap, share)  # compiles, and finds the true values
+            self._seconds(gap, share)  # compiles, and computes the true values
             while (seconds := self._seconds(gap, share)) < PROBE and share < 1.0:
                 share = min(1.0, 4.0 * share)
             known[gap] = seconds / share
@@ -272,7 +272,7 @@ class Study(BaseStudy):
         return time.thread_time() - began
 
     def under(self, protocol: str | None) -> Self:
-        """The same study under a protocol."""
+        """Return the same study under a protocol."""
         return self if protocol is None else self.with_(protocol=protocol)
 
     def __repr__(self) -> str:

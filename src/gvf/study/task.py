@@ -1,7 +1,7 @@
 """One task, from its seed to its errors: walk, draw, learn, measure.
 
-Results are a pure function of the task: the stream of a run is the same for all gaps, the draws of
-a pair and gap for all methods, and each method learns alone.
+Results are a pure function of the task. All gaps of a run share its stream, all methods share the
+draws of a pair and gap, and each method learns alone.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from gvf.study.study import ERRORS, Study
 from gvf.truth import TrueValues
 
 SLICE = 0.2
-"""Seconds of a slice, about: how long an interrupt waits."""
+"""Approximate seconds of a slice, and so the longest wait of an interrupt."""
 
 
 VECTOR, LINE = 8, 64
-"""Numbers in the widest vectors of today's processors, and bytes in a line of their caches."""
+"""Numbers in the widest vectors of today's processors, and bytes in a cache line."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """When errors are measured.
+    """The times at which errors are measured.
 
     Attributes:
         upto: updates done before each measurement, int64[J].
-        held: how many measurements it stands for, float64[J] (weights do not change in between).
-        bins: to which point of the learning curve it counts, int64[J].
-        points: how many of these there are.
+        held: the number of equal measurements that each one stands for, float64[J].
+        bins: the point of the learning curve that each measurement belongs to, int64[J].
+        points: the number of points of the learning curve.
     """
 
     upto: Array
@@ -57,13 +57,13 @@ class Schedule:
 
 
 def schedule(study: Study, gap: int) -> Schedule:
-    """Measurements after every `measure_every` steps (or updates, with a fixed buffer)."""
+    """Plan a measurement after every `measure_every` steps (or updates, with a fixed buffer)."""
     last = study.updates or study.steps
     times = np.arange(study.measure_every, last + 1, study.measure_every)
     done = times if study.updates else np.maximum(times - study.warm_up, 0) // gap
     points = min(study.points, len(times))
     bins = (np.arange(len(times)) * points) // len(times)
-    # Measurements between two updates are the same: one stands for all that share a bin.
+    # Weights do not change between updates, so one measurement stands for all that share a bin.
     change = np.flatnonzero(np.diff(done, prepend=-1) | np.diff(bins, prepend=-1))
     held = np.diff(change, append=len(times)).astype(np.float64)
     return Schedule(done[change].astype(np.int64), held, bins[change], points)
@@ -71,14 +71,14 @@ def schedule(study: Study, gap: int) -> Schedule:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Errors of one method: one row a choice.
+    """The errors of one method, one row for each choice.
 
     Attributes:
-        method: its name.
-        choices: step sizes, or (u0, eta).
-        error: averaged over the run, float64[L]; inf where it diverged.
-        final: the last one measured, float64[L].
-        curve: averages over equal parts of the run, float64[L, points].
+        method: the method's name.
+        choices: step sizes, or (u0, eta) pairs.
+        error: the error averaged over the run, float64[L]; inf if the run diverged.
+        final: the last error measured, float64[L].
+        curve: averages of the error over equal parts of the run, float64[L, points].
     """
 
     method: str
@@ -89,17 +89,17 @@ class Outcome:
 
 
 def run_task(task: Task, stop: Stop = lambda: False) -> list[Outcome]:
-    """Do a task; `stop` is asked between slices."""
+    """Do a task; it stops between slices once `stop` returns True."""
     shared = SharedInputs(task)
     return [run_method(task, name, stop, shared) for name in task.study.methods]
 
 
 Target = tuple[Array, Array, Array, Array, Array]
-"""Of the states that count: features, shares of the blocks, weights unseen, values, weights."""
+"""Features, block shares, unseen rows, true values and weights of the evaluation states."""
 
 
 class SharedInputs:
-    """The streams, draws and truth that the methods of a task share, made when asked for."""
+    """The streams, draws and true values that a task's methods share, each made on first use."""
 
     def __init__(self, task: Task) -> None:
         study: Study = task.study
@@ -118,7 +118,7 @@ class SharedInputs:
 
     @cached_property
     def truth(self) -> TrueValues:
-        """Values to compare with."""
+        """The true values of the evaluation states."""
         truth = self.domain.truth(
             self.task.question,
             self.task.behaviour,
@@ -130,20 +130,20 @@ class SharedInputs:
 
     @cached_property
     def off_policy(self) -> Trajectory:
-        """The behaviour's walk."""
+        """The walk of the behaviour."""
         return self._walk(self.domain.behaviour(self.task.behaviour), on_policy=False)
 
     @cached_property
     def on_policy(self) -> Trajectory:
-        """A walk of the target itself."""
+        """A walk of the target policy."""
         return self._walk(self.question.policy, on_policy=True)
 
     def walk(self, on_policy: bool) -> Trajectory:
-        """The walk that a method learns from."""
+        """Return the walk that a method learns from."""
         return self.on_policy if on_policy else self.off_policy
 
     def draws(self, correction: Correction, *, on_policy: bool = False) -> Draws:
-        """The draws of a correction, the same for all that draw alike."""
+        """Return the draws of a correction, the same for all that draw alike."""
         task, study, key = self.task, self.study, (on_policy, correction.draw)
         if key not in self._draws:
             path = self.walk(on_policy)
@@ -177,14 +177,14 @@ class SharedInputs:
 
     @cached_property
     def largest_ratio(self) -> float:
-        """The largest ratio that the pair can have."""
+        """The largest possible ratio of the pair."""
         return self.domain.largest_ratio(self.task.question, self.task.behaviour)
 
     def experience(self, update: Update, on_policy: bool) -> tuple[Experience, Target]:
-        """The columns that an update reads, and the states that count.
+        """Return the columns that an update reads, and the evaluation states.
 
-        Where action values are learned, there is a block of weights for each action, and each value
-        is a sum over the blocks, with the shares of the actions.
+        With action values, each action has a block of weights, and a value is the sum over the
+        blocks weighted by the shares of the actions.
         """
         key = update.next_action if update.action_values else "state values", on_policy
         if key not in self._experience:
@@ -201,7 +201,7 @@ class SharedInputs:
         return self._experience[key]
 
     def _shares(self, update: Update, path: Trajectory) -> tuple[Array, Array, Array]:
-        """Each action's share of a transition's two values, and of those of the truth's states."""
+        """Return each action's share of a transition's two values, and of the states' values."""
         policy = self.question.policy
         if not isinstance(policy, DiscretePolicy):
             raise ValueError(
@@ -228,7 +228,7 @@ class SharedInputs:
 def run_method(
     task: Task, name: str, stop: Stop = lambda: False, shared: SharedInputs | None = None
 ) -> Outcome:
-    """Do one method of a task: the same bits alone as among others."""
+    """Do one method of a task, with the same bits alone as among others."""
     shared = shared or SharedInputs(task)
     study, domain, choices = shared.study, shared.domain, shared.study.choices(name)
     method = study.method(name)
@@ -249,7 +249,7 @@ def run_method(
     kernels = (update_address(update.kernel, dense), correction.address("weigh"))
     if whole:
         assert path.kind is not None
-        # One row for each kind that occurs, and each row of the walk points to it.
+        # Keep one row of experience for each kind, and point each row of the walk to it.
         rows, kind = one_of_each(path.kind)
         experience = Experience(*(np.ascontiguousarray(column[rows]) for column in experience))
         drawn = (draws.inputs, draws.means, kind, draws.first, draws.last)
@@ -268,7 +268,7 @@ def run_method(
         began = time.perf_counter()
         loop(kernels, arrays, draws.mass, parameters, ERRORS[study.error], start, end)
         start = end
-        # Slices decide when an interrupt is heard, never a result.
+        # The length of a slice never changes a result.
         size = max(1, int(size * min(32.0, SLICE / max(time.perf_counter() - began, 1e-6))))
     held = np.bincount(plan.bins, plan.held, plan.points)
     mean, curve = total / plan.held.sum(), (curve / held[:, None]).T
@@ -277,14 +277,14 @@ def run_method(
 
 @cache
 def _update(method: Method, rule: str, choices: tuple[Any, ...]) -> Update:
-    # Whole vectors are quickest, so the last choice is repeated; its copies are left out.
+    # Whole vectors are fastest, so the last choice is repeated and its copies are dropped.
     return method.make_update(rule, choices + choices[-1:] * (-len(choices) % VECTOR))
 
 
 def _check_activity(
     path: Trajectory, question: str, correction: Correction, update: Update
 ) -> None:
-    """Refuse to learn from what happens where a question is not asked."""
+    """Refuse to learn from transitions in which the question is not asked."""
     active = path.signals[question].active
     everywhere = active is None or bool(active.all())
     if not everywhere and (update.action_values or not correction.needs_ratios):
@@ -295,7 +295,7 @@ def _check_activity(
 
 
 def initial_weights(domain: Domain) -> Array:
-    """Where learning starts in a domain, float64[features.size]."""
+    """Return the weights that learning starts from in a domain, float64[features.size]."""
     given, size = domain.initial_weights, domain.features.size
     if given is None:
         return np.zeros(size)
@@ -305,11 +305,11 @@ def initial_weights(domain: Domain) -> Array:
 
 
 def one_of_each(kind: Array) -> tuple[Array, Array]:
-    """A row of each kind that occurs, in ascending order, and for each row which of these it is."""
+    """Return one row of each kind that occurs, ascending, and each row's index among these."""
     if not 0 <= kind.min() <= kind.max() < 10 * len(kind):
         _, rows, which = np.unique(kind, return_index=True, return_inverse=True)
         return rows, which.astype(np.int64)
-    # The same without sorting, for numbers that are not large.
+    # Small numbers need no sorting.
     last = np.full(kind.max() + 1, -1)
     last[kind] = np.arange(len(kind))
     occurs = last >= 0
@@ -317,12 +317,12 @@ def one_of_each(kind: Array) -> tuple[Array, Array]:
 
 
 def unseen(x: Array, share: Array, learned: Array) -> Array:
-    """The rows of weights that change and that no value of some states depends on, int64[n].
+    """Return the rows of weights that change but do not affect the states' values, int64[n].
 
     Args:
-        x: features of the states.
-        share: of the blocks of weights, for each state.
-        learned: which features occur in what is learned from, bool[size].
+        x: the features of the states.
+        share: the shares of the blocks of weights in each state.
+        learned: True for the features that occur in the experience, bool[size].
     """
     rows = np.tile(learned, (share.shape[1], 1))
     for block, used in zip(rows, share.T != 0.0, strict=True):
@@ -331,7 +331,7 @@ def unseen(x: Array, share: Array, learned: Array) -> Array:
 
 
 def occurring(path: Trajectory, size: int) -> Array:
-    """Which features occur in a trajectory, bool[size]."""
+    """Return which features occur in a trajectory, bool[size]."""
     if path.x.dtype.kind != "i":
         return np.ones(size, np.bool_)
     rows = np.zeros(size, np.bool_)
@@ -341,7 +341,7 @@ def occurring(path: Trajectory, size: int) -> Array:
 
 
 def aligned(array: Array) -> Array:
-    """A copy that begins with a line of the cache: then no vector of a row is in two of them."""
+    """Copy to memory that starts at a cache line, so that no vector of a row spans two lines."""
     memory = np.empty(array.nbytes + LINE, np.uint8)
     start = -memory.ctypes.data % LINE
     copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)

@@ -1,4 +1,4 @@
-"""Studies as TOML: what `gvf show` prints, and what a user writes to run a grid of their own."""
+"""Studies as TOML: `gvf show` prints them, and users write them to run grids of their own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KINDS: dict[str, Any] = {one.kind: one for one in (Study, VarianceStudy)}
 
 
 def load(path: str | Path) -> BaseStudy:
-    r"""A study from a TOML file whose keys are the attributes of :class:`Study`.
+    r"""Load a study from a TOML file whose keys are the attributes of :class:`Study`.
 
     With ``kind = "variance"`` they are those of :class:`VarianceStudy`, and with a reference
     ``kind = "module:Class"`` those of that subclass of :class:`BaseStudy`. The study's name is the
@@ -80,7 +80,7 @@ def _class(kind: str) -> Any:
 
 
 def as_toml(study: BaseStudy) -> str:
-    """All settings of a study, as TOML; its name is that of the file it will be in.
+    """Write all settings of a study as TOML, without the name, which will be the file's.
 
     Example:
         >>> from gvf.study.toml import as_toml
@@ -103,7 +103,7 @@ def as_toml(study: BaseStudy) -> str:
 
 
 def _lines(values: tuple[Any, ...]) -> str:
-    """Items on lines of up to 96 characters, broken between items only."""
+    """Write items on lines of up to 96 characters, broken between items only."""
     lines = [" "]
     for item in map(_written, values):
         if len(lines[-1]) + len(item) + 2 > 96 and lines != [" "]:
@@ -113,9 +113,9 @@ def _lines(values: tuple[Any, ...]) -> str:
 
 
 def _written(value: Any) -> str:
-    """A value in TOML. Of strings and numbers it is what JSON writes; tables go in one line."""
+    """Write a value in TOML: strings and numbers as in JSON, tables on one line."""
     if isinstance(value, dict):
-        # TOML has no None: what is left out is what a correction has by default.
+        # TOML has no None; a parameter that is left out gets the correction's default.
         parts = {key: part for key, part in value.items() if part is not None}
         inside = ", ".join(f"{key} = {_written(part)}" for key, part in parts.items())
         return f"{{{inside}}}"

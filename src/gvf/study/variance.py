@@ -1,9 +1,9 @@
-"""The variance of updates: at given weights, how much does one mini-batch differ from the next?
+"""The variance of updates: how much mini-batches differ at given weights.
 
-Weights are those that WIS-Optimal passes through on a fixed buffer. At each of them many
-mini-batches are drawn from that buffer, and each gives an update ``g = sum_i w_i delta_i x_i``.
-What varies is its norm, |g|_1 or |g|_2, or the signed sum of ``w_i delta_i``. Methods that draw
-alike see the same mini-batches.
+The weights are those that WIS-Optimal passes through on a fixed buffer. At each of them many
+mini-batches are drawn from the buffer, and each gives an update ``g = sum_i w_i delta_i x_i``. The
+study measures the variance of |g|_1, of |g|_2, and of the signed sum of ``w_i delta_i``. Methods
+that draw alike see the same mini-batches.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from gvf.study.method import Method
 from gvf.study.task import initial_weights
 
 NORMS = ("l1", "l2", "scalar")
-"""What is measured of an update: its two norms, and the signed sum."""
+"""The sizes of an update: its L1 and L2 norms, and the signed sum."""
 
 
 @njit(cache=True, nogil=True)
 def update_sizes(weights, experience, rows, w, sizes):
     """Write L1 norm, L2 norm and signed sum of the updates of batches [B, k] into sizes [B, 3]."""
-    experience = unowned(experience)  # else every drawn row counts references, longer than its sum
+    experience = unowned(experience)  # counting references would take longer than the sums
     direction = np.zeros((weights.shape[0], 1))
     one, error = np.ones(1), np.empty((1, 1))
     for b in range(rows.shape[0]):
@@ -56,21 +56,21 @@ def update_sizes(weights, experience, rows, w, sizes):
 
 @dataclass(frozen=True, repr=False)
 class VarianceStudy(BaseStudy):
-    """What to measure.
+    """A study of the variance of updates.
 
     Attributes:
-        name: of the study.
-        domain: by name, id or reference.
-        methods: those that learn state values; names, tables or corrections.
-        pairs: (question, behaviour); by default all that belong together.
+        name: the study's name.
+        domain: the domain's name, id or reference.
+        methods: names, tables or corrections; they must learn state values.
+        pairs: the (question, behaviour) pairs; by default all that belong together.
         buffer: transitions in the buffer.
-        iterations: of WIS-Optimal with `step_size`, at which weights are taken.
-        step_size: of these.
-        batches: mini-batches at each of them.
+        iterations: the iterations of WIS-Optimal at which variances are measured.
+        step_size: the step size of WIS-Optimal.
+        batches: mini-batches at each iteration.
         batch_size: transitions in a mini-batch.
-        runs: how many.
-        seed: of everything random.
-        own: what the names of methods stand for that are not ours; follows from `methods`.
+        runs: the number of runs.
+        seed: the seed of everything random.
+        own: the methods that are not built in; follows from `methods`.
 
     Example:
         >>> from gvf.study import VarianceStudy, run_variance
@@ -134,24 +134,24 @@ class VarianceStudy(BaseStudy):
         )
 
     def choices(self, method: str) -> tuple[Any, ...]:
-        """The iterations."""
+        """Return the iterations."""
         return self.iterations
 
     def key(self, choice: Any) -> Columns:
-        """The iteration."""
+        """Return the iteration."""
         return {"iteration": choice}
 
     def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """One method, at all iterations."""
+        """Yield one part: the method at all iterations."""
         yield method, {"methods": (method,)}
 
     def count(self) -> int:
-        """One for each method: all iterations are measured on the way."""
+        """Return the number of methods, since one pass measures all iterations."""
         return len(self.methods)
 
     @property
     def generation(self) -> int:
-        """The domain's."""
+        """The domain's generation."""
         return domains.get(self.domain).generation
 
     def check(self) -> None:
@@ -159,25 +159,25 @@ class VarianceStudy(BaseStudy):
         check_pairs(self, domains.get(self.domain))
 
     def compute(self, task: Task, stop: Stop) -> Columns:
-        """The variance at each iteration, for all methods."""
+        """Compute the variance at each iteration, for all methods."""
         values = np.concatenate(list(run_variance(task, stop).values()))
         return {norm: values[:, i].copy() for i, norm in enumerate(NORMS)}
 
     def tiny(self) -> Self:
-        """One run with a few batches of a small buffer."""
+        """Return the study with one run of a few batches from a small buffer."""
         return self.with_(buffer=50, iterations=(0, 1), batches=2, runs=1)
 
     def probe(self) -> dict[int, float]:
-        """Do one task."""
+        """Time one task."""
         task = next(self.tasks())
-        run_variance(task)  # compiles
+        run_variance(task)  # the first call compiles
         began = time.thread_time()
         run_variance(task)
         return {1: time.thread_time() - began}
 
 
 def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
-    """The variance over batches, [iterations, 3] for each method; the columns are `NORMS`."""
+    """Compute the variance over batches, [iterations, 3] for each method; columns are `NORMS`."""
     study = task.study
     domain = domains.get(study.domain).for_run(task.run, study.seed)
     purpose = (task.question, task.behaviour)
@@ -215,11 +215,11 @@ def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
 def _trajectory(
     study: VarianceStudy, experience: Experience, ratio: Array, initial: Array
 ) -> Iterator[Array]:
-    """WIS-Optimal's weights [size, 1] at the study's iterations."""
+    """Yield WIS-Optimal's weights [size, 1] at the study's iterations."""
     update = TD(study.step_size)
     state = update.start(len(initial))
     state.weights[:, 0] = initial
-    # The weights of WISOptimal() but for the last bit: NumPy sums in another order, and late in
+    # NumPy sums in another order than WISOptimal(), so the last bit of its weights differs. Late in
     # learning the variance is so small that 1e-16 here is 5e-12 there.
     slots, w = np.arange(len(ratio)), ratio / ratio.sum()
     done = 0

@@ -1,7 +1,7 @@
-"""The paper's theory, run: every formal result as an experiment with the library's own pieces.
+"""The paper's theory as experiments: each formal result is tested with the library's own parts.
 
-Each function here states one result and tests it. It takes the pieces under test (corrections, the
-ring, the draws of the studies) as arguments, and gives a :class:`Finding`: rows of predicted,
+Each function here states one result and tests it. It takes the parts under test (corrections, the
+ring, the draws of the studies) as arguments, and returns a :class:`Finding`: rows of predicted,
 measured and tolerance, and a picture. :func:`verify` runs them all, as ``gvf verify`` does.
 
     numbers                     the numbers that the theory predicts, and that the library gives
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def verify(*, seed: int = 0) -> Iterator[Finding]:
-    """Run all experiments, one after the other, with the seed of their simulations.
+    """Run all experiments, one after the other; the seed is that of their simulations.
 
     Example:
         >>> from gvf.theory import verify

@@ -1,8 +1,8 @@
 """The bias of importance resampling: Theorem 3.1 and its corollary.
 
-Given a window, IR is on average WIS-Optimal. That is a quotient of two means, which is biased.
-Multiplied by the window's mean ratio r, IR becomes BC-IR, whose average is a plain mean without
-bias. The numbers are those of :mod:`gvf.theory.numbers.bias`; nothing is sampled.
+Given a window, the average of IR is WIS-Optimal. That is a quotient of two means, which is biased.
+BC-IR multiplies IR by the window's mean ratio r. Its average is a plain mean, which is unbiased.
+The numbers are those of :mod:`gvf.theory.numbers.bias`; nothing is sampled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def theorem_3_1(
     wis: Correction = WISOptimal(),  # noqa: B008
     ring: MakeRing = RatioRing,
 ) -> Finding:
-    """IR has the bias of WIS-Optimal, and it falls as 1/n.
+    """Test that IR has the bias of WIS-Optimal, and that it falls as 1/n.
 
     For every window B with mass, the average of IR over its draws is WIS-Optimal,
 
@@ -37,9 +37,9 @@ def theorem_3_1(
         E[X_IR] - E_pi[Delta] = -Cov_pi(rho, Delta) / n + O(1 / n^2).
 
     With y = rho (Delta - E_pi[Delta]) the next term is (E[y (rho-1)^2] - 3 E[y (rho-1)] Var(rho)) /
-    n^2. So n times the bias approaches its limit as slowly as 1/n, and may change sign on the way.
-    At n = 1 nothing is corrected, and the bias is E_mu[Delta] - E_pi[Delta]. Where rho is the same
-    wherever pi goes, the only bias is that of windows without mass, whose update is 0.
+    n^2. So n times the bias approaches its limit only as 1/n, and may change sign on the way. At
+    n = 1 nothing is corrected, and the bias is E_mu[Delta] - E_pi[Delta]. If rho is constant over
+    all that pi does, the only bias is that of windows without mass, whose update is 0.
 
     Example:
         >>> from gvf.theory import theorem_3_1
@@ -108,16 +108,16 @@ def corollary_3_1_1(
     ir: Correction = IR(),  # noqa: B008
     ring: MakeRing = RatioRing,
 ) -> Finding:
-    """BC-IR is unbiased, whatever the window's length.
+    """Test that BC-IR is unbiased, whatever the window's length.
 
-    Given the window, BC-IR is on average a plain mean. The mean of that over windows is
+    Given the window, the average of BC-IR is a plain mean. Its mean over windows is
 
         E[X_BC] = E[(1/n) sum_i rho_i Delta_i] = E_pi[Delta]
 
-    for every n, also when the transitions of a window follow each other. The values must be frozen,
+    for every n, also if the transitions of a window follow each other. The values must be frozen,
     the states stationary, mu > 0 wherever pi > 0, and a window without mass must count as an update
-    of 0. IR is biased in the same windows. (While learning, values depend on the window, and
-    neither BC-IR nor IS is unbiased.)
+    of 0. IR is biased in the same windows. While learning, values depend on the window, and neither
+    BC-IR nor IS is unbiased.
 
     Example:
         >>> from gvf.theory import corollary_3_1_1

@@ -1,8 +1,8 @@
 """Consistency: the limits of importance resampling, as windows grow and as time goes on.
 
 As the window grows, a draw by ratio becomes a draw from d_mu pi P (the paper's proposition). With a
-window of fixed length, the average over time converges if BC-IR is used (Theorem 3.2); IR keeps the
-bias of its window. The numbers are those of :mod:`gvf.theory.numbers.consistency`.
+window of fixed length, BC-IR's average over time converges to the right update (Theorem 3.2), and
+IR keeps the bias of its window. The numbers are those of :mod:`gvf.theory.numbers.consistency`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gvf.theory.numbers.simulation import Draw, stream
 
 
 def proposition(*, seed: int = 0, draw: Draw = draw) -> Finding:
-    """Draws by ratio become draws from d_mu pi P, at the rate n^(-1/2).
+    """Test that draws by ratio become draws from d_mu pi P, at the rate n^(-1/2).
 
     Let Q_n be the distribution of a draw by ratio, given a window of n independent transitions from
     p = d_mu mu P, and q = d_mu pi P. Then Q_n tends to q, and (by the delta method)::
@@ -74,7 +74,7 @@ def theorem_3_2(
     draw: Draw = draw,
     stream: Callable[..., tuple[Floats, Floats]] = stream,
 ) -> Finding:
-    """With a sliding window of any fixed length, BC-IR averages to the right update; IR does not.
+    """Test that BC-IR averages to the right update with a sliding window, and IR does not.
 
     For a window of n transitions that slides along the stream, and frozen values::
 
@@ -83,8 +83,8 @@ def theorem_3_2(
                                             + E[V(X_BC | B)],
 
     since every transition is in n windows, and draws are independent given the stream. The average
-    of IR keeps the bias of IR in windows of n transitions *that follow each other*, which is not
-    that of Theorem 3.1 for independent ones.
+    of IR keeps the bias of IR in windows of n *consecutive* transitions, which differs from that of
+    Theorem 3.1 for independent ones.
 
     Example:
         >>> from gvf.theory import theorem_3_2

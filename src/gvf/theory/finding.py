@@ -1,9 +1,9 @@
 """The finding of an experiment: rows of predicted, measured and tolerance, and a picture.
 
-A row holds when the measured number is where the theory says, within a tolerance. The tolerance is
-1e-12 of the largest number compared where nothing is sampled, and else a multiple of the
-simulation's standard error. Where many numbers are compared, a row shows the worst of them. Each
-row names the smallest error that it would notice, and a test plants that error.
+A row holds if the measured number is where the theory predicts, within a tolerance. If nothing is
+sampled, the tolerance is 1e-12 of the largest number compared; otherwise it is a multiple of the
+simulation's standard error. A row that compares many numbers shows the worst. Each row names the
+smallest error that it detects, and a test plants that error.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from gvf.common.arrays import Floats
 Relation = Literal["=", "!=", ">=", ">", "<"]
 
 ROUNDING = 1e-12
-"""Rounding may take a number that is not sampled this far off, relative to its scale."""
+"""The largest rounding error of a number that is not sampled, relative to its scale."""
 STANDARD_ERRORS = 5.0
-"""A sampled number may be off by this many standard errors: by chance 6 times in ten million."""
+"""The largest error of a sampled number, in standard errors; it occurs 6 times in ten million."""
 
 
 @dataclass(frozen=True)
 class FindingRow:
-    """One claim put to the test: a row of a finding.
+    """A row of a finding: one claim under test.
 
     Attributes:
         claim: the comparison in words.
         predicted: the theory's number.
         measured: the library's number.
-        tolerance: how far they may be apart.
+        tolerance: the largest difference allowed.
         basis: the source of the tolerance, in words.
         detects: the smallest planted error that makes the row fail.
-        relation: the claimed relation of measured to predicted; "!=", ">" and "<" by more than the
-            tolerance.
+        relation: the claimed relation of measured to predicted; "!=", ">" and "<" mean by more than
+            the tolerance.
 
     Example:
         >>> from gvf.theory import FindingRow
@@ -55,7 +55,7 @@ class FindingRow:
 
     @property
     def holds(self) -> bool:
-        """Whether the measured number is where it should be; a number that is not finite is not."""
+        """True if the claimed relation holds within the tolerance; False if a number is nan."""
         above = self.measured - self.predicted
         if self.relation == "=":
             return abs(above) <= self.tolerance
@@ -74,7 +74,7 @@ class Finding:
         result: the name of the result in the paper.
         title: the result in one line.
         rows: the tests.
-        picture: draws the rows' numbers into a matplotlib Figure.
+        picture: the function that draws the rows' numbers into a matplotlib Figure.
     """
 
     result: str
@@ -98,8 +98,8 @@ def exactly(
         predicted: numbers of any shape.
         measured: numbers of the same shape.
         detects: the smallest planted error that makes the row fail.
-        scale: the size of the numbers from which each was made, where they cancel; by default the
-            largest number predicted.
+        scale: the size of the terms behind each number, if they cancel; by default the largest
+            number predicted.
 
     Example:
         >>> from gvf.theory.finding import exactly

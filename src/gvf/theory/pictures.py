@@ -1,7 +1,7 @@
-"""The pictures of the findings: each draws the numbers of its finding's rows.
+"""The pictures of the findings, each drawn from the numbers of its finding's rows.
 
-A method has its colour of :mod:`gvf.common.colours`, what the theory predicts is black, and what
-stands for no method has a spare colour.
+Methods have their colours of :mod:`gvf.common.colours`, predictions of the theory are black, and
+everything else has a spare colour.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def draw_total_variance(
 
 
 def _points(axis: Any, x: Any, y: Any, errors: Any, colour: str, label: str) -> None:
-    """Draw points with bars of as many standard errors as a row allows."""
+    """Draw points with bars of STANDARD_ERRORS standard errors."""
     bars = STANDARD_ERRORS * np.array(errors)
     axis.errorbar(x, y, bars, fmt="o", color=colour, capsize=4, label=label)
 

@@ -28,17 +28,17 @@ def cells(row: FindingRow) -> tuple[str, str, str, str]:
 
 
 def verdict(row: FindingRow) -> str:
-    """Say in a word whether a row holds."""
+    """Return the word for whether a row holds."""
     return "holds" if row.holds else "VIOLATED"
 
 
 def remark(row: FindingRow) -> str:
-    """Say where the tolerance of a row comes from, and which error it detects."""
+    """Describe the source of a row's tolerance, and the error that it detects."""
     return f"tolerance: {row.basis}; detects: {row.detects}"
 
 
 def heading() -> str:
-    """The heading of the columns of :func:`plain`."""
+    """Return the heading of the columns of :func:`plain`."""
     return _line("", COLUMNS, "")
 
 

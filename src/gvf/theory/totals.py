@@ -1,9 +1,9 @@
 """The variance over windows and draws: the laws of total variance.
 
-An update varies because windows do, and because draws do. The first part is the variance of its
-average given the window. Corrections with the same average share it, and so differ by the second
-part only: BC-IR and IS, and likewise IR and WIS-Optimal, which draws nothing. The numbers are those
-of :mod:`gvf.theory.numbers.totals`.
+An update varies because windows vary and because draws vary. The first part is the variance of its
+average given the window. Corrections with the same average share it and differ only in the second
+part: BC-IR and IS, and likewise IR and WIS-Optimal, which draws nothing. The numbers are those of
+:mod:`gvf.theory.numbers.totals`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def total_variance(
     draw: Draw = draw,
     chain: Chain = EASY_CHAIN,
 ) -> Finding:
-    """BC-IR and IS differ by their draws only, and so do IR and WIS-Optimal.
+    """Test that BC-IR and IS differ only by their draws, and so do IR and WIS-Optimal.
 
     Over windows B and draws::
 

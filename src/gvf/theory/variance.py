@@ -1,4 +1,4 @@
-"""Where resampling varies less than reweighting, given the window: Theorems 3.3 and 3.4.
+"""The difference between resampling and reweighting, given the window: Theorems 3.3 and 3.4.
 
 Both theorems follow from one identity,
 
@@ -34,17 +34,17 @@ def theorem_3_3(
     bcir: Correction = BCIR(),  # noqa: B008
     ring: MakeRing = RatioRing,
 ) -> Finding:
-    """BC-IR varies less than IS where large ratios do not come with very small updates.
+    """Test when BC-IR varies less than IS: if large ratios do not have very small updates.
 
-    Exactly, for every window,
+    For every window, exactly,
 
         V(IS | B) - V(BC-IR | B) = Cov_B(rho, rho g) / k
                                  = ((1/n) sum_i (rho_i - r)^2 g_i + r Cov_B(rho, g)) / k.
 
-    So if for some c all rho g are below c where rho < r and above c where rho >= r, BC-IR has the
-    smaller variance (unless all ratios are equal: then it is the same). There is such a c exactly
-    if the largest rho g of the first kind is less than the least of the second. The condition is
-    not necessary: other windows may have either sign.
+    Suppose that for some c all rho g are below c where rho < r, and above c where rho >= r. Then
+    BC-IR has the smaller variance, or the same if all ratios are equal. Such a c exists exactly if
+    the largest rho g of the first kind is less than the least of the second. The condition is not
+    necessary: in other windows the difference may have either sign.
 
     Example:
         >>> from gvf.theory import theorem_3_3
@@ -125,14 +125,14 @@ def theorem_3_4(
     ring: MakeRing = RatioRing,
     sizes: Callable[[Floats, Floats], Floats] = uncorrelated_sizes,
 ) -> Finding:
-    """Where ratios and the size of updates are uncorrelated, BC-IR never varies more than IS.
+    """Test that BC-IR never varies more than IS if ratios and update sizes are uncorrelated.
 
     If Cov_B(rho, g) = 0, the identity of Theorem 3.3 leaves
 
         V(IS | B) - V(BC-IR | B) = (1/k) (1/n) sum_i (rho_i - r)^2 g_i  >=  0.
 
-    This is (c/k) times the variance of rho over the window, with c the mean of g, if rho^2 too is
-    uncorrelated with g. That is so in product designs, where every ratio comes with every g, but
+    This is (c/k) times the variance of rho over the window, with c the mean of g, if rho^2 is also
+    uncorrelated with g. That holds in product designs, where every ratio comes with every g, but
     not always.
 
     Example:

@@ -1,9 +1,9 @@
 """The variance of updates, given the window: the paper's lemma, as the diagnosis computes it.
 
 V is the trace of the covariance, over the draws of a mini-batch of k. The formula is in
-:mod:`gvf.diagnosis.law`, and users meet it in :func:`gvf.diagnose`. The rows compare it with the
-library's draws and weights, enumerated and simulated (:mod:`gvf.theory.numbers.lemma`). What
-follows for IS and BC-IR is in :mod:`gvf.theory.variance`.
+:mod:`gvf.diagnosis.law`, and :func:`gvf.diagnose` uses it. The rows compare it with the library's
+draws and weights, enumerated and simulated (:mod:`gvf.theory.numbers.lemma`). The consequences for
+IS and BC-IR are in :mod:`gvf.theory.variance`.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ def lemma(
     ring: MakeRing = RatioRing,
     draw: Draw = draw,
 ) -> Finding:
-    """The variance of a mini-batch's update, given the window, in closed form.
+    """Test the closed form of the variance of a mini-batch's update, given the window.
 
     If each of k independent draws is row i with probability P_i and adds a_i Delta_i / k, and g is
     the squared length of Delta::
 
         E[X | B] = sum of P a Delta,    V(X | B) = (sum of P a^2 g - |E[X | B]|^2) / k.
 
-    With r the mean ratio and n rows: IS has P = 1/n and a = rho, V-trace a = min(rho, clip), BC-IR
-    P = rho / (n r) and a = r, IR a = 1. So V(IR | B) = V(BC-IR | B) / r^2. Between them, with
-    masses p = rho^b of mean m, Interpolated has P = p / (n m) and a = rho / p, and BC-Interpolated
-    has a = m rho / p: its mean is that of IS, whatever b.
+    Let r be the mean ratio and n the number of rows. IS has P = 1/n and a = rho, V-trace
+    a = min(rho, clip), BC-IR P = rho / (n r) and a = r, IR a = 1. So V(IR | B) is
+    V(BC-IR | B) / r^2. With masses p = rho^b of mean m, Interpolated has P = p / (n m) and
+    a = rho / p, and BC-Interpolated has a = m rho / p. Its mean is that of IS for every b.
 
     Args:
         seed: the seed of windows and draws.
-        corrections: the corrections that are diagnosed; each must weigh a row alike in every batch.
-        measured: corrections that draw and weigh in their place, to see rows fail.
-        ring: makes what draws by mass.
-        draw: draws batches from one window.
+        corrections: the corrections to diagnose; a row's weight must be the same in every batch.
+        measured: corrections that draw and weigh in their place; tests use it to make rows fail.
+        ring: the function that makes a ring, which draws by mass.
+        draw: the function that draws batches from one window.
 
     Example:
         >>> from gvf.theory import lemma

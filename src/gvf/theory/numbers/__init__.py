@@ -1,6 +1,6 @@
 """The numbers of the theory: predicted by formula, enumerated, or simulated.
 
-These modules know nothing of tables and pictures.
+These modules do not depend on tables and pictures.
 
     chain, windows              the transitions and windows that the results are about
     prediction                  the mean and variance of an update by formula

@@ -1,4 +1,4 @@
-"""The bias of IR, WIS-Optimal and BC-IR: windows and batches are enumerated, nothing is sampled.
+"""The bias of IR, WIS-Optimal and BC-IR, with windows and batches enumerated and none sampled.
 
 Windows of the Markov chain are few enough to enumerate up to a length of 5. Windows of hundreds of
 independent transitions are counted by the multinomial distribution, with three kinds of transition.
@@ -19,7 +19,7 @@ from gvf.theory.numbers.prediction import squared_norms
 MU, PI = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6])
 """The probabilities of three kinds of independent transitions."""
 UPDATE = np.array([[1.0, 0.7], [-2.0, 1.2], [0.7, -0.5]])
-"""Their updates, [3, d]."""
+"""The updates of these kinds, [3, d]."""
 SIZES = 2 ** np.arange(10)
 """Lengths of windows of independent transitions."""
 CHAINS = {"easy": EASY_CHAIN, "hard": HARD_CHAIN, "only right": DETERMINISTIC_CHAIN}
@@ -28,7 +28,7 @@ CHAIN_SIZES = np.arange(1, 6)
 
 
 def means_in_windows(ir: Correction, wis: Correction, ring: MakeRing) -> tuple[Floats, Floats]:
-    """E[IR | window] and WIS-Optimal of all windows of 1 to 4 transitions of two chains, [W, d]."""
+    """Return E[IR | B] and WIS-Optimal of all windows B of 1 to 4 steps of two chains, [W, d]."""
     drawn, whole = [], []
     for chain in (HARD_CHAIN, DETERMINISTIC_CHAIN):
         for n in range(1, 5):
@@ -47,7 +47,7 @@ class BiasBySize:
         bias: E[X_WIS] - E_pi[Delta] for each n of SIZES, [sizes, d].
         uncorrected: the bias at n = 1 by theory, E_mu[Delta] - E_pi[Delta], [d].
         limit: the limit of n times the bias by theory, -Cov_pi(rho, Delta), [d].
-        next_term: the next coefficient, of 1/n^2, [d].
+        next_term: the coefficient of the next term, 1/n^2, [d].
     """
 
     bias: Floats
@@ -57,7 +57,7 @@ class BiasBySize:
 
     @property
     def distance(self) -> Floats:
-        """|n * bias - limit|, [sizes, d]."""
+        """The distance |n * bias - limit|, [sizes, d]."""
         return np.abs(SIZES[:, None] * self.bias - self.limit)
 
 
@@ -72,10 +72,10 @@ def bias_by_size(wis: Correction) -> BiasBySize:
 
 
 def means_with_equal_ratios(wis: Correction) -> tuple[Floats, Floats]:
-    """E[X_WIS] where rho is the same wherever pi goes: predicted and measured, [16, d].
+    """Return E[X_WIS], predicted and measured, if rho is constant over all that pi does, [16, d].
 
-    Rows are n = 1 to 16. The prediction is P(mass) E_pi[Delta]: only windows without mass are to
-    blame for the bias.
+    Rows are n = 1 to 16. The prediction is P(mass) E_pi[Delta], since only windows without mass
+    cause a bias.
     """
     mu, rho, sizes = np.array([0.15, 0.1, 0.75]), np.array([4.0, 4.0, 0.0]), np.arange(1, 17)
     measured = np.array([expected_wis(mu, rho, UPDATE, n, wis) for n in sizes.tolist()])
@@ -90,10 +90,10 @@ def expected_wis(
     n: int,
     wis: Correction = WISOptimal(),  # noqa: B008 (frozen)
 ) -> Floats:
-    """E[X_WIS] over all windows of n independent transitions of three kinds, [d].
+    """Return E[X_WIS] over all windows of n independent transitions of three kinds, [d].
 
-    Windows with the same number of each kind are the same to WIS-Optimal. So they are counted by
-    the multinomial distribution, and a kind's ratios are weighed as one.
+    WIS-Optimal depends only on the number of each kind in a window. So windows are counted by the
+    multinomial distribution, and a kind's ratios are weighted as one.
 
     Example:
         >>> import numpy as np
@@ -127,7 +127,7 @@ class BiasInChains:
     ir: Floats
 
     def relative(self, means: Floats) -> Floats:
-        """|bias| / |E_pi[Delta]| of such means, [chains, sizes]."""
+        """Return |bias| / |E_pi[Delta]| of such means, [chains, sizes]."""
         return np.sqrt(squared_norms(means - self.expected) / squared_norms(self.expected))
 
 

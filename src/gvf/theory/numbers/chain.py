@@ -3,8 +3,8 @@
 Values are frozen and linear in the position: ``v(s) = theta . phi(s)``, ``phi(s) = (1, s / 9)``.
 The update of a transition is TD's, ``Delta = (c + gamma v(s') - v(s)) phi(s)``. A transition's
 *kind* is its state and action. Three things are computed exactly: the stationary distribution d_mu
-of the states (an end is followed by a new start), the probability of every window of n transitions
-in a row, and the covariances of ``y_t = rho_t Delta_t`` along a stream.
+of the states (after an end comes a new start), the probability of every window of n consecutive
+transitions, and the covariances of ``y_t = rho_t Delta_t`` along a stream.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ THETA = (2.0, -2.0)
 
 @dataclass(frozen=True, repr=False)
 class Chain:
-    """The chain under a behaviour, and a question about a target.
+    """The chain under a behaviour, with a question about a target.
 
     Attributes:
         mu: the behaviour's probabilities of (left, right).
@@ -86,11 +86,11 @@ class Chain:
 
     @property
     def expected_update(self) -> Floats:
-        """E_pi[Delta], the update that all corrections aim at, [d]."""
+        """The update E_pi[Delta] that all corrections aim at, [d]."""
         return self.target @ self.update
 
     def windows(self, n: int) -> tuple[NDArray[np.int64], Floats]:
-        """All windows of n transitions in a row: kinds int64[W, n] and probabilities [W]."""
+        """Return all windows of n consecutive transitions: kinds int64[W, n], probabilities [W]."""
         state = np.flatnonzero(self.state)
         probability, kinds = self.state[state], np.empty((len(state), 0), np.int64)
         for age in range(n):
@@ -105,7 +105,7 @@ class Chain:
         return kinds, probability
 
     def covariances(self, lags: int) -> Floats:
-        """Cov(y_0, y_h) of y = rho Delta, summed over components, for h = 0 ... lags - 1."""
+        """Return Cov(y_0, y_h) of y = rho Delta, summed over components, for h = 0 ... lags - 1."""
         y = self.ratio[:, None] * self.update - self.expected_update
         actions = len(self.mu)
         chance = np.tile(self.mu, len(self.state))

@@ -1,6 +1,6 @@
 """Convergence of importance resampling: with the length of the window, and over time.
 
-Draws are simulated with the code of the studies. What they should converge to is enumerated with
+The draws are simulated with the code of the studies. Their limits are enumerated with
 :mod:`gvf.theory.numbers.chain`.
 """
 
@@ -20,14 +20,14 @@ from gvf.theory.numbers.prediction import predicted_moments, squared_norms
 from gvf.theory.numbers.simulation import Draw, mean_and_error, sliding
 
 TRANSITIONS = 3_000_000
-"""How many transitions all windows of one size have together."""
+"""The number of transitions in all windows of one size together."""
 SIZES = 4 ** np.arange(2, 7)
 """Lengths of windows of independent transitions."""
 SLOPE_START = SIZES.tolist().index(256)
-"""The slope is measured from this one of SIZES to the last."""
+"""The index in SIZES from which the slope is measured."""
 
 RUNS, STEPS, BLOCK = 8, 500_000, 500
-"""Streams, updates in each, and updates in a block, over which they are averaged."""
+"""Streams, updates in each, and updates in a block, which are averaged."""
 WINDOW, BATCH = 3, 2
 SHORT_BLOCKS = (5, 25)
 """Lengths of shorter blocks, which show how the variance of an average approaches its limit."""
@@ -42,10 +42,10 @@ class ResamplingDistance:
     Attributes:
         limit: the limit of n E|Q_n - q|^2 by theory.
         scaled: n E|Q_n - q|^2 for each n of SIZES, measured without bias, [sizes].
-        error: its standard errors, [sizes].
+        error: the standard errors of `scaled`, [sizes].
         target: q of the kinds that occur, [kinds].
-        frequency: how often each kind is drawn from windows of the last of SIZES, [kinds].
-        frequency_error: its standard errors, [kinds].
+        frequency: the share of draws of each kind, from windows of the last of SIZES, [kinds].
+        frequency_error: the standard errors of `frequency`, [kinds].
     """
 
     limit: float
@@ -57,7 +57,7 @@ class ResamplingDistance:
 
     @property
     def slope(self) -> tuple[float, float]:
-        """The power of n with which the distance falls, and its standard error."""
+        """The exponent of n with which the distance falls, and its standard error."""
         near, far = SLOPE_START, len(SIZES) - 1
         span = np.log(SIZES[far] / SIZES[near])
         slope = 0.5 * np.log(self.scaled[far] / self.scaled[near]) / span - 0.5
@@ -90,7 +90,7 @@ def resampling_distance(seed: int, draw: Draw) -> ResamplingDistance:
 
 
 def _drawn_kinds(p: Floats, rho: Floats, n: int, seed: int, draw: Draw) -> NDArray[np.int64]:
-    """How often n draws by ratio give each kind, in many windows of n, [W, K]."""
+    """Count how often n draws by ratio give each kind, in many windows of n, [W, K]."""
     rng = np.random.default_rng(seed_for(seed, n, "theory", "proposition"))
     windows = TRANSITIONS // max(n, 64)
     edges = np.cumsum(p)
@@ -114,9 +114,9 @@ class SlidingLimits:
     Attributes:
         expected: E_pi[Delta], the limit of BC-IR's average, [d].
         ir: the limit of IR's average, [d].
-        ir_if_independent: what it would be if transitions were independent, [d].
+        ir_if_independent: the same limit if transitions were independent, [d].
         variances: T times the variance of BC-IR's average, for each T of LENGTHS, [lengths].
-        variance_limit: the limit of that as T grows.
+        variance_limit: the limit of `variances` as T grows.
     """
 
     expected: Floats
@@ -142,7 +142,7 @@ def sliding_limits() -> SlidingLimits:
 
 
 def _mean_of_independent(chain: Chain, n: int) -> Floats:
-    """E[X_IR] over windows of n independent transitions, [d]."""
+    """Return E[X_IR] over windows of n independent transitions, [d]."""
     seen = np.flatnonzero(chain.kind)
     kinds = seen[np.indices((len(seen),) * n).reshape(n, -1).T]
     probability = chain.kind[kinds].prod(axis=1)
@@ -150,7 +150,7 @@ def _mean_of_independent(chain: Chain, n: int) -> Floats:
 
 
 def scaled_variance(covariances: Floats, updates: int) -> float:
-    """T V((1/T) sum_t mu_t), where mu_t is the mean of rho Delta over the window at t.
+    """Return T V((1/T) sum_t mu_t), where mu_t is the mean of rho Delta over the window at t.
 
     The covariances are those of y = rho Delta along the stream, at lags from 0 to T + n - 2.
     """

@@ -1,13 +1,13 @@
 """Exact moments of the library's own draws and weights: every mini-batch, with its probability.
 
 A :class:`gvf.RatioRing` turns a number u, uniform in [0, 1), into a slot. Bisection finds, to the
-last bit, which u give which slot. So the probabilities are those that the ring has, not those that
+last bit, which u give which slot. So these are the probabilities that the ring has, not those that
 it should have. With them, sums over all batches of k give mean and variance of
 
     X = sum over the batch of w_i Delta_i
 
-for any correction: its masses are in the ring, and its own kernel gives the weights w. The
-neighbour :mod:`gvf.theory.numbers.prediction` computes what these moments should be.
+for any correction: the ring holds its masses, and its own kernel gives the weights w. The
+predictions for these moments are in :mod:`gvf.theory.numbers.prediction`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gvf.sampling import RatioRing
 
 MakeRing = Callable[..., RatioRing]
 EVICTED_INPUTS = (3.7, 0.2)
-"""Inputs of transitions that have left the window: a ring must not draw them, nor count them."""
+"""Inputs of transitions that have left the window: a ring must neither draw nor count them."""
 
 
 class _ChosenUniforms(np.random.Generator):
@@ -45,10 +45,9 @@ def draw_probabilities(
     """Find the probability with which a ring draws each of m streamed transitions.
 
     Args:
-        masses: the masses of G streams, oldest first, [G, m]; the ring sees all, and keeps the
-            last.
+        masses: the masses of G streams, oldest first, [G, m]; the ring sees all and keeps the last.
         capacity: the length of the ring, at most m.
-        ring: makes the ring.
+        ring: the function that makes the ring.
 
     Returns:
         The probabilities [G, m], and the ring's mean masses [G].
@@ -62,7 +61,7 @@ def draw_probabilities(
     """
     streams, m = masses.shape
     kept = _ring_of(masses, capacity, ring)
-    # The row grows with u. Bisection finds below which u the ring answers with a row up to j.
+    # The row grows with u. Bisection finds the largest u for which the ring draws a row up to j.
     low, high = np.zeros((streams, m - 1)), np.ones((streams, m - 1))
     rows = np.arange(m - 1)
     for _ in range(54):
@@ -75,7 +74,7 @@ def draw_probabilities(
 
 
 def _ring_of(numbers: Floats, capacity: int, ring: MakeRing) -> RatioRing:
-    """A ring that has seen numbers [G, m]."""
+    """Make a ring that has seen numbers [G, m]."""
     kept = ring(capacity, questions=len(numbers), seed=0)
     kept.extend(numbers.T)
     return kept
@@ -95,7 +94,7 @@ class EnumeratedMoments:
 
     @property
     def variance(self) -> Floats:
-        """V(X | B), the trace of the covariance, [G]."""
+        """The variance V(X | B), the trace of the covariance, [G]."""
         return self.second - (self.mean**2).sum(axis=1)
 
 
@@ -109,15 +108,16 @@ def enumerated_moments(
 ) -> EnumeratedMoments:
     """Sum a correction's update over all batches of k, in each of G windows.
 
-    The rings have seen older transitions, which have left. A window without mass gives the update
-    0.
+    The rings have also seen older transitions, which have left. A window without mass gives the
+    update 0.
 
     Args:
-        correction: draws and weighs.
-        ratios: [G, n], oldest first; for a correction with a trace, all of its inputs [2, G, n].
-        updates: [G, n, d].
-        k: the size of a batch; all n^k batches are summed over.
-        ring: makes what draws by mass, and what knows the means.
+        correction: the correction that draws and weighs.
+        ratios: the ratios, oldest first, [G, n]; for a correction with a trace, all
+            inputs [2, G, n].
+        updates: the updates, [G, n, d].
+        k: the size of a batch; the sums are over all n^k batches.
+        ring: the function that makes a ring, which draws by mass and computes the means.
 
     Example:
         >>> import gvf, numpy as np
@@ -138,7 +138,7 @@ def enumerated_moments(
     means = np.ones((windows, len(inputs) + 1))
     means[:, :-1] = np.transpose([_ring_of(column, n, ring).mean for column in stream])
     batches, chance = _batches(correction, p.reshape(windows, m), n, k, means, ring)
-    # A batch that is never drawn need not have weights.
+    # Weights are computed only for batches that can be drawn.
     window, which = np.nonzero(chance)
     drawn = m * window[:, None] + batches[which]
     w = correction.weigh_rows(rows, p, drawn, means[window])
@@ -153,10 +153,10 @@ def enumerated_moments(
 def _batches(
     correction: Correction, masses: Floats, n: int, k: int, means: Floats, ring: MakeRing
 ) -> tuple[NDArray[np.int64], Floats]:
-    """All batches of rows [batches, k] and their probabilities [G, batches].
+    """Return all batches of rows [batches, k] and their probabilities [G, batches].
 
-    The masses [G, m] are those of streams whose last n rows are the window. The mean mass of each
-    window that has mass is written into the last column of `means`.
+    The masses [G, m] are those of streams whose last n rows are the window. The function writes the
+    mean mass of each window that has mass into the last column of `means`.
     """
     windows, m = masses.shape
     if correction.draw.whole:

@@ -1,4 +1,4 @@
-"""The variance of updates, given the window: as a diagnosis computes it, enumerated, simulated."""
+"""The variance of updates, given the window: diagnosed, enumerated and simulated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Corrections = tuple[Correction, ...]
 WINDOWS = 200
 """Windows whose batches are enumerated."""
 WINDOW, BATCHES, BATCH = 20, 400_000, 4
-"""The length of the window from which batches are simulated, how many, and their size."""
+"""The length of the window that batches are simulated from, their number and their size."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class LemmaEnumerated:
         mean: E[X | B] by enumeration, [C, G, d].
         second: E[|X|^2 | B] by enumeration, [C, G].
         measured: V(X | B) by enumeration, [C, G].
-        unbiased: the places of corrections whose mean is that of IS in every window.
-        biased: the places of the others, but for self-normalised ones, whose bias is over windows.
+        unbiased: the indices of corrections whose mean is that of IS in every window.
+        biased: the indices of the others, without the self-normalised (biased over windows only).
     """
 
     variance: Floats
@@ -75,11 +75,11 @@ class LemmaSimulated:
     Attributes:
         formula: V(X | B) as diagnosed, [C].
         measured: V(X | B) of the batches, [C].
-        error: its standard errors, [C].
+        error: the standard errors of `measured`, [C].
         expected: E[X | B] by formula, [C, d].
         mean_of_is: E[IS | B], [d].
         mean: the mean update of the batches, [C, d].
-        mean_error: its standard errors, [C, d].
+        mean_error: the standard errors of `mean`, [C, d].
     """
 
     formula: Floats
@@ -125,7 +125,7 @@ def _diagnosed(
 def _simulated(
     correction: Correction, ratio: Floats, vector: Floats, seed: int, draw: Draw
 ) -> Floats:
-    """A correction's updates from one window, [BATCHES, d]."""
+    """Simulate a correction's updates from one window, [BATCHES, d]."""
     draws = draw(
         correction,
         ratio,

@@ -1,9 +1,9 @@
 """The theory's mean and variance of one mini-batch's update, given the window.
 
-The formula is the paper's variance lemma, for any correction. It stands in
-:mod:`gvf.diagnosis.law`: the same code tells a user which correction to choose. This module applies
-it to many small windows. Its neighbour :mod:`gvf.theory.numbers.enumeration` sums over all batches
-of the same windows.
+The formula is the paper's variance lemma, for any correction. It is in :mod:`gvf.diagnosis.law`,
+whose code also tells users which correction to choose. This module applies it to many small
+windows. Its neighbour :mod:`gvf.theory.numbers.enumeration` sums over all batches of the same
+windows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PredictedMoments(NamedTuple):
 
 
 def squared_norms(updates: Floats) -> Floats:
-    """The squared lengths g = |Delta|^2 [...] of updates [..., d]."""
+    """Return the squared lengths g = |Delta|^2 [...] of updates [..., d]."""
     return (updates**2).sum(axis=-1)
 
 
@@ -34,12 +34,12 @@ def predicted_moments(
 ) -> PredictedMoments:
     """Predict the mean and variance of a correction's update in each of G windows.
 
-    A window from which nothing can be drawn has the update 0.
+    If nothing can be drawn from a window, its update is 0.
 
     Args:
-        correction: any whose weight of a row does not depend on the rest of the batch.
-        ratios: [G, n].
-        updates: [G, n, d].
+        correction: the correction; a row's weight must not depend on the rest of the batch.
+        ratios: the ratios, [G, n].
+        updates: the updates, [G, n, d].
         k: the size of a batch; the mean does not depend on it.
 
     Example:

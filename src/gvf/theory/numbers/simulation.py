@@ -1,8 +1,8 @@
 """Simulated updates: the draws and weights that the studies use, at frozen values.
 
-Walks come from the domain of :mod:`gvf.domain.markov_chain`, draws from :mod:`gvf.study.draws`, and
-weights from the corrections' own kernels. So a simulation here runs the code that every study runs.
-Where all batches can be enumerated, :mod:`gvf.theory.numbers.enumeration` needs no simulation.
+Walks come from the domain :mod:`gvf.domain.markov_chain`, draws from :mod:`gvf.study.draws`, and
+weights from the corrections' own kernels. So a simulation here runs the code of every study. If all
+batches can be enumerated, :mod:`gvf.theory.numbers.enumeration` needs no simulation.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from gvf.theory.numbers.chain import DOMAIN, Chain
 
 Draw = Callable[..., Draws]
 SETTLING_STEPS = 1000
-"""After this many steps the chain has forgotten where it began."""
+"""Steps after which the chain's state hardly depends on its start."""
 
 
 def updates(correction: Correction, update: Floats, draws: Draws) -> Floats:
-    """A correction's update of each of U batches, [U, d]; 0 where the window has no mass.
+    """Return a correction's update of each of U batches, [U, d]; 0 if the window has no mass.
 
     Args:
-        correction: gives the weights; it draws as `draws` were made.
+        correction: the correction that gives the weights; it must draw as `draws` does.
         update: the updates of all T transitions, [T, d].
         draws: the rows of each batch.
 
@@ -50,7 +50,7 @@ def updates(correction: Correction, update: Floats, draws: Draws) -> Floats:
 
 
 def stream(chain: Chain, steps: int, *, seed: int, run: int) -> tuple[Floats, Floats]:
-    """Walk along the chain for SETTLING_STEPS + steps steps: ratios [T] and updates [T, d].
+    """Walk SETTLING_STEPS + steps steps along the chain; return ratios [T] and updates [T, d].
 
     Example:
         >>> from gvf.theory.numbers.chain import EASY_CHAIN
@@ -76,9 +76,9 @@ def sliding(
     run: int,
     draw: Draw = draw,
 ) -> Floats:
-    """A correction's updates [steps, d] along a stream, one after every step.
+    """Return a correction's updates [steps, d] along a stream, one after every step.
 
-    There are no updates in the first steps, until the chain has settled.
+    The first SETTLING_STEPS steps have no updates.
 
     Example:
         >>> import gvf
@@ -100,7 +100,7 @@ def sliding(
 
 
 def mean_and_error(values: Floats) -> tuple[Any, Any]:
-    """The mean over the first axis, and its standard error.
+    """Return the mean over the first axis, and its standard error.
 
     Example:
         >>> import numpy as np

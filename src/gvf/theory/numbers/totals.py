@@ -1,4 +1,4 @@
-"""The variance of updates over windows and draws of the Markov chain: enumerated, and simulated."""
+"""The variance of updates over windows and draws of the Markov chain, enumerated and simulated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gvf.theory.numbers.simulation import Draw, mean_and_error, sliding, stream
 
 WINDOW, BATCH = 3, 2
 STEPS, BLOCK = 1_000_000, 250
-"""Updates in the stream, and in a block: blocks are nearly independent of each other."""
+"""Updates in the stream, and in a block; blocks are nearly independent of each other."""
 METHODS: Mapping[str, Correction] = {c.name: c for c in (BCIR(), IS(), IR(), WISOptimal())}
 """The corrections of the paper, which the theory is about."""
 
@@ -42,7 +42,7 @@ class TotalVariances:
 def total_variances(
     corrections: Mapping[str, Correction], chain: Chain, ring: MakeRing
 ) -> TotalVariances:
-    """Predict the variances of METHODS and enumerate those of `corrections`, by the same names."""
+    """Predict the variances of METHODS, and enumerate those of `corrections` of the same names."""
     chains = (chain, HARD_CHAIN, DETERMINISTIC_CHAIN)
     within, between, measured = (np.empty((len(chains), len(METHODS))) for _ in range(3))
     for i, each in enumerate(chains):
@@ -78,11 +78,11 @@ class StreamVariances:
     blocks: Mapping[str, Floats]
 
     def variance(self, name: str) -> tuple[float, float]:
-        """V(update) of a method, and its standard error."""
+        """Return V(update) of a method, and its standard error."""
         return mean_and_error(self.blocks[name])
 
     def difference(self, name: str, other: str) -> tuple[float, float]:
-        """V(update) of one method less that of another, and its standard error."""
+        """Return V(update) of one method minus that of another, and its standard error."""
         return mean_and_error(self.blocks[name] - self.blocks[other])
 
 

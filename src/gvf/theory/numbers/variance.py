@@ -1,4 +1,4 @@
-"""V(IS | B) - V(BC-IR | B) in windows of six, with all batches of two enumerated."""
+"""The difference V(IS | B) - V(BC-IR | B) in windows of six, with all batches of two enumerated."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gvf.theory.numbers.windows import random_windows, rising_sizes, with_sizes
 
 WINDOWS, WINDOW, BATCH = 300, 6, 2
 RANDOM_KIND, CONDITION_KIND, REVERSED_KIND = "at random", "condition holds", "g = 1 / ρ²"
-"""Kinds of windows: drawn at random, made to meet the condition, and made to reverse it."""
+"""Kinds of windows: random ones, some that meet the condition, and some that reverse it."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class VarianceDifferences:
         predicted: Cov_B(rho, rho g) / k, [G].
         other_form: ((1/n) sum_i (rho_i - r)^2 g_i + r Cov_B(rho, g)) / k, [G].
         measured: the difference by enumeration, [G].
-        scale: the sum of the two second moments, whose rounding the difference has, [G].
-        condition: whether the window meets the condition, [G].
+        scale: the sum of the two second moments, which sets the rounding error, [G].
+        condition: True if the window meets the condition, [G].
     """
 
     predicted: Floats
@@ -71,7 +71,7 @@ class UncorrelatedDifferences:
         predicted: the mean of (rho - r)^2 g, over k, [G].
         printed: c Var(rho) / k as printed in the proof, with c the mean of g, [G].
         measured: the difference by enumeration, [G].
-        scale: the sum of the two second moments, whose rounding the difference has, [G].
+        scale: the sum of the two second moments, which sets the rounding error, [G].
     """
 
     predicted: Floats
@@ -92,7 +92,7 @@ def uncorrelated_differences(
     """
     ratios, vectors = random_windows(WINDOWS, WINDOW, seed=seed, purpose="theorem 3.4")
     squares = squared_norms(vectors)
-    # Three ratios, each with two sizes of update.
+    # Each of three ratios comes with two sizes of update.
     design = np.repeat(ratios[:, :3], 2, axis=1)
     windows = (
         (ratios, with_sizes(vectors, sizes(ratios, squares))),
@@ -114,6 +114,6 @@ def uncorrelated_differences(
 def _difference(
     both: tuple[Correction, Correction], ratios: Floats, vectors: Floats, ring: MakeRing
 ) -> tuple[Floats, Floats]:
-    """V(first | B) - V(second | B) of each window, and the sum of their second moments."""
+    """Return V(first | B) - V(second | B) of each window, and the sum of their second moments."""
     first, second = (enumerated_moments(c, ratios, vectors, BATCH, ring=ring) for c in both)
     return first.variance - second.variance, first.second + second.second

@@ -1,4 +1,4 @@
-"""Windows made up to meet a theorem's condition: ratios and updates.
+"""Windows of ratios and updates, some constructed to meet a theorem's condition.
 
 The size of an update is its squared length g = |Delta|^2. Its direction is random.
 """
@@ -34,13 +34,13 @@ def with_sizes(vectors: Floats, squared: Floats) -> Floats:
 
 
 def rising_sizes(ratios: Floats) -> Floats:
-    """Squared lengths that meet the condition of Theorem 3.3, with c = 1."""
+    """Return squared lengths that meet the condition of Theorem 3.3, with c = 1."""
     above = ratios >= ratios.mean(axis=1, keepdims=True)
     return np.where(above, 1.1, 0.9) / np.maximum(ratios, 0.05)
 
 
 def uncorrelated_sizes(ratios: Floats, squared: Floats) -> Floats:
-    """Positive g [..., n] near those given, uncorrelated with the ratios of each window."""
+    """Return positive g [..., n] near those given, uncorrelated with the ratios of each window."""
     centred = ratios - ratios.mean(axis=1, keepdims=True)
     slope = covariance(ratios, squared) / centred.var(axis=1)
     squared = squared - slope[:, None] * centred
