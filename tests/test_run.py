@@ -18,7 +18,16 @@ import pytest
 
 from gvf.cli import main
 from gvf.cli.studies import find
-from gvf.study import Study, VarianceStudy, catalogue, load, local, run_variance
+from gvf.study import (
+    Interrupted,
+    Study,
+    VarianceStudy,
+    catalogue,
+    load,
+    local,
+    run_task,
+    run_variance,
+)
 from gvf.study.engine import run
 from gvf.study.progress import Account, Costs, costs
 from gvf.study.store import Store
@@ -139,14 +148,27 @@ def test_two_processes_at_once_do_no_harm(
     assert digests(tmp_path / "out") == undisturbed
 
 
-def test_closing_the_results_ends_the_task_in_flight() -> None:
+def test_closing_the_results_ends_the_task_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
     many = tuple(range(200))  # many lanes: a long task whose walk is soon over
     quick = next(STUDY.tasks())
     long = next(STUDY.with_(steps=100_000, step_sizes=many).tasks())
+    began, interrupted = threading.Event(), threading.Event()
+
+    def noted(task, stop):
+        if task == long:
+            began.set()
+        try:
+            return run_task(task, stop)
+        except Interrupted:
+            interrupted.set()
+            raise
+
+    monkeypatch.setattr("gvf.study.task.run_task", noted)
     results = local.results([quick, long], workers=1)
     assert next(results).task == quick
-    time.sleep(0.3)
+    assert began.wait(30)
     results.close()
+    assert interrupted.is_set()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("gvf-worker")]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -218,20 +219,41 @@ def test_a_state_keeps_its_returns_however_many_there_are() -> None:
     assert np.array_equal(many[:7], few)
 
 
-@pytest.mark.parametrize("protocol", ["paper", "authors"])
-def test_states_are_visited_as_often_as_in_the_environment(protocol: str) -> None:
-    rooms = continuous(protocol)
-    for behaviour in ("uniform", "random-state"):
-        table = rooms.table(rooms.behaviour(behaviour))
+def ends(rooms: ContinuousDomain, behaviour: str, runs: int, steps: int) -> np.ndarray:
+    """The positions [runs, 2] in which runs of the environment end."""
+    rng, table = np.random.default_rng(9), thresholds(rooms.table(rooms.behaviour(behaviour)))
+    environment, found = rooms.make().unwrapped, np.empty((runs, 2))
+    for run in range(runs):
+        state, _ = environment.reset(seed=run)
+        for u in rng.random(steps):
+            cell = 11 * int(state[0]) + int(state[1])
+            state, *_ = environment.step(int(np.searchsorted(table[cell], u, side="right")))
+        found[run] = state
+    return found
+
+
+def same_law(one: np.ndarray, other: np.ndarray) -> float:
+    """The p-value of the hypothesis that two samples come from one law."""
+    test: Any = scipy.stats.ks_2samp(one, other)
+    return test.pvalue
+
+
+@pytest.mark.parametrize(
+    ("protocol", "steps"), [("paper", evaluation.SPACING), ("authors", evaluation.RUN)]
+)
+def test_states_are_visited_as_often_as_in_the_environment(protocol: str, steps: int) -> None:
+    """Rows and columns have one law (Kolmogorov and Smirnov, level 1e-4 over the eight tests)."""
+    rooms, seen, there = continuous(protocol), {}, {}
+    for name in ("uniform", "random-state"):
+        table = rooms.table(rooms.behaviour(name))
         states = evaluation.visited_states(table, 1000, protocol=protocol, seed=5)
-        left, top = states[:, 1] < 5.5, states[:, 0] < 5.5
-        # The rooms are nearly symmetric; uniform visits spread evenly, the other's rise.
-        if behaviour == "uniform":
-            # 5 standard errors of a share, and 2 % for the map's lack of symmetry.
-            assert abs(left.mean() - 0.5) < 0.02 + 5 * 0.5 / np.sqrt(1000)
-            assert abs(top.mean() - 0.48) < 0.02 + 5 * 0.5 / np.sqrt(1000)
-        else:
-            assert top.mean() > 0.6
+        # Cells, since under "authors" a state is anywhere in the cell in which its run ended.
+        seen[name], there[name] = states.astype(int), ends(rooms, name, 50, steps).astype(int)
+        for axis in (0, 1):
+            assert same_law(seen[name][:, axis], there[name][:, axis]) > 1e-4 / 8
+    # The rows of the two behaviours differ by far more than that.
+    assert same_law(seen["uniform"][:, 0], there["random-state"][:, 0]) < 1e-4 / 8
+    assert same_law(seen["random-state"][:, 0], there["uniform"][:, 0]) < 1e-4 / 8
 
 
 def test_positions_of_a_long_run_are_nearly_independent() -> None:
