@@ -1,6 +1,5 @@
 """True values: dynamic programming against linear solves, rollouts against means, the cache."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -315,18 +314,6 @@ def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path: Path) -> None
     with pytest.warns(RuntimeWarning, match="cannot keep x-.*computed again.*GVF_CACHE_DIR"):
         kept = remembered("x", {}, lambda: {"a": np.arange(3)}, tmp_path / "file" / "below")
     assert kept["a"].tolist() == [0, 1, 2]
-
-
-def test_nothing_is_left_behind_when_writing_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.warns(RuntimeWarning, match="No space left on device"):
-        remembered("x", {}, lambda: {"a": np.arange(3)}, tmp_path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import platform
+import secrets
 import warnings
 from collections.abc import Mapping, Set
 from dataclasses import asdict
@@ -171,6 +172,10 @@ def machine() -> str:
 
 def _write(path: Path, text: str) -> None:
     """Write beside and rename: a reader never sees half a file."""
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text + ("" if text.endswith("\n") else "\n"), encoding="utf-8")
-    beside.replace(path)
+    # A name of its own, since another process may be writing the same file.
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        beside.write_text(text + ("" if text.endswith("\n") else "\n"), encoding="utf-8")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -291,8 +291,11 @@ class _Checkpoint:
         rows = [row.tolist() for row in errors]
         file = io.BytesIO()
         torch.save({"updates": updates, "errors": rows, "lanes": lanes.state_dict()}, file)
-        beside.write_bytes(_digest(file.getvalue()) + file.getvalue())
-        beside.replace(self.path)
+        try:
+            beside.write_bytes(_digest(file.getvalue()) + file.getvalue())
+            beside.replace(self.path)
+        finally:
+            beside.unlink(missing_ok=True)
         self._last = time.monotonic()
 
     def remove(self) -> None:
