@@ -157,7 +157,7 @@ def files_end_at(size: int) -> Iterator[None]:
 
 def test_whoever_reads_the_old_file_reads_it_to_the_end(writer: Writer, tmp_path: Path) -> None:
     there, old = files(tmp_path), writer.path.read_bytes()
-    with writer.path.open("rb") as reader:
+    with writer.path.open("rb", buffering=0) as reader:
         first = reader.read(10)
         writer.write(2)
         assert first + reader.read() == old
