@@ -135,6 +135,38 @@ def test_an_interrupt_is_one_line_and_keeps_what_is_done(tmp_path: Path, toml: P
     assert 2 <= len(digests(out)) < 30
 
 
+DEAF = """
+import sys, time
+from gvf.cli import main
+from gvf.study import task
+
+def deaf(*_):
+    print("begun", flush=True)
+    time.sleep(60)
+
+task.run_task = deaf
+sys.exit(main(["run", *sys.argv[1:], "--workers", "1"]))
+"""
+
+
+@needs_posix
+def test_an_interrupt_does_not_wait_for_a_task_that_does_not_listen(
+    tmp_path: Path, toml: Path
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", DEAF, toml, "--out", tmp_path / "out"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert (process.returncode, beside_progress(errors)) == (130, STOPPED)
+
+
 def test_two_processes_at_once_do_no_harm(
     tmp_path: Path, toml: Path, undisturbed: dict[str, str]
 ) -> None:
