@@ -204,6 +204,19 @@ def test_an_observation_that_fails_leaves_the_trace_as_it_was():
     np.testing.assert_array_equal(learner.buffer.trace.checkpoint()["memory"], before)
 
 
+def test_rows_that_do_not_fit_the_window_leave_the_trace_as_it_was():
+    buffer = Buffer(gvf.Window(3), FollowOn())
+    insert(buffer, np.array([2.0, 0.5]))
+    before = buffer.trace.checkpoint()["memory"]
+    ratio = np.array([3.0])
+    with (
+        pytest.raises(ValueError, match="this window has the columns"),
+        buffer.rows({"other": np.zeros(1)}, ratio, np.ones(1)) as rows,
+    ):
+        buffer.extend(rows)
+    np.testing.assert_array_equal(buffer.trace.checkpoint()["memory"], before)
+
+
 def test_emphasis_in_the_draw_and_in_the_weight_have_the_same_mean():
     """Given the window, FollowOn times the mean mass is, on average, emphatic IS."""
     draw, weight = Buffer(gvf.Window(6), FollowOn()), Buffer(gvf.Window(6), EmphaticIS(0.9))

@@ -309,6 +309,15 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path, content: bytes) -> Non
         assert file.read_bytes() == whole
 
 
+def test_an_array_in_a_key_is_known_by_its_type_shape_and_numbers(tmp_path: Path) -> None:
+    arrays = [np.zeros(6), np.zeros((2, 3)), np.zeros((3, 2)), np.zeros(6, int), np.ones(6)]
+    for _ in range(2):
+        for i, array in enumerate(arrays):
+            kept = remembered("x", {"array": array}, lambda i=i: {"i": np.array(i)}, tmp_path)
+            assert kept["i"] == i
+    assert len(list(tmp_path.iterdir())) == len(arrays)
+
+
 def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.warns(RuntimeWarning, match="cannot keep x-.*computed again.*GVF_CACHE_DIR"):
