@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gvf
-from gvf.study import Study, Task, VarianceStudy, run_task, run_variance
+from gvf.study import Study, Task, VarianceStudy, load, run_task, run_variance
 from gvf.study.engine import run
 from gvf.study.store import COLUMNS, Store, StoreError, encode, stored
 from gvf.study.toml import as_toml
@@ -143,6 +143,13 @@ def test_only_missing_tasks_run(tmp_path: Path) -> None:
     assert (summary.done, summary.skipped, summary.damaged) == (2, 4, 0)
     assert digests(tmp_path) == before
     assert result_files(tmp_path)[0].stat().st_mtime_ns == untouched
+
+
+def test_asking_for_fewer_runs_takes_none_away(tmp_path: Path) -> None:
+    for runs in (1, 3, 2):
+        store = Store(replace(CHAIN, runs=runs), tmp_path)
+        store.prepare()
+    assert load(store.log_path.with_suffix(".toml")).runs == 3
 
 
 def test_what_another_process_does_meanwhile_is_not_done_again(
