@@ -43,13 +43,24 @@ def learner(device: str, **options) -> NeuralLearner:
     )
 
 
+def differ_little(one, other, fresh, *, share: float) -> None:
+    """Assert that predictions [..., m] differ by less than a share of how far they have moved.
+
+    Two networks that have learned nothing are equal, but have not moved either.
+    """
+    one, other, fresh = (np.asarray(predictions) for predictions in (one, other, fresh))
+    moved, apart = (np.abs(one - before).max(axis=-1) for before in (fresh, other))
+    assert (apart < share * moved).all(), (apart, moved)
+
+
 @pytest.mark.parametrize("options", [{}, {"target_every": 5, "clip": 1.0}])
 def test_a_learner_on_a_gpu_is_the_one_on_a_cpu(options) -> None:
     batch = stream(60)
     here, there = learner("cpu", **options), learner("cuda", **options)
     for one in (here, there):
         one.observe_many(batch)
-    np.testing.assert_allclose(here.predict(batch.state), there.predict(batch.state), atol=2e-3)
+    fresh = learner("cpu").predict(batch.state)
+    differ_little(here.predict(batch.state), there.predict(batch.state), fresh, share=0.02)
     assert next(there.network.parameters()).device.type == "cuda"
 
 
@@ -61,7 +72,8 @@ def test_a_learner_on_a_gpu_is_saved_and_goes_on(tmp_path) -> None:
     second.load(tmp_path / "learner.npz")
     for one in (first, second):
         one.observe_many(batch[30:])
-    np.testing.assert_allclose(first.predict(batch.state), second.predict(batch.state), atol=1e-4)
+    fresh = learner("cuda").predict(batch.state)
+    differ_little(first.predict(batch.state), second.predict(batch.state), fresh, share=0.01)
 
 
 def test_mixed_precision_is_about_the_same() -> None:
@@ -69,11 +81,12 @@ def test_mixed_precision_is_about_the_same() -> None:
     whole, half = learner("cuda"), learner("cuda", mixed_precision=True)
     for one in (whole, half):
         one.observe_many(batch)
-    np.testing.assert_allclose(whole.predict(batch.state), half.predict(batch.state), atol=5e-2)
+    fresh = learner("cuda").predict(batch.state)
+    differ_little(whole.predict(batch.state), half.predict(batch.state), fresh, share=0.2)
 
 
-@pytest.mark.parametrize("convolution", ["native", "unfold"])
-def test_lanes_on_a_gpu_are_those_on_a_cpu(convolution) -> None:
+@pytest.mark.parametrize(("convolution", "share"), [("native", 0.2), ("unfold", 0.001)])
+def test_lanes_on_a_gpu_are_those_on_a_cpu(convolution, share) -> None:
     rates, seeds, group = [1e-4, 1e-3, 1e-4, 1e-3], [0, 0, 1, 1], [0, 1, 0, 1]
     rng = torch.Generator().manual_seed(2)
     frames = torch.randint(0, 256, (2, 8, 64, 128), dtype=torch.uint8, generator=rng)
@@ -83,10 +96,11 @@ def test_lanes_on_a_gpu_are_those_on_a_cpu(convolution) -> None:
     for device in ("cpu", "cuda"):
         make = partial(driving_network, convolution=convolution)
         lanes = Lanes(make, torch.optim.Adam, rates, seeds, group=group, device=device)
+        fresh = lanes.predict(frames[0]).cpu()
         for _ in range(5):
             lanes.update(frames, after, numbers, 0.9 * numbers, weights)
         found.append(lanes.predict(frames[0]).cpu())
-    torch.testing.assert_close(*found, atol=2e-2, rtol=1e-2)
+    differ_little(found[0], found[1], fresh, share=share)
 
 
 def test_a_lane_that_diverges_disturbs_no_other() -> None:

@@ -1,5 +1,7 @@
 """Every example that a reader can copy runs: README, documentation, scripts."""
 
+import contextlib
+import io
 import re
 import runpy
 import sys
@@ -10,14 +12,33 @@ import pytest
 from gvf.cli import EXAMPLE
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    # The changelog's page only includes a file.
+    *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "changelog.md"),
+]
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(r"^```python\n(.*?)^```\n+(.*?)(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
+PRECISE = re.compile(r"(?<![\w.])\d*\.\d{3,}(?![\w.]*\w)")
+NUMBER = re.compile(r"\d*\.?\d+(?:e[+-]?\d+)?")
 
 
-def python_blocks(page: str) -> list[str]:
-    """The Python blocks of a Markdown page, each moved down to its own line numbers."""
-    return ["\n" * page.count("\n", 0, found.start(1)) + found[1] for found in BLOCK.finditer(page)]
+def python_blocks(page: str) -> list[tuple[str, str]]:
+    """The Python blocks of a Markdown page, at their own line numbers, and the paragraphs below."""
+    return [
+        ("\n" * page.count("\n", 0, found.start(1)) + found[1], found[2])
+        for found in BLOCK.finditer(page)
+    ]
+
+
+def never_printed(paragraph: str, printed: str) -> list[str]:
+    """The numbers of three decimals or more in a paragraph that no printed number rounds to."""
+    known = [float(number) for number in NUMBER.findall(printed)]
+    return [
+        told
+        for told in PRECISE.findall(paragraph)
+        if float(told) not in {round(number, len(told.partition(".")[2])) for number in known}
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -27,9 +48,16 @@ def in_a_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_python_blocks_of_a_page_run_in_order(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    blocks = python_blocks(text)
+    assert len(blocks) == len(re.findall("^```py", text, re.MULTILINE)) > 0
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in python_blocks(page.read_text(encoding="utf-8")):
-        exec(compile(block, page, "exec"), namespace)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        for block, _ in blocks:
+            exec(compile(block, page, "exec"), namespace)
+    # The text below a block repeats numbers of the program and of what it prints.
+    known = "".join(block for block, _ in blocks) + printed.getvalue()
+    assert [strange for _, below in blocks for strange in never_printed(below, known)] == []
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
@@ -44,10 +72,15 @@ def test_the_example_in_the_help_runs() -> None:
     assert len(namespace["slots"]) == 16  # pyright: ignore[reportArgumentType]
 
 
-def test_the_readme_has_an_example() -> None:
-    assert python_blocks((ROOT / "README.md").read_text(encoding="utf-8"))
-
-
 def test_blocks_keep_their_line_numbers_and_other_languages_are_left_alone() -> None:
-    page = "# Title\n\n```python\none\n```\n\n```\nshell\n```\n\n```python\ntwo\nthree\n```\n"
-    assert python_blocks(page) == ["\n" * 3 + "one\n", "\n" * 11 + "two\nthree\n"]
+    page = "# Title\n\n```python\none\n```\n\n```\nshell\n```\n\n```python\ntwo\nthree\n```\nSo.\n"
+    assert python_blocks(page) == [
+        ("\n" * 3 + "one\n", "```\nshell\n```"),
+        ("\n" * 11 + "two\nthree\n", "So.\n"),
+    ]
+
+
+def test_numbers_that_the_text_repeats_are_those_printed() -> None:
+    printed = "absolute 0.7386, relative 1.2346e-01"
+    assert never_printed("It is above .7386, about .123, of 104/121 or .2.", printed) == []
+    assert never_printed("It is above .7368, and .124.", printed) == [".7368", ".124"]

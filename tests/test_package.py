@@ -1,6 +1,5 @@
 """What holds for the package as a whole: its names, its weight, its command."""
 
-import inspect
 import os
 import pkgutil
 import shutil
@@ -203,4 +202,5 @@ def test_public_names_are_sorted_and_unique() -> None:
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_a_public_name_has_a_docstring_with_an_example(name: str) -> None:
-    assert ">>>" in (inspect.getdoc(getattr(gvf, name)) or "")
+    # Its own: `inspect.getdoc` would take that of a base class.
+    assert ">>>" in (getattr(gvf, name).__doc__ or "")

@@ -494,7 +494,9 @@ def test_the_page_is_sound_and_stands_alone(text: str) -> None:
     for address in reader.all("href"):
         inside = address.startswith("#") and address[1:] in ids
         assert inside or re.fullmatch(r"[a-z-]+/[a-z-]+\.(csv|json|png|svg)", address), address
-    assert all(address.startswith("data:") for address in reader.all("src") + reader.all("srcset"))
+    pictures = reader.all("src")
+    assert pictures
+    assert all(address.startswith("data:") for address in pictures + reader.all("srcset"))
     names = [name for name, _ in reader.found]
     scripts = [found["type"] for name, found in reader.found if name == "script"]
     assert scripts == ["application/json"] * 2  # data, which no browser executes

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gvf
-from gvf.study import Study, Task, VarianceStudy, run_task, run_variance
+from gvf.study import Study, Task, VarianceStudy, load, run_task, run_variance
 from gvf.study.encoding import COLUMNS, encode
 from gvf.study.engine import run
 from gvf.study.store import Store, StoreError, stored
@@ -143,6 +144,31 @@ def test_only_missing_tasks_run(tmp_path: Path) -> None:
     assert (summary.done, summary.skipped, summary.damaged) == (2, 4, 0)
     assert digests(tmp_path) == before
     assert result_files(tmp_path)[0].stat().st_mtime_ns == untouched
+
+
+def test_asking_for_fewer_runs_takes_none_away(tmp_path: Path) -> None:
+    for runs in (1, 3, 2):
+        store = Store(replace(CHAIN, runs=runs), tmp_path)
+        store.prepare()
+    assert load(store.log_path.with_suffix(".toml")).runs == 3
+
+
+def test_what_another_process_does_meanwhile_is_not_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(CHAIN, tmp_path / "other")
+    tasks = []
+
+    def compute(task: Task, stop):
+        tasks.append(task)
+        # All the others are there before this one is done.
+        shutil.copytree(tmp_path / "other", tmp_path / "out", dirs_exist_ok=True)
+        return run_task(task, stop)
+
+    monkeypatch.setattr("gvf.study.task.run_task", compute)
+    run(CHAIN, tmp_path / "out", workers=1)
+    assert tasks == [next(CHAIN.tasks())]
+    assert digests(tmp_path / "out") == digests(tmp_path / "other")
 
 
 def test_runs_pairs_and_gaps_are_added_to_what_is_there(tmp_path: Path) -> None:

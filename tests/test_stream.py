@@ -487,6 +487,7 @@ def test_a_changing_behaviour_of_a_vector_is_recorded_as_it_was_when_it_acted():
     drifting = Drifting()
     env = ladders(3, AutoresetMode.SAME_STEP)
     batches = list(transitions(env, FunctionPolicy(drifting, 2), 99, seed=0))
+    assert len(batches) == 33
     for p, batch in zip(drifting.given, batches, strict=True):
         expected = np.where(batch.action == 0, p, 1 - p)
         assert batch.behaviour_probability.tolist() == expected.tolist()
@@ -495,9 +496,12 @@ def test_a_changing_behaviour_of_a_vector_is_recorded_as_it_was_when_it_acted():
 def test_a_behaviour_may_react_to_every_batch():
     weights = np.array([0.5, 0.5])
     policy = FunctionPolicy(lambda states: np.tile(weights, (len(states), 1)), 2)
-    for row, batch in enumerate(transitions(Ladder(), policy, 50, seed=0)):
+    seen = []
+    for batch in transitions(Ladder(), policy, 50, seed=0):
         assert batch.behaviour_probability[0] == weights[batch.action[0]]
-        weights[:] = 1 / (row + 3), 1 - 1 / (row + 3)
+        seen.append(batch.action[0])
+        weights[:] = 1 / (len(seen) + 2), 1 - 1 / (len(seen) + 2)
+    assert len(seen) == 50
 
 
 @pytest.mark.parametrize(

@@ -230,25 +230,6 @@ def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
         Recording.load(path)
 
 
-def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "stream"
-    sketch().save(path)
-    with pytest.raises(TypeError, match="JSON"):
-        dataclasses.replace(sketch(seed=1), settings={"what": object()}).save(path)
-    assert Recording.load(path).hash == sketch().hash
-    assert os.listdir(tmp_path) == ["stream"]
-
-
-def test_a_new_file_takes_the_place_of_the_old_at_once(tmp_path: Path) -> None:
-    """Whoever is reading the old one goes on reading it."""
-    path = tmp_path / "stream"
-    sketch().save(path)
-    content = path.read_bytes()
-    with path.open("rb") as old:
-        sketch(seed=1).save(path)
-        assert old.read() == content != path.read_bytes()
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [

@@ -710,7 +710,7 @@ def test_the_study_is_listed_and_shown(tmp_path: Path, capsys) -> None:
     assert re.search(r"^racing-step-size +0/10 +35 ", capsys.readouterr().out, re.MULTILINE)
     assert main(["show", FIGURE]) == 0
     shown = capsys.readouterr().out
-    assert "0/10" in shown or "10 tasks" in shown
+    assert shown.startswith("# 10 tasks of 35 lanes, 0 done; ")
     path = tmp_path / f"{FIGURE}.toml"
     path.write_text(shown)
     assert load(path) == catalogue.get(FIGURE, "paper")
@@ -722,7 +722,7 @@ def test_a_dry_run_estimates_and_does_nothing(
     out = tmp_path / "out"
     assert main(["run", toml, "--dry-run", "--out", str(out)]) == 0
     told = capsys.readouterr().out
-    assert "tiny: 2 tasks of 10 lanes, 0 done already\n" in told
+    assert "tiny: 2 tasks of 10 rows, 0 done already\n" in told
     assert re.search(r"to do: 2, about \d+ s with \d at once \(by a short probe\)\n", told)
     assert not out.exists()
     assert checkpoints() == []

@@ -561,7 +561,7 @@ def test_a_folder_that_cannot_be_written_to_is_named(
 
 
 def test_an_unknown_track_gets_a_list(pretended: Path) -> None:
-    with pytest.raises(ValueError, match="'four'; known are 'one', 'two', 'three'"):
+    with pytest.raises(ValueError, match="'four'; known are road: one, two; oval: three"):
         Torcs(track="four")
 
 
