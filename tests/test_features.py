@@ -118,7 +118,7 @@ def test_tile_kernels_can_be_called_from_compiled_code():
 def test_nan_state_is_an_error_that_names_the_row():
     states = np.zeros((5, 2))
     states[3, 1] = np.nan
-    with pytest.raises(ValueError, match=r"row 3 is not a number: \[ ?0\. nan\]"):
+    with pytest.raises(ValueError, match="number 1 of the state in row 3 is nan"):
         TileCoder([0, 0], [1, 1])(states)
 
 

@@ -331,7 +331,7 @@ def test_features_that_do_not_fit_are_refused_before_any_kernel_sees_them(output
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"every": 0}, "every must be at least 1"),
         ({"warm_up": -1}, "warm_up must be at least 0"),
-        ({"window": 0}, "capacity must be at least 1"),
+        ({"window": 0}, "window must be at least 1"),
     ],
 )
 def test_bad_options_are_named(options, message):

@@ -35,13 +35,10 @@ from gvf.learner import (
     ExpectedSarsa,
     IncrementalTD,
     Learner,
-    Predictor,
     Report,
     RMSProp,
     Sarsa,
     Update,
-    load,
-    load_predictor,
 )
 from gvf.policy import (
     Always,
@@ -59,6 +56,7 @@ from gvf.policy import (
 )
 from gvf.question import GVF, Evaluation
 from gvf.sampling import RatioRing, SumTree, uniform_slots
+from gvf.saved import Predictor, load, load_predictor
 from gvf.stream import transitions
 from gvf.transition import Transitions
 from gvf.truth import (

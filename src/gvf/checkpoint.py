@@ -71,6 +71,8 @@ def write(
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot save {path.name}: there is no folder {path.parent}")
+    if not path.name or path.is_dir():
+        raise IsADirectoryError(f"cannot save to {path}, which is a folder: name a file in it")
     beside = path.with_name(f".gvf-{os.getpid()}-{secrets.token_hex(8)}.part")
     try:
         with open(beside, "x+b") as file:
@@ -82,6 +84,8 @@ def write(
             file.seek(0)
             file.write(_header(digest))
         beside.replace(path)
+    except OSError as error:  # about the file beside, of which the caller knows nothing
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         beside.unlink(missing_ok=True)
 

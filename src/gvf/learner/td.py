@@ -25,6 +25,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
+from gvf.checks import brief
 from gvf.learner.linear import (
     Array,
     add_at,
@@ -141,6 +142,8 @@ class Optimiser:
 
     kernel: ClassVar[Callable[..., None]]
     memories: ClassVar[int]
+    usual_step_size: ClassVar[float | None] = None
+    """The default step size, where steps do not grow with the features; else it follows them."""
 
     def marks(self, rows: int) -> Array:
         """Whole numbers to keep between updates."""
@@ -184,6 +187,7 @@ class RMSProp(Optimiser):
 
     kernel = staticmethod(td_rmsprop)
     memories = 2
+    usual_step_size = 1e-3
 
     def __post_init__(self) -> None:
         _check_unit(decay=self.decay)
@@ -220,6 +224,7 @@ class Adam(Optimiser):
 
     kernel = staticmethod(td_adam)
     memories = 3
+    usual_step_size = 1e-3
 
     def __post_init__(self) -> None:
         _check_unit(beta1=self.beta1, beta2=self.beta2)
@@ -235,7 +240,9 @@ class TD(Update):
 
     Args:
         step_size: alpha, of the weighted *sum* (w contains the 1/k); a sequence learns one copy of
-            the weights for each, side by side.
+            the weights for each, side by side. By default, with SGD, 0.1 / (largest squared length
+            of the features): 0.1 for one-hot features, 0.1 / tilings for tile coding. With RMSProp
+            or Adam, 0.001.
         optimiser: ``SGD()``, ``RMSProp()`` or ``Adam()``.
 
     Example:
@@ -244,15 +251,23 @@ class TD(Update):
         2
     """
 
-    step_size: Lanes
+    step_size: Lanes | None = None
     optimiser: Optimiser = SGD()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.optimiser, Optimiser):
             raise TypeError(
-                f"optimiser must be gvf.SGD(), gvf.RMSProp() or gvf.Adam(), got {self.optimiser!r}"
+                "optimiser must be gvf.SGD(), gvf.RMSProp() or gvf.Adam(), got "
+                f"{brief(self.optimiser)}"
             )
+
+    def default_step_size(self, squared_length: Array, batch_size: int) -> Array:
+        """The optimiser's usual step size, or 0.1 / (squared length of the features)."""
+        usual = self.optimiser.usual_step_size
+        if usual is not None:
+            return np.full_like(squared_length, usual)
+        return super().default_step_size(squared_length, batch_size)
 
     @property
     def kernel(self) -> Callable[..., None]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -280,7 +295,8 @@ class IncrementalTD(Update):
     Without the 1/k, so a step size for one sample is about k times smaller than for a mini-batch.
 
     Args:
-        step_size: alpha; a sequence learns one copy of the weights for each, side by side.
+        step_size: alpha; a sequence learns one copy of the weights for each, side by side. By
+            default the k-th part of that of :class:`TD`, 0.1 / (k largest squared length).
 
     Example:
         >>> import gvf
@@ -288,9 +304,13 @@ class IncrementalTD(Update):
         IncrementalTD(step_size=0.01)
     """
 
-    step_size: Lanes
+    step_size: Lanes | None = None
 
     kernel = staticmethod(td_incremental)
+
+    def default_step_size(self, squared_length: Array, batch_size: int) -> Array:
+        """0.1 / (k times the squared length of the features)."""
+        return super().default_step_size(squared_length, batch_size) / batch_size
 
 
 def _check_unit(**values: float) -> None:

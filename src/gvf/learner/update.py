@@ -24,10 +24,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numba import float64, int64, types
 
+from gvf.checks import as_array, brief
 from gvf.learner.linear import Array, Experience
 
 Lanes = float | Sequence[float]
 """One number, or one for each lane."""
+
+SHARE = 0.1
+"""A step with the default step size removes at most this share of an error (of weight 1)."""
 
 
 class LearnerState(NamedTuple):
@@ -60,6 +64,9 @@ class Update(ABC):
     compiled `kernel` (its arguments are those in the example), and say what it keeps: `memories`
     (how many arrays like the weights), `marks` (whole numbers), `numbers` (constants).
 
+    A step size of None stands for a default that follows from the features,
+    :meth:`default_step_size`.
+
     Example:
         >>> from dataclasses import dataclass
         >>> import gvf, numba
@@ -91,11 +98,19 @@ class Update(ABC):
 
     def __post_init__(self) -> None:
         for name in self.lane_fields:
-            value = np.asarray(getattr(self, name), np.float64)
+            given = getattr(self, name)
+            if given is None and name == "step_size":
+                continue
+            try:
+                value = as_array(given, name).astype(np.float64)
+            except (TypeError, ValueError):
+                value = np.zeros(0)
             if value.ndim > 1 or value.size == 0:
-                raise ValueError(f"{name} must be a number or a sequence of them, got {value}")
+                raise ValueError(
+                    f"{name} must be a number or a sequence of them, got {brief(given)}"
+                )
             if not np.all((value >= 0.0) & np.isfinite(value)):
-                raise ValueError(f"{name} must be finite and not negative, got {value}")
+                raise ValueError(f"{name} must be finite and not negative, got {brief(given)}")
             plain = float(value) if value.ndim == 0 else tuple(value.tolist())
             object.__setattr__(self, name, plain)
         self._lane_values()
@@ -105,6 +120,22 @@ class Update(ABC):
         """The number of lanes, None when every field is a single number."""
         values = [getattr(self, name) for name in self.lane_fields]
         return max((len(v) for v in values if isinstance(v, tuple)), default=None)
+
+    @property
+    def chooses_step_size(self) -> bool:
+        """Whether the step size is the default one."""
+        return getattr(self, "step_size", 0.0) is None
+
+    def default_step_size(self, squared_length: Array, batch_size: int) -> Array:
+        """The step size where none is given: 0.1 / (squared length of the features).
+
+        The length is the largest that the learner has met, so the step size may fall at first and
+        never rises. With a active binary features it is 0.1 / a: 0.1 for :class:`gvf.OneHot`, 0.1 /
+        tilings for :class:`gvf.TileCoder`. A transition of weight 1 then loses at most a tenth of
+        its error in an update.
+        """
+        with np.errstate(divide="ignore"):
+            return SHARE / squared_length
 
     def marks(self, rows: int) -> Array:
         """Whole numbers to keep between updates; none by default."""
@@ -132,7 +163,9 @@ class Update(ABC):
 
     def _lane_values(self) -> Array:
         """The lane fields as rows [P, L]."""
-        values: list[Any] = [np.atleast_1d(getattr(self, name)) for name in self.lane_fields]
+        given = [getattr(self, name) for name in self.lane_fields]
+        # A step size that is not known yet changes nothing.
+        values: list[Any] = [np.atleast_1d(0.0 if v is None else v) for v in given]
         try:
             return np.array(np.broadcast_arrays(*values), np.float64)
         except ValueError:

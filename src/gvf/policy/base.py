@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.checks import brief
 from gvf.policy.checks import Floats, generator, indices
 
 Function = Callable[[Any], Any]
@@ -187,7 +188,7 @@ def check_same_actions(first: DiscretePolicy, second: DiscretePolicy) -> None:
     """Refuse two policies that differ in their number of actions."""
     if first.actions != second.actions:
         raise ValueError(
-            f"{first!r} has {first.actions} actions, {second!r} has {second.actions}; "
+            f"{brief(first)} has {first.actions} actions, {brief(second)} has {second.actions}; "
             "they must have the same"
         )
 

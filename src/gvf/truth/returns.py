@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gvf.checks import whole
 from gvf.gym import gym
 from gvf.info import info_columns
 from gvf.policy import Policy
@@ -246,8 +247,7 @@ def held_out_returns(
         ("run_length", run_length),
         ("longest", longest),
     ):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+        whole(name, value, 1)
     if not 0 <= cutoff < 1:
         raise ValueError(f"cutoff must be in [0, 1), got {cutoff}")
     walk = Walk(env, info_columns(question, info))
