@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from gvf.checks import brief
-from gvf.learner.linear import add_at, td_error_at, value_at, weight_at
+from gvf.learner.linear import Array, add_at, td_error_at, value_at, weight_at
 from gvf.learner.update import Lanes, Update
 
 
@@ -85,6 +85,11 @@ class TDC(Update):
             raise ValueError(
                 f"secondary must be finite and not negative, got {brief(self.secondary)}"
             )
+
+    def default_step_size(self, squared_length: Array, weight: Array, batch_size: int) -> Array:
+        """That of :class:`TD`, divided among both sets of weights."""
+        both = 1.0 + self.secondary
+        return super().default_step_size(squared_length, both * weight, batch_size)
 
     def numbers(self) -> Sequence[float]:
         """Alpha_h in units of alpha, and beta."""

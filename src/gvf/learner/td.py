@@ -262,12 +262,12 @@ class TD(Update):
                 f"{brief(self.optimiser)}"
             )
 
-    def default_step_size(self, squared_length: Array, batch_size: int) -> Array:
-        """The optimiser's usual step size, or 0.1 / (squared length of the features)."""
+    def default_step_size(self, squared_length: Array, weight: Array, batch_size: int) -> Array:
+        """The optimiser's usual step size, or 0.1 / (squared length of the features), or less."""
         usual = self.optimiser.usual_step_size
         if usual is not None:
             return np.full_like(squared_length, usual)
-        return super().default_step_size(squared_length, batch_size)
+        return super().default_step_size(squared_length, weight, batch_size)
 
     @property
     def kernel(self) -> Callable[..., None]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -308,9 +308,9 @@ class IncrementalTD(Update):
 
     kernel = staticmethod(td_incremental)
 
-    def default_step_size(self, squared_length: Array, batch_size: int) -> Array:
-        """0.1 / (k times the squared length of the features)."""
-        return super().default_step_size(squared_length, batch_size) / batch_size
+    def default_step_size(self, squared_length: Array, weight: Array, batch_size: int) -> Array:
+        """The k-th part of that of :class:`TD`, since here weights are without their 1/k."""
+        return super().default_step_size(squared_length, weight, batch_size) / batch_size
 
 
 def _check_unit(**values: float) -> None:

@@ -31,7 +31,7 @@ Lanes = float | Sequence[float]
 """One number, or one for each lane."""
 
 SHARE = 0.1
-"""A step with the default step size removes at most this share of an error (of weight 1)."""
+"""The share of a mini-batch's mean error that a step with the default step size removes, at most."""
 
 
 class LearnerState(NamedTuple):
@@ -126,16 +126,22 @@ class Update(ABC):
         """Whether the step size is the default one."""
         return getattr(self, "step_size", 0.0) is None
 
-    def default_step_size(self, squared_length: Array, batch_size: int) -> Array:
-        """The step size where none is given: 0.1 / (squared length of the features).
+    def default_step_size(self, squared_length: Array, weight: Array, batch_size: int) -> Array:
+        """The step size where none is given: 0.1 / (squared length of the features), or less.
 
-        The length is the largest that the learner has met, so the step size may fall at first and
-        never rises. With a active binary features it is 0.1 / a: 0.1 for :class:`gvf.OneHot`, 0.1 /
-        tilings for :class:`gvf.TileCoder`. A transition of weight 1 then loses at most a tenth of
-        its error in an update.
+        With a active binary features it is 0.1 / a: 0.1 for :class:`gvf.OneHot`, 0.1 / tilings for
+        :class:`gvf.TileCoder`. It is less where ratios multiply updates, as with :class:`gvf.IS`,
+        and are so large that one transition alone would take a prediction past its target: no
+        weight times step size times squared length is above 1. A learner takes the least over all
+        transitions that it has met, so its step size may fall and never rises.
+
+        Args:
+            squared_length: of the features of each transition, [m].
+            weight: that the correction gives to each transition when it is drawn, [m].
+            batch_size: how many are drawn for an update, k.
         """
         with np.errstate(divide="ignore"):
-            return SHARE / squared_length
+            return np.minimum(SHARE, 1.0 / weight) / squared_length
 
     def marks(self, rows: int) -> Array:
         """Whole numbers to keep between updates; none by default."""

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gvf.buffer import DRAW, WRITE, Buffer, Rows, check_like
 from gvf.checks import brief
-from gvf.correction import Floats
+from gvf.correction import Correction, Floats
 from gvf.diagnosis.updates import Updates
 from gvf.entry import address_of
 from gvf.features import FeatureMap
@@ -178,19 +178,24 @@ class LinearValues:
             self._observe(buffer, rows, schedule)
             return
         # Cut where the step size falls, so that it does not matter how many rows come at a time.
-        step_size = self._step_sizes(rows, schedule.batch_size)
+        step_size = self._step_sizes(rows, buffer.correction, schedule.batch_size)
         falls = np.flatnonzero(np.diff(step_size, prepend=np.nan))
         for start, end in pairwise([*falls.tolist(), len(rows)]):
             self.state.lanes[0] = step_size[start]
             self._observe(buffer, rows[start:end], schedule)
 
-    def _step_sizes(self, rows: Rows, batch_size: int) -> Floats:
+    def _step_sizes(self, rows: Rows, correction: Correction, batch_size: int) -> Floats:
         """The default step size from each row on; 0 as long as all features are 0."""
         x, x_next = rows.columns["x"], rows.columns["x_next"]
         lengths = np.full(len(rows), x.shape[1], np.float64)
         if x.dtype.kind == "f":
             lengths = np.maximum(*(np.einsum("ij,ij->i", f, f) for f in (x, x_next)))
-        own = self.update_rule.default_step_size(lengths, batch_size)
+        # The weight in a batch of nothing else, from a window whose means are 1, as they should be.
+        alone = np.repeat(np.arange(len(rows))[:, None], batch_size, axis=1)
+        means = np.ones((len(rows), len(rows.inputs) + 1))
+        weight = correction.weigh_rows(rows.inputs, rows.p, alone, means)[:, 0]
+        weight[(rows.p == 0.0) | np.isnan(weight)] = 0.0  # never drawn
+        own = self.update_rule.default_step_size(lengths, np.abs(weight), batch_size)
         own[0] = min(own[0], self.step_size or np.inf)
         falling = np.minimum.accumulate(own)
         return np.where(np.isfinite(falling), falling, 0.0)
