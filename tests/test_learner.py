@@ -349,7 +349,7 @@ def test_arguments_in_the_wrong_place_are_named():
     [
         ((CHAIN, 4, gvf.TD(0.1)), {}, "features must be a feature map such as"),
         ((CHAIN, gvf.OneHot(5), gvf.TD(0.1)), {"behaviour": "uniform"}, "must be a gvf.Policy"),
-        ((CHAIN, gvf.OneHot(5), gvf.TD(0.1)), {"batch_size": 1.5}, "float"),
+        ((CHAIN, gvf.OneHot(5), gvf.TD(0.1)), {"batch_size": 1.5}, "an integer, got 1.5"),
     ],
 )
 def test_arguments_of_the_wrong_kind_are_named(arguments, options, message):

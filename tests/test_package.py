@@ -1,9 +1,12 @@
 """What holds for the package as a whole: its names, its weight, its command."""
 
+import ast
 import inspect
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -65,3 +68,19 @@ def test_public_names_are_sorted_and_unique() -> None:
 @pytest.mark.parametrize("name", PUBLIC)
 def test_a_public_name_has_a_docstring_with_an_example(name: str) -> None:
     assert ">>>" in (inspect.getdoc(getattr(gvf, name)) or "")
+
+
+def test_imports_between_rooms_point_one_way_also_where_they_are_lazy() -> None:
+    root = Path(gvf.__file__).parent
+    known: dict[str, set[str]] = {}
+    for file in root.rglob("*.py"):
+        room = file.relative_to(root).with_suffix("").parts[0]
+        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+            names = [part.name for part in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [f"{node.module}.{part.name}" for part in node.names]
+            others = {name.split(".")[1] for name in names if name.startswith("gvf.")}
+            known.setdefault(room, set()).update(others - {room})
+    del known["__init__"]  # it puts all of them together
+    assert {"diagnosis", "spec"} <= known["learner"]  # they are seen
+    TopologicalSorter(known).prepare()

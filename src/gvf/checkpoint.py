@@ -84,7 +84,10 @@ def write(
             file.seek(0)
             file.write(_header(digest))
         beside.replace(path)
-    except OSError as error:  # about the file beside, of which the caller knows nothing
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # It names the file beside, of which the caller knows nothing.
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         beside.unlink(missing_ok=True)

@@ -184,9 +184,10 @@ class GVF:
         good = np.isfinite(cumulants)
         if not good.all():
             at = int(good.argmin())
+            where = "" if isinstance(self.cumulant, str) else _nan_there(transitions, at)
             raise ValueError(
                 f"cumulant {describe(self.cumulant)} is {cumulants[at]} at position {at}"
-                f"{_nan_there(transitions, at)}; it must be finite{_SKIP}"
+                f"{where}; it must be finite{_SKIP if np.isnan(cumulants[at]) else ''}"
             )
         return cumulants
 

@@ -60,7 +60,7 @@ class Transitions:
             raise ValueError(_DONE)
         lengths = {name: column.shape[:1] for name, column in self.columns.items()}
         if () in lengths.values() or len(set(lengths.values())) > 1:
-            shapes = ", ".join(f"{name} {column.shape}" for name, column in self.columns.items())
+            shapes = _shapes(self.columns)
             raise ValueError(f"columns need one row a transition, equally many; got {shapes}")
 
     @classmethod
@@ -208,14 +208,19 @@ def as_column(values: Any, what: str = "a column") -> Column:
     lengths = {column.shape[:1] for column in fields.values()}
     if len(lengths) != 1 or () in lengths:
         raise ValueError(
-            "the fields of a column need one row a transition, equally many; got "
-            + ", ".join(f"{name} {column.shape}" for name, column in fields.items())
+            f"the fields of {what} need one row a transition, equally many; got {_shapes(fields)}"
         )
     types = [(name, (column.dtype, column.shape[1:])) for name, column in fields.items()]
     rows = np.empty(lengths.pop(), aligned(np.dtype(types)))
     for name, column in fields.items():
         rows[name] = column
     return rows
+
+
+def _shapes(columns: dict[str, Column]) -> str:
+    """The shapes of columns, in a line; of many, those of the first."""
+    told = [f"{name} {column.shape}" for name, column in columns.items()]
+    return ", ".join([*told[:12], "..."] if len(told) > 12 else told)
 
 
 def joined(values: list[Any]) -> Column:

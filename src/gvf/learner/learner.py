@@ -364,7 +364,8 @@ class WindowLearner:
         none = float("nan")
         ratios = self.buffer.ratios if self.knows_ratios else np.zeros(0)
         passed_on = self.updates * self.schedule.batch_size
-        limit = largest_return(self.seen[CUMULANT], self.seen[CONTINUATION], passed_on)
+        cumulant, continuation = self.seen[[CUMULANT, CONTINUATION]].tolist()
+        limit = largest_return(cumulant, continuation, passed_on)
         largest = self.values.largest(self.window) if len(self.window) else np.zeros(0)
         return Report(
             steps=self.steps,

@@ -31,7 +31,7 @@ Lanes = float | Sequence[float]
 """One number, or one for each lane."""
 
 SHARE = 0.1
-"""The share of a mini-batch's mean error that a step with the default step size removes, at most."""
+"""The default step size removes at most this share of a mini-batch's mean error."""
 
 
 class LearnerState(NamedTuple):
