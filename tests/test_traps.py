@@ -259,9 +259,10 @@ def test_a_nan_of_an_environment_is_left_out_too():
 def test_nothing_is_carried_over_a_transition_that_is_left_out(row):
     """The rest is learned from as if the stream had been cut there."""
     data, cut = broken("state", (row, 0)), walk(40, truncated=np.arange(40) == row - 1)
-    skipping = make(correction=FollowOn(), on_nan="skip")
+    question = gvf.GVF(gvf.Uniform(2), "reward", 0.9)  # no ratio is 0, so all is carried on
+    skipping = make(correction=FollowOn(), question=question, on_nan="skip")
     skipping.learn([data])
-    rest = make(correction=FollowOn())
+    rest = make(correction=FollowOn(), question=question)
     rest.learn([gvf.Transitions.concatenate([cut[:row], cut[row + 1 :]])])
     assert np.array_equal(skipping.weights, rest.weights)
     assert np.array_equal(skipping.buffer.inputs, rest.buffer.inputs)
@@ -313,8 +314,8 @@ def test_a_default_step_size_does_not_depend_on_how_transitions_come():
 
 
 def test_features_of_length_0_do_no_harm():
-    features = gvf.Dense(3, lambda s: np.where(s[:, :1] > 0, s, 0.0))
-    learner, report = chosen(features, data=walk(100, state=np.zeros((100, 3))))
+    nothing = np.zeros((100, 3))
+    learner, report = chosen(gvf.Dense(3), data=walk(100, state=nothing, next_state=nothing))
     assert np.isfinite(learner.weights).all()
     assert report.diverged == ()
 
