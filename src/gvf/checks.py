@@ -25,7 +25,7 @@ def brief(value: Any) -> str:
         >>> brief("IR"), brief(np.zeros((500, 3)))
         ("'IR'", 'an array float64[500, 3]')
         >>> brief([[0.0] * 3] * 1000)
-        'a list of 1000: [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0...'
+        'a list of 1000: [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0...'
     """
     if isinstance(value, np.ndarray) and value.size > 4:
         return f"an array {value.dtype}{list(value.shape)}"
