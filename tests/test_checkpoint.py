@@ -214,3 +214,23 @@ def test_a_sealed_file_with_something_else_inside_is_refused(tmp_path: Path) -> 
     text = np.frombuffer(b"[1]", np.uint8)
     for payload in (b"", b"PK\3\4 but no archive", archive(x=text), archive(about=text)):
         assert refusal(sealed(tmp_path / "x.gvf", payload)) == "is damaged or incomplete"
+
+
+def test_a_folder_in_the_place_of_a_file_is_named_and_not_the_temporary_file(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(IsADirectoryError) as refused:
+        checkpoint.write(tmp_path, "window", {})
+    assert str(refused.value) == f"cannot save to {tmp_path}, which is a folder: name a file in it"
+
+
+def test_what_the_system_refuses_names_the_file_and_not_the_temporary_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, target: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    with pytest.raises(PermissionError) as refused:
+        checkpoint.write(tmp_path / "x.gvf", "window", {})
+    assert str(refused.value) == f"[Errno 13] Permission denied: '{tmp_path / 'x.gvf'}'"

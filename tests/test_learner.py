@@ -331,7 +331,7 @@ def test_features_that_do_not_fit_are_refused_before_any_kernel_sees_them(output
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
         ({"every": 0}, "every must be at least 1"),
         ({"warm_up": -1}, "warm_up must be at least 0"),
-        ({"window": 0}, "capacity must be at least 1"),
+        ({"window": 0}, "window must be at least 1"),
     ],
 )
 def test_bad_options_are_named(options, message):
@@ -349,7 +349,7 @@ def test_arguments_in_the_wrong_place_are_named():
     [
         ((CHAIN, 4, gvf.TD(0.1)), {}, "features must be a feature map such as"),
         ((CHAIN, gvf.OneHot(5), gvf.TD(0.1)), {"behaviour": "uniform"}, "must be a gvf.Policy"),
-        ((CHAIN, gvf.OneHot(5), gvf.TD(0.1)), {"batch_size": 1.5}, "float"),
+        ((CHAIN, gvf.OneHot(5), gvf.TD(0.1)), {"batch_size": 1.5}, "an integer, got 1.5"),
     ],
 )
 def test_arguments_of_the_wrong_kind_are_named(arguments, options, message):

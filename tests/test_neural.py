@@ -364,7 +364,7 @@ def test_predictions_leave_every_part_in_its_own_mode_even_when_they_fail():
         ({"clip": 0.0}, ValueError, "clip must be a positive number, or None for none, got 0.0"),
         ({"clip": "a"}, TypeError, "clip must be a positive number or None, got 'a'"),
         ({"target_every": 0}, ValueError, "target_every must be at least 1"),
-        ({"target_every": 1.5}, TypeError, "target_every must be a whole number or None, got 1.5"),
+        ({"target_every": 1.5}, TypeError, "target_every must be an integer, got 1.5"),
         ({"optimiser": torch.optim.LBFGS}, ValueError, "LBFGS evaluates the loss several times"),
         ({"optimiser": list}, TypeError, "must make a torch.optim.Optimizer, and made"),
         ({"network": torch.nn.Tanh()}, ValueError, r"network has no parameters to train: Tanh\(\)"),

@@ -835,3 +835,16 @@ def test_a_policy_of_ones_own_needs_two_methods():
     assert "Exponential" in repr(policy)
     rho = ratio(policy, [0], [2.0], behaviour=policy)
     assert rho.tolist() == [1.0]
+
+
+def test_a_function_that_predicts_actions_is_told_what_is_wanted():
+    class Model:
+        def predict(self, states):
+            return np.zeros(len(states), int), None
+
+    policy = FunctionPolicy(Model().predict, actions=2)
+    with pytest.raises(
+        TypeError, match=r"predict returned a tuple of 2; .*return probabilities"
+    ) as e:
+        policy.probability(np.zeros((3, 1)), [0, 0, 1])
+    assert "np.eye(2)[model.predict(states, deterministic=True)[0]]" in str(e.value)

@@ -313,3 +313,36 @@ def test_lambdas_that_use_a_class_of_ones_own_are_told_apart():
     import own_corrections
 
     assert fingerprint(lambda t: own_corrections.SquareRoot) is None
+
+
+def test_a_file_of_an_earlier_version_is_read(tmp_path):
+    """Files without ``on_nan`` and what was seen, and with the former name of ``secondary``."""
+    learner, path = make(gvf.TDC(0.1, secondary=0.5)), tmp_path / "learner"
+    learner.observe_many(DATA)
+    learner.save(path)
+    description, arrays = checkpoint.read(path)
+    del description["on_nan"], arrays["own/seen"]
+    values = description["update"]["arguments"]
+    values["ratio"] = values.pop("secondary")
+    checkpoint.write(path, "learner", arrays, description)
+    learner.observe_many(DATA)
+    for again in (gvf.load(path), make(gvf.TDC(0.1, secondary=0.5)).load(path)):
+        again.observe_many(DATA)
+        assert np.array_equal(again.weights, learner.weights)
+        assert again.report() == learner.report()
+
+
+@pytest.mark.parametrize("chunk", [1, 64])
+def test_a_default_step_size_goes_on_to_the_last_bit(chunk, tmp_path):
+    features = gvf.Dense(5, lambda s: np.array([1.0, 3.0, 2.0, 9.0, 0.0])[s, None] * np.eye(5)[s])
+    learner, again = (
+        gvf.Learner(CHAIN, features, gvf.TD(), gvf.IS(), behaviour=CHAIN_BEHAVIOUR, seed=0)
+        for _ in range(2)
+    )
+    learner.learn([DATA[:4]])
+    learner.save(tmp_path / "learner")
+    again.load(tmp_path / "learner")
+    learner.learn([DATA])
+    again.learn([DATA], chunk=chunk)
+    assert np.array_equal(again.weights, learner.weights)
+    assert again.update == learner.update == gvf.TD(0.1 / 81)

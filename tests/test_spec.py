@@ -150,7 +150,7 @@ GVF_PARTS = [
     gvf.WISTD([1.0, 2.0], 0.01),
     gvf.Sarsa(0.1),
     gvf.ExpectedSarsa(0.1, gvf.Adam()),
-    gvf.TDC(0.1, ratio=2.0),
+    gvf.TDC(0.1, secondary=2.0),
     gvf.TDRC(0.1),
     gvf.IS(),
     gvf.NormIS(max_ratio=8.0),

@@ -33,7 +33,7 @@ UPDATES = {
     "wis_td": (gvf.WISTD(u0=5.0, eta=LANES), {"kind": "wis_td", "u0": 5.0}),
     "sarsa": (gvf.Sarsa(LANES), {"kind": "sgd"}),
     "expected_sarsa": (gvf.ExpectedSarsa(LANES, gvf.RMSProp()), {"kind": "rmsprop"}),
-    "tdc": (gvf.TDC(LANES, ratio=0.5), {"kind": "tdc", "ratio": 0.5, "beta": 0.0}),
+    "tdc": (gvf.TDC(LANES, secondary=0.5), {"kind": "tdc", "ratio": 0.5, "beta": 0.0}),
     "tdrc": (gvf.TDRC(LANES), {"kind": "tdc", "ratio": 1.0, "beta": 1.0}),
 }
 VECTORS = np.random.default_rng(5).normal(size=(5, 3)).round(2) / 2
@@ -154,7 +154,7 @@ CONVERGING = {
     "IR+WIS-TD(0)": (gvf.WISTD(u0=5.0, eta=0.002), gvf.IR()),
     "Sarsa": (gvf.Sarsa(1.0), gvf.OnPolicy()),
     "Expected Sarsa": (gvf.ExpectedSarsa(1.0), gvf.OnPolicy()),
-    "TDC": (gvf.TDC(0.5, ratio=0.2), gvf.IR()),
+    "TDC": (gvf.TDC(0.5, secondary=0.2), gvf.IR()),
     "TDRC": (gvf.TDRC(0.5), gvf.IR()),
 }
 
@@ -265,7 +265,7 @@ def test_td_diverges_on_the_star_and_gradient_td_does_not(correction):
     start = np.abs(STAR @ [1, 1, 1, 1, 1, 1, 10, 1]).max()
     td = star_learner(gvf.TD(0.1), correction)
     assert not size(td) < 1e6 * start
-    for update in (gvf.TDC(0.03, ratio=1.0), gvf.TDRC(0.03)):
+    for update in (gvf.TDC(0.03, secondary=1.0), gvf.TDRC(0.03)):
         assert size(star_learner(update, correction)) < start
     assert size(star_learner(gvf.TDRC(0.03), correction)) < 0.3 * start
 
@@ -301,7 +301,7 @@ def test_wis_td_with_eta_above_one_has_diverged():
         (lambda: gvf.TD([]), "step_size must be a number or a sequence"),
         (lambda: gvf.WISTD(0.0, 0.1), "u0 must be positive"),
         (lambda: gvf.WISTD([1.0, 2.0], [0.1, 0.2, 0.3]), "as many lanes"),
-        (lambda: gvf.TDC(0.1, ratio=-1.0), "ratio must be finite and not negative"),
+        (lambda: gvf.TDC(0.1, secondary=-1.0), "secondary must be finite and not negative"),
         (lambda: gvf.RMSProp(decay=1.0), r"decay must be in \[0, 1\), got 1.0"),
         (lambda: gvf.Adam(beta2=-0.1), "beta2 must be in"),
     ],

@@ -44,12 +44,9 @@ from gvf.learner import (
     IncrementalTD,
     Learner,
     LearnerReport,
-    Predictor,
     RMSProp,
     Sarsa,
     Update,
-    load,
-    load_predictor,
 )
 from gvf.policy import (
     Always,
@@ -67,6 +64,7 @@ from gvf.policy import (
 )
 from gvf.question import GVF, Evaluation
 from gvf.sampling import RatioRing, SumTree, uniform_slots
+from gvf.saved import Predictor, load, load_predictor
 from gvf.stream import transitions
 from gvf.transition import Transitions
 from gvf.truth import (

@@ -15,8 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
+from numba import njit, types
+from numba.extending import overload
 from numpy.typing import ArrayLike, NDArray
+
+from gvf.common.checks import as_array, brief, whole
+from gvf.common.gym import gym, is_space
 
 _LARGEST = np.iinfo(np.int32).max
 
@@ -42,41 +46,63 @@ class FeatureMap(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OneHot:
     """One feature a state, for states that are integers 0 .. size-1 (the tabular case).
 
     Args:
-        size: the number of states.
+        size: the number of states; or a ``Discrete`` space of Gymnasium, which has them.
+        start: the first state, where it is not 0.
 
     Example:
         >>> import gvf
         >>> gvf.OneHot(5)([3, 0])
         array([[3],
                [0]], dtype=int32)
+        >>> from gymnasium.spaces import Discrete
+        >>> gvf.OneHot(Discrete(5, start=1))
+        OneHot(size=5, start=1)
     """
 
     size: int
+    start: int = 0
 
     def __post_init__(self) -> None:
+        space: Any = self.size
+        if is_space(space):
+            if not isinstance(space, gym.spaces.Discrete):
+                raise TypeError(
+                    f"OneHot is for states that are numbered, of a Discrete space, and this is "
+                    f"{brief(space)}; use TileCoder or Dense"
+                )
+            object.__setattr__(self, "size", int(space.n))
+            object.__setattr__(self, "start", int(space.start))
         _check_size(self.size)
+
+    def constructor_arguments(self) -> dict[str, Any]:
+        """The arguments that it was made with, for :mod:`gvf.common.spec`."""
+        return {"size": self.size} | ({"start": self.start} if self.start else {})
+
+    def __repr__(self) -> str:
+        return f"OneHot(size={self.size}{f', start={self.start}' if self.start else ''})"
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """States int[m] to indices int32[m, 1]."""
-        values = np.asarray(states)
+        values = as_array(states, "the states")
         _check_no_fields(values, "OneHot")
         if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
             raise ValueError(
                 f"one-hot states are a batch of integers [m], got {values.dtype}"
                 f"{list(values.shape)}; for other states use TileCoder or Dense"
             )
-        if values.size and (values.min() < 0 or values.max() >= self.size):
-            row = int(np.argmax((values < 0) | (values >= self.size)))
+        first, last = self.start, self.start + self.size - 1
+        if values.size and (values.min() < first or values.max() > last):
+            row = int(np.argmax((values < first) | (values > last)))
             raise ValueError(
-                f"state {values[row]} in row {row} is outside 0 .. {self.size - 1}; "
-                f"OneHot(size={self.size}) needs a larger size, or the states a shift"
+                f"state {values[row]} in row {row} is outside {first} .. {last}; "
+                f"{self} needs a larger size, or the states a shift"
             )
-        return values.astype(np.int32)[:, None]
+        return (values - first if first else values).astype(np.int32)[:, None]
 
 
 @dataclass(frozen=True)
@@ -107,17 +133,20 @@ class Dense:
 
     def __post_init__(self) -> None:
         _check_size(self.size)
+        if self.function is not None and not callable(self.function):
+            raise TypeError(f"function must be a function of states, not {brief(self.function)}")
 
     def __call__(self, states: ArrayLike) -> NDArray[np.float64]:
         """States [m, ...] to features float64[m, size]."""
-        values = np.asarray(states)
+        values = as_array(states, "the states")
         if values.ndim == 0:
             raise ValueError(f"states are a batch [m, ...], got the single number {values}")
         if self.function is None:
             _check_no_fields(values, "Dense without a function")
             source, output = "states, flattened,", values.reshape(len(values), -1)
         else:
-            source, output = "the feature function", np.asarray(self.function(values))
+            source = "the feature function"
+            output = as_array(self.function(values), f"what {source} gave")
         if output.shape != (len(values), self.size):
             raise ValueError(
                 f"{source} gave shape {output.shape} for {len(values)} states; "
@@ -171,15 +200,15 @@ class TileCoder:
     ) -> None:
         self.low, self.high = _bounds(low, high)
         dimensions = len(self.low)
-        counts = np.asarray(tiles)
+        counts = as_array(tiles, "tiles")
         if counts.shape not in [(), (dimensions,)] or counts.dtype.kind not in "iu":
-            raise ValueError(f"tiles is an int or {dimensions} of them (one a dimension): {tiles}")
+            raise ValueError(
+                f"tiles is an int or {dimensions} of them (one a dimension): {brief(tiles)}"
+            )
         if (counts < 1).any():
             raise ValueError(f"every dimension needs at least 1 tile, got {tiles}")
-        if tilings < 1:
-            raise ValueError(f"tilings must be at least 1, got {tilings}")
         self.tiles = _frozen(np.broadcast_to(counts, dimensions).astype(np.int64))
-        self.tilings = int(tilings)
+        self.tilings = whole("tilings", tilings, 1)
         self.size = self.tilings * math.prod(int(n) + 1 for n in self.tiles)
         if self.size > _LARGEST:
             raise ValueError(
@@ -203,16 +232,18 @@ class TileCoder:
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """States [m, d] to active tiles int32[m, tilings]."""
-        _check_no_fields(np.asarray(states), "TileCoder")
-        values = np.ascontiguousarray(states, np.float64)
-        if np.ndim(states) != 2 or values.shape[1] != len(self.low):
+        given = as_array(states, "the states")
+        _check_no_fields(given, "TileCoder")
+        values = np.ascontiguousarray(given, np.float64)
+        if given.ndim != 2 or values.shape[1] != len(self.low):
             raise ValueError(
-                f"states must be a batch [m, {len(self.low)}], got shape {np.shape(states)}"
+                f"states must be a batch [m, {len(self.low)}], got shape {given.shape}"
             )
         out = np.empty((len(values), self.tilings), np.int32)
         bad = tile_code(values, self.low, self._width, self.tiles, self._columns, out)
         if bad >= 0:
-            raise ValueError(f"the state in row {bad} is not a number: {values[bad]}")
+            number = int(np.isnan(values[bad]).argmax())
+            raise ValueError(f"number {number} of the state in row {bad} is nan")
         return out
 
     def __repr__(self) -> str:
@@ -265,7 +296,43 @@ def features_of(features: Callable[[Any], Any], size: int, states: Any) -> NDArr
         )
     if active and x.size and not (x.min() >= 0 and x.max() < size):
         raise ValueError(f"active features must be in [0, {size}), got {x.min()} to {x.max()}")
+    if not active and np.isnan(x).any():
+        row, column = np.argwhere(np.isnan(x))[0]
+        raise ValueError(f"feature {column} of row {row} is nan")
     return np.ascontiguousarray(x, np.int32 if active else np.float64)
+
+
+def feature_index(x, slot, j):
+    """The index of the j-th feature listed for a slot."""
+    raise NotImplementedError("for compiled functions only")
+
+
+def feature_level(x, slot, j):
+    """Its value."""
+    raise NotImplementedError("for compiled functions only")
+
+
+@overload(feature_index, jit_options={"forceinline": True})
+def _feature_index(x, slot, j):
+    if isinstance(x.dtype, types.Integer):
+        return lambda x, slot, j: np.int64(x[slot, j])
+    return lambda x, slot, j: j
+
+
+@overload(feature_level, jit_options={"forceinline": True})
+def _feature_level(x, slot, j):
+    if isinstance(x.dtype, types.Integer):
+        return lambda x, slot, j: 1.0
+    return lambda x, slot, j: x[slot, j]
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def weight_row(x, slot, j, first):
+    """The row of the j-th feature listed, in a block whose rows begin with ``first``.
+
+    Unsigned, because Numba checks signed indices for negative values on every access.
+    """
+    return np.uint64(first + feature_index(x, slot, j))
 
 
 def _check_no_fields(states: NDArray[Any], what: str) -> None:
@@ -278,7 +345,7 @@ def _check_no_fields(states: NDArray[Any], what: str) -> None:
 
 
 def _check_size(size: int) -> None:
-    if not 1 <= size <= _LARGEST:
+    if whole("size", size, 1) > _LARGEST:
         raise ValueError(f"size must be in 1 .. {_LARGEST}, got {size}")
 
 
@@ -292,7 +359,7 @@ def _times(tiles: NDArray[np.int64]) -> str:
 
 
 def _bounds(low: ArrayLike, high: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    lows, highs = np.array(low, np.float64), np.array(high, np.float64)
+    lows, highs = (np.array(as_array(b, "a bound"), np.float64) for b in (low, high))
     if lows.ndim != 1 or lows.shape != highs.shape or not lows.size:
         raise ValueError(
             f"low and high must be one number a dimension, [d]; got shapes {lows.shape} and "

@@ -19,12 +19,14 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.checks import as_array, brief
 from gvf.policy import Policy, describe, ratio
 from gvf.policy.ratios import check_recorded
-from gvf.transition import Transitions
+from gvf.transition import Transitions, nan_place, nan_rows
 
 Signal = Callable[[Transitions], Any]
 OnConflict = Literal["error", "recorded", "behaviour"]
+OnNaN = Literal["error", "skip"]
 
 
 class Evaluation(NamedTuple):
@@ -90,19 +92,19 @@ class GVF:
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
             raise TypeError(
-                f"policy must be a gvf.Policy, not {self.policy!r}; a function of states can be "
-                "wrapped: gvf.FunctionPolicy(function)"
+                f"policy must be a gvf.Policy, not {brief(self.policy)}; a function of states can "
+                "be wrapped: gvf.FunctionPolicy(function)"
             )
         if not isinstance(self.cumulant, str) and not callable(self.cumulant):
             raise TypeError(
                 "cumulant must be the name of a column or a function of transitions, not "
-                f"{self.cumulant!r}; for a constant, lambda t: {self.cumulant!r}"
+                f"{brief(self.cumulant)}; for a constant, lambda t: 1.0"
             )
         number = isinstance(self.continuation, int | float | np.number)
         if not callable(self.continuation) and not (number and 0 <= self.continuation <= 1):
             raise ValueError(
                 "continuation must be a number in [0, 1] or a function of transitions, got "
-                f"{self.continuation!r}"
+                f"{brief(self.continuation)}"
             )
 
     def evaluate(
@@ -160,11 +162,7 @@ class GVF:
         on_conflict: OnConflict = "error",
     ) -> NDArray[np.float64]:
         """pi(a|s) / mu(a|s) of each transition, float64[m]; mu as in :meth:`evaluate`."""
-        if on_conflict not in get_args(OnConflict):
-            raise ValueError(
-                f"on_conflict must be one of {', '.join(map(repr, get_args(OnConflict)))}; got "
-                f"{on_conflict!r}"
-            )
+        check_choice("on_conflict", on_conflict, OnConflict)
         states, actions = transitions["state"], transitions["action"]
         recorded = next((name for name in _RECORDED if name in transitions), None)
         if behaviour is not None and (recorded is None or on_conflict == "behaviour"):
@@ -186,9 +184,10 @@ class GVF:
         good = np.isfinite(cumulants)
         if not good.all():
             at = int(good.argmin())
+            where = "" if isinstance(self.cumulant, str) else _nan_there(transitions, at)
             raise ValueError(
-                f"cumulant {describe(self.cumulant)} is {cumulants[at]} at position {at}; it must "
-                "be finite"
+                f"cumulant {describe(self.cumulant)} is {cumulants[at]} at position {at}"
+                f"{where}; it must be finite{_SKIP if np.isnan(cumulants[at]) else ''}"
             )
         return cumulants
 
@@ -200,13 +199,34 @@ class GVF:
             good = (values >= 0) & (values <= 1)
             if not good.all():
                 at = int(good.argmin())
-                raise ValueError(f"{what} is {values[at]} at position {at}; it must be in [0, 1]")
+                raise ValueError(
+                    f"{what} is {values[at]} at position {at}{_nan_there(transitions, at)}; it "
+                    "must be in [0, 1]"
+                )
         else:
             values = np.full(len(transitions), self.continuation, np.float64)
         if "terminated" in transitions:
             ended = _one_each(transitions["terminated"], len(transitions), "column 'terminated'")
             values = np.where(ended != 0, 0.0, values)
         return values
+
+    def missing(self, transitions: Transitions) -> NDArray[np.bool_]:
+        """The transitions from which nothing can be learned, since a NaN stands in them: bool[m].
+
+        Looked at are state, next state, action, a recorded probability of the behaviour, and what
+        cumulant and continuation make of the rest.
+        """
+        bad = np.zeros(len(transitions), bool)
+        for name in ("state", "next_state", "action", *_RECORDED):
+            if name in transitions:
+                bad |= nan_rows(transitions[name])
+        good = np.flatnonzero(~bad)
+        rest = transitions[good]
+        for signal in (self.cumulant, self.continuation):
+            if len(good) and (callable(signal) or isinstance(signal, str)):
+                values = signal(rest) if callable(signal) else rest[signal]
+                bad[good] |= np.isnan(_one_each(values, len(good), describe(signal)))
+        return bad
 
     def __repr__(self) -> str:
         name = f", name={self.name!r}" if self.name else ""
@@ -224,9 +244,26 @@ or record the probability it gave to each action, as a column of the transitions
 (behaviour_log_probability, the logarithm, does better for densities). The columns here are: {}"""
 
 
+_SKIP = """ (to leave out transitions with a NaN: gvf.Learner(..., on_nan="skip"))"""
+
+
+def check_choice(name: str, value: Any, choices: Any) -> None:
+    """Refuse a word that is not one of those of a ``Literal``."""
+    known = get_args(choices)
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {brief(value)}")
+
+
+def _nan_there(transitions: Transitions, at: int) -> str:
+    """The columns that have a NaN in a row, for a message."""
+    row = transitions[[at]].columns
+    places = [nan_place(name, column[0]) for name, column in row.items() if nan_rows(column)[0]]
+    return f", where {' and '.join(places)} is nan" if places else ""
+
+
 def _one_each(values: Any, count: int, what: str) -> NDArray[np.float64]:
     """A copy of the values as float64[m], a scalar standing for m of them."""
-    array = np.array(values, np.float64)
+    array = np.array(as_array(values, what), np.float64)
     if array.shape == (count,):
         return array
     if array.shape == ():

@@ -10,6 +10,9 @@ from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
+
+from gvf.common.checks import as_array, brief
 
 Column = np.ndarray[Any, np.dtype[Any]]
 """Data of one kind, one row a transition."""
@@ -27,7 +30,8 @@ class Transitions:
             ``Dict`` space, becomes a structured array with these fields. The usual names are
             ``state``, ``action``, ``reward``, ``next_state``, ``terminated``, ``truncated``, and
             ``behaviour_probability`` or ``behaviour_log_probability`` when the behaviour was
-            recorded.
+            recorded. A column ``done`` without ``terminated`` is refused: it does not say whether
+            the task ended an episode or a time limit cut it.
 
     Example:
         >>> import gvf
@@ -42,14 +46,21 @@ class Transitions:
     columns: dict[str, Column]
 
     def __init__(self, /, **columns: Any) -> None:
-        # A call for each column would cost as much as all else here.
-        self.columns = {
-            name: as_column(column) if isinstance(column, dict) else np.asarray(column)
-            for name, column in columns.items()
-        }
+        try:
+            # A call for each column would cost as much as all else here.
+            self.columns = {
+                name: as_column(column) if isinstance(column, dict) else np.asarray(column)
+                for name, column in columns.items()
+            }
+        except ValueError:
+            for name, column in columns.items():
+                as_column(column, f"column {name!r}")
+            raise
+        if "done" in columns and "terminated" not in columns:
+            raise ValueError(_DONE)
         lengths = {name: column.shape[:1] for name, column in self.columns.items()}
         if () in lengths.values() or len(set(lengths.values())) > 1:
-            shapes = ", ".join(f"{name} {column.shape}" for name, column in self.columns.items())
+            shapes = _shapes(self.columns)
             raise ValueError(f"columns need one row a transition, equally many; got {shapes}")
 
     @classmethod
@@ -119,7 +130,70 @@ class Transitions:
         return f"Transitions({len(self)}: {describe_columns(self.columns)})"
 
 
-def as_column(values: Any) -> Column:
+_DONE = """there is a column 'done' and none 'terminated'; 'done' does not say why an episode ended.
+Give both columns of Gymnasium instead:
+    terminated    the task ended the episode: nothing follows, and the return ends here
+    truncated     a time limit cut it: the world would have gone on, and so does the return
+If no time limit cut any episode: terminated=done, truncated=np.zeros(len(done), bool).
+If every episode was cut by one: terminated=np.zeros(len(done), bool), truncated=done.
+If a limit of T steps cut some: truncated=done & (step == T), terminated=done & (step < T)."""
+
+
+def nan_rows(column: Column) -> NDArray[np.bool_]:
+    """The rows of a column [m, ...] that have a NaN somewhere: bool[m].
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.transition import nan_rows
+        >>> nan_rows(np.array([[0.5, 1.0], [np.nan, 2.0]]))
+        array([False,  True])
+    """
+    if column.dtype.names is not None:
+        fields = [nan_rows(column[name]) for name in column.dtype.names]
+        return np.array(np.stack(fields).any(axis=0))
+    if column.dtype.kind not in "fc":
+        return np.zeros(len(column), bool)
+    return np.array(np.isnan(column).reshape(len(column), -1).any(axis=1))
+
+
+def nan_place(name: str, value: Any) -> str:
+    """The first place of a NaN in one row of a column; the name alone if the row is a number.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.transition import as_row, nan_place
+        >>> nan_place("state", as_row({"lidar": [0.5, np.nan], "door": 1})[0])
+        "state['lidar'][1]"
+    """
+    value = np.asarray(value)
+    if value.dtype.names is not None:
+        field = next(part for part in value.dtype.names if nan_rows(value[part][None])[0])
+        return nan_place(f"{name}[{field!r}]", value[field])
+    at = np.argwhere(np.isnan(value))[0].tolist()
+    return f"{name}{at}" if at else name
+
+
+def check_no_nan(name: str, column: Column) -> None:
+    """Refuse a column with a NaN, and say where it is.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.transition import check_no_nan
+        >>> check_no_nan("state", np.array([[0.5, 1.0], [0.5, np.nan]]))
+        Traceback (most recent call last):
+        ValueError: state[1] is nan at position 1; repair it, or let the learner leave out such
+        transitions: on_nan="skip"
+    """
+    missing = nan_rows(column)
+    if missing.any():
+        at = int(missing.argmax())
+        raise ValueError(
+            f"{nan_place(name, column[at])} is nan at position {at}; repair it, or let the learner "
+            'leave out such transitions: on_nan="skip"'
+        )
+
+
+def as_column(values: Any, what: str = "a column") -> Column:
     """An array of one row a transition; a mapping of them as a structured array [m].
 
     Example:
@@ -129,13 +203,12 @@ def as_column(values: Any) -> Column:
         ((2,), array([1.5, 2. ]), np.int64(1))
     """
     if not isinstance(values, dict):
-        return np.asarray(values)
-    fields = {name: as_column(part) for name, part in values.items()}
+        return as_array(values, what)
+    fields = {name: as_column(part, f"{what}[{name!r}]") for name, part in values.items()}
     lengths = {column.shape[:1] for column in fields.values()}
     if len(lengths) != 1 or () in lengths:
         raise ValueError(
-            "the fields of a column need one row a transition, equally many; got "
-            + ", ".join(f"{name} {column.shape}" for name, column in fields.items())
+            f"the fields of {what} need one row a transition, equally many; got {_shapes(fields)}"
         )
     types = [(name, (column.dtype, column.shape[1:])) for name, column in fields.items()]
     rows = np.empty(lengths.pop(), aligned(np.dtype(types)))
@@ -144,16 +217,22 @@ def as_column(values: Any) -> Column:
     return rows
 
 
+def _shapes(columns: dict[str, Column]) -> str:
+    """The shapes of columns, in a line; of many, those of the first."""
+    told = [f"{name} {column.shape}" for name, column in columns.items()]
+    return ", ".join([*told[:12], "..."] if len(told) > 12 else told)
+
+
 def joined(values: list[Any]) -> Column:
     """A column from the values of its rows, one by one."""
     if not isinstance(values[0], dict):
-        return np.asarray(values)
+        return as_array(values, "a column")
     for value in values:
         if not isinstance(value, dict) or value.keys() != values[0].keys():
             raise ValueError(
                 "all rows of a column must have the same fields; some have "
                 f"{', '.join(values[0])}, others "
-                f"{', '.join(value) if isinstance(value, dict) else repr(value)}"
+                f"{', '.join(value) if isinstance(value, dict) else brief(value)}"
             )
     return as_column({name: joined([value[name] for value in values]) for name in values[0]})
 

@@ -25,6 +25,8 @@ def replaced(
 
     Raises:
         FileNotFoundError: if there is no such folder.
+        IsADirectoryError: if `path` is a folder.
+        OSError: if the file cannot be written; it names `path`.
 
     Example:
         >>> from gvf.common.files import replaced
@@ -39,12 +41,19 @@ def replaced(
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot save {path.name}: there is no folder {path.parent}")
+    if not path.name or path.is_dir():
+        raise IsADirectoryError(f"cannot save to {path}, which is a folder: name a file in it")
     folder = path.parent if within is None else Path(within)
     # A name of its own, since another process or thread may be writing the same file.
     unfinished = folder / f".gvf-{os.getpid()}-{secrets.token_hex(8)}.part"
     try:
         yield unfinished
         unfinished.replace(path)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # The error names the unfinished file, which the caller has never heard of.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         unfinished.unlink(missing_ok=True)
 

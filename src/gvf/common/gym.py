@@ -42,7 +42,7 @@ else:
 
         gym = _Missing()
 
-__all__ = ["gym", "is_environment"]
+__all__ = ["gym", "is_environment", "is_space"]
 
 
 def is_environment(value: Any) -> bool:
@@ -50,3 +50,8 @@ def is_environment(value: Any) -> bool:
     if isinstance(gym, ModuleType):
         return isinstance(value, gym.Env | gym.vector.VectorEnv)
     return False
+
+
+def is_space(value: Any) -> bool:
+    """Whether it is a space of Gymnasium."""
+    return isinstance(gym, ModuleType) and isinstance(value, gym.Space)

@@ -13,12 +13,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from operator import index
 from typing import Any
 
 import numpy as np
 
 from gvf.common.arrays import Floats
+from gvf.common.checks import brief, whole
 from gvf.correction import BCIR, IR, IS, RATIO, Correction, VTrace, WISMinibatch
 from gvf.diagnosis.comparison import compare
 from gvf.diagnosis.moments import WindowSums, all_moments
@@ -78,7 +78,7 @@ def diagnose(
         >>> list(found.moments)
         ['IR', 'BC-Interpolated(0.5)']
     """
-    rho = np.asarray(numpy_array(ratios), np.float64)
+    rho = np.asarray(numpy_array(ratios, "ratios"), np.float64)
     if rho.ndim != 1:
         raise ValueError(f"ratios must be [n], one for each transition, got shape {rho.shape}")
     vectors, dimensions = updates_of_array(updates)
@@ -120,10 +120,8 @@ def diagnose_updates(
         batches: as in :func:`diagnose`.
         rng: as in :func:`diagnose`.
     """
-    if index(batch_size) < 1:
-        raise ValueError(f"batch_size, the k of a mini-batch, must be at least 1, got {batch_size}")
-    if index(batches) < 2:
-        raise ValueError(f"batches, how many to simulate, must be at least 2, got {batches}")
+    whole("batch_size", batch_size, 1)
+    whole("batches", batches, 2)
     rng = np.random.default_rng(0) if rng is None else generator(rng)
     shown = _check_corrections(SHOWN if corrections is None else corrections, len(inputs))
     ratios = inputs[RATIO]
@@ -159,11 +157,11 @@ def diagnose_updates(
 
 def _check_corrections(corrections: Iterable[Correction], rows: int) -> tuple[Correction, ...]:
     if isinstance(corrections, Correction):
-        raise TypeError(f"corrections must be several, got {corrections!r}; put it in a list")
+        raise TypeError(f"corrections must be several, got {brief(corrections)}; put it in a list")
     shown = tuple(corrections)
     for correction in shown:
         if not isinstance(correction, Correction):
-            raise TypeError(f"corrections must be like gvf.IR(), got {correction!r}")
+            raise TypeError(f"corrections must be like gvf.IR(), got {brief(correction)}")
         if correction.rows > rows:
             raise ValueError(
                 f"{correction.name} carries a quantity along the stream, which ratios alone do not "

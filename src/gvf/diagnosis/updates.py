@@ -4,7 +4,8 @@ The update of transition i is ``Delta_i = near_i x_i + far_i x'_i``: for TD(0) n
 and far is 0; gradient TD has ``far_i = -gamma_i e_i``; updates given as an array are dense features
 with near 1. With a active features of d, a sum over the window costs n a steps and d numbers, so
 that memory stays linear in the window. A sparse vector is added up in a scratch array [d] and
-cleared where it was written.
+cleared where it was written. This module takes arrays and knows no learner; a learner says what its
+own updates are.
 """
 
 from __future__ import annotations
@@ -15,13 +16,8 @@ import numpy as np
 from numba import njit
 
 from gvf.common.arrays import Array
-from gvf.learner.gradient_td import TDC
-from gvf.learner.linear import Experience, feature_level, weight_row
-from gvf.learner.update import LearnerState, Update
+from gvf.features import feature_level, weight_row
 from gvf.policy.checks import numpy_array
-
-_LONG = 1e140
-"""An update whose square, summed over a window, is near to overflow: its learner has diverged."""
 
 
 class Updates(NamedTuple):
@@ -40,7 +36,7 @@ class Updates(NamedTuple):
 
 def updates_of_array(updates: Any) -> tuple[Updates, int]:
     """Update vectors [n, d], or numbers [n], and d."""
-    array = np.asarray(numpy_array(updates), np.float64)
+    array = np.asarray(numpy_array(updates, "updates"), np.float64)
     if array.ndim not in (1, 2):
         raise ValueError(
             f"updates must be [n, d], a vector for each transition, got shape {array.shape}"
@@ -52,35 +48,6 @@ def updates_of_array(updates: Any) -> tuple[Updates, int]:
         raise ValueError(f"updates must be finite, got {vectors[i, j]} in row {i}, column {j}")
     ones, share = np.ones(len(array)), np.ones((len(array), 1))
     return Updates(ones, vectors, share, 0.0 * ones, vectors, share), vectors.shape[1]
-
-
-def updates_of_learner(
-    update: Update, state: LearnerState, experience: Experience, lane: int
-) -> tuple[Updates, int] | None:
-    """One lane's updates at its present weights, and d; None for a lane that has diverged."""
-    x, share, x_next, share_next, cumulant, continuation = experience
-    weights = np.ascontiguousarray(state.weights[:, lane])
-    secondary = state.memory[0, :, lane].copy() if isinstance(update, TDC) else np.empty(0)
-    near, far = np.empty(len(x)), np.zeros(len(x))
-    _coefficients(
-        weights, secondary, x, share, x_next, share_next, cumulant, continuation, near, far
-    )
-    if not (np.isfinite(weights).all() and max(np.abs(near).max(), np.abs(far).max()) < _LONG):
-        return None
-    return Updates(near, x, share, far, x_next, share_next), len(weights)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def _product(vector, x, share, i):
-    """The product of a vector [d] with slot i's features."""
-    size, total = vector.size // share.shape[1], 0.0
-    for b in range(share.shape[1]):
-        if share[i, b] != 0.0:
-            part = 0.0
-            for j in range(x.shape[1]):
-                part += vector[weight_row(x, i, j, b * size)] * feature_level(x, i, j)
-            total += share[i, b] * part
-    return total
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -109,17 +76,6 @@ def _drain(vector, centre, x, share, i):
                 total += vector[row] * (vector[row] - 2.0 * centre[row])
                 vector[row] = 0.0
     return total
-
-
-@njit(cache=True, nogil=True)
-def _coefficients(weights, secondary, x, share, x_next, share_next, c, gamma, near, far):
-    """Write TD errors into near [n]; with secondary weights, -gamma e into far [n]."""
-    for i in range(near.size):
-        near[i] = c[i] - _product(weights, x, share, i)
-        if gamma[i] != 0.0:
-            near[i] += gamma[i] * _product(weights, x_next, share_next, i)
-            if secondary.size > 0:
-                far[i] = -gamma[i] * _product(secondary, x, share, i)
 
 
 @njit(cache=True, nogil=True)

@@ -4,7 +4,6 @@ from gvf.learner.gradient_td import TDC, TDRC
 from gvf.learner.learner import Learner
 from gvf.learner.report import LearnerReport
 from gvf.learner.sarsa import ExpectedSarsa, Sarsa
-from gvf.learner.saved import Predictor, load, load_predictor
 from gvf.learner.td import SGD, TD, Adam, IncrementalTD, RMSProp
 from gvf.learner.update import Update
 from gvf.learner.wis_td import WISTD
@@ -20,10 +19,7 @@ __all__ = [
     "IncrementalTD",
     "Learner",
     "LearnerReport",
-    "Predictor",
     "RMSProp",
     "Sarsa",
     "Update",
-    "load",
-    "load_predictor",
 ]

@@ -6,7 +6,7 @@ next state's part in the gradient (Sutton et al. 2009; Ghiassian et al. 2020). W
     W <- W + alpha sum_i w_i (delta_i x_i - gamma_i e_i x'_i)
     h <- h + alpha_h (sum_i w_i (delta_i - e_i) x_i - beta h)
 
-TDC has beta = 0 and a second step size alpha_h = ratio * alpha; TDRC has alpha_h = alpha and
+TDC has beta = 0 and a second step size alpha_h = secondary * alpha; TDRC has alpha_h = alpha and
 beta = 1. Note: here w_i multiplies e_i x_i in the second line too, so that one (p, w) serves both.
 Publications often leave the ratio out there; the mean is the same, since E[rho | s] = 1.
 """
@@ -20,13 +20,15 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
+from gvf.common.arrays import Array
+from gvf.common.checks import brief
 from gvf.learner.linear import add_at, td_error_at, value_at, weight_at
 from gvf.learner.update import Lanes, Update
 
 
 @njit(cache=True, nogil=True)
 def gradient_td(state, experience, slots, w):
-    """One mini-batch of TDC or TDRC; memory: h; lanes: alpha; numbers: ratio, beta."""
+    """One mini-batch of TDC or TDRC; memory: h; lanes: alpha; numbers: alpha_h / alpha, beta."""
     weights, secondary, step_size = state.weights, state.memory[0], state.lanes[0]
     secondary_step, beta = state.numbers[0] * step_size, state.numbers[1]
     x, share, x_next, share_next, _, gamma = experience
@@ -61,16 +63,17 @@ class TDC(Update):
 
     Args:
         step_size: alpha, of the weighted sum; a sequence learns one copy of the weights for each.
-        ratio: the second step size, in units of the first.
+            By default 0.1 / (largest squared length of the features).
+        secondary: the second step size, alpha_h, in units of the first.
 
     Example:
         >>> import gvf
-        >>> gvf.TDC(step_size=0.01, ratio=4.0)
-        TDC(step_size=0.01, ratio=4.0)
+        >>> gvf.TDC(step_size=0.01, secondary=4.0)
+        TDC(step_size=0.01, secondary=4.0)
     """
 
-    step_size: Lanes
-    ratio: float = 1.0
+    step_size: Lanes | None = None
+    secondary: float = 1.0
 
     beta: ClassVar[float] = 0.0
     kernel = staticmethod(gradient_td)
@@ -78,12 +81,20 @@ class TDC(Update):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 <= self.ratio < np.inf:
-            raise ValueError(f"ratio must be finite and not negative, got {self.ratio}")
+        number = isinstance(self.secondary, int | float | np.number)
+        if not (number and 0.0 <= self.secondary < np.inf):
+            raise ValueError(
+                f"secondary must be finite and not negative, got {brief(self.secondary)}"
+            )
+
+    def default_step_size(self, squared_length: Array, weight: Array, batch_size: int) -> Array:
+        """That of :class:`TD`, divided among both sets of weights."""
+        both = 1.0 + self.secondary
+        return super().default_step_size(squared_length, both * weight, batch_size)
 
     def numbers(self) -> Sequence[float]:
-        """The ratio, and beta."""
-        return self.ratio, self.beta
+        """Alpha_h in units of alpha, and beta."""
+        return self.secondary, self.beta
 
 
 @dataclass(frozen=True)
@@ -94,12 +105,13 @@ class TDRC(TDC):
 
     Args:
         step_size: alpha, of the weighted sum; a sequence learns one copy of the weights for each.
-        ratio: the second step size, in units of the first; 1 in the publication.
+            By default 0.1 / (largest squared length of the features).
+        secondary: the second step size, in units of the first; 1 in the publication.
 
     Example:
         >>> import gvf
         >>> gvf.TDRC(step_size=0.01)
-        TDRC(step_size=0.01, ratio=1.0)
+        TDRC(step_size=0.01, secondary=1.0)
     """
 
     beta = 1.0

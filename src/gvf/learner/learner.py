@@ -14,9 +14,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from operator import index
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, get_args
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +23,19 @@ from numpy.typing import NDArray
 from gvf import stream, truth
 from gvf.common import checkpoint, spec
 from gvf.common.arrays import Floats
+from gvf.common.checks import brief, whole
 from gvf.common.gym import gym, is_environment
 from gvf.correction import IR, Correction
+from gvf.diagnosis import Diagnosis
+from gvf.diagnosis.diagnose import SHOWN, diagnose_updates
 from gvf.features import FeatureMap
 from gvf.learner import source as sources
 from gvf.learner.loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
-from gvf.learner.report import LearnerReport
+from gvf.learner.report import DIVERGED, LearnerReport, largest_return
 from gvf.learner.update import Update
 from gvf.learner.values import LinearValues
 from gvf.policy import DiscretePolicy, Policy
-from gvf.question import GVF, OnConflict
+from gvf.question import GVF, OnConflict, OnNaN, check_choice
 from gvf.sampling.generator import native
 from gvf.stream.info import info_columns
 from gvf.transition import Transitions, as_row
@@ -41,9 +43,6 @@ from gvf.truth import ReturnError
 from gvf.window import Window
 from gvf.window.buffer import Buffer, Rows
 from gvf.window.frames import FrameWindow
-
-if TYPE_CHECKING:
-    from gvf.diagnosis import Diagnosis
 
 
 class ValueFunction(Learns, Protocol):
@@ -61,9 +60,13 @@ class ValueFunction(Learns, Protocol):
         """The predictions for a batch of states [m, ...]."""
         ...
 
+    def largest(self, window: Any) -> Floats:
+        """The largest prediction, in size, for states of the window in each lane, [lanes]."""
+        ...
+
     @property
-    def diverged(self) -> tuple[int, ...]:
-        """The lanes with a weight that is not finite."""
+    def step_size(self) -> float | None:
+        """The step size, where the value function has chosen it."""
         ...
 
     @property
@@ -104,16 +107,22 @@ class Options:
     every: int
     warm_up: int
     on_conflict: OnConflict
+    on_nan: OnNaN
 
     def __post_init__(self) -> None:
         for name, least in (("batch_size", 1), ("every", 1), ("warm_up", 0)):
-            if index(getattr(self, name)) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        choices = get_args(OnConflict)
-        if self.on_conflict not in choices:
-            raise ValueError(f"on_conflict must be one of {choices}, got {self.on_conflict!r}")
+            whole(name, getattr(self, name), least)
+        if not isinstance(self.window, Window | FrameWindow):
+            whole("window", self.window, 1)
+        check_choice("on_conflict", self.on_conflict, OnConflict)
+        check_choice("on_nan", self.on_nan, OnNaN)
         if self.behaviour is not None and not isinstance(self.behaviour, Policy):
-            raise TypeError(f"behaviour must be a gvf.Policy, got {self.behaviour!r}")
+            raise TypeError(f"behaviour must be a gvf.Policy, got {brief(self.behaviour)}")
+
+
+CUMULANT, CONTINUATION, UNKNOWN, MISSING = range(4)
+"""Where a learner keeps what it has seen: the largest cumulant in size, the largest continuation,
+the step up to which a ratio was not known, and how many transitions were left out for a NaN."""
 
 
 class WindowLearner:
@@ -139,7 +148,7 @@ class WindowLearner:
         rng: np.random.Generator,
     ) -> None:
         if not isinstance(correction, Correction):
-            raise TypeError(f"correction must be a gvf.Correction, got {correction!r}")
+            raise TypeError(f"correction must be a gvf.Correction, got {brief(correction)}")
         behaviour, window = options.behaviour, options.window
         policies = [p for p in (question.policy, behaviour) if isinstance(p, DiscretePolicy)]
         if len({p.actions for p in policies}) > 1:
@@ -149,6 +158,8 @@ class WindowLearner:
             )
         self.question, self.correction, self.behaviour = question, correction, behaviour
         self.on_conflict: OnConflict = options.on_conflict
+        self.on_nan: OnNaN = options.on_nan
+        self.seen = np.zeros(4)
         self.window = window if isinstance(window, Window | FrameWindow) else Window(window)
         self.buffer = Buffer(self.window, correction)
         self.values = values
@@ -205,23 +216,55 @@ class WindowLearner:
         self._take_in(transitions, self.behaviour)
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        ratio = self._ratios(transitions, behaviour)
+        missing = self.question.missing(transitions) if self.on_nan == "skip" else None
+        if missing is None or not missing.any():
+            self._take_in_whole(transitions, behaviour)
+            return
+        kept = np.flatnonzero(~missing)
+        # What is carried along the stream cannot be carried over a gap.
+        gaps = self.correction.trace is not None
+        for rows in np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1) if gaps else [kept]:
+            if gaps and len(rows) and rows[0] > 0:
+                self.buffer.trace.restart()
+            if len(rows):
+                self._take_in_whole(transitions[rows], behaviour)
+        if gaps and missing[-1]:
+            self.buffer.trace.restart()
+        self.seen[MISSING] += np.count_nonzero(missing)
+
+    def _take_in_whole(self, transitions: Transitions, behaviour: Policy | None) -> None:
+        """Take in transitions of which none is left out."""
+        known = self.correction.needs_ratios or self._knows_behaviour(transitions, behaviour)
+        ratio = np.ones(len(transitions))
+        if known:
+            ratio = self.question.ratios(
+                transitions, behaviour=behaviour, on_conflict=self.on_conflict
+            )
+        cumulant = self.question.cumulants(transitions)
         continuation = self.question.continuations(transitions)
         columns = {
-            "cumulant": self.question.cumulants(transitions),
+            "cumulant": cumulant,
             "continuation": continuation,
             # Last, since it may draw numbers, and an observation that fails should change nothing.
             **self.values.represent(transitions),
         }
         with self.buffer.rows(columns, ratio, continuation, transitions) as rows:
             self.values.observe(self.buffer, rows, self.schedule)
+        if len(transitions):
+            seen = self.seen
+            seen[CUMULANT] = max(seen[CUMULANT], cumulant.max(), -cumulant.min())
+            seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
+            seen[UNKNOWN] = seen[UNKNOWN] if known else self.steps
 
-    def _ratios(self, transitions: Transitions, behaviour: Policy | None) -> Floats:
+    @staticmethod
+    def _knows_behaviour(transitions: Transitions, behaviour: Policy | None) -> bool:
         recorded = {"behaviour_probability", "behaviour_log_probability"}
-        known = behaviour is not None or recorded & transitions.columns.keys()
-        if not (self.correction.needs_ratios or known):
-            return np.ones(len(transitions))
-        return self.question.ratios(transitions, behaviour=behaviour, on_conflict=self.on_conflict)
+        return behaviour is not None or bool(recorded & transitions.columns.keys())
+
+    @property
+    def knows_ratios(self) -> bool:
+        """Whether all ratios in the window are known: a learner that needs none may have none."""
+        return self.steps - self.seen[UNKNOWN] >= len(self.window)
 
     def learn(
         self,
@@ -251,8 +294,8 @@ class WindowLearner:
                 is asked for without this.
             progress: show a progress bar; by default when standard error is a terminal.
         """
-        if chunk is not None and index(chunk) < 1:
-            raise ValueError(f"chunk must be at least 1, got {chunk}")
+        steps = None if steps is None else whole("steps", steps, 0)
+        chunk = None if chunk is None else whole("chunk", chunk, 1)
         acting = is_environment(source)
         if acting:
             self.buffer.trace.restart()  # the environment is reset
@@ -320,17 +363,26 @@ class WindowLearner:
 
     def report(self) -> LearnerReport:
         """Counts, statistics of the window's ratios, and which lanes have diverged."""
-        ratios, none = self.buffer.ratios, float("nan")
+        none = float("nan")
+        ratios = self.buffer.ratios if self.knows_ratios else np.zeros(0)
+        passed_on = self.updates * self.schedule.batch_size
+        cumulant, continuation = self.seen[[CUMULANT, CONTINUATION]].tolist()
+        limit = largest_return(cumulant, continuation, passed_on)
+        largest = self.values.largest(self.window) if len(self.window) else np.zeros(0)
         return LearnerReport(
             steps=self.steps,
             updates=self.updates,
             skipped=self.skipped,
             window=len(self.window),
-            mean_ratio=self.buffer.mean_ratio,
+            mean_ratio=self.buffer.mean_ratio if self.knows_ratios else none,
             max_ratio=float(ratios.max()) if len(ratios) else none,
             zero_ratios=float(np.mean(ratios == 0.0)) if len(ratios) else none,
-            effective_sample_size=self.buffer.effective_sample_size,
-            diverged=self.values.diverged,
+            effective_sample_size=self.buffer.effective_sample_size if self.knows_ratios else none,
+            diverged=tuple(np.flatnonzero(~(largest <= DIVERGED * limit)).tolist()),
+            largest_predictions=tuple(largest.tolist()),
+            largest_return=limit,
+            step_size=self.values.step_size,
+            missing=int(self.seen[MISSING]),
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -346,7 +398,7 @@ class WindowLearner:
             "values": self.values.checkpoint(),
             "window": self.window.checkpoint(),
             "buffer": self.buffer.checkpoint(),
-            "own": {"counts": self.schedule.counts, "rng": np.array(rngs)},
+            "own": {"counts": self.schedule.counts, "rng": np.array(rngs), "seen": self.seen},
         }
         arrays = {
             f"{group}/{name}": array
@@ -366,6 +418,7 @@ class WindowLearner:
                 a network) are taken to be the same.
         """
         description, arrays = checkpoint.read(path, self.kind)
+        description = renewed(description)
         own = {name: spec.describe(part, {}) for name, part in self._parts().items()}
         different = spec.differences(
             *({"dict": [*map(list, parts.items())]} for parts in (description, own))
@@ -408,6 +461,14 @@ class WindowLearner:
         for rng, state in zip(self._rngs, arrays["own/rng"], strict=True):
             rng.bit_generator.state = json.loads(str(state), object_hook=_decoded)
         self.schedule.counts[:] = arrays["own/counts"]
+        if "own/seen" in arrays:
+            self.seen[:] = arrays["own/seen"]
+        elif len(self.window):  # which older files do not say
+            kept = {name: c[: len(self.window)] for name, c in self.window.columns.items()}
+            self.seen[CUMULANT] = np.abs(kept["cumulant"]).max()
+            self.seen[CONTINUATION] = kept["continuation"].max()
+            unknown = not self.correction.needs_ratios and self.behaviour is None
+            self.seen[UNKNOWN] = self.steps if unknown and (self.buffer.ratios == 1.0).all() else 0
 
     @property
     def _rngs(self) -> tuple[np.random.Generator, ...]:
@@ -426,13 +487,28 @@ class WindowLearner:
             "every": self.schedule.every,
             "warm_up": self.schedule.warm_up,
             "on_conflict": self.on_conflict,
+            "on_nan": self.on_nan,
             "rng": type(self.schedule.rng.bit_generator).__name__,
         }
 
+    def _shown(self) -> dict[str, Any]:
+        """The arguments as they are now, for people."""
+        return self._parts()
+
     def __repr__(self) -> str:
-        made = {name: part for name, part in self._parts().items() if name != "rng"}
+        made = {name: part for name, part in self._shown().items() if name != "rng"}
         parts = ", ".join(f"{name}={part!r}" for name, part in made.items())
         return f"{type(self).__name__}({parts})"
+
+
+def renewed(description: dict[str, Any]) -> dict[str, Any]:
+    """A description that an earlier gvf wrote, in the words of today."""
+    update = description.get("update")
+    if isinstance(update, dict) and update.get("class") in ("gvf:TDC", "gvf:TDRC"):
+        words = {"ratio": "secondary"}
+        arguments = {words.get(name, name): v for name, v in update["arguments"].items()}
+        description = {**description, "update": {**update, "arguments": arguments}}
+    return {**description, "on_nan": description.get("on_nan", "error")}
 
 
 def _encoded(array: Any) -> dict[str, Any]:
@@ -464,6 +540,9 @@ class Learner(WindowLearner):
         warm_up: steps before the first of these intervals begins.
         on_conflict: what to do where transitions bring a probability that ``behaviour`` does not
             give: ``"error"``, or use the one that is ``"recorded"`` or the ``"behaviour"``'s.
+        on_nan: what to do where a state, an action, a recorded probability, a cumulant or a
+            continuation is NaN, as from a sensor that failed: ``"error"``, which says where it is,
+            or ``"skip"`` the transition, which the report counts.
         seed: of the draws; anything that :func:`numpy.random.default_rng` takes.
 
     Example:
@@ -495,15 +574,16 @@ class Learner(WindowLearner):
         every: int = 1,
         warm_up: int = 0,
         on_conflict: OnConflict = "error",
+        on_nan: OnNaN = "error",
         seed: Any = None,
     ) -> None:
         if not isinstance(question, GVF):
-            raise TypeError(f"question must be a gvf.GVF, got {question!r}")
+            raise TypeError(f"question must be a gvf.GVF, got {brief(question)}")
         if isinstance(window, FrameWindow):
             raise TypeError(
                 "a linear learner keeps features, not frames: give a gvf.Window, or a number"
             )
-        options = Options(behaviour, window, batch_size, every, warm_up, on_conflict)
+        options = Options(behaviour, window, batch_size, every, warm_up, on_conflict, on_nan)
         # Actions that an update draws have a stream of their own, so that it does not matter how
         # many transitions come at a time.
         rng, action_rng = map(native, np.random.default_rng(seed).spawn(2))
@@ -522,8 +602,12 @@ class Learner(WindowLearner):
 
     @property
     def update(self) -> Update:
-        """How the weights change."""
-        return self.values.update_rule
+        """How the weights change; with the default step size in use, where none was given."""
+        rule, step_size = self.values.update_rule, self.values.step_size
+        return rule if step_size is None else replace(rule, step_size=step_size)
+
+    def _shown(self) -> dict[str, Any]:
+        return self._parts() | {"update": self.update}
 
     @property
     def weights(self) -> Floats:
@@ -558,21 +642,19 @@ class Learner(WindowLearner):
         Returns:
             A :class:`gvf.Diagnosis`; with several step sizes, a list of one for each, with None for
             those that have diverged.
-        """
-        # Not above, since it knows our updates.
-        from gvf.diagnosis.diagnose import SHOWN, diagnose_updates
-        from gvf.diagnosis.updates import updates_of_learner
 
-        size = len(self.window)
-        if not size:
+        Raises:
+            ValueError: if a learner with one step size has diverged; :class:`gvf.LearnerReport` says when
+                that is so.
+        """
+        if not len(self.window):
             raise ValueError("the window is empty: observe some transitions first")
         if self.update.action_values:
             raise ValueError(
                 f"{type(self.update).__name__} learns action values and needs no ratios: "
                 "gvf.OnPolicy() is right, and there is nothing to diagnose"
             )
-        unknown = not self.correction.needs_ratios and self.behaviour is None
-        if unknown and (self.buffer.ratios == 1.0).all():
+        if not self.knows_ratios:
             raise ValueError(
                 "the ratios are not known: give the learner its behaviour, or transitions their "
                 "behaviour_probability"
@@ -585,14 +667,14 @@ class Learner(WindowLearner):
                     f"{other.name} carries something along the stream that this learner, with "
                     f"{self.correction.name}, has not carried; diagnose a learner that uses it"
                 )
-        kept = {name: column[:size] for name, column in self.window.columns.items()}
-        experience, inputs = self.values.experience(kept), self.buffer.inputs.copy()
+        report, inputs = self.report(), self.buffer.inputs.copy()
         k = self.schedule.batch_size if batch_size is None else batch_size
 
         def diagnose_lane(lane: int) -> Diagnosis | None:
-            updates = updates_of_learner(self.update, self.values.state, experience, lane)
-            if updates is None:
+            if lane in report.diverged:
                 return None
+            assert isinstance(self.window, Window)
+            updates = self.values.updates(self.window, lane)
             return diagnose_updates(
                 inputs, *updates, batch_size=k, corrections=corrections, batches=batches, rng=rng
             )
@@ -601,5 +683,5 @@ class Learner(WindowLearner):
         if self.update.lanes is not None:
             return found
         if found[0] is None:
-            raise ValueError("this learner has diverged; choose a smaller step size")
+            raise ValueError(f"this learner has diverged: {report.divergence}")
         return found[0]

@@ -1,8 +1,8 @@
 """Linear values in lanes: the kernels that all updates are made of.
 
 A value is ``v(s) = sum_b share_b(s) sum_f W[b, f] x_f(s)``. Features x are either the indices of
-the active binary features, int32[m, a], or dense, float64[m, size]; the two one-line functions
-below are all that differs. State values have one block of weights, b = 0, with share 1; action
+the active binary features, int32[m, a], or dense, float64[m, size]; all that differs is how
+:mod:`gvf.features` reads them. State values have one block of weights, b = 0, with share 1; action
 values have one for each action, with share 1 for the action taken, or pi(b|s) for the mean over a
 policy's actions.
 
@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import float64, int32, njit, types
-from numba.extending import overload
 
 from gvf.common.arrays import Array
+from gvf.features import feature_level, weight_row
 
 
 class Experience(NamedTuple):
@@ -42,39 +42,6 @@ def experience_type(dense: bool) -> types.NamedTuple:
     f1, f2 = float64[::1], float64[:, ::1]
     x = f2 if dense else int32[:, ::1]
     return types.NamedTuple((x, f2, x, f2, f1, f1), Experience)
-
-
-def feature_index(x, slot, j):
-    """The index of the j-th feature listed for a slot."""
-    raise NotImplementedError("for compiled functions only")
-
-
-def feature_level(x, slot, j):
-    """Its value."""
-    raise NotImplementedError("for compiled functions only")
-
-
-@overload(feature_index, jit_options={"forceinline": True})
-def _feature_index(x, slot, j):
-    if isinstance(x.dtype, types.Integer):
-        return lambda x, slot, j: np.int64(x[slot, j])
-    return lambda x, slot, j: j
-
-
-@overload(feature_level, jit_options={"forceinline": True})
-def _feature_level(x, slot, j):
-    if isinstance(x.dtype, types.Integer):
-        return lambda x, slot, j: 1.0
-    return lambda x, slot, j: x[slot, j]
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def weight_row(x, slot, j, first):
-    """The row of the j-th feature listed, in a block whose rows begin with ``first``.
-
-    Unsigned, because Numba checks signed indices for negative values on every access.
-    """
-    return np.uint64(first + feature_index(x, slot, j))
 
 
 @njit(cache=True, nogil=True, forceinline=True)

@@ -26,6 +26,7 @@ import numpy as np
 from numba import njit
 
 from gvf.common.arrays import Array
+from gvf.common.checks import brief
 from gvf.learner.linear import add_at, td_direction, td_error_at, weigh_lanes, weight_at, weight_row
 from gvf.learner.update import Lanes, Update
 
@@ -134,6 +135,8 @@ class Optimiser:
 
     kernel: ClassVar[Callable[..., None]]
     memories: ClassVar[int]
+    usual_step_size: ClassVar[float | None] = None
+    """The default step size, where steps do not grow with the features; else it follows them."""
 
     def marks(self, rows: int) -> Array:
         """Whole numbers to keep between updates."""
@@ -177,6 +180,7 @@ class RMSProp(Optimiser):
 
     kernel = staticmethod(td_rmsprop)
     memories = 2
+    usual_step_size = 1e-3
 
     def __post_init__(self) -> None:
         _check_unit(decay=self.decay)
@@ -213,6 +217,7 @@ class Adam(Optimiser):
 
     kernel = staticmethod(td_adam)
     memories = 3
+    usual_step_size = 1e-3
 
     def __post_init__(self) -> None:
         _check_unit(beta1=self.beta1, beta2=self.beta2)
@@ -228,7 +233,9 @@ class TD(Update):
 
     Args:
         step_size: alpha, of the weighted *sum* (w contains the 1/k); a sequence learns one copy of
-            the weights for each, side by side.
+            the weights for each, side by side. By default, with SGD, 0.1 / (largest squared length
+            of the features): 0.1 for one-hot features, 0.1 / tilings for tile coding. With RMSProp
+            or Adam, 0.001.
         optimiser: ``SGD()``, ``RMSProp()`` or ``Adam()``.
 
     Example:
@@ -237,15 +244,23 @@ class TD(Update):
         2
     """
 
-    step_size: Lanes
+    step_size: Lanes | None = None
     optimiser: Optimiser = SGD()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.optimiser, Optimiser):
             raise TypeError(
-                f"optimiser must be gvf.SGD(), gvf.RMSProp() or gvf.Adam(), got {self.optimiser!r}"
+                "optimiser must be gvf.SGD(), gvf.RMSProp() or gvf.Adam(), got "
+                f"{brief(self.optimiser)}"
             )
+
+    def default_step_size(self, squared_length: Array, weight: Array, batch_size: int) -> Array:
+        """The optimiser's usual step size, or 0.1 / (squared length of the features), or less."""
+        usual = self.optimiser.usual_step_size
+        if usual is not None:
+            return np.full_like(squared_length, usual)
+        return super().default_step_size(squared_length, weight, batch_size)
 
     @property
     def kernel(self) -> Callable[..., None]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -273,7 +288,8 @@ class IncrementalTD(Update):
     Without the 1/k, so a step size for one sample is about k times smaller than for a mini-batch.
 
     Args:
-        step_size: alpha; a sequence learns one copy of the weights for each, side by side.
+        step_size: alpha; a sequence learns one copy of the weights for each, side by side. By
+            default the k-th part of that of :class:`TD`, 0.1 / (k largest squared length).
 
     Example:
         >>> import gvf
@@ -281,9 +297,13 @@ class IncrementalTD(Update):
         IncrementalTD(step_size=0.01)
     """
 
-    step_size: Lanes
+    step_size: Lanes | None = None
 
     kernel = staticmethod(td_incremental)
+
+    def default_step_size(self, squared_length: Array, weight: Array, batch_size: int) -> Array:
+        """The k-th part of that of :class:`TD`, since here weights are without their 1/k."""
+        return super().default_step_size(squared_length, weight, batch_size) / batch_size
 
 
 def _check_unit(**values: float) -> None:

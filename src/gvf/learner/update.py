@@ -25,10 +25,14 @@ import numpy as np
 from numba import float64, int64, types
 
 from gvf.common.arrays import Array
+from gvf.common.checks import as_array, brief
 from gvf.learner.linear import Experience
 
 Lanes = float | Sequence[float]
 """One number, or one for each lane."""
+
+SHARE = 0.1
+"""The default step size removes at most this share of a mini-batch's mean error."""
 
 
 class LearnerState(NamedTuple):
@@ -61,6 +65,9 @@ class Update(ABC):
     compiled `kernel` (its arguments are those in the example), and say what it keeps: `memories`
     (how many arrays like the weights), `marks` (whole numbers), `numbers` (constants).
 
+    A step size of None stands for a default that follows from the features,
+    :meth:`default_step_size`.
+
     Example:
         >>> from dataclasses import dataclass
         >>> import gvf, numba
@@ -92,11 +99,19 @@ class Update(ABC):
 
     def __post_init__(self) -> None:
         for name in self.lane_fields:
-            value = np.asarray(getattr(self, name), np.float64)
+            given = getattr(self, name)
+            if given is None and name == "step_size":
+                continue
+            try:
+                value = as_array(given, name).astype(np.float64)
+            except (TypeError, ValueError):
+                value = np.zeros(0)
             if value.ndim > 1 or value.size == 0:
-                raise ValueError(f"{name} must be a number or a sequence of them, got {value}")
+                raise ValueError(
+                    f"{name} must be a number or a sequence of them, got {brief(given)}"
+                )
             if not np.all((value >= 0.0) & np.isfinite(value)):
-                raise ValueError(f"{name} must be finite and not negative, got {value}")
+                raise ValueError(f"{name} must be finite and not negative, got {brief(given)}")
             plain = float(value) if value.ndim == 0 else tuple(value.tolist())
             object.__setattr__(self, name, plain)
         self._lane_values()
@@ -106,6 +121,28 @@ class Update(ABC):
         """The number of lanes, None when every field is a single number."""
         values = [getattr(self, name) for name in self.lane_fields]
         return max((len(v) for v in values if isinstance(v, tuple)), default=None)
+
+    @property
+    def chooses_step_size(self) -> bool:
+        """Whether the step size is the default one."""
+        return getattr(self, "step_size", 0.0) is None
+
+    def default_step_size(self, squared_length: Array, weight: Array, batch_size: int) -> Array:
+        """The step size where none is given: 0.1 / (squared length of the features), or less.
+
+        With a active binary features it is 0.1 / a: 0.1 for :class:`gvf.OneHot`, 0.1 / tilings for
+        :class:`gvf.TileCoder`. It is less where ratios multiply updates, as with :class:`gvf.IS`,
+        and are so large that one transition alone would take a prediction past its target: no
+        weight times step size times squared length is above 1. A learner takes the least over all
+        transitions that it has met, so its step size may fall and never rises.
+
+        Args:
+            squared_length: of the features of each transition, [m].
+            weight: that the correction gives to each transition when it is drawn, [m].
+            batch_size: how many are drawn for an update, k.
+        """
+        with np.errstate(divide="ignore"):
+            return np.minimum(SHARE, 1.0 / weight) / squared_length
 
     def marks(self, rows: int) -> Array:
         """Whole numbers to keep between updates; none by default."""
@@ -133,7 +170,9 @@ class Update(ABC):
 
     def _lane_values(self) -> Array:
         """The lane fields as rows [P, L]."""
-        values: list[Any] = [np.atleast_1d(getattr(self, name)) for name in self.lane_fields]
+        given = [getattr(self, name) for name in self.lane_fields]
+        # A step size that is not known yet changes nothing.
+        values: list[Any] = [np.atleast_1d(0.0 if v is None else v) for v in given]
         try:
             return np.array(np.broadcast_arrays(*values), np.float64)
         except ValueError:

@@ -9,23 +9,31 @@ One of the two value functions that a learner can have; the other is a network
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from gvf.common.arrays import Array, Floats
+from gvf.common.checks import brief
 from gvf.common.compiled import address_of
+from gvf.correction import Correction
+from gvf.diagnosis.updates import Updates
 from gvf.features import FeatureMap, features_of
+from gvf.learner.gradient_td import TDC
 from gvf.learner.linear import Experience, td_errors, values
 from gvf.learner.loop import Schedule, compiled, refreshing
 from gvf.learner.update import Update
 from gvf.policy import DiscretePolicy, Policy
 from gvf.sampling.generator import addresses
 from gvf.sampling.ring import Slots
-from gvf.transition import Transitions, as_column
+from gvf.transition import Transitions, as_column, check_no_nan
 from gvf.window import Window
 from gvf.window.buffer import DRAW, WRITE, Buffer, Rows, check_like
 from gvf.window.frames import FrameWindow
+
+_LOOKED_AT = 2**16
+"""Features that are looked at, in all, to find the largest prediction."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ class LinearPrediction:
 
     def predict(self, states: Any) -> Floats:
         """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
-        states = as_column(states)
+        states = as_column(states, "the states")
         x = features_of(self.features, self.features.size, states)
         out = np.empty((len(x), self.weights.shape[1]))
         share = np.ones((len(x), 1)) if self.policy is None else self.policy.probabilities(states)
@@ -76,14 +84,14 @@ class LinearValues:
         self, policy: Policy, features: FeatureMap, update: Update, rng: np.random.Generator
     ) -> None:
         if not isinstance(update, Update):
-            raise TypeError(f"update must be a gvf.Update, got {update!r}")
+            raise TypeError(f"update must be a gvf.Update, got {brief(update)}")
         if not callable(features) or not hasattr(features, "size"):
             raise TypeError(
-                f"features must be a feature map such as gvf.OneHot(5), got {features!r}"
+                f"features must be a feature map such as gvf.OneHot(5), got {brief(features)}"
             )
         if update.action_values and not isinstance(policy, DiscretePolicy):
             raise ValueError(
-                f"{type(update).__name__} learns a value for every action, and {policy!r} "
+                f"{type(update).__name__} learns a value for every action, and {brief(policy)} "
                 "has no finite number of them; use TD, TDC or TDRC"
             )
         self.features, self.update_rule, self.rng = features, update, rng
@@ -99,8 +107,8 @@ class LinearValues:
     def represent(self, transitions: Transitions) -> dict[str, Array]:
         """The columns that the window keeps for it."""
         columns = {
-            "x": features_of(self.features, self.features.size, transitions["state"]),
-            "x_next": features_of(self.features, self.features.size, transitions["next_state"]),
+            "x": self._features_of(transitions, "state"),
+            "x_next": self._features_of(transitions, "next_state"),
         }
         forms = {(x.dtype, x.shape[1]) for x in columns.values()} | self._form
         if len(forms) > 1:  # compiled loops would write beside the column
@@ -123,6 +131,14 @@ class LinearValues:
                     )
         return columns
 
+    def _features_of(self, transitions: Transitions, name: str) -> Array:
+        """The features of a column of states; where a NaN is in the way, it is named."""
+        try:
+            return features_of(self.features, self.features.size, transitions[name])
+        except ValueError:
+            check_no_nan(name, transitions[name])
+            raise
+
     def experience(self, columns: dict[str, Array]) -> Experience:
         """Columns [m, ...], the window's or new ones, as updates read them."""
         rows = len(columns["x"])
@@ -139,6 +155,40 @@ class LinearValues:
         )
 
     def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
+        """Insert rows into the buffer, and update whenever it is time."""
+        if not self.update_rule.chooses_step_size:
+            self._observe(buffer, rows, schedule)
+            return
+        # Cut where the step size falls, so that it does not matter how many rows come at a time.
+        step_size = self._step_sizes(rows, buffer.correction, schedule.batch_size)
+        falls = np.flatnonzero(np.diff(step_size, prepend=np.nan))
+        for start, end in pairwise([*falls.tolist(), len(rows)]):
+            self.state.lanes[0] = step_size[start]
+            self._observe(buffer, rows[start:end], schedule)
+
+    def _step_sizes(self, rows: Rows, correction: Correction, batch_size: int) -> Floats:
+        """The default step size from each row on; 0 as long as all features are 0."""
+        x, x_next = rows.columns["x"], rows.columns["x_next"]
+        lengths = np.full(len(rows), x.shape[1], np.float64)
+        if x.dtype.kind == "f":
+            lengths = np.maximum(*(np.einsum("ij,ij->i", f, f) for f in (x, x_next)))
+        # The weight in a batch of nothing else, from a window whose means are 1, as they should be.
+        alone = np.repeat(np.arange(len(rows))[:, None], batch_size, axis=1)
+        means = np.ones((len(rows), len(rows.inputs) + 1))
+        weight = correction.weigh_rows(rows.inputs, rows.p, alone, means)[:, 0]
+        weight[(rows.p == 0.0) | np.isnan(weight)] = 0.0  # never drawn
+        own = self.update_rule.default_step_size(lengths, np.abs(weight), batch_size)
+        own[0] = min(own[0], self.step_size or np.inf)
+        falling = np.minimum.accumulate(own)
+        return np.where(np.isfinite(falling), falling, 0.0)
+
+    @property
+    def step_size(self) -> float | None:
+        """The default step size in use; None before there is one, and where one was given."""
+        chosen = self.update_rule.chooses_step_size
+        return float(self.state.lanes[0, 0]) or None if chosen else None
+
+    def _observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
         """Insert rows into the buffer, and update whenever it is time, in one compiled call."""
         window, correction = buffer.window, buffer.correction
         assert isinstance(window, Window)
@@ -186,6 +236,19 @@ class LinearValues:
         td_errors(self.state.weights, self.experience(buffer.window.columns), slots, delta)
         return delta[:, 0].copy()
 
+    def updates(self, window: Window, lane: int) -> tuple[Updates, int]:
+        """The update that each transition of a window would make in a lane, and its dimension."""
+        kept = self.experience({name: c[: len(window)] for name, c in window.columns.items()})
+        weights = np.ascontiguousarray(self.state.weights[:, lane : lane + 1])
+        near, far = np.empty((len(window), 1)), np.zeros((len(window), 1))
+        td_errors(weights, kept, np.arange(len(window)), near)
+        if isinstance(self.update_rule, TDC):
+            secondary = np.ascontiguousarray(self.state.memory[0, :, lane : lane + 1])
+            values(secondary, kept.x, kept.share, far)
+            far *= -kept.continuation[:, None]
+        made = near[:, 0], kept.x, kept.share, far[:, 0], kept.x_next, kept.share_next
+        return Updates(*made), len(weights)
+
     def predict(self, states: Any) -> Floats:
         """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
         return self.prediction.predict(states)
@@ -196,11 +259,18 @@ class LinearValues:
         several = self.update_rule.lanes is not None
         return LinearPrediction(self.features, self._averaged, several, self.state.weights)
 
-    @property
-    def diverged(self) -> tuple[int, ...]:
-        """The lanes with a weight that is not finite."""
+    def largest(self, window: Window) -> Floats:
+        """The largest prediction, in size, for the window's states in each lane, [lanes].
+
+        Not finite where a weight is not. Of a long window with many features not all states count.
+        """
+        x = window.columns["x"]
+        rows = np.arange(0, len(window), 1 + len(window) * x.shape[1] // _LOOKED_AT)
+        kept = self.experience({name: c[rows] for name, c in window.columns.items()})
+        out = np.empty((len(rows), self.state.weights.shape[1]))
+        values(self.state.weights, kept.x, kept.share, out)
         finite = np.isfinite(self.state.weights).all(axis=0)
-        return tuple(np.flatnonzero(~finite).tolist())
+        return np.where(finite, np.abs(out).max(axis=0, initial=0.0), np.inf)
 
     @property
     def parts(self) -> dict[str, Any]:

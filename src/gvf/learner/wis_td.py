@@ -19,7 +19,8 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from gvf.learner.linear import feature_index, feature_level, td_error_at, weight_at
+from gvf.features import feature_index, feature_level
+from gvf.learner.linear import td_error_at, weight_at
 from gvf.learner.update import Lanes, LearnerState, Update
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import SupportsIndex
-
 import numpy as np
 import torch
 from torch import nn
+
+from gvf.common.checks import brief, whole
 
 
 def check_options(optimiser: object, target_every: object, clip: object) -> None:
@@ -14,18 +14,13 @@ def check_options(optimiser: object, target_every: object, clip: object) -> None
     if isinstance(optimiser, torch.optim.Optimizer) or not callable(optimiser):
         raise TypeError(
             "optimiser must be a function that makes one, such as "
-            f"functools.partial(torch.optim.Adam, lr=1e-3), got {optimiser!r}"
+            f"functools.partial(torch.optim.Adam, lr=1e-3), got {brief(optimiser)}"
         )
     if target_every is not None:
-        if not isinstance(target_every, SupportsIndex):
-            raise TypeError(f"target_every must be a whole number or None, got {target_every!r}")
-        if target_every.__index__() < 1:
-            raise ValueError(
-                f"target_every must be at least 1, or None for none, got {target_every}"
-            )
+        whole("target_every", target_every, 1)
     if clip is not None:
         if not isinstance(clip, int | float | np.number):
-            raise TypeError(f"clip must be a positive number or None, got {clip!r}")
+            raise TypeError(f"clip must be a positive number or None, got {brief(clip)}")
         if not clip > 0.0:
             raise ValueError(f"clip must be a positive number, or None for none, got {clip}")
 
@@ -33,9 +28,9 @@ def check_options(optimiser: object, target_every: object, clip: object) -> None
 def check_network(network: object, what: str) -> nn.Module:
     """The network, if it is one that can be trained."""
     if not isinstance(network, nn.Module):
-        raise TypeError(f"{what} must be a torch.nn.Module, got {network!r}")
+        raise TypeError(f"{what} must be a torch.nn.Module, got {brief(network)}")
     if not any(weights.requires_grad for weights in network.parameters()):
-        raise ValueError(f"{what} has no parameters to train: {network!r}")
+        raise ValueError(f"{what} has no parameters to train: {brief(network)}")
     return network
 
 
@@ -52,7 +47,7 @@ def check_states(states: object) -> None:
 def check_optimiser(made: object) -> None:
     """Refuse what an optimiser function made, if it cannot go one step down a gradient."""
     if not isinstance(made, torch.optim.Optimizer):
-        raise TypeError(f"optimiser must make a torch.optim.Optimizer, and made {made!r}")
+        raise TypeError(f"optimiser must make a torch.optim.Optimizer, and made {brief(made)}")
     if isinstance(made, torch.optim.LBFGS):
         raise ValueError(
             "LBFGS evaluates the loss several times in a step, and here a step has one gradient; "

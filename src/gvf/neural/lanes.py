@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.modules.dropout import _DropoutNd
 
+from gvf.common.checks import brief
 from gvf.neural.checks import as_device, check_network, check_optimiser, check_options
 from gvf.neural.loss import as_batch, as_input, flat_values, precision, td_loss
 
@@ -98,7 +99,7 @@ class Lanes:
         if isinstance(make_network, nn.Module) or not callable(make_network):
             raise TypeError(
                 "make_network must be a function that makes a network, such as lambda: mlp(2), "
-                f"got {make_network!r}"
+                f"got {brief(make_network)}"
             )
         check_options(optimiser, target_every, clip)
         _check_apart(optimiser)
@@ -301,7 +302,7 @@ def _numbers(name: str, values: Any, kind: Callable[[Any], Any]) -> list[Any]:
         return [kind(value) for value in values]
     except (TypeError, ValueError):
         what = "a number" if kind is float else "a whole number"
-        raise TypeError(f"{name} must be a sequence, {what} a lane, got {values!r}") from None
+        raise TypeError(f"{name} must be a sequence, {what} a lane, got {brief(values)}") from None
 
 
 def _check_apart(optimiser: Callable[[list[dict[str, Any]]], Any]) -> None:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gvf.common.arrays import Floats
+from gvf.common.checks import brief
 from gvf.correction import IR, Correction
 from gvf.learner import loop
 from gvf.learner.learner import Options, WindowLearner
@@ -34,15 +35,16 @@ from gvf.neural.checks import (
 )
 from gvf.neural.loss import as_batch, as_input, flat_values, precision, td_loss
 from gvf.policy import Policy
-from gvf.question import GVF, OnConflict
+from gvf.question import GVF, OnConflict, OnNaN
 from gvf.sampling.generator import native
 from gvf.sampling.ring import Slots
-from gvf.transition import Transitions
+from gvf.transition import Transitions, check_no_nan
 from gvf.window import Window
 from gvf.window.buffer import Buffer, Rows
 from gvf.window.frames import FrameWindow
 
 _ROWS = 1024  # states that go through the network at a time
+_LOOKED_AT = 16  # states whose predictions tell whether the network has diverged
 
 
 class NeuralLearner(WindowLearner):
@@ -68,6 +70,7 @@ class NeuralLearner(WindowLearner):
         every: steps between updates.
         warm_up: steps before the first of these intervals begins.
         on_conflict: as in :class:`gvf.Learner`.
+        on_nan: as in :class:`gvf.Learner`.
         seed: of the draws; anything that :func:`numpy.random.default_rng` takes. The network's
             initial weights are its maker's affair: ``torch.manual_seed(0)`` before making it.
         target_every: updates between copies of the network to a target network, which then gives
@@ -109,6 +112,7 @@ class NeuralLearner(WindowLearner):
         every: int = 1,
         warm_up: int = 0,
         on_conflict: OnConflict = "error",
+        on_nan: OnNaN = "error",
         seed: Any = None,
         target_every: int | None = None,
         clip: float | None = None,
@@ -116,8 +120,8 @@ class NeuralLearner(WindowLearner):
         mixed_precision: bool = False,
     ) -> None:
         if not isinstance(question, GVF):
-            raise TypeError(f"question must be a gvf.GVF, got {question!r}")
-        options = Options(behaviour, window, batch_size, every, warm_up, on_conflict)
+            raise TypeError(f"question must be a gvf.GVF, got {brief(question)}")
+        options = Options(behaviour, window, batch_size, every, warm_up, on_conflict, on_nan)
         # The first of two, so that the draws are those of a linear learner with the same seed.
         rng = native(np.random.default_rng(seed).spawn(2)[0])
         values = NetworkValues(
@@ -213,8 +217,11 @@ class NetworkValues(NetworkPrediction):
 
     def represent(self, transitions: Transitions) -> dict[str, NDArray[Any]]:
         """The columns that the window keeps for it."""
-        check_states(transitions["state"])
-        return {name: transitions[name] for name in ("state", "next_state")}
+        columns = {name: transitions[name] for name in ("state", "next_state")}
+        check_states(columns["state"])
+        for name, states in columns.items():
+            check_no_nan(name, states)
+        return columns
 
     def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
         """Insert rows into the buffer, and update whenever it is time."""
@@ -258,11 +265,20 @@ class NetworkValues(NetworkPrediction):
             errors.append(target - self._values(self.network, states))
         return torch.cat(errors).cpu().numpy().astype(np.float64)
 
+    def largest(self, window: Window | FrameWindow) -> Floats:
+        """The largest prediction, in size, for a few states of the window: [1].
+
+        Not finite where a weight is not.
+        """
+        if not all(bool(weights.isfinite().all()) for weights in self.network.parameters()):
+            return np.full(1, np.inf)
+        slots = np.linspace(0, len(window) - 1, _LOOKED_AT).astype(np.int64)
+        return np.abs(self.predict(self._drawn(window, slots)[0])).max(keepdims=True)
+
     @property
-    def diverged(self) -> tuple[int, ...]:
-        """The one lane, if a weight is not finite."""
-        finite = all(bool(weights.isfinite().all()) for weights in self.network.parameters())
-        return () if finite else (0,)
+    def step_size(self) -> float | None:
+        """None: the optimiser has its own."""
+        return None
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gvf.common.checks import brief
 from gvf.neural.checks import check_states
 
 
@@ -59,7 +60,7 @@ def as_batch(states: Any) -> Tensor:
     check_states(states)
     tensor = torch.as_tensor(states)
     if tensor.ndim == 0:
-        raise ValueError(f"states must be a batch [m, ...], got the single number {states!r}")
+        raise ValueError(f"states must be a batch [m, ...], got the single number {brief(states)}")
     return tensor
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
+from gvf.common.checks import brief
 from gvf.policy.checks import generator, indices
 
 Function = Callable[[Any], Any]
@@ -188,7 +189,7 @@ def check_same_actions(first: DiscretePolicy, second: DiscretePolicy) -> None:
     """Refuse two policies that differ in their number of actions."""
     if first.actions != second.actions:
         raise ValueError(
-            f"{first!r} has {first.actions} actions, {second!r} has {second.actions}; "
+            f"{brief(first)} has {first.actions} actions, {brief(second)} has {second.actions}; "
             "they must have the same"
         )
 

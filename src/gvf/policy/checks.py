@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
+from gvf.common.checks import as_array, brief
 
 _SUM_TOLERANCE = 1e-8
 
@@ -24,7 +25,7 @@ def batch_size(states: Any) -> int:
         return len(states)
     except TypeError:
         raise TypeError(
-            f"states must be a batch, one row a state, not the single state {states!r}; "
+            f"states must be a batch, one row a state, not the single state {brief(states)}; "
             "give np.array([state])"
         ) from None
 
@@ -33,18 +34,20 @@ def generator(rng: Any) -> np.random.Generator:
     """The generator itself, if it is one."""
     if isinstance(rng, np.random.Generator):
         return rng
-    raise TypeError(f"rng must be a numpy.random.Generator (np.random.default_rng(0)), not {rng!r}")
+    raise TypeError(
+        f"rng must be a numpy.random.Generator (np.random.default_rng(0)), not {brief(rng)}"
+    )
 
 
-def numpy_array(value: Any) -> NDArray[Any]:
+def numpy_array(value: Any, what: str = "what was given") -> NDArray[Any]:
     """An array of whatever NumPy understands, or of a torch tensor."""
     # A torch tensor may live on another device or carry a gradient; torch need not be imported.
-    return np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+    return as_array(value.detach().cpu() if hasattr(value, "detach") else value, what)
 
 
 def indices(values: Any, size: int, count: int, kind: str) -> NDArray[np.intp]:
     """Actions or states as integers [count], each in [0, size)."""
-    array = np.asarray(values)
+    array = as_array(values, f"the {kind}s")
     if array.shape != (count,):
         raise ValueError(f"{kind}s have shape {array.shape}, expected ({count},): one per state")
     if array.dtype.kind not in "iu":
@@ -66,7 +69,7 @@ def distributions(values: Any, source: str) -> Floats:
 
     Rows in single precision or less need only sum to 1 within that, and are rescaled.
     """
-    array = numpy_array(values)
+    array = numpy_array(values, f"the probabilities of {source}")
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(
             f"{source}: probabilities have shape {array.shape}, expected a row for each state and "
@@ -81,15 +84,24 @@ def distributions(values: Any, source: str) -> Floats:
     if not good.all():
         row = int(good.argmin())
         raise ValueError(
-            f"{source}: the probabilities in row {row} are {rows[row]}, with sum {sums[row]}; "
+            f"{source}: the probabilities in row {row} are {_listed(rows[row])}, with sum "
+            f"{sums[row]}; "
             "they must not be negative or NaN, and must sum to 1"
         )
     return rows / sums[:, np.newaxis] if precision > _SUM_TOLERANCE else rows
 
 
+def _listed(row: Floats) -> str:
+    """Up to eight numbers of a row."""
+    shown = " ".join(f"{number:.6g}" for number in row[:8])
+    return f"[{shown}{' ...' if len(row) > 8 else ''}]"
+
+
 def check_action(action: Any, actions: Any) -> None:
     """Refuse a number of actions that is none, and an action that is not one of them."""
     if not isinstance(actions, int | np.integer) or actions < 1:
-        raise ValueError(f"actions, how many there are, must be a positive integer; got {actions}")
+        raise ValueError(
+            f"actions, how many there are, must be a positive integer; got {brief(actions)}"
+        )
     if not isinstance(action, int | np.integer) or not 0 <= action < actions:
-        raise ValueError(f"action {action} is not one of the actions 0 to {actions - 1}")
+        raise ValueError(f"action {brief(action)} is not one of the actions 0 to {actions - 1}")

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gvf.common.arrays import Floats
+from gvf.common.checks import brief
 from gvf.policy.base import Choice, DiscretePolicy, draw, set_frozen, thresholds
 from gvf.policy.checks import batch_size, check_action, distributions, generator, indices
 
@@ -141,8 +142,10 @@ class Favour(_SameEverywhere):
 
     def __init__(self, action: int, probability: float, actions: int) -> None:
         check_action(action, actions)
-        if not 0 <= probability <= 1:
-            raise ValueError(f"the probability of action {action} is {probability}, not in [0, 1]")
+        if not (isinstance(probability, int | float | np.number) and 0 <= probability <= 1):
+            raise ValueError(
+                f"the probability of action {action} is {brief(probability)}, not in [0, 1]"
+            )
         set_frozen(self, action=action, share=probability, actions=actions)
         row = np.full(actions, (1 - probability) / max(actions - 1, 1))
         row[action] = probability

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
+from gvf.common.checks import brief
 from gvf.policy.base import (
     Choice,
     DiscretePolicy,
@@ -77,7 +78,7 @@ class FunctionPolicy(Policy):
     # Written out: where a dataclass writes it, type checkers do not look at __new__.
     def __init__(self, function: Function, actions: int | None = None) -> None:
         if not callable(function):
-            raise TypeError(f"function must be a function of the states, not {function!r}")
+            raise TypeError(f"function must be a function of the states, not {brief(function)}")
         if actions is not None:
             check_action(0, actions)
         set_frozen(self, function=function, actions=actions)
@@ -105,6 +106,9 @@ class FunctionPolicy(Policy):
     def _law(self, states: Any) -> Any:
         """What the function says: a checked table of probabilities [m, A], or a distribution."""
         law = self.function(states)
+        if isinstance(law, tuple):
+            name, count = describe(self.function), self.actions or "A"
+            raise TypeError(_TUPLE.format(name=name, size=len(law), count=count))
         return law if hasattr(law, "log_prob") else self._table(law, states)
 
     def _table(self, law: Any, states: Any) -> Floats:
@@ -116,6 +120,17 @@ class FunctionPolicy(Policy):
                 f"expected {expected}: a row for each state, a column for each action"
             )
         return table
+
+
+_TUPLE = """{name} returned a tuple of {size}; a policy's function must return probabilities
+[m, actions], or a distribution. The predict method of Stable-Baselines3 returns a tuple of actions
+and hidden states, and does not say how likely the actions are. Where the model has a distribution:
+    def law(states):
+        return model.policy.get_distribution(model.policy.obs_to_tensor(states)[0])
+Where it always takes the action that predict returns, as DQN does:
+    def law(states):
+        return np.eye({count})[model.predict(states, deterministic=True)[0]]
+Then: gvf.FunctionPolicy(law, actions={count})"""
 
 
 class _DiscreteFunctionPolicy(FunctionPolicy, DiscretePolicy):

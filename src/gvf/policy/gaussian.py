@@ -125,7 +125,7 @@ def _parameter(name: str, value: Any, batch: tuple[int, ...] = ()) -> tuple[Floa
 
     ``batch`` is (m,) for what a function returned, () for a constant.
     """
-    array = np.asarray(numpy_array(value), np.float64)
+    array = np.asarray(numpy_array(value, name), np.float64)
     if array.shape[: len(batch)] != batch or array.ndim > len(batch) + 1:
         raise ValueError(
             f"{name} has shape {array.shape}, expected {batch} for scalar actions, or "

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
+from gvf.common.checks import brief
 from gvf.policy.base import Choice, DiscretePolicy, Policy, check_same_actions, log, set_frozen
 from gvf.policy.checks import batch_size, generator, indices
 
@@ -60,14 +61,16 @@ class Mixture(Policy):
     # Written out: where a dataclass writes it, type checkers do not look at __new__.
     def __init__(self, first: Policy, second: Policy, beta: float) -> None:
         if not (isinstance(first, Policy) and isinstance(second, Policy)):
-            raise TypeError(f"a mixture is of two policies, not of {first!r} and {second!r}")
+            raise TypeError(
+                f"a mixture is of two policies, not of {brief(first)} and {brief(second)}"
+            )
         if isinstance(first, DiscretePolicy) != isinstance(second, DiscretePolicy):
             raise TypeError(
-                f"cannot mix {first!r} with {second!r}: one is discrete and one is not "
+                f"cannot mix {brief(first)} with {brief(second)}: one is discrete and one is not "
                 "(a FunctionPolicy is discrete when it is given its number of actions)"
             )
-        if not 0 <= beta <= 1:
-            raise ValueError(f"beta must be in [0, 1], got {beta}")
+        if not (isinstance(beta, int | float | np.number) and 0 <= beta <= 1):
+            raise ValueError(f"beta must be in [0, 1], got {brief(beta)}")
         set_frozen(self, first=first, second=second, beta=beta)
 
     def probability(self, states: Any, actions: Any) -> Floats:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gvf.common.arrays import Floats
+from gvf.common.checks import brief
 from gvf.policy.base import DiscretePolicy, Policy, check_same_actions, log
 from gvf.policy.checks import batch_size, numpy_array
 
@@ -68,7 +69,7 @@ def ratio(
         )
     if behaviour is not None and not isinstance(behaviour, Policy):
         raise TypeError(
-            f"behaviour must be a policy, not {behaviour!r}; recorded probabilities go in "
+            f"behaviour must be a policy, not {brief(behaviour)}; recorded probabilities go in "
             "behaviour_probability="
         )
     discrete = isinstance(target, DiscretePolicy)
@@ -121,7 +122,7 @@ def check_recorded(
         ValueError: if they differ; the message names the first such transition.
     """
     if not isinstance(behaviour, Policy):
-        raise TypeError(f"behaviour must be a policy, not {behaviour!r}")
+        raise TypeError(f"behaviour must be a policy, not {brief(behaviour)}")
     count, most = batch_size(states), 1.0 if isinstance(behaviour, DiscretePolicy) else np.inf
     if behaviour_log_probability is not None:
         name, most = "behaviour_log_probability", math.log(most)
@@ -140,9 +141,9 @@ def check_recorded(
         at = int(agree.argmin())
         raise ValueError(
             f"transition {at} (action {np.asarray(actions)[at]}): {name} is recorded as "
-            f"{recorded[at]}, but {behaviour!r} gives {mu[at]}. If the behaviour has changed since "
-            'it acted, use what was recorded: on_conflict="recorded". If the record is wrong, use '
-            'the policy: on_conflict="behaviour"'
+            f"{recorded[at]}, but {brief(behaviour)} gives {mu[at]}. If the behaviour has changed "
+            'since it acted, use what was recorded: on_conflict="recorded". If the record is '
+            'wrong, use the policy: on_conflict="behaviour"'
         )
 
 
@@ -160,7 +161,7 @@ def largest_ratio(target: DiscretePolicy, behaviour: DiscretePolicy, states: Any
     for policy in (target, behaviour):
         if not isinstance(policy, DiscretePolicy):
             raise TypeError(
-                f"{policy!r} is not discrete, and ratios of densities may have no bound "
+                f"{brief(policy)} is not discrete, and ratios of densities may have no bound "
                 "(a FunctionPolicy is discrete when it is given its number of actions)"
             )
     check_same_actions(target, behaviour)
@@ -177,7 +178,7 @@ def largest_ratio(target: DiscretePolicy, behaviour: DiscretePolicy, states: Any
 
 def _recorded(values: Any, name: str, count: int, least: float, most: float) -> Floats:
     """A recorded column of probabilities, or of their logarithms, float64[m], checked."""
-    array = np.asarray(numpy_array(values), np.float64)
+    array = np.asarray(numpy_array(values, name), np.float64)
     if array.shape != (count,):
         raise ValueError(f"{name} has shape {array.shape}, expected ({count},)")
     good = (array >= least) & (array <= most + _RECORDED_TOLERANCE) & (array < np.inf)

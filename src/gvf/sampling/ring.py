@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.random import Generator
 
 from gvf.common import xoshiro
 from gvf.common.arrays import Array
+from gvf.common.checks import whole
 from gvf.common.compiled import direct_entry
 from gvf.sampling import prefix_sums as kernels
 from gvf.sampling.generator import addresses
@@ -62,11 +62,8 @@ class RatioRing:
     """
 
     def __init__(self, capacity: int, *, questions: int | None = None, seed: Any = None) -> None:
-        if index(capacity) < 1:
-            raise ValueError(f"capacity must be at least 1, got {capacity}")
-        if questions is not None and index(questions) < 1:
-            raise ValueError(f"questions must be None or at least 1, got {questions}")
-        self.capacity, self.questions = int(capacity), questions
+        self.capacity = whole("capacity", capacity, 1)
+        self.questions = None if questions is None else whole("questions", questions, 1)
         self._rings = kernels.new_rings(questions or 1, self.capacity)
         self._place = kernels.new_place(self.capacity)
         self._streams = xoshiro.streams(len(self._rings), seed)
@@ -123,10 +120,7 @@ class RatioRing:
         Returns:
             int64[k], or [G, k] with questions.
         """
-        if index(k) < 1:
-            raise ValueError(f"k must be at least 1, got {k}")
-        if index(threads) < 1:
-            raise ValueError(f"threads must be at least 1, got {threads}")
+        k, threads = whole("k", k, 1), whole("threads", threads, 1)
         if rng is not None and not isinstance(rng, Generator):
             raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}")
         if self.questions is not None:

@@ -10,13 +10,13 @@ a child without mass is never entered. Where weights never change, the ring of p
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from gvf.common.arrays import Array
+from gvf.common.checks import whole
 from gvf.sampling.prefix_sums import LARGEST_RATIO
 from gvf.sampling.ring import Slots, bad_weight
 
@@ -109,9 +109,7 @@ class SumTree:
     """
 
     def __init__(self, capacity: int, *, seed: Any = None) -> None:
-        if index(capacity) < 1:
-            raise ValueError(f"capacity must be at least 1, got {capacity}")
-        self.capacity = int(capacity)
+        self.capacity = whole("capacity", capacity, 1)
         self._nodes = new_nodes(self.capacity)
         self._rng = np.random.default_rng(seed)
 
@@ -151,9 +149,7 @@ class SumTree:
         self, k: int, *, rng: np.random.Generator | None = None, stratified: bool = False
     ) -> Slots:
         """Draw k slots int64[k] with replacement; the arguments are those of RatioRing.sample."""
-        k = index(k)
-        if k < 1:
-            raise ValueError(f"k must be at least 1, got {k}")
+        k = whole("k", k, 1)
         if rng is not None and not isinstance(rng, np.random.Generator):
             raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r}")
         if self._nodes[1] == 0.0:

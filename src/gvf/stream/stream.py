@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.checks import brief, whole
 from gvf.common.gym import gym
 from gvf.policy import DiscretePolicy, Policy
 from gvf.stream.info import Info
@@ -87,10 +88,7 @@ def transitions(
         >>> next(gvf.transitions(lake, gvf.Uniform(4), steps=1, seed=0, info=["prob"])).prob
         array([1.])
     """
-    if batch < 1:
-        raise ValueError(f"batch must be at least 1, got {batch}")
-    if steps < 0:
-        raise ValueError(f"steps must be at least 0, got {steps}")
+    batch, steps = whole("batch", batch, 1), whole("steps", steps, 0)
     for_environment, for_actions = np.random.SeedSequence(seed).spawn(2)
     reset_seed, rng = environment_seed(for_environment), np.random.default_rng(for_actions)
     if not isinstance(env, gym.vector.VectorEnv):
@@ -134,7 +132,7 @@ class Actor:
 
     def __init__(self, policy: Policy, space: gym.Space[Any]) -> None:
         if not isinstance(policy, Policy):
-            raise TypeError(f"policy must be a gvf.Policy, not {policy!r}")
+            raise TypeError(f"policy must be a gvf.Policy, not {brief(policy)}")
         if not isinstance(space, gym.spaces.Discrete | gym.spaces.Box):
             raise ValueError(
                 f"the action space {space} is neither Discrete nor Box; wrap the environment "
@@ -216,7 +214,7 @@ class Walk:
 
     def __init__(self, env: gym.Env[Any, Any], info: Iterable[str] = ()) -> None:
         if not isinstance(env, gym.Env):
-            raise TypeError(f"expected a (single) Gymnasium environment, got {env!r}")
+            raise TypeError(f"expected a (single) Gymnasium environment, got {brief(env)}")
         self.env = env
         self._observations = Observations(env.observation_space)
         self._info = Info(info)

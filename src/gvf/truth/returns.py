@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gvf.common.arrays import Floats
+from gvf.common.checks import whole
 from gvf.common.gym import gym
 from gvf.common.progress import progress_bar
 from gvf.policy import Policy
@@ -246,8 +247,7 @@ def held_out_returns(
         ("run_length", run_length),
         ("longest", longest),
     ):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+        whole(name, value, 1)
     if not 0 <= cutoff < 1:
         raise ValueError(f"cutoff must be in [0, 1), got {cutoff}")
     walk = Walk(env, info_columns(question, info))

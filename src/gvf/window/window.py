@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from operator import index
 from typing import Any, Self
 
 import numpy as np
@@ -20,6 +19,7 @@ from numba import int64, njit
 from numpy import ndarray
 
 from gvf.common import checkpoint
+from gvf.common.checks import whole
 from gvf.common.compiled import direct_entry
 from gvf.sampling.prefix_sums import HEAD, SIZE, new_place
 from gvf.transition import Column, Transitions, aligned, as_row, describe_columns
@@ -54,9 +54,7 @@ class Window:
     """
 
     def __init__(self, capacity: int) -> None:
-        if index(capacity) < 1:
-            raise ValueError(f"capacity must be at least 1, got {capacity}")
-        self.capacity = int(capacity)
+        self.capacity = whole("capacity", capacity, 1)
         self.is_taken = False  # by a learner, which then fills it
         self._columns: dict[str, Column] = {}
         # What fits each column as it is, laid out for speed by `_plan`.

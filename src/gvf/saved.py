@@ -2,7 +2,8 @@
 
 A file says which classes and functions a learner is made of, and anybody may have written it. So
 nothing in it is executed, and names are looked up only in gvf itself and in modules that the caller
-trusts (:mod:`gvf.common.spec`).
+trusts (:mod:`gvf.common.spec`). This module stands above both kinds of learner, linear and neural,
+so that neither has to know of the other.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 
 from gvf.common import checkpoint, spec
 from gvf.common.arrays import Floats
-from gvf.learner.learner import Learner
+from gvf.common.checks import brief
+from gvf.learner.learner import Learner, renewed
 from gvf.learner.values import LinearPrediction
 from gvf.sampling.generator import KNOWN
 
@@ -53,7 +55,7 @@ def load(path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Learner:
         )
     trusted = _packages(trust)
     with checkpoint.damage_named(path):
-        made = _build(description, arrays, trusted)
+        made = _build(renewed(description), arrays, trusted)
         generators = {kind.__name__: kind for kind in KNOWN}
         learner = Learner(seed=np.random.Generator(generators[made.pop("rng")](0)), **made)
         learner.restore(arrays)
@@ -124,7 +126,7 @@ def load_predictor(
                 f"{os.fspath(path)} holds the weights of a network, whose code is not in the file: "
                 "load_predictor(path, network=...) with a network of the same form"
             )
-        from gvf.neural.learner import NetworkPrediction
+        from gvf.neural.learner import NetworkPrediction  # which needs PyTorch
 
         values = NetworkPrediction.load(network, description["network"], arrays["weights"])
         return Predictor(description["question"], values)
@@ -141,7 +143,7 @@ def _packages(trust: Iterable[str]) -> tuple[str, ...]:
     trusted = (trust,) if isinstance(trust, str) else tuple(trust or ())
     for name in trusted:
         if not isinstance(name, str):
-            raise TypeError(f'trust must name modules, as in trust=["my_robot"], got {name!r}')
+            raise TypeError(f'trust must name modules, as in trust=["my_robot"], got {brief(name)}')
     return trusted
 
 

@@ -1,0 +1,91 @@
+"""Checks of arguments that all of gvf makes in the same words.
+
+A message names the argument, what was given, and the way out. A value in a message is never written
+out at length: a log of a million rows may have been passed in the wrong place.
+"""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_LONGEST = 80
+"""Characters of a value in a message."""
+
+
+def brief(value: Any) -> str:
+    """A value in at most 80 characters, for a message.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.common.checks import brief
+        >>> brief("IR"), brief(np.zeros((500, 3)))
+        ("'IR'", 'an array float64[500, 3]')
+        >>> brief([[0.0] * 3] * 1000)
+        'a list of 1000: [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0...'
+    """
+    if isinstance(value, np.ndarray) and value.size > 4:
+        return f"an array {value.dtype}{list(value.shape)}"
+    start = value
+    if isinstance(value, list | tuple) and len(value) > 20:  # nothing long is written out
+        start = value[:20]
+    try:
+        text = " ".join(repr(start).split())
+    except RecursionError:
+        text = object.__repr__(value)
+    if start is value and len(text) <= _LONGEST:
+        return text
+    if isinstance(value, list | tuple | dict | set):
+        text = f"a {type(value).__name__} of {len(value)}: {text}"
+    return f"{text[: _LONGEST - 3]}..."
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """A count as an integer, if it is one and no less than ``least``.
+
+    Example:
+        >>> from gvf.common.checks import whole
+        >>> whole("steps", 1000, 0)
+        1000
+        >>> whole("steps", 1e3, 0)
+        Traceback (most recent call last):
+        TypeError: steps must be an integer, and 1000.0 is a float: write 1000
+    """
+    try:
+        number = index(value)
+    except TypeError:
+        told = f"got {brief(value)}"
+        if isinstance(value, float | np.floating) and float(value).is_integer():
+            told = f"and {float(value)} is a float: write {int(value)}"
+        raise TypeError(f"{name} must be an integer, {told}") from None
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")
+    return number
+
+
+def as_array(values: Any, what: str) -> NDArray[Any]:
+    """An array, if all rows have the same shape.
+
+    Example:
+        >>> from gvf.common.checks import as_array
+        >>> as_array([[1.0], [2.0, 3.0]], "column 'state'")
+        Traceback (most recent call last):
+        ValueError: the rows of column 'state' differ in shape: row 0 has (1,), row 1 has (2,)
+    """
+    try:
+        return np.asarray(values)
+    except ValueError:
+        shapes = [_shape(row) for row in values]
+        other = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
+        told = ", ".join(f"row {i} has {shapes[i]}" for i in dict.fromkeys((0, other)))
+        raise ValueError(f"the rows of {what} differ in shape: {told}") from None
+
+
+def _shape(row: Any) -> str:
+    try:
+        return str(np.shape(row))
+    except ValueError:
+        return "parts of different shapes"
