@@ -331,7 +331,7 @@ class Buffer:
         return w
 
     def refresh(self, slots: Slots, delta: Floats) -> None:
-        """Refresh the masses of drawn slots [k] from their TD errors [k], if the masses can change."""
+        """Refresh the masses of drawn slots [k] from their TD errors [k], if masses can change."""
         if self.correction.refresh is not None:
             inputs, p = self._take(slots)
             self.correction.refresh(delta, inputs, self._parameters, p)
