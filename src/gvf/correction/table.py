@@ -187,7 +187,7 @@ class WISBuffer(Correction):
 
 @dataclass(frozen=True)
 class WISOptimal(Correction):
-    """The whole window in every update, w = rho / sum over the window: the mean of IR.
+    """The whole window in every update, w = rho / sum over the window: the mean update of IR.
 
     It is the best that a window allows, but costs n instead of k samples an update.
 

@@ -177,7 +177,7 @@ class TabularDomain(CellDomain):
         active: masks bool[S] by question, True for states in which the question is active; by
             default all are. In other states ratios are 0, nothing is learned, no error is measured,
             and the target may be undefined. The question itself sets its continuations: unless they
-            are 0 on leaving the active states, its values include the target's course outside.
+            are 0 on leaving the active states, its values include cumulants from outside.
         weighting: the weights of the states in errors: "uniform" for equal weights, "visits" for
             the shares of the behaviour's visits in the long run, or numbers float64[S], not
             negative.

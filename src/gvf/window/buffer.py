@@ -46,7 +46,7 @@ from gvf.window.frames import FrameWindow
 from gvf.window.window import Window
 
 UNIFORM, WHOLE, TREE = -1, -2, -3
-"""Values of ``mass`` if no ring holds masses: draws are uniform, there are none, or a tree does."""
+"""Values of ``mass`` if no ring holds masses: uniform draws, no draws, or masses in a tree."""
 
 
 class Masses(NamedTuple):
