@@ -1,4 +1,4 @@
-"""``python -m benchmarks``: measure, print the table, write results.json beside this file."""
+"""The command ``python -m benchmarks``: measure, print the table, write results.json."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Inside a compiled loop: the bare kernels, called from Numba as the studies call them.
+"""Benchmark of the bare kernels in a compiled loop, called from Numba as in the studies.
 
-An insertion is timed alone; a draw as a step of one insertion and k = 256 draws, random numbers
-included, divided by k. The peers are sum trees: a plain one (:mod:`.numba_tree`), and one whose
-draws descend in lockstep, as ours search (the kernel of ``gvf.SumTree``).
+An insertion is timed alone. A draw is timed as a step of one insertion and k = 256 draws, random
+numbers included, divided by k. The peers are sum trees: a plain one (:mod:`.numba_tree`), and one
+whose draws descend in lockstep (the kernel of ``gvf.SumTree``).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ TITLE = "Inside a compiled loop (k = 256)"
 K = 256
 INSERT_LIMIT = 5.0  # nanoseconds
 DRAW_LIMITS = {15_000: 20.0, 1_000_000: 35.0}
-_MASK = 4095  # the new ratios go round; a division would cost more than an insertion
+_MASK = 4095  # cycles through the new ratios, since a division costs more than an insertion
 
 
 @njit(nogil=True)
 def _ring_steps(ring, place, stream, new, k, count):
-    """Count times: insert one of the new ratios, draw k (nothing when k is 0)."""
+    """Insert one of the new ratios and draw k, `count` times; with k = 0 draw nothing."""
     uniforms, slots = np.empty(k), np.empty(k, np.int64)
     checksum = 0
     for i in range(count):
@@ -41,7 +41,7 @@ def _ring_steps(ring, place, stream, new, k, count):
 
 
 def _tree_steps(draw: Callable) -> Callable:
-    """The same with a sum tree and the given kernel for its draws."""
+    """Make the same loop for a sum tree with the given kernel for its draws."""
 
     @njit(nogil=True)
     def steps(nodes, place, stream, new, n, k, count):
@@ -76,7 +76,7 @@ def rows(effort: Effort) -> list[Row]:
                 "gvf": _ring_run(n, k),
             }
             if not k:
-                del runs["numba sum tree, lockstep"]  # inserts as the plain one does
+                del runs["numba sum tree, lockstep"]  # its insertion is that of the plain tree
             times = {name: t * 1e9 / max(k, 1) for name, t in interleave(runs, effort).items()}
             ours = times.pop("gvf")
             lines += [Row(case, name, time, "ns", time / ours) for name, time in times.items()]

@@ -1,4 +1,4 @@
-"""A diagnosis in training: a window of tile-coded transitions, against straightforward NumPy."""
+"""Benchmark of a diagnosis of a window of tile-coded transitions, against plain NumPy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIMIT = 20.0  # ms, for the smaller window
 
 
 def rows(effort: Effort) -> list[Row]:
-    """Time at the smaller size; memory at both, which should grow with the window."""
+    """Measure time at the smaller size, and memory, which should grow with the window, at both."""
     small, large = (_learner(n) for n in SIZES)
     contenders: dict[str, Run] = {
         "gvf": _run(small.diagnose),
@@ -37,7 +37,7 @@ def rows(effort: Effort) -> list[Row]:
 
 
 def _learner(n: int) -> gvf.Learner:
-    """A learner in the continuous rooms, its window full."""
+    """Make a learner in the continuous rooms with a full window."""
     domain = gvf.domain.get("continuous-four-rooms")
     learner = gvf.Learner(
         domain.question("favoured-down"),
@@ -62,7 +62,7 @@ def _run(work) -> Run:
 
 
 def _peak(learner: gvf.Learner) -> float:
-    """Bytes that a diagnosis allocates at most."""
+    """Measure the peak memory of a diagnosis in bytes."""
     tracemalloc.start()
     learner.diagnose()
     peak = tracemalloc.get_traced_memory()[1]
@@ -71,7 +71,7 @@ def _peak(learner: gvf.Learner) -> float:
 
 
 def _numpy(learner: gvf.Learner) -> list[float]:
-    """The variances of IS, BC-IR, IR, V-trace(1.0) and WIS-Minibatch, as one would write them."""
+    """Compute the variances of IS, BC-IR, IR, V-trace(1.0) and WIS-Minibatch in plain NumPy."""
     columns, weights = learner.window.columns, learner.weights
     rho, x, x_next = learner.buffer.ratios, columns["x"], columns["x_next"]
     n, d, a = len(rho), len(weights), x.shape[1]

@@ -1,7 +1,7 @@
-"""Exactness after 1e8 insertions of ratios from 1e-3 to 1e3 (log-uniform), n = 15,000.
+"""Check of exactness after 1e8 insertions of ratios from 1e-3 to 1e3 (log-uniform), n = 15,000.
 
-The total must be the true sum of the window, and every slot must still be reachable: a number in
-the middle of its share of the mass, summed exactly, must lead the search to it.
+The total must be the true sum of the window. Every slot must still be reachable: a search for the
+middle of its share of the mass, summed exactly, must find it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ N, INSERTIONS, BLOCK = 15_000, 100_000_000, 1_000_000
 
 
 def rows(effort: Effort) -> list[Row]:
-    """Relative error of the total, and the slots that a search cannot find."""
+    """Measure the relative error of the total, and count slots that a search cannot find."""
     rng = np.random.default_rng(0)
     ring = gvf.RatioRing(N, seed=0)
     last = np.empty(0)
@@ -42,7 +42,7 @@ def _oldest_first() -> np.ndarray:
 
 
 def _found(ring: gvf.RatioRing, ratios: np.ndarray, total: float) -> np.ndarray:
-    """Where the search ends for the middle of each share, oldest first."""
+    """Return the slot that the search finds for the middle of each share, oldest first."""
     before = np.array([math.fsum(ratios[:i]) for i in range(N)])
     middles, slots = (before + ratios / 2.0) / total, np.empty(N, np.int64)
     state = ring.checkpoint()

@@ -1,4 +1,4 @@
-"""First use: how long a newcomer waits, with nothing compiled yet and with a warm cache."""
+"""Benchmark of the first use, with nothing compiled yet and with a warm cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIMED_IMPORT = (
 
 
 def rows(effort: Effort) -> list[Row]:
-    """Wall time of the quickstart and of the import, in processes of their own."""
+    """Measure the wall time of the quickstart and of the import, each in its own process."""
     repeats = 1 if effort == QUICK else 3
     cold, warm, imports = [], [], []
     for _ in range(repeats):
@@ -44,7 +44,7 @@ def _quickstart(folder: str) -> float:
 
 
 def _python(folder: str, *arguments: str) -> str:
-    """Run Python in a folder, which is also where compiled code is kept; returns its output."""
+    """Run Python in a folder, which also holds the compiled code, and return its output."""
     environment = {
         **os.environ,
         "NUMBA_CACHE_DIR": str(Path(folder, "numba")),

@@ -1,8 +1,8 @@
-"""Slots only: insert one ratio, then draw k slots by ratio, from Python.
+"""Benchmark of slots only: insert one ratio, then draw k slots by ratio, from Python.
 
-For those who keep their transitions themselves. The peers are NumPy's and torch's draws from given
-weights, and bare sum trees: TorchRL's in C++, tianshou's in Numba, and a plain one in Numba
-(:mod:`.numba_tree`). cpprb's tree cannot be reached from Python.
+This is the work of a user who keeps the transitions elsewhere. The peers are NumPy's and torch's
+draws from given weights, and bare sum trees: TorchRL's in C++, tianshou's in Numba, and a plain one
+in Numba (:mod:`.numba_tree`). cpprb's tree cannot be reached from Python.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ TARGETS = {FUSED: 3.0, SEPARATE: 2.0}
 
 Steps = Iterable[tuple[int, float]]
 Work = Callable[[Steps], None]
-"""For each (slot, ratio): put the ratio into the slot, then draw. The loop is the contender's own,
-since one more function call would count among microseconds."""
+"""A loop over (slot, ratio) that writes the ratio into the slot, then draws. Every contender has
+its own loop, because one more function call would distort times of microseconds."""
 
 
 def rows(effort: Effort) -> list[Row]:
@@ -67,7 +67,7 @@ def _case(n: int, k: int, effort: Effort) -> list[Row]:
     for name in works | trees:
         shown = note if torchrl in name else ""
         lines.append(Row(case, name, times[name] * 1e6, "us", times[name] / best, note=shown))
-    # Packaged trees are what one would otherwise use; the plain one is the harder mark.
+    # Packaged trees are the alternatives that users have; the plain one is harder to beat.
     packaged = min(time for name, time in times.items() if name in trees and name != PLAIN)
     marks = {"the fastest packaged": packaged, "the plain one": times[PLAIN]}
     for name, target in TARGETS.items():

@@ -1,7 +1,7 @@
-"""Learners from Python: a log, an environment, one transition at a time.
+"""Benchmark of learners from Python: from a log, from an environment, one transition at a time.
 
-The dumb version is the learner's own loop in Python (``gvf.learner.loop.observe``), which gives the
-same bits; the limit of an environment is its own step.
+The slow version is the learner's own loop in Python (``gvf.learner.loop.observe``), which gives the
+same bits. An environment cannot be faster than its own step.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOW, HIGH = np.array([-2.4, -3.0, -0.21, -3.0]), np.array([2.4, 3.0, 0.21, 3.0])
 
 
 def rows(effort: Effort) -> list[Row]:
-    """Microseconds a transition."""
+    """Measure microseconds a transition."""
     log = _log()
     one_by_one = [log[i : i + 1] for i in range(64)]
     slow, fast, single, acting = (_learner(log) for _ in range(4))
@@ -68,7 +68,7 @@ def _learner(log: gvf.Transitions) -> gvf.Learner:
     learner = gvf.Learner(
         question, features, gvf.TD(0.1), gvf.IR(), behaviour=gvf.Uniform(2), seed=0
     )
-    for _ in range(15_000 // ROWS + 1):  # the window is full
+    for _ in range(15_000 // ROWS + 1):  # until the window is full
         learner.observe_many(log)
     return learner
 

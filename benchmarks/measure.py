@@ -1,7 +1,7 @@
-"""Timing contenders against each other, and the lines of the table that come of it.
+"""Timing of contenders against each other, and the lines of the table.
 
 Contenders take turns (A, B, C, A, B, C, ...), so that a slow moment of the machine hits all of
-them, and each is judged by its fastest turn: noise only ever adds time.
+them. Each is judged by its fastest turn, because noise only adds time.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ SIZES = (15_000, 1_000_000)
 DRAWS = (16, 256)
 
 Run = Callable[[int], object]
-"""Does the work that many times."""
+"""A function that does the work so many times."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure: rounds of turns, and seconds a turn."""
+    """The effort of a measurement: rounds of turns, and seconds a turn."""
 
     rounds: int = 25
     seconds: float = 0.03
@@ -36,8 +36,8 @@ QUICK = Effort(rounds=5, seconds=0.02)
 class Row:
     """One line of the table.
 
-    ``ratio`` says how many times longer it takes than the best of ours beside it, ``reached`` and
-    ``target`` what was to be reached. ``met`` is None where nothing was.
+    ``ratio`` is the time divided by that of the best of ours beside it. ``reached`` and ``target``
+    are the measured number and its target. ``met`` is None if there is no target.
     """
 
     case: str
@@ -52,12 +52,12 @@ class Row:
 
 
 def at_most(case: str, name: str, value: float, unit: str, limit: float) -> Row:
-    """A line whose value should be at most the limit."""
+    """Make a line whose value should be at most the limit."""
     return Row(case, name, value, unit, target=f"<= {limit:g} {unit}", met=value <= limit)
 
 
 def interleave(contenders: Mapping[str, Run], effort: Effort) -> dict[str, float]:
-    """Seconds per unit of work of each contender, from its fastest turn."""
+    """Measure the seconds per unit of work of each contender in its fastest turn."""
     counts = {name: _calibrate(run, effort.seconds) for name, run in contenders.items()}
     best = dict.fromkeys(contenders, math.inf)
     for _ in range(effort.rounds):
@@ -67,7 +67,7 @@ def interleave(contenders: Mapping[str, Run], effort: Effort) -> dict[str, float
 
 
 def _turn(run: Run, count: int) -> float:
-    gc.disable()  # a collection of the peers' garbage would hit whoever comes next
+    gc.disable()  # a collection of one contender's garbage would slow the next
     try:
         start = perf_counter()
         run(count)
@@ -77,7 +77,7 @@ def _turn(run: Run, count: int) -> float:
 
 
 def _calibrate(run: Run, seconds: float) -> int:
-    """How much work fills a turn; the first call is left out, since it may compile."""
+    """Find the amount of work that fills a turn; the first call is left out, as it may compile."""
     run(1)
     count = 1
     while (taken := _turn(run, count)) < seconds / 4:
@@ -86,10 +86,10 @@ def _calibrate(run: Run, seconds: float) -> int:
 
 
 def lognormal_ratios(count: int, seed: int = 0) -> np.ndarray:
-    """Positive ratios with mean 1, float64[count]; no peer has to cope with zeros."""
+    """Draw positive ratios with mean 1, float64[count]; not all peers accept zeros."""
     return np.random.default_rng(seed).lognormal(-0.5, 1.0, count)
 
 
 def size_and_draws(n: int, k: int) -> str:
-    """The name of a case."""
+    """Return the name of a case."""
     return f"n = {n:,}, k = {k}"

@@ -1,7 +1,7 @@
-"""Lanes of the driving network: one stack or one after the other, two ways to convolve.
+"""Benchmark of lanes of the driving network: stacked or one by one, with two convolutions.
 
-In the table, a few lanes on the processor. By itself, which needs neither Gymnasium nor rich,
-any device and number of lanes:
+The table has a few lanes on the processor. The module can also be run alone, without Gymnasium and
+rich, on any device and with any number of lanes:
 
     python -m benchmarks.neural [--device cuda] [--lanes 1 5 25 125] [--precision tf32]
 """
@@ -29,9 +29,9 @@ WAYS = {
 
 
 def rows(effort: Effort) -> list[Row]:
-    """Lanes against a plain PyTorch loop, in milliseconds a lane."""
+    """Compare lanes with a plain PyTorch loop, in milliseconds a lane."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # lanes and runs are what several cores are for
+    torch.set_num_threads(1)  # several cores are better used for several runs
     try:
         return [row for count in (1, 5) for row in _compare(count, effort)]
     finally:
@@ -60,7 +60,7 @@ def _repeat(update: Callable[[], object]) -> Run:
 
 
 def _batch(count: int, device: str) -> Callable[[], tuple[torch.Tensor, ...]]:
-    """Draws from frames that are on the device already, as a study makes them."""
+    """Make a function that draws from frames on the device, as a study does."""
     generator = torch.Generator().manual_seed(0)
     frames = torch.randint(256, (FRAMES, 64, 128), dtype=torch.uint8, generator=generator)
     frames = frames.to(device)
@@ -88,7 +88,7 @@ def _lanes(
 
 
 def _plain(count: int) -> Callable[[], None]:
-    """Networks one after the other, as anyone would write it."""
+    """Make an update of networks one after the other in plain PyTorch."""
     first = driving_network()
     networks = [copy.deepcopy(first) for _ in range(count)]
     optimisers = [torch.optim.Adam(network.parameters(), lr=1e-4) for network in networks]
@@ -109,7 +109,7 @@ def _plain(count: int) -> Callable[[], None]:
 
 
 def main() -> None:
-    """Updates a second for every number of lanes, all ways."""
+    """Print updates a second for every number of lanes and every way to convolve."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.neural", description=__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--lanes", type=int, nargs="+", default=[1, 5, 25, 125])
@@ -133,7 +133,7 @@ def main() -> None:
 
 
 def _seconds(update: Callable[[], object], device: str, limit: float) -> float:
-    """Seconds an update, the first few left out."""
+    """Measure the seconds of an update, without the first few."""
     wait = torch.cuda.synchronize if device.startswith("cuda") else lambda: None
     for _ in range(3 if device != "cpu" else 1):
         update()

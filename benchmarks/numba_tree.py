@@ -1,7 +1,7 @@
-"""A sum tree in Numba, written plainly: what the ring of prefix sums replaces.
+"""A plain sum tree in Numba, which the ring of prefix sums replaces.
 
-A complete binary tree in an array: node i has the children 2i and 2i + 1, the leaves are the second
-half, and a node is the sum of its children. A draw descends from the root, one draw after another.
+It is a complete binary tree in an array: node i has the children 2i and 2i + 1, the leaves are the
+second half, and a node is the sum of its children. Draws descend from the root one by one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from numba import njit
 
 
 def tree_of(ratios: np.ndarray) -> np.ndarray:
-    """The nodes of a tree with these leaves, float64[2 * leaves]."""
+    """Make the nodes of a tree with these leaves, float64[2 * leaves]."""
     leaves = 1 << (len(ratios) - 1).bit_length()
     nodes = np.zeros(2 * leaves)
     nodes[leaves : leaves + len(ratios)] = ratios

@@ -1,9 +1,8 @@
-"""Packaged prioritised replay buffers, and ours, behind one small face.
+"""Packaged prioritised replay buffers, and ours, behind one small interface.
 
 Each draws whole transitions exactly in proportion to a ratio (exponent alpha 1, no epsilon; beta 0,
-the least work on weights that it allows) and is used in the fastest way its interface offers. It is
-handed each transition in the form its own insertion takes, made beforehand, so that only the buffer
-itself is timed.
+the least work on weights) and is used in the fastest way that its interface offers. Transitions are
+converted beforehand to the form that its insertion needs, so that only the buffer itself is timed.
 """
 
 from __future__ import annotations
@@ -24,18 +23,18 @@ Columns = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Buffer:
-    """A full buffer: how to prepare a transition for it, and one step of the work."""
+    """A full buffer, with functions that prepare a transition and do one step of the work."""
 
     name: str
     record: Callable[[dict[str, Any], float], Any]
-    """(transition, ratio) -> what `step` inserts; not timed."""
+    """A function of (transition, ratio) that makes the record for `step`; not timed."""
     step: Callable[[Any, int], Any]
-    """Insert a record, then draw k whole transitions: columns [k, ...]; timed."""
+    """A function that inserts a record, then draws k whole transitions, columns [k, ...]; timed."""
     note: str = ""
 
 
 def columns(count: int) -> Columns:
-    """Transitions as NumPy columns: two float32[4], an int, a float, a bool."""
+    """Make transitions as NumPy columns: two float32[4], an int, a float, a bool."""
     rng = np.random.default_rng(1)
     return {
         "state": rng.random((count, 4), np.float32),
@@ -47,13 +46,13 @@ def columns(count: int) -> Columns:
 
 
 def row(columns: Columns, i: int) -> dict[str, Any]:
-    """One transition as an environment gives it: arrays, and plain Python numbers."""
+    """Return one transition as an environment gives it: arrays, and plain Python numbers."""
     values = {name: column[i] for name, column in columns.items()}
     return {name: v if np.ndim(v) else v.item() for name, v in values.items()}
 
 
 def ours(columns: Columns, ratios: np.ndarray) -> Buffer:
-    """A window of columns with a ring of prefix sums."""
+    """Make ours: a window of columns with a ring of prefix sums."""
     window, ring = gvf.Window(len(ratios)), gvf.RatioRing(len(ratios), seed=0)
     window.extend(**columns)
     ring.extend(ratios)
@@ -71,7 +70,7 @@ def ours(columns: Columns, ratios: np.ndarray) -> Buffer:
 
 
 def cpprb(columns: Columns, ratios: np.ndarray) -> Buffer:
-    """C++ behind Cython: a sum tree (its draws are stratified), a tree of minima, columns."""
+    """Make cpprb's, C++ behind Cython: sum tree (stratified draws), minimum tree, columns."""
     from cpprb import PrioritizedReplayBuffer
 
     layout = {
@@ -92,7 +91,7 @@ def cpprb(columns: Columns, ratios: np.ndarray) -> Buffer:
 
 
 def tianshou(columns: Columns, ratios: np.ndarray) -> Buffer:
-    """NumPy columns with a sum tree in Numba."""
+    """Make tianshou's: NumPy columns with a sum tree in Numba."""
     from tianshou.data import Batch, PrioritizedReplayBuffer, ReplayBuffer
 
     terminated = columns["terminated"]
@@ -122,7 +121,7 @@ def tianshou(columns: Columns, ratios: np.ndarray) -> Buffer:
 
     def step(record: Any, k: int) -> Any:
         batch, ratio = record
-        # Faster than `update_weight`, and exact: that one adds an epsilon.
+        # Faster than `update_weight`, and exact, because that adds an epsilon.
         buffer.weight[buffer.add(batch)[0]] = ratio
         return buffer.sample(k)[0]
 
@@ -130,7 +129,7 @@ def tianshou(columns: Columns, ratios: np.ndarray) -> Buffer:
 
 
 def torchrl(columns: Columns, ratios: np.ndarray) -> Buffer:
-    """Tensors, with sum and minimum trees in C++ (in float32: its insertion fails with float64)."""
+    """Make TorchRL's: tensors, and C++ sum and minimum trees (float32; float64 fails)."""
     _, note = torchrl_extension.load()
     import torch
     from tensordict import TensorDict

@@ -1,4 +1,4 @@
-"""Many questions: one window, 10,000 questions, 16 draws for each in one call."""
+"""Benchmark of many questions: one window, 10,000 questions, 16 draws for each in one call."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ TARGET = 20.0  # million draws a second, on two threads
 
 
 def rows(effort: Effort) -> list[Row]:
-    """Million draws a second on one thread and on two; needs about 2 GB of memory."""
+    """Measure million draws a second on one thread and on two; this needs about 2 GB of memory."""
     ring = gvf.RatioRing(N, questions=QUESTIONS, seed=0)
     block = lognormal_ratios(500 * QUESTIONS).reshape(500, QUESTIONS)
-    for _ in range(N // 500 + 4):  # full, and some way into the second lap
+    for _ in range(N // 500 + 4):  # until the ring is full and in its second lap
         ring.extend(block)
     times = interleave({str(threads): _run(ring, threads) for threads in (1, 2)}, effort)
     rates = {threads: QUESTIONS * K / time / 1e6 for threads, time in times.items()}

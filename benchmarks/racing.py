@@ -1,10 +1,10 @@
-"""Steps of the racing car: the real TORCS and CarRacing, drawn or not, next to Gymnasium's own.
+"""Benchmark of steps of the racing car: TORCS and CarRacing, drawn or not, and Gymnasium's game.
 
-A step is .1 s of driving, and a drawn one ends with an image, 64 x 128 in grey. How long drawing
-takes depends on the view, so what is timed is a drive along the road, in TORCS a lap; of each part
-of it the fastest of some rounds counts. Gymnasium's game drives for as long in 5 steps, and draws
-an image, 96 x 96 in colour, in each of them. What is not installed is left out, and the table says
-so. By itself, without rich:
+A step is .1 s of driving, and a drawn one ends with an image, 64 x 128 in grey. The time of drawing
+depends on the view, so a drive along the road is timed, in TORCS a lap; for each part of it the
+fastest of some rounds counts. Gymnasium's game needs 5 steps for the same time and draws an image,
+96 x 96 in colour, in each. Simulators that are not installed are left out, and the table says so.
+The module can also be run alone, without rich:
 
     python -m benchmarks.racing [--quick]
 """
@@ -27,17 +27,17 @@ from gvf.racing.simulators import make
 
 TITLE = "The racing car: steps of .1 s, in each second, of one simulator"
 PART = 50
-"""Steps that are timed together."""
+"""The number of steps that are timed together."""
 LAP, STRETCH = 2200, 100
-"""Steps of a drive in TORCS, and in CarRacing, which looks the same everywhere."""
+"""The steps of a drive in TORCS, and in CarRacing, which looks the same everywhere."""
 _PEER = "Gymnasium's CarRacing-v3"
 
 Drive = Callable[[], Iterator[None]]
-"""Goes to the start at the first ``next``, and a part of the drive with each other one."""
+"""A generator function: the first ``next`` goes to the start, each other one drives a part."""
 
 
 def rows(effort: Effort) -> list[Row]:
-    """Steps a second of each simulator."""
+    """Measure steps a second of each simulator."""
     rounds = max(1, effort.rounds // 8)
     return [*_torcs(rounds), *_car_racing(rounds)]
 
@@ -88,7 +88,7 @@ def _car_racing(rounds: int) -> Iterator[Row]:
 
 
 def _fastest(drives: Mapping[str, Drive], parts: int, rounds: int) -> dict[str, float]:
-    """Seconds a step of each drive."""
+    """Measure the seconds a step of each drive."""
     best = {name: [math.inf] * parts for name in drives}
     for _ in range(rounds):
         for name, drive in drives.items():
@@ -111,7 +111,7 @@ def _stepping(env: Any, *, draw: bool) -> Iterator[None]:
 
 
 def _actions(env: Any) -> np.ndarray:
-    """Those of a lap, float32[LAP, 1]."""
+    """Compute the actions of a lap, float32[LAP, 1]."""
     env.draw = False
     _, info = env.reset(seed=0)
     actions = []
@@ -131,13 +131,13 @@ def _replaying(env: Any, actions: np.ndarray) -> Iterator[None]:
 
 
 def _along(info: dict[str, Any]) -> np.ndarray:
-    """Steering along the road, towards its middle."""
+    """Steer along the road, towards its middle."""
     steer = (info["angle"] - info["lateral"] / 2) / info["steer_lock"]
     return np.array([steer], np.float32)
 
 
 def _peer(env: gymnasium.Env[Any, Any]) -> Iterator[None]:
-    """Straight on with a little gas: the game does not tell where the road is."""
+    """Drive straight on with a little gas, because the game does not say where the road is."""
     env.reset(seed=0)
     action = np.array([0.0, 0.02, 0.0], np.float32)
     while True:

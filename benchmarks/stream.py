@@ -1,8 +1,8 @@
-"""The stream: what a transition costs beyond the environment's own step.
+"""Benchmark of the stream: the cost of a transition beyond the environment's own step.
 
 The bare loop steps and resets the same environment with the same seed and the same actions, so both
-go through the same episodes, and the difference is what the stream adds: drawing the action,
-its probability, and the columns.
+have the same episodes. The difference is the cost of the stream: drawing the action, computing its
+probability, and writing the columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POLICIES = (gvf.Uniform(2), gvf.Fixed([0.3, 0.7]), gvf.Favour(1, 0.8, 2))
 
 
 def rows(effort: Effort) -> list[Row]:
-    """What batches of 1 and of 64 add, for policies that ignore the state."""
+    """Measure the cost of batches of 1 and of 64, for policies that ignore the state."""
     env = gym.make("CartPole-v1")
     result = []
     for policy in POLICIES:

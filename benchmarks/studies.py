@@ -1,7 +1,7 @@
-"""Studies: one update of one step size, errors included, against straightforward NumPy.
+"""Benchmark of studies: one update of one step size, errors included, against plain NumPy.
 
-All but the whole chain is work of one thread, and is given in processor time: on a quiet machine
-the same as time on the clock, and on a busy one still nearly the same.
+All but the whole chain is work of one thread and is given in processor time, which hardly depends
+on other processes.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ ROOMS = (("favoured-down", "uniform"),)
 
 
 def rows(effort: Effort) -> list[Row]:
-    """The chain, the rooms, and the continuous rooms with every update."""
+    """Measure the chain, the rooms, and the continuous rooms with every update."""
     return [*_chain(effort), *_rooms(effort), *_tiles(effort)]
 
 
 def _best(work: Callable[[], object], effort: Effort) -> float:
-    """Seconds of the fastest round; of long work a few rounds are enough."""
+    """Measure the seconds of the fastest round; long work has fewer rounds."""
     work()
     times: list[float] = []
     while len(times) < 3 or (len(times) < effort.rounds and sum(times) < 1.0):
@@ -46,7 +46,7 @@ def _chain(effort: Effort) -> list[Row]:
     study = get("markov-step-size-all")
     assert isinstance(study, Study)
     with TemporaryDirectory() as folder:
-        run(study.with_(runs=1, seed=1), folder, workers=2)  # compiles what is not yet compiled
+        run(study.with_(runs=1, seed=1), folder, workers=2)  # so that everything is compiled
         start = perf_counter()
         run(study, folder, workers=2)
         whole = perf_counter() - start
@@ -111,7 +111,7 @@ def _tiles(effort: Effort) -> list[Row]:
 
 
 def _walk(shared: SharedInputs, steps: int, effort: Effort) -> float:
-    """Seconds of a step of the uniform behaviour, with all that a question makes of it."""
+    """Measure the seconds of a step of the uniform behaviour, with a question's signals."""
     domain, seed = shared.domain, np.random.SeedSequence(0)
     policy = domain.behaviour("uniform")
     return _best(lambda: domain.walk(policy, ["down"], steps, seed), effort) / steps
@@ -134,7 +134,7 @@ def _errors(shared: SharedInputs, effort: Effort) -> list[Row]:
 
 
 def _numpy(shared: SharedInputs, name: str, lanes: tuple[Any, ...], updates: int) -> float:
-    """Seconds for some updates, and in a table their errors, written as one would in NumPy."""
+    """Measure the seconds of some updates in plain NumPy, and in a table also of their errors."""
     question, path = shared.task.question, shared.off_policy
     ratio, experience = path.signals[question].ratio, experience_of(path, question)
     k = shared.study.batch_size

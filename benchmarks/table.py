@@ -1,4 +1,4 @@
-"""The table on the screen, and the same as JSON."""
+"""The output: a table on the screen, and the same as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PACKAGES = ("numpy", "numba", "torch", "cpprb", "tianshou", "torchrl")
 
 
 def show(title: str, rows: list[Row], console: Console) -> None:
-    """Print one part; what a line shares with the one above is not repeated."""
+    """Print one part, without repeating what a line shares with the one above."""
     against = any(row.ratio is not None for row in rows)
     reached = any(row.reached for row in rows)
     style = box.ROUNDED if console.is_terminal else box.ASCII
@@ -54,7 +54,7 @@ def show(title: str, rows: list[Row], console: Console) -> None:
 
 
 def save(parts: dict[str, list[Row]]) -> None:
-    """Write all parts with the circumstances to results.json."""
+    """Write all parts, with machine and versions, to results.json."""
     before = json.loads(RESULTS.read_text())["parts"] if RESULTS.exists() else {}
     now = {title: [asdict(row) for row in rows] for title, rows in parts.items()}
     document = {"machine": machine(), "versions": versions(), "parts": before | now}
@@ -62,7 +62,7 @@ def save(parts: dict[str, list[Row]]) -> None:
 
 
 def machine() -> dict[str, object]:
-    """What the numbers depend on besides the code."""
+    """Describe the machine, on which the numbers depend."""
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -72,7 +72,7 @@ def machine() -> dict[str, object]:
 
 
 def versions() -> dict[str, str]:
-    """The installed versions of the peers and of what everything rests on."""
+    """Return the installed versions of the peers and of our dependencies."""
     found = {}
     for name in _PACKAGES:
         with suppress(PackageNotFoundError):

@@ -1,8 +1,8 @@
-"""TorchRL's C++ part, which its prioritised buffer cannot do without.
+"""TorchRL's C++ part, which its prioritised buffer needs.
 
-A wheel of TorchRL is built for one version of torch and its C++ part may not load with another,
-but the wheel holds the sources. So that the peer can take part all the same, they are then compiled
-here, once, as a release build (about half a minute), and kept in the virtual environment.
+A wheel of TorchRL is built for one version of torch, and its C++ part may not load with another.
+The wheel holds the sources, so in that case they are compiled here once, as a release build (about
+half a minute), and kept in the virtual environment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 @cache
 def load() -> tuple[ModuleType, str]:
-    """TorchRL's C++ part and a note on where it comes from; ImportError when there is none."""
+    """Load TorchRL's C++ part, with a note on its origin; raise ImportError if there is none."""
     import torch  # noqa: F401 (its libraries have to be loaded first)
 
     spec = importlib.util.find_spec("torchrl")
@@ -34,7 +34,7 @@ def load() -> tuple[ModuleType, str]:
     except (ImportError, StopIteration):
         extension = _compile(package / "csrc")
         note = f"the wheel's C++ part does not load with torch {version('torch')}; compiled here"
-    sys.modules["torchrl._torchrl"] = extension  # what `import torchrl` will find
+    sys.modules["torchrl._torchrl"] = extension  # so that `import torchrl` finds it
     return extension, note
 
 

@@ -1,4 +1,4 @@
-"""Whole transitions: insert one, then draw k by ratio, from Python, with a full buffer."""
+"""Benchmark of whole transitions: insert one, then draw k by ratio, with a full buffer."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ CORRECTIONS = (gvf.IR(), gvf.WISMinibatch(), gvf.IS())
 
 
 class Positions(torch.nn.Module):
-    """Scale positions (y, x) from [0, 11] to [-1, 1], which is easier to learn from."""
+    """A layer that scales positions (y, x) from [0, 11] to [-1, 1], which eases learning."""
 
     def forward(self, positions: torch.Tensor) -> torch.Tensor:
-        """[m, 2] to [m, 2]."""
+        """Scale positions [m, 2]."""
         return positions / 5.5 - 1
 
 

@@ -13,7 +13,7 @@ from gvf.figure import sensitivity
 
 ENVIRONMENT = "FrozenLake-v1"
 BEHAVIOUR = gvf.Favour(0, 0.7, actions=4)  # acts
-QUESTION = gvf.GVF(gvf.Favour(2, 0.9, actions=4), lambda t: t.terminated, 0.9)  # asked
+QUESTION = gvf.GVF(gvf.Favour(2, 0.9, actions=4), lambda t: t.terminated, 0.9)  # learned
 FEATURES = gvf.OneHot(16)
 STEP_SIZES = [0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0]
 METHODS = {"IR": gvf.IR(), "IS": gvf.IS(), "V-trace(1.0)": gvf.VTrace(1.0)}
@@ -29,9 +29,9 @@ errors = {name: np.empty((given.runs, len(STEP_SIZES))) for name in METHODS}
 for run in range(given.runs):
     returns = gvf.held_out_returns(env, QUESTION, behaviour=BEHAVIOUR, states=200, seed=1000 + run)
     for name, correction in METHODS.items():
-        update = gvf.TD(STEP_SIZES)  # all step sizes side by side, from the same draws
+        update = gvf.TD(STEP_SIZES)  # all step sizes learn from the same draws
         learner = gvf.Learner(QUESTION, FEATURES, update, correction, behaviour=BEHAVIOUR, seed=run)
         learner.learn(env, given.steps, seed=run)
         wrong = np.abs(learner.predict(returns.states) - returns.values[:, None]).mean(axis=0)
-        errors[name][run] = np.where(np.isfinite(wrong), wrong, np.inf)  # inf: diverged
+        errors[name][run] = np.where(np.isfinite(wrong), wrong, np.inf)  # diverged runs
 sensitivity(errors, STEP_SIZES, y="absolute return error", x_log=True).savefig(given.picture)

@@ -25,12 +25,12 @@ PIECES = 60
 
 
 def falls(transitions: gvf.Transitions) -> np.ndarray:
-    """The cumulant: 1 where an episode ends without the reward that the goal gives."""
+    """Return the cumulant: 1 if an episode ends without the reward of the goal, else 0."""
     return transitions.terminated & (transitions.reward == 0)
 
 
 def true_values(env: gymnasium.Env, question: gvf.GVF, gamma: float) -> np.ndarray:
-    """Solve v = c + gamma P v, with the transition probabilities that this environment shows."""
+    """Solve v = c + gamma P v with the transition probabilities of the environment."""
     model = env.unwrapped.P  # pyright: ignore[reportAttributeAccessIssue]
     states = len(model)
     transition, cumulant = np.zeros((states, states)), np.zeros(states)
@@ -57,7 +57,7 @@ def main() -> None:
     truth = true_values(env, question, gamma)
     land = np.array([cell == "S" for cell in "".join(LAKE)])
 
-    # All methods see the same random walk, in pieces, with one copy of the weights a step size.
+    # All methods learn from the same random walk, in pieces. Each step size has its own weights.
     stream = gvf.transitions(env, gvf.Uniform(4), options.steps, seed=0)
     walk = gvf.Transitions.concatenate(stream)
     edges = np.linspace(0, len(walk), PIECES + 1).astype(int)

@@ -1,4 +1,4 @@
-"""A learner written the obvious way: lists, dense NumPy vectors, one lane. The tests' oracle.
+"""The tests' oracle: a learner written the obvious way, with lists, dense vectors and one lane.
 
 It shares no code with the library's learners: features become dense vectors, the window is a list
 in order of age, and each update is its formula.
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def dense(features, states):
-    """Any feature map's output as dense vectors [m, size]."""
+    """Return any feature map's output as dense vectors [m, size]."""
     x = features(np.asarray(states))
     if x.dtype.kind == "f":
         return x
@@ -19,7 +19,7 @@ def dense(features, states):
 
 
 def masses(correction, rho):
-    """The p of the design's table: None for uniform draws, "window" for none, else [n]."""
+    """Return the p of the design's table: None for uniform draws, "window" for no draws, or [n]."""
     name, rho = type(correction).__name__, np.asarray(rho)
     if name in ("IR", "BCIR"):
         return rho
@@ -31,7 +31,7 @@ def masses(correction, rho):
 
 
 def probabilities(correction, rho):
-    """How likely each of a window's transitions is in one draw; for no draw, 1 each."""
+    """Return the probability of each transition of a window in one draw; 1 without draws."""
     p = masses(correction, rho)
     if p is None:
         return np.full(len(rho), 1 / len(rho))
@@ -41,12 +41,12 @@ def probabilities(correction, rho):
 
 
 def draw(p, n, capacity, head, k, rng):
-    """Positions in a window of n (oldest first) that are drawn by masses, by linear search."""
+    """Draw positions in a window of n (oldest first) by masses, with a linear search."""
     if isinstance(p, str):
         return None
     uniforms = rng.random(k)
     if p is None:
-        # The library counts slots, not ages: when full, the oldest is in slot `head`.
+        # The library draws slots, not ages: in a full window the oldest is in slot `head`.
         return [(int(u * n) - (head if n == capacity else 0)) % n for u in uniforms]
     chosen = []
     for u in uniforms:
@@ -60,7 +60,7 @@ def draw(p, n, capacity, head, k, rng):
 
 
 def weigh(correction, rho, window):
-    """The w of the design's table, as printed there."""
+    """Return the w of the design's table."""
     name, rho, window = type(correction).__name__, np.asarray(rho), np.asarray(window)
     k, mean = len(rho), np.mean(window)
     if name in ("IS", "Uneven"):
@@ -146,7 +146,7 @@ class DumbUpdate:
 
 
 class DumbLearner:
-    """Observes one transition at a time and updates after each."""
+    """A learner that observes one transition at a time and updates after each."""
 
     def __init__(self, question, features, update, correction, behaviour, window, k, seed, sarsa):
         self.question, self.features, self.update = question, features, update

@@ -1,4 +1,4 @@
-"""Dumb, obvious versions of the clever structures, for the tests to compare them with."""
+"""Simple versions of the fast structures, with which the tests compare them."""
 
 import math
 from collections import deque
@@ -14,7 +14,7 @@ LARGEST_UNIT = 1.0 - 2.0**-53  # the largest number that a Generator's random() 
 
 
 class Xoshiro:
-    """xoshiro256+ in Python's whole numbers: a stream is four numbers of 64 bits."""
+    """xoshiro256+ in Python's integers: a stream is four numbers of 64 bits."""
 
     def __init__(self, state: Iterable[Any]) -> None:
         self.state = [int(word) for word in state]
@@ -33,12 +33,12 @@ class Xoshiro:
         return result
 
     def random(self, k: int) -> list[float]:
-        """The next k numbers in [0, 1): the upper 53 bits of each."""
+        """Return the next k numbers in [0, 1), from the upper 53 bits of each."""
         return [(self.next_bits() >> 11) / 2**53 for _ in range(k)]
 
 
 def scan(weights: Sequence[float], uniforms: Iterable[float]) -> list[int]:
-    """The position at `u * total` for each u; at the end of the mass, the last positive one."""
+    """Return the position at `u * total` for each u; at the end of the mass, the last positive."""
     total = math.fsum(weights)
     positions = []
     for u in uniforms:
@@ -54,7 +54,7 @@ def scan(weights: Sequence[float], uniforms: Iterable[float]) -> list[int]:
 
 
 class RingOracle:
-    """The n most recent ratios in a deque. A draw walks them from the oldest to the newest."""
+    """The n most recent ratios in a deque. A draw scans them from the oldest to the newest."""
 
     def __init__(self, capacity: int, *, seed: int = 0) -> None:
         self.capacity = capacity
@@ -100,14 +100,14 @@ class RingOracle:
         return [(oldest + age) % self.capacity for age in scan(self.ratios, uniforms)]
 
     def intervals(self) -> dict[int, tuple[float, float]]:
-        """Where each slot's part of the mass begins and ends."""
+        """Return the two ends of each slot's part of the mass."""
         sums = accumulate(map(Fraction, self.ratios), initial=Fraction(0))  # exact
         edges = [float(edge) for edge in sums]
         return dict(zip(self.slots, pairwise(edges), strict=True))
 
 
 class TreeOracle:
-    """A list of weights. A draw walks them from slot 0 on."""
+    """A list of weights. A draw scans them from slot 0 on."""
 
     def __init__(self, capacity: int) -> None:
         self.weights = [0.0] * capacity
@@ -130,10 +130,10 @@ def stratify(uniforms: Iterable[float], k: int) -> list[float]:
 
 
 def p_value(counts: Any, weights: Any) -> float:
-    """Of Pearson's chi-square test that the counts come in proportion to the weights.
+    """Compute the p value of Pearson's chi-square test that counts are proportional to weights.
 
-    Cells that expect fewer than 10 are put together, since the test's theory needs as many. What
-    has no weight must have no counts.
+    Cells with fewer than 10 expected counts are merged, because the test's theory needs as many. A
+    cell without weight must have no counts.
     """
     counts, weights = np.asarray(counts, float), np.asarray(weights, float)
     assert counts.shape == weights.shape
@@ -153,7 +153,7 @@ def p_value(counts: Any, weights: Any) -> float:
 
 
 class Numbers(np.random.Generator):
-    """A Generator whose `random` gives the numbers that it was made with, to test any draw."""
+    """A Generator whose `random` returns the numbers that it was made with, to test any draw."""
 
     def __init__(self, numbers: Any) -> None:
         super().__init__(np.random.PCG64(0))
@@ -169,7 +169,7 @@ class Numbers(np.random.Generator):
 
 
 def zero_then_largest() -> np.random.Generator:
-    """A true Generator whose first two numbers are 0 and LARGEST_UNIT.
+    """Make a real Generator whose first two numbers are 0 and LARGEST_UNIT.
 
     SFC64's state is four words a, b, c, counter. The first output is a + b + counter, and from
     a = b = counter = 0 the second one is 9 c + 1 (modulo 2^64).
@@ -183,4 +183,4 @@ def zero_then_largest() -> np.random.Generator:
 
 
 XOSHIRO_ZERO_THEN_LARGEST = [2**64 - 1, 1, 5, 1]
-"""The state of a stream whose first two numbers are 0 and LARGEST_UNIT, too."""
+"""The state of a stream whose first two numbers are also 0 and LARGEST_UNIT."""

@@ -10,7 +10,7 @@ from gvf.correction import MASS, RATIO, TRACE, kernel
 
 @dataclass(frozen=True)
 class SquareRoot(gvf.Correction):
-    """A mass of its own: p = sqrt(rho), w = sqrt(rho) / k."""
+    """A correction with a new mass: p = sqrt(rho), w = sqrt(rho) / k."""
 
     @staticmethod
     def mass(inputs, parameters):
@@ -38,7 +38,7 @@ class FollowOn(gvf.Correction):
 
 @dataclass(frozen=True)
 class EmphaticIS(gvf.Correction):
-    """The same emphasis in the weight, with a discount of its own: w = rho F / k."""
+    """The same emphasis in the weight, with its own discount: w = rho F / k."""
 
     beta: float
 
@@ -81,7 +81,7 @@ def by_mass(inputs, p, means, parameters, out):
 
 @dataclass(frozen=True)
 class Unguarded(gvf.Correction):
-    """The same, bias-corrected; rows without mass have no weight, and must not be asked for one."""
+    """Bias-corrected square roots, whose weight is undefined for rows without mass."""
 
     mass = SquareRoot.mass
     weigh = by_mass
@@ -94,7 +94,7 @@ def by_largest(inputs, p, means, parameters, out):
 
 @dataclass(frozen=True)
 class Peak(gvf.Correction):
-    """The same draws, and weights that depend on the rest of the batch: w = rho / (k largest)."""
+    """Square-root draws, with weights that depend on the whole batch: w = rho / (k largest)."""
 
     mass = SquareRoot.mass
     weigh = by_largest
@@ -117,7 +117,7 @@ def without_trace(inputs, p, means, parameters, out):
 
 @dataclass(frozen=True)
 class Carried(gvf.Correction):
-    """Draws by ratio times a carried quantity, and takes that out again: unbiased."""
+    """An unbiased correction: draws by ratio times a trace, by which weights are divided."""
 
     trace = fading
     mass = emphatic
@@ -131,7 +131,7 @@ def above_nine(inputs, parameters):
 
 @dataclass(frozen=True)
 class Large(gvf.Correction):
-    """Draws ratios above 9 only, so that a window may have no mass though it has ratios."""
+    """A correction that draws only ratios above 9, so a window with ratios may have no mass."""
 
     mass = above_nine
     weigh = SquareRoot.weigh

@@ -1,8 +1,8 @@
-"""Results made by hand: given number by number, or with a truth planted in them.
+"""Artificial results: given number by number, or with a planted truth.
 
-Where a truth is planted, every method has the same error, at every step size up to the same limit,
-unless the truth says otherwise. Runs differ by a factor that all methods share, and a little
-besides.
+With a planted truth every method has the same error, at every step size up to the same limit,
+unless the truth says otherwise. Runs differ by a factor that all methods share, and a little by
+another factor for each method.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,7 +22,7 @@ DOWN = ("down", "uniform")
 
 
 def by_hand(errors: dict[Any, Any], protocol: str = "paper", **settings: Any) -> Results:
-    """Results whose errors are these, by (pair, gap, method); curves are flat."""
+    """Make results with these errors, by (pair, gap, method), and flat curves."""
     keys = list(errors)
     given: dict[str, Any] = {
         "domain": "four-rooms", "methods": tuple(dict.fromkeys(key[2] for key in keys)),
@@ -42,13 +42,13 @@ def by_hand(errors: dict[Any, Any], protocol: str = "paper", **settings: Any) ->
 
 
 ERROR = 0.6
-"""Of every method, up to its limit."""
+"""The error of every method up to its limit."""
 BEYOND = 1.5
 """The error beyond the limit: more than 1, and more than twice the best."""
 LIMIT = 4.0
-"""The largest step size that a method bears; on the grids of all figures it is judged in."""
+"""The largest step size with error ``ERROR``, in the grids of all figures that use it."""
 EARLY, LATE = 1.0, 0.01
-"""Variance of updates in the first hundred iterations, and after them."""
+"""The variance of updates in the first hundred iterations, and after them."""
 
 NOTHING = 1e-4
 """The error, and the variance, of methods that do not matter."""
@@ -58,18 +58,18 @@ Factors = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Truth:
-    """What is planted; a method that is not named has the factor 1. IS stands for NormIS too.
+    """A planted truth. A method that is not named has the factor 1; IS also means NormIS.
 
     Attributes:
-        error: factors of the error.
+        error: the factors of the error.
         few: further factors with the fewest updates.
-        few_in: the same, for one pair only.
-        few_with_u0: the same, for one u0 of WIS-TD(0) only.
+        few_in: further factors with the fewest updates, for one pair only.
+        few_with_u0: further factors with the fewest updates, for one u0 of WIS-TD(0) only.
         end: further factors in the last tenth of the run.
-        limit: step sizes up to which a method has this error.
-        early: factors of the variance of updates, early.
-        late: and late.
-        elsewhere: what is planted in the other figures that a claim needs.
+        limit: the step sizes up to which methods have this error.
+        early: the factors of the early variance of updates.
+        late: the factors of the late variance of updates.
+        elsewhere: the truth planted in the other figures that a claim needs.
     """
 
     error: Factors = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Truth:
     elsewhere: "Truth | None" = None
 
     def errors(self, study: Study | RacingStudy, pair: Pair, gap: int, method: str) -> list[float]:
-        """The error of every lane."""
+        """Return the error of every choice of a method."""
         name = plain(method)
         few = gap == max(study.gaps)
         level = ERROR * self.error.get(name, 1.0)
@@ -100,7 +100,7 @@ class Truth:
 
 
 def plain(method: str) -> str:
-    """What a method stands for."""
+    """Return the name by which a truth refers to a method."""
     return "IS" if method == "NormIS" else method
 
 
@@ -114,17 +114,17 @@ def planted(
     shared: float = 0.15,
     own: float = 0.002,
 ) -> Results:
-    """Results of a figure at the scale "quick": of several truths, one after the other, each run.
+    """Make results of a figure at the scale "quick", with planted truths.
 
     Args:
-        figure: whose.
-        protocol: under which.
-        truths: one, or several of which every run shows one.
-        about: methods that they are about, if not all; of the others, errors and variances are
-            next to nothing, at every step size.
-        runs: how many.
-        shared: how much runs differ, for all methods alike.
-        own: how much they differ for each method by itself.
+        figure: the figure.
+        protocol: the protocol.
+        truths: the truths; if there are several, runs use them in turn.
+        about: the methods that they are about; by default all. The errors and variances of the
+            others are tiny at every step size.
+        runs: the number of runs.
+        shared: the variation over runs that all methods share.
+        own: the variation over runs of each method.
     """
     study = figure.study(protocol, "quick", runs)
     rng = np.random.default_rng([runs, len(study.methods)])
@@ -132,7 +132,7 @@ def planted(
     told = [truths[run % len(truths)] for run in range(runs)]
 
     def noisy(values: np.ndarray, method: str) -> np.ndarray:
-        """Of each run: what is shared, and what is the method's own."""
+        """Multiply the values of each run by the shared factor and the method's own."""
         if about and plain(method) not in about:
             values = np.full_like(values, NOTHING)
         noise = factor * rng.uniform(1 - own, 1 + own, runs)
@@ -170,5 +170,5 @@ def _variance(truth: Truth, method: str, late: np.ndarray) -> np.ndarray:
 
 
 def elsewhere(truths: Sequence[Truth]) -> list[Truth]:
-    """What the same truths plant in other figures."""
+    """Return the truths for other figures."""
     return [truth.elsewhere or Truth() for truth in truths]

@@ -1,10 +1,10 @@
-"""Does `Interpolated(beta)` ever beat both of its ends? Run the studies and write what came out.
+"""Test whether `Interpolated(beta)` ever beats both of its ends, and write the results.
 
     python tools/interpolation.py gvf-results        writes docs/interpolation/*
 
-Results that are there already are not computed again. The first half of the runs chooses: each
-method's step size, the better end, and the better of the methods in between. The second half
-judges: errors, and their ratios with paired 95 % intervals. So no choice flatters anybody.
+Existing results are not computed again. The first half of the runs chooses each method's step size,
+the better end, and the better of the methods in between. The second half gives the errors, and
+their ratios with paired 95 % intervals, so that the selection does not bias them.
 """
 
 import argparse
@@ -31,9 +31,9 @@ DOMAINS = {
 }
 ENDS = ("IS", "IR", "BC-IR")
 FAMILIES = {"Interpolated": "IR", "BC-Interpolated": "BC-IR"}
-"""The methods in between, and what each is at beta = 1; at 0 both are IS."""
+"""The methods in between, each with its end at beta = 1; at beta = 0 both are IS."""
 USABLE = 1.5
-"""A step size is usable where the error is at most so many times the best."""
+"""The largest error of a usable step size, as a multiple of the best."""
 
 Interval = tuple[float, float, float]
 """A statistic and the ends of its 95 % interval."""
@@ -44,30 +44,30 @@ class Point:
     """One method in one case: a row of the file of numbers.
 
     Attributes:
-        study: its name.
+        study: the study's name.
         case: domain, pair and gap, in words.
-        method: its name.
-        beta: the share of the ratio that is in the draw.
-        step_size: the best in the first half of the runs.
-        error: the mean over the second half.
-        stderr: its standard error.
-        runs: how many judge.
-        better_end: IS, IR or BC-IR, the best in the first half.
-        ratio: of the error to that of the better end, with its interval.
-        low: see ratio.
-        high: see ratio.
-        to_ir: the ratio of the error to that of IR, with its interval.
-        to_ir_low: see to_ir.
-        to_ir_high: see to_ir.
-        verdict: "beats both" where the intervals of the ratios to all three ends are below 1,
-            "loses" where that to the better end is above 1, else "undecided"; empty for an end.
+        method: the method's name.
+        beta: the exponent of the ratio in the draw.
+        step_size: the best step size in the first half of the runs.
+        error: the mean error over the second half.
+        stderr: the standard error of `error`.
+        runs: the number of runs in the second half.
+        better_end: the best of IS, IR and BC-IR in the first half.
+        ratio: the ratio of the error to that of the better end.
+        low: the lower end of the interval of `ratio`.
+        high: the upper end.
+        to_ir: the ratio of the error to that of IR.
+        to_ir_low: the lower end of the interval of `to_ir`.
+        to_ir_high: the upper end.
+        verdict: "beats both" if the intervals of the ratios to all three ends are below 1,
+            "loses" if that to the better end is above 1, else "undecided"; empty for an end.
         smallest: the smallest usable step size, over all runs.
-        largest: the largest.
-        width: largest / smallest, over the same of IR, with its interval.
-        width_low: see width.
-        width_high: see width.
-        chosen_error: the mean over the first half, which chose.
-        coarser: the error with every other step size left out, over the error with all.
+        largest: the largest usable step size.
+        width: largest / smallest, divided by the same of IR.
+        width_low: the lower end of the interval of `width`.
+        width_high: the upper end.
+        chosen_error: the mean error over the first half, which chose.
+        coarser: the error without every other step size, divided by the error with all.
     """
 
     study: str
@@ -96,7 +96,7 @@ class Point:
 
 
 def main() -> None:
-    """Run what is missing, judge, and write numbers, tables and the picture."""
+    """Run missing studies, judge, and write numbers, tables and the picture."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("out", nargs="?", default="gvf-results", help="the folder of results")
     parser.add_argument("--workers", type=int, help="tasks at once; by default one a processor")
@@ -115,7 +115,7 @@ def main() -> None:
 
 
 def judged(results: Results) -> Iterator[Point]:
-    """Every method of every case of a study."""
+    """Judge every method of every case of a study."""
     study = results.study
     assert isinstance(study, Study)
     for pair in study.pairs:
@@ -130,7 +130,7 @@ def _pair(question: str, behaviour: str) -> str:
 
 
 def _case(study: Study, case: str, errors: dict[str, Floats]) -> Iterator[Point]:
-    """The methods of one case, from their errors [runs, step sizes]."""
+    """Judge the methods of one case by their errors [runs, step sizes]."""
     half, sizes = study.runs // 2, np.array(study.step_sizes)
     chosen = {name: _best(error[:half], name, case) for name, error in errors.items()}
     judge = {name: error[half:, chosen[name]] for name, error in errors.items()}
@@ -177,13 +177,13 @@ def _verdict(to_all: list[Interval], to_better: Interval) -> str:
 
 
 def _mean(error: Floats) -> Floats:
-    """Over runs; infinite where a run diverged."""
+    """Compute the mean over runs; infinite if a run diverged."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.nan_to_num(error.mean(axis=0), nan=np.inf, posinf=np.inf)
 
 
 def _best(error: Floats, name: str, case: str) -> int:
-    """The position of the best step size, which must not be at the edge of the grid."""
+    """Return the position of the best step size, which must not be at the edge of the grid."""
     best = int(np.argmin(_mean(error)))
     if best in (0, error.shape[1] - 1):
         raise SystemExit(f"the best step size of {name} is at the edge of the grid: {case}")
@@ -191,21 +191,21 @@ def _best(error: Floats, name: str, case: str) -> int:
 
 
 def _means(error: Floats) -> Floats:
-    """Means over runs [R]: as they are, then in every bootstrap sample, [1 + B]."""
+    """Compute the mean over runs [R], then that of every bootstrap sample, [1 + B]."""
     return resampling(len(error)) @ error
 
 
 def _interval(values: Floats, runs: int) -> Interval:
-    """A statistic and its interval, from its bootstrap samples [1 + B]."""
+    """Return a statistic and its interval from its bootstrap samples [1 + B]."""
     tail = tail_of(runs)
     low, high = np.quantile(values[1:], (tail, 1 - tail), method="inverted_cdf")
     return float(values[0]), float(low), float(high)
 
 
 def usable(error: Floats, sizes: Floats) -> tuple[Floats, Floats]:
-    """The smallest and the largest usable step size, [1 + B] each, from errors [R, sizes].
+    """Compute the smallest and the largest usable step size, [1 + B] each, from errors [R, sizes].
 
-    Where the error passes the bound between two step sizes of the grid, the place is interpolated,
+    If the error crosses the bound between two step sizes of the grid, the crossing is interpolated
     in the logarithms of both.
     """
     finite = np.isfinite(error)
@@ -228,7 +228,7 @@ def usable(error: Floats, sizes: Floats) -> tuple[Floats, Floats]:
 
 
 def write_numbers(points: list[Point]) -> None:
-    """All numbers, one row for each method of each case."""
+    """Write all numbers, one row for each method of each case."""
     with (PAGE / "interpolation.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         names = [field.name for field in fields(Point)]
@@ -239,7 +239,7 @@ def write_numbers(points: list[Point]) -> None:
 
 
 def families(points: list[Point]) -> Iterator[tuple[str, str, list[Point]]]:
-    """Case, family and its points from beta = 0 to 1, ends included."""
+    """Iterate over case, family and its points from beta = 0 to 1, ends included."""
     for case in dict.fromkeys(point.case for point in points):
         mine = [point for point in points if point.case == case]
         for family, end in FAMILIES.items():
@@ -249,12 +249,12 @@ def families(points: list[Point]) -> Iterator[tuple[str, str, list[Point]]]:
 
 
 def inside(path: list[Point]) -> Point:
-    """The best of the methods in between, by the runs that choose."""
+    """Return the best of the methods in between, by the runs that choose."""
     return min((p for p in path if p.method not in ENDS), key=lambda point: point.chosen_error)
 
 
 def write_errors(points: list[Point]) -> None:
-    """A table of errors: a row for each case and family."""
+    """Write a table of errors, with a row for each case and family."""
     lines: list[list[str]] = []
     for case, family, path in families(points):
         if not lines:
@@ -272,7 +272,7 @@ def write_errors(points: list[Point]) -> None:
 
 
 def write_widths(points: list[Point]) -> None:
-    """A table of usable ranges of step sizes, relative to that of IR."""
+    """Write a table of usable ranges of step sizes, relative to that of IR."""
     lines: list[list[str]] = []
     for case, family, path in families(points):
         if not lines:
@@ -285,7 +285,7 @@ def write_widths(points: list[Point]) -> None:
 
 
 def write_answer(points: list[Point]) -> None:
-    """A sentence or two: how often it wins and loses, and by how much."""
+    """Write in a sentence or two how often interpolation wins and loses, and by how much."""
     best = {case: min((inside(p) for c, _, p in families(points) if c == case),
                       key=lambda point: point.chosen_error)
             for case in dict.fromkeys(point.case for point in points)}  # fmt: skip
@@ -308,7 +308,7 @@ def write_answer(points: list[Point]) -> None:
 
 
 def against_ir(points: list[Point]) -> Iterator[str]:
-    """A sentence for each method in between: in how many cases it beats IR, or loses to it."""
+    """Write, for each method in between, in how many cases it beats IR or loses to it."""
     yield "Against IR alone, over the same cases:"
     yield ""
     for name in dict.fromkeys(point.method for point in points if point.method not in ENDS):
@@ -323,7 +323,7 @@ def against_ir(points: list[Point]) -> Iterator[str]:
 
 
 def grids(points: list[Point]) -> Iterator[str]:
-    """Sentences on how far the best step sizes are from the edges, and how fine the grids are."""
+    """Write how far the best step sizes are from the edges, and how fine the grids are."""
     between = [point for point in points if point.method not in ENDS]
     margins = []
     for point in points:
@@ -340,7 +340,7 @@ def grids(points: list[Point]) -> Iterator[str]:
 
 
 def _write(name: str, lines: list[list[str]]) -> None:
-    """A table in Markdown."""
+    """Write a table in Markdown."""
     lines = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     (PAGE / f"{name}.markdown").write_text(text + "\n", encoding="utf-8")
@@ -352,21 +352,21 @@ LOOKS: dict[str, dict[str, Any]] = {
     "BC-Interpolated": {"color": "#0072b2", "marker": "D", "markersize": 3.5,
                         "linestyle": (0, (4, 2))},
 }  # fmt: skip
-"""Hues of Okabe and Ito, which colour-blind eyes can tell apart; markers and dashes differ too."""
+"""Hues of Okabe and Ito, which colour-blind people can distinguish, with markers and dashes."""
 COLUMNS = 4
 SHOWN = 1.5
-"""Panels end at so many times the error of the better end: what matters is near it."""
+"""The upper end of panels, as a multiple of the error of the better end."""
 
 
 def draw(points: list[Point]) -> None:
-    """The error against beta, a panel for each case."""
+    """Draw the error against beta, with a panel for each case."""
     from matplotlib.figure import Figure
 
     cases = list(dict.fromkeys(point.case for point in points))
     rows = -(-(len(cases) + 1) // COLUMNS)
     figure = Figure(figsize=(11, 2.6 * rows), layout="constrained")
     panels = figure.subplots(rows, COLUMNS).ravel()
-    # The three panels of the chain leave the last place of their row to the legend.
+    # The chain has three panels, so the last place of their row is free for the legend.
     places = dict(zip(cases, [*panels[:3], *panels[4:]], strict=False))
     handles: dict[str, Any] = {}
     for case, family, path in families(points):
@@ -392,7 +392,7 @@ def draw(points: list[Point]) -> None:
 
 
 def _curve(panel: Any, family: str, path: list[Point], handles: dict[str, Any]) -> None:
-    """A family's errors, with the intervals of their ratios to the better end."""
+    """Draw a family's errors, with the intervals of their ratios to the better end."""
     beta = [point.beta for point in path]
     low = [point.error / point.ratio * point.low for point in path]
     high = [point.error / point.ratio * point.high for point in path]
@@ -402,7 +402,7 @@ def _curve(panel: Any, family: str, path: list[Point], handles: dict[str, Any]) 
 
 
 def _furnish(panel: Any, points: list[Point]) -> Any:
-    """The better end as a line, the ends' names, and the part of the scale that matters."""
+    """Draw the better end as a line, name the ends, and set the scale."""
     end = next(point for point in points if point.method == point.better_end)
     line = panel.axhline(end.error, color="#444444", linewidth=0.9, linestyle="dotted", zorder=1)
     domain, pair, *gap = points[0].case.split(", ")

@@ -1,8 +1,8 @@
-"""Take the results of `gvf reproduce racing-step-size --scale paper` into the documentation.
+"""Copy the results of `gvf reproduce racing-step-size --scale paper` into the documentation.
 
     python tools/racing_page.py gvf-results        writes docs/racing/<simulator>-*
 
-Pictures are copied; the tables are made from the files beside them, so that no number is typed.
+Pictures are copied. The tables are made from the files beside them, so no number is typed by hand.
 """
 
 import csv
@@ -16,7 +16,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "racing"
 
 
 def main(out: Path) -> None:
-    """Write everything that the page shows of a folder of results."""
+    """Write everything that the page shows from a folder of results."""
     made = out / FIGURE
     how = json.loads((made / "made.json").read_text(encoding="utf-8"))["paper"]
     simulator = how["options"]["simulator"]
@@ -42,7 +42,7 @@ def main(out: Path) -> None:
 
 
 def _write(name: str, lines: list[list[str]]) -> None:
-    """A table in Markdown."""
+    """Write a table in Markdown."""
     lines = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     (PAGE / f"{name}.markdown").write_text(text + "\n", encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Two worlds and a correction of one's own, named in cartpole.toml and pendulum.toml.
+"""Two worlds and a correction for the studies cartpole.toml and pendulum.toml.
 
-A study finds them by reference, "worlds:cartpole" for example, since this file lies beside it.
+The studies refer to them by names such as "worlds:cartpole", because this file is beside them.
 """
 
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ from gvf.correction import RATIO
 
 
 def towards_the_lean(states):
-    """Probabilities of pushing left and right: mostly to where the pole leans."""
+    """Return the probabilities of pushing left and right: mostly to where the pole leans."""
     right = np.where(states[:, 2] > 0, 0.9, 0.1)
     return np.column_stack([1 - right, right])
 
 
 def falls(transitions):
-    """1 where the pole falls, else 0."""
+    """Return the cumulant: 1 if the pole falls, else 0."""
     return transitions.terminated
 
 
 def cartpole() -> gvf.GymnasiumDomain:
-    """How soon the pole falls if one pushes to where it leans, learned from random pushes."""
+    """Make the domain: how soon a pole falls if pushed to where it leans, from random pushes."""
     target = gvf.FunctionPolicy(towards_the_lean, actions=2)
     return gvf.GymnasiumDomain(
         "CartPole-v1",
@@ -36,17 +36,17 @@ def cartpole() -> gvf.GymnasiumDomain:
 
 
 def damp(states):
-    """A torque against the swing."""
+    """Return a torque against the swing."""
     return -0.25 * states[:, 2:3]
 
 
 def upright(transitions):
-    """1 where the pendulum points up, -1 where it points down."""
+    """Return the cumulant: 1 if the pendulum points up, -1 if it points down."""
     return transitions.next_state[:, 0]
 
 
 def pendulum() -> gvf.GymnasiumDomain:
-    """How upright a pendulum will be if the torque damps it, learned from random torques."""
+    """Make the domain: how upright a damped pendulum will be, from random torques."""
     return gvf.GymnasiumDomain(
         "Pendulum-v1",
         behaviours={"random": gvf.Gaussian(0.0, 1.5)},
@@ -59,16 +59,16 @@ def pendulum() -> gvf.GymnasiumDomain:
 
 @dataclass(frozen=True)
 class SquareRoot(gvf.Correction):
-    """Half of the ratio in the draw and half in the weight: p = w k = sqrt(rho)."""
+    """A correction with the root of the ratio in both draw and weight: p = w k = sqrt(rho)."""
 
     label = "square root"
 
     @staticmethod
     def mass(inputs, parameters):
-        """The root of the ratio."""
+        """Return the root of the ratio."""
         return np.sqrt(inputs[RATIO])
 
     @staticmethod
     def weigh(inputs, p, means, parameters, out):
-        """What is left of the ratio."""
+        """Weigh by the rest of the ratio."""
         out[:] = inputs[RATIO] / p / out.size

@@ -1,4 +1,4 @@
-"""Types of arrays, as they are written in signatures; docstrings say the shapes."""
+"""Types of arrays for signatures; docstrings give the shapes."""
 
 from typing import Any
 

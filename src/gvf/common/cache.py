@@ -1,9 +1,9 @@
-"""What took long to compute, kept in files named by what determines it.
+"""A cache of results that take long to compute, as files.
 
-The name of a file is a hash of a key: names, numbers and arrays, everything that the result depends
-on. Change anything, and it is another file; nothing is ever stale. A file is written beside and
-renamed, so it is whole or not there; one that cannot be read is computed anew. Truths that are
-sampled are kept here; those of :mod:`gvf.truth.dynamic_programming` take no time.
+The name of a file is a hash of a key, which holds everything that the result depends on: names,
+numbers and arrays. Another key gives another file, so a file is never out of date. A file is
+renamed when it is complete, and one that cannot be read is computed again. Sampled truths are kept
+here; those of :mod:`gvf.truth.dynamic_programming` are quick to compute.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 def default_folder() -> Path:
-    """Where files are kept: ``GVF_CACHE_DIR``, or ``gvf`` in the user's folder for caches.
+    """Return the folder of the cache: ``GVF_CACHE_DIR``, or ``gvf`` in the user's cache folder.
 
     Example:
         >>> from gvf.common.cache import default_folder
@@ -51,15 +51,15 @@ def remembered(
     compute: Callable[[], Arrays],
     folder: str | os.PathLike[str] | None = None,
 ) -> Arrays:
-    """What ``compute()`` returns, from a file if it was computed before.
+    """Return ``compute()``, read from a file if it was computed before.
 
-    A folder that cannot be written to costs a warning and the time to compute again.
+    If the folder cannot be written to, there is a warning, and the next call computes again.
 
     Args:
         name: the beginning of the file's name.
-        key: all that determines the result: strings, numbers and arrays, by name.
-        compute: gives arrays by name.
-        folder: where the files are; by default :func:`default_folder`.
+        key: everything that determines the result: strings, numbers and arrays, by name.
+        compute: a function that returns arrays by name.
+        folder: the folder of the files; by default :func:`default_folder`.
 
     Example:
         >>> from gvf.common.cache import remembered
@@ -74,11 +74,11 @@ def remembered(
     folder = default_folder() if folder is None else Path(folder)
     path = folder / f"{name}-{_digest(key)}.npz"
     try:
-        # Opened here, since np.load leaves a file open that it cannot read.
+        # Opened here, because np.load leaves a file open that it cannot read.
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             return {part: file[part] for part in file.files}
     except Exception:
-        pass  # not there, or damaged in whatever way: it has to be computed
+        pass  # the file does not exist or is damaged
     arrays = compute()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +95,7 @@ def remembered(
 
 
 def _digest(key: Mapping[str, Any]) -> str:
-    """A hash of the key's names and values, the same on every machine."""
+    """Hash the key's names and values; the hash is the same on every machine."""
     plain = {
         part: [str(value.dtype), value.shape, hashlib.sha256(value.tobytes()).hexdigest()]
         if isinstance(value, np.ndarray)

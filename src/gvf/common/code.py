@@ -1,15 +1,15 @@
-"""The code of users that a study names: what it is, and what another machine needs to have it.
+"""The users' code that a study refers to: its digest, and its files for other machines.
 
-A reference ``"module:attribute"`` leads to a module, and this to those that it imports. The user's
-own are all whose files belong neither to Python, nor to gvf, nor to an installed package, wherever
-they lie on Python's path. The digest of their text becomes part of a study's settings, so that
-results of other code do not mix, and the files go to workers that have never seen them. An
-installed package is only named, with its version: it must be installed there too.
+A reference ``"module:attribute"`` leads to a module and to all modules that it imports. The user's
+own modules are those whose files belong neither to Python, nor to gvf, nor to an installed package.
+A digest of their text becomes part of a study's settings, so that results of different code do not
+mix, and their files are sent to workers on other machines. An installed package is only named, with
+its version, and must be installed there too.
 
-Three things are not seen. Imports that only running code can tell (``importlib.import_module``, a
-star that imports submodules) are not followed. Files that are not imported, such as data, do not
-count and do not go along. And a text is read once, when it is first asked for: a module that was
-edited after its import, and before that, counts as what its file says, until it is reloaded.
+There are three limits. Imports that are decided at run time (``importlib.import_module``, a star
+that imports submodules) are not followed. Files that are not imported, such as data, neither count
+nor are sent. And a file is read once, when its text is first needed: if it was edited between the
+import and that moment, the edited text counts until the module is reloaded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Files = Mapping[str, bytes]
 
 
 class _Module(NamedTuple):
-    """A module of the user's own: where it goes, its file, and whether it is a package."""
+    """A module of the user's own: the path to install it at, its file, and its content."""
 
     path: str
     file: Path
@@ -51,9 +51,9 @@ class _Module(NamedTuple):
 
 
 def digest(references: Iterable[str]) -> dict[str, str]:
-    """What the code behind references is, by reference; comments and blank lines do not count.
+    """Compute a digest of the code of each reference; comments and blank lines do not count.
 
-    Of an installed package it is its name and version.
+    For an installed package the digest is its name and version.
 
     Example:
         >>> from gvf.common.code import digest
@@ -64,7 +64,7 @@ def digest(references: Iterable[str]) -> dict[str, str]:
 
 
 def files(references: Iterable[str]) -> dict[str, bytes]:
-    """The files behind references, for :func:`install`; those of installed packages are left out.
+    """Return the files of references for :func:`install`, without those of installed packages.
 
     Example:
         >>> from gvf.common.code import files
@@ -75,7 +75,7 @@ def files(references: Iterable[str]) -> dict[str, bytes]:
 
 
 def folders(references: Iterable[str]) -> list[str]:
-    """The folders that must be on Python's path for the user's own modules behind references."""
+    """Return the folders that must be on Python's path for the user's own modules."""
     found = set()
     for one in (one for name in references for one in _closure(_module_of(name))):
         found.add(str(one.file.absolute().parents[one.path.count("/")]))
@@ -86,11 +86,11 @@ _here: tuple[Path, dict[str, bytes]] | None = None
 
 
 def install(sent: Files) -> None:
-    """Let this process import what :func:`files` gave in another one, and nothing else by its name.
+    """Let this process import the files that :func:`files` returned in another process.
 
-    The files are in a folder of this process alone: others may do the same at the same time, and
-    other users can put nothing there. It is removed when the process ends by itself; workers that
-    are killed, as Ray does, leave it in the folder for temporary files, beside Ray's own logs.
+    They replace other modules of the same names. They are written to a temporary folder of this
+    process, which other processes do not use and other users cannot write to. The folder is removed
+    when the process exits, but not when it is killed, as Ray kills workers.
     """
     global _here
     before = dict(_here[1]) if _here else {}
@@ -99,7 +99,7 @@ def install(sent: Files) -> None:
     if _here:
         sys.path.remove(str(_here[0]))
     for path in {*before, *sent}:
-        # Else other code of the same name, if it was imported before, would stay.
+        # Otherwise a module of the same name that was imported before would stay.
         sys.modules.pop(_import_name(path), None)
     folder = Path(tempfile.mkdtemp(prefix="gvf-code-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -144,7 +144,7 @@ def _digest(reference: str) -> str:
 
 @cache
 def _distributions(package: str) -> str:
-    """What an installed package belongs to, with its version; nothing where that is not known."""
+    """Return the distributions of an installed package with versions; "" if unknown."""
     names = metadata.packages_distributions().get(package, [package])
     try:
         return ", ".join(sorted({f"{name} {metadata.version(name)}" for name in names}))
@@ -160,14 +160,14 @@ def _words(module: _Module) -> list[str]:
 
 @lru_cache(maxsize=256)
 def _bare(content: bytes) -> list[str]:
-    """The words of a program, without comments and blank lines."""
+    """Split a program into tokens, without comments and blank lines."""
     left_out = (tokenize.COMMENT, tokenize.NL)
     lines = io.StringIO(importlib.util.decode_source(content)).readline
     return [word.string for word in tokenize.generate_tokens(lines) if word.type not in left_out]
 
 
 def _closure(module: str) -> list[_Module]:
-    """A module and all that it imports, as far as they are the user's own."""
+    """Find a module and all modules that it imports; return the user's own among them."""
     found: dict[str, _Module | None] = {}
     todo = [*_with_packages(module)]
     while todo:
@@ -181,24 +181,24 @@ def _closure(module: str) -> list[_Module]:
 
 
 def _with_packages(name: str) -> Iterator[str]:
-    """A module, and the packages that are imported before it."""
+    """Iterate over a module's packages and the module itself, in the order of import."""
     parts = name.split(".")
     return (".".join(parts[:n]) for n in range(1, len(parts) + 1))
 
 
 _read: dict[str, tuple[ModuleSpec, bytes]] = {}
-"""The text of a module that is loaded, as it was when its specification was first seen."""
+"""The text of each module, as it was when its specification was first seen."""
 
 
 def _own(name: str) -> _Module | None:
-    """A module of the user's own; None where it is installed, or there is none."""
+    """Find a module of the user's own; return None if it is installed or does not exist."""
     spec = _spec(name)
     if spec is None or not spec.has_location or spec.origin is None:
         return None
     file = Path(spec.origin)
     if _is_installed(file) or not file.is_file():
         return None
-    # Reloading makes a new specification.
+    # Reloading a module makes a new specification.
     if name not in _read or _read[name][0] is not spec:
         _read[name] = spec, file.read_bytes()
     is_package = spec.submodule_search_locations is not None
@@ -208,7 +208,7 @@ def _own(name: str) -> _Module | None:
 
 
 def _spec(name: str) -> ModuleSpec | None:
-    """Where a module comes from, or would come from: unlike importlib's, this imports nothing."""
+    """Find a module's specification; unlike importlib's function, this imports nothing."""
     spec = getattr(sys.modules.get(name), "__spec__", None)
     if spec is not None:
         return spec
@@ -222,7 +222,7 @@ def _spec(name: str) -> ModuleSpec | None:
     for finder in sys.meta_path:
         try:
             spec = finder.find_spec(name, path)
-        except KeyError:  # a folder without __init__.py, in a package that is not imported
+        except KeyError:  # a folder without __init__.py in a package that is not imported
             spec = ModuleSpec(name, None, is_package=True)
             spec.submodule_search_locations = [str(Path(place, last)) for place in path or ()]
         if spec is not None:
@@ -231,7 +231,7 @@ def _spec(name: str) -> ModuleSpec | None:
 
 
 def _is_installed(file: Path) -> bool:
-    """Whether a file belongs to Python, gvf or an installed package."""
+    """Return True if a file belongs to Python, gvf or an installed package."""
     if {"site-packages", "dist-packages"} & {*file.parts}:
         return True
     return any(file.resolve().is_relative_to(place) for place in _places())
@@ -246,7 +246,7 @@ def _places() -> tuple[Path, ...]:
 
 @lru_cache(maxsize=256)
 def _imports(content: bytes, name: str, is_package: bool, file: str) -> list[str]:
-    """The modules that a program may import; some may be no modules, but what is in them."""
+    """List the names that a program imports; some may be attributes of modules, not modules."""
     try:
         tree = ast.parse(importlib.util.decode_source(content))
     except (SyntaxError, ValueError) as error:

@@ -1,6 +1,6 @@
-"""The colour of each method: one table, from which every picture takes its colours.
+"""The table of colours of the methods, which every picture uses.
 
-The hues are those of Okabe and Ito, which colour-blind eyes can tell apart. Methods of a family
+The hues are those of Okabe and Ito, which colour-blind people can distinguish. Methods of a family
 share a hue: resampling is vermilion, plain reweighting blue, weighted reweighting green, clipping
 purple, Sarsa amber.
 """
@@ -33,11 +33,11 @@ METHOD_COLOURS: Mapping[str, str] = MappingProxyType(
 """The colours of the paper's methods, in the order of legends."""
 
 SPARE_COLOURS = ("#332288", "#999933", "#882255", "#117733", "#5b5b5b")
-"""Colours for other methods, and for curves that stand for no method."""
+"""Colours for other methods, and for curves that show no method."""
 
 
 def colours_of(names: Iterable[str]) -> dict[str, str]:
-    """Give the paper's methods their colours, and other names the spare colours in turn.
+    """Assign the paper's methods their colours, and other names the spare colours in turn.
 
     Example:
         >>> from gvf.common.colours import colours_of

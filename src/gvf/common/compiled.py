@@ -1,9 +1,8 @@
-"""Compiled functions: how they are entered from Python, and handed to one another.
+"""Calls of compiled functions, from Python and from one another.
 
-Three needs, each with a function here: a call that must not cost more than its work
-(:func:`direct_entry`), a compiled loop that calls kernels which it does not know
-(:func:`compile_for`, :func:`address_of` and :func:`call`), and arrays whose owners are not counted
-inside such a loop (:func:`unowned`).
+:func:`direct_entry` makes a call from Python cheap. :func:`compile_for`, :func:`address_of` and
+:func:`call` let a compiled loop call kernels that were unknown when it was compiled.
+:func:`unowned` avoids the counting of references to arrays inside such a loop.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ _compiling = RLock()  # threads may ask for the same function at the same time
 
 @cache
 def direct_entry(kernel: Any, *types: Any) -> Callable[..., Any]:
-    """A kernel's entry for arguments of exactly these types: nothing checks them any more.
+    """Return a kernel's entry for arguments of exactly these types, which are not checked.
 
-    Numba looks at the types of all arguments at every call, 100 ns and more. Where a class owns
-    the arrays, their types never change, and one look is enough.
+    Numba checks the types of all arguments at every call, which takes 100 ns and more. If a class
+    owns the arrays, their types never change, and one check is enough.
     """
     kernel.compile(types)
     return kernel.overloads[types].entry_point
 
 
 def once(make: Function) -> Function:
-    """Call a function once for all threads, and remember what it made."""
+    """Call a function once for all threads, and keep its result."""
     made = cache(make)
 
     @wraps(make)
@@ -46,15 +45,15 @@ def once(make: Function) -> Function:
 
 
 def compile_for(function: Any, signature: Any) -> Callable[..., Any]:
-    """Compile a loop for one signature, and enter it directly.
+    """Compile a loop for one signature and return its direct entry.
 
-    Kernels that it calls are handed to it as addresses: see :func:`call`.
+    The kernels that it calls are passed to it as addresses; see :func:`call`.
     """
     return direct_entry(njit(cache=True, nogil=True)(function), *signature.args)
 
 
 def address_of(kernel: Any, signature: Any) -> int:
-    """Where a kernel, compiled for this signature, lies in memory; for :func:`call`."""
+    """Compile a kernel for this signature and return its address, for :func:`call`."""
     if not is_jitted(kernel):
         raise TypeError(f"{kernel!r} must be compiled, by numba.njit")
     with _compiling:
@@ -70,12 +69,12 @@ def address_of(kernel: Any, signature: Any) -> int:
 
 
 def _calling(returned: Any) -> Any:
-    """An intrinsic that calls the kernel at an address with a tuple of arguments."""
+    """Make an intrinsic that calls the kernel at an address with a tuple of arguments."""
 
     def typed(typing: Any, address: Any, arguments: Any) -> Any:
         for kind in arguments:
             for part in tuple(kind) if isinstance(kind, types.BaseTuple) else (kind,):  # pyright: ignore[reportArgumentType]
-                # Kernels are compiled for such arrays, and nothing would check it at run time.
+                # Kernels are compiled for contiguous arrays, and nothing checks this at run time.
                 if isinstance(part, types.Array) and part.layout != "C":
                     raise TypeError(f"a kernel takes contiguous arrays, not {part}")
 
@@ -103,13 +102,13 @@ A loop is compiled once for all kernels of a signature, and a call costs a nanos
 arguments must have exactly the types of the signature that the kernel was compiled for.
 """
 call_float: Any = _calling(types.float64)
-"""The same for a kernel that returns a number."""
+"""The same as ``call``, for a kernel that returns a number."""
 
 
 def _unowned(typing: Any, arrays: Any) -> Any:
-    """The same tuples of arrays, but nobody counts references: the caller keeps them alive.
+    """Return the same tuples of arrays without reference counts; the caller keeps them alive.
 
-    Counting is atomic, and a small update would take less time than the counts around it.
+    Counting is atomic, and would take longer than a small update.
     """
 
     def release(context: Any, builder: Any, kind: Any, value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Files that are there whole or not at all.
+"""Files that are written completely or not at all.
 
-A file is written beside its place, under a name of its own, and then renamed over it. A reader sees
-the old file or the new one, never half of one; a writer that fails leaves the old one and no rest.
+A file is written under a temporary name and then renamed. A reader sees the old file or the new
+one, never half of one. A writer that fails leaves the old file and no temporary one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from pathlib import Path
 def replaced(
     path: str | os.PathLike[str], within: str | os.PathLike[str] | None = None
 ) -> Iterator[Path]:
-    """Give a path to write to; what is written there replaces `path` when the block ends.
+    """Yield a path to write to; the file written there replaces `path` when the block ends.
 
     Args:
         path: the file. Its folder must exist.
-        within: the folder of the unfinished file, on the same disk; by default that of `path`.
+        within: the folder of the unfinished file, on the same disk; by default the folder of
+            `path`.
 
     Raises:
         FileNotFoundError: if there is no such folder.
@@ -44,7 +45,7 @@ def replaced(
     if not path.name or path.is_dir():
         raise IsADirectoryError(f"cannot save to {path}, which is a folder: name a file in it")
     folder = path.parent if within is None else Path(within)
-    # A name of its own, since another process or thread may be writing the same file.
+    # A unique name, because another process or thread may be writing the same file.
     unfinished = folder / f".gvf-{os.getpid()}-{secrets.token_hex(8)}.part"
     try:
         yield unfinished
@@ -59,7 +60,7 @@ def replaced(
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    r"""Write a text file whole, as UTF-8, ending in a newline.
+    r"""Write a text file completely or not at all, as UTF-8, ending in a newline.
 
     Example:
         >>> from gvf.common.files import write_text

@@ -1,8 +1,8 @@
-"""Gymnasium, or a stand-in where it is not installed.
+"""Gymnasium, or a stand-in if it is not installed.
 
-Acting in an environment needs Gymnasium, which comes with gvf. Learning from recorded data does
-not, and may happen on a machine that has little besides NumPy and PyTorch: there everything can be
-imported, and only what really needs an environment says that it is missing.
+Acting in an environment needs Gymnasium, which is installed with gvf. Learning from recorded data
+does not, and may happen on a machine with little besides NumPy and PyTorch. Everything can be
+imported there; only a call that needs an environment raises an error.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ else:
                 gym.make  # noqa: B018 (says what is missing)
 
         class _Missing:
-            """Says what is missing when it is asked for anything."""
+            """A stand-in for Gymnasium, all of whose other attributes raise an error."""
 
             Env = _Environment
 
             def register(self, *given: Any, **named: Any) -> None:
-                """There is nothing to register with."""
+                """Do nothing, because there is no registry."""
 
             def __getattr__(self, name: str) -> Any:
                 raise ModuleNotFoundError(
@@ -46,7 +46,7 @@ __all__ = ["gym", "is_environment", "is_space"]
 
 
 def is_environment(value: Any) -> bool:
-    """Whether it is an environment of Gymnasium, single or vector."""
+    """Return True if a value is an environment of Gymnasium, single or vector."""
     if isinstance(gym, ModuleType):
         return isinstance(value, gym.Env | gym.vector.VectorEnv)
     return False

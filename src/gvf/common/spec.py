@@ -1,16 +1,16 @@
-"""Objects as data: what a learner is made of, written as JSON and arrays, and made again.
+"""Objects as data: descriptions as JSON and arrays, from which objects can be built again.
 
 An object is described by the name of its class and the arguments of its constructor,
 
     {"class": "gvf:Always", "arguments": {"action": 1, "actions": 2}}
 
-and is made again by calling the class with them. A function is described by its name, and by a
-fingerprint that says whether it is still the same. Descriptions come from files, which anybody may
-have written, so names are only looked up in gvf itself and in modules that the reader trusts.
+and is built again by calling the class with them. A function is described by its name, and by a
+fingerprint that shows whether it has changed. Descriptions come from files, which anybody may have
+written, so names are only looked up in gvf itself and in modules that the reader trusts.
 
-A class takes part if it is a frozen dataclass; or if the attributes of its objects are exactly the
-arguments of its constructor; or if it has a method ``constructor_arguments`` which returns them by
-name. Everything else can still be compared, by its fingerprint, but not made again.
+An object can be built again if its class is a frozen dataclass; or if its attributes are exactly
+the arguments of the constructor; or if its class has a method ``constructor_arguments`` that
+returns them by name. All others can only be compared, by their fingerprints.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import numpy as np
 from numba.extending import is_jitted
 from numpy.typing import NDArray
 
-_PYTHON = f"{sys.implementation.cache_tag}:"  # another Python has other bytecode
+_PYTHON = f"{sys.implementation.cache_tag}:"  # bytecode depends on the version of Python
 _ABSENT = {"object": ":nothing"}
 _NOT_FOUND_AGAIN = (
     "which cannot be found again; define it with a name in a module, or build the learner yourself "
@@ -43,12 +43,13 @@ _NOT_FOUND_AGAIN = (
 
 
 def describe(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
-    """Describe a value as JSON can hold it, for :func:`build` and :func:`differences`.
+    """Describe a value as JSON, for :func:`build` and :func:`differences`.
 
     Args:
         value: a number, a text, None, an array, a function, an object, or a list, tuple or dict of
-            these. What cannot be made again is described as far as it can be compared.
-        arrays: NumPy arrays go here, under new names, not copied; the description refers to them.
+            these. The description of a part that cannot be built again serves for comparison only.
+        arrays: a dict to which NumPy arrays are added under new names, without copies; the
+            description refers to them.
 
     Example:
         >>> import gvf
@@ -84,17 +85,17 @@ def describe(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
 
 
 def build(description: Any, arrays: Mapping[str, NDArray[Any]], trust: Iterable[str] = ()) -> Any:
-    """Make what was described.
+    """Build the value that was described.
 
     Args:
-        description: as :func:`describe` gives it.
-        arrays: those that the description refers to.
-        trust: modules, or packages with all that is in them, whose classes may be called and whose
+        description: a result of :func:`describe`.
+        arrays: the arrays that the description refers to.
+        trust: modules, or packages with all their modules, whose classes may be called and whose
             functions may be used. gvf itself is always trusted.
 
     Raises:
-        ValueError: if a part comes from a module that is not trusted, has no name by which it can
-            be found, or is a function that has changed; the part is named.
+        ValueError: if a part comes from a module that is not trusted, cannot be found by its name,
+            or is a function that has changed; the message names the part.
 
     Example:
         >>> import gvf
@@ -130,7 +131,7 @@ def build(description: Any, arrays: Mapping[str, NDArray[Any]], trust: Iterable[
                 except TypeError as error:
                     raise ValueError(f"{part}, {name}, cannot be made: {error}") from error
             case {"function": str(name), "fingerprint": saved}:
-                # Not every function of gvf is harmless, and no question needs one by its name.
+                # Functions of gvf are not trusted: not all are harmless, and no question needs one.
                 function = _import(name, FunctionType, trusted[1:], part)
                 if str(saved).startswith(_PYTHON) and saved != fingerprint(function):
                     raise ValueError(
@@ -144,9 +145,9 @@ def build(description: Any, arrays: Mapping[str, NDArray[Any]], trust: Iterable[
 
 
 def differences(saved: Any, own: Any) -> list[str]:
-    """Name the parts in which two descriptions differ, or cannot be compared.
+    """List the parts in which two descriptions differ or cannot be compared.
 
-    Functions are the same if their fingerprints are, whatever their names.
+    Functions are equal if their fingerprints are equal, even if their names differ.
 
     Args:
         saved: a description, called "there".
@@ -166,13 +167,13 @@ def differences(saved: Any, own: Any) -> list[str]:
 
 
 def fingerprint(function: Any) -> str | None:
-    """A hash of all that decides what a function does, or None if that cannot be told.
+    """Compute a hash of all that determines what a function does; None if that is not possible.
 
-    It covers the code, without names of local variables, line numbers and docstrings; the values of
-    its defaults, of its closure and of the globals it uses; and functions among these in the same
-    way, with classes of the user's own. Installed modules and classes count by name. It is the same
-    in every process of the same Python version. It is None if a value is of a kind that cannot be
-    compared, such as an open file or a module of the user's own.
+    The hash covers the code, without names of local variables, line numbers and docstrings; the
+    values of its defaults, of its closure and of the globals it uses; and, in the same way, the
+    functions and the user's own classes among these. Installed modules and classes count by name.
+    The hash is the same in every process of the same Python version. It is None if a value cannot
+    be compared, such as an open file or a module of the user's own.
 
     Example:
         >>> from gvf.common.spec import fingerprint
@@ -191,11 +192,11 @@ def fingerprint(function: Any) -> str | None:
 
 
 class _Empty:
-    """Objects of the same size hold nothing but attributes."""
+    """A class without data, whose size shows if another class holds more than attributes."""
 
 
 def _arguments(value: Any) -> dict[str, Any] | None:
-    """The arguments that make an object like this one, or None if they cannot be told."""
+    """Return the arguments that build an object like this one; None if they are unknown."""
     cls: Any = type(value)
     told = hasattr(cls, "constructor_arguments")
     if told:
@@ -204,7 +205,7 @@ def _arguments(value: Any) -> dict[str, Any] | None:
         kept = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
     elif cls.__basicsize__ == _Empty.__basicsize__ and hasattr(value, "__dict__"):
         kept = vars(value)
-    else:  # it holds more than its attributes, as a list does
+    else:  # the object holds more than its attributes, as a list does
         return None
     try:
         signature = inspect.signature(cls)
@@ -222,20 +223,20 @@ def _is_frozen(cls: Any) -> bool:
 
 
 def _name(thing: Any) -> str:
-    """Where a class or function is found; what gvf exports stays there when modules change."""
+    """Return the name of a class or function; exported names do not depend on gvf's modules."""
     package = sys.modules[__name__.partition(".")[0]]
     exported = vars(package).get(thing.__qualname__) is thing
     return f"{'gvf' if exported else thing.__module__}:{thing.__qualname__}"
 
 
 def _can_be_found(thing: Any) -> bool:
-    """Whether a class or function is found by its name, in another process too."""
+    """Return True if another process can find a class or function by its name."""
     home = sys.modules.get(thing.__module__)
     return thing.__module__ != "__main__" and _look_up(home, _name(thing)) is thing
 
 
 def _look_up(module: ModuleType | None, name: str) -> Any:
-    """What has this name in the module, or in a class of the module; None if there is nothing."""
+    """Return the attribute of this name in a module or a class of it; None if there is none."""
     found: Any = module
     for part in name.partition(":")[2].split("."):
         if not (found is module or inspect.isclass(found)) or not _is_plain(part):
@@ -253,7 +254,7 @@ def _covers(packages: Iterable[str], module: str) -> bool:
 
 
 def _import(name: str, kind: type, trusted: tuple[str, ...], part: str) -> Any:
-    """The class or function of this name, if a trusted module defines it."""
+    """Import the class or function of this name, if a trusted module defines it."""
     module = name.partition(":")[0]
     if not _covers(trusted, module):
         raise ValueError(
@@ -264,8 +265,8 @@ def _import(name: str, kind: type, trusted: tuple[str, ...], part: str) -> Any:
         found = _look_up(importlib.import_module(module), name) if plain else None
     except ImportError as error:
         raise ValueError(f"{part} names {name}, which cannot be imported: {error}") from error
-    # What a module imports from elsewhere is not its own. And not every class of gvf only holds
-    # data: some start a simulator.
+    # A trusted module may import names from one that is not trusted. And some classes of gvf do
+    # more than hold data: they start a simulator.
     if not isinstance(found, kind) or not _covers(trusted, found.__module__):
         what = "class" if kind is type else "function"
         raise ValueError(f"{part} names {name}, and there is no such {what} in that module")
@@ -291,20 +292,20 @@ def _differences(there: Any, here: Any, at: str) -> Iterator[str]:
             yield f"{at}: {_show(there)} cannot be compared, since another Python saved it"
             return
     a, b = _identity(there), _identity(here)
-    if a != b and (a == a or b == b):  # nan is nan here
+    if a != b and (a == a or b == b):  # nan equals nan here
         same_name = _show(there) == _show(here)
         yield f"{at}: there {_show(there)}, here {'another ' if same_name else ''}{_show(here)}"
 
 
 def _identity(node: Any) -> Any:
-    """The part of a description in which it differs from others."""
+    """Return the part of a description by which it is compared with others."""
     match node:
         case {"fingerprint": value} | {"sha256": value} | {"scalar": _, "value": value} | value:
             return value
 
 
 def _parts(node: Any) -> tuple[str | None, dict[Any, Any]]:
-    """The kind of a described list, tuple, dict or object, and its parts by position or name."""
+    """Return the kind of a described list, tuple, dict or object, and its parts by key."""
     match node:
         case list():
             return "list", dict(enumerate(node))
@@ -324,7 +325,7 @@ def _join(at: str, key: Any) -> str:
 
 
 def _show(node: Any) -> str:
-    """What is described, as a person would write it."""
+    """Format a description as readable text."""
     match node:
         case {"class": str(name), "arguments": dict(parts)}:
             inside = ", ".join(f"{key}={_show(part)}" for key, part in parts.items())
@@ -340,16 +341,16 @@ def _show(node: Any) -> str:
 
 
 class _CannotTellError(Exception):
-    """A value is involved that cannot be compared."""
+    """The error that a value cannot be compared."""
 
 
 def _plain(value: Any, seen: dict[int, tuple[int, Any]]) -> list[Any]:
-    """A value as nested lists of texts and numbers, different for values that differ.
+    """Convert a value to nested lists of texts and numbers; different values give different lists.
 
     Args:
-        value: anything.
-        seen: by id, the number of each value looked at so far, since values may contain themselves;
-            with the value, so that no other gets its id.
+        value: any value.
+        seen: the number of each value visited so far, by id, because values may contain themselves.
+            The value is kept too, so that no other value gets its id.
     """
     kind: Any = type(value)
     if kind is int:
@@ -357,30 +358,30 @@ def _plain(value: Any, seen: dict[int, tuple[int, Any]]) -> list[Any]:
     if value is None or value is ... or kind in (bool, float, complex, str, bytes, range):
         return [repr(value)]
     if kind in (set, frozenset):
-        # Sorted, since the order of a set differs from process to process.
+        # Sorted, because the order of a set differs from process to process.
         return [kind.__name__, *sorted(json.dumps(_plain(part, {})) for part in value)]
     if (kind is np.ndarray or issubclass(kind, np.generic)) and not value.dtype.hasobject:
         return [kind.__name__, _digest(value)]
     if isinstance(value, ModuleType):
         if not _is_installed(value.__name__):
-            raise _CannotTellError  # anything in it may differ
+            raise _CannotTellError  # its contents are not compared
         return ["module", value.__name__]
     if isinstance(value, type) and _is_installed(value.__module__):
         return ["class", _name(value)]
     home = sys.modules.get(getattr(value, "__module__", "numpy"))
     if kind.__module__ == "numpy" and getattr(home, getattr(value, "__name__", ""), None) is value:
         return ["numpy", value.__module__, value.__name__]
-    if kind is not tuple:  # the compiler may or may not make one of equal tuples
+    if kind is not tuple:  # the compiler may or may not merge equal tuples
         if id(value) in seen:
             return ["again", seen[id(value)][0]]
         seen[id(value)] = len(seen), value
-    # The class of an object decides what the object does, unless it is the same for everybody.
+    # The class decides what an object does; an installed class counts by its name.
     of = _name(kind) if _is_installed(kind.__module__) else _plain(kind, seen)
     return [of, *(_plain(part, seen) for part in _inside(value))]
 
 
 def _inside(value: Any) -> Iterable[Any]:
-    """The values that decide what a value is and does."""
+    """Return the values that determine what a value is and does."""
     kind = type(value)
     if kind in (tuple, list):
         return value
@@ -415,7 +416,7 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def _members(cls: type) -> list[tuple[str, Any]]:
-    """What a class defines itself, without what Python and dataclasses note beside it."""
+    """List the members that a class itself defines, without those that Python adds."""
     noted = {"__annotations__", "__dict__", "__doc__", "__match_args__", "__module__"}
     noted |= {"__weakref__", "__abstractmethods__", "_abc_impl", "__orig_bases__", "__parameters__"}
     kept = {k: v for k, v in vars(cls).items() if k not in noted and "__dataclass_" not in k}
@@ -428,7 +429,7 @@ def _members(cls: type) -> list[tuple[str, Any]]:
 
 @functools.cache
 def _is_installed(name: str) -> bool:
-    """Whether a module belongs to Python, gvf or an installed package, and not to a user."""
+    """Return True if a module belongs to Python, gvf or an installed package, not to a user."""
     package = name.partition(".")[0]
     if package in sys.stdlib_module_names or package == "gvf":
         return package != "__main__"
@@ -440,22 +441,22 @@ def _is_installed(name: str) -> bool:
 
 
 def _instructions(code: CodeType, names: set[str]) -> tuple[Any, ...]:
-    """What code does: its instructions, with their constants; ``names`` gets those of globals."""
+    """Return the instructions of code with their constants; add names of globals to ``names``."""
     steps: list[Any] = []
     for step in dis.get_instructions(code):
         if isinstance(step.argval, CodeType):
             steps.append((step.opcode, _instructions(step.argval, names)))
-        elif step.opcode in dis.hasconst:  # the value, not its position, which a docstring changes
+        elif step.opcode in dis.hasconst:  # not the position, which a docstring changes
             steps.append((step.opcode, step.argval))
         else:
             if step.opname == "IMPORT_NAME" and not _is_installed(step.argval):
-                raise _CannotTellError  # a module of the user's own, in which anything may differ
+                raise _CannotTellError  # a module of the user's own is not compared
             steps.append((step.opcode, step.arg, step.opcode in dis.hasname and step.argval))
             if "GLOBAL" in step.opname or step.opname == "LOAD_NAME":
                 names.add(step.argval)
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
     arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    flags = code.co_flags & ~0x4000000  # since Python 3.14: whether there is a docstring
+    flags = code.co_flags & ~0x4000000  # without the flag for a docstring (Python 3.14)
     return flags, counts, arguments, code.co_exceptiontable, tuple(steps)
 
 
@@ -471,7 +472,7 @@ def _array_type(array: Any) -> str:
 
 
 def _digest(array: Any) -> str:
-    """A hash of an array's type and values, which are not copied."""
+    """Hash an array's type and values without a copy."""
     data: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     digest = hashlib.sha256(_array_type(array).encode())
     digest.update(data)

@@ -1,3 +1,3 @@
-"""The version of gvf: written here once, read by the package, its files and its build."""
+"""The version of gvf, read by the package, its files and its build."""
 
 __version__ = "0.1.0"

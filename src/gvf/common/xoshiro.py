@@ -1,9 +1,9 @@
 """Compiled streams of random numbers: xoshiro256+ (Blackman and Vigna 2018).
 
-Handing a NumPy Generator into a compiled function costs microseconds a call; a stream that is
-four numbers in an array costs nothing and gives a uniform number in about 1.4 ns. Every row of a
-``uint64[count, 4]`` array is a stream of its own, and streams are made by
-:class:`numpy.random.SeedSequence`, so row g is the same however many rows there are.
+Passing a NumPy Generator to a compiled function costs microseconds a call. A stream of four numbers
+in an array costs nothing to pass and gives a uniform number in about 1.4 ns. Every row of an array
+``uint64[count, 4]`` is a stream, seeded by :class:`numpy.random.SeedSequence`, so row g does not
+depend on the number of rows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _UNIT = 2.0**-53
 
 
 def streams(count: int, seed: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Independent streams uint64[count, 4] from a seed (anything SeedSequence takes, or one)."""
+    """Make independent streams uint64[count, 4] from a SeedSequence or anything it accepts."""
     sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
     return sequence.generate_state(4 * count, np.uint64).astype(np.uint64).reshape(count, 4)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def uniform(stream):
-    """The next number of a stream uint64[4], uniform on the multiples of 2^-53 in [0, 1)."""
+    """Return the next number of a stream uint64[4], uniform on multiples of 2^-53 in [0, 1)."""
     s0, s1, s2, s3 = stream[0], stream[1], stream[2], stream[3]
     result = s0 + s3
     t = s1 << _17

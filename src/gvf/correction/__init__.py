@@ -1,4 +1,4 @@
-"""How the mismatch of behaviour and target is corrected: how to draw, and how to weigh."""
+"""Corrections of the mismatch of behaviour and target: rules to draw and to weigh transitions."""
 
 from gvf.correction.base import (
     MASS,

@@ -1,9 +1,9 @@
-"""What a correction is: how rows are carried, drawn and weighed, as kernels and their parameters.
+"""The base of corrections: kernels, with parameters, that draw and weigh rows.
 
 Draw slot i with probability proportional to p_i, then add ``w_i * update_i``, summed over the batch
-of k. :class:`Correction` has the kernels for p and w, and :mod:`gvf.correction.table` the rows of
-the table that the library comes with. Everything that draws or weighs asks a correction for its
-kernels and knows none by name: buffers and learners, studies, theory and diagnosis.
+of k. :class:`Correction` has the kernels for p and w; :mod:`gvf.correction.table` has the library's
+own corrections. Buffers, learners, studies, theory and diagnosis ask a correction for its kernels
+and know none by name.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from gvf.sampling.prefix_sums import LARGEST_RATIO
 RATIO: Final = 0
 """The row of ``inputs``, and of ``means``, that belongs to the importance ratio."""
 TRACE: Final = 1
-"""The row that belongs to the quantity carried along the stream, where a correction has one."""
+"""The row that belongs to the quantity carried along the stream, if a correction has one."""
 MASS: Final = -1
 """The entry of ``means`` that is the window's mean mass."""
 WINDOW: Final = "window"
-"""In the place of a mass: every slot of the window is in the batch, and nothing is drawn."""
+"""The value of ``mass`` that puts every slot of the window into the batch, without a draw."""
 
 _ROWS, _BATCH = float64[::1], float64[:, ::1]
 SIGNATURES = {
@@ -43,7 +43,7 @@ SIGNATURES = {
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a kernel that several corrections share; :class:`Correction` says which there are.
+    """Compile a kernel that several corrections share; :class:`Correction` lists the kernels.
 
     Example:
         >>> import numpy as np
@@ -54,29 +54,29 @@ def kernel(function: Callable[..., Any]) -> Any:
         >>> mass(np.array([9.0]), np.zeros(0))
         3.0
     """
-    # Numba's cache does not notice when what a kernel uses changes, and ours is no place for it.
+    # Only our own kernels are cached: Numba's cache misses changes in the code that a kernel calls.
     ours = function.__module__.startswith("gvf.") and function.__code__.co_filename[:1] != "<"
     return njit(cache=ours, nogil=True)(function)
 
 
 class Draw(NamedTuple):
-    """How rows are carried and drawn. Corrections that are equal in this share their draws."""
+    """The rule by which rows are carried and drawn. Corrections with equal rules share draws."""
 
     mass: Any
-    """None (uniform), ``WINDOW``, or the kernel that gives a row's mass."""
+    """None (uniform), ``WINDOW``, or the kernel that returns a row's mass."""
     trace: Any
     """The kernel of the carried quantity, or None."""
     parameters: tuple[float | None, ...]
-    """What both kernels are given."""
+    """The parameters of both kernels."""
 
     @property
     def uniform(self) -> bool:
-        """Whether all slots are equally likely."""
+        """True if all slots are equally likely."""
         return self.mass is None
 
     @property
     def whole(self) -> bool:
-        """Whether the whole window is in every batch."""
+        """True if the whole window is in every batch."""
         return isinstance(self.mass, str)
 
 
@@ -85,22 +85,21 @@ class Correction:
     """The base of all corrections; subclass it to add one.
 
     The fields of a subclass are its parameters: numbers, which its kernels get as an array. Its
-    kernels are static methods that Numba can compile, and are compiled:
+    kernels are static methods, which Numba compiles:
 
     ``weigh(inputs, p, means, parameters, out)``
         writes the weights w of a batch into ``out`` [k]. ``inputs[RATIO]`` [k] are the ratios of
-        the drawn rows, ``inputs[TRACE]`` what ``trace`` gave them; ``p`` [k] are their masses (1
-        for uniform draws); ``means[RATIO]``, ``means[TRACE]`` and ``means[MASS]`` are means over
-        the window.
+        the drawn rows, ``inputs[TRACE]`` their traces; ``p`` [k] are their masses (1 for uniform
+        draws); ``means[RATIO]``, ``means[TRACE]`` and ``means[MASS]`` are means over the window.
     ``mass(inputs, parameters)``
-        returns the mass p of a row, once, when the row is inserted: ``inputs[RATIO]`` and
-        ``inputs[TRACE]`` are numbers here. Without a mass draws are uniform; ``mass = WINDOW`` puts
-        the whole window into every batch.
+        returns the mass p of a row. It is called once, when the row is inserted; ``inputs[RATIO]``
+        and ``inputs[TRACE]`` are numbers here. Without a mass, draws are uniform; ``mass = WINDOW``
+        puts the whole window into every batch.
     ``trace(carry, ratio, continuation, interest, restart, parameters)``
         returns a quantity carried along the stream, the row's second input. ``carry``, ``ratio``
         and ``continuation`` belong to the transition before it in the same stream; ``restart`` is
-        True where there is none, since an episode begins. ``interest`` is that of the state, 1
-        unless transitions have a column of that name.
+        True if there is none because an episode begins. ``interest`` is the interest of the state:
+        the column of that name, or 1.
     ``refresh(delta, inputs, parameters, out)``
         writes new masses of the drawn rows into ``out`` [k], from their TD errors ``delta`` [k],
         before the update. Only corrections whose masses change have one.
@@ -125,17 +124,17 @@ class Correction:
         array([1. , 1.5])
     """
 
-    # Of any type, so that static methods may take their place.
+    # Typed Any, so that static methods may replace them.
     trace = cast(Any, None)
     mass = cast(Any, None)
     weigh = cast(Any, None)
     refresh = cast(Any, None)
     label: ClassVar[str] = ""
     needs_ratios: ClassVar[bool] = True
-    """Whether ratios matter to it; without, transitions of an unknown behaviour will do."""
+    """True if the correction uses ratios. If False, the behaviour may be unknown."""
 
     def __init_subclass__(cls) -> None:
-        """Let kernels be given as they are: compiled or not, as static methods or not."""
+        """Accept kernels that are compiled or not, and static methods or not."""
         super().__init_subclass__()
         for name in SIGNATURES:
             given: Any = cls.__dict__.get(name)
@@ -159,7 +158,7 @@ class Correction:
 
     @cached_property
     def parameters(self) -> Floats:
-        """The values of the fields as the kernels get them, float64[P]; None becomes nan."""
+        """The values of the fields as the kernels' array, float64[P]; None becomes nan."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name, value in values.items():
             if not isinstance(value, bool | int | float | np.number | None):
@@ -168,7 +167,7 @@ class Correction:
 
     @cached_property
     def draw(self) -> Draw:
-        """How slots are drawn; equal for corrections that can share draws."""
+        """The rule by which slots are drawn; equal for corrections that can share draws."""
         if self.trace is None and (self.mass is None or self.mass == WINDOW):
             return Draw(self.mass, None, ())
         values = tuple(getattr(self, field.name) for field in fields(self))
@@ -176,19 +175,19 @@ class Correction:
 
     @property
     def rows(self) -> int:
-        """The number of inputs of a row, C: the ratio, and the trace where there is one."""
+        """The number of inputs of a row, C: the ratio, and the trace if there is one."""
         return 1 if self.trace is None else 2
 
     def __getstate__(self) -> dict[str, Any]:
-        # The fields alone: kernels belong to the class, and a copied one would not be the same.
+        # Only the fields: kernels belong to the class and are compared by identity.
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def masses(self, inputs: ArrayLike) -> Floats:
-        """The masses p [m] of rows, from ratios [m] or inputs [C, m]; 1 where there is no mass."""
+        """Compute the masses p [m] of rows from ratios [m] or inputs [C, m]; 1 without a mass."""
         rows = self._inputs(inputs)
         p = np.ones(rows.shape[1])
         if not (self.draw.uniform or self.draw.whole):
-            if self.mass is by_ratio:  # without compiling anything
+            if self.mass is by_ratio:  # compiles nothing
                 p[:] = rows[RATIO]
             else:
                 _over_rows()(self.address("mass"), rows, self.parameters, p)
@@ -202,19 +201,19 @@ class Correction:
         return p
 
     def means(self, inputs: ArrayLike) -> Floats:
-        """The means [C + 1] over a window that kernels get: of its inputs, then of its masses."""
+        """Compute the means [C + 1] over a window for the kernels: inputs first, then masses."""
         rows = self._inputs(inputs)
         return np.append(rows.mean(axis=1), self.masses(rows).mean())
 
     def weights(
         self, inputs: ArrayLike, means: ArrayLike | float, p: ArrayLike | None = None
     ) -> Floats:
-        """The weights w [k] of drawn rows.
+        """Compute the weights w [k] of drawn rows.
 
         Args:
             inputs: the ratios of the drawn rows, [k], or all of their inputs, [C, k].
-            means: the window's, as :meth:`means` gives them. One number, the mean ratio, will do
-                where draws are uniform or by ratio.
+            means: the window's means, as :meth:`means` returns them. If draws are uniform or by
+                ratio, one number, the mean ratio, is enough.
             p: the masses of the drawn rows, [k], if they have changed since they were inserted.
         """
         _check(self)
@@ -235,11 +234,11 @@ class Correction:
     def weigh_rows(
         self, inputs: Floats, p: Floats, rows: NDArray[np.int64], means: Floats
     ) -> Floats:
-        """The weights [B, k] of batches of rows [B, k], compiled.
+        """Compute the weights [B, k] of batches of rows [B, k] in compiled code.
 
         Args:
-            inputs: of all T rows there are, [C, T].
-            p: their masses, [T]; empty where all are 1.
+            inputs: the inputs of all T rows, [C, T].
+            p: the masses of all rows, [T]; empty if all are 1.
             rows: the rows of each batch.
             means: the window's means for each batch, [B, C + 1].
         """
@@ -248,13 +247,13 @@ class Correction:
         return w
 
     def address(self, name: str) -> int:
-        """The address of a kernel for :func:`gvf.common.compiled.call`; 0 if there is none."""
+        """Return a kernel's address for :func:`gvf.common.compiled.call`; 0 if there is none."""
         _check(self)
         kernel = getattr(self, name)
         return 0 if kernel is None else _address(kernel, name)
 
     def _inputs(self, inputs: ArrayLike) -> Floats:
-        """The inputs [C, m], from ratios [m] or from inputs."""
+        """Return inputs [C, m], given as ratios [m] or as inputs."""
         rows = np.atleast_2d(np.asarray(inputs, np.float64))
         if rows.ndim != 2 or len(rows) != self.rows:
             also = " and the carried quantity" if self.trace is not None else ""
@@ -267,9 +266,9 @@ class Correction:
 
 @cache
 def _check(correction: Correction) -> None:
-    """Try the kernels on three rows, in Python, where mistakes are told: compiled code checks none.
+    """Try the kernels on three rows in Python, because compiled code does not check indices.
 
-    A kernel that reads beyond its arrays, or leaves weights out, would go unnoticed otherwise.
+    This finds a kernel that reads beyond its arrays or does not write every weight.
     """
     cls, names = type(correction), [field.name for field in fields(correction)]
     kind = correction.rows
@@ -309,7 +308,7 @@ def _number(cls: type, name: str, value: Any) -> float:
 
 @cache
 def _address(kernel: Any, name: str) -> int:
-    """The address of a kernel, which is kept alive from here on."""
+    """Return the address of a kernel and keep the kernel alive."""
     return address_of(kernel, SIGNATURES[name])
 
 
@@ -346,5 +345,5 @@ def _over_batches() -> Any:
 
 @kernel
 def by_ratio(inputs, parameters):
-    """The mass of importance resampling: the ratio itself."""
+    """Return the mass of importance resampling: the ratio itself."""
     return inputs[RATIO]

@@ -1,4 +1,4 @@
-"""The table of corrections: how the mismatch of behaviour and target is corrected, as (p, w).
+"""The table of corrections of the mismatch of behaviour and target, as pairs (p, w).
 
 Draw slot i with probability proportional to p_i, then add ``w_i * update_i``, summed over the
 batch of k. With ratios rho, their mean over the window r, and m the window's mean of p (paper,
@@ -84,7 +84,7 @@ def _mean_ratio(inputs, p, means, parameters, out):
 
 @kernel
 def _ratio_to_mass(inputs, p, means, parameters, out):
-    # rho / rho^beta: a power is taken once for each row, in its mass.
+    # rho / rho^beta, so that only the mass, computed once for each row, needs a power.
     for i in range(out.size):
         out[i] = inputs[RATIO, i] / p[i] / out.size if p[i] > 0.0 else 0.0
 
@@ -118,7 +118,7 @@ class IS(Correction):
 class NormIS(Correction):
     """Importance sampling with ratios divided by the largest possible one, so that w <= 1 / k.
 
-    The same as ``IS`` with a smaller step size. The largest ratio is known from the policies
+    It equals ``IS`` with a smaller step size. The largest ratio is known from the policies
     (:func:`gvf.largest_ratio`).
 
     Example:
@@ -135,13 +135,13 @@ class NormIS(Correction):
 
     @property
     def name(self) -> str:
-        """``NormIS``: the largest ratio belongs to the policies, not to the method."""
+        """``NormIS``, without the largest ratio, which belongs to the policies."""
         return "NormIS"
 
 
 @dataclass(frozen=True)
 class VTrace(Correction):
-    """V-trace(0): ratios clipped from above. Less variance and more bias the lower the clip.
+    """V-trace(0): ratios clipped from above. A lower clip gives less variance and more bias.
 
     Example:
         >>> import gvf
@@ -159,7 +159,7 @@ class VTrace(Correction):
 
 @dataclass(frozen=True)
 class WISMinibatch(Correction):
-    """Weighted importance sampling in the batch: w = rho / sum over the batch, or 0 if that is 0.
+    """Weighted importance sampling in the batch: w = rho / sum over the batch; 0 if the sum is 0.
 
     Example:
         >>> import gvf
@@ -187,9 +187,9 @@ class WISBuffer(Correction):
 
 @dataclass(frozen=True)
 class WISOptimal(Correction):
-    """The whole window in every update, w = rho / sum over the window: what IR is on average.
+    """The whole window in every update, w = rho / sum over the window: the mean update of IR.
 
-    The best that a window allows, at the price of n instead of k samples an update.
+    It is the best that a window allows, but costs n instead of k samples an update.
 
     Example:
         >>> import gvf
@@ -206,7 +206,7 @@ class WISOptimal(Correction):
 class IR(Correction):
     """Importance resampling: draw by ratio, then update as if on-policy, w = 1 / k.
 
-    Its bias, that of WIS-Optimal, falls as 1 / n (Theorem 3.1).
+    Its bias equals that of WIS-Optimal and falls as 1 / n (Theorem 3.1).
 
     Example:
         >>> import gvf
@@ -235,15 +235,15 @@ class BCIR(Correction):
 
 @dataclass(frozen=True)
 class Interpolated(Correction):
-    """Between importance sampling and resampling: p = rho^beta, w = rho^(1-beta) / k.
+    """Interpolation of importance sampling and resampling: p = rho^beta, w = rho^(1-beta) / k.
 
     ``beta = 0`` is ``IS`` and ``beta = 1`` is ``IR``. In between, part of a ratio is in the draw
-    and the rest in the weight. On average, given the window, it is ``IS`` divided by the mean mass,
-    so its step is longer than that of ``IS`` wherever the mean mass is below 1;
-    :class:`BCInterpolated` takes that out.
+    and the rest in the weight. Given the window, its mean update is that of ``IS`` divided by the
+    mean mass, so it is longer than that of ``IS`` if the mean mass is below 1.
+    :class:`BCInterpolated` multiplies by the mean mass.
 
     Args:
-        beta: from 0 to 1.
+        beta: the exponent of the ratio in the draw, from 0 to 1.
 
     Example:
         >>> import gvf
@@ -267,10 +267,10 @@ class Interpolated(Correction):
 class BCInterpolated(Interpolated):
     """Interpolated draws, bias-corrected: p = rho^beta, w = (mean mass) rho^(1-beta) / k.
 
-    Unbiased for every beta, as its ends ``IS`` and ``BCIR`` are.
+    It is unbiased for every beta; ``beta = 0`` is ``IS`` and ``beta = 1`` is ``BCIR``.
 
     Args:
-        beta: from 0 to 1.
+        beta: the exponent of the ratio in the draw, from 0 to 1.
 
     Example:
         >>> import gvf
@@ -285,9 +285,9 @@ class BCInterpolated(Interpolated):
 
 @dataclass(frozen=True)
 class OnPolicy(Correction):
-    """No correction: uniform draws, w = 1 / k. Right for data that come from the target policy.
+    """No correction: uniform draws, w = 1 / k. It is right for data from the target policy.
 
-    Also what Sarsa(0) needs, which learns action values and uses no ratio.
+    Sarsa(0) needs it too, because it learns action values and uses no ratio.
 
     Example:
         >>> import gvf

@@ -1,10 +1,10 @@
-"""Traces: a quantity that a correction carries along a stream of transitions.
+"""Traces: quantities that a correction carries along a stream of transitions.
 
-The follow-on trace of emphatic TD is the example: ``F_t = gamma_t rho_{t-1} F_{t-1} + i_t``, where
-gamma_t is the continuation into state t and i_t its interest. It is known when a transition
-arrives and never changes, so it is one more input of the row, beside the ratio. What is carried
-belongs to one stream: environments of a vector environment are kept apart (the column ``stream``),
-and every episode begins anew.
+An example is the follow-on trace of emphatic TD, ``F_t = gamma_t rho_{t-1} F_{t-1} + i_t``, where
+gamma_t is the continuation into state t and i_t its interest. A trace is known when a transition
+arrives and never changes, so it is one more input of the row, beside the ratio. Each stream has its
+own trace: the column ``stream`` tells the environments of a vector environment apart, and every
+episode begins anew.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from gvf.common.compiled import call_float, compile_for, once
 from gvf.correction import Correction
 from gvf.transition import Transitions
 
-_CARRY, _RATIO, _CONTINUATION, _RESTART, _NUMBERS = range(5)  # what a stream remembers
+_CARRY, _RATIO, _CONTINUATION, _RESTART, _NUMBERS = range(5)  # the numbers kept for a stream
 
 
 def _carry(trace, place, columns, ended, episode, parameters, memory, episodes, out):
-    """Write the trace of m rows in order; `place` says which stream of `memory` each belongs to."""
+    """Write the trace of m rows in order; `place` is the row of `memory` of each row's stream."""
     ratio, continuation, interest = columns
     for i in range(ratio.size):
         row = memory[place[i]]
@@ -50,7 +50,7 @@ class Trace:
     """The carried quantity of a correction, for any number of streams.
 
     Args:
-        correction: one with a ``trace``; without, nothing is carried, and inputs are ratios.
+        correction: the correction. If it has no ``trace``, its only inputs are the ratios.
 
     Example:
         >>> from dataclasses import dataclass
@@ -79,7 +79,7 @@ class Trace:
         self._episodes = np.zeros(0, np.int64)
 
     def restart(self) -> None:
-        """Begin anew in every stream: what comes next follows nothing."""
+        """Begin anew in every stream: the next row of each follows no other."""
         self._memory[:, _RESTART] = 1.0
 
     def inputs(
@@ -88,14 +88,14 @@ class Trace:
         continuation: Floats,
         transitions: Transitions | None = None,
     ) -> Floats:
-        """The inputs [C, m] of rows that follow those given before, and remember the last.
+        """Compute the inputs [C, m] of rows that follow those of the calls before.
 
         Args:
-            ratio: of each row, [m].
-            continuation: of each row, [m].
-            transitions: the rows themselves; their columns ``stream``, ``episode``, ``terminated``
-                and ``truncated``, where they are there, tell what follows what. A column
-                ``interest`` says how much each state matters; without, all matter alike, 1.
+            ratio: the ratio of each row, [m].
+            continuation: the continuation of each row, [m].
+            transitions: the rows themselves. Their columns ``stream``, ``episode``, ``terminated``
+                and ``truncated``, if present, determine which row follows which. A column
+                ``interest`` has the interest of each state; the default is 1.
         """
         if self._correction.trace is None:
             return np.ascontiguousarray(ratio)[None]
@@ -125,7 +125,7 @@ class Trace:
         return inputs
 
     def _find(self, streams: NDArray[Any]) -> NDArray[np.int64]:
-        """The row of memory of each stream; new streams get a new row, which begins anew."""
+        """Return the row of memory of each stream, and make a row for each new stream."""
         names, place = np.unique(streams, return_inverse=True)
         for name in names.tolist():
             if name not in self._places:
@@ -138,7 +138,7 @@ class Trace:
         return rows[place]
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
-        """Arrays that are the whole state, for :meth:`restore`."""
+        """Return the arrays that make up the state, for :meth:`restore`."""
         return {
             "streams": np.array([json.dumps(name) for name in self._places], np.str_),
             "memory": self._memory.copy(),
@@ -146,7 +146,7 @@ class Trace:
         }
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a checkpoint."""
+        """Restore a checkpoint."""
         places = {json.loads(name): i for i, name in enumerate(arrays["streams"].tolist())}
         memory, episodes = np.array(arrays["memory"]), np.array(arrays["episodes"], np.int64)
         if memory.shape != (len(places), _NUMBERS) or episodes.shape != (len(places),):
@@ -160,20 +160,20 @@ def carried(
     continuation: Floats,
     ended: NDArray[np.bool_] | None = None,
 ) -> Floats:
-    """The inputs [C, T] of a whole stream, from its ratios and continuations [T].
+    """Compute the inputs [C, T] of a whole stream from its ratios and continuations [T].
 
     Args:
-        correction: whose.
-        ratio: of each row.
-        continuation: of each row.
-        ended: after which rows an episode ends; by default where the continuation is 0.
+        correction: the correction.
+        ratio: the ratio of each row.
+        continuation: the continuation of each row.
+        ended: True for rows that end an episode; by default those with continuation 0.
     """
     ends = Transitions(terminated=continuation == 0.0 if ended is None else ended)
     return Trace(correction).inputs(ratio, continuation, ends)
 
 
 def _numbered(episodes: NDArray[Any]) -> NDArray[np.int64]:
-    """Names of episodes as whole numbers, the same for the same name in every batch."""
+    """Map names of episodes to whole numbers, the same number for the same name in every batch."""
     if episodes.dtype.kind in "biu":
         return np.ascontiguousarray(episodes, np.int64)
     names, which = np.unique(episodes.astype(np.str_), return_inverse=True)

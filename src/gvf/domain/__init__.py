@@ -1,7 +1,7 @@
 """Domains: worlds with the policies, questions and ground truth of an experiment.
 
-:func:`get` finds one: ours by name, in one of two protocols (the paper's text, or the settings
-under which its authors' curves come out); any Gymnasium environment by its id; a user's by
+:func:`get` finds a domain: ours by name, in one of two protocols (the paper's text, or the settings
+that reproduce its authors' curves); any Gymnasium environment by its id; a user's domain by
 ``"module:attribute"``, or by the name of an entry point in the group ``gvf.domains``.
 """
 
@@ -44,7 +44,7 @@ _GROUP = "gvf.domains"
 
 
 def names() -> list[str]:
-    """The names of the domains.
+    """Return the names of our domains.
 
     Example:
         >>> from gvf.domain import names
@@ -55,19 +55,19 @@ def names() -> list[str]:
 
 
 _made: dict[tuple[str, str], tuple[Any, Domain]] = {}
-"""Domains by name and protocol, each with what it was made from."""
+"""Domains by name and protocol, each with its source (see :func:`_source`)."""
 _making = threading.RLock()
 
 
 def get(name: str, protocol: str = "paper") -> Domain:
-    """A domain by name: the same one every time, in all threads.
+    """Return the domain of this name, the same object every time and in all threads.
 
-    It is made anew only where a module was reloaded, or an id registered again.
+    It is made anew only after its module was reloaded or its id was registered again.
 
     Args:
         name: one of :func:`names`, the id of a Gymnasium environment, ``"module:attribute"`` (a
             domain, or a function that makes one), or the name of an entry point.
-        protocol: "paper" or "authors"; other domains than ours do not differ in it.
+        protocol: "paper" or "authors"; it matters only for our own domains.
 
     Example:
         >>> from gvf.domain import get
@@ -96,10 +96,10 @@ get.cache_clear = _made.clear  # pyright: ignore[reportFunctionMemberAccess]
 
 
 def references(name: str) -> tuple[str, ...]:
-    """The ``"module:attribute"`` behind the name of a domain: the code that decides what it is.
+    """Return the references ``"module:attribute"`` to the code that defines a domain.
 
-    That is the name itself, the entry point's, or where a Gymnasium environment comes from; with
-    ``"module:Id"`` also the module that registers it. Our own domains have none.
+    A reference is the name itself, that of the entry point, or that of the environment's class; for
+    ``"module:Id"`` the module that registers it is added. Our own domains have none.
 
     Example:
         >>> from gvf.domain import references
@@ -121,13 +121,15 @@ def references(name: str) -> tuple[str, ...]:
         return registrar
     if isinstance(made, str):
         return (*registrar, made)
-    made = getattr(made, "func", made)  # of functools.partial
+    made = getattr(made, "func", made)  # unwraps functools.partial
     called = made if hasattr(made, "__qualname__") else type(made)
     return (*registrar, f"{called.__module__}:{called.__qualname__}")
 
 
 def registered(name: str) -> Any:
-    """Gymnasium's specification of an environment, or None; ``"module:Id"`` imports the module.
+    """Return Gymnasium's specification of an environment, or None.
+
+    For the name ``"module:Id"`` the module is imported first.
 
     Example:
         >>> from gvf.domain import registered
@@ -140,11 +142,11 @@ def registered(name: str) -> Any:
             importlib.import_module(module)
         return gym.registry.get(environment)
     except Exception:
-        return None  # making it tells what is missing
+        return None  # making the environment raises a better error
 
 
 def _source(name: str) -> Any:
-    """What a domain is made from: a function, a domain, or a specification of Gymnasium's."""
+    """Return the source of a domain: a function, a domain, or a Gymnasium specification."""
     if name in _DOMAINS:
         return _DOMAINS[name]
     if is_reference(name):
@@ -171,7 +173,7 @@ def _make(source: Any, name: str, protocol: str) -> Domain:
 
 
 def _as_domain(found: Any, name: str) -> Domain:
-    """What a reference stands for, as a domain."""
+    """Make a domain of the object that a reference leads to."""
     try:
         domain = found if isinstance(found, Domain) else found() if callable(found) else None
     except (Exception, SystemExit) as error:

@@ -1,14 +1,14 @@
-"""Continuous Four Rooms: the map of Four Rooms, and a body that moves through it (Figure 2).
+"""Continuous Four Rooms: a body that moves through the map of Four Rooms (Figure 2).
 
 The state is the position (y, x) of a body of radius .1; actions up, right, down, left move it by
 about .5. As in :mod:`gvf.domain.four_rooms`, the questions ask how soon there is a collision,
 
     C = 1 and gamma = 0 on a collision, else C = 0 and gamma = .9,
 
-and policies look only at the cell the body is in. How it moves is in :mod:`gvf.domain.body`, how
-values are found in :mod:`gvf.domain.evaluation`. Protocol "authors" has their noise, which only
-shortens steps, their truth, whose rollouts begin in the wrong place, and in studies their stored
-states, which are a little ahead.
+and policies depend only on the cell of the body. Its movement is in :mod:`gvf.domain.body`, the
+estimation of values in :mod:`gvf.domain.evaluation`. Protocol "authors" has their noise, which only
+shortens steps; their truth, whose rollouts begin in the wrong place; and in studies their stored
+states, which are one sub-step ahead.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from gvf.transition import Transitions
 from gvf.truth import TrueValues
 
 SELDOM = {"paper": 0.1, "authors": 0.05}
-"""The probability of going down in the special cells, under the behaviour "random-state"."""
+"""The probability of "down" in the special cells under the behaviour "random-state"."""
 WEIGHT_SEED = 3
-"""Of the probabilities of "random-state-weight", which are drawn once; the authors' are lost. The
-largest ratio to "down" is 123 in this draw; the median over draws is 144."""
+"""The seed of the probabilities of "random-state-weight"; the authors' own are lost. The largest
+ratio to "down" is 123 in this draw; the median over draws is 144."""
 TRUTH_VERSION = 1
-"""Of what is kept in files: to be raised by whoever changes how bodies move or are rolled out."""
+"""The version of cached truths; raise it when the movement or the rollouts change."""
 
 
 class ContinuousFourRooms(gym.Env[Floats, Any]):
     """The continuous rooms as a Gymnasium environment, ``gvf/ContinuousFourRooms-v0``.
 
-    The reward is 1 on a collision, which ``info["collision"]`` tells too. It never ends. Every step
-    takes three uniform numbers from ``np_random``, and so does every reset.
+    The reward is 1 on a collision, which is also in ``info["collision"]``. Episodes never end.
+    Every step and every reset takes three uniform numbers from ``np_random``.
 
     Args:
         protocol: "paper" (steps of .5 plus or minus up to .1, drift of sd .01) or "authors" (steps
@@ -82,7 +82,7 @@ class ContinuousFourRooms(gym.Env[Floats, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
-        """Begin anywhere where the body fits."""
+        """Begin in a random position where the body fits."""
         super().reset(seed=seed)
         self._position = body.start_body(*self._uniforms(), body.RESTING)
         self._collision = False
@@ -102,7 +102,7 @@ class ContinuousFourRooms(gym.Env[Floats, Any]):
         return np.array(self._position), float(self._collision), False, False, information
 
     def render(self) -> Any:
-        """A picture uint8[height, width, 3], or a text, as ``render_mode`` says."""
+        """Return a picture uint8[height, width, 3] or a text, depending on ``render_mode``."""
         if self.render_mode is None:
             gym.logger.warn('nothing is rendered: make the environment with render_mode="ansi"')
             return None
@@ -123,7 +123,7 @@ class ContinuousFourRooms(gym.Env[Floats, Any]):
 
 @dataclass(frozen=True, repr=False)
 class CellTable(DiscretePolicy):
-    """A policy that looks up the cell 11 * row + column which a position (y, x) lies in.
+    """A policy that depends only on the cell, 11 * row + column, of a position (y, x).
 
     Args:
         cells: a policy over cells.
@@ -147,16 +147,16 @@ class CellTable(DiscretePolicy):
         set_frozen(self, actions=self.cells.actions)
 
     def probabilities(self, states: ArrayLike) -> Floats:
-        """Probability of every action in each state: positions [m, 2] to float64[m, A]."""
+        """Return the probability of every action at positions [m, 2], float64[m, A]."""
         return self.cells.probabilities(cells_of(states))
 
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[np.intp]:
-        """One action for each state, int64[m]."""
+        """Draw one action for each state, int64[m]."""
         return self.cells.sample(cells_of(states), rng=rng)
 
 
 def cells_of(states: ArrayLike) -> NDArray[np.int64]:
-    """The cells that positions [m, 2] lie in, int64[m].
+    """Return the cells of positions [m, 2], int64[m].
 
     Example:
         >>> from gvf.domain.continuous_four_rooms import cells_of
@@ -176,10 +176,10 @@ def cells_of(states: ArrayLike) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ContinuousDomain(CellDomain):
-    """A domain whose values are sampled, in states that the behaviour visits.
+    """A domain whose values are sampled in states that the behaviour visits.
 
     Attributes:
-        noise: (longest step, spread, sd of the drift), float64[3], as the kernels take it.
+        noise: (longest step, spread, sd of the drift), float64[3], for the kernels.
 
     Example:
         >>> from gvf.domain import get
@@ -194,7 +194,7 @@ class ContinuousDomain(CellDomain):
 
     @property
     def generation(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """2 under "authors", whose stored states came to be a little ahead; else 1."""
+        """2 for "authors", since its stored states are one sub-step ahead; else 1."""
         return 2 if self.protocol == "authors" else 1
 
     @property
@@ -204,11 +204,11 @@ class ContinuousDomain(CellDomain):
 
     @property
     def reachable(self) -> NDArray[np.bool_]:
-        """Which cells a body can be in, bool[121]."""
+        """True for cells that a body can be in, bool[121]."""
         return ~WALLS.ravel()
 
     def signals(self, question: str) -> tuple[Floats, Floats]:
-        """Cumulant and continuation, each without and with a collision: float64[2]."""
+        """Return cumulant and continuation, each without and with a collision, float64[2]."""
         asked = self.question(question)
         both = Transitions(reward=np.array([0.0, 1.0]))
         return asked.cumulants(both), asked.continuations(both)
@@ -220,7 +220,7 @@ class ContinuousDomain(CellDomain):
         steps: int,
         seed: np.random.SeedSequence,
     ) -> Trajectory:
-        """A walk of a policy."""
+        """Let a policy walk for some steps."""
         mu, stream = self.table(policy), xoshiro.streams(1, seed)[0]
         action, collision = np.empty(steps, np.int64), np.empty(steps, np.int64)
         position, cell = np.empty((steps + 1, 2)), np.empty(steps + 1, np.int64)
@@ -249,16 +249,16 @@ class ContinuousDomain(CellDomain):
         seed: int = 0,
         folder: str | os.PathLike[str] | None = None,
     ) -> TrueValues:
-        """Values of a question, sampled once and then kept in a file.
+        """Sample the values of a question, or read them from a file if they were sampled before.
 
         Args:
-            question: by name.
-            behaviour: by name; its visits decide where.
-            states: how many positions.
-            rollouts: returns whose mean is the value of a position.
-            seed: of positions and rollouts.
-            folder: where the file is; by default ``GVF_CACHE_DIR`` if that environment variable is
-                set, else ``gvf`` in the user's folder for caches.
+            question: the question's name.
+            behaviour: the name of the behaviour whose visits determine the positions.
+            states: the number of positions.
+            rollouts: the number of returns whose mean is the value of a position.
+            seed: the seed of positions and rollouts.
+            folder: the folder of the file; by default ``GVF_CACHE_DIR`` if that environment
+                variable is set, else ``gvf`` in the user's cache folder.
         """
         if behaviour is None:
             raise ValueError(
@@ -307,13 +307,13 @@ class ContinuousDomain(CellDomain):
 
 
 def random_weights() -> Floats:
-    """The behaviour "random-state-weight" as a table [121, 4].
+    """Compute the behaviour "random-state-weight" as a table [121, 4].
 
-    Uniform, but in each special cell a random action is favoured, with probability .5 (1 + U), and
-    the others share the rest. U may come close to 1, so that over all draws ratios have no bound;
-    this one draw has.
+    It is uniform, except that in each special cell a random action has probability .5 (1 + U) and
+    the others share the rest. U may be close to 1, so over all draws ratios have no bound, but in
+    this one draw they have.
     """
-    # Straight from the seed sequence, whose numbers are promised never to change.
+    # NumPy guarantees that the numbers of a seed sequence never change.
     words = np.random.SeedSequence(WEIGHT_SEED).generate_state(2 * len(SPECIAL), np.uint64)
     uniforms = (words >> np.uint64(11)) * 2.0**-53
     rows = np.full((SIDE * SIDE, 4), 0.25)
@@ -325,7 +325,7 @@ def random_weights() -> Floats:
 
 
 def domain(protocol: str) -> ContinuousDomain:
-    """The continuous rooms with three behaviours and two questions."""
+    """Make the continuous rooms with three behaviours and two questions."""
     behaviours = {
         "uniform": Uniform(4),
         "random-state": CellTable(Table(seldom_down(SELDOM[protocol]))),

@@ -1,10 +1,10 @@
-"""What a domain is: a world, the policies and questions of an experiment in it, and their truth.
+"""The base of domains: a world with the policies, questions and true values of an experiment.
 
-A study needs no more of a world than :class:`Domain` has: named behaviours mu and questions
-(pi, C, gamma), features, a walk of a policy as columns, and true values to compare with. To add a
-world, subclass it, or use :class:`gvf.domain.GymnasiumDomain`, which does it all for any Gymnasium
-environment. In ours, policies tell states apart by their cell only (:class:`CellDomain`), so that
-walks and truths are compiled.
+A study needs only what :class:`Domain` has: named behaviours mu and questions (pi, C, gamma),
+features, a walk of a policy as columns, and true values to compare with. To add a world, subclass
+it, or use :class:`gvf.domain.GymnasiumDomain`, which works for any Gymnasium environment. In our
+own domains policies depend only on the cell of a state (:class:`CellDomain`), so walks and truths
+are compiled.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from gvf.question import GVF
 from gvf.truth import TrueValues
 
 PROTOCOLS = ("paper", "authors")
-"""The paper's text with correct ground truth; or the settings of its authors' released code."""
+"""The protocols: the paper's text with correct truth, or the authors' released settings."""
 
 
 class Domain(ABC):
-    """A world, and what is asked in it: all that a study needs to know.
+    """A world with its behaviours and questions: all that a study needs.
 
     Attributes:
-        name: for messages and files.
-        behaviours: policies that make data, by name.
-        questions: what is predicted, by name.
-        pairs: (question, behaviour), those that belong together.
-        features: from states to what a linear value function is made of.
-        initial_weights: float64[features.size], where learning starts.
+        name: the name for messages and files.
+        behaviours: the policies that make data, by name.
+        questions: the questions, by name.
+        pairs: the pairs (question, behaviour) that belong together.
+        features: the feature map of a linear value function.
+        initial_weights: the weights at which learning starts, float64[features.size].
 
-    ``walk`` and ``truth`` must be written. A domain may also have ``check``, which refuses pairs
-    that cannot be learned; ``largest_ratio``, where ratios have a bound; ``make``, where there is
-    an environment; and ``for_run``, where features or anything else are drawn anew for each run.
+    A subclass must define ``walk`` and ``truth``. It may also define ``check``, which rejects pairs
+    that cannot be learned; ``largest_ratio``, if ratios have a bound; ``make``, if there is an
+    environment; and ``for_run``, if features or anything else are drawn anew for each run.
 
     Example:
         A world of one state, in which a coin is tossed; nothing but this is needed:
@@ -81,11 +81,11 @@ class Domain(ABC):
     features: FeatureMap
     initial_weights: Floats
     repeats: ClassVar[bool] = False
-    """Whether transitions repeat, and trajectories say which are alike (``Trajectory.kind``). Only
-    then are methods affordable that need the whole window in every update."""
+    """True if transitions repeat, and trajectories say which are equal (``Trajectory.kind``).
+    Methods that need the whole window in every update are affordable only then."""
     generation: ClassVar[int] = 1
-    """To be raised when the same study gives other numbers than before: it is part of a study's
-    settings, so results of both do not mix."""
+    """The version of the domain's numbers. Raise it when the same study gives other numbers; it is
+    part of a study's settings, so old and new results do not mix."""
 
     @abstractmethod
     def walk(
@@ -95,81 +95,81 @@ class Domain(ABC):
         steps: int,
         seed: np.random.SeedSequence,
     ) -> Trajectory:
-        """Let a policy act for some steps, and say what questions make of it.
+        """Let a policy act for some steps, and return the stream with the questions' signals.
 
         The policy is one of the behaviours, or the target of a question. The same arguments give
-        the same trajectory, and the stream does not depend on which questions are asked.
+        the same trajectory, and the stream does not depend on the questions.
         """
 
     @abstractmethod
     def truth(
         self, question: str, behaviour: str, *, states: int = 1000, seed: int = 0
     ) -> TrueValues:
-        """True values of a question, in the states over which errors are averaged.
+        """Return the true values of a question in the states over which errors are averaged.
 
         Args:
-            question: by name.
-            behaviour: by name; where it goes may decide which states count, and how much.
-            states: how many states count, where values are sampled.
-            seed: of what is sampled.
+            question: the question's name.
+            behaviour: the behaviour's name; its visits may determine the states and their weights.
+            states: the number of states, if values are sampled.
+            seed: the seed, if values are sampled.
         """
 
-    def check(self, question: str, behaviour: str) -> None:  # noqa: B027 (may be left as it is)
-        """Refuse a pair that cannot be learned, in one line; asked before anything is run.
+    def check(self, question: str, behaviour: str) -> None:  # noqa: B027 (optional)
+        """Raise ValueError, with a message of one line, if a pair cannot be learned.
 
-        A domain that can tell refuses a behaviour that never does what the target may do, and a
-        question whose returns never end.
+        A study calls this before it runs. Reasons are a behaviour that never takes an action of the
+        target, and a question whose returns never end.
         """
 
     def make(self, **options: Any) -> gym.Env[Any, Any]:
-        """The environment, where there is one."""
+        """Make the environment, if there is one."""
         raise NotImplementedError(f"{self.name} has no Gymnasium environment")
 
     def largest_ratio(self, question: str, behaviour: str) -> float:
-        """The largest ratio that a transition can have; inf where there is no bound."""
+        """Return the largest ratio that a transition can have; inf if there is no bound."""
         return float("inf")
 
     def for_run(self, run: int, seed: int) -> Domain:
-        """The domain as one run has it; by default the same in all runs.
+        """Return the domain for one run; by default the same in all runs.
 
-        For domains in which something is drawn anew for each run, such as random features. All
-        that runs must share stays: names, pairs, and the number of features.
+        Override this if something, such as random features, is drawn anew for each run. All runs
+        must have the same names, pairs and number of features.
 
         Args:
             run: the number of the run, from 0.
-            seed: of the study. The same arguments must give the same domain.
+            seed: the study's seed. The same arguments must give the same domain.
         """
         return self
 
     def behaviour(self, name: str) -> Any:
-        """A behaviour by name."""
+        """Return the behaviour of this name."""
         return self.behaviours[known(name, self.behaviours, f"behaviour of {self.name}")]
 
     def question(self, name: str) -> GVF:
-        """A question by name."""
+        """Return the question of this name."""
         return self.questions[known(name, self.questions, f"question of {self.name}")]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class CellDomain(Domain):
-    """A domain whose policies tell states apart by their cell only: the state itself, in a table.
+    """A domain whose policies depend only on the cell of a state; in a table a state is a cell.
 
     Each policy is a table [cells, actions], which compiled loops can use, and for any pair
 
         rho_max = max over reachable cells s and actions a of pi(a|s) / mu(a|s)
 
-    is known. Where a question is not active its ratios are 0, and its target is not asked.
+    is known. In cells where a question is not active, its ratios are 0 and its target is not used.
 
     Attributes:
-        name: for messages and files.
-        behaviours: policies that make data, by name.
-        questions: what is predicted, by name.
-        features: from states to what a linear value function is made of.
-        pairs: (question, behaviour), those that belong together; by default all.
-        initial_weights: float64[features.size], where learning starts; by default 0.
-        protocol: "paper" or "authors", where they differ.
-        environment: the Gymnasium id, where there is one.
-        arguments: of the environment, for ``gymnasium.make``.
+        name: the name for messages and files.
+        behaviours: the policies that make data, by name.
+        questions: the questions, by name.
+        features: the feature map of a linear value function.
+        pairs: the pairs (question, behaviour) that belong together; by default all.
+        initial_weights: the weights at which learning starts, float64[features.size]; by default 0.
+        protocol: "paper" or "authors", if they differ.
+        environment: the Gymnasium id, if there is an environment.
+        arguments: the environment's arguments for ``gymnasium.make``.
 
     Example:
         >>> from gvf.domain import get
@@ -209,50 +209,50 @@ class CellDomain(Domain):
     @property
     @abstractmethod
     def reachable(self) -> NDArray[np.bool_]:
-        """Which cells a transition can start in, bool[C]."""
+        """True for cells in which a transition can start, bool[C]."""
 
     def make(self, **options: Any) -> gym.Env[Any, Any]:
-        """The environment; options such as ``render_mode`` go to ``gymnasium.make``."""
+        """Make the environment; options such as ``render_mode`` go to ``gymnasium.make``."""
         return gym.make(self.environment, **(self.arguments | options))
 
     def active_cells(self, question: str) -> NDArray[np.bool_]:
-        """The cells in which a question is active, bool[C]; by default all."""
+        """Return True for cells in which a question is active, bool[C]; by default all."""
         self.question(question)
         return np.ones(len(self.cells), bool)
 
     def target(self, question: str) -> DiscretePolicy:
-        """The policy that a question is about."""
+        """Return the target policy of a question."""
         policy = self.question(question).policy
         assert isinstance(policy, DiscretePolicy)
         return policy
 
     def table(self, policy: DiscretePolicy) -> Floats:
-        """A policy that tells states apart by cell only, as float64[C, actions]."""
+        """Return a policy that depends only on the cell as a table, float64[C, actions]."""
         return policy.probabilities(self.cells)
 
     def target_table(self, question: str) -> Floats:
-        """A question's target, float64[C, actions]; 0 where the question is not active."""
+        """Return a question's target, float64[C, actions]; 0 in cells where it is not active."""
         active, policy = self.active_cells(question), self.target(question)
         if active.all():
             return self.table(policy)
         rows = np.zeros((len(active), policy.actions))
-        if active.any():  # elsewhere the target need not make sense
+        if active.any():  # in other cells the target may be undefined
             rows[active] = policy.probabilities(self.cells[active])
         return rows
 
     def ratios(self, question: str, behaviour: str) -> Floats:
-        """pi(a|s) / mu(a|s) as a table, float64[C, actions].
+        """Compute the table of pi(a|s) / mu(a|s), float64[C, actions].
 
-        It is 0 where pi(a|s) is 0, and inf where mu(a|s) is 0 and pi(a|s) is not.
+        An entry is 0 if pi(a|s) is 0, and inf if mu(a|s) is 0 and pi(a|s) is not.
         """
         return _ratios(self.target_table(question), self.table(self.behaviour(behaviour)))
 
     def largest_ratio(self, question: str, behaviour: str) -> float:
-        """The largest ratio that a transition can have; inf where the behaviour has no support."""
+        """Return the largest ratio that a transition can have; inf without support."""
         return float(self.ratios(question, behaviour)[self.reachable].max())
 
     def check(self, question: str, behaviour: str) -> None:
-        """Refuse a behaviour without support for the target, in a cell that can be reached.
+        """Raise ValueError if the behaviour lacks support for the target in a reachable cell.
 
         Only cells in which the question is active matter, and there must be one.
         """
@@ -271,8 +271,8 @@ class CellDomain(Domain):
     def ratios_along(
         self, question: str, mu: Floats, cell: NDArray[np.int64], action: NDArray[np.int64]
     ) -> Floats:
-        """pi(a|s) / mu(a|s) of actions in cells [T], with mu as a table."""
-        at = cell * mu.shape[1] + action  # one index is quicker than two
+        """Compute pi(a|s) / mu(a|s) of actions in cells [T], with mu as a table."""
+        at = cell * mu.shape[1] + action  # one index is faster than two
         return _ratios(self.target_table(question), mu).ravel().take(at)
 
     def __repr__(self) -> str:
@@ -287,19 +287,19 @@ class CellDomain(Domain):
 
 
 def _ratios(pi: Floats, mu: Floats) -> Floats:
-    """Pi / mu of two tables; 0 wherever pi is 0, even if mu is 0 too."""
+    """Divide two tables, pi / mu; the ratio is 0 if pi is 0, even if mu is 0 too."""
     with np.errstate(divide="ignore"):
         return np.divide(pi, mu, out=np.zeros_like(pi), where=pi > 0)
 
 
 def every_pair(questions: Iterable[str], behaviours: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Every question with every behaviour."""
+    """Return all pairs of a question and a behaviour."""
     behaviours = list(behaviours)
     return tuple((question, behaviour) for question in questions for behaviour in behaviours)
 
 
 def check_action(action: Any, names: tuple[str, ...]) -> int:
-    """An action as an integer, if it is one of those named."""
+    """Return an action as an integer, or raise if it is not one of those named."""
     number = int(action) if isinstance(action, int | np.integer) else -1
     if 0 <= number < len(names):
         return number
@@ -308,5 +308,5 @@ def check_action(action: Any, names: tuple[str, ...]) -> int:
 
 
 def check_render_mode(render_mode: str | None, modes: Iterable[str]) -> str | None:
-    """A render mode, if the environment has it."""
+    """Return a render mode, or raise if the environment does not have it."""
     return None if render_mode is None else known(render_mode, modes, "render_mode")

@@ -1,12 +1,12 @@
-"""Ground truth of Continuous Four Rooms: states to evaluate in, and rollouts from them.
+"""Ground truth of Continuous Four Rooms: positions, and rollouts from them.
 
 The value of a position is the mean of R returns of the target policy from there,
 
     G = C_1 + gamma_1 C_2 + gamma_1 gamma_2 C_3 + ...,
 
-cut where the product of continuations falls below 1e-6. What a state is worth depends on who asks:
-positions are drawn as the behaviour visits them. The steps are those of :mod:`gvf.domain.body`.
-State i has a random stream of its own, so its value does not depend on how many there are.
+cut when the product of continuations falls below 1e-6. Positions are drawn as the behaviour visits
+them. The steps are those of :mod:`gvf.domain.body`. Each state has its own random stream, so its
+value does not depend on the number of states.
 """
 
 from __future__ import annotations
@@ -32,21 +32,22 @@ from gvf.domain.tabular import first_above
 from gvf.policy.base import thresholds
 
 SPACING = 5000
-"""Steps between the positions of a long run. At this distance the correlation of coordinates, and
-of being in a room, is about .01 for the behaviours uniform and random-state, and .05 for
-random-state-weight, whose favoured actions hold the body fast: nearly independent."""
+"""Steps between the positions of a long run. At this distance positions are nearly independent: the
+correlation of coordinates, and of being in a room, is about .01 for the behaviours uniform and
+random-state, and .05 for random-state-weight, whose favoured actions slow the body down."""
 RUN = 1000
 """Steps of the authors' runs."""
 CUTOFF = 1e-6
 
-_BLOCK = 50  # states in one compiled call, so that an interrupt is heard
+_BLOCK = 50  # states in one compiled call; calls stay short, so that Ctrl-C works
 
 
 @njit(cache=True, nogil=True)
 def walk_body(mu, solid, noise, ahead, resting, stream, position, kept, cell, action, collision):
     """Fill positions [T + 1, 2], cells [T + 1], actions and collisions [T] of a body's walk.
 
-    Where a step begins is kept [T, 2] `ahead` by a share of the step, if that is not 0.
+    If `ahead` is not 0, the start of each step, moved on by that share of the step, goes to `kept`
+    [T, 2].
     """
     u_cell, u_y, u_x = uniform(stream), uniform(stream), uniform(stream)
     y, x = start_body(u_cell, u_y, u_x, resting)
@@ -66,7 +67,7 @@ def walk_body(mu, solid, noise, ahead, resting, stream, position, kept, cell, ac
 
 @njit(cache=True, nogil=True)
 def wander(y, x, steps, sums, stream, solid, noise):
-    """Follow a policy, given by its thresholds [121, 4], for some steps: where it leads."""
+    """Follow a policy, given by its thresholds [121, 4], for some steps; return the last y, x."""
     for _ in range(steps):
         action = first_above(sums, cell_of(y, x), uniform(stream))
         u_length, u_radius, u_angle = uniform(stream), uniform(stream), uniform(stream)
@@ -108,17 +109,17 @@ def _roll_out(out, starts, sums, cumulants, continuations, cutoff, many, solid, 
 
 
 def visited_states(behaviour: Floats, count: int, *, protocol: str, seed: Any) -> Floats:
-    """Positions [count, 2] to evaluate in, as a behaviour visits them.
+    """Draw positions [count, 2] as a behaviour visits them.
 
-    Protocol "paper": every 5000th position of one long run. Protocol "authors": a uniform point of
-    the cell in which a run of 1000 steps ends, one run a state (the authors draw from a table of
-    such cells); the body may overlap a wall there.
+    Protocol "paper" takes every 5000th position of one long run. Protocol "authors" takes a uniform
+    point of the cell in which a run of 1000 steps ends, one run a state (the authors draw from a
+    table of such cells); the body may overlap a wall there.
 
     Args:
-        behaviour: its probabilities, float64[121, 4].
+        behaviour: the behaviour's probabilities, float64[121, 4].
         count: the number of states.
         protocol: "paper" or "authors".
-        seed: anything that ``numpy.random.SeedSequence`` takes, or one.
+        seed: a ``numpy.random.SeedSequence`` or anything it accepts.
 
     Example:
         >>> from gvf.domain.evaluation import visited_states
@@ -149,7 +150,7 @@ def roll_out(
     protocol: str,
     seed: Any,
 ) -> Floats:
-    """Returns [S, rollouts] of a target policy from positions [S, 2].
+    """Sample returns [S, rollouts] of a target policy from positions [S, 2].
 
     Protocol "authors" repeats the defect of the authors' rollouts, which take the first step from
     (y, y) instead of (y, x).
@@ -158,9 +159,9 @@ def roll_out(
         states: the positions.
         target: the policy's probabilities, float64[121, 4].
         signals: cumulants and continuations, each without and with a collision: float64[2].
-        rollouts: how many from each state.
+        rollouts: the number of returns from each state.
         protocol: "paper" or "authors".
-        seed: anything that ``numpy.random.SeedSequence`` takes, or one.
+        seed: a ``numpy.random.SeedSequence`` or anything it accepts.
 
     Example:
         Always down, from just above the border and from further away:

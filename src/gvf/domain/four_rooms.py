@@ -1,7 +1,8 @@
 """Four Rooms: a grid of 11 x 11 cells with walls (the paper's Figure 1).
 
-State 11 * row + column, row 0 on top; actions up, right, down, left. A move into a wall or off the
-grid is a collision and leaves the state unchanged. The questions ask how soon there will be one:
+The state is 11 * row + column, with row 0 on top; actions are up, right, down, left. A move into a
+wall or off the grid is a collision and leaves the state unchanged. The questions ask how soon there
+is a collision:
 
     C = 1 and gamma = 0 on a collision, else C = 0 and gamma = .9.
 
@@ -41,7 +42,7 @@ MAP = """
 WALLS: NDArray[np.bool_] = np.array([[mark == "#" for mark in line] for line in MAP.split()])
 SIDE = len(WALLS)
 FREE = np.flatnonzero(~WALLS)
-"""The states that are no walls, int64[104]."""
+"""The states that are not walls, int64[104]."""
 
 ACTIONS = ("up", "right", "down", "left")
 UP, RIGHT, DOWN, LEFT = range(4)
@@ -55,7 +56,7 @@ SPECIAL = np.array([
     (4, 5), (9, 8), (1, 0),
 ])
 # fmt: on
-"""(row, column) where the behaviour "random-state" hardly goes down; two are walls."""
+"""Cells (row, column) in which the behaviour "random-state" rarely goes down; two are walls."""
 
 CONTINUATION = 0.9
 
@@ -63,7 +64,7 @@ CONTINUATION = 0.9
 class FourRooms(TabularEnvironment):
     """The rooms as a Gymnasium environment, ``gvf/FourRooms-v0``.
 
-    The reward is 1 on a collision, which ``info["collision"]`` tells too.
+    The reward is 1 on a collision, which is also in ``info["collision"]``.
 
     Example:
         >>> from gvf.domain.four_rooms import FourRooms
@@ -97,7 +98,7 @@ class FourRooms(TabularEnvironment):
 
 
 def model() -> Model:
-    """What follows what: one outcome for each state and action, reward 1 for a collision."""
+    """Make the model: one outcome for each state and action, with reward 1 for a collision."""
     solid = np.pad(WALLS, 1, constant_values=True)
     row, column = np.divmod(np.arange(SIDE * SIDE)[:, None], SIDE)
     to_row, to_column = row + MOVES[:, 0], column + MOVES[:, 1]
@@ -113,18 +114,18 @@ def model() -> Model:
 
 
 def until_collision(transitions: Transitions) -> Floats:
-    """Continuation: .9, and 0 on a collision (which is where the reward is 1)."""
+    """Return the continuation: 0 on a collision (when the reward is 1), else .9."""
     return np.where(transitions["reward"] == 1, 0.0, CONTINUATION)
 
 
 def questions() -> dict[str, GVF]:
-    """How soon there is a collision, going down or mostly down."""
+    """Make the questions: how soon there is a collision, going down or mostly down."""
     targets = {"down": Always(DOWN, 4), "favoured-down": Favour(DOWN, 0.9, 4)}
     return {name: GVF(pi, "reward", until_collision, name) for name, pi in targets.items()}
 
 
 def seldom_down(probability: float) -> Floats:
-    """The behaviour "random-state" as a table [121, 4]: uniform, but in the special cells not."""
+    """Make the behaviour "random-state", uniform except in the special cells: a table [121, 4]."""
     rows = np.full((SIDE * SIDE, 4), 0.25)
     special = SIDE * SPECIAL[:, 0] + SPECIAL[:, 1]
     rows[special] = (1 - probability) / 3
@@ -133,7 +134,7 @@ def seldom_down(probability: float) -> Floats:
 
 
 def domain(protocol: str) -> TabularDomain:
-    """The rooms with two behaviours and two questions; the protocols do not differ here."""
+    """Make the rooms with two behaviours and two questions; the protocols do not differ here."""
     behaviours = {"uniform": Uniform(4), "random-state": Table(seldom_down(0.05))}
     return TabularDomain(
         name="four-rooms",

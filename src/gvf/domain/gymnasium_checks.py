@@ -1,7 +1,7 @@
-"""Checks for domains made of Gymnasium environments, and what tells two such environments apart.
+"""Checks for domains made of Gymnasium environments, and the identity of such environments.
 
-Without a model only samples can be looked at: a short walk of the behaviour, and what the target
-would do in its states. An error found there is certain; that there is none is not.
+Without a model only samples can be checked: a short walk of the behaviour, and the target's actions
+in its states. An error found there is certain, but some errors may not be found.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gvf.policy.base import check_same_actions
 
 @contextmanager
 def about(what: str) -> Iterator[None]:
-    """Make any error a ValueError of one line that says what it is about.
+    """Turn any error into a ValueError of one line that begins with `what`.
 
     Example:
         >>> from gvf.domain.gymnasium_checks import about
@@ -42,7 +42,7 @@ def about(what: str) -> Iterator[None]:
 
 
 def in_a_line(error: Exception) -> str:
-    """The message of an error; with its type in front where messages alone say little."""
+    """Return the message of an error, after the error's type if the message may be unclear."""
     told = error.args[0] if isinstance(error, KeyError) and error.args else error
     text = " ".join(str(told).split())
     if "no column" in text:
@@ -54,15 +54,15 @@ def in_a_line(error: Exception) -> str:
 def identity(
     environment: str | Callable[..., Any], arguments: Mapping[str, Any], env: gym.Env[Any, Any]
 ) -> list[Any]:
-    """All that tells an environment from others, for :func:`gvf.common.spec.fingerprint`.
+    """Return everything that identifies an environment, for :func:`gvf.common.spec.fingerprint`.
 
-    Installed code has no fingerprint but its version, so the versions of the packages involved
-    (:func:`versions`) are part of it: what was recorded with other versions is not found.
+    Installed code has no fingerprint, so the versions of the packages involved (:func:`versions`)
+    are included, and recordings made with other versions are not reused.
 
     Args:
         environment: a Gymnasium id, or a function that makes an environment.
-        arguments: what it is made with.
-        env: one that was made.
+        arguments: the arguments with which it is made.
+        env: an environment made in this way.
     """
     spec = env.unwrapped.spec
     creator = _creator(spec.entry_point) if spec is not None else None
@@ -75,14 +75,14 @@ def identity(
 
 
 def versions(env: gym.Env[Any, Any], makers: Iterable[Any] = ()) -> dict[str, str]:
-    """The versions of gvf, NumPy, Gymnasium, and of the packages that an environment is made of.
+    """Return the versions of gvf, NumPy, Gymnasium, and the packages of an environment.
 
-    These are the packages that the classes of the environment and of its wrappers are from, and
-    those that the modules of these classes import, such as a simulator.
+    These are the packages of the classes of the environment and its wrappers, and those that the
+    modules of these classes import, such as a simulator.
 
     Args:
         env: the environment.
-        makers: functions or classes that made it, whose packages count in the same way.
+        makers: functions or classes that made it, whose packages are included too.
 
     Example:
         >>> from gvf.domain.gymnasium_checks import versions
@@ -104,7 +104,7 @@ def versions(env: gym.Env[Any, Any], makers: Iterable[Any] = ()) -> dict[str, st
     packages = {name.partition(".")[0] for name in names} | {"numpy", "gymnasium"}
     known = {"gvf": __version__}
     for package in packages - known.keys() - sys.stdlib_module_names:
-        # A package that is not installed, but lies beside the program, may have a version too.
+        # A package that is not installed, but is next to the program, may have a version too.
         own = getattr(sys.modules.get(package), "__version__", None)
         found = [version(name) for name in sorted(set(_distributions().get(package, ())))]
         if found or isinstance(own, str):
@@ -114,20 +114,20 @@ def versions(env: gym.Env[Any, Any], makers: Iterable[Any] = ()) -> dict[str, st
 
 @cache
 def _distributions() -> Mapping[str, list[str]]:
-    """The installed distributions that hold each package."""
+    """Return the installed distributions of each package."""
     return packages_distributions()
 
 
 def _creator(entry_point: Any) -> Any:
-    """The class or function that makes an environment: of a user's own, the code counts."""
+    """Return the class or function that makes an environment, for a fingerprint of its code."""
     if not isinstance(entry_point, str):
         return entry_point
     module, _, name = entry_point.partition(":")
-    return getattr(sys.modules.get(module), name, entry_point)  # it was imported to make one
+    return getattr(sys.modules.get(module), name, entry_point)  # imported when `env` was made
 
 
 def as_mask(active: Callable[[Any], Any], states: NDArray[Any], question: str) -> NDArray[np.bool_]:
-    """The states in which a question is active, bool[m].
+    """Return True for states in which a question is active, bool[m].
 
     Example:
         >>> from gvf.domain.gymnasium_checks import as_mask
@@ -145,9 +145,9 @@ def as_mask(active: Callable[[Any], Any], states: NDArray[Any], question: str) -
 
 
 def check_support(target: Policy, behaviour: Policy, states: NDArray[Any]) -> None:
-    """Refuse a behaviour that never does in one of the states what the target may do there.
+    """Raise ValueError if, in one of the states, the behaviour never takes an action of the target.
 
-    For discrete policies every action is looked at; for others, one action of the target in each
+    For discrete policies every action is checked; for others, one action of the target in each
     state.
 
     Example:
@@ -181,14 +181,14 @@ def check_support(target: Policy, behaviour: Policy, states: NDArray[Any]) -> No
 def largest_ratio_in(
     target: DiscretePolicy, behaviour: DiscretePolicy, states: NDArray[Any], *, complete: bool
 ) -> float:
-    """The largest ratio of discrete policies, known from some states; inf where it is not.
+    """Compute the largest ratio of discrete policies from some states; inf if it is unknown.
 
     Args:
-        target: the policy asked about.
+        target: the target policy.
         behaviour: the policy that acts.
-        states: [m, ...].
-        complete: whether these are all states there are. If not, they tell only about policies
-            that do the same in each of them, and so are taken to do the same everywhere.
+        states: the states, [m, ...].
+        complete: True if these are all states that exist. If not, the ratio is known only for
+            policies that are the same in each of them, and so are taken to be the same everywhere.
 
     Example:
         >>> from gvf.domain.gymnasium_checks import largest_ratio_in
@@ -211,7 +211,7 @@ def largest_ratio_in(
 
 
 def largest_ratio_of_gaussians(target: Gaussian, behaviour: Gaussian) -> float:
-    """The largest ratio of two normal densities that are the same in every state; else inf.
+    """Compute the largest ratio of two normal densities; inf if they depend on the state.
 
     In a dimension in which the target is narrower, s < S, the ratio is largest at the action where
     its derivative is 0, and there

@@ -1,8 +1,8 @@
-"""Behaviours, questions and features for an environment of which only the spaces are known.
+"""Default behaviours, questions and features for an environment, made from its spaces.
 
-They make a first look at any environment possible; :mod:`gvf.domain.gymnasium_domain` uses them for
-whatever its user leaves out. The densities of the Gaussian policies have bounded ratios: both have
-the same mean, and the target has half the standard deviation in each of d dimensions, so
+:mod:`gvf.domain.gymnasium_domain` uses them for everything that its user leaves out. The densities
+of the Gaussian policies have bounded ratios: both have the same mean, and the target has half the
+standard deviation in each of d dimensions, so
 
     rho = pi(a|s) / mu(a|s) <= 2^d.
 """
@@ -24,23 +24,23 @@ from gvf.policy import Favour, Gaussian, Policy, Uniform
 from gvf.question import GVF
 
 HUGE = 1e6
-"""Bounds beyond this say nothing about where values lie."""
+"""The size beyond which bounds of a space are ignored."""
 TILINGS = 8
 MOST_FEATURES = 8192
-"""Of a tile coder."""
+"""The largest number of features of a tile coder."""
 MOST_TILES = 16
-"""Along a dimension."""
+"""The largest number of tiles along a dimension."""
 MOST_TILED = 6
-"""Observations of more dimensions are not tile-coded."""
+"""The largest number of dimensions that are tile-coded."""
 MOST_NUMBERS = 1000
-"""Observations of more numbers, such as images, need features of the user's."""
+"""The largest size of an observation; larger ones, such as images, need the user's features."""
 
 
 def default_behaviours(space: gym.Space[Any]) -> dict[str, Policy]:
-    """One behaviour that takes every action of a space.
+    """Make one behaviour that takes every action of a space.
 
-    Discrete actions: "uniform". Real ones: "gaussian", centred in the range of the actions with a
-    quarter of the range as standard deviation; where there is no range, 0 and 1.
+    It is "uniform" for discrete actions. For real actions it is "gaussian", centred in their range,
+    with a quarter of the range as standard deviation; without a range these are 0 and 1.
 
     Example:
         >>> from gvf.domain.gymnasium_defaults import default_behaviours
@@ -54,10 +54,10 @@ def default_behaviours(space: gym.Space[Any]) -> dict[str, Policy]:
 
 
 def default_questions(space: gym.Space[Any]) -> dict[str, GVF]:
-    """Questions about the reward with continuation 0.9, for targets near the default behaviour.
+    """Make questions about the reward with continuation 0.9, for targets near the behaviour.
 
-    Discrete actions: "favour-0" takes action 0 with probability 0.9, and so on for the first four
-    actions. Real ones: "steady" has half the standard deviation of the default behaviour.
+    For discrete actions "favour-0" takes action 0 with probability 0.9, and so on for the first
+    four. For real actions "steady" has half the standard deviation of the default behaviour.
 
     Example:
         >>> from gvf.domain.gymnasium_defaults import default_questions
@@ -77,19 +77,19 @@ def default_questions(space: gym.Space[Any]) -> dict[str, GVF]:
 
 
 def default_features(space: gym.Space[Any], probe: Callable[[], NDArray[Any]]) -> FeatureMap:
-    """Features of the observations of a space.
+    """Make features of the observations of a space.
 
     Discrete observations are one-hot. All others become d numbers, those of a Dict field by field.
-    Up to 6 numbers are tile-coded: 8 tilings with as many tiles along each dimension as make at
-    most 8,192 features, and at most 16. The tiles lie between the bounds of the space. A dimension
-    without bounds, or with bounds beyond a million, gets those of a short walk: from the 1st to the
-    99th percentile of its states, and a quarter of that range more on each side. Of more than 6
-    numbers the features are the numbers themselves, standardised by the mean and standard deviation
-    of the walk, and a constant. More than 1,000 are an error.
+    Up to 6 numbers are tile-coded by 8 tilings. The number of tiles along each dimension is the
+    largest that gives at most 8,192 features, but at most 16. The tiles lie between the bounds of
+    the space. A dimension without bounds, or with bounds beyond a million, gets those of a short
+    walk: from the 1st to the 99th percentile of its states, widened by a quarter of that range on
+    each side. With more than 6 numbers, the features are the numbers themselves, standardised by
+    the mean and standard deviation of the walk, and a constant. More than 1,000 are an error.
 
     Args:
         space: the observation space.
-        probe: gives the states of a short walk, [m, ...]; called only where they are needed.
+        probe: a function that returns the states of a short walk, [m, ...]; called only if needed.
 
     Example:
         >>> from gvf.domain.gymnasium_defaults import default_features
@@ -128,10 +128,10 @@ def default_features(space: gym.Space[Any], probe: Callable[[], NDArray[Any]]) -
 
 @dataclass(frozen=True, repr=False)
 class Flattened:
-    """Features of states that are first made rows of numbers, as :func:`flat` does.
+    """Features of states that :func:`flat` first turns into rows of numbers.
 
     Args:
-        features: takes float64[m, d].
+        features: a feature map of float64[m, d].
 
     Example:
         >>> from gvf.domain.gymnasium_defaults import Flattened
@@ -149,7 +149,7 @@ class Flattened:
         return self.features.size
 
     def __call__(self, states: Any) -> NDArray[Any]:
-        """States [m, ...] to the features of their numbers."""
+        """Compute the features of states [m, ...]."""
         return self.features(flat(states))
 
     def __repr__(self) -> str:
@@ -158,11 +158,11 @@ class Flattened:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Standardised:
-    """A constant 1, and the numbers of each state less their mean, in standard deviations.
+    """Features that are a constant 1 and the standardised numbers of each state.
 
     Args:
-        mean: float64[d].
-        sd: float64[d], positive.
+        mean: the mean of each number, float64[d].
+        sd: the standard deviation of each number, float64[d], positive.
 
     Example:
         >>> from gvf.domain.gymnasium_defaults import Standardised
@@ -175,7 +175,7 @@ class Standardised:
     sd: Floats
 
     def __call__(self, states: Any) -> Floats:
-        """States [m, ...] to float64[m, 1 + d]."""
+        """Compute the features of states [m, ...], float64[m, 1 + d]."""
         return np.insert((flat(states) - self.mean) / self.sd, 0, 1.0, axis=1)
 
     def __repr__(self) -> str:
@@ -183,7 +183,7 @@ class Standardised:
 
 
 def flat(states: Any) -> Floats:
-    """States [m, ...] as rows of numbers, float64[m, d]; fields of structured ones side by side.
+    """Turn states [m, ...] into rows of numbers, float64[m, d]; fields stand side by side.
 
     Example:
         >>> from gvf.domain.gymnasium_defaults import flat
@@ -198,12 +198,12 @@ def flat(states: Any) -> Floats:
 
 
 def _count(space: gym.Space[Any]) -> int:
-    """The number of actions; 1 for spaces in which no policy acts, which is an error elsewhere."""
+    """Return the number of actions; 1 for unsupported spaces, which raise an error elsewhere."""
     return int(space.n) if isinstance(space, gym.spaces.Discrete) else 1
 
 
 def _middle(space: gym.spaces.Box) -> tuple[Floats, Floats]:
-    """The centre of each dimension and a quarter of its range, [d]; 0 and 1 without bounds."""
+    """Return each dimension's centre and a quarter of its range, [d]; 0 and 1 without bounds."""
     low, high = (np.asarray(bound, np.float64).ravel() for bound in (space.low, space.high))
     bounded = (np.abs(low) <= HUGE) & (np.abs(high) <= HUGE) & (low < high)
     low, high = np.where(bounded, low, -2.0), np.where(bounded, high, 2.0)
@@ -211,7 +211,7 @@ def _middle(space: gym.spaces.Box) -> tuple[Floats, Floats]:
 
 
 def _bounds(space: gym.Space[Any]) -> tuple[Floats, Floats]:
-    """The bounds of the numbers that :func:`flat` makes of a state, each float64[d]."""
+    """Return the bounds of the numbers that :func:`flat` makes of a state, each float64[d]."""
     if isinstance(space, gym.spaces.Dict):
         parts = [_bounds(part) for part in space.spaces.values()]
         return np.concatenate([low for low, _ in parts]), np.concatenate(
@@ -240,13 +240,13 @@ def _probed(probe: Callable[[], NDArray[Any]]) -> Floats:
 
 
 def _range(numbers: Floats) -> tuple[Floats, Floats]:
-    """The range of nearly all numbers [m, d] in each dimension, widened."""
+    """Compute the range of nearly all numbers [m, d] in each dimension, widened."""
     low, high = np.percentile(numbers, [1, 99], axis=0)
     margin = (high - low) / 4
     return low - margin, high + margin
 
 
 def _standardised(numbers: Floats) -> Dense:
-    varies = np.ptp(numbers, axis=0) > 0  # the deviation of equal numbers may round to above 0
+    varies = np.ptp(numbers, axis=0) > 0  # the deviation of equal numbers may not be exactly 0
     mean, sd = numbers.mean(axis=0), np.where(varies, numbers.std(axis=0), 1.0)
     return Dense(1 + len(mean), Standardised(mean, sd))

@@ -1,14 +1,13 @@
 """Any Gymnasium environment as a domain: recorded streams, and truths from held-out returns.
 
-A stream is recorded once, with mu(a|s) beside every action, and every question reads its numbers
-off the record,
+A stream is recorded once, with mu(a|s) beside every action. For every question the record gives
 
     rho_t = pi(A_t|S_t) / mu(A_t|S_t),    C_{t+1},    gamma_{t+1}.
 
 There is no model, so the true value of a state is estimated by returns of the target from it
 (:mod:`gvf.truth.returns`). Streams and returns take long, so :mod:`gvf.domain.memory` keeps them.
-Domains with a model are in :mod:`gvf.domain.tabular`; what a user leaves out comes from
-:mod:`gvf.domain.gymnasium_defaults`.
+Domains with a model are in :mod:`gvf.domain.tabular`; :mod:`gvf.domain.gymnasium_defaults` supplies
+everything that a user leaves out.
 """
 
 from __future__ import annotations
@@ -48,16 +47,16 @@ from gvf.truth import HeldOutReturns, TrueValues, held_out_returns
 from gvf.truth.returns import CutError
 
 GENERATION = 2
-"""Raised when the same arguments give another stream or other returns, so that old files end."""
+"""The version of recordings; raise it when the same arguments give other streams or returns."""
 PROBE = 2000
 """Steps of the short walk on which features and checks are based."""
 ROLLOUTS = 20
-"""How many rollouts may be truncated before a question is refused."""
+"""The number of truncated rollouts after which a question is rejected."""
 
 _BATCH = 256
-_LARGEST_FILE = 2**28  # bytes; images would fill a disk
+_LARGEST_FILE = 2**28  # bytes, because images would fill a disk
 _LONGEST = 100_000  # steps of a rollout
-_MOST_STATES = 100_000  # that are enumerated
+_MOST_STATES = 100_000  # the most states that are enumerated
 
 Active = Callable[[Any], Any]
 """A function of states [m, ...] that returns bool[m]."""
@@ -66,43 +65,43 @@ Active = Callable[[Any], Any]
 class GymnasiumDomain(Domain):
     """Any Gymnasium environment, with behaviours, questions and features.
 
-    Everything but the environment may be left out:
+    Everything but the environment has a default:
 
     - behaviours: "uniform" for discrete actions. For real ones "gaussian", centred in their range
-      with a quarter of it as standard deviation (0 and 1 where there is no range).
+      with a quarter of it as standard deviation (0 and 1 without a range).
     - questions: the reward with continuation 0.9, for the targets "favour-0", "favour-1", ... that
       take one of the first four actions with probability 0.9. For real actions "steady", a Gaussian
       with half the behaviour's standard deviation: its ratios are at most 2^d.
     - features: one-hot for Discrete observations; else 8 tilings over all numbers of an
-      observation, or the standardised numbers and a constant where there are more than 6. See
+      observation, or, with more than 6 numbers, the standardised numbers and a constant. See
       :func:`gvf.domain.gymnasium_defaults.default_features`.
 
-    Streams and returns are recorded in environments of their own, so threads may ask at the same
-    time. They are kept in memory, and in files where all that determines them can be told apart by
-    :func:`gvf.common.spec.fingerprint`.
+    Each stream and each set of returns is recorded in a new environment, so several threads may
+    record at the same time. They are kept in memory, and also in files if everything that
+    determines them has a :func:`gvf.common.spec.fingerprint`.
 
     Args:
         environment: the id of a Gymnasium environment, or a function that makes a new one at every
             call. Actions are Discrete or Box; observations Box, Discrete or Dict.
-        behaviours: policies that make data, by name.
-        questions: what is predicted, by name. A cumulant may be the name of a value in the
+        behaviours: the policies that make data, by name.
+        questions: the questions, by name. A cumulant may be the name of a value in the
             environment's ``info``.
-        features: from states to what a linear value function is made of. The states of a Dict are
-            a structured array: ``states["position"]`` is [m, d].
-        pairs: (question, behaviour), those that belong together; by default all.
-        initial_weights: float64[features.size], where learning starts; by default 0.
-        arguments: for ``gymnasium.make``, or for the function.
-        active: the states in which a question is asked, by its name: a function of states [m, ...]
-            that returns bool[m]. By default everywhere. Elsewhere the ratio is 0, and nothing is
-            learned; true values are of active states only. The target need not make sense
-            elsewhere, if the question's continuation is 0 where a transition leaves them: only
-            then does a return end there.
+        features: the feature map of a linear value function. The states of a Dict are a structured
+            array: ``states["position"]`` is [m, d].
+        pairs: the pairs (question, behaviour) that belong together; by default all.
+        initial_weights: the weights at which learning starts, float64[features.size]; by default 0.
+        arguments: the arguments of ``gymnasium.make``, or of the function.
+        active: functions of states [m, ...] that return bool[m], by question; True for states in
+            which the question is active. By default all are. In other states the ratio is 0 and
+            nothing is learned; true values are of active states only. The target may be undefined
+            in other states if the question's continuation is 0 on leaving the active ones, because
+            only then do returns end there.
         info: the names of values of ``info`` that functions of a question use as columns. A
-            cumulant that is such a name is recorded without this.
-        rollouts: returns from each state, for the true values.
-        run_length: how far into a run of the behaviour the states of true values may lie.
-        cutoff: what a return leaves out is at most this share of a value.
-        name: for messages and files; by default the id, or the function's name.
+            cumulant that is itself such a name need not be listed.
+        rollouts: the number of returns from each state for the true values.
+        run_length: the number of steps of a run in which the states of true values may lie.
+        cutoff: the largest share of a value that a return may leave out.
+        name: the name for messages and files; by default the id, or the function's name.
 
     Example:
         >>> import gvf, numpy as np
@@ -160,7 +159,7 @@ class GymnasiumDomain(Domain):
         self.pairs = given or every_pair(self.questions, self.behaviours)
         self.active, self.info = dict(active or {}), tuple(info)
         self._check_parts()
-        # All that any question needs, so that a stream does not depend on which are asked.
+        # The columns of all questions, so that a stream does not depend on those being asked.
         needed = [info_columns(asked, self.info) for asked in self.questions.values()]
         self._columns = tuple(sorted(set().union(*needed)))
         with about(self.name):
@@ -172,7 +171,7 @@ class GymnasiumDomain(Domain):
         self.initial_weights = _weights(initial_weights, self.features.size)
 
     def make(self, **options: Any) -> gym.Env[Any, Any]:
-        """A new environment; options such as ``render_mode`` go to ``gymnasium.make``."""
+        """Make a new environment; options such as ``render_mode`` go to ``gymnasium.make``."""
         given = self.arguments | options
         try:
             if isinstance(self.environment, str):
@@ -193,7 +192,7 @@ class GymnasiumDomain(Domain):
         steps: int,
         seed: np.random.SeedSequence,
     ) -> Trajectory:
-        """Record a walk of a policy in a new environment, or recall it."""
+        """Record a walk of a policy in a new environment, or return an earlier recording."""
         stream = self._stream(policy, steps, seed, self._columns)
         signals = {question: self._signals(question, stream) for question in questions}
         x, x_next = self._features(stream.state), self._features(stream.next_state)
@@ -203,15 +202,15 @@ class GymnasiumDomain(Domain):
     def truth(
         self, question: str, behaviour: str, *, states: int = 1000, seed: int = 0
     ) -> TrueValues:
-        """Mean returns of the target from states that the behaviour visits.
+        """Estimate values by mean returns of the target from states that the behaviour visits.
 
-        The noise is the standard error of each mean; with ``rollouts=1`` it is unknown, nan. What
-        predictions differ from these values by includes that noise: even right predictions have an
-        error. It adds the same to the mean squared error of all methods, on average.
+        The noise is the standard error of each mean; with ``rollouts=1`` it is unknown, nan. Errors
+        of predictions include that noise, so even right predictions have an error. On average it
+        adds the same to the mean squared error of all methods.
 
-        Rollouts that the environment truncates have no return, and states with no other are left
-        out (see :func:`gvf.held_out_returns`). States in which the question is not active are not
-        used; others are sampled in their place.
+        Rollouts that the environment truncates have no return, and states without any return are
+        left out (see :func:`gvf.held_out_returns`). States in which the question is not active are
+        replaced by others.
         """
         parts = {
             "environment": self._identity,
@@ -230,13 +229,13 @@ class GymnasiumDomain(Domain):
         return TrueValues(**self._memory.get("gymnasium-returns", parts, sample))
 
     def check(self, question: str, behaviour: str) -> None:
-        """Refuse a pair that cannot be learned, as far as a short walk can tell.
+        """Raise ValueError if a short walk shows that a pair cannot be learned.
 
-        The behaviour walks 2,000 steps. There must be a ratio, cumulant, continuation and finite
-        features for every transition, the behaviour must be able to do what the target does in each
-        of the states, and the question must be active in one of them. Then the target is followed
-        from a state as in :meth:`truth`: its returns must end within 100,000 steps. Where the
-        environment truncates that rollout, 20 are tried, and one must have a return.
+        The behaviour walks 2,000 steps. Every transition must have a ratio, cumulant, continuation
+        and finite features, the behaviour must have support for the target in each of the states,
+        and the question must be active in one of them. Then the target is followed from a state as
+        in :meth:`truth`: its return must end within 100,000 steps. If the environment truncates
+        that rollout, 20 are tried, and one must have a return.
         """
         asked, policy = self.question(question), self.behaviour(behaviour)
         with about(f"question {question!r} with behaviour {behaviour!r} in {self.name}"):
@@ -254,12 +253,12 @@ class GymnasiumDomain(Domain):
                 self._returns(question, behaviour, ROLLOUTS, 0)
 
     def largest_ratio(self, question: str, behaviour: str) -> float:
-        """The largest ratio that a transition can have; inf where no bound is known.
+        """Return the largest ratio that a transition can have; inf if no bound is known.
 
-        It is known where states can be enumerated (Discrete observations), for discrete policies
-        that are the same in all states of a short walk, and so are taken to be the same everywhere,
-        and for Gaussian policies that are the same in every state. Other policies may differ most
-        in a state that no sample contains.
+        It is known if states can be enumerated (Discrete observations); for discrete policies that
+        are the same in all states of a short walk, and so are taken to be the same everywhere; and
+        for Gaussian policies that are the same in every state. Other policies may differ most in a
+        state that is not in the sample.
         """
         target, policy = self.question(question).policy, self.behaviour(behaviour)
         if isinstance(target, Gaussian) and isinstance(policy, Gaussian):
@@ -276,7 +275,7 @@ class GymnasiumDomain(Domain):
         return largest_ratio_in(target, policy, states, complete=complete)
 
     def _check_parts(self) -> None:
-        """Refuse names that are not known, and policies that do not fit the environment."""
+        """Raise ValueError for unknown names and for policies that do not fit the environment."""
         if not self.behaviours or not self.questions:
             raise ValueError(f"{self.name} needs at least one behaviour and one question")
         for question, behaviour in self.pairs:
@@ -305,7 +304,7 @@ class GymnasiumDomain(Domain):
         seed: np.random.SeedSequence,
         info: tuple[str, ...],
     ) -> Transitions:
-        """Transitions of a policy, all ``steps`` of them, as recorded."""
+        """Record ``steps`` transitions of a policy, or return an earlier recording."""
         if steps < 1:
             raise ValueError(f"steps must be at least 1, got {steps}")
         number = int.from_bytes(seed.generate_state(4).tobytes(), "little")
@@ -327,7 +326,7 @@ class GymnasiumDomain(Domain):
         return Transitions(**kept)
 
     def _probe_states(self, policy: Policy | None = None) -> NDArray[Any]:
-        """States of a short walk, by default of the first behaviour."""
+        """Return the states of a short walk, by default of the first behaviour."""
         walker: Policy = next(iter(self.behaviours.values())) if policy is None else policy
         return self._stream(walker, PROBE, np.random.SeedSequence(0), ()).state
 
@@ -337,7 +336,7 @@ class GymnasiumDomain(Domain):
             return Signals(*asked.evaluate(stream))
         active = as_mask(function, stream.state, question)
         ratio = np.zeros(len(stream))
-        if active.any():  # elsewhere the target need not make sense
+        if active.any():  # in other states the target may be undefined
             ratio[active] = asked.ratios(stream[active])
         return Signals(ratio, asked.cumulants(stream), asked.continuations(stream), active)
 
@@ -349,7 +348,7 @@ class GymnasiumDomain(Domain):
         return x
 
     def _returns(self, question: str, behaviour: str, states: int, seed: int) -> HeldOutReturns:
-        """Returns from states in which the question is active."""
+        """Sample returns from states in which the question is active."""
         active = self.active.get(question)
         with closing(self.make()) as env:
             return held_out_returns(
@@ -376,7 +375,7 @@ class GymnasiumDomain(Domain):
 
 
 def _called(environment: Any) -> str:
-    """The id of an environment, or the name of the function that makes it."""
+    """Return the id of an environment, or the name of the function that makes it."""
     if isinstance(environment, str):
         return environment
     return describe(environment).rpartition("<locals>.")[2]

@@ -2,10 +2,10 @@
 
         0 -- 1 -- 2 -- ... -- 8 -- 9       actions: 0 left, 1 right; 0 and 9 end the episode
 
-The cumulant is 1 on entering the right end, else 0; the continuation .9, and 0 at an end. Episodes
-begin in any of the eight states. Behaviour and target come in pairs, whose largest ratio grows
-from 1.8 (easy) to 9 (hard) and 99 (hardest). The smallest of the domains, beside
-:mod:`gvf.domain.four_rooms`.
+The cumulant is 1 on entering the right end, else 0; the continuation is 0 at an end, else .9.
+Episodes begin in any of the eight states. There are three pairs of behaviour and target, with
+largest ratios of 1.8 (easy), 9 (hard) and 99 (hardest). The chain is the smallest of the domains;
+the next is :mod:`gvf.domain.four_rooms`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAIRS = {
     "hard": ((0.9, 0.1), (0.1, 0.9)),
     "hardest": ((0.99, 0.01), (0.01, 0.99)),
 }
-"""(mu, pi), each (left, right)."""
+"""The pairs (mu, pi), each as probabilities (left, right)."""
 _STARTS = np.arange(1, STATES - 1)
 
 
@@ -66,7 +66,7 @@ class MarkovChain(TabularEnvironment):
 
 
 def model() -> Model:
-    """What follows what: one outcome for each state and action; the ends absorb."""
+    """Make the model: one outcome for each state and action; the ends are absorbing."""
     state = np.arange(STATES)
     terminal = (state == 0) | (state == STATES - 1)
     moved = np.stack([state - 1, state + 1], axis=1)
@@ -76,7 +76,7 @@ def model() -> Model:
 
 
 def domain(protocol: str) -> TabularDomain:
-    """The chain with its three pairs; the protocols do not differ here."""
+    """Make the chain with its three pairs; the protocols do not differ here."""
     questions = {
         name: GVF(Fixed(pi), "reward", CONTINUATION, name) for name, (_, pi) in PAIRS.items()
     }

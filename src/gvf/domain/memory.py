@@ -1,8 +1,8 @@
-"""A memory of arrays that took long to make: each is made once, whoever asks for it.
+"""A memory of arrays that take long to make, so that each is made once.
 
 The last ones used are in memory; all are in the files of :mod:`gvf.common.cache`, where other
-processes find them. Threads that ask for the same arrays at the same time wait for one of them to
-make them; different arrays are made at the same time.
+processes find them. If several threads need the same arrays, one makes them and the others wait;
+different arrays are made at the same time.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from gvf.common.spec import fingerprint
 
 
 class Memory:
-    """Arrays by what determines them.
+    """A store of arrays, found by everything that determines them.
 
     Args:
-        limit: how many bytes are kept in memory. The arrays used longest ago go first; the last
-            ones stay, however large.
+        limit: the number of bytes kept in memory. The arrays used longest ago are dropped first;
+            the last ones stay, however large.
 
     Example:
         >>> from gvf.domain.memory import Memory
@@ -46,15 +46,15 @@ class Memory:
     def get(
         self, name: str, parts: Mapping[str, Any], make: Callable[[], Arrays], *, file: bool = True
     ) -> Arrays:
-        """Copies of the arrays that ``make()`` returns, or returned when it was called before.
+        """Return copies of the arrays of ``make()``, which is called only once.
 
         Args:
-            name: what the arrays are; the beginning of the file's name.
-            parts: everything that determines them, by name. A part is known by its
-                :func:`gvf.common.spec.fingerprint`. One without a fingerprint is known by being the
-                same object; arrays that depend on such a part are in no file.
-            make: gives arrays by name.
-            file: whether the arrays may be kept in a file.
+            name: the name of the arrays, and the beginning of the file's name.
+            parts: everything that determines them, by name. A part is identified by its
+                :func:`gvf.common.spec.fingerprint`, or, if it has none, by being the same object;
+                arrays that depend on such a part are not kept in a file.
+            make: a function that returns arrays by name.
+            file: True if the arrays may be kept in a file.
         """
         told = {part: fingerprint(value) for part, value in parts.items()}
         unknown = {part: value for part, value in parts.items() if told[part] is None}
@@ -65,7 +65,7 @@ class Memory:
             arrays = self._recall(key)
             if arrays is None:
                 arrays = remembered(name, told, make) if file and not unknown else make()
-                # Objects known by their id are held, so that no other object gets the id.
+                # Objects identified by their id are kept alive, so that no other gets the id.
                 self._keep(key, arrays, unknown)
         return {part: array.copy() for part, array in arrays.items()}
 

@@ -1,11 +1,11 @@
-"""Small pictures in NumPy: what ``render()`` needs and no more.
+"""Small pictures in NumPy, for ``render()``.
 
-An image is uint8[height, width, 3]. A shape covers each pixel by a share in [0, 1], one minus its
-distance beyond the edge, so that edges are smooth:
+An image is uint8[height, width, 3]. A shape covers each pixel by a share in [0, 1], one minus the
+pixel's distance beyond the edge, so that edges are smooth:
 
     pixel = (1 - share) pixel + share colour.
 
-Colours can be told apart by everyone (Okabe and Ito's palette).
+The colours are Okabe and Ito's, which colour-blind people can distinguish.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GREEN: Colour = (0, 158, 115)
 
 
 def blank(height: int, width: int, colour: Colour = PAPER) -> Image:
-    """A canvas of one colour."""
+    """Make a canvas of one colour."""
     return np.full((height, width, 3), colour, np.uint8)
 
 
@@ -56,7 +56,7 @@ def segment(
 
 
 def board(walls: NDArray[np.bool_], cell: int) -> Image:
-    """A map seen from above, ``cell`` pixels a cell: walls dark, floor with a faint grid."""
+    """Draw a map from above, ``cell`` pixels a cell: walls dark, floor with a faint grid."""
     height, width = walls.shape
     image = blank(height * cell + 1, width * cell + 1)
     for row in range(height + 1):
@@ -69,14 +69,14 @@ def board(walls: NDArray[np.bool_], cell: int) -> Image:
 
 
 def text_map(walls: NDArray[np.bool_], row: int, column: int) -> str:
-    """A map in characters: ``#`` a wall, ``.`` floor, ``A`` the agent."""
+    """Draw a map in characters: ``#`` for a wall, ``.`` for floor, ``A`` for the agent."""
     characters = np.where(walls, "#", ".")
     characters[row, column] = "A"
     return "\n".join("".join(line) for line in characters)
 
 
 def _pixels(image: Image) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Centres of pixels: rows as a column and columns as a row, to broadcast."""
+    """Return the centres of pixels, rows as a column and columns as a row, to broadcast."""
     height, width, _ = image.shape
     return np.arange(height)[:, None] + 0.5, np.arange(width)[None, :] + 0.5
 

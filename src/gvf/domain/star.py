@@ -1,12 +1,13 @@
 """The star: Baird's counterexample, where off-policy TD diverges and gradient TD does not.
 
-Seven states. The action "dashed" (0) leads to one of the first six, each as likely, "solid" (1) to
-the seventh. All cumulants are 0, and so are the values, but the eight features
+There are seven states. The action "dashed" (0) leads to one of the first six, all equally likely,
+"solid" (1) to the seventh. All cumulants and values are 0, but the states share a weight in the
+eight features
 
-    x(i) = 2 e_i + e_8  (i = 1..6),    x(7) = e_7 + 2 e_8
+    x(i) = 2 e_i + e_8  (i = 1..6),    x(7) = e_7 + 2 e_8.
 
-share a weight, and always-solid is asked about while mostly dashed is done. Not in the paper, but
-in its authors' code; the other domains are :mod:`gvf.domain.markov_chain` and the rooms.
+The target is always solid; the behaviour is mostly dashed. The star is not in the paper, but in its
+authors' code; the other domains are :mod:`gvf.domain.markov_chain` and the rooms.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class Star(TabularEnvironment):
 
 
 def model() -> Model:
-    """What follows what: six outcomes of "dashed", one of "solid"."""
+    """Make the model: six outcomes of "dashed", one of "solid"."""
     shape = (STATES, 2, CENTRE)
     probability, following = np.zeros(shape), np.full(shape, CENTRE)
     probability[:, 0], following[:, 0] = 1 / CENTRE, np.arange(CENTRE)
@@ -75,14 +76,14 @@ def model() -> Model:
 
 
 def features(states: ArrayLike) -> Floats:
-    """The features of a batch of states, float64[m, 8]."""
+    """Compute the features of a batch of states, float64[m, 8]."""
     rows = np.hstack([2 * np.eye(STATES), np.ones((STATES, 1))])
     rows[CENTRE, [CENTRE, STATES]] = 1, 2
     return rows[np.asarray(states)]
 
 
 def domain(protocol: str) -> TabularDomain:
-    """The star with its one behaviour and question; the protocols do not differ here."""
+    """Make the star with its one behaviour and question; the protocols do not differ here."""
     weights = np.ones(STATES + 1)
     weights[CENTRE] = 10
     return TabularDomain(

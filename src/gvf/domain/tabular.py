@@ -1,12 +1,12 @@
-"""Domains whose states are integers: a table of what follows what.
+"""Domains whose states are integers, with a table of outcomes.
 
 The same :class:`gvf.truth.Model` drives the environment, the compiled loops and dynamic
 programming. One step of them all is
 
     outcome = the first b with p(s, a, 0) + ... + p(s, a, b) > u,    u uniform in [0, 1),
 
-which names a row of the model's tables, flattened: the next state, the reward, and the cumulant and
-continuation of any question are looked up there. Positions that are real numbers are next door, in
+which is a row of the model's flattened tables. The next state, the reward, and the cumulant and
+continuation of any question are looked up there. For states that are real numbers, see
 :mod:`gvf.domain.continuous_four_rooms`.
 """
 
@@ -35,9 +35,9 @@ from gvf.truth import Model, TrueValues, exact_values
 
 @njit(cache=True, nogil=True)
 def first_above(sums, row, uniform):
-    """The first column of a row of sums [rows, columns], the last infinite, that exceeds u.
+    """Return the first column that exceeds u in a row of sums [rows, columns], the last infinite.
 
-    Draws an action from the thresholds of a policy's table, or an outcome.
+    This draws an action from the thresholds of a policy's table, or an outcome.
     """
     column = 0
     while sums[row, column] <= uniform:
@@ -47,10 +47,9 @@ def first_above(sums, row, uniform):
 
 @njit(cache=True, nogil=True)
 def draw_outcome(sums, actions, state, action, uniform):
-    """One step: the row of the model's flattened tables that says what follows.
+    """Draw the outcome of one step, a row of the model's flattened tables.
 
-    ``sums`` are the model's running probabilities, float64[S * A, B], as :func:`outcome_sums`
-    makes them.
+    ``sums`` are the model's running probabilities, float64[S * A, B], from :func:`outcome_sums`.
     """
     row = state * actions + action
     return row * sums.shape[1] + first_above(sums, row, uniform)
@@ -58,13 +57,13 @@ def draw_outcome(sums, actions, state, action, uniform):
 
 @njit(cache=True, nogil=True)
 def draw_start(starts, uniform):
-    """A state in which an episode begins, one of ``starts`` int64[n], each as likely."""
+    """Draw the first state of an episode from ``starts`` int64[n], all equally likely."""
     return starts[int(uniform * starts.size)]
 
 
 @njit(cache=True, nogil=True)
 def walk_table(mu, outcomes, next_state, terminal, starts, stream, state, action, outcome):
-    """Fill state, action and outcome [T] with a walk through a table of what follows what."""
+    """Fill state, action and outcome [T] with a walk through a table of outcomes."""
     actions = mu.shape[1]
     s = draw_start(starts, xoshiro.uniform(stream))
     for t in range(state.size):
@@ -77,19 +76,19 @@ def walk_table(mu, outcomes, next_state, terminal, starts, stream, state, action
 
 
 def outcome_sums(model: Model) -> Floats:
-    """The running probabilities of a model's outcomes, float64[S * A, B], for the kernels."""
+    """Compute the running probabilities of a model's outcomes, float64[S * A, B]."""
     return thresholds(model.probability.reshape(-1, model.probability.shape[2]))
 
 
 class TabularEnvironment(gym.Env[Any, Any]):
     """An environment that follows a model; it never truncates.
 
-    Every step takes one uniform number from ``np_random``, and so does every reset.
+    Every step and every reset takes one uniform number from ``np_random``.
 
     Args:
-        model: what follows what.
-        starts: where episodes begin, int64[n], each state as likely.
-        action_names: what the actions are called.
+        model: the table of outcomes.
+        starts: the states in which episodes begin, int64[n], all equally likely.
+        action_names: the names of the actions.
         render_mode: "ansi", "rgb_array", or None.
     """
 
@@ -134,7 +133,7 @@ class TabularEnvironment(gym.Env[Any, Any]):
         return self._state, self._reward, terminated, False, self._information()
 
     def render(self) -> Any:
-        """A picture uint8[height, width, 3], or a text, as ``render_mode`` says."""
+        """Return a picture uint8[height, width, 3] or a text, depending on ``render_mode``."""
         if self.render_mode is None:
             gym.logger.warn('nothing is rendered: make the environment with render_mode="ansi"')
             return None
@@ -153,7 +152,7 @@ class TabularEnvironment(gym.Env[Any, Any]):
 
 
 class _Partial(DiscretePolicy):
-    """A policy as a table [S, A] whose rows are 0 in states that do not matter."""
+    """A policy as a table [S, A] whose rows may be 0 in states that do not matter."""
 
     def __init__(self, policy: DiscretePolicy, rows: Floats) -> None:
         self.actions, self._policy, self._rows = policy.actions, policy, rows
@@ -167,21 +166,21 @@ class _Partial(DiscretePolicy):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TabularDomain(CellDomain):
-    """A domain with a model: its values are exact, and its walks compiled.
+    """A domain with a model, whose values are exact and whose walks are compiled.
 
     Attributes:
-        model: what follows what.
-        starts: states in which episodes begin, int64[n], each as likely; by default all that are
-            not terminal.
-        counted: states over which errors are averaged, int64[n]; by default all that are not
+        model: the table of outcomes.
+        starts: the states in which episodes begin, int64[n], all equally likely; by default all
+            that are not terminal.
+        counted: the states over which errors are averaged, int64[n]; by default all that are not
             terminal.
-        active: the states in which a question is asked, bool[S], by its name; by default
-            everywhere. Elsewhere ratios are 0, nothing is learned and no error is measured, and
-            the target need not make sense. Continuations are what the question says: a question
-            that ends where its region ends has to say 0 there itself, or its values include what
-            the target does outside.
-        weighting: how much each of the states counts. "uniform": all alike; "visits": as often as
-            the behaviour visits it, in the long run; or any numbers float64[S], not negative.
+        active: masks bool[S] by question, True for states in which the question is active; by
+            default all are. In other states ratios are 0, nothing is learned, no error is measured,
+            and the target may be undefined. The question itself sets its continuations: unless they
+            are 0 on leaving the active states, its values include cumulants from outside.
+        weighting: the weights of the states in errors: "uniform" for equal weights, "visits" for
+            the shares of the behaviour's visits in the long run, or numbers float64[S], not
+            negative.
 
     Example:
         >>> from gvf.domain import get
@@ -238,7 +237,7 @@ class TabularDomain(CellDomain):
         self._check_parts()
 
     def _check_parts(self) -> None:
-        """Refuse states or weights that do not fit the model."""
+        """Raise ValueError if states or weights do not fit the model."""
         states = len(self.model.terminal)
         for question, active in self.active.items():
             self.question(question)
@@ -263,20 +262,20 @@ class TabularDomain(CellDomain):
 
     @property
     def reachable(self) -> NDArray[np.bool_]:
-        """Which states a transition can start in, bool[S], if any action may be taken."""
+        """True for states in which a transition can start, bool[S], if any action may be taken."""
         anything = np.ones(self.model.probability.shape[:2], bool)
         return self._once("reachable", lambda: reached(self.model, self.starts, anything))
 
     def active_cells(self, question: str) -> NDArray[np.bool_]:
-        """The states in which a question is active, bool[S]."""
+        """Return True for states in which a question is active, bool[S]."""
         everywhere = super().active_cells(question)
         return self.active.get(question, everywhere)
 
     def visits(self, behaviour: str) -> Floats:
-        """The share of steps that a behaviour spends in each state in the long run, float64[S].
+        """Compute the share of steps that a behaviour spends in each state in the long run.
 
-        Episodes that end begin again in one of the ``starts``. It is exact, and refused where the
-        shares depend on chance.
+        After an episode the next begins in one of the ``starts``. The shares, float64[S], are
+        exact. If they depend on chance, an error is raised.
         """
         mu = self.table(self.behaviour(behaviour))
         try:
@@ -285,7 +284,7 @@ class TabularDomain(CellDomain):
             raise ValueError(f"behaviour {behaviour!r} of {self.name}: {error}") from None
 
     def make(self, **options: Any) -> gym.Env[Any, Any]:
-        """The environment; without a Gymnasium id, one that follows the model."""
+        """Make the environment; without a Gymnasium id, make one that follows the model."""
         if self.environment:
             return super().make(**options)
         names = tuple(f"action {i}" for i in range(self.model.probability.shape[1]))
@@ -300,7 +299,7 @@ class TabularDomain(CellDomain):
         steps: int,
         seed: np.random.SeedSequence,
     ) -> Trajectory:
-        """A walk of a policy; transitions are alike where they have the same outcome."""
+        """Let a policy walk; transitions with the same outcome are of the same kind."""
         mu, stream = self.table(policy), xoshiro.streams(1, seed)[0]
         state, action, outcome = (np.empty(steps, np.int64) for _ in range(3))
         following = np.ascontiguousarray(self.model.next_state).ravel()
@@ -323,9 +322,9 @@ class TabularDomain(CellDomain):
     def truth(
         self, question: str, behaviour: str | None = None, *, states: int = 0, seed: int = 0
     ) -> TrueValues:
-        """Exact values of a question, in the states that are counted and active.
+        """Compute the exact values of a question in the states that are counted and active.
 
-        The behaviour decides only how much they count, with ``weighting="visits"``.
+        The behaviour only determines their weights, with ``weighting="visits"``.
         """
         if behaviour is not None:
             self.behaviour(behaviour)
@@ -339,7 +338,7 @@ class TabularDomain(CellDomain):
     def _weights(
         self, question: str, behaviour: str | None, counted: NDArray[np.int64]
     ) -> Floats | None:
-        """How much states count, float64[n]; None: all alike."""
+        """Return the weights of states, float64[n]; None for equal weights."""
         if not isinstance(self.weighting, str):
             weights = self.weighting[counted]
         elif self.weighting == "uniform":
@@ -358,16 +357,17 @@ class TabularDomain(CellDomain):
         return weights
 
     def _values(self, question: str) -> Floats:
-        """The values of all states, float64[S]; 0 where nothing needs them."""
+        """Compute the values of all states, float64[S]; 0 for those that are not needed."""
         asked = self.question(question)
         if not self.active_cells(question).all():
             asked = replace(asked, policy=_Partial(self.target(question), self._needed(question)))
         return exact_values(self.model, asked)
 
     def _needed(self, question: str) -> Floats:
-        """The target as a table [S, A], 0 wherever the values of active states do not need it.
+        """Return the target as a table [S, A], 0 in states that the values do not depend on.
 
-        They need it in states to which the continuation leads, even if those are not active.
+        The values of active states depend on all states that follow with a continuation above 0,
+        even if these are not active.
         """
         rows, target, model = self.target_table(question), self.target(question), self.model
         _, continuation = self.signals(question)
@@ -381,7 +381,7 @@ class TabularDomain(CellDomain):
             rows[new], done[new] = target.probabilities(new), True
 
     def check(self, question: str, behaviour: str) -> None:
-        """Refuse a behaviour without support, and a question whose returns never end.
+        """Raise ValueError for a behaviour without support or a question whose returns never end.
 
         Support is needed in states that are active and can be reached.
         """
@@ -389,12 +389,12 @@ class TabularDomain(CellDomain):
         self.truth(question, behaviour)
 
     def _once(self, name: Any, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        """What ``make()`` gives, computed once for this domain; not to be written into."""
+        """Return ``make()``, computed once for this domain; the array must not be changed."""
         if name not in self._made:
             self._made[name] = make()
             self._made[name].setflags(write=False)
         return self._made[name]
 
     def signals(self, question: str) -> tuple[Floats, Floats]:
-        """Cumulant and continuation of every outcome, each float64[S, A, B]."""
+        """Compute cumulant and continuation of every outcome, each float64[S, A, B]."""
         return self.model.signals(self.question(question))

@@ -1,6 +1,6 @@
-"""Trajectories: what a policy did in a domain, as columns that learning loops read.
+"""Trajectories: the transitions of a policy in a domain, as columns for learning loops.
 
-The stream of a run is made once and kept whole, so that all methods learn from the same one: row t
+The stream of a run is made once and kept whole, so that all methods learn from the same one. Row t
 is the t-th transition, and the window at time t is the rows before it.
 """
 
@@ -17,14 +17,14 @@ from gvf.common.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """What one question says of T transitions.
+    """The ratios, cumulants and continuations of one question for T transitions.
 
     Attributes:
-        ratio: pi(a|s) / mu(a|s), float64[T]; 0 wherever the question is not active.
-        cumulant: float64[T].
-        continuation: float64[T].
-        active: whether the question is asked in the state, bool[T]; None: everywhere. What happens
-            elsewhere is not learned from.
+        ratio: the ratio pi(a|s) / mu(a|s), float64[T]; 0 if the question is not active.
+        cumulant: the cumulant, float64[T].
+        continuation: the continuation, float64[T].
+        active: True if the question is active in the state, bool[T]; None if it always is. Other
+            transitions are not learned from.
     """
 
     ratio: NDArray[np.float64]
@@ -35,17 +35,18 @@ class Signals:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """A stream of T transitions, and what questions say of it.
+    """A stream of T transitions, with the signals of questions.
 
     Attributes:
         x: features of the states, int32[T, a] or float64[T, size].
         x_next: features of the next states.
-        action: int64[T], or float64[T, d].
-        next_state: [T, ...].
-        signals: of every question that was asked, by name.
-        kind: int64[T], equal where transitions are alike; None where they hardly ever are.
-        ended: bool[T], where an episode ends, by itself or by a limit, so that what corrections
-            carry along the stream begins anew; None: where a question's continuation is 0.
+        action: the actions, int64[T] or float64[T, d].
+        next_state: the next states, [T, ...].
+        signals: the signals of every question that was asked, by name.
+        kind: a number for each kind of transition, int64[T], the same for equal transitions; None
+            if transitions hardly ever repeat.
+        ended: True if an episode ends, by itself or by a limit, bool[T], so that traces begin anew;
+            None if episodes end exactly when a question's continuation is 0.
     """
 
     x: Array
@@ -57,10 +58,10 @@ class Trajectory:
     ended: NDArray[np.bool_] | None = None
 
     def check(self, question: str, size: int) -> None:
-        """Refuse columns that a compiled loop, which checks nothing, could not read.
+        """Raise ValueError for columns that a compiled loop, which checks nothing, cannot read.
 
         Args:
-            question: one of those that were asked.
+            question: the name of a question that was asked.
             size: the number of features.
         """
         steps, asked = len(self.action), self.signals[question]

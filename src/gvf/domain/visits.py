@@ -1,6 +1,6 @@
-"""How often a policy visits the states of a table: the stationary law of its walk.
+"""The shares of a policy's visits to the states of a table: the stationary law of its walk.
 
-Where an episode ends the next one begins, so a walk is a Markov chain on the states that are not
+After an episode the next one begins, so a walk is a Markov chain on the states that are not
 terminal,
 
     P(s, s') = sum_a mu(a|s) [ p(s'|s, a) + p(end|s, a) start(s') ],
@@ -9,9 +9,9 @@ and the share of its steps that it spends in each state, in the long run, solves
 
     d(s') = sum_s d(s) P(s, s'),    sum_s d(s) = 1.
 
-This is found by the elimination of Grassmann, Taksar and Heyman, which subtracts nothing: each
+It is solved by the elimination of Grassmann, Taksar and Heyman, which has no subtractions, so each
 share is right to almost all digits, however rare the state. :mod:`gvf.domain.tabular` weighs states
-by it.
+by these shares.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from gvf.truth import Model
 
 
 def reached(model: Model, starts: NDArray[np.int64], possible: Bools) -> Bools:
-    """The states in which transitions start, bool[S], if episodes begin in ``starts``.
+    """Return True for states in which transitions start if episodes begin in ``starts``, bool[S].
 
     Args:
-        model: what follows what.
-        starts: int64[n], none of them terminal.
-        possible: whether an action may be taken in a state, bool[S, A].
+        model: the table of outcomes.
+        starts: the states in which episodes begin, int64[n], none of them terminal.
+        possible: True if an action may be taken in a state, bool[S, A].
 
     Example:
         >>> from gvf.domain import get
@@ -50,11 +50,11 @@ def reached(model: Model, starts: NDArray[np.int64], possible: Bools) -> Bools:
 
 
 def long_run(model: Model, starts: NDArray[np.int64], mu: Floats) -> Floats:
-    """The share of steps that a policy spends in each state in the long run, float64[S].
+    """Compute the share of steps that a policy spends in each state in the long run, float64[S].
 
     Args:
-        model: what follows what.
-        starts: where episodes begin, int64[n], each as likely; none of them terminal.
+        model: the table of outcomes.
+        starts: the states in which episodes begin, int64[n], all equally likely, none terminal.
         mu: the policy as a table, float64[S, A].
 
     Example:
@@ -78,7 +78,7 @@ def long_run(model: Model, starts: NDArray[np.int64], mu: Floats) -> Floats:
 def _moves(
     model: Model, starts: NDArray[np.int64], mu: Floats, visited: NDArray[np.intp]
 ) -> Floats:
-    """The chain P among n visited states, float64[n, n]."""
+    """Compute the chain P among n visited states, float64[n, n]."""
     place = np.zeros(len(model.terminal), np.int64)
     place[visited] = np.arange(len(visited))
     chance = (mu[:, :, None] * model.probability)[visited]
@@ -93,11 +93,11 @@ def _moves(
 
 
 def _recurrent(edges: Bools) -> Bools:
-    """The states of a chain that are visited again and again, from wherever it begins: bool[n]."""
+    """Return True for the recurrent states of a chain, bool[n], or raise if it is reducible."""
     state = 0
     while True:
         ahead, behind = _connected(edges, state), _connected(edges.T, state)
-        lost = np.flatnonzero(ahead & ~behind)  # from there it never comes back
+        lost = np.flatnonzero(ahead & ~behind)  # the chain never returns from these
         if not lost.size:
             break
         state = int(lost[0])
@@ -110,7 +110,7 @@ def _recurrent(edges: Bools) -> Bools:
 
 
 def _connected(edges: Bools, state: int) -> Bools:
-    """The states to which edges [n, n] lead from a state, itself included: bool[n]."""
+    """Return True for states to which edges [n, n] lead from a state, itself included, bool[n]."""
     found, new = np.zeros(len(edges), bool), np.array([state])
     while new.size:
         found[new] = True
@@ -119,9 +119,9 @@ def _connected(edges: Bools, state: int) -> Bools:
 
 
 def _stationary(moves: Floats) -> Floats:
-    """The law d = d P of a chain [n, n] in which every state leads to every other: float64[n]."""
+    """Compute the law d = d P of an irreducible chain [n, n], float64[n]."""
     moves, law = moves.copy(), np.ones(len(moves))
-    for last in range(len(moves) - 1, 0, -1):  # leave a state out, and what passes through it in
+    for last in range(len(moves) - 1, 0, -1):  # eliminate a state, keeping the paths through it
         moves[:last, last] /= moves[last, :last].sum()
         moves[:last, :last] += moves[:last, last, None] * moves[last, :last]
     for state in range(1, len(moves)):

@@ -644,8 +644,8 @@ class Learner(WindowLearner):
             those that have diverged.
 
         Raises:
-            ValueError: if a learner with one step size has diverged; :class:`gvf.LearnerReport` says when
-                that is so.
+            ValueError: if a learner with one step size has diverged; see
+                :class:`gvf.LearnerReport`.
         """
         if not len(self.window):
             raise ValueError("the window is empty: observe some transitions first")

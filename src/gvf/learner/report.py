@@ -86,7 +86,8 @@ effective sample size 0)
         lanes = f"; DIVERGED in lanes {list(self.diverged)}: {self.divergence}"
         return (
             f"LearnerReport({self.steps} steps{left_out}, {self.updates} updates, "
-            f"{self.skipped} skipped; window {self.window}, {ratios}{step_size}{lanes if self.diverged else ''})"
+            f"{self.skipped} skipped; window {self.window}, {ratios}{step_size}"
+            f"{lanes if self.diverged else ''})"
         )
 
 

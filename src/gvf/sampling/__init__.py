@@ -1,4 +1,4 @@
-"""Which slots to draw: by ratio, by changing weights, uniformly."""
+"""Samplers of slots: by ratio, by weights that change, and uniformly."""
 
 from gvf.sampling.ring import RatioRing
 from gvf.sampling.tree import SumTree, uniform_slots

@@ -1,9 +1,9 @@
 """The numbers of a NumPy Generator, inside compiled code.
 
-``Generator.random`` takes half a microsecond before it makes its first number, as long as sixteen
-draws. NumPy shows where a bit generator's function and state lie in memory (its ``ctypes``
-interface), so a kernel can ask for the next number itself: the same numbers, in the same order, and
-the generator goes on from there. Like the generator's state, this is for one thread at a time.
+A call of ``Generator.random`` costs half a microsecond before its first number, as much as sixteen
+draws. NumPy publishes the addresses of a bit generator's function and state (its ``ctypes``
+interface), so a kernel can call the function itself. The kernel gets the same numbers in the same
+order, and the generator's state moves on. Only one thread may use a generator at a time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-# NumPy's own, whose functions lie in one place for all instances.
+# NumPy's own bit generators: all instances of one type share one function.
 KNOWN = (
     np.random.PCG64,
     np.random.PCG64DXSM,
@@ -28,7 +28,7 @@ _functions: dict[type, int] = {}
 
 
 def addresses(rng: np.random.Generator) -> tuple[int, int] | None:
-    """Where the generator's next-number function and its state lie; None if it is not NumPy's."""
+    """Return the addresses of the generator's function and state; None if it is not NumPy's."""
     bits = rng.bit_generator
     function = _functions.get(type(bits))
     if function is None:
@@ -40,14 +40,14 @@ def addresses(rng: np.random.Generator) -> tuple[int, int] | None:
 
 
 def native(rng: np.random.Generator) -> np.random.Generator:
-    """The generator itself if it is NumPy's, else one of NumPy's that is seeded by its numbers."""
+    """Return the generator itself if it is NumPy's, else a NumPy one seeded by its numbers."""
     if type(rng.bit_generator) in KNOWN:
         return rng
     return np.random.default_rng(rng.integers(2**63, size=4))
 
 
 def _next_double(typing_context: Any, function: Any, state: Any) -> Any:
-    """The next number of the generator whose function and state lie at the given addresses."""
+    """Return the next number of the generator with this function and state (two addresses)."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = ir.IntType(8).as_pointer()

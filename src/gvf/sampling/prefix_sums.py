@@ -5,19 +5,19 @@ the oldest leaves first, so no tree is needed: slot i keeps the sum of the ratio
 the ring, up to and including its own. A window is then at most two segments of growing sums, the
 *old* one (written in the last lap) and the *new* one:
 
-    slot        0 ... head-1 | head ... n-1          head: where the next ratio goes
-    sums        new lap      | old lap, minus the base: the sum of what has left
+    slot        0 ... head-1 | head ... n-1          head: the slot of the next ratio
+    sums        new lap      | old lap, minus the base: the sum of the ratios that have left
 
-To draw, take x uniform in the window's mass and find the **first sum greater than x**: a ratio of
+To draw, take x uniform in the window's mass and find the **first sum greater than x**. A ratio of
 exactly 0 leaves its sum equal to its neighbour's and is never drawn. An insertion writes one
 number. Each lap starts again from 0 with a compensated sum, so errors do not accumulate.
 
-A ring is an array, a row of what :func:`new_rings` makes: a short header, then the ratios, the sums
-(one more, a 0 in front) and the coarse sums at the ends of blocks. It does not know where it is:
-its ``place``, int64[3], has the capacity, the head and the number of filled slots, and all rings of
-a window, and the window's columns, share one. Compiled loops with a single ring call
-``ring_append`` and ``ring_search``; those with several call ``ring_write`` for each, then
-``advance``. The rest is for the class, :class:`gvf.RatioRing` (:mod:`gvf.sampling.ring`).
+A ring is a row of the array that :func:`new_rings` makes: a short header, then the ratios, the sums
+(one more, with a 0 in front) and the coarse sums at the ends of blocks. The capacity, the head and
+the number of filled slots are kept apart, in ``place``, int64[3], which all rings of a window share
+with the window's columns. Compiled loops with a single ring call ``ring_append`` and
+``ring_search``; those with several call ``ring_write`` for each, then ``advance``. The other
+kernels serve the class :class:`gvf.RatioRing` (:mod:`gvf.sampling.ring`).
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ from gvf.common.arrays import Array
 from gvf.sampling.generator import next_double
 
 LARGEST_RATIO = 1e290
-"""Beyond this a sum over a window could overflow."""
+"""The largest ratio accepted; beyond it a sum over a window could overflow."""
 
-CAPACITY, HEAD, SIZE = range(3)  # in `place`
-# In `ring`: the lap's sum, its compensation, the base, and how many ratios are above 0.
+CAPACITY, HEAD, SIZE = range(3)  # the entries of `place`
+# The header of a ring: the lap's sum, its compensation, the base, the number of positive ratios.
 HIGH, LOW, BASE, POSITIVE, HEADER = range(5)
 _BLOCK = 64  # slots under one coarse sum: 8 cache lines
 _LOCKSTEP = 32  # searches that advance together, so that their cache misses overlap
-_REBASE = 2.0**-6  # sum the old lap anew when less than this share of it is still in the window
+_REBASE = 2.0**-6  # the old lap is summed anew when less than this share of it is in the window
 _INDEX = (1 << 40) - 1  # a mask that tells the compiler that an index is not negative
 
 
 def new_place(capacity: int) -> Array:
-    """The place of an empty window: capacity, head, and filled slots, int64[3]."""
+    """Make the place of an empty window: capacity, head and filled slots, int64[3]."""
     return np.array([capacity, 0, 0], np.int64)
 
 
 def new_rings(count: int, capacity: int) -> Array:
-    """Empty rings, a row each: float64[count, numbers of a ring]."""
+    """Make empty rings, a row each: float64[count, numbers of a ring]."""
     blocks = -(-capacity // _BLOCK)
     return np.zeros((count, HEADER + capacity + (capacity + 1) + (blocks + 1)))
 
 
 @njit(cache=True, nogil=True, forceinline=True)
 def ring_append(ring, place, ratio):
-    """Insert a ratio, known to be good, in place of the oldest one; returns its slot."""
+    """Insert a valid ratio in place of the oldest one and return its slot."""
     n, slot, size = place[CAPACITY] & _INDEX, place[HEAD] & _INDEX, place[SIZE]
     ring_write(ring, n, slot, size == n, ratio)
     advance(place)
@@ -71,11 +71,11 @@ def advance(place):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def ring_write(ring, n, slot, full, ratio):
-    """Write a ratio, known to be good, into the slot at the head, without moving the head.
+    """Write a valid ratio into the slot at the head, without moving the head.
 
-    ``full`` says whether the slot holds the oldest ratio, which then leaves.
+    ``full`` is True if the slot holds the oldest ratio, which is then replaced.
     """
-    # Without branches: with them numba counts references to the arrays at every call, and an
+    # No branches: with them Numba counts references to the arrays at every call, and an
     # insertion takes several times as long.
     ratios, sums, coarse = HEADER, HEADER + n, HEADER + 2 * n + 1
     lap_goes_on = slot > 0
@@ -84,7 +84,7 @@ def ring_write(ring, n, slot, full, ratio):
     comes = 1.0 if ratio > 0.0 else 0.0
     leaves = 1.0 if full & (ring[ratios + slot] > 0.0) else 0.0
     ring[POSITIVE] += comes - leaves
-    # Two-sum: `error` is exactly what rounding takes from high + ratio.
+    # Two-sum: `error` is exactly the rounding error of high + ratio.
     total = high + ratio
     part = total - high
     error = (high - (total - part)) + (ratio - part)
@@ -92,11 +92,11 @@ def ring_write(ring, n, slot, full, ratio):
     ring[ratios + slot] = ratio
     after = slot + 1
     ring[sums + after] = high + low
-    # The first coarse sum counts in no search: it takes the sum where no block ends.
+    # No search reads the first coarse sum, so it takes the sums at which no block ends.
     block_ends = (after % _BLOCK == 0) | (after == n)
     ring[coarse + block_ends * ((after + _BLOCK - 1) // _BLOCK)] = high + low
     end = ring[sums + n]
-    # Little is left of the old lap: what has left would cost the rest its digits.
+    # When little of the old lap is left, subtracting the base would cancel most digits.
     stale = end - base < _REBASE * end
     ring[HIGH], ring[LOW] = high, low
     ring[BASE] = base * ((not stale) & (after < n))
@@ -121,7 +121,7 @@ def _rebase(ring, n, start, stop):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def ring_masses(ring, place):
-    """The mass of the old and of the new segment; their sum is the window's."""
+    """Return the masses of the old and the new segment; their sum is the window's mass."""
     n = place[CAPACITY] & _INDEX
     old = (place[SIZE] == n) * (ring[HEADER + 2 * n] - ring[BASE])
     return old, ring[HEADER + n + (place[HEAD] & _INDEX)]
@@ -132,14 +132,14 @@ def ring_search(ring, place, uniforms, slots):
     """Turn numbers uniform in [0, 1) into slots drawn by ratio; the ring must have mass.
 
     Many binary searches advance in lockstep and without branches, first over the coarse sums,
-    then inside a block. Each halves a range of `length` candidates from `low`, the last of which is
-    known to be greater than the target and is not looked at. The uniforms are overwritten.
+    then inside a block. Each halves a range of `length` candidates from `low`. The last candidate
+    is known to be greater than the target and is not read. The uniforms are overwritten.
     """
     n, head = place[CAPACITY] & _INDEX, place[HEAD] & _INDEX
     sums, coarse = HEADER + n, HEADER + 2 * n + 1
     old, new = ring_masses(ring, place)
     total, base = old + new, ring[BASE]
-    # u * total may round up to the end of a segment: stay below it, in its last positive slot.
+    # u * total may round up to the end of a segment; the limits keep it in the last positive slot.
     old_limit, new_limit = np.nextafter(ring[sums + n], 0.0), np.nextafter(new, 0.0)
     head_block, blocks = head // _BLOCK, (n + _BLOCK - 1) // _BLOCK
     scratch = np.empty((2, _LOCKSTEP), np.int64)
@@ -178,7 +178,7 @@ def ring_search(ring, place, uniforms, slots):
 
 @njit(cache=True, nogil=True)
 def append(ring, place, ratio):
-    """Check and insert one ratio; its slot, or -1 when the ratio is bad."""
+    """Check and insert one ratio; return its slot, or -1 if the ratio is invalid."""
     if not 0.0 <= ratio <= LARGEST_RATIO:
         return -1
     return ring_append(ring, place, ratio)
@@ -186,7 +186,7 @@ def append(ring, place, ratio):
 
 @njit(cache=True, nogil=True)
 def extend(rings, place, ratios):
-    """Insert ratios [m, G] ring by ring; -1, or where one is bad, and then nothing is done."""
+    """Insert ratios [m, G] and return -1; if one is invalid, insert none and return its index."""
     for i in range(ratios.shape[0]):
         for g in range(ratios.shape[1]):
             if not 0.0 <= ratios[i, g] <= LARGEST_RATIO:
@@ -210,7 +210,7 @@ def write_rows(rings, place, columns):
 
 @njit(cache=True, nogil=True)
 def append_and_sample(ring, place, stream, ratio, slots):
-    """Insert and draw in one call; the slot, -1 for a bad ratio, -2 when no mass would be left."""
+    """Insert and draw; return the slot, -1 for an invalid ratio, or -2 if no mass would be left."""
     if not 0.0 <= ratio <= LARGEST_RATIO:
         return -1
     full = place[SIZE] == place[CAPACITY]
@@ -237,7 +237,7 @@ def sample_with(ring, place, function, state, stratified, slots):
 
 @njit(cache=True, nogil=True)
 def _look_ahead(rings, place, g, sink):
-    """Read what the search in ring g will look at first, so that it is in the cache by then."""
+    """Read the numbers that the search in ring g reads first, to bring them into the cache."""
     if g < len(rings):
         n = place[CAPACITY]
         total = rings[g, BASE] + rings[g, HEADER + n + place[HEAD]]
@@ -270,7 +270,7 @@ def search(rings, place, uniforms, slots):
 
 @njit(cache=True, nogil=True)
 def effective_sizes(ratios, sizes):
-    """Effective sample size [G] of ratios [G, len]."""
+    """Write the effective sample sizes [G] of ratios [G, len] into `sizes`."""
     for g in range(len(ratios)):
         largest = 0.0
         for i in range(ratios.shape[1]):
@@ -278,7 +278,7 @@ def effective_sizes(ratios, sizes):
         first, second = 0.0, 0.0
         if largest > 0.0:
             for i in range(ratios.shape[1]):
-                share = ratios[g, i] / largest  # so that squares neither overflow nor vanish
+                share = ratios[g, i] / largest  # so that squares neither overflow nor underflow
                 first += share
                 second += share * share
         sizes[g] = first * first / second if second > 0.0 else 0.0

@@ -1,8 +1,8 @@
 """Exact sampling of slots in proportion to their ratios.
 
-Slot i of the n most recent is drawn with probability ``rho_i / sum_j rho_j``; how, and why it is
-exact, is in :mod:`gvf.sampling.prefix_sums`, whose compiled functions this class calls. The
-neighbour, :mod:`gvf.sampling.tree`, is for weights that change.
+Slot i of the n most recent is drawn with probability ``rho_i / sum_j rho_j``. The method, and why
+it is exact, is described in :mod:`gvf.sampling.prefix_sums`, whose kernels this class calls. For
+weights that change, use :mod:`gvf.sampling.tree`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gvf.sampling import prefix_sums as kernels
 from gvf.sampling.generator import addresses
 
 Slots = np.ndarray[Any, np.dtype[np.int64]]
-_INT64 = np.dtype(np.int64)  # an instance, since looking one up takes longer than a draw
+_INT64 = np.dtype(np.int64)  # kept, because looking it up takes longer than a draw
 _RING = (float64[::1], int64[::1])
 _ENTRIES: dict[str, tuple[Any, ...]] = {
     "_append": (kernels.append, *_RING, float64),
@@ -33,19 +33,19 @@ _ENTRIES: dict[str, tuple[Any, ...]] = {
 
 
 class RatioRing:
-    """The ratios of the n most recent transitions, to draw slots from in proportion to them.
+    """The ratios of the n most recent transitions, from which slots are drawn in proportion.
 
-    Exact: slot i comes with probability ``ratio_i / total``, independently for each draw, and a
-    ratio of 0 is never drawn. Ratios may lie within a factor of 1e12 of each other; a far larger
-    one passing through costs the others nothing once it has left. A call that fails leaves the ring
-    as it was. Like NumPy's own containers, a ring is for one thread at a time.
+    Draws are exact and independent: slot i comes with probability ``ratio_i / total``, and a ratio
+    of 0 is never drawn. Ratios may lie within a factor of 1e12 of each other. A far larger ratio
+    does not affect the precision of the others once it has left. A call that fails leaves the ring
+    unchanged. Like NumPy's arrays, a ring is for one thread at a time.
 
     Args:
-        capacity: how many ratios to keep, n.
-        questions: with G questions, every transition brings G ratios, and draws are made for each
-            question: ratios are [m, G], draws [G, k], and the properties arrays [G].
-        seed: of the ring's own streams (one a question), which ``sample`` uses when it gets no
-            ``rng``; anything that :class:`numpy.random.SeedSequence` takes, or one.
+        capacity: the number of ratios to keep, n.
+        questions: the number of questions, G. Every transition then brings G ratios, and draws are
+            made for each question: ratios are [m, G], draws [G, k], and the properties arrays [G].
+        seed: the seed of the ring's own streams (one a question), which ``sample`` uses when it
+            gets no ``rng``: a :class:`numpy.random.SeedSequence` or anything it accepts.
 
     Example:
         >>> import gvf, numpy as np
@@ -83,9 +83,10 @@ class RatioRing:
         return slot
 
     def extend(self, ratios: Any) -> Slots:
-        """Insert m transitions' ratios [m] ([m, G]), oldest first; returns their slots int64[m].
+        """Insert the ratios of m transitions, [m] or [m, G], oldest first; return slots int64[m].
 
-        The same, bit for bit, as appending one by one; m may be larger than the capacity.
+        The result is the same, bit for bit, as with m calls of ``append``; m may be larger than the
+        capacity.
         """
         ratios = np.asarray(ratios, np.float64)
         one = self.questions is None
@@ -111,11 +112,11 @@ class RatioRing:
         """Draw k slots with replacement, each with probability ratio / total.
 
         Args:
-            k: how many draws (a question).
-            rng: where randomness comes from; None: the ring's own streams.
-            stratified: draw j falls into the j-th of k equal parts of the mass (still by ratio on
-                average over the batch, but no longer independent).
-            threads: how many to use. The draws do not depend on it.
+            k: the number of draws, for each question.
+            rng: the source of randomness; None for the ring's own streams.
+            stratified: True to take draw j from the j-th of k equal parts of the mass. Draws are
+                then by ratio on average over the batch, but not independent.
+            threads: the number of threads. The draws do not depend on it.
 
         Returns:
             int64[k], or [G, k] with questions.
@@ -168,7 +169,7 @@ class RatioRing:
 
     @property
     def ratios(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """The ratios in slot order, a copy [len] ([len, G])."""
+        """A copy of the ratios in slot order, [len], or [len, G] with questions."""
         filled = self._filled.T.copy()
         return filled[:, 0] if self.questions is None else filled
 
@@ -189,18 +190,18 @@ class RatioRing:
 
     @property
     def max(self) -> Any:
-        """Largest ratio in the window; nan when it is empty. Looks at every slot."""
+        """Largest ratio in the window; nan when it is empty. Reads every slot."""
         return self._one_or_all(self._filled.max(axis=1)) if len(self) else self.total + np.nan
 
     @property
     def effective_sample_size(self) -> Any:
-        """(sum r)^2 / sum r^2: how many equal ratios are worth as much. Looks at every slot."""
+        """(sum r)^2 / sum r^2, the equivalent number of equal ratios. Reads every slot."""
         sizes = np.empty(len(self._rings))
         kernels.effective_sizes(self._filled, sizes)
         return self._one_or_all(sizes)
 
     def checkpoint(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of the arrays that are the ring's whole state, for :meth:`restore`."""
+        """Return copies of the arrays that make up the ring's state, for :meth:`restore`."""
         return {
             "rings": self._rings.copy(),
             "place": self._place.copy(),
@@ -208,7 +209,7 @@ class RatioRing:
         }
 
     def restore(self, arrays: dict[str, Any]) -> None:
-        """Take up a checkpoint: from here on the two rings do the same, bit for bit."""
+        """Restore a checkpoint; both rings then give the same results, bit for bit."""
         rings, place, streams = (arrays[name] for name in ("rings", "place", "streams"))
         rows, capacity = len(rings), place[kernels.CAPACITY]
         if (rows, capacity) != (len(self._rings), self.capacity):
@@ -236,18 +237,18 @@ class RatioRing:
         )
 
     def _enter(self, name: str) -> Callable[..., Any]:
-        """Find a kernel's direct entry when it is first needed, since that compiles it."""
+        """Find a kernel's direct entry on first use, because finding it compiles the kernel."""
         entry = direct_entry(*_ENTRIES[name])
         setattr(self, name, entry)
         return entry
 
     @property
     def _filled(self) -> Array:
-        """The ratios [G, len], not a copy."""
+        """A view of the ratios, [G, len]."""
         return self._rings[:, kernels.HEADER : kernels.HEADER + len(self)]
 
     def _one_or_all(self, values: np.ndarray[Any, Any]) -> Any:
-        """One number without questions, an array [G] with them."""
+        """Return one number without questions, and an array [G] with them."""
         return float(values[0]) if self.questions is None else values
 
     def _no_mass(self) -> str:
@@ -288,7 +289,7 @@ class RatioRing:
 
 
 def _in_slices(threads: int, count: int, work: Callable[[int, int], object]) -> None:
-    """Do `work(start, stop)` over `count` items in equal slices, a thread each."""
+    """Call `work(start, stop)` on equal slices of `count` items, one thread a slice."""
     if threads == 1:
         work(0, count)
         return
@@ -298,6 +299,6 @@ def _in_slices(threads: int, count: int, work: Callable[[int, int], object]) -> 
 
 
 def bad_weight(weight: Any, position: str = "", *, kind: str = "ratios") -> str:
-    """What is said of a ratio or weight that cannot be taken."""
+    """Return the error message for an invalid ratio or weight."""
     where = f" at position {position}" if position else ""
     return f"{kind} must be numbers from 0 to {kernels.LARGEST_RATIO:g}, got {weight}{where}"

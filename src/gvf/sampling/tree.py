@@ -1,11 +1,11 @@
-"""Sampling by weights that change (a sum tree), and with no weights at all.
+"""Sampling by weights that change (a sum tree), and uniform sampling.
 
 A sum tree is a complete binary tree whose leaves are the weights and whose other nodes are the
 sums of their two children. Setting a weight recomputes the nodes above it from their children,
 never by adding a difference, so errors do not accumulate. To draw, take x uniform in the root's
-mass and descend: left if x is less than the left child's mass, else right with x less by that mass;
-a child without mass is never entered. Where weights never change, the ring of prefix sums
-(:mod:`gvf.sampling.ring`) does the same work several times faster.
+mass and descend: go left if x is less than the left child's mass, else subtract that mass from x
+and go right. A child without mass is never entered. For weights that never change, the ring of
+prefix sums (:mod:`gvf.sampling.ring`) is several times faster.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def tree_set(nodes, slots, weights):
 
 @njit(cache=True, nogil=True)
 def _recompute_above(nodes, slots, leaves):
-    """Recompute the ancestors of many slots level by level, so that shared ones are read warm."""
+    """Recompute the ancestors of many slots level by level, so that shared ones stay cached."""
     level = (leaves + slots) >> 1
     while level[0] > 0:
         for i in range(level.size):
@@ -74,7 +74,7 @@ def tree_search(nodes, uniforms, slots):
 
 
 def new_nodes(capacity: int) -> Array:
-    """The nodes of a tree for this many slots, all weights 0."""
+    """Make the nodes of a tree for this many slots, with all weights 0."""
     return np.zeros(2 << (capacity - 1).bit_length())
 
 
@@ -87,15 +87,15 @@ def _find_bad(slots, weights, capacity):
 
 
 class SumTree:
-    """Weights that may change, to draw slots from in proportion to them.
+    """Weights that may change, from which slots are drawn in proportion.
 
-    Slot i comes with probability ``weight_i / total``; a weight of 0 is never drawn. Use it for
+    Slot i comes with probability ``weight_i / total``; a weight of 0 is never drawn. Use a tree for
     priorities; for ratios, which never change, :class:`RatioRing` is faster. A call that fails
-    leaves the tree as it was.
+    leaves the tree unchanged.
 
     Args:
-        capacity: how many slots; all weights start at 0.
-        seed: of the tree's own random generator, used when ``sample`` gets no ``rng``.
+        capacity: the number of slots; all weights start at 0.
+        seed: the seed of the tree's own random generator, used when ``sample`` gets no ``rng``.
 
     Example:
         >>> import gvf, numpy as np
@@ -114,7 +114,7 @@ class SumTree:
         self._rng = np.random.default_rng(seed)
 
     def set(self, slots: Any, weights: Any) -> None:
-        """Set the weights of slots (numbers or arrays [m]; of a slot named twice, the last)."""
+        """Set the weights of slots (numbers or arrays [m]); the last of repeated slots counts."""
         slots = np.atleast_1d(np.asarray(slots))
         if slots.ndim > 1 or (slots.dtype.kind not in "iu" and slots.size):
             raise TypeError(f"slots must be integers [m], got {slots.dtype}{list(slots.shape)}")
@@ -133,7 +133,7 @@ class SumTree:
             tree_set(self._nodes, slots, weights)
 
     def __getitem__(self, slots: Any) -> Any:
-        """The weights of slots: a number, or float64[m]."""
+        """Return the weights of slots: a number, or float64[m]."""
         weights = self._nodes[self._nodes.size // 2 :][: self.capacity][slots]
         return float(weights) if np.ndim(weights) == 0 else weights.copy()
 

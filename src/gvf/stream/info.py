@@ -1,10 +1,9 @@
-"""Values of ``info`` as columns: what an environment tells beside observation and reward.
+"""Values of ``info`` as columns of a stream.
 
-``env.step`` returns a mapping ``info``: a position, a distance, whether a goal was reached. A
-stream that is asked for some of them by name gives each as a column of float64, beside state and
-reward, and a question can have one as its cumulant. In a vector environment the values of all
-environments come as arrays, each with a mask, and those of a step that ended an episode may stand
-apart.
+``env.step`` returns a mapping ``info`` with, for example, a position or a distance. A stream adds
+the values whose names it is given as columns of float64, beside state and reward, and a question
+can use one as its cumulant. In a vector environment the values of all environments are arrays, each
+with a mask; those of a step that ended an episode may be in ``info["final_info"]``.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ STANDARD = (
     "behaviour_log_probability",
     "stream",
 )
-"""The columns that a stream has by itself, some of them only with some environments."""
+"""The columns that every stream has, some of them only with some environments."""
 
 
 def info_columns(question: GVF, more: Iterable[str] = ()) -> tuple[str, ...]:
-    """The values of ``info`` that a question needs: those it names, and no stream has by itself.
+    """Return the names of values of ``info`` that a question needs, beyond the standard columns.
 
     Args:
-        question: its cumulant and continuation are looked at, where they are names of columns.
-        more: further ones, that functions of transitions use; nobody can see which those are.
+        question: the question, whose cumulant and continuation may be names of columns.
+        more: further names, which functions of transitions use.
 
     Example:
         >>> import gvf
@@ -54,10 +53,10 @@ def info_columns(question: GVF, more: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 class Info:
-    """Reads named values out of each ``info``, and checks that they are there and alike.
+    """A reader of named values of ``info``, which checks that they exist and keep their shapes.
 
     Args:
-        names: which values; none of them may have the name of a column that a stream has by itself.
+        names: the names of the values; none may be the name of a standard column.
 
     Example:
         >>> import gvf
@@ -70,7 +69,7 @@ class Info:
     """
 
     names: tuple[str, ...]
-    """The names, each once."""
+    """The names, without duplicates."""
     step: int
     """The number of the next step, from 0."""
 
@@ -86,7 +85,7 @@ class Info:
         self._shapes: dict[str, tuple[int, ...]] = {}
 
     def one(self, info: Mapping[str, Any]) -> dict[str, Floats]:
-        """Copies of the values of a single environment's step, float64[...] each."""
+        """Copy the values of a single environment's step, float64[...] each."""
         values = {}
         for name in self.names:
             if name not in info:
@@ -98,13 +97,13 @@ class Info:
     def many(
         self, info: Mapping[str, Any], rows: NDArray[np.intp], over: NDArray[np.bool_] | None = None
     ) -> dict[str, Floats]:
-        """Copies of the values of a step of a vector environment, float64[m, ...] each.
+        """Copy the values of a step of a vector environment, float64[m, ...] each.
 
         Args:
-            info: of the step, with values of all environments [n, ...].
+            info: the step's info, with values of all environments [n, ...].
             rows: the environments wanted, [m].
-            over: those of them whose ``info`` is a reset's, bool[m], if there are any; the values
-                of the step itself are in ``info["final_info"]``.
+            over: True for environments whose ``info`` comes from a reset, bool[m]; the values of
+                the step itself are in ``info["final_info"]``. None if there are none.
         """
         columns: dict[str, Floats] = {}
         parts: list[tuple[str, Mapping[str, Any], NDArray[np.bool_]]]
@@ -127,7 +126,7 @@ class Info:
     def _taken(
         self, name: str, place: str, info: Mapping[str, Any], rows: NDArray[np.intp]
     ) -> Floats:
-        """The values of some environments [m, ...]."""
+        """Return the values of some environments, [m, ...]."""
         if name not in info:
             raise self._missing(name, place, _unmasked(info, rows[0]), rows[0])
         if f"_{name}" in info:
@@ -143,11 +142,11 @@ class Info:
             )
         if values.dtype != object:
             return self._number(name, values[rows], 1)
-        # Gymnasium keeps what it has no array for, such as a NumPy bool or a list, as an object.
+        # Gymnasium stores some values, such as a NumPy bool or a list, as objects.
         return np.stack([self._number(name, value) for value in values[rows]])
 
     def _number(self, name: str, value: Any, batch: int = 0) -> Floats:
-        """A copy as float64, whose shape after the batch's axes is that of the steps before."""
+        """Copy a value as float64, and check that its shape, without the batch, has not changed."""
         try:
             array = np.asarray(value)
         except ValueError:  # lists of different lengths
@@ -184,7 +183,7 @@ def _checked(names: Iterable[str]) -> list[str]:
 
 
 def _unmasked(info: Mapping[str, Any], row: int | np.intp) -> list[str]:
-    """The keys that one environment of a vector has."""
+    """Return the keys that one environment of a vector has."""
     hidden = {f"_{key}" for key in info} | {"final_obs", "final_info"}
     keys = [key for key in info if key not in hidden]
     return [key for key in keys if f"_{key}" not in info or info[f"_{key}"][row]]

@@ -1,10 +1,10 @@
-"""Observations as states: arrays, and mappings of arrays as structured arrays.
+"""Observations as states: arrays stay arrays, and mappings become structured arrays.
 
 Policies, features and cumulants are functions of a batch of m states. The observations of an array
 space are such a batch, [m, ...]. Those of a ``Dict`` space become a structured array [m] with a
-field for each key, so that ``states["position"]`` is [m, d]; a Dict in a Dict is a field with
-fields of its own. A structured array is indexed, concatenated and saved like any other, so windows
-and files need to know nothing of it. :mod:`gvf.stream` reads observations with this.
+field for each key, so that ``states["position"]`` is [m, d]; a Dict in a Dict becomes a nested
+field. A structured array is indexed, concatenated and saved like any other, so windows and files
+need no special case. :mod:`gvf.stream` reads observations with this module.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gvf.transition import aligned
 
 
 class Observations:
-    """Turns observations of a space into states.
+    """A converter of observations of a space into states.
 
     Args:
         space: the observation space of a single environment: ``Box``, ``Discrete``,
@@ -39,14 +39,14 @@ class Observations:
     """
 
     dtype: np.dtype[Any]
-    """The type of a state; structured where the space is a Dict."""
+    """The type of a state; structured if the space is a Dict."""
 
     def __init__(self, space: gym.Space[Any]) -> None:
         self.structured = isinstance(space, gym.spaces.Dict)
         self.dtype = _fields(space, ()) if self.structured else _array_type(space)
 
     def one(self, observation: Any) -> NDArray[Any]:
-        """A copy of one observation, as a batch of 1 state."""
+        """Copy one observation into a batch of 1 state."""
         if not self.structured:
             return np.array(observation, self.dtype)[None]
         state = np.empty((), self.dtype)
@@ -54,12 +54,12 @@ class Observations:
         return state[None]
 
     def many(self, observations: Any, count: int) -> NDArray[Any]:
-        """The observations of ``count`` environments as states; arrays are not copied.
+        """Convert the observations of ``count`` environments to states; arrays are not copied.
 
         Args:
-            observations: as a vector environment gives them: an array [m, ...], or for a Dict a
-                mapping of such arrays.
-            count: how many there are, m.
+            observations: the observations of a vector environment: an array [m, ...], or for a
+                Dict a mapping of such arrays.
+            count: the number of environments, m.
         """
         if not self.structured:
             return np.asarray(observations)
@@ -89,7 +89,7 @@ def _is_array(space: gym.Space[Any]) -> bool:
 
 
 def _fields(space: gym.Space[Any], path: tuple[Any, ...]) -> np.dtype[Any]:
-    """The type of a field: of a number, a subarray, or a structure."""
+    """Return the type of a field: a number, a subarray or a structure."""
     if _is_array(space):
         return np.dtype((space.dtype, space.shape or ()))
     if not isinstance(space, gym.spaces.Dict):
@@ -111,7 +111,7 @@ def _fields(space: gym.Space[Any], path: tuple[Any, ...]) -> np.dtype[Any]:
 
 
 def _fill(states: NDArray[Any], observation: Any, path: tuple[str, ...]) -> None:
-    """Write a mapping into structured states, whose shape is in front of that of each value."""
+    """Write a mapping of values [*states.shape, ...] into structured states."""
     if not isinstance(observation, Mapping):
         raise ValueError(
             f"the observation{_of(path)} is a {type(observation).__name__}, and its space is a "

@@ -1,11 +1,11 @@
-"""Truth: what a question's predictions are measured against.
+"""True values, against which predictions are measured.
 
 The value of a state under a question (pi, C, gamma) is the expected return
 
     v(s) = E_pi[ C_{t+1} + gamma_{t+1} C_{t+2} + gamma_{t+1} gamma_{t+2} C_{t+3} + ... | S_t = s ].
 
-It is computed from a model where there is one (:mod:`gvf.truth.dynamic_programming`), and sampled
-where there is not: :mod:`gvf.truth.returns`, for any environment.
+With a model it is computed exactly (:mod:`gvf.truth.dynamic_programming`). Without one it is
+sampled, in any environment (:mod:`gvf.truth.returns`).
 """
 
 from gvf.truth.dynamic_programming import Model, exact_values

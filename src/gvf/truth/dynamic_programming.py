@@ -1,12 +1,12 @@
-"""Dynamic programming: the exact values of a question, where the environment is a table.
+"""Dynamic programming: the exact values of a question in a tabular environment.
 
-A model lists what may follow each state and action, with its probability p. The values are the
-fixed point of
+A model lists the possible outcomes of each state and action, with their probabilities p. The values
+are the fixed point of
 
     v(s) = sum_a pi(a|s) sum_outcomes p (C + gamma v(s')),    v = 0 in terminal states,
 
-found by iterating until nothing changes by 1e-15. Cumulant C and continuation gamma are whatever
-the question says of the transition. Without a model, see :mod:`gvf.truth.returns`.
+found by iterating until no value changes by more than 1e-15. The question gives the cumulant C and
+the continuation gamma of each transition. Without a model, see :mod:`gvf.truth.returns`.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from gvf.transition import Transitions
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """What may follow each of S states and A actions: up to B outcomes.
+    """A table of the outcomes, up to B, of each of S states and A actions.
 
-    Nothing follows a terminal state; its rows only have to be distributions.
+    Nothing follows a terminal state; its rows must only be distributions.
 
     Attributes:
-        probability: float64[S, A, B], sums to 1 over the outcomes.
-        next_state: int64[S, A, B].
-        reward: float64[S, A, B].
-        terminal: bool[S].
+        probability: the probability of each outcome, float64[S, A, B]; sums to 1 over outcomes.
+        next_state: the next state, int64[S, A, B].
+        reward: the reward, float64[S, A, B].
+        terminal: True for terminal states, bool[S].
 
     Example:
         Two states and one action, which ends in state 1 half of the time:
@@ -85,7 +85,7 @@ class Model:
 
     @property
     def transitions(self) -> Transitions:
-        """All outcomes as transitions: row ``(state * A + action) * B + outcome``."""
+        """Return all outcomes as transitions, in rows ``(state * A + action) * B + outcome``."""
         state, action, _ = np.indices(self.probability.shape)
         following = self.next_state.ravel()
         return Transitions(
@@ -98,7 +98,7 @@ class Model:
         )
 
     def signals(self, question: GVF) -> tuple[Floats, Floats]:
-        """Cumulant and continuation of every outcome, each float64[S, A, B]."""
+        """Compute cumulant and continuation of every outcome, each float64[S, A, B]."""
         transitions, shape = self.transitions, self.probability.shape
         cumulants, continuations = (
             question.cumulants(transitions),
@@ -115,15 +115,15 @@ class Model:
 
 
 def exact_values(model: Model, question: GVF, *, sweeps: int = 100_000) -> Floats:
-    """The value of every state of a model: float64[S], 0 in terminal states.
+    """Compute the value of every state of a model, float64[S]; 0 in terminal states.
 
-    Iterated until no value changes by more than 1e-15 (relative to the largest, where that is
-    above 1).
+    The iteration ends when no value changes by more than 1e-15 (relative to the largest value, if
+    that is above 1).
 
     Args:
-        model: what follows what.
-        question: its policy must be discrete, with the model's actions.
-        sweeps: more iterations than this are an error.
+        model: the table of outcomes.
+        question: the question; its policy must be discrete, with the model's actions.
+        sweeps: the largest number of iterations; more are an error.
 
     Example:
         Half of the time the walk ends, with reward 1: v = 1/2 + 1/2 * 0.9 v.
@@ -150,7 +150,7 @@ def exact_values(model: Model, question: GVF, *, sweeps: int = 100_000) -> Float
     values, change = np.zeros(states), np.inf
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(sweeps):
-            # Sums of products, not a matrix product: BLAS may round otherwise elsewhere.
+            # Not a matrix product, because BLAS rounds differently on different machines.
             improved = now + (later * values[model.next_state]).sum(axis=(1, 2))
             change = np.abs(improved - values).max()
             values = improved

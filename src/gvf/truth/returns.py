@@ -4,10 +4,10 @@ Without a model of the environment, a return G is still an unbiased sample of a 
 
     E[ G | S_t = s ] = v(s):
 
-:func:`held_out_returns` lets the behaviour lead to states as it visits them, switches to the
-target there, and records the returns, held out from learning. What differs between predictions and
-returns is error of the prediction plus noise of the return; with several returns from each state
-the noise can be subtracted. Where there is a model, :mod:`gvf.truth.dynamic_programming` is exact.
+:func:`held_out_returns` follows the behaviour to a state, switches to the target there, and records
+the return, which is not used for learning. The difference of prediction and return is the error of
+the prediction plus the noise of the return. With several returns from each state the noise can be
+subtracted. With a model, :mod:`gvf.truth.dynamic_programming` is exact.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from gvf.stream import Actor, Walk, environment_seed
 from gvf.stream.info import info_columns
 
 ATTEMPTS = 1000
-"""How often a state is drawn again before :func:`held_out_returns` gives up."""
+"""The number of draws of a state after which :func:`held_out_returns` fails."""
 
 
 class CutError(ValueError):
-    """Every rollout was truncated, so there is no return."""
+    """The error that every rollout was truncated, so there is no return."""
 
 
 class Estimate(NamedTuple):
@@ -57,17 +57,17 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class ReturnError:
-    """How predictions differ from held-out returns; standard errors are over states.
+    """The errors of predictions against held-out returns, with standard errors over states.
 
     The first three compare the predictions with the mean return G of each state, and include its
-    noise; the last does not, and so estimates the error of the values themselves.
+    noise. The last leaves the noise out, and so estimates the error of the values themselves.
 
     Attributes:
         mean_absolute: mean of ``|V - G|``.
         root_mean_square: root of the mean of ``(V - G)^2``.
         bias: mean of ``V - G``; 0 on average if V is right.
-        mean_squared_value: unbiased estimate of the mean of ``(V - v)^2``, v being the true
-            value; it may come out below 0. None with fewer than two returns a state.
+        mean_squared_value: unbiased estimate of the mean of ``(V - v)^2``, with v the true value;
+            it may be negative. None with fewer than two returns a state.
         states: number of states.
 
     A prediction that is not finite (a learner that diverged) makes all errors infinite.
@@ -103,10 +103,10 @@ class HeldOutReturns:
     """Returns under the target policy from states that the behaviour visits.
 
     Attributes:
-        states: the states, [S, ...]; of a Dict observation a structured array, [S].
-        returns: sampled returns, [S, R]; nan where a rollout was cut and left out, at least one
-            in each row is not.
-        cut: how many rollouts were left out, those from states not kept included.
+        states: the states, [S, ...]; a structured array [S] if observations are Dicts.
+        returns: sampled returns, [S, R]; nan for rollouts that were truncated. Each row has at
+            least one return.
+        cut: the number of rollouts left out, including those from states that were not kept.
 
     Example:
         >>> from gvf.truth import HeldOutReturns
@@ -128,9 +128,9 @@ class HeldOutReturns:
         return np.nanmean(self.returns, axis=1)
 
     @property
-    @np.errstate(over="ignore")  # returns too far apart have infinite noise
+    @np.errstate(over="ignore")  # returns that are too far apart have infinite noise
     def noise(self) -> Floats:
-        """The standard error of each state's mean return, [S]; nan from fewer than 2 returns."""
+        """The standard error of each state's mean return, [S]; nan with fewer than 2 returns."""
         rollouts = np.isfinite(self.returns).sum(axis=1)
         several = rollouts >= 2
         noise = np.full(len(self.returns), math.nan)
@@ -138,12 +138,12 @@ class HeldOutReturns:
         noise[several] = spread / np.sqrt(rollouts[several])
         return noise
 
-    @np.errstate(over="ignore")  # what overflows has diverged, and counts as infinite
+    @np.errstate(over="ignore")  # a prediction that overflows has diverged
     def error(self, predict: Callable[[Any], ArrayLike]) -> ReturnError:
         """Compare predictions with the returns.
 
         Args:
-            predict: takes the states [S, ...] and gives predictions [S].
+            predict: a function of states [S, ...] that returns predictions [S].
         """
         count = len(self.states)
         predictions = np.asarray(predict(self.states), np.float64)
@@ -169,7 +169,7 @@ class HeldOutReturns:
         several = ~np.isnan(noise)
         if not several.any():
             return None
-        # The mean return varies by noise^2, which is what it adds to the square.
+        # The variance noise^2 of the mean return is contained in the square.
         return _mean((difference**2 - noise**2)[several])
 
     def __repr__(self) -> str:
@@ -198,36 +198,36 @@ def held_out_returns(
 ) -> HeldOutReturns:
     """Sample returns of a question, from states distributed as the behaviour visits them.
 
-    Each state comes from a run of its own: the behaviour acts for a number of steps drawn
-    uniformly from 0 .. run_length - 1 (through as many episodes as it takes), so the states are
-    independent draws from what it visits in its first ``run_length`` steps. There the target
-    policy takes over, until the product of continuations is at most ``cutoff``.
+    Each state has its own run: the behaviour acts for a number of steps drawn uniformly from
+    0 .. run_length - 1, over several episodes if needed. So the states are independent draws from
+    those that it visits in its first ``run_length`` steps. From there the target policy acts, until
+    the product of continuations is at most ``cutoff``.
 
-    The time limit of ``gymnasium.make`` holds for the behaviour and not for rollouts: a return goes
-    on where an episode would only be cut. A rollout that the environment itself truncates has no
-    return: it is left out and counted. Where this depends on how a rollout goes, not only on where
-    it starts, the returns that remain are a biased sample.
+    The time limit of ``gymnasium.make`` applies to the behaviour, but not to rollouts, so it does
+    not cut returns. A rollout that the environment itself truncates has no return; it is left out
+    and counted. If truncation depends on the course of a rollout, and not only on its start, the
+    remaining returns are a biased sample.
 
     Args:
-        env: a single Gymnasium environment; it is reset, and left somewhere.
-        question: what is predicted.
-        behaviour: leads to the states; by default the target policy itself.
+        env: a single Gymnasium environment; it is reset, and its last state is arbitrary.
+        question: the question.
+        behaviour: the policy that leads to the states; by default the target policy itself.
         states: the number of states, S.
-        rollouts: returns from each state, R. More than one needs deep copies of the environment,
-            each with random numbers of its own (in ``env.np_random``, where Gymnasium has them).
-        run_length: how far into a run of the behaviour the states may lie.
-        cutoff: in [0, 1); what a return leaves out is at most this share of a value.
-        longest: a rollout with more steps is an error, since it may never end.
+        rollouts: the number of returns from each state, R. More than one needs deep copies of the
+            environment, whose random numbers must all come from ``env.np_random``.
+        run_length: the number of steps of a run in which the states may lie.
+        cutoff: the largest share of a value that a return may leave out, in [0, 1).
+        longest: the largest number of steps of a rollout; more are an error, since the rollout
+            might never end.
         info: the names of values of the environment's ``info`` that functions of the question use
-            as columns, as in :func:`gvf.transitions`. A cumulant that is such a name itself is
-            asked for without this.
-        accept: which states may be used, a function of states [m, ...] that returns bool[m]; by
-            default all. Where the behaviour leads to another state, a new run with a new number of
-            steps takes its place, up to 1,000 times. So the states are distributed as the behaviour
-            visits them, given that they are accepted. The target is followed from no other state;
-            where it goes from there does not matter.
-        seed: makes the result reproducible. The first states are the same for any ``states``.
-        progress: show a progress bar.
+            as columns, as in :func:`gvf.transitions`. A cumulant that is itself such a name need
+            not be listed.
+        accept: a function of states [m, ...] that returns bool[m], True for states that may be
+            used; by default all may. After a rejected state a new run with a new number of steps
+            follows, up to 1,000 times. So the states are distributed as the behaviour visits them,
+            given that they are accepted. Rollouts may pass through any state.
+        seed: the seed. The first states are the same for any ``states``.
+        progress: True to show a progress bar.
 
     Example:
         >>> import gvf
@@ -295,7 +295,7 @@ def held_out_returns(
 
 
 def _accepted(accept: Callable[[Any], Any], state: NDArray[Any]) -> bool:
-    """Whether a batch of 1 state is accepted."""
+    """Return True if a batch of 1 state is accepted."""
     answer = np.asarray(accept(state))
     if answer.dtype != bool or answer.shape != (1,):
         raise ValueError(
@@ -312,7 +312,7 @@ def _return(
     cutoff: float,
     longest: int,
 ) -> float:
-    """The return of one rollout, nan if it was cut."""
+    """Sample the return of one rollout; nan if it was truncated."""
     total, product = 0.0, 1.0
     for _ in range(longest):
         batch = walk.step(target, rng)
@@ -330,7 +330,7 @@ def _return(
 
 @contextmanager
 def _without_time_limit(env: gym.Env[Any, Any]) -> Iterator[None]:
-    """Lift the limits that ``gymnasium.make`` has put around an environment, for a while."""
+    """Lift the time limits of ``gymnasium.make`` inside a context."""
     layer, limits = env, []
     while isinstance(layer, gym.Wrapper):
         if isinstance(layer, gym.wrappers.TimeLimit):
@@ -345,7 +345,7 @@ def _without_time_limit(env: gym.Env[Any, Any]) -> Iterator[None]:
 
 
 def _branch(walk: Walk, seeds: np.random.SeedSequence) -> Walk:
-    """A copy of the walk, to go on from the same state with other random numbers."""
+    """Copy the walk, so that it continues from the same state with other random numbers."""
     try:
         branch = copy.deepcopy(walk)
     except Exception as error:
@@ -353,7 +353,7 @@ def _branch(walk: Walk, seeds: np.random.SeedSequence) -> Walk:
             f"{walk.env} cannot be copied, as more than one rollout from a state needs; "
             "use rollouts=1"
         ) from error
-    # In place, since parts of the environment may hold the same generator.
+    # In place, because parts of the environment may hold the same generator.
     bits = branch.env.unwrapped.np_random.bit_generator
     bits.state = type(bits)(seeds).state
     return branch
@@ -363,7 +363,7 @@ def _check_copies(env: gym.Env[Any, Any]) -> None:
     layer: Any = env
     while layer is not None:
         kind = type(layer)
-        # Copies of these are built anew from their arguments, and start somewhere else.
+        # EzPickle rebuilds copies from their arguments, so they lose the state.
         anew = getattr(kind, "__getstate__", None) is gym.utils.EzPickle.__getstate__
         if anew and not hasattr(kind, "__deepcopy__"):
             raise TypeError(
@@ -374,7 +374,7 @@ def _check_copies(env: gym.Env[Any, Any]) -> None:
 
 
 def _mean(sample: Floats) -> Estimate:
-    """The mean of independent numbers, and its standard error."""
+    """Compute the mean of independent numbers and its standard error."""
     if not np.isfinite(sample).all():
         return Estimate(math.inf, math.nan)
     if len(sample) < 2:

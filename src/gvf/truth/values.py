@@ -1,10 +1,10 @@
-"""True values of some states, and how far predictions are from them.
+"""True values of some states, and the errors of predictions.
 
     mean absolute error       1/S sum_s |V(s) - v(s)|
     root mean square error    sqrt( 1/S sum_s (V(s) - v(s))^2 )
 
-over the states that count, or the same with weights. Where v comes from
-(:mod:`gvf.truth.dynamic_programming`, or rollouts) makes no difference here.
+Both are over S states, with equal weights or given ones. The values v come from dynamic programming
+(:mod:`gvf.truth.dynamic_programming`) or from rollouts.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ class TrueValues:
     """The true values of S states.
 
     Attributes:
-        states: [S, ...], those over which errors are averaged.
-        values: v of each, float64[S].
-        noise: the standard error of each value, float64[S]; 0 where they were computed exactly, nan
-            where it is not known.
-        weights: how much each state counts, float64[S], not negative; None: all alike.
+        states: the states over which errors are averaged, [S, ...].
+        values: the value v of each state, float64[S].
+        noise: the standard error of each value, float64[S]; 0 if it is exact, nan if unknown.
+        weights: the weight of each state, float64[S], not negative; None for equal weights.
 
     Example:
         >>> from gvf.truth import TrueValues
@@ -45,7 +44,7 @@ class TrueValues:
     weights: Floats | None = None
 
     def check(self) -> None:
-        """Refuse values, noise or weights that do not fit the states."""
+        """Raise ValueError if values, noise or weights do not fit the states."""
         count = len(self.states)
         for name in ("values", "noise", "weights"):
             given = getattr(self, name)
@@ -60,11 +59,11 @@ class TrueValues:
             raise ValueError("weights of states must not be negative, nor all 0")
 
     def mean_absolute_error(self, predictions: ArrayLike) -> float:
-        """Mean of ``|V - v|`` over the states, of predictions [S]."""
+        """Compute the mean of ``|V - v|`` over the states, for predictions [S]."""
         return float(np.average(np.abs(self._differences(predictions)), weights=self.weights))
 
     def root_mean_square_error(self, predictions: ArrayLike) -> float:
-        """Root of the mean of ``(V - v)^2`` over the states, of predictions [S]."""
+        """Compute the root of the mean of ``(V - v)^2`` over the states, for predictions [S]."""
         return float(np.sqrt(np.average(self._differences(predictions) ** 2, weights=self.weights)))
 
     def _differences(self, predictions: ArrayLike) -> Floats:

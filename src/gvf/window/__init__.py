@@ -1,4 +1,4 @@
-"""Windows: the most recent transitions as columns, with the numbers that they are drawn by."""
+"""Windows: the most recent transitions as columns, with the masses by which they are drawn."""
 
 from gvf.window.buffer import Buffer, Rows
 from gvf.window.frames import FrameWindow

@@ -1,14 +1,14 @@
 """The buffer: columns, inputs and masses of the most recent transitions, with one head.
 
 A window (:class:`gvf.Window`, :class:`gvf.FrameWindow`) has the columns that a value function
-learns from. Beside them stand the numbers that a correction draws and weighs by: its inputs (the
-ratio, and a trace where it has one) and its mass p. All are rings over the same slots, and the
-window's ``place`` is the only head there is.
+learns from. The buffer adds the numbers by which a correction draws and weighs: its inputs (the
+ratio, and a trace if it has one) and its mass p. All are rings over the same slots, and share the
+window's ``place`` as their only head.
 
-Inputs and masses lie in rings of prefix sums, which know their means and draw by mass; a mass that
-is the ratio itself needs no ring of its own. Masses that change when they are drawn live in a sum
-tree. The kernels at the top are for compiled loops, which get those that a correction needs by
-their addresses; the class calls the same ones.
+Inputs and masses are kept in rings of prefix sums, which give their means and draw by mass. A mass
+that is the ratio itself needs no ring of its own. Masses that change when they are drawn are kept
+in a sum tree. Compiled loops call the kernels at the top by their addresses; the class calls the
+same kernels.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from gvf.window.frames import FrameWindow
 from gvf.window.window import Window
 
 UNIFORM, WHOLE, TREE = -1, -2, -3
-"""In the place of the ring that holds masses: there are none; nothing is drawn; a tree has them."""
+"""Values of ``mass`` if no ring holds masses: uniform draws, no draws, or masses in a tree."""
 
 
 class Masses(NamedTuple):
     """The arrays from which slots are drawn and weighed, C inputs a row."""
 
     place: NDArray[np.int64]
-    """The window's: capacity, head, filled slots, int64[3]."""
+    """The window's place: capacity, head and filled slots, int64[3]."""
     rings: Floats
     """A ring for each input, and one for the masses if they need one: float64[C or C + 1, ...]."""
     nodes: Floats
@@ -61,11 +61,11 @@ class Masses(NamedTuple):
 
 
 def masses_type() -> types.NamedTuple:
-    """The compiled type of Masses."""
+    """Return the compiled type of Masses."""
     return types.NamedTuple((int64[::1], float64[:, ::1], float64[::1]), Masses)
 
 
-# How a row is written into the slot at the head: inputs [C, m], masses p [m], and which row.
+# Kernels that write a row into the slot at the head, given inputs [C, m], masses p [m] and the row.
 
 
 @njit(cache=True, nogil=True)
@@ -85,13 +85,13 @@ def write_rings_and_tree(masses, inputs, p, i):
     tree_set(masses.nodes, np.array([masses.place[HEAD]]), p[i : i + 1])
 
 
-# How slots [k] are drawn, with the numbers of a NumPy Generator (its function and state): 1, or 0
-# where the window has no mass. The means [C + 1] are the window's, as `write_means` has them.
+# Kernels that draw slots [k] with the numbers of a NumPy Generator (its function and state). They
+# return 1, or 0 if the window has no mass. The means [C + 1] are those that `write_means` writes.
 
 
 @njit(cache=True)
 def draw_uniformly(masses, mass, means, function, state, slots):
-    """Every filled slot is equally likely."""
+    """Draw filled slots, all equally likely."""
     size = masses.place[SIZE]
     for j in range(slots.size):
         slots[j] = int(next_double(function, state) * size)
@@ -100,7 +100,7 @@ def draw_uniformly(masses, mass, means, function, state, slots):
 
 @njit(cache=True)
 def draw_by_ring(masses, mass, means, function, state, slots):
-    """In proportion to the numbers in ring `mass`."""
+    """Draw slots in proportion to the numbers in ring `mass`."""
     if means[-1] == 0.0:
         return 0.0
     uniforms = np.empty(slots.size)
@@ -112,7 +112,7 @@ def draw_by_ring(masses, mass, means, function, state, slots):
 
 @njit(cache=True)
 def draw_by_tree(masses, mass, means, function, state, slots):
-    """In proportion to the weights in the tree."""
+    """Draw slots in proportion to the weights in the tree."""
     if means[-1] == 0.0:
         return 0.0
     uniforms = np.empty(slots.size)
@@ -124,7 +124,7 @@ def draw_by_tree(masses, mass, means, function, state, slots):
 
 @njit(cache=True)
 def take_all(masses, mass, means, function, state, slots):
-    """All filled slots, oldest first."""
+    """Take all filled slots, oldest first."""
     n, head, size = masses.place
     first = head if size == n else 0
     for j in range(slots.size):
@@ -134,12 +134,12 @@ def take_all(masses, mass, means, function, state, slots):
 
 WRITE = void(masses_type(), float64[:, ::1], float64[::1], int64)
 DRAW = float64(masses_type(), int64, float64[::1], int64, int64, int64[::1])
-"""The types of these kernels."""
+"""The types of the kernels that write and that draw."""
 
 
 @njit(cache=True, nogil=True)
 def check_refreshed(p):
-    """Refuse masses [k] that no draw could be made by."""
+    """Raise ValueError if a mass [k] is invalid."""
     for i in range(p.size):
         if not 0.0 <= p[i] <= LARGEST_RATIO:
             raise ValueError("refresh gave a mass that is not a number from 0 to 1e290")
@@ -147,14 +147,14 @@ def check_refreshed(p):
 
 @njit(cache=True, nogil=True)
 def ring_mean(masses, c):
-    """The mean of ring c over the filled slots."""
+    """Return the mean of ring c over the filled slots."""
     old, new = ring_masses(masses.rings[c], masses.place)
     return (old + new) / masses.place[SIZE]
 
 
 @njit(cache=True, nogil=True)
 def write_means(masses, mass, means):
-    """Write the window's means of the inputs, and then of the mass, into means [C + 1]."""
+    """Write the window's means of the inputs, then of the mass, into means [C + 1]."""
     inputs = means.size - 1
     for c in range(inputs):
         means[c] = ring_mean(masses, c)
@@ -186,9 +186,9 @@ class Rows:
     """Rows to be inserted.
 
     Attributes:
-        columns: for the window, [m, ...] each.
-        inputs: of the correction, float64[C, m].
-        p: their masses, float64[m].
+        columns: the window's columns, [m, ...] each.
+        inputs: the correction's inputs, float64[C, m].
+        p: the rows' masses, float64[m].
     """
 
     columns: dict[str, NDArray[Any]]
@@ -208,7 +208,7 @@ class Buffer:
 
     Args:
         window: an empty :class:`gvf.Window` or :class:`gvf.FrameWindow` for the columns.
-        correction: says what is carried, how slots are drawn, and how they are weighed.
+        correction: the correction, which says how rows are carried, drawn and weighed.
 
     Example:
         >>> import gvf, numpy as np
@@ -231,7 +231,7 @@ class Buffer:
         self._sit_on(window, correction)
 
     def _sit_on(self, window: Window | FrameWindow, correction: Correction) -> None:
-        """Make inputs and masses that share the window's place."""
+        """Allocate inputs and masses that share the window's place."""
         self.window, self.correction = window, correction
         self.trace = Trace(correction)
         self.mass, rings, nodes = kind_of(correction, window.capacity)
@@ -246,12 +246,12 @@ class Buffer:
 
     @property
     def inputs(self) -> Floats:
-        """The inputs of the filled slots, in slot order, not a copy: float64[C, len]."""
+        """A view of the inputs of the filled slots, in slot order, float64[C, len]."""
         return self.masses.rings[: self.correction.rows, HEADER : HEADER + len(self)]
 
     @property
     def ratios(self) -> Floats:
-        """The ratios of the filled slots, in slot order, not a copy: float64[len]."""
+        """A view of the ratios of the filled slots, in slot order, float64[len]."""
         return self.inputs[RATIO]
 
     @property
@@ -274,16 +274,16 @@ class Buffer:
         continuation: Floats,
         transitions: Transitions | None = None,
     ) -> Iterator[Rows]:
-        """Rows that come next in their streams, with inputs and masses.
+        """Make the next rows of their streams, with inputs and masses.
 
-        A context in which the rows are inserted: if that fails before the first is in, nothing has
-        been carried on.
+        This is a context in which the rows are inserted. If it fails before the first insertion,
+        the traces are restored.
 
         Args:
-            columns: for the window, [m, ...] each.
-            ratio: of each row, [m].
-            continuation: of each row, [m].
-            transitions: the rows as they came; see :meth:`gvf.correction.trace.Trace.inputs`.
+            columns: the window's columns, [m, ...] each.
+            ratio: the ratio of each row, [m].
+            continuation: the continuation of each row, [m].
+            transitions: the rows as given; see :meth:`gvf.correction.trace.Trace.inputs`.
         """
         if self.correction.trace is None:
             inputs = self.trace.inputs(ratio, continuation)
@@ -302,7 +302,7 @@ class Buffer:
         """Insert rows, oldest first."""
         place = self.masses.place
         before = place.copy()
-        self.window.extend(**rows.columns)  # may fail, so this goes first
+        self.window.extend(**rows.columns)  # first, because it may fail
         after = place.copy()
         place[:] = before
         for i in range(len(rows)):
@@ -311,27 +311,27 @@ class Buffer:
         place[:] = after
 
     def draw(self, k: int, rng: np.random.Generator) -> Slots | None:
-        """Draw the slots of a batch, int64[k]; None where the window has no mass.
+        """Draw the slots of a batch, int64[k]; return None if the window has no mass.
 
-        Where the whole window is the batch, the slots are all that are filled, oldest first.
+        If the whole window is the batch, return all filled slots, oldest first.
         """
         slots = np.empty(len(self) if self.mass == WHOLE else k, np.int64)
         write_means(self.masses, self.mass, self._means)
-        rng = native(rng)  # in a name of its own, so that its state lives as long as it is used
+        rng = native(rng)  # named, so that its state outlives the call below
         found = addresses(rng)
         assert found is not None
         drawn = self.draws(self.masses, self.mass, self._means, found[0], found[1], slots)
         return slots if drawn else None
 
     def weigh(self, slots: Slots) -> Floats:
-        """The correction's weights of drawn slots, float64[k]."""
+        """Compute the correction's weights of drawn slots, float64[k]."""
         inputs, p = self._take(slots)
         w = np.empty(len(slots))
         self.correction.weigh(inputs, p, self._means, self._parameters, w)
         return w
 
     def refresh(self, slots: Slots, delta: Floats) -> None:
-        """Change the masses of drawn slots [k] by their TD errors [k], if they ever change."""
+        """Refresh the masses of drawn slots [k] from their TD errors [k], if masses can change."""
         if self.correction.refresh is not None:
             inputs, p = self._take(slots)
             self.correction.refresh(delta, inputs, self._parameters, p)
@@ -339,12 +339,12 @@ class Buffer:
             tree_set(self.masses.nodes, slots, p)
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
-        """Arrays that are the state beside the window's own, for :meth:`restore`."""
+        """Return the arrays of the state, without the window's own, for :meth:`restore`."""
         carried = {f"trace/{name}": array for name, array in self.trace.checkpoint().items()}
         return {"rings": self.masses.rings.copy(), "nodes": self.masses.nodes.copy(), **carried}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take up a checkpoint, after the window's own."""
+        """Restore a checkpoint; the window's own must be restored first."""
         for name, own in (("rings", self.masses.rings), ("nodes", self.masses.nodes)):
             check_like(name, arrays[name], own)
         trace = {name: arrays[f"trace/{name}"] for name in self.trace.checkpoint()}
@@ -366,7 +366,7 @@ class Buffer:
 
 
 def check_like(name: str, given: NDArray[Any], own: NDArray[Any]) -> None:
-    """Refuse an array of another shape or type than the one whose place it is to take."""
+    """Raise ValueError if an array differs in shape or type from the one it replaces."""
     if given.shape != own.shape or given.dtype != own.dtype:
         raise ValueError(
             f"{name} should be {own.dtype}{list(own.shape)} and is {given.dtype}{list(given.shape)}"
@@ -374,7 +374,7 @@ def check_like(name: str, given: NDArray[Any], own: NDArray[Any]) -> None:
 
 
 def kind_of(correction: Correction, capacity: int) -> tuple[int, int, Floats]:
-    """Where the masses are, how many rings there are, and the nodes of a tree."""
+    """Return the ring of the masses (or a code), the number of rings, and the nodes of a tree."""
     how, inputs, none = correction.draw, correction.rows, np.empty(0)
     if how.whole or how.uniform:
         if correction.refresh is not None:

@@ -5,11 +5,10 @@ So slot i holds one frame, its state, and
 
     next state of slot i = frame of slot i + 1,
 
-around the ring, except for the newest slot and for those whose follower began elsewhere (an episode
-had ended): their next states are kept aside until they are overwritten. Whether a follower
-continues is seen from the frames themselves, so any order of transitions is right, and one in which
-they follow each other is cheap. The interface is that of :class:`gvf.Window`, which keeps the other
-columns.
+around the ring. The newest slot is an exception, and so is a slot at the end of an episode: their
+next states are kept apart until the slots are overwritten. The frames themselves are compared, so
+transitions may come in any order, and consecutive ones need the least memory. The interface is that
+of :class:`gvf.Window`, which keeps the other columns.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ _PIECE = 1024  # frames compared at a time, so that the comparison needs little 
 class FrameWindow:
     """A :class:`gvf.Window` whose columns ``state`` and ``next_state`` are images, uint8[...].
 
-    The same calls give the same transitions; only memory differs: one frame a transition, one for
-    the newest, and one for each end of an episode in the window. A call that fails leaves the
-    window as it was.
+    The same calls give the same transitions with less memory: one frame a transition, one for the
+    newest, and one for each end of an episode in the window. A call that fails leaves the window
+    unchanged.
 
     Args:
-        capacity: how many transitions to keep, n.
-        memory_map: a file for the frames, instead of memory; it is created, or overwritten, so
-            every window needs one of its own.
+        capacity: the number of transitions to keep, n.
+        memory_map: a file for the frames, instead of memory. It is created or overwritten, so
+            every window needs its own.
 
     Example:
         >>> import gvf
@@ -59,7 +58,7 @@ class FrameWindow:
 
     def __init__(self, capacity: int, *, memory_map: str | os.PathLike[str] | None = None) -> None:
         self._rest = Window(capacity)
-        self.is_taken = False  # by a learner, which then fills it
+        self.is_taken = False  # True once a learner owns the window
         self.capacity = self._rest.capacity
         self._path = None if memory_map is None else Path(memory_map)
         self._names: tuple[str, ...] = ()
@@ -84,7 +83,7 @@ class FrameWindow:
 
     @property
     def frame_shape(self) -> tuple[int, ...]:
-        """The shape of one frame, which the first insertion says; before, ()."""
+        """The shape of one frame, set by the first insertion; () before."""
         return self._frames.shape[1:]
 
     @property
@@ -107,7 +106,8 @@ class FrameWindow:
     def extend(self, /, **columns: Any) -> NDArray[np.int64]:
         """Insert m transitions, columns [m, ...], oldest first, and return their slots int64[m].
 
-        The same as m times ``append``; with m > capacity only the last ones stay.
+        The result is the same as with m calls of ``append``; if m > capacity, only the last ones
+        stay.
         """
         batch = Transitions(**columns)
         states, next_states, others = self._split(batch.columns)
@@ -123,16 +123,16 @@ class FrameWindow:
         return slots
 
     def __getitem__(self, slots: Any) -> Transitions:
-        """Copies of the transitions in the given slots, int[k], as columns [k, ...]."""
+        """Return copies of the transitions in slots int[k], as columns [k, ...]."""
         slots = self._filled(slots)
         columns = self._rest[slots].columns
         columns["state"], columns["next_state"] = self._take(slots)
         return Transitions(**{name: columns[name] for name in self._names})
 
     def gather(self, slots: Any, *, state: Frames, next_state: Frames) -> tuple[Frames, Frames]:
-        """Copy the frames of slots, int[k], into arrays [k, ...] that are there already.
+        """Copy the frames of slots, int[k], into existing arrays [k, ...].
 
-        With arrays over pinned memory a batch goes to a device with one copy more and no other.
+        With arrays in pinned memory a batch then needs only the copy to the device.
 
         Example:
             >>> import numpy as np
@@ -156,7 +156,7 @@ class FrameWindow:
         return self._take(slots, state, next_state)
 
     def __iter__(self) -> Iterator[Transitions]:
-        """The transitions one by one, oldest first, each a batch of 1."""
+        """Iterate over the transitions, oldest first, each a batch of 1."""
         return (self[[slot]] for slot in self.oldest_first)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -167,14 +167,14 @@ class FrameWindow:
     def load(
         cls, path: str | os.PathLike[str], *, memory_map: str | os.PathLike[str] | None = None
     ) -> Self:
-        """Read a checkpoint back: the same slots, the same data, the same next slot."""
+        """Read a checkpoint: the slots, the data and the next slot are the same as before."""
         _, arrays = checkpoint.read(path, "window of frames")
         window = cls(int(arrays["ring"][0]), memory_map=memory_map)
         window.restore(arrays)
         return window
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
-        """Arrays that are the window's whole state, for :meth:`restore`."""
+        """Return the arrays that make up the window's state, for :meth:`restore`."""
         if not self._names:
             return self._rest.checkpoint()
         aside = np.array(sorted(self._aside), np.int64)
@@ -188,7 +188,7 @@ class FrameWindow:
         }
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take up a checkpoint of a window of the same capacity."""
+        """Restore a checkpoint of a window of the same capacity."""
         others = {k: v for k, v in arrays.items() if not k.startswith("frames/")}
         rest = Window(self.capacity)
         rest.restore(others)
@@ -202,7 +202,7 @@ class FrameWindow:
         if len(rest):
             restored._frames[: len(rest)] = arrays["frames/state"]
             *aside, restored._head_frame = arrays["frames/next_state"].copy()
-            # Each a copy of its own, so that one can be let go without the others.
+            # Copied one by one, so that each can be freed without the others.
             pairs = zip(arrays["frames/aside"].tolist(), aside, strict=True)
             restored._aside = {slot: frame.copy() for slot, frame in pairs}
             restored._is_aside[arrays["frames/aside"]] = True
@@ -254,7 +254,7 @@ class FrameWindow:
                 )
 
     def _room(self, states: Frames) -> Frames:
-        """The frames of the window, for which the first insertion makes room."""
+        """Return the frames of the window, allocated at the first insertion."""
         if len(self._frames):
             return self._frames
         shape = (self.capacity, *states.shape[1:])
@@ -270,9 +270,9 @@ class FrameWindow:
         return slots
 
     def _write(self, slot: int, states: Frames, next_states: Frames) -> None:
-        """Write rows from a slot on that do not reach around the ring."""
+        """Write rows from a slot on; they must not reach past the end of the ring."""
         rows = len(states)
-        # The newest slot may be one of those that are overwritten, so this goes first.
+        # This comes first, because the newest slot may be overwritten below.
         if self._newest >= 0 and not np.array_equal(self._head_frame, states[0]):
             self._put_aside(self._newest, self._head_frame)
         for overwritten in np.flatnonzero(self._is_aside[slot : slot + rows]) + slot:
@@ -298,7 +298,7 @@ class FrameWindow:
     ) -> tuple[Frames, Frames]:
         following = slots + 1
         following[following == self.capacity] = 0
-        # The slots are known to be filled, and "clip" spares a copy that "raise" makes.
+        # The slots are known to be filled, and "clip" avoids a copy that "raise" makes.
         state = self._frames.take(slots, 0, state, "clip")
         next_state = self._frames.take(following, 0, next_state, "clip")
         for at in np.argwhere(self._is_aside[slots] | (slots == self._newest)):

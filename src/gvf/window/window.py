@@ -33,12 +33,12 @@ _PLAIN = {"i8": int, "f8": float, "b1": bool}
 class Window:
     """A ring of columns that holds the ``capacity`` most recent transitions.
 
-    The first insertion says which columns there are, with their shapes and types (an integer
-    column that later meets a fraction becomes float64, so a first reward of 0 does no harm).
-    A call that fails leaves the window as it was.
+    The first insertion sets the columns with their shapes and types. An integer column becomes
+    float64 when it first gets a fraction, so the first reward may be the integer 0. A call that
+    fails leaves the window unchanged.
 
     Args:
-        capacity: how many transitions to keep, n.
+        capacity: the number of transitions to keep, n.
 
     Example:
         >>> import gvf
@@ -55,9 +55,9 @@ class Window:
 
     def __init__(self, capacity: int) -> None:
         self.capacity = whole("capacity", capacity, 1)
-        self.is_taken = False  # by a learner, which then fills it
+        self.is_taken = False  # True once a learner owns the window
         self._columns: dict[str, Column] = {}
-        # What fits each column as it is, laid out for speed by `_plan`.
+        # The types and shapes that fit without conversion; `_plan` prepares them for speed.
         self._outside: Callable[..., int] | None = None
         self._width = -1
         self._arrays: list[tuple[str, tuple[int, ...], np.dtype[Any]]] = []
@@ -65,9 +65,9 @@ class Window:
         self._later_integers: list[str] = []
         self._writes: list[tuple[str, Column]] = []
         self._takes: list[tuple[str, Any, int | None]] = []
-        # Capacity, head and filled slots; rings of masses share it (gvf.sampling.prefix_sums).
+        # Rings of masses share this array (gvf.sampling.prefix_sums).
         self.place = new_place(self.capacity)
-        self._at = self.place.data  # the same numbers, quicker to reach from Python
+        self._at = self.place.data  # the same memory, read faster from Python
 
     def __len__(self) -> int:
         return self._at[SIZE]
@@ -86,12 +86,12 @@ class Window:
     def append(self, transition: Mapping[str, Any] | None = None, /, **columns: Any) -> int:
         """Insert one transition, one value a column, and return its slot.
 
-        Columns are given by keyword, or all together as a mapping (which saves a copy of it).
+        Columns are given by keyword, or together as a mapping, which saves a copy.
         """
         given = (
             columns if transition is None else {**transition, **columns} if columns else transition
         )
-        # Values that fit their columns as they are need no closer look; most do.
+        # Most values fit their columns without conversion and take this fast path.
         if len(given) != self._width:
             return self._append_slowly(given)
         try:
@@ -106,7 +106,7 @@ class Window:
                 if given[name].bit_length() > 63:
                     return self._append_slowly(given)
             slot = self._at[HEAD]
-            # Should the first, an integer, be too large, then nothing has been written yet.
+            # An integer comes first: if it is too large, nothing has been written yet.
             for name, column in self._writes:
                 column[slot] = given[name]
         except (AttributeError, KeyError, OverflowError):
@@ -127,7 +127,8 @@ class Window:
     def extend(self, /, **columns: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Insert m transitions, columns [m, ...], oldest first, and return their slots int64[m].
 
-        The same as m times ``append``; with m > capacity only the last ones stay.
+        The result is the same as with m calls of ``append``; if m > capacity, only the last ones
+        stay.
         """
         batch = Transitions(**columns)
         rows = len(batch)
@@ -148,7 +149,7 @@ class Window:
         self._fit(columns)
 
     def __getitem__(self, slots: Any) -> Transitions:
-        """Copies of the transitions in the given slots, int[k], as columns [k, ...]."""
+        """Return copies of the transitions in slots int[k], as columns [k, ...]."""
         if self._outside is None:
             self._outside = direct_entry(_first_outside, int64[:], int64)
         if type(slots) is ndarray and slots.dtype is _INT64 and slots.ndim == 1:
@@ -160,14 +161,14 @@ class Window:
             raise IndexError(f"slot {slots.flat[outside]} is not filled: {self!r}")
         batch = _new(Transitions)
         columns = batch.columns = {}
-        # `take` is twice as fast as indexing for small batches, and a loop faster than a
-        # comprehension, which is a call of its own.
+        # `take` is twice as fast as indexing for small batches, and a loop is faster than a
+        # comprehension.
         for name, take, axis in self._takes:
             columns[name] = take(slots, axis)
         return batch
 
     def __iter__(self) -> Iterator[Transitions]:
-        """The transitions one by one, oldest first, each a batch of 1."""
+        """Iterate over the transitions, oldest first, each a batch of 1."""
         return (self[[slot]] for slot in self.oldest_first)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -176,19 +177,19 @@ class Window:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a checkpoint back: the same slots, the same data, the same next slot."""
+        """Read a checkpoint: the slots, the data and the next slot are the same as before."""
         _, arrays = checkpoint.read(path, "window")
         window = cls(int(arrays["ring"][0]))
         window.restore(arrays)
         return window
 
     def checkpoint(self) -> dict[str, Column]:
-        """Arrays that are the window's whole state, for :meth:`restore`."""
+        """Return the arrays that make up the window's state, for :meth:`restore`."""
         columns = {f"column/{name}": _copied(c[: len(self)]) for name, c in self._columns.items()}
         return {"ring": np.array([self.capacity, self._at[HEAD]]), **columns}
 
     def restore(self, arrays: Mapping[str, Any]) -> None:
-        """Take up a checkpoint of a window of the same capacity."""
+        """Restore a checkpoint of a window of the same capacity."""
         capacity, head = arrays["ring"].tolist()
         if capacity != self.capacity:
             raise ValueError(
@@ -204,7 +205,7 @@ class Window:
         if columns:
             restored.extend(**columns)
         restored.place[HEAD] = head
-        # The place stays the same array: masses may share it.
+        # `place` must stay the same array, because masses may share it.
         self.place[:] = restored.place
         kept = {name: getattr(self, name) for name in ("place", "_at", "is_taken")}
         self.__dict__.update(restored.__dict__ | kept)
@@ -261,7 +262,7 @@ class Window:
         self._takes = [(name, c.take, 0 if c.ndim > 1 else None) for name, c in columns]
 
     def _fit(self, columns: dict[str, Column]) -> None:
-        """Check columns [m, ...] against the ring's, then widen those that need it."""
+        """Check columns [m, ...] against the ring's, then widen the ring's types if needed."""
         widened = {}
         for name, values in columns.items():
             column = self._columns[name]
@@ -286,13 +287,13 @@ class Window:
 
 
 def _common_type(name: str, column: Column, values: Column) -> np.dtype[Any]:
-    """The column's type if it holds the values, else one that holds both, else an error."""
+    """Return the column's type if it holds the values, else one that holds both, else raise."""
     own, new = column.dtype, values.dtype
     if own.names is not None and np.can_cast(new, own, "equiv"):
-        return own  # the same fields, laid out otherwise in memory
+        return own  # the same fields with another memory layout
     if new.kind not in "biufc" or own.kind not in "biufc":
         raise TypeError(f"column {name!r} holds {own}, got {new}: {values[0]!r}")
-    # A float column takes all real numbers, at its own precision.
+    # A float column accepts all real numbers, at its own precision.
     if (own.kind in "fc" and new.kind in "biuf") or np.can_cast(new, own):
         return own
     if _survives(values, own):
@@ -304,14 +305,14 @@ def _common_type(name: str, column: Column, values: Column) -> np.dtype[Any]:
 
 
 def _copied(column: Column) -> Column:
-    """A copy, with zeros between the fields of a structured type, where NumPy leaves anything."""
+    """Copy a column, with zeros in the padding of a structured type, which NumPy leaves unset."""
     copy = np.zeros(column.shape, column.dtype)
     copy[...] = column
     return copy
 
 
 def _survives(values: Column, dtype: np.dtype[Any]) -> bool:
-    """Whether values are the same numbers in another type."""
+    """Return True if values are the same numbers in another type."""
     with np.errstate(invalid="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
         return np.array_equal(values.astype(dtype), values, equal_nan=True)
@@ -326,7 +327,7 @@ def _as_slots(slots: Any) -> ndarray[Any, np.dtype[np.int64]]:
 
 @njit(cache=True, nogil=True)
 def _first_outside(slots, size):
-    """The position of the first slot that is not in [0, size), or -1."""
+    """Return the position of the first slot that is not in [0, size), or -1."""
     for i in range(slots.size):
         if not 0 <= slots[i] < size:
             return i
