@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gvf.common.cache import default_folder, remembered
 from gvf.common.xoshiro import streams
-from gvf.domain import ContinuousDomain, TabularDomain, evaluation, get
+from gvf.domain import ContinuousDomain, TabularDomain, get
+from gvf.domain import rollouts as evaluation
 from gvf.domain.body import NOISE, SOLID
 from gvf.domain.four_rooms import FREE
 from gvf.policy import Gaussian, Table, Uniform

@@ -20,7 +20,7 @@ from gvf.common.arrays import Floats
 from gvf.common.checks import brief
 from gvf.learner.learner import Learner, renewed
 from gvf.learner.values import LinearPrediction
-from gvf.sampling.generator import KNOWN
+from gvf.sampling.generator import KNOWN_GENERATORS
 
 
 def load(path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Learner:
@@ -56,7 +56,7 @@ def load(path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Learner:
     trusted = _packages(trust)
     with checkpoint.damage_named(path):
         made = _build(renewed(description), arrays, trusted)
-        generators = {kind.__name__: kind for kind in KNOWN}
+        generators = {kind.__name__: kind for kind in KNOWN_GENERATORS}
         learner = Learner(seed=np.random.Generator(generators[made.pop("rng")](0)), **made)
         learner.restore(arrays)
     return learner

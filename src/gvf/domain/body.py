@@ -7,7 +7,7 @@ A step goes a length L along an axis and drifts sideways, in ten sub-steps,
 with u uniform in [0, 1) (the drift is Gaussian by Box and Muller). After each sub-step the body's
 four extreme points are looked up in the map. The first that lies in a wall ends the step, with the
 body flush with that wall. The kernels are pure functions of position, action and uniform numbers.
-The environment (:mod:`gvf.domain.continuous_four_rooms`), rollouts (:mod:`gvf.domain.evaluation`)
+The environment (:mod:`gvf.domain.continuous_four_rooms`), rollouts (:mod:`gvf.domain.rollouts`)
 and learning loops share them.
 """
 
@@ -26,11 +26,11 @@ SUBSTEPS = 10
 NOISE = {"paper": np.array([0.6, 0.2, 0.01]), "authors": np.array([0.5, 0.1, 0.001])}
 """(longest, spread, sd of drift). Lengths are .5 +- U(0, .1), and .5 - U(0, .1) for "authors"."""
 
-AHEAD = {"paper": 0.0, "authors": 1.0 / SUBSTEPS}
+LEAD_SHARE = {"paper": 0.0, "authors": 1.0 / SUBSTEPS}
 """The share of a step by which its stored state is ahead of its start. The authors' buffer holds
 the simulator's own array, which has moved by one sub-step when its features are computed."""
 
-SOLID = np.pad(WALLS, 1, constant_values=True)
+SOLID_CELLS = np.pad(WALLS, 1, constant_values=True)
 """The map with a wall around it, bool[13, 13], because the border collides too."""
 
 _GAP = 2.0**-40  # a distance to the wall that keeps a flush body outside in spite of rounding
@@ -40,8 +40,8 @@ def _resting_places() -> np.ndarray:
     """Compute where a body fits in each free cell: (top, left, height, width), [104, 4]."""
     places = []
     for row, column in np.argwhere(~WALLS):
-        above, below = SOLID[row, column + 1], SOLID[row + 2, column + 1]
-        left, right = SOLID[row + 1, column], SOLID[row + 1, column + 2]
+        above, below = SOLID_CELLS[row, column + 1], SOLID_CELLS[row + 2, column + 1]
+        left, right = SOLID_CELLS[row + 1, column], SOLID_CELLS[row + 1, column + 2]
         margin = RADIUS + _GAP
         places.append(
             (
@@ -54,7 +54,7 @@ def _resting_places() -> np.ndarray:
     return np.array(places)
 
 
-RESTING = _resting_places()
+RESTING_PLACES = _resting_places()
 
 
 @njit(cache=True, nogil=True)

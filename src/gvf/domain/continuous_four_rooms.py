@@ -6,7 +6,7 @@ about .5. As in :mod:`gvf.domain.four_rooms`, the questions ask how soon there i
     C = 1 and gamma = 0 on a collision, else C = 0 and gamma = .9,
 
 and policies depend only on the cell of the body. Its movement is in :mod:`gvf.domain.body`, the
-estimation of values in :mod:`gvf.domain.evaluation`. Protocol "authors" has their noise, which only
+estimation of values in :mod:`gvf.domain.rollouts`. Protocol "authors" has their noise, which only
 shortens steps; their truth, whose rollouts begin in the wrong place; and in studies their stored
 states, which are one sub-step ahead.
 """
@@ -27,7 +27,7 @@ from gvf.common.arrays import Floats
 from gvf.common.cache import remembered
 from gvf.common.gym import gym
 from gvf.common.names import known
-from gvf.domain import body, evaluation
+from gvf.domain import body, rollouts
 from gvf.domain.domain import PROTOCOLS, CellDomain, check_action, check_render_mode
 from gvf.domain.four_rooms import ACTIONS, SIDE, SPECIAL, WALLS, questions, seldom_down
 from gvf.domain.picture import BLUE, ORANGE, board, disc, text_map
@@ -38,7 +38,7 @@ from gvf.policy.base import set_frozen, thresholds
 from gvf.transition import Transitions
 from gvf.truth import TrueValues
 
-SELDOM = {"paper": 0.1, "authors": 0.05}
+RARE_DOWN = {"paper": 0.1, "authors": 0.05}
 """The probability of "down" in the special cells under the behaviour "random-state"."""
 WEIGHT_SEED = 3
 """The seed of the probabilities of "random-state-weight"; the authors' own are lost. The largest
@@ -84,7 +84,7 @@ class ContinuousFourRooms(gym.Env[Floats, Any]):
     ) -> tuple[Floats, dict[str, Any]]:
         """Begin in a random position where the body fits."""
         super().reset(seed=seed)
-        self._position = body.start_body(*self._uniforms(), body.RESTING)
+        self._position = body.start_body(*self._uniforms(), body.RESTING_PLACES)
         self._collision = False
         return np.array(self._position), {"collision": False}
 
@@ -95,7 +95,7 @@ class ContinuousFourRooms(gym.Env[Floats, Any]):
             raise gym.error.ResetNeeded("call reset() before the first step()")
         noise = body.NOISE[self.protocol]
         y, x, collision = body.move_body(
-            *self._position, chosen, *self._uniforms(), body.SOLID, noise
+            *self._position, chosen, *self._uniforms(), body.SOLID_CELLS, noise
         )
         self._position, self._collision = (y, x), bool(collision)
         information = {"collision": self._collision}
@@ -224,10 +224,10 @@ class ContinuousDomain(CellDomain):
         mu, stream = self.table(policy), xoshiro.streams(1, seed)[0]
         action, collision = np.empty(steps, np.int64), np.empty(steps, np.int64)
         position, cell = np.empty((steps + 1, 2)), np.empty(steps + 1, np.int64)
-        ahead = body.AHEAD[self.protocol]
+        ahead = body.LEAD_SHARE[self.protocol]
         kept = np.empty((steps, 2)) if ahead else position
-        evaluation.walk_body(
-            thresholds(mu), body.SOLID, self.noise, ahead, body.RESTING,
+        rollouts.walk_body(
+            thresholds(mu), body.SOLID_CELLS, self.noise, ahead, body.RESTING_PLACES,
             stream, position, kept, cell, action, collision,
         )  # fmt: skip
         signals = {}
@@ -281,17 +281,15 @@ class ContinuousDomain(CellDomain):
             "noise": self.noise,
             "states": states,
             "rollouts": rollouts,
-            "spacing": evaluation.RUN if self.protocol == "authors" else evaluation.SPACING,
-            "cutoff": evaluation.CUTOFF,
+            "spacing": rollouts.RUN if self.protocol == "authors" else rollouts.SPACING,
+            "cutoff": rollouts.CUTOFF,
             "seed": seed,
         }
 
         def sample() -> dict[str, NDArray[Any]]:
             for_states, for_rollouts = np.random.SeedSequence(seed).spawn(2)
-            positions = evaluation.visited_states(
-                mu, states, protocol=self.protocol, seed=for_states
-            )
-            returns = evaluation.roll_out(
+            positions = rollouts.visited_states(mu, states, protocol=self.protocol, seed=for_states)
+            returns = rollouts.roll_out(
                 positions,
                 pi,
                 (cumulant, continuation),
@@ -328,7 +326,7 @@ def domain(protocol: str) -> ContinuousDomain:
     """Make the continuous rooms with three behaviours and two questions."""
     behaviours = {
         "uniform": Uniform(4),
-        "random-state": CellTable(Table(seldom_down(SELDOM[protocol]))),
+        "random-state": CellTable(Table(seldom_down(RARE_DOWN[protocol]))),
         "random-state-weight": CellTable(Table(random_weights())),
     }
     features = TileCoder([0.0, 0.0], [SIDE, SIDE], tiles=8, tilings=64)

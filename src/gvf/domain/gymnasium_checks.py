@@ -43,8 +43,8 @@ def about(what: str) -> Iterator[None]:
 
 def in_a_line(error: Exception) -> str:
     """Return the message of an error, after the error's type if the message may be unclear."""
-    told = error.args[0] if isinstance(error, KeyError) and error.args else error
-    text = " ".join(str(told).split())
+    message = error.args[0] if isinstance(error, KeyError) and error.args else error
+    text = " ".join(str(message).split())
     if "no column" in text:
         return f"{text} (name the values of the environment's info in info=)"
     plain = isinstance(error, ValueError | TypeError | gym.error.Error)

@@ -23,7 +23,7 @@ from gvf.features import Dense, FeatureMap, OneHot, TileCoder
 from gvf.policy import Favour, Gaussian, Policy, Uniform
 from gvf.question import GVF
 
-HUGE = 1e6
+LARGEST_BOUND = 1e6
 """The size beyond which bounds of a space are ignored."""
 TILINGS = 8
 MOST_FEATURES = 8192
@@ -115,7 +115,7 @@ def default_features(space: gym.Space[Any], probe: Callable[[], NDArray[Any]]) -
         )
     if dimensions > MOST_TILED:
         return _standardised(_probed(probe))
-    loose = ~((np.abs(low) <= HUGE) & (np.abs(high) <= HUGE))
+    loose = ~((np.abs(low) <= LARGEST_BOUND) & (np.abs(high) <= LARGEST_BOUND))
     if loose.any():
         low[loose], high[loose] = _range(_probed(probe)[:, loose])
     level = low == high
@@ -205,7 +205,7 @@ def _count(space: gym.Space[Any]) -> int:
 def _middle(space: gym.spaces.Box) -> tuple[Floats, Floats]:
     """Return each dimension's centre and a quarter of its range, [d]; 0 and 1 without bounds."""
     low, high = (np.asarray(bound, np.float64).ravel() for bound in (space.low, space.high))
-    bounded = (np.abs(low) <= HUGE) & (np.abs(high) <= HUGE) & (low < high)
+    bounded = (np.abs(low) <= LARGEST_BOUND) & (np.abs(high) <= LARGEST_BOUND) & (low < high)
     low, high = np.where(bounded, low, -2.0), np.where(bounded, high, 2.0)
     return (low + high) / 2, (high - low) / 4
 

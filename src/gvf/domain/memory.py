@@ -56,15 +56,15 @@ class Memory:
             make: a function that returns arrays by name.
             file: True if the arrays may be kept in a file.
         """
-        told = {part: fingerprint(value) for part, value in parts.items()}
-        unknown = {part: value for part, value in parts.items() if told[part] is None}
-        key = (name, *sorted((part, told[part] or id(parts[part])) for part in parts))
+        fingerprints = {part: fingerprint(value) for part, value in parts.items()}
+        unknown = {part: value for part, value in parts.items() if fingerprints[part] is None}
+        key = (name, *sorted((part, fingerprints[part] or id(parts[part])) for part in parts))
         with self._lock:
             making = self._making.setdefault(key, Lock())
         with making:
             arrays = self._recall(key)
             if arrays is None:
-                arrays = remembered(name, told, make) if file and not unknown else make()
+                arrays = remembered(name, fingerprints, make) if file and not unknown else make()
                 # Objects identified by their id are kept alive, so that no other gets the id.
                 self._keep(key, arrays, unknown)
         return {part: array.copy() for part, array in arrays.items()}

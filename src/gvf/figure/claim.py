@@ -25,7 +25,7 @@ from gvf.study.results import Results
 
 LEVEL = 0.95
 """The level of the intervals."""
-FEWEST = 5
+FEWEST_RUNS = 5
 """Runs below which no interval can be trusted."""
 
 
@@ -86,8 +86,8 @@ class Verdict:
         >>> from gvf.study import Results
         >>> figure = get("markov-vtrace")
         >>> results = Results(figure.study("paper"), "paper", {})
-        >>> told = judge(figure.claims[-1], results)
-        >>> told.verdict, told.remark
+        >>> verdict = judge(figure.claims[-1], results)
+        >>> verdict.verdict, verdict.remark
         ('undecided', 'needs markov-step-size too')
     """
 
@@ -124,9 +124,9 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
     with np.errstate(divide="ignore", invalid="ignore"):  # diverged runs have infinite errors
         values = claim.statistic(results, *((others or {})[name] for name in claim.needs))
     value, samples = float(values[0]), values[1:]
-    if runs < FEWEST or np.isnan(values).any():
-        few = f"fewer than {FEWEST} runs do not tell"
-        remark = few if runs < FEWEST else "too many runs have diverged to tell"
+    if runs < FEWEST_RUNS or np.isnan(values).any():
+        few = f"fewer than {FEWEST_RUNS} runs do not tell"
+        remark = few if runs < FEWEST_RUNS else "too many runs have diverged to tell"
         return _verdict(claim, results.protocol, runs, (value, math.nan, math.nan), remark=remark)
     # Some values may be infinite, so quantiles do not interpolate.
     tail = tail_of(runs)
@@ -134,13 +134,13 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
     above = low > claim.least or claim.least == -math.inf
     below = high < claim.most or claim.most == math.inf
     if above and below:
-        told = "holds"
+        verdict = "holds"
     elif high < claim.least or low > claim.most:
-        told = "fails"
+        verdict = "fails"
     else:
-        told = "undecided"
-    remark = claim.because if told == "fails" else ""
-    return _verdict(claim, results.protocol, runs, (value, low, high), told, remark)
+        verdict = "undecided"
+    remark = claim.because if verdict == "fails" else ""
+    return _verdict(claim, results.protocol, runs, (value, low, high), verdict, remark)
 
 
 def tail_of(runs: int) -> float:
@@ -168,12 +168,12 @@ def _verdict(
     protocol: str,
     runs: int,
     numbers: tuple[float, float, float] = (math.nan, math.nan, math.nan),
-    told: str = "undecided",
+    verdict: str = "undecided",
     remark: str = "",
 ) -> Verdict:
     value, low, high = (_number(v) for v in numbers)
     place = (_number(claim.least), _number(claim.most))
-    known = (claim.id, claim.sentence, value, low, high, runs, protocol, told)
+    known = (claim.id, claim.sentence, value, low, high, runs, protocol, verdict)
     return Verdict(*known, claim.measure, place, remark)
 
 

@@ -20,13 +20,13 @@ from gvf.figure.style import Style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Panel
 
-MANY = 12
+MOST_MARKERS = 12
 """The largest number of points that all have markers."""
-APART = 0.12
+MARKER_DISTANCE = 0.12
 """The distance between markers on longer curves, as a share of the panel's diagonal."""
-HOPELESS = 50.0
+OUTLIER_FACTOR = 50.0
 """Curves do not count for the limits if they stay above this many times the median minimum."""
-FAINT = "#666666"
+SMALL_PRINT_COLOUR = "#666666"
 """The colour of small print."""
 
 
@@ -64,7 +64,7 @@ def limits(drawn: Sequence[Curve], axes: Axes) -> tuple[float, float]:
     # The start and the minimum of a curve matter, not how large it grows.
     ends = [float(max(y[0], y.min())) for y in finite]
     # A method that diverges at every step size would flatten all other curves.
-    most = HOPELESS * max(float(np.median(ends)), 0.0)
+    most = OUTLIER_FACTOR * max(float(np.median(ends)), 0.0)
     calm = max((end for end in ends if end <= most), default=max(ends))
     if highest > 10 * calm > 0 or any(np.isinf(curve.y).any() for curve in drawn):
         highest = min(highest, 2.5 * calm)
@@ -114,7 +114,7 @@ def draw_published(
     inside = np.flatnonzero(y <= top)
     if name and inside.size:
         end = x[inside[-1]], y[inside[-1]]
-        small = {"fontsize": 6.5, "color": FAINT, "ha": "right"}
+        small = {"fontsize": 6.5, "color": SMALL_PRINT_COLOUR, "ha": "right"}
         panel.annotate(name, end, (0, 5), textcoords="offset points", zorder=5, **small)
 
 
@@ -122,7 +122,7 @@ def head(panel: Panel, name: str, words: str) -> None:
     """Write the title of a panel, and remarks in small print below it."""
     panel.set_title(name, loc="left", fontweight="bold", pad=15 if words else 4)
     if words:
-        small = {"fontsize": 7, "color": FAINT}
+        small = {"fontsize": 7, "color": SMALL_PRINT_COLOUR}
         panel.annotate(
             words, (0, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", **small
         )
@@ -157,4 +157,4 @@ def _above(axes: Axes, top: float) -> float:
 
 
 def _markers(x: np.ndarray, phase: float) -> tuple[float, float] | None:
-    return (APART * phase, APART) if len(x) > MANY else None
+    return (MARKER_DISTANCE * phase, MARKER_DISTANCE) if len(x) > MOST_MARKERS else None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-LONG = 34
+LONGEST_LABEL = 34
 """Letters of the longest name that fits beside a panel."""
 NAMES = {"main": "L1 norm", "scalar": "signed sum"}
 """Titles of panels whose own names are not descriptive."""
@@ -240,11 +240,11 @@ class _Layout:
             kinds = len({panel for _, panel in panels})
             columns = min(len(panels) if kinds == 1 else kinds, 3)
         rows = math.ceil(len(panels) / columns)
-        if len(panels) == 1 and not narrow and longest <= LONG:
+        if len(panels) == 1 and not narrow and longest <= LONGEST_LABEL:
             return cls(1, 1, (6.3, 3.4), 2.6, True, 1)
         width = {1: 4.2, 2: 7.6}.get(columns, 9.4)
         height = 2.7 if columns < 3 else 2.4
-        across = max(1, int(width / (1.5 if longest <= LONG else 0.5 + 0.075 * longest)))
+        across = max(1, int(width / (1.5 if longest <= LONGEST_LABEL else 0.5 + 0.075 * longest)))
         below = 0.3 + 0.17 * math.ceil(entries / across)
         return cls(rows, columns, (width, rows * height + below), height - 0.7, False, across)
 

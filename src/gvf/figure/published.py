@@ -25,11 +25,11 @@ import numpy as np
 
 from gvf.figure.figure import Point
 
-READING = 1e-4
+READING_ERROR = 1e-4
 """The precision to which a drawing could be read, as a share of its axis."""
-SNAP = 2e-3
+GRID_TOLERANCE = 2e-3
 """The largest distance of a read x from its value in our grid, as a share of x or of 1."""
-WITHIN = 2.0
+AGREEMENT_ERRORS = 2.0
 """Combined standard errors within which points agree."""
 MATCHING_SHARE = 0.9
 """The share of points that must agree for a curve to match."""
@@ -117,7 +117,7 @@ def _nearest(grid: np.ndarray, x: float) -> float:
     if not grid.size:
         return x
     nearest = float(grid[np.abs(grid - x).argmin()])
-    return nearest if abs(nearest - x) <= SNAP * max(1.0, abs(x)) else x
+    return nearest if abs(nearest - x) <= GRID_TOLERANCE * max(1.0, abs(x)) else x
 
 
 @dataclass(frozen=True)
@@ -176,10 +176,10 @@ def compare(ours: Iterable[Point], published: Published, theirs: Sequence[Point]
         if mine is None or (published.frame is not None and row.y >= published.frame * (1 - 1e-6)):
             continue
         one = mine.stderr**2 * (1.0 + mine.runs / published.runs)
-        beyond = max(0.0, abs(mine.y - row.y) - READING * published.axis)
+        beyond = max(0.0, abs(mine.y - row.y) - READING_ERROR * published.axis)
         score = 0.0 if beyond == 0.0 else (beyond / math.sqrt(one) if one > 0 else math.inf)
         scores[mine.protocol, row.panel, row.series].append(score)
     return [
-        Match(*key, len(z), sum(score <= WITHIN for score in z), max(z))
+        Match(*key, len(z), sum(score <= AGREEMENT_ERRORS for score in z), max(z))
         for key, z in scores.items()
     ]

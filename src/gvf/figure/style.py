@@ -23,7 +23,7 @@ MIXED: Dash = (0.0, (6.0, 1.6, 1.4, 1.6))
 GREY = "#8a8a8a"
 """The colour of published curves."""
 
-THIN = "*+PXx"
+THIN_MARKERS = "*+PXx"
 """Markers with little surface."""
 
 
@@ -47,7 +47,7 @@ class Style:
     def ours(self) -> dict[str, Any]:
         """Properties of a matplotlib line."""
         # A white rim separates neighbouring markers, but hides thin ones.
-        thin = self.marker in THIN
+        thin = self.marker in THIN_MARKERS
         return {
             "color": self.colour,
             "linestyle": self.dash,

@@ -23,9 +23,9 @@ from gvf.study.results import Pair, Results
 
 UPDATES = Axes("number of updates", "absolute return error, averaged over the run", x_log=True)
 STEP_SIZES = Axes("step size", "absolute return error, averaged over the run", y_top=1.0)
-PLAIN = ("IS", "WIS-Minibatch", "V-trace(1.0)")
+REWEIGHTING = ("IS", "WIS-Minibatch", "V-trace(1.0)")
 """Methods that draw uniformly and reweight."""
-TOGETHER = 1.25
+EQUAL_FACTOR = 1.25
 """The factor within which errors count as equal."""
 PUBLISHED_U0 = 640.0
 """The u0 that fits the published curve of WIS-TD(0)."""
@@ -38,7 +38,7 @@ NOTES = {
     "largest possible one. Left out: next actions drawn at the wrong state, and the lost factor of "
     "BC-IR and WIS-Buffer.",
 }
-BIASED = (
+BIAS_REASON = (
     "Where the target is not deterministic, V-trace(1.0) keeps the bias of its clip, with however "
     "many updates. Without it the methods do come together."
 )
@@ -85,7 +85,7 @@ COME_TOGETHER = Claim(
     "With many updates the methods come together.",
     "largest over smallest error of all methods at the most updates, best step sizes",
     _come_together,
-    most=TOGETHER,
+    most=EQUAL_FACTOR,
 )
 
 
@@ -132,13 +132,15 @@ def _optimisers(results: Results, constant: Results) -> Array:
     return np.mean(ratios, axis=0)
 
 
-DIFFERENCES = tuple(_smaller_difference(target) for target in ("down", "favoured-down"))
-SMALLER_STEPS = (
+DIFFERENCE_CLAIMS = tuple(_smaller_difference(target) for target in ("down", "favoured-down"))
+STEP_SIZE_REASON = (
     "Under the random-state behaviour ratios are up to five times as large, and with a constant "
     "step size IS must take smaller steps there, so it loses more with few updates. RMSProp takes "
     "the size of gradients out, and with it the sentence holds."
 )
-CONSTANT = tuple(replace(claim, because=SMALLER_STEPS) for claim in DIFFERENCES)
+CONSTANT_STEP_CLAIMS = tuple(
+    replace(claim, because=STEP_SIZE_REASON) for claim in DIFFERENCE_CLAIMS
+)
 """The same claims for constant step sizes."""
 
 INCREMENTAL = Figure(
@@ -149,15 +151,15 @@ INCREMENTAL = Figure(
     against_updates,
     quick=QUICK,
     claims=(
-        *(_beats(other) for other in (*PLAIN, "WIS-TD(0)")),
-        *(_outperforms(other) for other in (*PLAIN, "WIS-TD(0)")),
+        *(_beats(other) for other in (*REWEIGHTING, "WIS-TD(0)")),
+        *(_outperforms(other) for other in (*REWEIGHTING, "WIS-TD(0)")),
         Claim(
             "ir-wis-td-slightly-better",
             "IR+WIS-TD(0) is slightly better than IR with a constant step size.",
             "error of IR over that of IR+WIS-TD(0), mean over the numbers of updates",
             _to_ir_wis_td("IR"),
             least=1.0,
-            most=TOGETHER,
+            most=EQUAL_FACTOR,
         ),
         Claim(
             "wis-td-degrades-published-u0",
@@ -173,7 +175,7 @@ INCREMENTAL = Figure(
             lambda results: growth(results, "WIS-TD(0)") - growth(results, "IR"),
             least=0.0,
         ),
-        replace(COME_TOGETHER, because=BIASED),
+        replace(COME_TOGETHER, because=BIAS_REASON),
     ),
     notes=NOTES,
 )
@@ -196,7 +198,7 @@ RMSPROP = Figure(
             "values: the level differs from that under protocol paper, the order does not.",
         ),
     ),
-    claims=(*(_beats(other) for other in PLAIN), COME_TOGETHER),
+    claims=(*(_beats(other) for other in REWEIGHTING), COME_TOGETHER),
     notes=NOTES,
 )
 
@@ -208,7 +210,7 @@ SGD_ALL = Figure(
     against_updates,
     quick=QUICK | {"runs": 5},
     main=False,
-    claims=CONSTANT,
+    claims=CONSTANT_STEP_CLAIMS,
     notes=NOTES,
 )
 
@@ -221,7 +223,7 @@ RMSPROP_ALL = Figure(
     quick=QUICK | {"runs": 5},
     main=False,
     claims=(
-        *DIFFERENCES,
+        *DIFFERENCE_CLAIMS,
         Claim(
             "rmsprop-worse-than-constant",
             "RMSProp is a worse choice than a constant step size here.",
@@ -242,7 +244,7 @@ INCREMENTAL_ALL = Figure(
     against_updates,
     quick=QUICK | {"runs": 5},
     main=False,
-    claims=CONSTANT,
+    claims=CONSTANT_STEP_CLAIMS,
     notes=NOTES,
 )
 

@@ -21,8 +21,8 @@ from gvf.study.results import Results
 ERROR = Axes("step size", "absolute value error, averaged over 1000 updates", y_top=1.0)
 VARIANCE = Axes("iteration of WIS-Optimal", "variance of the update", y_log=True)
 CLIPS = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
-HARDER = tuple(reversed(CLIPS))
-SENSITIVE = ("IS", "WIS-Buffer", "WIS-Minibatch")
+CLIPS_BY_SIZE = tuple(reversed(CLIPS))
+SENSITIVE_METHODS = ("IS", "WIS-Buffer", "WIS-Minibatch")
 NOTES = {
     "paper": "n = 15,000, k = 16, 1000 updates. The error counts all 10 states, the ends too.",
     "authors": "Nothing differs from the paper here.",
@@ -32,15 +32,15 @@ VARIANCE_NOTES = {
     "panel has the L1 norm of the update, the other one the signed sum of weighted TD errors."
     for protocol in NOTES
 }
-LENIENT = (
+LENIENT_REASON = (
     "The best error of WIS-Minibatch is several times that of IR, so many step sizes are within "
     "twice of it: this measure is lenient with a method that is inaccurate at every step size."
 )
-SARSA = (
+SARSA_REASON = (
     "Sarsa has no ratios at all, and each of its action values sees only a part of the updates: it "
     "bears larger step sizes than even On-policy. Its best error is about twice that of IR."
 )
-CLIPPED = (
+CLIPPED_REASON = (
     "With ratios clipped at 1 updates are so small that the error never passes 1 on this grid, but "
     "neither does it fall below a third: what is gained in variance is lost in bias."
 )
@@ -67,7 +67,7 @@ def _less_sensitive(other: str, because: str = "") -> Claim:
 
 def _others_bear_more(results: Results) -> Array:
     reaches = {method: reach(results, method) for method in results.study.methods}
-    most_sensitive = np.max([reaches.pop(method) for method in SENSITIVE], axis=0)
+    most_sensitive = np.max([reaches.pop(method) for method in SENSITIVE_METHODS], axis=0)
     return np.min(list(reaches.values()), axis=0) / most_sensitive
 
 
@@ -120,8 +120,8 @@ STEP_SIZE = Figure(
             least=1 / 1.1,
             most=1.1,
         ),
-        *(_less_sensitive(other) for other in SENSITIVE),
-        _less_sensitive("Sarsa", because=SARSA),
+        *(_less_sensitive(other) for other in SENSITIVE_METHODS),
+        _less_sensitive("Sarsa", because=SARSA_REASON),
         Claim(
             "is-most-sensitive",
             "IS, WIS-Buffer and WIS-Minibatch are the most sensitive to the step size.",
@@ -132,7 +132,7 @@ STEP_SIZE = Figure(
         ),
         wider_than("IS"),
         wider_than("WIS-Buffer"),
-        wider_than("WIS-Minibatch", because=LENIENT),
+        wider_than("WIS-Minibatch", because=LENIENT_REASON),
         BC_IR_IS_LIKE_IR,
     ),
     notes=NOTES,
@@ -150,7 +150,7 @@ VTRACE = Figure(
             "harder-clip-more-bias",
             "V-trace has more bias the harder the clip.",
             "smallest factor between best errors from clip .9 max to .5 max to 1.0",
-            lambda results: _steps_up([results.best(clip) for clip in HARDER]),
+            lambda results: _steps_up([results.best(clip) for clip in CLIPS_BY_SIZE]),
             least=1.0,
         ),
         Claim(
@@ -158,11 +158,13 @@ VTRACE = Figure(
             "V-trace bears larger step sizes the harder the clip: its variance is less.",
             "smallest factor between the step sizes at which the error passes 1, from IS to clip "
             ".9 max to .5 max to 1.0",
-            lambda results: _steps_up([reach(results, method) for method in ("IS", *HARDER)]),
+            lambda results: _steps_up(
+                [reach(results, method) for method in ("IS", *CLIPS_BY_SIZE)]
+            ),
             least=1.0,
         ),
-        *(_less_sensitive(clip) for clip in HARDER[:-1]),
-        _less_sensitive("V-trace(1.0)", because=CLIPPED),
+        *(_less_sensitive(clip) for clip in CLIPS_BY_SIZE[:-1]),
+        _less_sensitive("V-trace(1.0)", because=CLIPPED_REASON),
     ),
     notes=NOTES,
 )

@@ -151,9 +151,9 @@ def _leave(shown: Exhibit, folder: Path) -> None:
     write_csv(shown.rows, folder / f"{figure.id}.csv")
     if shown.published:
         write_csv(shown.published, folder / "published.csv")
-    told = [asdict(verdict) for verdict in shown.verdicts]
+    verdicts = [asdict(verdict) for verdict in shown.verdicts]
     write_text(
-        folder / "claims.json", json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False)
+        folder / "claims.json", json.dumps(verdicts, indent=2, ensure_ascii=False, allow_nan=False)
     )
     save(shown.draw(), folder, figure.id)
     for companion, picture in shown.companions.items():

@@ -24,7 +24,7 @@ def data(one: Exhibit) -> dict[str, Any]:
     Points have the columns of the CSV file as keys. ``made`` has an entry for each protocol.
     """
     figure = one.figure
-    told = {
+    carried = {
         "id": figure.id,
         "title": one.title,
         "where": figure.where,
@@ -43,7 +43,7 @@ def data(one: Exhibit) -> dict[str, Any]:
         ],
         "made": {protocol: asdict(made) for protocol, made in one.made.items()},
     }
-    return plain(told)
+    return plain(carried)
 
 
 def plain(value: Any) -> Any:

@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from gvf.common.progress import duration
 from gvf.figure.claim import LEVEL
 from gvf.figure.picture import NAMES, render
-from gvf.figure.published import MATCHING_SHARE, WITHIN, Published
+from gvf.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE, Published
 from gvf.report import tables
 from gvf.report.data import data
 from gvf.report.exhibit import Exhibit, Provenance
@@ -87,7 +87,7 @@ def page(
         protocols=_protocols(of_paper),
         level=f"{LEVEL:.0%}",
         claims=tables.claims(ordered),
-        within=f"{WITHIN:g}",
+        within=f"{AGREEMENT_ERRORS:g}",
         enough=f"{MATCHING_SHARE:.0%}",
         matches=tables.matches(ordered),
         parts={heading: list(map(_article, there)) for heading, there in parts.items()},
@@ -132,14 +132,14 @@ def _quick(shown: Iterable[Exhibit]) -> bool:
 
 def _counts(shown: Iterable[Exhibit]) -> dict[str, list[Badge]]:
     """Count the claims that hold, fail and are undecided, by protocol."""
-    told = Counter((v.protocol, v.verdict) for one in shown for v in one.verdicts)
+    counts = Counter((v.protocol, v.verdict) for one in shown for v in one.verdicts)
     words = dict(zip(SIGNS, ("hold", "fail", "undecided"), strict=True))
     return {
         protocol: [
-            Badge(sign.kind, f"{sign.text[0]} {told[protocol, verdict]} {words[verdict]}")
+            Badge(sign.kind, f"{sign.text[0]} {counts[protocol, verdict]} {words[verdict]}")
             for verdict, sign in SIGNS.items()
         ]
-        for protocol in dict.fromkeys(protocol for protocol, _ in told)
+        for protocol in dict.fromkeys(protocol for protocol, _ in counts)
     }
 
 
@@ -240,8 +240,8 @@ def _claims(one: Exhibit) -> list[dict[str, Any]]:
             kind, sign = SIGNS[verdict.verdict]
             badges.append(Badge(kind, f"{sign}, {verdict.protocol}" if len(one.made) > 1 else sign))
         first = verdicts[0]
-        told = {"sentence": first.sentence, "place": place(one.figure, first), "badges": badges}
-        brief.append(told)
+        entry = {"sentence": first.sentence, "place": place(one.figure, first), "badges": badges}
+        brief.append(entry)
     return brief
 
 

@@ -25,9 +25,9 @@ from gvf.study.progress import spent
 from gvf.study.results import Results
 from gvf.study.store import Store, StoreError
 
-WIDEST = 4
+MOST_COLUMNS = 4
 """The largest number of panels side by side."""
-WIDE = 20.0
+LOGARITHMIC_RATIO = 20.0
 """The ratio of the largest x to the smallest from which x has a logarithmic scale."""
 
 
@@ -55,7 +55,7 @@ class Picture:
         return Axes(
             self.x(study),
             study.quantity,
-            x_log=bool(x) and x[-1] >= WIDE * x[0] and self.read is not against_steps,
+            x_log=bool(x) and x[-1] >= LOGARITHMIC_RATIO * x[0] and self.read is not against_steps,
             y_log=self.y_log,
         )
 
@@ -140,7 +140,7 @@ def show(study: BaseStudy, out: str | Path) -> list[Exhibit]:
 
 def columns_of(study: BaseStudy) -> int | None:
     """Return one column for each gap, if there are several gaps and pairs and it fits the page."""
-    return len(study.gaps) if len(study.pairs) > 1 and 1 < len(study.gaps) <= WIDEST else None
+    return len(study.gaps) if len(study.pairs) > 1 and 1 < len(study.gaps) <= MOST_COLUMNS else None
 
 
 def how_made(store: Store) -> Provenance:

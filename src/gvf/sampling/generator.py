@@ -17,7 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 
 # NumPy's own bit generators: all instances of one type share one function.
-KNOWN = (
+KNOWN_GENERATORS = (
     np.random.PCG64,
     np.random.PCG64DXSM,
     np.random.MT19937,
@@ -32,7 +32,7 @@ def addresses(rng: np.random.Generator) -> tuple[int, int] | None:
     bits = rng.bit_generator
     function = _functions.get(type(bits))
     if function is None:
-        if type(bits) not in KNOWN:
+        if type(bits) not in KNOWN_GENERATORS:
             return None
         function = ctypes.cast(bits.ctypes.next_double, ctypes.c_void_p).value or 0
         _functions[type(bits)] = function
@@ -41,7 +41,7 @@ def addresses(rng: np.random.Generator) -> tuple[int, int] | None:
 
 def native(rng: np.random.Generator) -> np.random.Generator:
     """Return the generator itself if it is NumPy's, else a NumPy one seeded by its numbers."""
-    if type(rng.bit_generator) in KNOWN:
+    if type(rng.bit_generator) in KNOWN_GENERATORS:
         return rng
     return np.random.default_rng(rng.integers(2**63, size=4))
 

@@ -145,9 +145,9 @@ def ring_search(ring, place, uniforms, slots):
     scratch = np.empty((2, _LOCKSTEP), np.int64)
     first, length = scratch[0], scratch[1]
     for start in range(0, uniforms.size, _LOCKSTEP):
-        lanes = min(_LOCKSTEP, uniforms.size - start)
-        target, low = uniforms[start : start + lanes], slots[start : start + lanes]
-        for j in range(lanes):
+        count = min(_LOCKSTEP, uniforms.size - start)
+        target, low = uniforms[start : start + count], slots[start : start + count]
+        for j in range(count):
             x = target[j] * total
             if x < old or new <= 0.0:
                 target[j] = min(base + x, old_limit)
@@ -158,11 +158,11 @@ def ring_search(ring, place, uniforms, slots):
         span = max(blocks - head_block, head_block + 1)
         while span > 1:
             span -= span >> 1
-            for j in range(lanes):
+            for j in range(count):
                 half = length[j] >> 1
                 low[j] += half * (ring[coarse + low[j] + half] <= target[j])
                 length[j] -= half
-        for j in range(lanes):
+        for j in range(count):
             begin = low[j] * _BLOCK
             end = min(begin + _BLOCK, head if first[j] < head else n)
             low[j] = max(begin, first[j])
@@ -170,7 +170,7 @@ def ring_search(ring, place, uniforms, slots):
         span = _BLOCK
         while span > 1:
             span >>= 1
-            for j in range(lanes):
+            for j in range(count):
                 half = length[j] >> 1
                 low[j] += half * (ring[sums + low[j] + half] <= target[j])
                 length[j] -= half

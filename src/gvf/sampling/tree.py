@@ -57,19 +57,19 @@ def tree_search(nodes, uniforms, slots):
     rest = np.empty(_LOCKSTEP)
     node = np.empty(_LOCKSTEP, np.int64)
     for start in range(0, uniforms.size, _LOCKSTEP):
-        lanes = min(_LOCKSTEP, uniforms.size - start)
-        for j in range(lanes):
+        count = min(_LOCKSTEP, uniforms.size - start)
+        for j in range(count):
             rest[j] = uniforms[start + j] * nodes[1]
             node[j] = 1
         width = 1
         while width < leaves:
             width *= 2
-            for j in range(lanes):
+            for j in range(count):
                 left = 2 * node[j]
                 right = (rest[j] >= nodes[left]) & (nodes[left + 1] > 0.0)
                 rest[j] -= right * nodes[left]
                 node[j] = left + right
-        for j in range(lanes):
+        for j in range(count):
             slots[start + j] = node[j] - leaves
 
 

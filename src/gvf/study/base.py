@@ -164,8 +164,8 @@ class BaseStudy(ABC):
         """Return the same study with other values."""
         for name in changes:
             if name not in self.__dataclass_fields__:  # type: ignore[attr-defined]
-                told = nearest(name, self.settings, "`gvf show STUDY` shows all")
-                raise ValueError(f"unknown setting: {name!r}; {told}")
+                hint = nearest(name, self.settings, "`gvf show STUDY` shows all")
+                raise ValueError(f"unknown setting: {name!r}; {hint}")
         if "domain" in changes:  # another world has other pairs
             changes = {"pairs": (), **changes}
         return replace(self, **changes)  # pyright: ignore[reportArgumentType]

@@ -61,8 +61,8 @@ def check_pairs(study: Any, domain: Domain) -> None:
                 alone = replace(task, study=tiny.with_(methods=(name,)))
                 alone.study.compute(alone, lambda: False)
             except Exception as error:
-                told = str(error) if isinstance(error, ValueError) else repr(error)
-                raise ValueError(f"{name}, in a trial of {task.name}: {told}") from error
+                message = str(error) if isinstance(error, ValueError) else repr(error)
+                raise ValueError(f"{name}, in a trial of {task.name}: {message}") from error
 
 
 def check_masses(method: Method) -> None:

@@ -45,7 +45,7 @@ DEFAULT_OUT = Path("gvf-results")
 """The default folder of results."""
 BESIDE = "# modules beside: "
 """The start of a line, in a stored study, that names a folder with the study's modules."""
-STALE = 3600.0
+STALE_SECONDS = 3600.0
 """Seconds after which an unfinished file counts as abandoned; writing one takes a moment."""
 
 
@@ -264,7 +264,7 @@ class Store:
         """Remove unfinished files of processes that were killed while writing."""
         for path in self._unfinished.glob("*"):
             try:
-                if time.time() - path.stat().st_mtime > STALE:
+                if time.time() - path.stat().st_mtime > STALE_SECONDS:
                     path.unlink()
             except OSError:
                 pass  # gone already, or not ours to remove

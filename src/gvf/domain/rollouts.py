@@ -21,8 +21,8 @@ from gvf.common.arrays import Floats
 from gvf.common.xoshiro import streams, uniform
 from gvf.domain.body import (
     NOISE,
-    RESTING,
-    SOLID,
+    RESTING_PLACES,
+    SOLID_CELLS,
     cell_of,
     displacement,
     move_body,
@@ -122,7 +122,7 @@ def visited_states(behaviour: Floats, count: int, *, protocol: str, seed: Any) -
         seed: a ``numpy.random.SeedSequence`` or anything it accepts.
 
     Example:
-        >>> from gvf.domain.evaluation import visited_states
+        >>> from gvf.domain.rollouts import visited_states
         >>> import numpy as np
         >>> visited_states(np.full((121, 4), 0.25), 1000, protocol="paper", seed=0).shape
         (1000, 2)
@@ -131,12 +131,12 @@ def visited_states(behaviour: Floats, count: int, *, protocol: str, seed: Any) -
     if protocol == "authors":
         many = streams(count, seed)
         for rows in _blocks(count):
-            _cells_after_runs(out[rows], RUN, sums, many[rows], SOLID, noise, RESTING)
+            _cells_after_runs(out[rows], RUN, sums, many[rows], SOLID_CELLS, noise, RESTING_PLACES)
         return out
     stream = streams(1, seed)[0]
-    y, x = start_body(uniform(stream), uniform(stream), uniform(stream), RESTING)
+    y, x = start_body(uniform(stream), uniform(stream), uniform(stream), RESTING_PLACES)
     for rows in _blocks(count):
-        _long_run(out[rows], y, x, SPACING, sums, stream, SOLID, noise)
+        _long_run(out[rows], y, x, SPACING, sums, stream, SOLID_CELLS, noise)
         y, x = out[rows][-1]
     return out
 
@@ -166,7 +166,7 @@ def roll_out(
     Example:
         Always down, from just above the border and from further away:
 
-        >>> from gvf.domain.evaluation import roll_out
+        >>> from gvf.domain.rollouts import roll_out
         >>> import numpy as np
         >>> states = np.array([[10.8, 0.5], [9.6, 0.5]])
         >>> down, signals = np.eye(4)[[2] * 121], (np.array([0.0, 1.0]), np.array([0.9, 0.0]))
@@ -178,7 +178,7 @@ def roll_out(
     sums, noise, many = thresholds(target), NOISE[protocol], streams(len(states), seed)
     out = np.empty((len(states), rollouts))
     for rows in _blocks(len(states)):
-        _roll_out(out[rows], starts[rows], sums, *signals, CUTOFF, many[rows], SOLID, noise)
+        _roll_out(out[rows], starts[rows], sums, *signals, CUTOFF, many[rows], SOLID_CELLS, noise)
     return out
 
 
