@@ -27,7 +27,7 @@ from gvf.common.arrays import Floats
 from gvf.common.cache import remembered
 from gvf.common.gym import gym
 from gvf.common.names import known
-from gvf.domain import body, rollouts
+from gvf.domain import body
 from gvf.domain.domain import PROTOCOLS, CellDomain, check_action, check_render_mode
 from gvf.domain.four_rooms import ACTIONS, SIDE, SPECIAL, WALLS, questions, seldom_down
 from gvf.domain.picture import BLUE, ORANGE, board, disc, text_map
@@ -226,7 +226,7 @@ class ContinuousDomain(CellDomain):
         position, cell = np.empty((steps + 1, 2)), np.empty(steps + 1, np.int64)
         ahead = body.LEAD_SHARE[self.protocol]
         kept = np.empty((steps, 2)) if ahead else position
-        rollouts.walk_body(
+        walk_body(
             thresholds(mu), body.SOLID_CELLS, self.noise, ahead, body.RESTING_PLACES,
             stream, position, kept, cell, action, collision,
         )  # fmt: skip
@@ -281,15 +281,15 @@ class ContinuousDomain(CellDomain):
             "noise": self.noise,
             "states": states,
             "rollouts": rollouts,
-            "spacing": rollouts.RUN if self.protocol == "authors" else rollouts.SPACING,
-            "cutoff": rollouts.CUTOFF,
+            "spacing": RUN if self.protocol == "authors" else SPACING,
+            "cutoff": CUTOFF,
             "seed": seed,
         }
 
         def sample() -> dict[str, NDArray[Any]]:
             for_states, for_rollouts = np.random.SeedSequence(seed).spawn(2)
-            positions = rollouts.visited_states(mu, states, protocol=self.protocol, seed=for_states)
-            returns = rollouts.roll_out(
+            positions = visited_states(mu, states, protocol=self.protocol, seed=for_states)
+            returns = roll_out(
                 positions,
                 pi,
                 (cumulant, continuation),
