@@ -31,6 +31,7 @@ from gvf.domain import body
 from gvf.domain.domain import PROTOCOLS, CellDomain, check_action, check_render_mode
 from gvf.domain.four_rooms import ACTIONS, SIDE, SPECIAL, WALLS, questions, seldom_down
 from gvf.domain.picture import BLUE, ORANGE, board, disc, text_map
+from gvf.domain.rollouts import CUTOFF, RUN, SPACING, roll_out, visited_states, walk_body
 from gvf.domain.trajectory import Signals, Trajectory
 from gvf.features import TileCoder
 from gvf.policy import DiscretePolicy, Table, Uniform
