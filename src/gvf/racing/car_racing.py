@@ -68,7 +68,7 @@ class CarRacing(gymnasium.Env[Frame, Any]):
 
     Args:
         seconds: the length of a step, a multiple of .02.
-        speed: the speed that is kept, in m/s.
+        speed: the speed to keep, in m/s.
         render_mode: "rgb_array", or None.
 
     Example:
