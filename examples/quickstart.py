@@ -105,7 +105,7 @@ def draw(
     figure, axes = plt.subplots(
         1, 3, figsize=(11, 3.4), width_ratios=[1, 1, 1.5], layout="constrained"
     )
-    maps = {"the truth": truth, "what resampling (IR) learned": prediction}
+    maps = {"true values": truth, "predictions of IR": prediction}
     colours = ScalarMappable(Normalize(0, truth[land].max()), "cividis")
     for axis, (title, values) in zip(axes, maps.items(), strict=False):
         axis.imshow(np.where(land, values, np.nan).reshape(7, 7), norm=colours.norm, cmap="cividis")
@@ -115,7 +115,7 @@ def draw(
                     word = "hole" if cell == "H" else "goal"
                     axis.text(column, row, word, ha="center", va="center", fontsize=8)
         axis.set(title=title, xticks=[], yticks=[])
-    figure.colorbar(colours, ax=axes[:2], shrink=0.8, label="falling in soon, if I kept right")
+    figure.colorbar(colours, ax=axes[:2], shrink=0.8, label="discounted chance of falling in")
     share = 100 * np.arange(1, PIECES + 1) / PIECES
     for name, curve in curves.items():
         label = f"{name}, step size {STEP_SIZES[best[name]]:g}"
@@ -123,7 +123,7 @@ def draw(
     axes[2].set(
         xlabel="share of the walk seen (%), an update every 16 steps",
         ylabel="mean absolute error",
-        title="on the way there (one run)",
+        title="error while learning (one run)",
         ylim=(0, None),
     )
     axes[2].legend(frameon=False)

@@ -1,7 +1,7 @@
-"""A correction that the library does not have runs wherever corrections run, and is right there.
+"""A user's correction works everywhere that corrections work, with the right results.
 
 SquareRoot (tests/own_corrections.py) draws by p = sqrt(rho) and weighs by w = sqrt(rho) / k. Each
-place is checked against something that knows nothing of the library's draws or weights.
+place is checked against code that shares nothing with the library's draws or weights.
 """
 
 import itertools
@@ -29,7 +29,7 @@ FORMS = {
     "a table": {"correction": "own_corrections:SquareRoot"},
     "a method": Method("own_corrections:SquareRoot"),
 }
-"""How a method of one's own may be named in a study."""
+"""The ways in which a study may name a user's method."""
 
 
 @pytest.fixture(autouse=True)

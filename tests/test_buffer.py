@@ -236,7 +236,7 @@ def test_emphasis_in_the_draw_and_in_the_weight_have_the_same_mean():
 
 
 def test_priorities_follow_the_errors_of_drawn_transitions():
-    """By hand: after each update the drawn slots have new masses, the others keep theirs."""
+    """After each update the drawn slots have new masses, and the others keep theirs."""
     learner = make(Prioritised(1.0), window=8, batch_size=3)
     masses, values, rng = {}, np.zeros(5), np.random.default_rng(0).spawn(2)[0]
     rows = chain_stream(CHAIN_BEHAVIOUR, 30, seed=1)
@@ -369,7 +369,7 @@ def test_a_copied_learner_goes_on_by_itself_to_the_last_bit(clone, correction):
     assert other.report() == learner.report()
 
 
-# What compiled code would not notice.
+# Mistakes that compiled code would not notice.
 
 
 class Ragged:
@@ -428,7 +428,7 @@ def test_a_window_serves_one_learner():
 
 def test_any_generator_draws():
     class Own(np.random.PCG64):
-        """Not NumPy's own type, so its address is not known."""
+        """A type that is not NumPy's own, so its address is not known."""
 
     buffer = Buffer(gvf.Window(5), gvf.IR())
     insert(buffer, np.ones(5))

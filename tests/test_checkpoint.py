@@ -1,4 +1,4 @@
-"""Checkpoints: they come back as they were, or a line says what is the matter."""
+"""Checkpoints: files are read back unchanged, or refused with a message of one line."""
 
 import io
 import json
@@ -186,7 +186,7 @@ def test_arrays_are_not_copied_as_a_whole(tmp_path: Path) -> None:
 
 
 class _Touch:
-    """Creates a file when it is unpickled."""
+    """An object that creates a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

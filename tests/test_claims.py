@@ -1,4 +1,4 @@
-"""Claims: each is borne out, refuted or left open where results are made so by hand."""
+"""Claims: each holds, fails or is undecided on results that were made to decide it so."""
 
 import json
 import math
@@ -43,7 +43,7 @@ class Case:
     about: tuple[str, ...] = ()
 
     def truths(self, verdict: str) -> list[tuple[Truth, ...]]:
-        """Those that must give a verdict."""
+        """Return the truths that must give a verdict."""
         told = {
             name: truths if isinstance(truths, tuple) else (truths,)
             for name, truths in (("holds", self.holds), ("fails", self.fails))
@@ -83,7 +83,7 @@ def bears_more(method: str, other: str) -> Case:
 
 
 def by_clip(*values: float) -> Mapping[str, float]:
-    """Of V-trace with the clips 1, .5 and .9 of the largest ratio, and of IS, which has none."""
+    """Name values: V-trace with the clips 1, .5 and .9 of the largest ratio, then IS."""
     return dict(zip((*VTRACE, "IS"), values, strict=False))
 
 
@@ -323,7 +323,7 @@ CASES: Mapping[str, Mapping[str, Case]] = {
         ),
     },
 }
-"""For every claim of every figure, what must decide it."""
+"""The truths that must decide each claim of each figure."""
 
 CLAIMS = [
     pytest.param(figure, claim, protocol, id=f"{figure.id}/{claim.id}-{protocol}")
@@ -400,7 +400,7 @@ def test_a_claim_takes_the_results_it_needs_at_any_scale() -> None:
     assert told.statistic == pytest.approx(2.0, rel=0.2)
 
 
-# Verdicts, on a claim made for the purpose: the average of numbers that are the runs' own.
+# Verdicts, on a claim made for this test: the average of one number for each run.
 
 
 def numbers(values: Any) -> Results:

@@ -54,7 +54,7 @@ CHAIN = {"domain": "markov-chain", "step_sizes": (0.5,), "updates": 10, "runs": 
 
 @pytest.fixture(autouse=True)
 def apart(tmp_path, monkeypatch):
-    """A folder of the test's own, in which modules are found that no other test sees."""
+    """Make a folder from which modules are imported in this test only."""
     before = {*sys.modules}
     registry = dict(gym.registry)
     monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path / "cache"))
@@ -85,7 +85,7 @@ def told_by(function, *given) -> str:
 
 
 def digest_after(files: dict[str, str], reference: str) -> str:
-    """What a new process makes of a reference, after files are written."""
+    """Return a reference's digest, as a new process computes it after these files are written."""
     for name, text in files.items():
         write(name, text)
     script = "import sys; from gvf.common.code import digest; print(*digest(sys.argv[1:]).values())"
@@ -356,7 +356,7 @@ def test_processes_install_at_the_same_time_and_leave_nothing(tmp_path):
 
 
 def test_what_was_sent_is_what_is_imported(monkeypatch):
-    """Also where other code has its name: what was sent before, and what lies here."""
+    """Sent code is used even if other code has its name, sent before or on this machine."""
     write("sent_one.py", "x = 'here'\n")
     assert importlib.import_module("sent_one").x == "here"
     monkeypatch.setattr(code, "_here", None)

@@ -39,7 +39,7 @@ def test_weights_are_those_of_the_table(correction, slots):
     expected = dumb.weigh(correction, rho, WINDOW)
     means = correction.means(WINDOW)
     if dumb.masses(correction, WINDOW) is not None:
-        # What is never drawn weighs nothing, whatever the formula says.
+        # A row that is never drawn has the weight 0, whatever the formula gives.
         expected = np.where(correction.masses(rho) > 0, expected, correction.weights(rho, means))
     np.testing.assert_allclose(correction.weights(rho, means), expected, rtol=1e-14)
 

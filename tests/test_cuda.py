@@ -1,4 +1,4 @@
-"""The same on a GPU: what differs from a CPU is rounding. Skipped where there is none."""
+"""Results on a GPU equal those on a CPU up to rounding. Skipped without a GPU."""
 
 from functools import partial
 

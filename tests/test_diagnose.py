@@ -1,4 +1,4 @@
-"""The diagnosis of a window: exact where it says so, and every warning and condition can fail."""
+"""The diagnosis of a window: exact numbers are exact, and warnings and conditions can fail."""
 
 import math
 import tracemalloc
@@ -693,7 +693,7 @@ def written_out(transitions, features, weights, secondary=None):
 
 
 def same(one: gvf.Diagnosis, other: gvf.Diagnosis) -> None:
-    """All but what depends on the order of slots."""
+    """Return a diagnosis without the parts that depend on the order of slots."""
     assert list(one.moments) == list(other.moments)
     for name, moments in one.moments.items():
         if name != "WIS-Minibatch":

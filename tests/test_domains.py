@@ -60,7 +60,7 @@ def tabular(name: str) -> TabularDomain:
 
 
 def is_wall(y: float, x: float) -> bool:
-    """Whether a point is in a wall or outside the map, the dumb way."""
+    """Return True if a point is in a wall or outside the map, the dumb way."""
     row, column = math.floor(y), math.floor(x)
     inside = 0 <= row < 11 and 0 <= column < 11
     return not inside or MAP[row][column] == "#"
@@ -275,7 +275,7 @@ def test_no_extreme_point_of_the_body_is_ever_in_a_wall(protocol, start, steps) 
 
 @njit
 def count_overlaps(steps, rng, solid, noise, resting):
-    """How often an extreme point is in a wall, in a long random walk."""
+    """Count how often an extreme point is in a wall, in a long random walk."""
     y, x = start_body(rng.random(), rng.random(), rng.random(), resting)
     count = 0
     for _ in range(steps):

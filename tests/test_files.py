@@ -1,8 +1,8 @@
-"""Files are replaced whole: by a writer that fails the old one stays, and nothing lies beside it.
+"""Files are replaced as a whole: if a writer fails, the old file stays, and no other is left.
 
-Nothing here knows how that is done. A disk that is full is a limit on the size of files, which the
-system sets. A reader that comes at any moment sees the old file or the new one: the new one must be
-another file, since the old one would be seen changing by whoever has it open.
+The tests do not depend on how that is done. A limit on the size of files stands for a full disk. A
+reader must see either the old file or the new one at any moment. So the new one must be another
+file, since a reader that has the old one open would see it change.
 """
 
 import warnings

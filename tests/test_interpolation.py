@@ -169,7 +169,7 @@ def test_the_variance_can_only_have_its_minimum_inside_where_updates_fall_with_t
 
 @pytest.mark.parametrize("power", [0.0, 0.4, 1.0, 2.0])
 def test_where_updates_fall_as_a_power_of_the_ratio_the_best_beta_is_known(power):
-    """With g = rho^-a the minimum is at beta = 1 - a/2: there p is proportional to rho sqrt(g)."""
+    """The minimum for g = rho^-a is at beta = 1 - a/2, where p is proportional to rho sqrt(g)."""
     rng = np.random.default_rng(4)
     best = 1 - power / 2
     for rho, delta in windows(50, 6, rng):
@@ -178,7 +178,7 @@ def test_where_updates_fall_as_a_power_of_the_ratio_the_best_beta_is_known(power
 
 
 def test_with_zero_ratios_any_resampling_varies_less_than_reweighting():
-    """As beta falls to 0, V tends to less than that of IS: zeros are never drawn."""
+    """V tends to less than that of IS as beta falls to 0, because zeros are never drawn."""
     rng = np.random.default_rng(5)
     for rho, delta in windows(50, 6, rng):
         rho[:2] = 0.0
@@ -189,7 +189,7 @@ def test_with_zero_ratios_any_resampling_varies_less_than_reweighting():
 
 
 def test_where_no_step_may_overshoot_resampling_makes_the_most_of_it():
-    """With the step size as large as the largest weight allows, the mean step grows with beta."""
+    """The mean step grows with beta if the step size is as large as the largest weight allows."""
     rng = np.random.default_rng(6)
     for rho, delta in windows(50, 6, rng):
         speed = []
@@ -262,7 +262,7 @@ def test_it_beats_both_ends_on_the_hard_chain_and_not_on_the_easy_one():
     assert statistic("easy", "IS") > 3
 
 
-# What the tool makes of results.
+# The tool's tables from results.
 
 
 def results(errors):
@@ -322,7 +322,7 @@ def test_usable_step_sizes_end_between_those_of_the_grid():
     np.testing.assert_allclose(largest, 8.0)
 
 
-# What was published.
+# The published page.
 
 
 def published():

@@ -1,4 +1,4 @@
-"""The learner: when it updates, what it takes in, what it says, and that nothing is lost."""
+"""The learner: its updates, its input, its reports, and its checkpoints."""
 
 import os
 import signal
@@ -245,7 +245,7 @@ def test_learning_in_another_thread_leaves_signals_alone():
 
 
 def test_evaluate_estimates_the_error_from_held_out_returns():
-    """With the true values as weights the bias is within 4 standard errors; 0.3 off, it is not."""
+    """The bias of the true values is within 4 standard errors; that of values 0.3 off is not."""
     learner = make(gvf.TD([0.0, 0.1]))
     learner.weights[:, 0] = chain_values(CHAIN.policy, 0.9)
     learner.weights[:, 1] = chain_values(CHAIN.policy, 0.9) + 0.3

@@ -1,4 +1,4 @@
-"""The package has one licence: what is under the GPL is in torcs/, a distribution of its own."""
+"""The package has one licence: code under the GPL is only in torcs/, another distribution."""
 
 import tomllib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Neural learners: gradients, lanes, resuming; against autograd of what is written out."""
+"""Neural learners: gradients, lanes and resuming, against autograd of the written formulas."""
 
 import copy
 import subprocess

@@ -1,4 +1,4 @@
-"""Studies of what users bring: their worlds, their corrections, their files, and bad input."""
+"""Studies with users' own domains, corrections and files, and with bad input."""
 
 import json
 import os
@@ -198,7 +198,7 @@ GRID = {"methods": ("IR", "IS"), "step_sizes": (0.5,), "steps": 400, "window": 1
 
 @pytest.mark.parametrize("error", ["absolute", "root mean square"])
 def test_states_count_as_much_as_the_truth_says(error):
-    """With weights 4, 1 and 0 the error is that over four copies of the first and one second."""
+    """The error with weights 4, 1 and 0 is that over four copies of the first and one second."""
 
     class Copies(Weighted):
         name, counts = "copies", None

@@ -1,4 +1,4 @@
-"""What holds for the package as a whole: its names, its weight, its command."""
+"""The package as a whole: its names, its imports, its command."""
 
 import os
 import pkgutil

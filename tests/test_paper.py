@@ -70,7 +70,7 @@ SERIES = {
 }  # fmt: skip
 """All names of series, everywhere."""
 RUNS = {"four": 25, "continuous": 25, "racing": 10, "markov": 100}
-"""Of the paper, by the first word of a figure's name."""
+"""The paper's number of runs, by the first word of a figure's name."""
 
 
 def test_the_figures_are_those_of_the_paper() -> None:
@@ -181,7 +181,7 @@ TWO_GAPS = by_hand(
 
 
 def same(rows: Sequence[Point], expected: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether rows are these, with nan equal to nan."""
+    """Return True if rows are these, with nan equal to nan."""
     return repr([tuple(row) for row in rows]) == repr([tuple(row) for row in expected])
 
 

@@ -112,7 +112,7 @@ def theirs(y: float, x: float = 1.0, series: str = "IR") -> Point:
 
 FRAMED = Published("markov_chain_step_size_rho9", runs=100)
 READ = 1e-4
-"""How well a drawing could be read: the axis of this one is 1 long."""
+"""The precision with which a drawing was read; the axis of this one is 1 long."""
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def curves(picture: Picture) -> dict[str, Any]:
 
 
 def corners(panel: Any) -> np.ndarray:
-    """Of the only band, or the first: [corners, 2]."""
+    """Return the corners of the first band, [corners, 2]."""
     return np.asarray(panel.collections[0].get_paths()[0].vertices)
 
 

@@ -1,4 +1,4 @@
-"""`gvf reproduce` and `gvf report`: what a figure leaves behind, and what a user is told."""
+"""`gvf reproduce` and `gvf report`: the files of a figure, and the messages to a user."""
 
 import csv
 import json

@@ -1,8 +1,8 @@
-"""RatioRing: exact against a deque of ratios, by chi-square, and after everything that can happen.
+"""RatioRing against a deque of ratios: exactly, by chi-square, and after every operation.
 
 Dyadic ratios (small multiples of a power of two) make every sum exact, so that the ring and the
-oracle must agree to the slot. Others hide no rounding: there, the chi-square tests and the edges of
-each slot's part of the mass must hold.
+oracle must agree to the slot. With other ratios sums are rounded; there the chi-square tests and
+the edges of each slot's part of the mass must hold.
 """
 
 import copy
@@ -45,7 +45,7 @@ def filled(capacity: int, ratios: Any, seed: int = 0) -> tuple[RatioRing, RingOr
 
 
 def search(ring: RatioRing, uniforms: Any) -> list[int]:
-    """What the ring draws with the given numbers."""
+    """Return the slots that the ring draws with the given uniform numbers."""
     return ring.sample(len(uniforms), rng=Numbers(uniforms)).tolist()
 
 

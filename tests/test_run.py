@@ -1,4 +1,4 @@
-"""`gvf run` and its neighbours, as a user has them: stopped, killed, resumed, spread out, wrong."""
+"""`gvf run` and its neighbours as a user has them: stopped, killed, resumed, on Ray, mistyped."""
 
 import contextlib
 import hashlib
@@ -75,7 +75,7 @@ def start(toml: Path, out: Path, workers: int, *more: str) -> subprocess.Popen[s
 
 
 def beside_progress(errors: str) -> str:
-    """What is on stderr besides lines of progress, which a slow machine has, and Ray's own log."""
+    """Return the lines on stderr that are neither progress nor Ray's own log."""
     return re.sub(r"^(sweep: .* left|\[\S+ \S+ [EW] .*\.cc:.*)\n", "", errors, flags=re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints of learners: made again from a file, refused when foreign or damaged, never run."""
+"""Checkpoints of learners: loaded without running their code, refused if foreign or damaged."""
 
 import subprocess
 import sys
@@ -79,7 +79,7 @@ def test_a_function_in_a_question_needs_trust_and_a_name(tmp_path):
 
 
 def test_loading_a_file_imports_nothing_that_is_not_trusted(tmp_path):
-    """In a process of its own, with a module that leaves a mark when it is imported."""
+    """A new process loads a file; the untrusted module would leave a mark if imported."""
     (tmp_path / "evil.py").write_text(
         "from pathlib import Path\n"
         f"Path({str(tmp_path / 'mark')!r}).touch()\n"

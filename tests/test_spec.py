@@ -1,4 +1,4 @@
-"""Objects as data: made again as they were, compared part by part, and nothing untrusted run."""
+"""Objects as data: made again unchanged, compared part by part, without running untrusted code."""
 
 import functools
 import inspect
@@ -745,7 +745,7 @@ def test_a_trained_network_cannot_be_compared() -> None:
 
 
 def test_many_functions_that_share_others_take_no_time() -> None:
-    # Looked at anew from everyone who calls them, these would be 2^200 functions.
+    # Without remembering functions already seen, there would be 2^200 to look at.
     source = "def f0(): pass\n" + "".join(
         f"def f{i}(): return f{i - 1}(), g{i - 1}()\ndef g{i}(): return f{i - 1}()\n"
         for i in range(1, 100)

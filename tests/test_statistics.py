@@ -101,7 +101,7 @@ def test_the_usable_range_is_that_of_step_sizes_within_twice_the_best(seed: int)
 
 
 def reach_by_walking(errors: Sequence[float]) -> float:
-    """Where a line through the points first comes to 1."""
+    """Return the place where a line through the points first reaches 1."""
     for i, error in enumerate(errors):
         if error < 1.0:
             continue

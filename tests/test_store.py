@@ -1,4 +1,4 @@
-"""The store: the same bytes for the same result, and never a wrong, torn or mixed-up one."""
+"""The store: equal results are equal bytes, and no file is wrong, incomplete or mixed up."""
 
 import errno
 import hashlib

@@ -78,7 +78,7 @@ def ladders(count, mode, copy=False):
 
 
 def received(env: Any) -> list[list[Any]]:
-    """What each environment of a vector was told to do."""
+    """Return the actions that each environment of a vector received."""
     return [single.received for single in env.envs]
 
 

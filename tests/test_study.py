@@ -630,7 +630,7 @@ def test_update_variance_is_that_of_the_formula():
     ids=["table", "tiles", "dense features"],
 )
 def test_the_variance_of_norms_is_that_of_a_dumb_simulation(domain, pair, step_size):
-    """Of the same mini-batches, each with its whole vector of an update."""
+    """The simulation has the same mini-batches, and makes each update as a whole vector."""
     world = domains.get(domain)
     assert isinstance(world, domains.CellDomain)
     pair = pair or world.pairs[0]

@@ -37,7 +37,7 @@ DOCUMENTED = Path(__file__).parents[1] / "docs" / "theory" / "table.markdown"
 Planted = dict[str, Any]
 
 
-# What can be planted
+# Errors that can be planted
 
 
 def scaled(base: Correction, factor: float) -> Correction:
@@ -234,7 +234,7 @@ def test_every_row_holds_whatever_the_seed(seed: int) -> None:
         assert all(row.holds for row in finding.rows), finding.rows
 
 
-# What the rows stand on
+# The calculations behind the rows
 
 
 @pytest.fixture

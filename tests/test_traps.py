@@ -1,4 +1,4 @@
-"""Traps that new users fell into: silence where a learner should have spoken."""
+"""Traps for new users: mistakes that a learner must report instead of staying silent."""
 
 from functools import partial
 
@@ -128,7 +128,7 @@ def test_a_network_that_diverges_says_so():
         assert report.diverged == diverged
 
 
-# ratios that nobody knows
+# ratios that are not known
 
 
 def test_ratios_of_an_unknown_behaviour_are_reported_as_unknown():
@@ -343,7 +343,7 @@ class Places:
     ids=["one-hot", "tiles", "dense"],
 )
 def test_the_default_step_size_learns_and_does_not_diverge(features, much, update, correction):
-    """In four rooms, with ratios of 500 in some of the states."""
+    """The domain is the four rooms, with ratios of 500 in some of the states."""
     behaviour, question = (
         gvf.Table(four_rooms.seldom_down(0.002)),
         four_rooms.questions()["favoured-down"],

@@ -1,4 +1,4 @@
-"""SumTree against a list of weights, uniform_slots, both by chi-square, and their bad input.
+"""SumTree against a list of weights, uniform_slots, both by chi-square, and bad input.
 
 Dyadic weights (small multiples of a power of two) make every sum exact, so that the tree and the
 oracle must agree to the slot.
@@ -37,7 +37,7 @@ def unchanged(tree: SumTree, rng: np.random.Generator | None = None) -> Iterator
 
 
 def search(tree: SumTree, uniforms: Any) -> list[int]:
-    """What the tree draws with the given numbers."""
+    """Return the slots that the tree draws with the given uniform numbers."""
     return tree.sample(len(uniforms), rng=Numbers(uniforms)).tolist()
 
 

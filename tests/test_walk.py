@@ -1,4 +1,4 @@
-"""Walks of the continuous rooms: what learners get to see of each step."""
+"""Walks of the continuous rooms: the columns of each step that learners see."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Window against a deque of dicts, Transitions, and what both say about bad input."""
+"""Window against a deque of dicts, Transitions, and the errors of both for bad input."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Driving: the behaviour, the question, recordings and rollouts, in the simulators there are."""
+"""Driving: the behaviour, the question, recordings and rollouts, in the installed simulators."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def flat(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def same(ours: gvf.Transitions, theirs: gvf.Transitions) -> bool:
-    """Whether two batches have the same columns, bit for bit."""
+    """Return True if two batches have the same columns, bit for bit."""
     return list(ours.columns) == list(theirs.columns) and all(
         column.dtype == theirs[name].dtype and np.array_equal(column, theirs[name])
         for name, column in ours.columns.items()
@@ -106,7 +106,7 @@ def same(ours: gvf.Transitions, theirs: gvf.Transitions) -> bool:
 
 
 def sketch(rows: int = 9, seed: int = 0) -> Recording:
-    """A recording of nothing, with two ends of episodes."""
+    """Make a recording of random numbers, with two ends of episodes."""
     rng = np.random.default_rng(seed)
     return Recording(
         frames=rng.integers(0, 256, (rows + 3, 64, 128), np.uint8),
@@ -341,7 +341,7 @@ def test_learning_from_a_recording_needs_neither_gymnasium_nor_a_simulator(tmp_p
     assert done.stdout.strip() == "9", done.stderr
 
 
-# The domain: all of it by name, and driving as learning goes on
+# The domain: behaviours and questions by name, and streams for learners
 
 
 def test_a_domain_has_its_environment_behaviour_and_question_by_name() -> None:
@@ -398,7 +398,7 @@ def test_a_stream_of_nothing_is_an_error_at_once() -> None:
 
 
 def learned(source: Any, steps: int) -> NDArray[Any]:
-    """What a tiny network predicts after it learned from a source of transitions."""
+    """Return the predictions of a tiny network that learned from a source of transitions."""
     torch = pytest.importorskip("torch")
     from gvf.neural import NeuralLearner
 
@@ -561,7 +561,7 @@ def simulator(request: pytest.FixtureRequest) -> str:
 
 
 def test_the_behaviour_s_own_actions_lead_to_the_recorded_states(simulator: str) -> None:
-    """A branch is taken after another one went astray, and is the same bit for bit."""
+    """A replay leads to the recorded state, bit for bit, also after a rollout of the target."""
     recording = record(simulator, 60, seed=3)
     env = make(simulator)
     try:

@@ -1,4 +1,4 @@
-"""The study of the racing car, from files alone: no simulator, tiny streams, few updates."""
+"""The study of the racing car from files, without a simulator: tiny streams, few updates."""
 
 import csv
 import json
@@ -63,7 +63,7 @@ def images(count: int, seed: int) -> np.ndarray:
 
 
 def recording(steps: int = 50) -> Recording:
-    """Of two episodes; actions near the target's mean, so that ratios are not all 0."""
+    """Make a recording of two episodes; actions near the target's mean keep ratios above 0."""
     rng = np.random.default_rng(1)
     count = steps + 2
     first = np.delete(np.arange(count - 1), 30)
@@ -107,7 +107,7 @@ def cache(stored: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def small_network(convolution: str = "native") -> nn.Module:
-    """Sees every 16th row and column."""
+    """A network that sees every 16th row and column."""
 
     class Network(nn.Module):
         def __init__(self) -> None:
@@ -148,7 +148,7 @@ OPTIMISERS: dict[str, Any] = {
 
 
 def weights_by_hand(method: str, rho: np.ndarray, mean: float) -> np.ndarray:
-    """The table of corrections."""
+    """Return a method's weights, by the table of corrections."""
     k = len(rho)
     return {
         "IR": np.full(k, 1 / k),
@@ -162,7 +162,7 @@ def weights_by_hand(method: str, rho: np.ndarray, mean: float) -> np.ndarray:
 def by_hand(
     study: RacingStudy, number: int, make: Callable[[], nn.Module]
 ) -> dict[tuple[str, float], tuple[list[float], np.ndarray]]:
-    """Errors at every measurement and predictions along the film, of each lane by itself."""
+    """Compute each lane's errors and its predictions for the film, one lane at a time."""
     stream, evaluated, shown = recording(), states(5, 2), states(8, 3)
     begin = number * study.apart
     rows = range(begin, begin + study.steps)
@@ -871,7 +871,7 @@ def test_options_of_the_racing_car_need_it(tmp_path: Path, capsys) -> None:
 
 
 def results_of(study: RacingStudy, **errors: Any) -> Results:
-    """Results with these errors [R, L] of a method, and of all others ones."""
+    """Make results with these errors [R, L] of one method, and errors of 1 for all others."""
     rng = np.random.default_rng(0)
     cells = {}
     for method in study.methods:

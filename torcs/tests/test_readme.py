@@ -1,4 +1,4 @@
-"""The example in the README runs, where TORCS is."""
+"""The example in the README runs if TORCS is installed."""
 
 import re
 from pathlib import Path

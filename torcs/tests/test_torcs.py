@@ -1,4 +1,4 @@
-"""The real TORCS: it repeats itself, keeps time, and never leaves anything behind."""
+"""TORCS itself: it is deterministic, keeps time, and leaves no files or processes."""
 
 import ctypes
 import hashlib
@@ -28,7 +28,7 @@ from torcs_lockstep.race import Race
 
 
 def missing() -> str:
-    """Why the real TORCS cannot be tested here; nothing, if it can."""
+    """Return the reason why TORCS cannot be tested on this machine, or ""."""
     try:
         installation.find()
         ctypes.CDLL("libEGL.so.1")
@@ -54,7 +54,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which TORCS has its own; with characters that have a meaning to the linker."""
+    """Make the folder for temporary files, with characters that are special to the linker."""
     folder = tmp_path / "with a: space"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -63,7 +63,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="module")
 def shared(cache: Path) -> Iterator[Torcs]:
-    """One TORCS for the tests that do it no harm."""
+    """Share one TORCS among the tests that leave it running."""
     with closing(Torcs(render_mode="rgb_array")) as env:
         yield env
 
@@ -98,7 +98,7 @@ def exists(pid: int) -> bool:
 
 
 def runs(pid: int) -> bool:
-    """Whether a process exists that has not ended; who has to bury an orphan may be slow."""
+    """Return True if a process runs; one that has ended may exist until its parent waits for it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -121,7 +121,7 @@ def follow(info: dict[str, Any]) -> float:
     return (info["angle"] - info["lateral"] / 2) / info["steer_lock"]
 
 
-# It repeats itself.
+# Determinism.
 
 
 @needs_torcs

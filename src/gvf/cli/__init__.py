@@ -1,8 +1,8 @@
 """The command `gvf`.
 
-`parser` knows what can be typed, `main` runs it. A command adds its own parser and names the
-function to run. The work itself is done by the rest of the library, which is imported only when the
-command runs. An error that a user can mend is one line and exit status 2.
+`parser` makes the parser, and `main` runs a command line. A command adds its own parser and names
+the function to run. That function imports the rest of the library only when the command runs. An
+error that a user can mend is one line and exit status 2.
 """
 
 import argparse
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         resumes = "; what is done is kept: the same command goes on" if "engine" in given else ""
         print(f"gvf: stopped{resumes}", file=sys.stderr)
         if signal.getsignal(signal.SIGINT) is leave:
-            # A task that does not listen yet, because it compiles, is not waited for.
+            # Exit at once, since a task that is still compiling cannot be stopped.
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(130)
@@ -107,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _heard() -> Iterator[None]:
     """Make Ctrl-C a KeyboardInterrupt inside this block, so that a command can end in order."""
     if signal.getsignal(signal.SIGINT) is not leave:
-        yield  # called from another program, whose business Ctrl-C is
+        yield  # the program that called this one handles Ctrl-C
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.unraisablehook = _leave_if_lost
@@ -118,7 +118,7 @@ def _heard() -> Iterator[None]:
 
 
 def _leave_if_lost(lost: Any) -> None:
-    """Leave where Ctrl-C came up in a callback, which cannot pass the exception on."""
+    """Exit if Ctrl-C was raised in a callback, which cannot pass the exception on."""
     if lost.exc_type is KeyboardInterrupt:
         leave()
     sys.__unraisablehook__(lost)
@@ -136,6 +136,6 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 
 
 def _leave_quietly() -> int:
-    """End without an error where nobody reads on, as in ``gvf list | head -1``."""
+    """End without an error if the output is closed, as in ``gvf list | head -1``."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

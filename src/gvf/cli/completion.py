@@ -1,8 +1,8 @@
-"""The command `gvf completion`: what a shell needs to complete `gvf run qu` to `quick-check`.
+"""The command `gvf completion`: a script that lets a shell complete `gvf run qu` to `quick-check`.
 
-The script that it prints has all commands, options and names in it, read from the parser of the
-command line. So completing starts no Python, which would take half a second to import gvf. Where
-no name fits, shells complete the names of files, such as .toml files of studies.
+The script lists all commands, options and names, read from the parser of the command line. So a
+completion starts no Python, which would take half a second to import gvf. If no name fits, shells
+complete the names of files, such as .toml files of studies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ examples:
 """
 
 ZSH = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
-"""Lets zsh run scripts for bash."""
+"""The lines that let zsh run scripts for bash."""
 
 BASH = """\
 _gvf() {
@@ -67,7 +67,7 @@ def _completion(given: argparse.Namespace) -> int:
 
 
 def _cases(root: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
-    """What may stand at a place: a pattern of "command, word before, word", and words."""
+    """Yield patterns of "command, word before, word", each with the words that may stand there."""
     commands = _commands(root)
     yield "' -'*", _options(root)
     yield "' '*", " ".join(commands)
@@ -98,7 +98,7 @@ def _fish_options(there: str, parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _commands(root: argparse.ArgumentParser) -> dict[str, tuple[argparse.ArgumentParser, str]]:
-    """The parser of each command, and its line in the list of commands."""
+    """Return the parser of each command, and its line in the list of commands."""
     (action,) = (a for a in root._actions if isinstance(a, argparse._SubParsersAction))
     helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
     return {name: (parser, helps[name]) for name, parser in action.choices.items()}
@@ -113,7 +113,7 @@ def _names(parser: argparse.ArgumentParser) -> str:
 
 
 def _words(action: argparse.Action) -> str:
-    """The words that an argument can be, as far as they are known."""
+    """Return the known values of an argument, as words."""
     from gvf import paper
     from gvf.paper import studies as catalogue
 

@@ -1,4 +1,4 @@
-"""The parser of the command line, how a command is added to it, and options that many share."""
+"""The parser class of the command line, and helpers that add commands and shared options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gvf.common.names import nearest
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that answers a mistyped command, option or choice with the one that was meant.
+    """A parser whose error for a mistyped command, option or value suggests the nearest one.
 
     Example:
         >>> from gvf.cli.options import Parser
@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unknown {kind}: {value!r}; {told}")
 
     def refuse(self, rest: list[str]) -> None:
-        """End with an error that names the first of the arguments that were not understood."""
+        """End with an error about the unknown arguments."""
         word = next((word for word in rest if word.startswith("-")), "")
         if not word:
             self.error(f"too many arguments: {' '.join(rest)}")
@@ -53,7 +53,7 @@ def add_command(
     description: str,
     epilog: str = "",
 ) -> argparse.ArgumentParser:
-    """Add a command to a parser's subparsers; `run` is called with what was typed."""
+    """Add a command to a parser's subparsers; `run` is called with the parsed arguments."""
     added = commands.add_parser(
         name,
         help=help,
@@ -65,7 +65,7 @@ def add_command(
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where tasks run."""
+    """Add the options that choose where tasks run."""
     parser.add_argument(
         "--workers",
         type=int,

@@ -1,4 +1,4 @@
-"""Commands about the paper: `gvf reproduce`, `gvf report`."""
+"""Commands about the paper: `gvf reproduce`, `gvf record`, `gvf report`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ Copied to the cache of another machine, they are all that `gvf reproduce racing-
 there besides PyTorch: no simulator and no Gymnasium."""
 
 OPTIONS = ("simulator", "device")
-"""The settings of the racing car that have options here."""
+"""The settings of the racing car that are options of `gvf reproduce`."""
 
 REPORT = """\
 Draw and judge again from the results in a folder, and write its page, report.html: the paper's
@@ -172,7 +172,7 @@ def _reproduce(given: argparse.Namespace) -> int:
         if not any(name in figure.study("paper").settings for figure in wanted):
             raise ValueError(f"--{name} is about the racing car: name racing-step-size with it")
     protocols = ("paper", "authors") if given.protocol == "both" else (given.protocol,)
-    # Every study is made before the first is run, so that what is wrong is said at once.
+    # Every study is made before the first runs, so that errors are reported at once.
     todo = [
         (figure, protocol, study_of(figure, protocol, given))
         for figure in wanted
@@ -195,13 +195,13 @@ def _reproduce(given: argparse.Namespace) -> int:
 
 
 def options_of(given: argparse.Namespace) -> dict[str, str]:
-    """The options about the racing car that were given."""
+    """Return the options about the racing car that were given."""
     said = {"simulator": given.simulator, "device": given.device}
     return {name: value for name, value in said.items() if value is not None}
 
 
 def study_of(figure: Any, protocol: str, given: argparse.Namespace, scale: str = "") -> Any:
-    """The study of a figure, with the options that it has."""
+    """Return the study of a figure, with the given options that apply to it."""
     plain = figure.study(protocol)
     options = {name: said for name, said in options_of(given).items() if name in plain.settings}
     return figure.study(protocol, scale or given.scale, None if scale else given.runs, **options)
@@ -232,7 +232,7 @@ def _record(figure: Any, protocol: str, study: Any, given: argparse.Namespace) -
 
 
 def command_of(given: argparse.Namespace, *figure_and_protocol: str) -> str:
-    """The command that was given; or the one that makes only this figure under this protocol."""
+    """Return the command line; with a figure and a protocol, the one that makes only these."""
     figures, protocol = given.figures, given.protocol
     if figure_and_protocol:
         figures, protocol = [figure_and_protocol[0]], figure_and_protocol[1]
@@ -264,7 +264,7 @@ def _build(out: Path, command: str) -> list[Exhibit]:
 
 
 def _summarise(shown: Sequence[Exhibit], out: Path) -> None:
-    """Print the verdicts, how many curves match, and where the page is."""
+    """Print the verdicts, the number of matching curves, and the path of the page."""
     from gvf.report.build import PAGE
 
     counts = Counter(verdict.verdict for one in shown for verdict in one.verdicts)

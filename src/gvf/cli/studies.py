@@ -164,7 +164,7 @@ def find(
     changes: Sequence[str] = (),
     out: str | Path = "",
 ) -> BaseStudy:
-    """The study that a user means: a known name, a TOML file, or one with results in a folder.
+    """Find a study by a known name, a TOML file, or the name of one with results in a folder.
 
     Example:
         >>> from gvf.cli.studies import find
@@ -202,7 +202,7 @@ def find(
 
 
 def _changes(given: Sequence[str]) -> dict[str, Any]:
-    """The settings given with --set. A value that is not TOML is taken as text."""
+    """Parse the settings given with --set. A value that is not TOML is taken as text."""
     changes: dict[str, Any] = {}
     for one in given:
         key, equals, value = one.partition("=")
@@ -302,7 +302,7 @@ def _dry_run(study: BaseStudy, given: argparse.Namespace) -> int:
 
 
 def _known(given: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | str]]:
-    """Give the name of each study, what it shows, and the study; or why its file cannot be read."""
+    """Yield each study's name, a description, and the study or the error in its file."""
     from gvf.common.names import look_in
     from gvf.paper import studies as catalogue
     from gvf.study import load
@@ -316,7 +316,7 @@ def _known(given: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | st
     files |= {name: path for name, path in latest(given.out).items() if name not in named}
     for name, path in files.items():
         try:
-            with redirect_stdout(sys.stderr):  # what a module prints is not part of the list
+            with redirect_stdout(sys.stderr):  # a user's module may print, and the list may be JSON
                 study = load(path)
             study = study if name.endswith(".toml") else study.with_(name=name)
             first = ", ".join(study.methods[:4]) + (", ..." if len(study.methods) > 4 else "")
@@ -326,7 +326,7 @@ def _known(given: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | st
 
 
 def _is_study(path: Path) -> bool:
-    """Whether a TOML file is about a study, and not about something else."""
+    """Return True if a TOML file is about a study."""
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

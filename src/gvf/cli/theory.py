@@ -52,7 +52,7 @@ def add(commands: Any) -> None:
 
 
 def _verify(given: argparse.Namespace) -> int:
-    """Run `gvf verify`: 0 if all rows hold, 1 if one is violated, 130 if interrupted."""
+    """Run `gvf verify`; return 0 if all rows hold, and 1 if one is violated."""
     if given.seed < 0:
         raise ValueError(f"--seed must be at least 0, got {given.seed}")
     if given.plots is not None:
@@ -73,7 +73,7 @@ def _verify(given: argparse.Namespace) -> int:
 
 
 def _run(seed: int) -> Iterator[Finding]:
-    """Run the experiments, and print each finding as soon as it is there."""
+    """Run the experiments, and print each finding as soon as it is known."""
     from gvf.theory import table, verify
 
     if sys.stdout.isatty():

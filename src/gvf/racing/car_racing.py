@@ -1,9 +1,9 @@
 """CarRacing: Gymnasium's game of that name as a second simulator, for machines without TORCS.
 
-The observation, action and information are those of TORCS (``torcs_lockstep.Torcs``), so what
-drives, records and learns in one does so in the other. The camera looks down on the car from above,
-turned so that the car points up. :mod:`.road` tells where on the road the car is. The game itself,
-with its physics and its drawing, is ``CarRacing-v3``, which comes with ``gvf[racing]``.
+The observation, action and information are those of TORCS (``torcs_lockstep.Torcs``), so the same
+code drives, records and learns in both. The camera looks down on the car from above and turns with
+it, so that the car always points up. :mod:`.road` computes the car's place on the road. The physics
+and the drawing are those of ``CarRacing-v3``, which comes with ``gvf[racing]``.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from gvf.racing.road import Road
 from gvf.racing.simulators import FRAME, HEIGHT, WIDTH
 
 SCALE = 4
-"""The colour picture is this many times larger than the observation."""
+"""The colour picture's size, as a multiple of the observation's."""
 PERIOD = 0.02
-"""Seconds of one step of the game: a step here is a whole number of them."""
+"""Seconds of one step of the game; a step of the environment is a whole number of these."""
 STEER_LOCK = 0.4
 """The largest angle of the wheels, in radians."""
 GAS = 0.05
-"""Throttle for each m/s that the car is too slow; the brake is twice that for each too fast."""
+"""Throttle per m/s below the wanted speed; the brake is twice that per m/s above it."""
 SLOWEST = 1.0
-"""m/s below which the car counts as stuck, after :data:`PATIENCE` seconds."""
+"""Speed in m/s below which the car counts as stuck, after :data:`PATIENCE` seconds."""
 PATIENCE = 3.0
 FARTHEST = 2.0
-"""Half-widths from the middle of the road at which an episode is cut off; the edge is at 1."""
+"""Half-widths from the middle of the road at which an episode is truncated; the edge is at 1."""
 _CROP = (0, 200, 1000, 500)
 """Left, top, width and height of the part of the game's picture above the indicators."""
 
@@ -47,28 +47,28 @@ class CarRacing(gymnasium.Env[Frame, Any]):
     """A road seen from above the car, ``gvf/CarRacing-v0``.
 
     The observation is a grey picture, uint8[64, 128]. The action is the steering, float32[1] in
-    [-1, 1], where 1 is fully to the left; what lies beyond is clipped, since a gaussian may draw
-    it. Throttle and brake keep a speed. The reward is the progress along the road in metres. An
-    episode never terminates, also not after a lap; it is truncated when the car is more than 2
+    [-1, 1], where 1 is fully to the left. An action outside is clipped, since a gaussian policy may
+    draw one. Throttle and brake keep a speed. The reward is the progress along the road in metres.
+    An episode never terminates, not even after a lap. It is truncated when the car is more than 2
     half-widths from the middle of the road, or slower than 1 m/s for 3 s.
 
     Every ``info`` has ``to_middle`` (metres from the middle of the road, > 0 is left of it),
     ``half_width`` (of the road, metres), ``lateral`` = to_middle / half_width, ``angle`` (direction
-    of the road minus heading of the car, radians; > 0: the road is turned to the left), ``speed``
+    of the road minus heading of the car, radians; > 0: the road points left of the car), ``speed``
     (m/s), ``segment`` (number of the piece of road), ``distance`` (metres along the road),
     ``time`` (simulated seconds since the start), ``steer_lock`` (angle of the wheels at steering 1,
     radians).
 
-    The car begins at rest on a track that the seed of the reset chooses; a seed and the same
-    actions give the same episode, whatever was driven before.
+    The car starts at rest on a track that the seed of the reset chooses. The same seed and actions
+    give the same episode, whatever was driven before.
 
     Attributes:
-        draw: whether steps and resets are drawn (True). If not, they are many times faster, and
-            observations are all 0.
+        draw: True if steps and resets are drawn, the default. Without drawing they are many times
+            faster, and observations are all 0.
 
     Args:
         seconds: the length of a step, a multiple of .02.
-        speed: the speed that is kept, in m/s.
+        speed: the speed to keep, in m/s.
         render_mode: "rgb_array", or None.
 
     Example:
@@ -104,7 +104,7 @@ class CarRacing(gymnasium.Env[Frame, Any]):
         """Put the car at rest on a track that the seed chooses."""
         super().reset(seed=seed)
         self._check_open()
-        # A new game each time, so that nothing can be left of the last.
+        # A new game each time, so that no state of the last one is left.
         self._game = self._make_game()
         self._game.reset(seed=int(self.np_random.integers(2**31)) if seed is None else seed)
         self._road = Road(np.array(self._game.track)[:, 2:])
@@ -118,16 +118,16 @@ class CarRacing(gymnasium.Env[Frame, Any]):
         before = self._place.distance
         (steer,) = _steering([action])
         info = self._drive(steer)
-        # The road is closed: of the two ways along it, the shorter.
+        # The road is closed, so there are two ways along it; the car took the shorter.
         progress = math.remainder(info["distance"] - before, self._road.length)
         lost = self._slow >= self._patience or abs(info["lateral"]) > FARTHEST
         return self._frame(), progress, False, lost, info
 
     def replay(self, actions: ArrayLike) -> Columns:
-        """Steer for many steps, undrawn, whatever ``draw`` says.
+        """Steer for many steps without drawing, whatever ``draw`` is.
 
         Args:
-            actions: one after the other, [m, 1].
+            actions: the actions in order, [m, 1].
 
         Returns:
             The entries of ``info`` after every action, each [m].
@@ -137,7 +137,7 @@ class CarRacing(gymnasium.Env[Frame, Any]):
         return {name: np.array([info[name] for info in infos]) for name in self._info()}
 
     def render(self) -> Any:
-        """The camera's view, in colour and larger, uint8[256, 512, 3]."""
+        """Draw the camera's view, in colour and larger, uint8[256, 512, 3]."""
         if self.render_mode is None:
             gymnasium.logger.warn(
                 'nothing is rendered: make the environment with render_mode="rgb_array"'
@@ -147,12 +147,12 @@ class CarRacing(gymnasium.Env[Frame, Any]):
         return self._picture(SCALE)
 
     def close(self) -> None:
-        """Let the game go; closing twice is no error."""
+        """Release the game; closing twice is no error."""
         self._closed = True
         self._game = None
 
     def _drive(self, steer: np.float32) -> dict[str, Any]:
-        """Steer for one step: the information after it."""
+        """Steer for one step and return the information after it."""
         for _ in range(self._periods):
             missing = self._speed - self._velocity()
             controls = np.array([-STEER_LOCK * steer, GAS * missing, -2 * GAS * missing - 0.1])
@@ -165,7 +165,7 @@ class CarRacing(gymnasium.Env[Frame, Any]):
 
     def _info(self) -> dict[str, Any]:
         place = self._place
-        # The game counts angles from pointing up, the road from pointing right.
+        # The game measures angles from the y axis, the road from the x axis.
         heading = self._game.car.hull.angle + math.pi / 2
         return {
             "to_middle": place.to_middle,
@@ -189,7 +189,7 @@ class CarRacing(gymnasium.Env[Frame, Any]):
     def _frame(self) -> Frame:
         if not self.draw:
             return np.zeros(FRAME, np.uint8)
-        # The usual weights of red, green and blue in brightness.
+        # The usual weights of red, green and blue for brightness.
         return (self._picture(1) @ np.array([0.299, 0.587, 0.114])).astype(np.uint8)
 
     def _picture(self, scale: int) -> Frame:
@@ -211,7 +211,7 @@ class CarRacing(gymnasium.Env[Frame, Any]):
 
 
 def _periods(seconds: float) -> int:
-    """The number of :data:`PERIOD` in a step."""
+    """Return the number of periods, :data:`PERIOD`, in a step."""
     asked = seconds / PERIOD if isinstance(seconds, Real) else math.nan
     if not (1 <= asked <= 100 and abs(asked - round(asked)) < 1e-6):
         raise ValueError(f"seconds must be a multiple of .02 from .02 to 2, got {seconds!r}")
@@ -219,7 +219,7 @@ def _periods(seconds: float) -> int:
 
 
 def _steering(actions: ArrayLike) -> NDArray[np.float32]:
-    """Check and clip actions [m, 1]: the steering, float32[m]."""
+    """Check and clip actions [m, 1]; return the steering, float32[m]."""
     numbers = np.asarray(actions, np.float32)
     if numbers.ndim != 2 or numbers.shape[1] != 1:
         raise ValueError(
@@ -232,11 +232,11 @@ def _steering(actions: ArrayLike) -> NDArray[np.float32]:
 
 
 def _game() -> type[Any]:
-    """A class like Gymnasium's game that draws only when it is asked to."""
-    # Else pygame greets whoever imports it.
+    """Return a subclass of Gymnasium's game that draws only on request."""
+    # Without this, importing pygame prints a greeting.
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
-        # Box2D's types have no module, which Python warns of; as an error, that ends the process.
+        # Python warns that Box2D's types have no module; as an error, the warning ends the process.
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             from gymnasium.envs.box2d import car_racing
     except DependencyNotInstalled as error:
@@ -248,10 +248,10 @@ def _game() -> type[Any]:
         half_width = car_racing.TRACK_WIDTH
 
         def _render(self, mode: str) -> Any:
-            """Draw nothing: the game would draw in every step of its physics."""
+            """Draw nothing, since the game would draw in every step of its physics."""
 
         def drawn(self) -> Any:
-            """Draw the whole picture, with the indicators; it needs no screen."""
+            """Draw the whole picture with the indicators; no screen is needed."""
             super()._render("state_pixels")
             return self.surf
 

@@ -1,9 +1,9 @@
 """The racing car as a domain: simulator, behaviour and question by name, and a stream of images.
 
-The counterpart of :class:`gvf.domain.Domain`, whose policies are tables. Here states are images,
-and the behaviour steers by what the simulator tells beside them, so that no policy over states can
-stand for it: every transition brings the log density of its action instead. :mod:`.recording` keeps
-the same transitions in a file.
+It is the counterpart of :class:`gvf.domain.Domain`, whose policies are tables. Here states are
+images. The behaviour steers by the simulator's ``info``, which images do not show, so it is no
+policy over states. Each transition has the log density of its action instead. :mod:`.recording`
+stores the same transitions in a file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RacingDomain:
     """A simulator with the behaviour that drives in it and the question that is asked.
 
     Attributes:
-        name: as :func:`get` knows it.
+        name: the simulator's name, as in :func:`get`.
         environment: the Gymnasium id.
         behaviours: functions that make a driver from a seed, by name.
         questions: the predictions that are asked for, by name.
@@ -62,11 +62,11 @@ class RacingDomain:
     questions: dict[str, GVF]
 
     def make(self, **options: Any) -> gym.Env[Any, Any]:
-        """The environment; options such as ``track`` go to ``gymnasium.make``."""
+        """Make the environment; options such as ``track`` go to ``gymnasium.make``."""
         return gym.make(self.environment, **options)
 
     def behaviour(self, name: str, seed: int | None = None) -> policy.Behaviour:
-        """A driver by name, at the beginning of an episode.
+        """Make the driver of this name, at the beginning of an episode.
 
         Example:
             >>> from gvf.racing import get
@@ -76,28 +76,27 @@ class RacingDomain:
         return self.behaviours[known(name, self.behaviours, f"behaviour of {self.name}")](seed)
 
     def question(self, name: str) -> GVF:
-        """A question by name."""
+        """Return the question of this name."""
         return self.questions[known(name, self.questions, f"question of {self.name}")]
 
     def target(self, question: str) -> Policy:
-        """The policy that a question is about."""
+        """Return the target policy of a question."""
         return self.question(question).policy
 
     def stream(
         self, steps: int, *, seed: int = 0, batch: int = 64, **options: Any
     ) -> Iterator[Transitions]:
-        """Transitions of the behaviour as it drives, for a learner or a window.
+        """Yield transitions of the behaviour as it drives, for a learner or a window.
 
         The transitions are those of :func:`gvf.racing.recording.record` with the same
-        arguments. The simulator starts with the first, and is closed after the last or when the
-        iterator is forgotten.
+        arguments. The simulator starts at the first transition. It is closed after the last one,
+        or when the iterator is deleted.
 
         Args:
-            steps: how many transitions.
+            steps: the number of transitions.
             seed: the seed of goals, noise and, in CarRacing, tracks.
-            batch: how many to give at a time; a learner that is given one at a time learns the
-                same.
-            **options: for the environment, for example ``track="g-track-1"``.
+            batch: the number of transitions in a batch; it does not change what a learner learns.
+            **options: options of the environment, for example ``track="g-track-1"``.
 
         Returns:
             Batches with the columns of :meth:`gvf.racing.recording.Recording.transitions`.
@@ -121,9 +120,9 @@ class RacingDomain:
 
 
 def get(name: str) -> RacingDomain:
-    """The racing car in one of its simulators, "torcs" or "car-racing".
+    """Return the racing car in one of its simulators, "torcs" or "car-racing".
 
-    Nothing is started, and neither the simulator nor Gymnasium need be installed.
+    No simulator is started, and neither the simulator nor Gymnasium need be installed.
 
     Example:
         >>> from gvf.racing import get

@@ -2,8 +2,8 @@
 
     reset -> up to speed, without noise -> (view, action, log density, view), ... -> reset -> ...
 
-:mod:`.recording` keeps these steps in a file, :class:`gvf.racing.RacingDomain` gives them to
-a learner as they come, and :mod:`.rollouts` goes back to some of them.
+:mod:`.recording` stores these steps in a file, and :class:`gvf.racing.RacingDomain` gives them to
+a learner as they come. :mod:`.rollouts` returns to some of their states.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from gvf.racing.policy import Behaviour
 class Drive:
     """An episode of the behaviour, from a reset on.
 
-    The first steps, in which the car gets up to speed, are driven by the controller without noise.
+    In the first steps, while the car gets up to speed, the controller drives without noise.
 
     Args:
-        env: the environment, of :func:`gvf.racing.simulators.make`.
-        simulator: its name.
+        env: the environment, as :func:`gvf.racing.simulators.make` makes it.
+        simulator: the simulator's name.
         seed: the seed of the goals, the noise and, in CarRacing, the track.
-        draw: whether there are to be images.
+        draw: True if images are drawn.
 
     Attributes:
         frame: the image of the present state, uint8[64, 128].
-        info: the simulator's information about it.
-        actions: all actions since the reset; they lead here again.
+        info: the simulator's information about the present state.
+        actions: all actions since the reset; replaying them leads to the present state again.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Drive:
     ) -> None:
         self._env = env
         self._behaviour = Behaviour(seed)
-        self.reset_seed = int(seed.generate_state(3)[2])  # after the two of the behaviour
+        self.reset_seed = int(seed.generate_state(3)[2])  # the behaviour uses the first two
         self.actions: list[float] = []
         env.draw = False
         self.frame, self.info = env.reset(seed=self.reset_seed)
@@ -51,7 +51,7 @@ class Drive:
                 raise RuntimeError(f"{simulator} ended the episode before the car was under way")
 
     def step(self) -> tuple[float, float, bool]:
-        """Drive on: the action, its log density, and whether the episode has ended with it."""
+        """Take a step; return its action, the log density, and True if the episode has ended."""
         action, log_mu = self._behaviour.act(self.info)
         return action, log_mu, self._execute(action)
 
@@ -62,19 +62,19 @@ class Drive:
 
 
 def execute(env: Any, action: float) -> tuple[Any, ...]:
-    """Take a step; the same action is always the same float32, so that replays agree."""
+    """Take a step with the action as float32, so that replays agree."""
     return env.step(np.array([action], np.float32))
 
 
 class View(NamedTuple):
-    """One moment of a drive: the image, uint8[64, 128], and the simulator's info."""
+    """One state of a drive: the image, uint8[64, 128], and the simulator's info."""
 
     frame: NDArray[np.uint8]
     info: Mapping[str, Any]
 
 
 class Step(NamedTuple):
-    """A transition of the behaviour; within an episode ``after`` is the next one's ``before``."""
+    """A transition of the behaviour; in an episode ``after`` is the next step's ``before``."""
 
     before: View
     action: float
@@ -83,18 +83,17 @@ class Step(NamedTuple):
 
 
 def driven(simulator: str, steps: int, *, seed: int = 0, **options: Any) -> Generator[Step]:
-    """Let the behaviour drive, one step after the other, through as many episodes as it takes.
+    """Drive the behaviour and yield its steps, through as many episodes as they need.
 
-    An episode that ends is followed by another, in CarRacing after 1,000 steps at the latest and
-    on another track. The first steps after a reset, in which the car gets up to speed, are left
-    out. The same arguments give the same steps. The simulator is closed at the end, or when the
-    iterator is forgotten.
+    In CarRacing an episode has at most 1,000 steps, and the next one is on another track. The first
+    steps after a reset, while the car gets up to speed, are left out. The same arguments give the
+    same steps. The simulator is closed at the end, or when the iterator is deleted.
 
     Args:
         simulator: "torcs" or "car-racing".
         steps: the number of steps.
         seed: the seed of goals, noise and, in CarRacing, tracks.
-        **options: for the environment, for example ``track="g-track-1"``.
+        **options: options of the environment, for example ``track="g-track-1"``.
 
     Example:
         >>> from gvf.racing.driving import driven
@@ -135,7 +134,7 @@ def _episodes(
 
 
 def seeds(seed: int) -> Iterator[np.random.SeedSequence]:
-    """An endless series of seeds, one for each episode."""
+    """Return an endless series of seeds, one for each episode."""
     if seed < 0:
         raise ValueError(f"seed must be at least 0, got {seed}")
     return (np.random.SeedSequence((seed, episode)) for episode in count())

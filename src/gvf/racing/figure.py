@@ -1,8 +1,8 @@
-"""Figure 3 of the paper: networks that see what the driver of a racing car sees.
+"""Figure 3 of the paper: networks that predict from the images of a racing car's driver.
 
 The question is how soon the car comes near the middle of the road if it steers a little to the
-left. The paper states neither steps, window, mini-batch, optimiser nor learning rates; what we
-chose is in the notes, and the reasons are on the page of the documentation about this figure.
+left. The paper does not state the steps, window, mini-batch, optimiser or learning rates. The notes
+list our choices, and the documentation's page about this figure gives the reasons.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ STEP_SIZE = NamedStudy(
     "error against learning rate, from images (Fig. 3)",
     lambda protocol: RacingStudy("racing-step-size", step_sizes=RATES),
 )
-"""The study of the figure. The paper states neither steps, window, mini-batch nor rates."""
+"""The study of the figure."""
 OTHERS = ("BC-IR", "IS", "V-trace(1.0)")
-"""The methods that the paper compares IR with."""
+"""The methods with which the paper compares IR."""
 RUNS = 10
 """The paper's number of runs."""
 NOTES = (
@@ -52,11 +52,11 @@ QUICK = {
     "evaluation_states": 50,
     "rollouts": 3,
 }
-"""The same networks and images; fewer of everything else."""
+"""Settings of the scale "quick": the same networks and images, fewer of everything else."""
 
 
 def remark(study: RacingStudy) -> str:
-    """The end of the title: the simulator, and whether there are fewer than 10 runs."""
+    """Return the end of the title: the simulator, and the number of runs if less than 10."""
     name = {"torcs": "TORCS", "car-racing": "Gymnasium's CarRacing"}[study.simulator]
     few = study.simulator == "torcs" and study.runs < RUNS
     return f"{name}, only {study.runs} of {RUNS} runs" if few else name
@@ -79,9 +79,10 @@ def _best(results: Results) -> Array:
 
 
 def _steadier(results: Results) -> Array:
-    """The spread over runs of IS over that of IR, at the rate where it is second largest.
+    """Compute the spread over runs of IS over that of IR, second largest over learning rates.
 
-    The paper speaks of two rates; and the largest of several ratios is large by chance alone.
+    The second largest, because the paper mentions two rates, and because the largest of several
+    ratios is large by chance alone.
     """
     plain, ours = (_spread(results, method) for method in ("IS", "IR"))
     with np.errstate(invalid="ignore"):
@@ -90,10 +91,10 @@ def _steadier(results: Results) -> Array:
 
 
 def _spread(results: Results, method: str) -> Array:
-    """Standard deviation over runs at every rate, [1 + B, L]; infinite where a run diverged."""
+    """Compute the standard deviation over runs, [1 + B, L]; infinite where a run diverged."""
     error = results.of(method).error
     there = np.isfinite(error)
-    # Differences from the middle, so that squares lose no digits where runs hardly differ.
+    # Differences from the mean, so that squares lose no digits where runs hardly differ.
     middle = np.where(there, error, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
     apart = np.where(there, error - middle, 0.0)
     weights = resampling(results.runs)
@@ -102,7 +103,7 @@ def _spread(results: Results, method: str) -> Array:
 
 
 def _at_the_largest(results: Results) -> Array:
-    """BC-IR's error over IR's, at the largest rate that IR can use."""
+    """Compute BC-IR's error over IR's, at the largest rate that IR can use."""
     ours, theirs = results.errors("IR"), results.errors("BC-IR")
     usable = ours <= USABLE_FACTOR * ours.min(axis=1, keepdims=True)
     largest = usable.shape[1] - 1 - usable[:, ::-1].argmax(axis=1)
@@ -111,7 +112,7 @@ def _at_the_largest(results: Results) -> Array:
 
 
 def _worse_above(results: Results) -> Array:
-    """The smallest, over methods, of the error at the largest rate over the best of the others."""
+    """Compute the error at the largest rate over the best at others, smallest over methods."""
     errors = [results.errors(method) for method in results.study.methods]
     return np.stack([error[:, -1] / error[:, :-1].min(axis=1) for error in errors]).min(axis=0)
 

@@ -1,4 +1,4 @@
-"""The film: a drive that no learner has seen, with the returns and what networks predict."""
+"""The film: a drive that no learner has seen, with its returns and the networks' predictions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FRAMES = 7
 
 
 def draw_film(results: Results) -> Figure | None:
-    """Draw frames, returns and predictions; None where no film is kept."""
+    """Draw frames, returns and predictions; return None if the cache has no film."""
     study = results.study
     shown = film_of(study)
     predicted = results.of(study.methods[0])["film"]

@@ -1,7 +1,7 @@
 """The files that the runs of a racing study share: a stream, states with returns, a film.
 
-They are made once, which needs the simulator, and kept in the cache under the name of the simulator
-and their size. Copied to the same place, they serve on a machine that has none.
+They are made once, which needs the simulator, and stored in the cache under the name of the
+simulator and their size. A machine without a simulator can use copies of them in its own cache.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from gvf.racing.study import RacingStudy
 from gvf.study.progress import EVERY
 
 GENERATION = 1
-"""Part of the folder's name, to be raised when the same seeds give other frames or returns."""
+"""Part of the folder's name; raise it when the same seeds give other frames or returns."""
 STREAM_SEED, EVALUATION_SEED, FILM_SEED = 10, 11, 12
-"""Seeds of the stream, of the states that errors are averaged over, and of the film."""
+"""Seeds of the stream, of the evaluation states, and of the film."""
 FILM_FRAMES = 300
-"""Steps of the drive that is shown with predictions and returns."""
+"""The number of steps of the film's drive."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Material:
     """The recordings and returns that all runs of a study share.
 
     Attributes:
-        stream: the stream of the behaviour, to learn from.
-        states: states with returns, to compare predictions with.
-        film: one drive in order, to show.
+        stream: the behaviour's stream, from which networks learn.
+        states: states with returns, with which predictions are compared.
+        film: one drive in order, with returns.
     """
 
     stream: Recording
@@ -46,12 +46,12 @@ class Material:
 
 
 def folder() -> Path:
-    """The folder of recordings, returns and checkpoints."""
+    """Return the folder of recordings, returns and checkpoints."""
     return default_folder() / f"racing-{GENERATION}"
 
 
 def files(study: RacingStudy) -> dict[str, Path]:
-    """The files of a study's stream, states and film, which may not be there yet.
+    """Return the paths of a study's stream, states and film, whether or not they exist.
 
     Example:
         >>> from gvf.racing import RacingStudy
@@ -69,7 +69,7 @@ def files(study: RacingStudy) -> dict[str, Path]:
 
 
 def take(study: RacingStudy) -> Material:
-    """Take a study's material from the cache; what is missing is made, in the simulator."""
+    """Take a study's material from the cache, and make missing files in the simulator."""
     size = (study.stream, study.evaluation_states, study.rollouts)
     return _take(study.simulator, *size, tuple(files(study).values()))
 
@@ -103,7 +103,7 @@ def _take(
 
 
 def _not_installed() -> tuple[type[Exception], ...]:
-    """The errors that say that a simulator, or Gymnasium itself, is missing."""
+    """Return the errors that mean that a simulator, or Gymnasium itself, is missing."""
     try:
         from gymnasium.error import DependencyNotInstalled
     except ImportError:
@@ -112,14 +112,14 @@ def _not_installed() -> tuple[type[Exception], ...]:
 
 
 def film_of(study: RacingStudy) -> EvaluationSet | None:
-    """The film that a study's networks were shown, if it is in the cache."""
+    """Return the film of a study if it is in the cache, else None."""
     path = files(study)["film"]
     return EvaluationSet.load(path) if path.exists() else None
 
 
 @contextmanager
 def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Show progress: a bar in a terminal, else a line now and then. Call it with (done, total)."""
+    """Give a function of (done, total) that shows progress: a bar in a terminal, else lines."""
     began = last = time.monotonic()
     if sys.stderr.isatty():
         with progress_bar(transient=True) as shown:

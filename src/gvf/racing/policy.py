@@ -1,16 +1,16 @@
-"""The behaviour, the target and the question of Figure 3: who drives, and what is predicted.
+"""The behaviour, the target and the question of Figure 3.
 
 A controller that wanders over the road steers with a_det in [-1, 1], and
 
     behaviour: a ~ N(a_det, .1),    target: a ~ N(.15, .0075), a little to the left,
     C = 1 and gamma = 0 when the car comes near the middle of the road, else C = 0 and gamma = .9,
 
-the second numbers of the gaussians being standard deviations. The paper says neither what "near"
-is nor how its controller moves. One that holds the middle makes the question trivial, so this one
-follows a goal across the road that changes now and then: it keeps to the road, and is within .1
-half-widths of the middle about a sixth of the time in TORCS and about a quarter in CarRacing.
-States are images, which do not show a_det (it depends on the goal), so ratios come from the
-recorded density, ``behaviour_log_probability``.
+where the second numbers of the gaussians are standard deviations. The paper does not define "near"
+and does not describe its controller. A controller that holds the middle makes the question trivial,
+so ours follows a goal across the road, which changes now and then. It stays on the road, and is
+within .1 half-widths of the middle about a sixth of the time in TORCS and about a quarter in
+CarRacing. States are images, which do not show a_det (it depends on the goal), so ratios come from
+the recorded density, ``behaviour_log_probability``.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from gvf.transition import Transitions
 SD = 0.1
 """The standard deviation of the behaviour's steering around the controller's."""
 TARGET = Gaussian(0.15, 0.0075)
-"""The target policy: steer a little to the left, whatever is seen."""
+"""The target policy: steer a little to the left, in every state."""
 CONTINUATION = 0.9
 """The continuation away from the middle."""
 
 
 class Wander:
-    """A controller that follows a goal across the road, a_det of the behaviour.
+    """A controller that follows a goal across the road; its steering is the behaviour's a_det.
 
     It steers along the road and towards the goal,
 
         a_det = (angle - gain * (lateral - goal)) / steer_lock, clipped to [-1, 1],
 
-    with lateral and goal in half-widths of the road, left of the middle being positive. The goal is
-    drawn anew, uniformly from [-spread, spread], every ``every`` calls.
+    with lateral and goal in half-widths of the road, positive left of the middle. A new goal is
+    drawn uniformly from [-spread, spread] every ``every`` calls.
 
     Args:
-        gain: radians of steering for a half-width off the goal.
-        spread: how far from the middle the goal can be, in half-widths.
-        every: how many steps a goal lasts.
+        gain: radians of steering per half-width off the goal.
+        spread: the goal's largest distance from the middle, in half-widths.
+        every: the number of steps that a goal lasts.
         seed: the seed of the goals.
 
     Example:
@@ -71,13 +71,13 @@ class Wander:
         self.reset(seed)
 
     def reset(self, seed: int | None = None) -> None:
-        """Begin again, with goals from another seed, the first at the next call of :meth:`act`."""
+        """Restart with goals of a new seed; the next call of :meth:`act` draws the first."""
         self._rng = np.random.default_rng(seed)
         self._steps = 0
         self.goal = 0.0
 
     def act(self, info: Mapping[str, Any]) -> float:
-        """a_det for the state that ``info`` tells of, as the simulators give it."""
+        """Compute a_det for the state that a simulator's ``info`` describes."""
         if self._steps % self.every == 0:
             self.goal = float(self._rng.uniform(-self.spread, self.spread))
         self._steps += 1
@@ -86,7 +86,7 @@ class Wander:
 
 
 def draw(a_det: float, *, rng: np.random.Generator) -> tuple[float, float]:
-    """An action of the behaviour around a_det, as drawn, and its log density.
+    """Draw an action of the behaviour around a_det; return it, unclipped, and its log density.
 
     Example:
         >>> import numpy as np
@@ -101,16 +101,16 @@ def draw(a_det: float, *, rng: np.random.Generator) -> tuple[float, float]:
 
 
 class Behaviour:
-    """The driver from whom others learn: a gaussian, sd .1, around :class:`Wander`.
+    """The behaviour policy: a gaussian with standard deviation .1 around :class:`Wander`.
 
-    It looks at the simulator's ``info`` and remembers its goal, so that it is no function of the
-    image, and no :class:`gvf.Policy`; what a learner needs of it is the density of each action.
+    It depends on the simulator's ``info`` and on its goal, so it is no function of the image and no
+    :class:`gvf.Policy`. A learner needs only the density of each action.
 
     Args:
         seed: the seed of the goals and the noise.
 
     Attributes:
-        controller: whose steering is the mean.
+        controller: the controller whose steering is the mean.
 
     Example:
         >>> from gvf.racing.policy import Behaviour
@@ -129,22 +129,22 @@ class Behaviour:
         self._rng = np.random.default_rng(noise)
 
     def act(self, info: Mapping[str, Any]) -> tuple[float, float]:
-        """An action in the state that ``info`` tells of, as drawn, and its log density."""
+        """Draw an action in the state of ``info``; return it, unclipped, and its log density."""
         return draw(self.controller.act(info), rng=self._rng)
 
 
 @dataclass(frozen=True)
 class Middle:
-    """The middle of the road, as cumulant and continuation see it (column ``next_lateral``)."""
+    """The cumulant and continuation of reaching the road's middle, from ``next_lateral``."""
 
     near: float
 
     def reached(self, transitions: Transitions) -> NDArray[np.float64]:
-        """Cumulant: 1 where the next state is near the middle, else 0."""
+        """Compute the cumulant: 1 if the next state is near the middle, else 0."""
         return self._near(transitions).astype(np.float64)
 
     def ahead(self, transitions: Transitions) -> NDArray[np.float64]:
-        """Continuation: 0 where the next state is near the middle, else .9."""
+        """Compute the continuation: 0 if the next state is near the middle, else .9."""
         return np.where(self._near(transitions), 0.0, CONTINUATION)
 
     def _near(self, transitions: Transitions) -> NDArray[np.bool_]:
@@ -152,7 +152,7 @@ class Middle:
 
 
 def towards_middle(near: float = 0.1) -> GVF:
-    """The question: how soon does the car come near the middle, if it steers a little left?
+    """Ask how soon the car comes near the middle if it steers a little to the left.
 
     Args:
         near: the largest distance that is near, in half-widths of the road.

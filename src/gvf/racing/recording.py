@@ -1,12 +1,12 @@
-"""Recorded streams: the behaviour drives once, and every learner, lane and machine reads the file.
+"""Recorded streams: the behaviour drives once, and all learners on all machines read the file.
 
-A recording is the frames in order, each once, and for every transition t the frame it starts from,
+A recording has each frame once, in order, and for every transition t the number of its first frame,
 
     state = frames[first[t]],    next state = frames[first[t] + 1],
 
 with the action as drawn and its log density under the behaviour. The last frame of an episode
-starts no transition. Reading takes NumPy and pyarrow; only :func:`record` needs the simulator, in
-which :mod:`.driving` drives. :mod:`.rollouts` keeps its results in the same kind of file.
+starts no transition. Reading needs NumPy and pyarrow; only :func:`record` needs a simulator, in
+which :mod:`.driving` drives. :mod:`.rollouts` stores its results in the same kind of file.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _DTYPES = {
     "distance": np.float32,
 }
 _OF_A_FRAME = ("lateral", "angle", "speed", "distance")
-_ROWS = 1024  # of a piece of a file: 8 MB of frames
+_ROWS = 1024  # rows of a row group, 8 MB of frames
 
 Frames = NDArray[np.uint8]
 Progress = Callable[[int, int], None]
-"""Called with how much is done, and of how much."""
+"""A function that is called with the amount done and the total."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,14 +55,15 @@ class Recording:
 
     Args:
         frames: uint8[F, 64, 128].
-        first: int64[T], increasing: the frame that is transition t's state; the next is its next.
-        action: float64[T], steering as drawn, before it is clipped to [-1, 1].
+        first: int64[T], increasing, the number of the frame that is transition t's state; the
+            frame after it is the next state.
+        action: float64[T], the steering before it is clipped to [-1, 1].
         log_mu: float64[T], the log density of the action under the behaviour.
         lateral: float64[F], distance to the middle in half-widths of the road, left positive.
         angle: float32[F], direction of the road minus that of the car, in radians.
         speed: float32[F], in m/s.
         distance: float32[F], along the road, in m.
-        settings: how it was made, as JSON can hold it.
+        settings: the arguments and versions that made it, in types of JSON.
 
     Example:
         >>> import numpy as np
@@ -109,11 +110,11 @@ class Recording:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the numbers, in hexadecimal; neither settings nor compression matter."""
+        """The SHA-256 of the numbers, in hexadecimal, without settings and compression."""
         return digest({"frames": self.frames, **{name: getattr(self, name) for name in _DTYPES}})
 
     def transitions(self, start: int = 0, stop: int | None = None) -> Transitions:
-        """Transitions start, ..., stop - 1, for a learner or a window.
+        """Return the transitions start, ..., stop - 1, for a learner or a window.
 
         Returns:
             The columns ``state``, ``next_state`` (uint8[m, 64, 128], views within an episode),
@@ -135,7 +136,7 @@ class Recording:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one compressed file, beside ``path`` first, then renamed to it."""
+        """Write one compressed file, which is complete when it appears at ``path``."""
         columns: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in _OF_A_FRAME}
         for name in ("action", "log_mu"):  # nan for a frame that starts no transition
             columns[name] = np.full(len(self.frames), np.nan)
@@ -147,7 +148,7 @@ class Recording:
         """Read a file back, and check its hash.
 
         Raises:
-            ValueError: if it is not a recording, or not what was written.
+            ValueError: if the file is no recording, or is damaged.
         """
         frames, columns, settings, expected = read(path, "recording")
         first = np.flatnonzero(~np.isnan(columns["action"]))
@@ -168,17 +169,17 @@ class Recording:
 def record(
     simulator: str, steps: int, *, seed: int = 0, progress: Progress | None = None, **options: Any
 ) -> Recording:
-    """Let the behaviour drive, and keep what happens; the same arguments give the same recording.
+    """Drive the behaviour and record its stream; the same arguments give the same recording.
 
     Args:
         simulator: "torcs" or "car-racing".
-        steps: the number of transitions, those of :func:`gvf.racing.driving.driven`.
+        steps: the number of transitions of :func:`gvf.racing.driving.driven`.
         seed: the seed of goals, noise and, in CarRacing, tracks.
-        progress: called now and then with the transitions done, and ``steps``.
-        **options: for the environment, for example ``track="g-track-1"``.
+        progress: a function that is called now and then with the transitions done and ``steps``.
+        **options: options of the environment, for example ``track="g-track-1"``.
     """
     drive = driven(simulator, steps, seed=seed, **options)
-    # An episode has at least one transition; memory that is never written to is never taken.
+    # Two frames a transition are enough, and memory that is never written takes no space.
     frames = np.empty((2 * steps, *FRAME), np.uint8)
     told: list[Mapping[str, Any]] = []
     first, actions, log_mu = np.empty(steps, np.int64), np.empty(steps), np.empty(steps)
@@ -201,12 +202,12 @@ def record(
 
 
 def described(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options and versions, as settings of what was made with them."""
+    """Return options and versions, for the settings of a recording or evaluation set."""
     return {"options": dict(options), "versions": {"gvf": __version__, "numpy": np.__version__}}
 
 
 def check_frames(frames: NDArray[Any]) -> None:
-    """An error unless these are images, uint8[m, 64, 128]."""
+    """Raise an error unless these are images, uint8[m, 64, 128]."""
     if frames.dtype != np.uint8 or frames.shape[1:] != FRAME:
         raise ValueError(
             f"frames must be uint8 of shape (m, {FRAME[0]}, {FRAME[1]}), got {frames.dtype} of "
@@ -220,7 +221,7 @@ def _check_length(name: str, values: NDArray[Any], count: int, what: str) -> Non
 
 
 def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 of arrays by name, in hexadecimal, the same on every machine."""
+    """Compute the SHA-256 of arrays by name, in hexadecimal, the same on every machine."""
     sha = hashlib.sha256()
     for name, array in arrays.items():
         little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
@@ -230,7 +231,7 @@ def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
 
 
 def check_hash(path: str | os.PathLike[str], found: str, expected: str) -> None:
-    """An error if what was read is not what was written."""
+    """Raise an error if the hash of a file's content is not the one that was written."""
     if found != expected:
         raise ValueError(
             f"{path} is damaged: its content has hash {found[:12]}..., and it should be "
@@ -246,10 +247,10 @@ def write(
     settings: Mapping[str, Any],
     expected: str,
 ) -> None:
-    """Write frames [m, 64, 128] and columns [m] as one Parquet file, whole or not at all.
+    """Write frames [m, 64, 128] and columns [m] as one Parquet file, which is never incomplete.
 
-    The file has the difference of each pixel from its left neighbour (modulo 256). That compresses
-    better than the pixel itself, and than its difference from the frame before.
+    The file has the difference of each pixel from its left neighbour (modulo 256). This compresses
+    better than the pixel itself or its difference from the frame before.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -278,7 +279,7 @@ def write(
 def read(
     path: str | os.PathLike[str], kind: str
 ) -> tuple[Frames, dict[str, NDArray[Any]], dict[str, Any], str]:
-    """Read what :func:`write` wrote: frames, columns, settings, and the hash to be checked."""
+    """Read a file of :func:`write`: its frames, columns, settings, and the hash to check."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

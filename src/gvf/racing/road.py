@@ -1,8 +1,8 @@
-"""Where a car is on a road: the nearest place on the middle line, whose points are p_i.
+"""The place of a car on a road: the nearest point of the middle line through points p_i.
 
     to_middle = signed distance to the nearest piece p_i p_{i+1}, left positive.
 
-:mod:`.car_racing` needs it, since the game tells only where the car is in its plane.
+:mod:`.car_racing` needs it, since the game gives only the car's coordinates in the plane.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 NEARBY = 12
-"""Pieces of road, forwards and backwards, among which the car is looked for again."""
+"""The number of pieces, ahead and behind the car's last one, among which it is searched for."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A place on a road: the nearest piece, and how far along the road and to its left."""
+    """A place on a road: piece, direction, distance along the road, and distance to the middle."""
 
     piece: int
     direction: float
@@ -28,7 +28,7 @@ class Place:
 
 
 class Road:
-    """The middle line of a road that is closed, through points float64[m, 2].
+    """The middle line of a closed road, through points float64[m, 2].
 
     Example:
         >>> from gvf.racing.road import Road
@@ -45,10 +45,10 @@ class Road:
         self.length = float(self._starts[-1])
 
     def find(self, position: tuple[float, float], last: int | None = None) -> Place:
-        """Find the nearest place on the road; with the last piece, only near that one."""
+        """Find the nearest place on the road; if the last piece is given, only near that one."""
         pieces = np.arange(len(self._points))
         if last is not None:
-            # Roads come near themselves, and a car does not change from one part to another.
+            # Two stretches of a road may be close, and a car does not jump between them.
             pieces = np.unique(np.arange(last - NEARBY, last + NEARBY + 1) % len(pieces))
         offset = np.array(position) - self._points[pieces]
         along = self._along[pieces]

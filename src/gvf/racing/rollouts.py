@@ -5,8 +5,9 @@ The value of a state is the mean of
     G = gamma^(tau - 1), with tau the first step at which the car is near the middle, else 0,
 
 over rollouts of the target. The simulators cannot be put into a state, but they are deterministic:
-a reset and the same actions, undrawn, lead there again, and then the target takes over. A rollout
-ends when gamma^t falls below 1e-4, or when the simulator gives the car up, which counts as 0.
+a reset and the same actions, without drawing, lead to the state again. From there the target
+drives. A rollout ends when gamma^t falls below 1e-4, or when the simulator ends the episode; then
+its return is 0.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from gvf.racing.recording import (
 )
 
 LONGEST = math.ceil(math.log(1e-4) / math.log(policy.CONTINUATION))
-"""Steps of a rollout: what comes later is discounted by less than 1e-4."""
+"""The largest number of steps of a rollout; later cumulants are discounted by less than 1e-4."""
 _NUMBERS = ("value", "stderr", "lateral")
 
 
@@ -49,9 +50,9 @@ class EvaluationSet:
     Args:
         frames: uint8[m, 64, 128].
         value: float64[m], the mean return.
-        stderr: float64[m], its standard error over rollouts (nan if there was one).
+        stderr: float64[m], its standard error over rollouts (nan if there was only one).
         lateral: float64[m], distance to the middle in half-widths of the road, left positive.
-        settings: how it was made, as JSON can hold it.
+        settings: the arguments and versions that made it, in types of JSON.
 
     Example:
         >>> import numpy as np
@@ -82,11 +83,11 @@ class EvaluationSet:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the numbers, in hexadecimal; neither settings nor compression matter."""
+        """The SHA-256 of the numbers, in hexadecimal, without settings and compression."""
         return digest({"frames": self.frames, **self._numbers()})
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write one compressed file, beside ``path`` first, then renamed to it."""
+        """Write one compressed file, which is complete when it appears at ``path``."""
         write(path, "evaluation set", self.frames, self._numbers(), self.settings, self.hash)
 
     @classmethod
@@ -94,7 +95,7 @@ class EvaluationSet:
         """Read a file back, and check its hash.
 
         Raises:
-            ValueError: if it is not an evaluation set, or not what was written.
+            ValueError: if the file is no evaluation set, or is damaged.
         """
         frames, columns, settings, expected = read(path, "evaluation set")
         loaded = cls(frames=frames, settings=settings, **columns)
@@ -124,21 +125,22 @@ def evaluation(
     progress: Progress | None = None,
     **options: Any,
 ) -> EvaluationSet:
-    """States from episodes of the behaviour, and the target's returns from them.
+    """Choose states from episodes of the behaviour, and measure the target's returns from them.
 
-    The states are spread evenly over ``episodes`` episodes of their own, and chosen uniformly from
-    a stretch of each, in TORCS about a lap. The same arguments give the same numbers, with any
-    number of workers.
+    The states are spread evenly over ``episodes`` episodes that no learner sees, and are chosen
+    uniformly from a stretch of each, in TORCS about a lap. The same arguments give the same
+    numbers, with any number of workers.
 
     Args:
         simulator: "torcs" or "car-racing".
-        states: how many, m.
-        rollouts: the number of rollouts of the target from each.
-        seed: the seed of goals, noise, states and, in CarRacing, tracks; not the stream's.
-        episodes: how many the states come from.
-        workers: threads, each with a simulator.
-        progress: called with the states done, and ``states``.
-        **options: for the environment, for example ``track="g-track-1"``.
+        states: the number of states, m.
+        rollouts: the number of rollouts of the target from each state.
+        seed: the seed of goals, noise, states and, in CarRacing, tracks; take another than the
+            stream's.
+        episodes: the number of episodes that the states come from.
+        workers: the number of threads, each with a simulator.
+        progress: a function that is called with the states done and ``states``.
+        **options: options of the environment, for example ``track="g-track-1"``.
     """
     if states < 1 or rollouts < 1 or episodes < 1:
         raise ValueError(
@@ -172,17 +174,17 @@ def film(
     progress: Progress | None = None,
     **options: Any,
 ) -> EvaluationSet:
-    """Every few frames of one drive in order, with the target's returns, as :func:`evaluation`.
+    """Keep every few frames of one drive, in order, with returns as in :func:`evaluation`.
 
     Args:
         simulator: "torcs" or "car-racing".
-        steps: how long the drive is.
-        rollouts: the number of rollouts of the target from each frame that is kept.
-        every: the steps from one kept frame to the next.
+        steps: the number of steps of the drive.
+        rollouts: the number of rollouts of the target from each kept frame.
+        every: the number of steps from one kept frame to the next.
         seed: the seed of goals, noise and, in CarRacing, the track.
-        workers: threads, each with a simulator.
-        progress: called with the frames done, and how many there will be.
-        **options: for the environment.
+        workers: the number of threads, each with a simulator.
+        progress: a function that is called with the frames done and the number of all.
+        **options: options of the environment.
     """
     if steps < 1 or rollouts < 1 or every < 1:
         raise ValueError(
@@ -190,7 +192,7 @@ def film(
         )
     drive, returns = next(seeds(seed)).spawn(2)
     kept = list(range(0, steps, every))
-    # A piece has few states, so that the workers have about equally much to do.
+    # A piece has few states, so that the workers have about equal shares.
     pieces = [kept[i : i + 10] for i in range(0, len(kept), 10)]
     streams = returns.spawn(len(pieces))
     jobs = [
@@ -203,7 +205,7 @@ def film(
 
 @dataclass(frozen=True)
 class _Job:
-    """States of one episode to evaluate: those after ``steps`` of the behaviour, in order."""
+    """The states of one episode to evaluate: those after ``steps`` of the behaviour, in order."""
 
     simulator: str
     options: dict[str, Any]
@@ -221,11 +223,11 @@ def _collect(
     workers: int,
     progress: Progress | None,
 ) -> EvaluationSet:
-    """Do the jobs, each in a simulator of its own, and put what they found in order."""
+    """Do the jobs, each in a simulator of its own, and collect their results in order."""
     total = sum(len(job.steps) for job in jobs)
     done = 0
     frames, lateral, returns = [], [], []
-    # Threads are enough for TORCS, which is a process of its own; CarRacing gains nothing by them.
+    # Threads are enough for TORCS, which is a process of its own. CarRacing gains nothing by them.
     with ThreadPoolExecutor(workers) as pool:
         for found in pool.map(_work, jobs):
             for each, more in zip((frames, lateral, returns), found, strict=True):
@@ -246,7 +248,7 @@ def _collect(
 
 
 def _work(job: _Job) -> tuple[Frames, Floats, Floats]:
-    """Frames, lateral positions and returns [states, rollouts] of states of one episode."""
+    """Compute a job's frames, lateral positions and returns [states, rollouts]."""
     frames = np.zeros((len(job.steps), *simulators.FRAME), np.uint8)
     lateral, returns = np.zeros(len(job.steps)), np.zeros((len(job.steps), job.rollouts))
     near = simulators.get(job.simulator).near
@@ -274,7 +276,7 @@ def _work(job: _Job) -> tuple[Frames, Floats, Floats]:
 
 
 def _drive(env: Any, job: _Job) -> tuple[Drive, list[float]]:
-    """Drive as far as the last state: the drive, and the lateral positions on the way."""
+    """Drive to the job's last state; return the drive and the lateral positions on the way."""
     drive = Drive(env, job.simulator, seed=job.drive_seed, draw=False)
     visited = [drive.info["lateral"]]
     for step in range(max(job.steps, default=0)):
@@ -289,13 +291,13 @@ def _drive(env: Any, job: _Job) -> tuple[Drive, list[float]]:
 def replay(
     env: Any, seed: int, actions: Iterable[float], *, draw: bool = False
 ) -> tuple[Frames, dict[str, Any]]:
-    """Reset and execute actions: the image, if it is drawn, and the info where they lead.
+    """Reset and execute actions; return the image, if it is drawn, and the info after the last.
 
     Args:
         env: a simulator.
-        seed: the seed of its reset.
-        actions: steering, one number a step.
-        draw: whether the last step is drawn; the others are not.
+        seed: the seed of the reset.
+        actions: the steering, one number a step.
+        draw: True if the last step is drawn; the others never are.
     """
     steering = np.array([*actions], np.float32)[:, None]
     env.draw = draw and not len(steering)
@@ -309,7 +311,7 @@ def replay(
 
 
 def target_return(env: Any, near: float, *, rng: np.random.Generator) -> float:
-    """The return of one rollout of the target from where the simulator is, undrawn."""
+    """Compute the return of one rollout of the target from the simulator's present state."""
     env.draw = False
     discount = 1.0
     for action in policy.TARGET.sample(np.zeros(LONGEST), rng=rng):

@@ -1,9 +1,9 @@
-"""The two cars, behind one interface: the real TORCS, and Gymnasium's CarRacing.
+"""The two simulators, TORCS and Gymnasium's CarRacing, behind one interface.
 
 Both are Gymnasium environments with the same observation (a grey picture), action (steering),
-reward (progress) and information, both leave out the drawing where ``draw`` is off, and both
-``replay`` actions. TORCS is a package of its own, ``torcs_lockstep``; :mod:`.car_racing` is ours.
-Each is imported only where one is made, so that recordings are read without them.
+reward (progress) and information. Both skip drawing while ``draw`` is off, and both ``replay``
+actions. TORCS comes from the package ``torcs_lockstep``, CarRacing from :mod:`.car_racing`. Each is
+imported only when it is made, so recordings can be read without either.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ FRAME = HEIGHT, WIDTH = 64, 128
 
 @dataclass(frozen=True)
 class Simulator:
-    """Settings of one of the cars: how to make and drive it, and what is near the middle.
+    """The settings of one simulator.
 
     Attributes:
         environment: its Gymnasium id.
         entry_point: "module:attribute", which makes the environment.
         near: the largest distance to the middle that is near, in half-widths of the road.
-        start: steps at the beginning of an episode, in which the car gets up to speed.
-        stretch: steps from which states to be evaluated are chosen; in TORCS about a lap, in
-            CarRacing, which is slow to replay and has a track for every episode, a third of one.
-        episode: steps after which a recording begins again, on another track; None for never.
+        start: the number of steps at the start of an episode in which the car gets up to speed.
+        stretch: the number of steps from which evaluation states are chosen. In TORCS it is about a
+            lap. In CarRacing it is a third of a lap, because replays are slow and every episode has
+            another track.
+        episode: the largest number of steps in an episode of a recording; None if unlimited.
     """
 
     environment: str
@@ -58,11 +59,11 @@ SIMULATORS = {
         episode=1000,
     ),
 }
-"""Both, by name."""
+"""Both simulators, by name."""
 
 
 def get(name: str) -> Simulator:
-    """One of :data:`SIMULATORS`, or an error that lists them.
+    """Return one of :data:`SIMULATORS`; the error for an unknown name lists them.
 
     Example:
         >>> from gvf.racing import simulators
@@ -79,9 +80,9 @@ def make(name: str, **options: Any) -> Any:
 
 
 def torcs(**options: Any) -> Any:
-    """Make the real TORCS, ``gvf/Torcs-v0``: ``torcs_lockstep.Torcs`` with these options.
+    """Make TORCS, ``gvf/Torcs-v0``, which is ``torcs_lockstep.Torcs`` with these options.
 
-    Where that package or TORCS itself is missing, the error says how to install it.
+    If that package or TORCS itself is missing, the error says how to install it.
 
     Example:
         >>> from gvf.racing.simulators import torcs

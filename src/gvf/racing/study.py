@@ -1,10 +1,10 @@
-"""The racing car, as a study: networks that learn from images, for many learning rates at once.
+"""The racing car as a study: networks that learn from images, for many learning rates at once.
 
-A stream of images is recorded once (:mod:`gvf.racing.recording`); run r learns from the ``steps``
-transitions that begin with number ``r * apart`` of it, online, with an update every ``gap`` steps.
-A task is one run: all methods and learning rates are lanes of one program, share its draws and the
-network's initial weights. The returns of the target policy that predictions are compared with, from
-states that the stream has not seen, are made once too. :mod:`gvf.racing.task` does the work.
+A stream of images is recorded once (:mod:`gvf.racing.recording`). Run r learns online from
+``steps`` transitions of it, from number ``r * apart`` on, with an update every ``gap`` steps. A
+task is one run. Its lanes are all methods and learning rates; they share the draws and the
+network's initial weights. Predictions are compared with returns of the target policy from states
+outside the stream, which are also recorded once. :mod:`gvf.racing.task` runs a task.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gvf.study.method import Method
 OPTIMISERS = ("sgd", "rmsprop", "adam")
 """Optimisers of PyTorch, by name."""
 DEVICES = ("cpu", "cuda")
-"""Devices that networks learn on."""
+"""Devices on which networks learn."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,21 +34,21 @@ class RacingStudy(BaseStudy):
     Attributes:
         name: the name of the study.
         simulator: "torcs" or "car-racing".
-        methods: those that learn state values from mini-batches; names, tables or corrections.
-        step_sizes: learning rates.
+        methods: methods that learn state values from mini-batches; names, tables or corrections.
+        step_sizes: the learning rates.
         optimiser: "sgd", "rmsprop" or "adam".
-        stream: transitions that are recorded, for all runs together.
-        steps: transitions that a run sees.
-        apart: how many transitions later in the stream each run begins than the one before.
-        warm_up: steps before the first of the intervals between updates.
-        gap: steps between updates.
-        window: how many recent transitions draws are made from, n.
-        batch_size: how many are drawn for an update, k.
-        measure_every: updates between measurements of the error, which is averaged over the run.
+        stream: the number of transitions recorded, for all runs together.
+        steps: the number of transitions that a run sees.
+        apart: the number of transitions from one run's first to the next run's first.
+        warm_up: the number of steps before the first gap.
+        gap: the number of steps between updates.
+        window: the number of recent transitions from which draws are made, n.
+        batch_size: the number of transitions drawn for an update, k.
+        measure_every: the number of updates between measurements, whose mean is the error.
         points: the number of points of a learning curve.
-        evaluation_states: how many states count.
-        rollouts: the number of rollouts of the target policy from each of them.
-        device: "cpu" or "cuda"; results agree but for rounding.
+        evaluation_states: the number of states over which the error is averaged.
+        rollouts: the number of rollouts of the target policy from each evaluation state.
+        device: "cpu" or "cuda"; results agree up to rounding.
         runs: the number of runs.
         seed: the seed of everything random.
         own: the methods that are not ours, by name; it follows from `methods`.
@@ -136,42 +136,42 @@ class RacingStudy(BaseStudy):
 
     @property
     def updates(self) -> int:
-        """Updates in a run."""
+        """The number of updates in a run."""
         return (self.steps - self.warm_up) // self.gap
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Steer left until the middle of the road; wander over it."""
+        """The one pair: the target steers left, and the behaviour wanders."""
         return (("left", "wander"),)
 
     @property
     def gaps(self) -> tuple[int, ...]:
-        """Only one."""
+        """The one gap of the study."""
         return (self.gap,)
 
     def choices(self, method: str) -> tuple[float, ...]:
-        """The learning rates, the same for every method."""
+        """Return the learning rates, which are the same for every method."""
         return self.step_sizes
 
     def begins(self, run: int) -> int:
-        """The number of the transition that a run begins with."""
+        """Return the number of a run's first transition."""
         return run * self.apart % (self.stream - self.steps + 1)
 
     def key(self, choice: Any) -> Columns:
-        """The learning rate."""
+        """Return the learning rate, in its column."""
         return {"step_size": choice}
 
     def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """One method with one learning rate."""
+        """Yield the parts: one method with one learning rate each."""
         for size in self.step_sizes:
             yield f"{method}/{size!r}", {"methods": (method,), "step_sizes": (size,)}
 
     def updates_at(self, gap: int) -> int:
-        """Updates in a run."""
+        """Return the number of updates in a run."""
         return self.updates
 
     def compute(self, task: Task, stop: Stop) -> Columns:
-        """Errors of all methods and learning rates, and what they predict along the film."""
+        """Compute the errors of all methods and learning rates, and predictions for the film."""
         from gvf.racing.task import run_racing
 
         outcomes = run_racing(task, stop)
@@ -186,23 +186,23 @@ class RacingStudy(BaseStudy):
         }
 
     def facts(self) -> dict[str, Any]:
-        """The hash of the stream that all runs learn from."""
+        """Return the hash of the stream from which all runs learn."""
         from gvf.racing.task import material
 
         return {"stream": material(self).stream.hash}
 
     def workers(self, engine: str, wanted: int | None) -> int | None:
-        """A run has a whole GPU, or a processor."""
+        """Return the number of runs at once: one on a GPU, otherwise as many as wanted."""
         if engine == "ray":
             raise ValueError("the racing car learns where its recordings are: no engine 'ray'")
         return 1 if self.device == "cuda" else wanted
 
     def tiny(self) -> Self:
-        """Return the study itself: all its parts are ours, and need no trial."""
+        """Return the study itself, since none of its code is a user's that needs a trial."""
         return self
 
     def probe(self) -> dict[int, float]:
-        """A few updates, from images without meaning."""
+        """Estimate the seconds of a task, by gap, from a few updates with blank images."""
         from gvf.racing.task import seconds_of_an_update
 
         return {self.gap: self.updates * seconds_of_an_update(self)}

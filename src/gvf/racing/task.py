@@ -2,9 +2,9 @@
 
     stream -> ratio, cumulant, continuation -> draws (rows, weights) -> lanes of networks -> errors
 
-With recordings and returns in the cache (:mod:`gvf.racing.material`) this needs no simulator
-and no Gymnasium, only PyTorch. Every few minutes a run leaves a checkpoint beside them, and goes on
-from there when it is interrupted.
+If recordings and returns are in the cache (:mod:`gvf.racing.material`), a run needs PyTorch, but no
+simulator and no Gymnasium. It writes a checkpoint beside them every few minutes, and after an
+interrupt it continues from there.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CHECKPOINT_EVERY = 120.0
 
 @dataclass(frozen=True)
 class RacingOutcome(Outcome):
-    """Errors of one method, and its last predictions along the film: float64[L, m]."""
+    """The errors of one method, and its last predictions for the film, float64[L, m]."""
 
     film: Array
 
@@ -55,7 +55,7 @@ class RacingOutcome(Outcome):
 def material(study: RacingStudy) -> Material:
     """Take a study's material, as :func:`gvf.racing.material.take`.
 
-    An error about PyTorch or its device comes first, since recording takes long.
+    PyTorch and its device are checked first, since recording takes long.
     """
     try:
         import torch
@@ -72,11 +72,11 @@ class _Batches:
     """The mini-batches of a run, for U updates, L lanes and G ways to draw.
 
     Attributes:
-        frame: number of each drawn transition's first frame, int64[U, G, k].
+        frame: the number of each drawn transition's first frame, int64[U, G, k].
         cumulant: float32[U, G, k].
         continuation: float32[U, G, k].
         weight: float32[U, L, k].
-        group: which way each lane draws, one of G.
+        group: the number of each lane's way to draw, less than G.
     """
 
     frame: Array
@@ -92,7 +92,7 @@ def _batches(task: Task, stream: Recording) -> _Batches:
     end = begin + study.steps
     question = policy.towards_middle(simulators.get(study.simulator).near)
     first = stream.first[begin:end]
-    # The target looks at no image, so a frame's number can stand for it.
+    # The target does not depend on the image, so frame numbers can stand for images.
     transitions = Transitions(
         state=first,
         action=stream.action[begin:end],
@@ -117,7 +117,7 @@ def _batches(task: Task, stream: Recording) -> _Batches:
         w = drawn[correction.draw].weights(correction).astype(np.float32)
         weights += [w] * len(study.choices(name))
         group += [list(drawn).index(correction.draw)] * len(study.choices(name))
-    # Where a window has no mass, any of its rows will do: it weighs nothing.
+    # If a window has no mass, any of its rows will do, since its weight is 0.
     rows = np.stack(
         [np.where(one.rows < 0, one.last[:, None] - 1, one.rows) for one in drawn.values()], axis=1
     )
@@ -131,11 +131,11 @@ def _batches(task: Task, stream: Recording) -> _Batches:
 
 
 def run_racing(task: Task, stop: Stop = lambda: False) -> list[RacingOutcome]:
-    """Do a task; `stop` is asked between updates. On a CPU it takes one processor."""
+    """Do a task, on one processor or a GPU; `stop` is called between updates."""
     import torch
 
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # runs are what several processors are for
+    torch.set_num_threads(1)  # other processors do other runs
     try:
         return _run(task, stop)
     finally:
@@ -179,7 +179,7 @@ def _run(task: Task, stop: Stop) -> list[RacingOutcome]:
 
 
 def _lanes(task: Task, group: Sequence[int] | None = None) -> Lanes:
-    """The networks of a run, as they begin."""
+    """Make the networks of a run, with their initial weights."""
     from gvf.neural import Lanes, driving_network
 
     study = task.study
@@ -198,7 +198,7 @@ def _lanes(task: Task, group: Sequence[int] | None = None) -> Lanes:
 
 
 def seconds_of_an_update(study: RacingStudy, several: int = 3) -> float:
-    """Measure the seconds of an update of all lanes here, with images without meaning."""
+    """Measure the seconds of an update of all lanes on this machine, with blank images."""
     import torch
 
     lanes, shape = _lanes(next(study.tasks())), (1, study.batch_size)
@@ -206,7 +206,7 @@ def seconds_of_an_update(study: RacingStudy, several: int = 3) -> float:
     weights = torch.zeros(len(lanes), study.batch_size)
     began = 0.0
     for u in range(several + 1):
-        if u == 1:  # the first takes longer
+        if u == 1:  # the first update takes longer
             began = time.perf_counter()
         lanes.update(frames, frames, numbers, numbers, weights)
     lanes.predict(frames[0]).sum().item()  # waits for the device
@@ -226,7 +226,7 @@ def _optimiser(name: str) -> Callable[..., torch.optim.Optimizer]:
 
 
 def _outcomes(study: RacingStudy, errors: Array, shown: Array) -> list[RacingOutcome]:
-    """One for each method, from errors [J, L] and predictions along the film [L, m]."""
+    """Make the outcome of each method from errors [J, L] and predictions for the film [L, m]."""
     points = min(study.points, len(errors))
     bins = np.arange(len(errors)) * points // len(errors)
     curve = np.stack([errors[bins == point].mean(axis=0) for point in range(points)], axis=1)
@@ -242,7 +242,7 @@ def _outcomes(study: RacingStudy, errors: Array, shown: Array) -> list[RacingOut
 
 
 DIGEST = 32
-"""Bytes at the beginning of a checkpoint that tell whether the others are as they were."""
+"""The number of bytes at the start of a checkpoint that are the digest of the rest."""
 
 
 def _digest(content: bytes) -> bytes:
@@ -253,7 +253,7 @@ class _Checkpoint:
     """The progress of a run, in a file beside the recordings."""
 
     def __init__(self, task: Task, hashes: list[str]) -> None:
-        # However many runs there are to be, this one is the same.
+        # A run does not depend on the number of runs.
         settings = asdict(task.study) | {"runs": None}
         versions = [__version__, metadata.version("torch")]
         key = json.dumps([settings, task.run, hashes, versions], sort_keys=True)
@@ -262,7 +262,7 @@ class _Checkpoint:
         self._last = time.monotonic()
 
     def load(self, lanes: Any) -> tuple[int, list[Array]]:
-        """Load updates done and errors measured; the lanes go on from there."""
+        """Load the lanes; return the number of updates done and the errors measured."""
         import torch
 
         try:
@@ -278,12 +278,12 @@ class _Checkpoint:
         return kept["updates"], [np.array(row) for row in kept["errors"]]
 
     def save_sometimes(self, updates: int, lanes: Any, errors: list[Array]) -> None:
-        """Save, if the last time is long ago."""
+        """Save if the last checkpoint is old enough."""
         if time.monotonic() - self._last > CHECKPOINT_EVERY:
             self.save(updates, lanes, errors)
 
     def save(self, updates: int, lanes: Any, errors: list[Array]) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file, which is never incomplete."""
         import torch
 
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -79,7 +79,7 @@ def settings(study: BaseStudy) -> dict[str, Any]:
 
 
 def references(study: BaseStudy) -> set[str]:
-    """The references in a study, and behind the name of its domain: what is not gvf's own."""
+    """Return a study's references to code outside gvf, including those of its domain."""
     named = {name for name in (study.kind, study.update) if is_reference(name)}
     named -= {name for name in named if name.startswith("gvf.")}
     for method in study.own:

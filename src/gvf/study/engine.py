@@ -1,8 +1,8 @@
-"""Running a study: the missing tasks, on threads here or on a Ray cluster, into the store.
+"""Running a study: compute the missing tasks, on threads or on a Ray cluster, and store them.
 
-An engine turns tasks into results, in whatever order they come; it never touches a file. One
-process writes them all, the one that the user started, and so the files are the same bytes whatever
-the engine and the number of workers: :mod:`gvf.study.local`, :mod:`gvf.study.ray_engine`.
+An engine (:mod:`gvf.study.local` or :mod:`gvf.study.ray_engine`) turns tasks into results, in any
+order, and never writes a file. The process that the user started writes all results, so the files
+are the same bytes with every engine and every number of workers.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ ENGINES = ("local", "ray")
 
 
 class Result(NamedTuple):
-    """A task that is done.
+    """The result of a task.
 
     Attributes:
-        task: which one.
+        task: the task.
         content: the bytes of its file.
-        seconds: how long it took.
-        cpu_seconds: how much of a processor's time it took.
-        host: the machine that did it.
+        seconds: the time that it took.
+        cpu_seconds: the processor time that it took.
+        host: the name of the machine that did it.
     """
 
     task: Task
@@ -48,18 +48,19 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run did, and what was done before it.
+    """The tasks that a run did, and those that were done before it.
 
     Attributes:
-        tasks: how many were asked for.
-        done: how many were computed now.
-        skipped: how many were done before, or by another process in the meantime.
-        damaged: how many of those computed had a damaged file before.
-        seconds: how long the run took.
-        folder: where the results are.
-        unfit: a line for each set of results of the study that do not fit its settings, and why.
+        tasks: the number of tasks asked for.
+        done: the number of tasks computed now.
+        skipped: the number of tasks done before, or by another process in the meantime.
+        damaged: the number of tasks computed again because their files were damaged.
+        seconds: the time that the run took.
+        folder: the folder of the results.
+        unfit: a line for each set of results that does not fit the study's settings, with the
+            reason.
         cpu_seconds: the processor time of the tasks computed now.
-        cpu_seconds_before: the processor time of the others, as far as the log has it.
+        cpu_seconds_before: the processor time of the other tasks, as far as the log has it.
     """
 
     tasks: int
@@ -74,7 +75,7 @@ class Summary:
 
     @property
     def told(self) -> str:
-        """What was done now and what before, in words.
+        """A sentence about the tasks done now and before.
 
         Example:
             >>> from pathlib import Path
@@ -108,7 +109,7 @@ def perform(task: Task, stop: Stop = lambda: False) -> Result:
 
 
 def _check_facts(facts: dict[str, Any], store: Store) -> None:
-    """Refuse to add to results that were made from another recording."""
+    """Raise an error if the stored results were made from other facts, such as a recording."""
     for name, found in facts.items():
         before = next((line[name] for line in store.logged() if name in line), found)
         if before != found:
@@ -127,17 +128,17 @@ def run(
     address: str | None = None,
     tasks: Iterable[Task] | None = None,
 ) -> Summary:
-    """Compute the results of a study that are missing.
+    """Compute the missing results of a study.
 
-    Interrupted (Ctrl-C, a power cut, a full disk) it loses only the tasks in flight; run again, it
-    goes on from there. Damaged results are named in a warning, set aside and computed again.
+    An interrupt (Ctrl-C, a power cut, a full disk) loses only the tasks in progress, and the next
+    call continues from there. Damaged results are named in a warning, set aside and computed again.
 
     Args:
-        study: what to run.
+        study: the study to run.
         out: the folder of results.
-        workers: how many tasks are done at once; by default as many as there are processors.
+        workers: the number of tasks done at once; by default one for each processor.
         engine: "local" or "ray".
-        address: of a Ray cluster; by default one on this machine.
+        address: the address of a Ray cluster; by default one is started on this machine.
         tasks: some of the study's tasks; by default all.
 
     Example:
@@ -170,7 +171,7 @@ def run(
         _check_facts(facts, store)
         unfit = () if store.folder.exists() else tuple(store.unfit())
         store.prepare()
-    # Each is looked for again when its turn comes: another process may have done it meanwhile.
+    # Each is checked again when its turn comes, since another process may have done it meanwhile.
     wanted = (task for task in missing if not store.path(task).exists())
     if engine == "ray":
         from gvf.study import ray_engine

@@ -1,12 +1,12 @@
-"""Progress of a run: a bar where someone is watching, otherwise a plain line now and then.
+"""Progress of a run: a bar in a terminal, otherwise a plain line now and then.
 
-The time of a task has a part that is the same at every gap, for the walk, and a part for updates,
-of which there are 1 / gap as many:
+The time left is estimated from the times of tasks. A task takes a time for the walk, which is the
+same at every gap, and a time for updates, whose number is proportional to 1 / gap:
 
     seconds = a + b / gap,
 
 with a and b fitted to the median time at each gap. Medians, because the first task of a process
-also compiles. The times are those of tasks that were done, or of a short probe.
+also compiles. The times are those of finished tasks, or of a short probe.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ EVERY = 10.0
 
 
 class Progress(Protocol):
-    """A function that is told of every task that is done."""
+    """A function that is called after every task."""
 
     def __call__(self, task: Task, seconds: float) -> None:
-        """Count a task that took so many seconds of processor time."""
+        """Count a task that took this many seconds of processor time."""
 
 
 class Account:
-    """Counts of tasks done and left, and the times that they took and will take.
+    """Counts of the tasks done and left, with their times.
 
     Attributes:
         tasks: the number of all tasks.
-        done: how many of them are done by now.
+        done: the number of tasks done so far.
     """
 
     def __init__(self, tasks: Sequence[Task], before: int = 0) -> None:
@@ -49,7 +49,7 @@ class Account:
         self._costs, self._began = Costs(), time.perf_counter()
 
     def add(self, task: Task, seconds: float) -> None:
-        """Count a task that took so many seconds of processor time."""
+        """Count a task that took this many seconds of processor time."""
         self.done += 1
         self._left[gap_of(task)] -= 1
         self._finished[gap_of(task)] += 1
@@ -62,7 +62,7 @@ class Account:
 
     @property
     def remaining(self) -> float:
-        """Seconds that the rest will take, at the speed so far."""
+        """Seconds that the remaining tasks will take, at the speed so far."""
         left, done = (self._costs.total(counts) for counts in (self._left, self._finished))
         return self.elapsed * left / done if done else float("inf")
 
@@ -79,12 +79,12 @@ class Account:
 
 @contextmanager
 def progress(tasks: Sequence[Task], title: str, before: int = 0) -> Iterator[Progress]:
-    """Show on stderr how tasks are getting done.
+    """Show the progress of tasks on stderr.
 
     Args:
-        tasks: those to do.
-        title: what they belong to.
-        before: how many others were done before; counts begin there.
+        tasks: the tasks to do.
+        title: the title of the bar or lines.
+        before: the number of other tasks that were done before; counts start there.
     """
     shown = _bar if sys.stderr.isatty() else _lines
     with shown(Account(tasks, before), title) as tell:
@@ -124,7 +124,7 @@ def _bar(account: Account, title: str) -> Iterator[Progress]:
 
 
 def gap_of(task: Task) -> int:
-    """A task's gap; 1 if its study has no gaps."""
+    """Return a task's gap; 1 if its study has no gaps."""
     return task.gap or 1
 
 
@@ -147,7 +147,7 @@ class Costs:
         return bool(self._seconds)
 
     def add(self, gap: int, seconds: float) -> None:
-        """Note how long a task with this gap took."""
+        """Add the seconds of a task with this gap."""
         self._seconds[gap].append(seconds)
 
     def total(self, counts: Mapping[int, int]) -> float:
@@ -161,19 +161,19 @@ class Costs:
         gaps = np.array(sorted(self._seconds))
         seconds = np.array([np.median(self._seconds[gap]) for gap in gaps])
         slope, constant = np.polyfit(1 / gaps, seconds, 1) if len(gaps) > 1 else (0.0, seconds[0])
-        # The line may fall below zero between gaps: no estimate is far below the quickest task.
+        # The fitted line may fall below zero, so estimates have a floor.
         floor = 0.1 * seconds.min()
         return float(sum(n * max(floor, constant + slope / gap) for gap, n in counts.items()))
 
 
 def spent(store: Store) -> dict[str, float]:
-    """Seconds of processor time that tasks took, by name, from the log of their study."""
+    """Return the seconds of processor time of finished tasks, by name, from a study's log."""
     times = {str(line.get("task")): line.get("cpu_seconds") for line in store.logged()}
     return {name: float(took) for name, took in times.items() if isinstance(took, float | int)}
 
 
 def costs(store: Store) -> tuple[Costs, bool]:
-    """The costs of a study's tasks, and whether they come from its log rather than from a probe."""
+    """Return the costs of a study's tasks, and True if they come from its log, not from a probe."""
     known = Costs()
     gaps = {task.name: gap_of(task) for task in store.study.tasks()}
     for name, seconds in spent(store).items():

@@ -1,4 +1,4 @@
-"""The Ray engine: the same function as on threads, on a cluster, in batches of tasks.
+"""The Ray engine: tasks on a cluster, in batches, done by the same function as on threads.
 
 Batches grow until one takes a few seconds. If a node fails, Ray does its batches again elsewhere.
 Results come back as the bytes of their files, and the user's process writes them, so nodes need no

@@ -6,9 +6,9 @@
 All files below ``results`` are Parquet with the same columns, so that pandas, polars and DuckDB can
 read the whole folder. The digest is that of all settings that the tasks of a study share, so
 results of different settings are in different folders. Settings that only add tasks (runs, pairs,
-gaps) are not part of it: a finished study can grow. A file's metadata has the task's configuration
-and nothing that varies, so equal results are equal bytes. The log says when, where and how fast
-each file was made.
+gaps) are not part of it, so a finished study can grow. A file's metadata has the task's
+configuration and nothing that varies, so equal results are equal bytes. The log has the time, the
+machine and the duration of each task.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DEFAULT_OUT = Path("gvf-results")
 BESIDE = "# modules beside: "
 """The start of a line, in a stored study, that names a folder with the study's modules."""
 STALE_SECONDS = 3600.0
-"""Seconds after which an unfinished file counts as abandoned; writing one takes a moment."""
+"""Seconds after which an unfinished file counts as abandoned; writing one takes much less."""
 
 
 class StoreError(OSError):
@@ -228,7 +228,7 @@ class Store:
         return pa.concat_tables(tables)
 
     def unfit(self) -> list[str]:
-        """List this study's results that do not fit its settings and the reason, one line each."""
+        """List the stored results that do not fit this study's settings, with the reason."""
         told = []
         for folder in sorted(self.folder.parent.glob("*")):
             first = next(folder.glob("**/*.parquet"), None) if folder != self.folder else None
@@ -270,7 +270,7 @@ class Store:
                 pass  # gone already, or not ours to remove
 
     def _examine(self, task: Task) -> tuple[pa.Table | None, str]:
-        """Return a task's result, or None, and the trouble with its file, or ""."""
+        """Return a task's result or None, and the fault of its file or ""."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -326,6 +326,6 @@ def stored(out: str | Path) -> dict[str, list[Path]]:
 
 
 def latest(out: str | Path) -> dict[str, Path]:
-    """The file that says what was run under `out`, by name of study: the latest of each."""
+    """Return the TOML file of each study under `out`, by name: that of its latest settings."""
     files = sorted((Path(out) / "logs").glob("*/*.toml"), key=lambda path: path.stat().st_mtime)
     return {path.parent.name: path for path in files}

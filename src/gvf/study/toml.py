@@ -22,9 +22,10 @@ KINDS: dict[str, Any] = {one.kind: one for one in (Study, VarianceStudy)}
 def load(path: str | Path) -> BaseStudy:
     r"""Load a study from a TOML file whose keys are the attributes of :class:`Study`.
 
-    With ``kind = "variance"`` they are those of :class:`VarianceStudy`, and with a reference
-    ``kind = "module:Class"`` those of that subclass of :class:`BaseStudy`. The study's name is the
-    file's, unless there is a ``name`` in it. Modules that it names may lie beside it.
+    With ``kind = "variance"`` the keys are the attributes of :class:`VarianceStudy`. With a
+    reference, ``kind = "module:Class"``, they are those of that subclass of :class:`BaseStudy`. The
+    study's name is the file's, unless the file has a ``name``. Modules that the file names may lie
+    beside it.
 
     Example:
         >>> from gvf.study import load
@@ -80,7 +81,7 @@ def _class(kind: str) -> Any:
 
 
 def as_toml(study: BaseStudy) -> str:
-    """Write all settings of a study as TOML, without the name, which will be the file's.
+    """Write all settings of a study as TOML, without the name, which is that of the file.
 
     Example:
         >>> from gvf.study.toml import as_toml

@@ -1,9 +1,9 @@
 """The racing simulator TORCS as a Gymnasium environment, without a screen and in lockstep.
 
 Importing this package registers ``Torcs-v0``, so that Gymnasium makes it from
-``"torcs_lockstep:Torcs-v0"``. :mod:`.environment` is the environment, :mod:`.child` the process
-that TORCS runs in, :mod:`.exchange` the memory shared with it, :mod:`.race` the files that it
-reads, and :mod:`.installation` finds TORCS and compiles ``bridge.cpp``, which it loads.
+``"torcs_lockstep:Torcs-v0"``. :mod:`.environment` has the environment, :mod:`.child` the process in
+which TORCS runs, :mod:`.exchange` the memory shared with it, and :mod:`.race` the files that it
+reads. :mod:`.installation` finds TORCS and compiles ``bridge.cpp``, which TORCS loads.
 """
 
 import gymnasium

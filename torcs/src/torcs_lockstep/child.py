@@ -1,12 +1,12 @@
-"""TORCS as a child process: started, spoken to, and ended.
+"""TORCS as a child process: start it, exchange commands and states with it, and end it.
 
     Python --- one byte: a command is in the shared memory --->  bridge.cpp inside TORCS
            <-- one byte: states and pictures are there ---------
 
-The shared memory and the log are anonymous (memfd), so nothing of them can be left over. What TORCS
-reads and writes is in a temporary folder of its own, which goes with the child: removed from here,
-or by the bridge when it sees that Python is gone. A child that dies or does not answer in time is
-an error with its last words, and a reset of the environment starts another.
+The shared memory and the log are anonymous (memfd), so they leave no files. TORCS reads and writes
+files in a temporary folder. Python removes this folder when it ends the child; if Python has gone,
+the bridge removes it. If the child dies or does not answer in time, an error shows the end of its
+log, and a reset of the environment starts another.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from torcs_lockstep.installation import Installation
 from torcs_lockstep.race import ROBOT, Race
 
 LINES = 8
-"""An error shows this many lines of the child's log."""
+"""The number of lines of the child's log that an error shows."""
 LOG_LIMIT = 1 << 20
-"""A log of more bytes than this is emptied at the next reset."""
+"""The size in bytes above which a reset empties the log."""
 
 
 class Child:
-    """A running TORCS, on the grid.
+    """A running TORCS, with its car on the grid.
 
     Args:
-        installation: where TORCS is.
-        bridge: the compiled bridge.
-        race: what to start it with.
-        timeout: seconds that an answer may take, the first one too.
+        installation: the installed TORCS.
+        bridge: the path of the compiled bridge.
+        race: the car, the track and the settings to start with.
+        timeout: the seconds that an answer may take, including the first.
 
     Example:
         >>> from torcs_lockstep.child import Child
@@ -75,7 +75,7 @@ class Child:
         self._answer("start")
 
     def _start(self, folder: Path, installation: Installation, bridge: Path, race: Race) -> None:
-        import fcntl  # not on Windows, where nobody comes this far
+        import fcntl  # Windows has none, but there TORCS is refused before
 
         memory = os.memfd_create("torcs-lockstep")
         self._log = os.memfd_create("torcs-lockstep-log")
@@ -83,7 +83,7 @@ class Child:
         self._channel, theirs = socket.socketpair()
         try:
             os.ftruncate(memory, EXCHANGE.itemsize)
-            # Several writers, and what was read may be cut off: always write at the end.
+            # Append, because there are several writers and a reset may empty the log.
             fcntl.fcntl(self._log, fcntl.F_SETFL, os.O_APPEND)
             shared = np.frombuffer(mmap.mmap(memory, EXCHANGE.itemsize), EXCHANGE)
             shared["ticks"], shared["speed"] = race.ticks, race.speed
@@ -97,7 +97,7 @@ class Child:
                 stdout=self._log,
                 stderr=self._log,
                 pass_fds=(memory, library, theirs.fileno()),
-                start_new_session=True,  # Ctrl-C is for Python
+                start_new_session=True,  # Ctrl-C goes to Python only
             )
         except BaseException:
             self._channel.close()
@@ -107,7 +107,7 @@ class Child:
             os.close(memory)
             os.close(library)
             theirs.close()
-        # Also when the child is forgotten, or Python comes to its end.
+        # This runs on close, when the object is deleted, or when Python exits.
         self._end = weakref.finalize(
             self, _end, self._owner, self._process, self._channel, self._log, folder
         )
@@ -120,12 +120,12 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The id of the process."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked for anything."""
+        """True if the process has not been ended."""
         return self._end.alive
 
     @property
@@ -144,16 +144,16 @@ class Child:
         return self._colour.copy()
 
     def reset(self, draw: int) -> NDArray[Any]:
-        """Put the car on the grid: its state there, as STATE[1] of :mod:`.exchange`."""
+        """Put the car on the grid and return its state, as STATE[1] of :mod:`.exchange`."""
         if os.fstat(self._log).st_size > LOG_LIMIT:
             os.ftruncate(self._log, 0)
         self._exchange(RESET, 0, draw)
         return self._states[:1].copy()
 
     def drive(self, steering: Sequence[float] | NDArray[Any], draw: int) -> NDArray[Any]:
-        """Execute m actions, at most BLOCK of :mod:`.exchange`: STATE[m], the state after each.
+        """Execute m actions and return the state after each, as STATE[m] of :mod:`.exchange`.
 
-        With no actions it only draws.
+        There may be at most BLOCK actions. Without any, it only draws.
         """
         count = len(steering)
         self._steering[:count] = steering
@@ -171,25 +171,25 @@ class Child:
                 "that: make the environment in the process that uses it"
             )
         self._command[0] = command, count, draw
-        with suppress(OSError):  # it is gone, as the answer will show
+        with suppress(OSError):  # the child is gone, and waiting for the answer says so
             self._channel.send(b"!")
         self._answer("drive" if command == DRIVE else "reset")
 
     def _answer(self, doing: str) -> None:
-        """Wait until the child has done what it was asked."""
+        """Wait until the child has executed its command."""
         try:
             ready = self._poll.poll(1000 * self._timeout)
             answered = bool(ready) and self._channel.recv(1) != b""
         except ConnectionError:
             ready, answered = True, False
-        except BaseException:  # an answer that comes later must not be taken for the next one
+        except BaseException:  # a late answer must not be taken for the next one
             self.close()
             raise
         if not answered:
             raise RuntimeError(self._obituary(doing, hangs=not ready))
 
     def _obituary(self, doing: str, *, hangs: bool) -> str:
-        """End a child that did not answer: the message about it."""
+        """End a child that did not answer, and return the error message."""
         if hangs:
             what = (
                 f"TORCS did not answer within {self._timeout:g} s when asked to {doing}, and was "
@@ -215,7 +215,7 @@ def _write_files(folder: Path, installation: Installation, bridge: Path, race: R
     for needed in (folder / "results" / ROBOT, drivers):
         needed.mkdir(parents=True)
     (folder / "lib" / "modules").symlink_to(installation.library / "modules")
-    # The same file that is preloaded: the two roles of the bridge have their memory in common.
+    # This must be the preloaded file itself, so that both roles of the bridge share their memory.
     (drivers / f"{ROBOT}.so").symlink_to(bridge.absolute())
     for name, text in race.files().items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -225,26 +225,26 @@ def _write_files(folder: Path, installation: Installation, bridge: Path, race: R
 def _environment(
     folder: Path, installation: Installation, bridge: Path, library: int
 ) -> dict[str, str]:
-    """All variables of the child: none of Python's own, so that pictures do not depend on them."""
+    """Return the child's environment; without Python's variables, pictures are always the same."""
     variables = {
         "HOME": str(folder),
         "LC_ALL": "C",
         "LD_LIBRARY_PATH": str(installation.library / "lib"),
-        # The bridge; not by its path, which might have spaces in it.
+        # The bridge by its descriptor, since its path might have spaces.
         "LD_PRELOAD": f"/proc/self/fd/{library}",
         "ALSOFT_DRIVERS": "null",
         "LIBGL_ALWAYS_SOFTWARE": "1",
-        # Mesa compiles shaders, which takes most of the time to start, and keeps them here.
+        # Mesa's cache of compiled shaders; compiling them takes most of the starting time.
         "XDG_CACHE_HOME": str(bridge.parent),
-        # Draw in the thread that asks: for pictures this small, handing over costs more.
+        # Draw without threads: for pictures this small, threads cost more than they save.
         "LP_NUM_THREADS": "0",
-        # Mesa takes large pieces of memory for every frame: keep them, instead of asking anew.
+        # Mesa allocates large blocks for every frame; keep them in the process for the next frame.
         "MALLOC_ARENA_MAX": "1",
         "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
         "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
     }
     mesa = "/usr/share/glvnd/egl_vendor.d/50_mesa.json"
-    if os.path.exists(mesa):  # there may be others, of graphics cards
+    if os.path.exists(mesa):  # graphics cards may have installed other vendors
         variables["__EGL_VENDOR_LIBRARY_FILENAMES"] = mesa
     return variables
 
@@ -259,7 +259,7 @@ def _end(
     channel.close()
     os.close(log)
     if os.getpid() != owner:
-        return  # a fork of Python: the child is not ours
+        return  # in a fork of Python, the child belongs to the parent
     process.kill()
     process.wait()
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,10 +1,10 @@
-"""TORCS as a Gymnasium environment: the driver's view in, steering out.
+"""TORCS as a Gymnasium environment: the observation is the driver's view, the action is steering.
 
-The simulator stands still between steps, then goes on for exactly as long as a step is (.1 s, 50
-steps of its physics), and repeats itself bit for bit: the same actions after a reset give the same
-states and pictures, in any process, and whether or not the steps before were drawn. So a state is
-reached again by :meth:`Torcs.replay`, at many times the speed. :mod:`torcs_lockstep.child` is the
-process that TORCS runs in.
+The simulator waits between steps, and a step advances it by an exact time (.1 s, 50 steps of its
+physics). It is deterministic to the last bit: the same actions after a reset give the same states
+and pictures, in any process, whether or not earlier steps were drawn. So :meth:`Torcs.replay`
+reaches a state again, at many times the speed. :mod:`torcs_lockstep.child` is the process in which
+TORCS runs.
 """
 
 from __future__ import annotations
@@ -24,16 +24,15 @@ from torcs_lockstep.exchange import BLOCK, COLOUR, FRAME, GREY, NOTHING, STATE, 
 from torcs_lockstep.race import Race
 
 CAMERAS = {"road": (0, 4), "bonnet": (0, 3), "side": (2, 0)}
-"""Cameras of TORCS whose picture depends on nothing but where the car is; "road" is the driver's
-view without the car. The ones that follow the car are left out: they move with a memory of their
-own."""
+"""Cameras of TORCS whose picture depends only on the car's place; "road" is the driver's view
+without the car. Cameras that follow the car are left out, since they depend on earlier steps."""
 PERIOD = 0.02
-"""Seconds after which TORCS asks its drivers again: a step is a whole number of them."""
+"""Seconds between two calls of a driver in TORCS; a step is a whole number of these."""
 SLOWEST = 1.0
-"""m/s below which the car counts as stuck, after :data:`PATIENCE` seconds."""
+"""Speed in m/s below which the car counts as stuck, after :data:`PATIENCE` seconds."""
 PATIENCE = 3.0
 FARTHEST = 2.0
-"""Half-widths from the middle of the road at which an episode is cut off; the edge is at 1."""
+"""Half-widths from the middle of the road at which an episode is truncated; the edge is at 1."""
 
 Frame = NDArray[np.uint8]
 Columns = dict[str, NDArray[Any]]
@@ -43,35 +42,35 @@ class Torcs(gymnasium.Env[Frame, Any]):
     """The road as the driver sees it, ``torcs_lockstep:Torcs-v0``.
 
     The observation is a grey picture, uint8[64, 128]. The action is the steering, float32[1] in
-    [-1, 1], where 1 is fully to the left; what lies beyond is clipped, since a gaussian may draw
-    it. TORCS asks for it every .02 s, so it may act that much later. Gears, throttle and brake keep
-    a speed. The reward is the progress along the road in metres. An episode never terminates; it is
-    truncated when the car is more than 2 half-widths from the middle of the road, or slower than
-    1 m/s for 3 s.
+    [-1, 1], where 1 is fully to the left. An action outside is clipped, since a gaussian policy may
+    draw one. TORCS reads the steering every .02 s, so an action may take effect that much later.
+    Gears, throttle and brake keep a speed. The reward is the progress along the road in metres. An
+    episode never terminates. It is truncated when the car is more than 2 half-widths from the
+    middle of the road, or slower than 1 m/s for 3 s.
 
     Every ``info`` has ``to_middle`` (metres from the middle of the road, > 0 is left of it),
     ``half_width`` (of the road, metres), ``lateral`` = to_middle / half_width, ``angle`` (direction
-    of the road minus heading of the car, radians; > 0: the road is turned to the left), ``speed``
+    of the road minus heading of the car, radians; > 0: the road points left of the car), ``speed``
     (m/s), ``segment`` (number of the piece of road), ``distance`` (metres along the road from the
     starting line), ``time`` (simulated seconds since the start), ``steer_lock`` (angle of the
     wheels at steering 1, radians).
 
-    A car always begins at rest, on the grid a hundred metres before the starting line: the seed of
-    a reset changes nothing. TORCS starts at the first reset. If it dies or hangs, a step raises
+    The car always starts at rest, on the grid a hundred metres before the starting line; the seed
+    of a reset has no effect. TORCS starts at the first reset. If it dies or hangs, a step raises
     ``RuntimeError``, and the next reset starts it again.
 
     Attributes:
-        draw: whether steps and resets are drawn (True). If not, they are many times faster, and
-            observations are all 0.
+        draw: True if steps and resets are drawn, the default. Without drawing they are many times
+            faster, and observations are all 0.
 
     Args:
         track: the name of a road or oval in TORCS.
         car: the name of a car in TORCS.
-        camera: "road" (without the car), "bonnet" (a little of it in sight) or "side".
+        camera: "road" (without the car), "bonnet" (with a little of the car) or "side".
         seconds: the length of a step, a multiple of .02.
-        speed: the speed that is kept, in m/s.
+        speed: the speed to keep, in m/s.
         render_mode: "rgb_array", or None.
-        timeout: seconds after which TORCS counts as hanging.
+        timeout: the seconds after which TORCS counts as hanging.
 
     Example:
         >>> from torcs_lockstep import Torcs
@@ -140,18 +139,18 @@ class Torcs(gymnasium.Env[Frame, Any]):
         """Steer for one step."""
         before = self._distance
         info = _last(self._advance([action], draw=self.draw))
-        # The road is closed: of the two ways along it, the shorter.
+        # The road is closed, so there are two ways along it; the car took the shorter.
         progress = math.remainder(self._distance - before, self._running_child().length)
         lost = self._slow >= self._patience or abs(info["lateral"]) > FARTHEST
         return self._frame(), progress, False, lost or self._over, info
 
     def replay(self, actions: ArrayLike) -> Columns:
-        """Steer for many steps, undrawn, whatever ``draw`` says.
+        """Steer for many steps without drawing, whatever ``draw`` is.
 
         With ``draw`` off, m calls of :meth:`step` do the same, more slowly.
 
         Args:
-            actions: one after the other, [m, 1].
+            actions: the actions in order, [m, 1].
 
         Returns:
             The entries of ``info`` after every action, each [m].
@@ -159,7 +158,7 @@ class Torcs(gymnasium.Env[Frame, Any]):
         return self._advance(actions, draw=False)
 
     def render(self) -> Any:
-        """The camera's view, in colour and larger, uint8[256, 512, 3]."""
+        """Draw the camera's view, in colour and larger, uint8[256, 512, 3]."""
         if self.render_mode is None:
             gymnasium.logger.warn(
                 'nothing is rendered: make the environment with render_mode="rgb_array"'
@@ -178,7 +177,7 @@ class Torcs(gymnasium.Env[Frame, Any]):
             self._child = None
 
     def _advance(self, actions: ArrayLike, *, draw: bool) -> Columns:
-        """Execute actions [m, 1]: ``info`` after each, in columns [m]."""
+        """Execute actions [m, 1] and return ``info`` after each, in columns [m]."""
         self._check_running()
         told, drawing = steering(actions), GREY if draw else NOTHING
         states = [np.empty(0, STATE)]
@@ -217,19 +216,19 @@ def _check_name(what: str, name: str, known: Any) -> None:
 
 
 def _columns(states: NDArray[Any]) -> Columns:
-    """The entries of ``info``, each [m], from states STATE[m]."""
+    """Make the entries of ``info``, each [m], from states STATE[m]."""
     columns = {name: states[name] for name in STATE.names or () if name != "over"}
     columns["segment"] = states["segment"].astype(np.int64)
     return columns | {"lateral": states["to_middle"] / states["half_width"]}
 
 
 def _last(columns: Columns) -> dict[str, Any]:
-    """The last row of columns."""
+    """Return the last row of columns."""
     return {name: column[-1].item() for name, column in columns.items()}
 
 
 def periods(seconds: float) -> int:
-    """The number of :data:`PERIOD` in a step.
+    """Return the number of periods, :data:`PERIOD`, in a step.
 
     Example:
         >>> from torcs_lockstep.environment import periods
@@ -243,7 +242,7 @@ def periods(seconds: float) -> int:
 
 
 def steering(actions: ArrayLike) -> NDArray[np.float32]:
-    """Check and clip actions [m, 1]: the steering, float32[m].
+    """Check and clip actions [m, 1]; return the steering, float32[m].
 
     Example:
         >>> from torcs_lockstep.environment import steering

@@ -1,7 +1,7 @@
 """The shared memory of Python and TORCS, laid out as the structure of the same name in bridge.cpp.
 
-Python writes a command and actions, the bridge states and pictures. Numbers that stand in both
-files are compared by the size of the whole when TORCS starts.
+Python writes a command and actions; the bridge writes states and pictures. When TORCS starts, the
+bridge compares the size of the memory with its own structure, in case the two files differ.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import numpy as np
 FRAME = HEIGHT, WIDTH = 64, 128
 """The shape of an observation."""
 SCALE = 4
-"""The colour picture is this many times larger."""
+"""The colour picture's size, as a multiple of the observation's."""
 BLOCK = 1024
-"""The most actions in one exchange."""
+"""The largest number of actions in one exchange."""
 TICK = 0.002
 """Seconds of one step of the physics of TORCS."""
 RESET, DRIVE = 0, 1
-"""Commands."""
+"""The commands."""
 NOTHING, GREY, COLOUR = 0, 1, 2
-"""Kinds of drawing after the last action."""
+"""The kinds of drawing after the last action."""
 STATE = np.dtype(
     [
         (name, np.float64)
@@ -36,7 +36,7 @@ STATE = np.dtype(
         )
     ]
 )
-"""The state that the bridge tells after each action; the units are in bridge.cpp."""
+"""The state that the bridge writes after each action; bridge.cpp gives the units."""
 EXCHANGE = np.dtype(
     [
         ("command", np.uint32),
@@ -52,4 +52,4 @@ EXCHANGE = np.dtype(
     ],
     align=True,
 )
-"""The whole of the shared memory."""
+"""The whole shared memory."""

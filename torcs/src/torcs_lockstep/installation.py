@@ -1,9 +1,9 @@
 """Find TORCS on this machine, in the one version that fits, and compile the bridge to it.
 
 The bridge (``bridge.cpp``) reads the simulator's memory by byte offsets, which hold for TORCS 1.3.7
-on amd64, the version in Debian 12. Anything else is refused here, with what to do about it. The
-bridge is compiled at its first use and kept in the user's folder for caches, under a name that is a
-hash of its source. :mod:`torcs_lockstep.child` starts what is found here.
+on amd64, the version in Debian 12. For anything else an error says what to do. The bridge is
+compiled at its first use and stored in the user's cache folder, under the hash of its source.
+:mod:`torcs_lockstep.child` starts TORCS with it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ VERSION = "1.3.7"
 INSTALL = "apt-get update && apt-get install -y torcs libegl1 libgl1-mesa-dri g++"
 """The command that installs everything, as root, on Debian and Ubuntu."""
 LIBRARIES = (Path("/usr/lib/x86_64-linux-gnu/torcs"), Path("/usr/lib/torcs"))
-"""Where the packages of Debian and Ubuntu put the program."""
+"""The folders where the packages of Debian and Ubuntu install the program."""
 DATA = Path("/usr/share/games/torcs")
-"""Where they put tracks and cars."""
+"""The folder where they install tracks and cars."""
 SOURCE = Path(__file__).with_name("bridge.cpp")
 FLAGS = ("-O2", "-shared", "-fPIC")
 LIBRARY_FLAGS = ("-pthread", "-ldl")
@@ -56,15 +56,15 @@ class Installation:
 
     @property
     def program(self) -> Path:
-        """The simulator itself."""
+        """The path of the simulator."""
         return self.library / "torcs-bin"
 
     def tracks(self, kind: str) -> list[str]:
-        """The names of the tracks of a kind, "road" or "oval"."""
+        """Return the names of the tracks of a kind, "road" or "oval"."""
         return _described(self.data / "tracks" / kind)
 
     def kind(self, track: str) -> str:
-        """The kind of a track, "road" or "oval"; an error lists the known tracks."""
+        """Return the kind of a track, "road" or "oval"; an error lists the known tracks."""
         for kind in KINDS:
             if track in self.tracks(kind):
                 return kind
@@ -72,7 +72,7 @@ class Installation:
         raise ValueError(f"unknown track: {track!r}; known are {known}")
 
     def check_car(self, car: str) -> str:
-        """Return the name if there is such a car; an error lists the known ones."""
+        """Return the name of a car if it is known; an error lists the known cars."""
         known = _described(self.data / "cars")
         if car in known:
             return car
@@ -80,7 +80,7 @@ class Installation:
 
 
 def _described(folder: Path) -> list[str]:
-    """The folders that hold an XML file of their own name, as those of tracks and cars do."""
+    """Return the names of subfolders with an XML file of the same name: tracks or cars."""
     return sorted(
         entry.parent.name for entry in folder.glob("*/*.xml") if entry.stem == entry.parent.name
     )
@@ -114,7 +114,7 @@ def find() -> Installation:
 
 
 def version_of(library: Path) -> str:
-    """The version that the menus of TORCS show, or "unknown".
+    """Return the version that the menus of TORCS show, or "unknown".
 
     Example:
         >>> from torcs_lockstep.installation import version_of
@@ -128,7 +128,7 @@ def version_of(library: Path) -> str:
 
 
 def cache_folder() -> Path:
-    """The folder ``torcs-lockstep`` in the user's folder for caches.
+    """Return the folder ``torcs-lockstep`` in the user's cache folder.
 
     Example:
         >>> from torcs_lockstep.installation import cache_folder
@@ -140,10 +140,10 @@ def cache_folder() -> Path:
 
 
 def bridge(folder: str | os.PathLike[str] | None = None) -> Path:
-    """The path of the compiled bridge, which is compiled at the first call.
+    """Return the path of the compiled bridge; the first call compiles it.
 
     Args:
-        folder: where it is kept; by default :func:`cache_folder`.
+        folder: the folder of the compiled bridge; by default :func:`cache_folder`.
 
     Example:
         >>> from torcs_lockstep.installation import bridge

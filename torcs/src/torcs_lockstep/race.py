@@ -1,7 +1,7 @@
 """The files that TORCS reads when it starts: one car, alone on one track.
 
-It is a practice that does not end, in which no fuel is used and no damage done. Sound, boards,
-mirror and map are off. :mod:`torcs_lockstep.child` writes these files and starts TORCS on them.
+The race is a practice without end, fuel consumption or damage. Sound, boards, mirror and map are
+off. :mod:`torcs_lockstep.child` writes these files and starts TORCS with them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 from torcs_lockstep.exchange import HEIGHT, WIDTH
 
 ROBOT = "lockstep"
-"""The name of the driver that the bridge is."""
+"""The name of the bridge as a driver."""
 BARE_SCREEN = {
     "enable mirror": 0,
     "driver board": 0,
@@ -55,12 +55,12 @@ class Race:
     """One car on one track.
 
     Attributes:
-        track: its name.
-        kind: "road" or "oval", the kind of the track.
-        car: its name.
-        camera: the list that it is in and its number there, as TORCS counts them.
-        ticks: steps of the physics in one action.
-        speed: the speed that is kept, in m/s.
+        track: the name of the track.
+        kind: the kind of the track, "road" or "oval".
+        car: the name of the car.
+        camera: the number of the camera's list in TORCS, and its number in that list.
+        ticks: the number of steps of the physics in one action.
+        speed: the speed to keep, in m/s.
 
     Example:
         >>> from torcs_lockstep.race import Race
@@ -77,7 +77,7 @@ class Race:
     speed: float
 
     def files(self) -> dict[str, str]:
-        """The texts of the files, by path."""
+        """Return the texts of the files, by path."""
         documents = {
             **self._config(),
             f"drivers/{ROBOT}/{ROBOT}.xml": {"Robots": {"index": {"1": self._driver()}}},
@@ -121,7 +121,7 @@ class Race:
 
 
 def xml(content: Mapping[str, Any]) -> str:
-    """A parameter file of TORCS: sections that hold texts, numbers and sections.
+    """Write a parameter file of TORCS: sections of texts, numbers and further sections.
 
     Example:
         >>> from torcs_lockstep.race import xml
