@@ -53,5 +53,5 @@ def is_environment(value: Any) -> bool:
 
 
 def is_space(value: Any) -> bool:
-    """Whether it is a space of Gymnasium."""
+    """Return True for a space of Gymnasium."""
     return isinstance(gym, ModuleType) and isinstance(value, gym.Space)
