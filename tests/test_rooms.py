@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,7 @@ def modules() -> Iterator[tuple[str, Path]]:
             yield room, path
 
 
+@cache
 def graph() -> dict[str, set[str]]:
     """The rooms that each room imports, itself left out."""
     edges: dict[str, set[str]] = {room: set() for room in ROOMS}
