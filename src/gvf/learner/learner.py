@@ -449,7 +449,7 @@ class WindowLearner:
         return self
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write the parts that predict, without the window, to a file for :func:`load_predictor`."""
+        """Write the parts that predict, without the window; :func:`load_predictor` reads them."""
         parts: dict[str, NDArray[Any]] = {}
         named = {"question": repr(self.question), **self.values.exported}
         arrays = {name: part for name, part in named.items() if isinstance(part, np.ndarray)}
