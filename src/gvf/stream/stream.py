@@ -247,7 +247,7 @@ class Walk:
             steps -= rows.filled
 
     def _fill(self, rows: _Rows, actor: Actor, rng: np.random.Generator) -> None:
-        """Act until the rows are full; if a step fails, ``rows.filled`` counts the rows before it."""
+        """Act until the rows are full; if a step fails, ``rows.filled`` counts rows before it."""
         for row in range(len(rows.reward)):
             state = self.state
             rows.state[row] = state[0]
