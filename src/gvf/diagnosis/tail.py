@@ -2,9 +2,9 @@
 
 The tail of a distribution resembles a generalised Pareto distribution, ``P(rho - u > y) = (1 +
 k y / sigma)^(-1/k)``. Its moments of order 1/k and above do not exist, so for k above 1/2 the
-ratios have no variance. As in Pareto-smoothed importance sampling (Vehtari et al. 2024), k is fitted to the M =
-min(n/5, 3 sqrt(n)) largest ratios by the estimator of Zhang and Stephens (2009). Averages over the
-window can be trusted if k-hat is below min(1 - 1/log10(n), 0.7).
+ratios have no variance. As in Pareto-smoothed importance sampling (Vehtari et al. 2024), k is
+fitted to the M = min(n/5, 3 sqrt(n)) largest ratios by the estimator of Zhang and Stephens (2009).
+Averages over the window can be trusted if k-hat is below min(1 - 1/log10(n), 0.7).
 """
 
 from __future__ import annotations
