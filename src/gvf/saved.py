@@ -71,7 +71,7 @@ class _Predicts(Protocol):
 
 @dataclass(frozen=True)
 class Predictor:
-    """A predictor without the means to learn; see :func:`load_predictor`.
+    """A value function that predicts and does not learn; see :func:`load_predictor`.
 
     Attributes:
         question: the ``repr`` of the question.

@@ -545,8 +545,8 @@ class Learner(WindowLearner):
             [m, lanes].
         correction: the correction for the behaviour: :class:`IR`, :class:`IS` and others.
         behaviour: the policy that chooses the actions, if known. Otherwise transitions must have a
-            column ``behaviour_probability`` or ``behaviour_log_probability``. If both are given,
-            the recorded probability is used.
+            column ``behaviour_probability`` or ``behaviour_log_probability``. A recorded
+            probability takes precedence over the policy.
         window: the number of recent transitions to keep, n; or an empty :class:`Window`.
         batch_size: the number of transitions drawn for an update, k.
         every: the number of steps between updates.

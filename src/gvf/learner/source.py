@@ -103,7 +103,7 @@ def _first(batches: Iterable[Transitions], steps: int) -> Iterator[Transitions]:
 
 @contextmanager
 def postponed_interrupt() -> Iterator[Callable[[], bool]]:
-    """Postpone Ctrl-C: give a function that tells of it, and raise KeyboardInterrupt at the end."""
+    """Postpone Ctrl-C to the end of this context; give a function that is True once it came."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return

@@ -7,7 +7,7 @@ importance ratio of each transition,
     rho = pi(a|s) / mu(a|s),
 
 which :func:`ratio` computes. Everything is vectorised over a batch of m states. Questions
-(:mod:`gvf.question`) hold a target policy; samplers and learners use only ratios.
+(:mod:`gvf.question`) hold a target policy; samplers and corrections use only ratios.
 """
 
 from gvf.policy.base import DiscretePolicy, Policy, describe

@@ -4,8 +4,8 @@
 
 Ratios are computed by division for discrete actions, and in log space for densities, which
 underflow long before their ratio does. If pi is 0 the ratio is 0, whatever mu is. If only mu is 0
-there is no ratio, and the error names the transition. Ratios are all that samplers and learners use
-of the policies.
+there is no ratio, and the error names the transition. Samplers and corrections use only ratios,
+never the policies.
 """
 
 from __future__ import annotations
