@@ -1,13 +1,13 @@
 """Off-policy prediction: general value functions, learned by importance resampling.
 
-A question (:class:`GVF`) says what is predicted, under which policy; a :class:`Learner` answers it
-from transitions that another policy made, with a correction such as :class:`IR`; a
-:class:`RatioRing` draws in proportion to importance ratios, for any training loop. Importing this
-package registers its environments with Gymnasium, from ``gvf/MarkovChain-v0`` to
-``gvf/CarRacing-v0``.
+A question (:class:`GVF`) defines a signal to predict and the policy to predict it for. A
+:class:`Learner` answers the question from the transitions of another policy, with a correction such
+as :class:`IR`. A :class:`RatioRing` draws in proportion to importance ratios, for any training
+loop. Importing this package registers its environments with Gymnasium, from ``gvf/MarkovChain-v0``
+to ``gvf/CarRacing-v0``.
 """
 
-from gvf.common import interrupt  # noqa: F401 - first, for Ctrl-C while the rest is imported
+from gvf.common import interrupt  # noqa: F401 - first, for Ctrl-C during the other imports
 
 # isort: split
 import sys
@@ -163,14 +163,14 @@ for _environment, _entry_point in (
 
 
 def __getattr__(name: str) -> object:
-    """Import a subpackage such as ``gvf.study`` when it is first asked for: few programs do."""
+    """Import a subpackage such as ``gvf.study`` at its first use; few programs need it."""
     if name in _SUBPACKAGES:
         return import_module(f"gvf.{name}")
-    # With name and obj Python adds "Did you mean".
+    # With name and obj, Python adds "Did you mean".
     told = f"module 'gvf' has no attribute {name!r}"
     raise AttributeError(told, name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:
-    """All names, with the subpackages that are not imported yet."""
+    """List all names, with the subpackages that are not imported yet."""
     return sorted({*globals(), *_SUBPACKAGES})

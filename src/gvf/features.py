@@ -1,10 +1,10 @@
 """Feature maps: from a batch of states to the features x(s) of a linear value v(s) = w . x(s).
 
-A map has a ``size`` (the number of weights) and, called with states [m, ...], gives either the
-indices of the features that are 1, int32[m, a], the rest being 0 (:class:`OneHot`,
-:class:`TileCoder`), or all of them, float64[m, size] (:class:`Dense`). Tile coding lays several
-grids over the state space, each displaced by a fraction of a tile, and activates the one tile of
-each grid that the state lies in: a-fold finer than one grid, at the cost of a features.
+A map has a ``size``, the number of weights. Called with states [m, ...] it returns either the
+indices of the features that are 1, int32[m, a], if all others are 0 (:class:`OneHot`,
+:class:`TileCoder`), or all features, float64[m, size] (:class:`Dense`). Tile coding lays a grids
+over the state space, each displaced by a fraction of a tile. In each grid the tile that contains
+the state is active, so the resolution is a times that of one grid.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LARGEST = np.iinfo(np.int32).max
 
 
 class FeatureMap(Protocol):
-    """What a learner needs of a feature map: ``size``, and features of a batch of states.
+    """The interface of a feature map: ``size``, and a call with a batch of states.
 
     Example:
         >>> from gvf.features import FeatureMap, OneHot
@@ -38,21 +38,21 @@ class FeatureMap(Protocol):
 
     @property
     def size(self) -> int:
-        """The number of features, and so of weights."""
+        """The number of features, which is the number of weights."""
         ...
 
     def __call__(self, states: Any, /) -> NDArray[Any]:
-        """Active indices int32[m, a], or dense features float64[m, size]."""
+        """Return active indices int32[m, a], or dense features float64[m, size]."""
         ...
 
 
 @dataclass(frozen=True, repr=False)
 class OneHot:
-    """One feature a state, for states that are integers 0 .. size-1 (the tabular case).
+    """One feature per state, for states that are integers 0 .. size-1 (the tabular case).
 
     Args:
-        size: the number of states; or a ``Discrete`` space of Gymnasium, which has them.
-        start: the first state, where it is not 0.
+        size: the number of states, or a ``Discrete`` space of Gymnasium.
+        start: the first state, 0 by default.
 
     Example:
         >>> import gvf
@@ -80,14 +80,14 @@ class OneHot:
         _check_size(self.size)
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with, for :mod:`gvf.common.spec`."""
+        """Return the arguments of the constructor, for :mod:`gvf.common.spec`."""
         return {"size": self.size} | ({"start": self.start} if self.start else {})
 
     def __repr__(self) -> str:
         return f"OneHot(size={self.size}{f', start={self.start}' if self.start else ''})"
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
-        """States int[m] to indices int32[m, 1]."""
+        """Map states int[m] to indices int32[m, 1]."""
         values = as_array(states, "the states")
         _check_no_fields(values, "OneHot")
         if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
@@ -107,14 +107,14 @@ class OneHot:
 
 @dataclass(frozen=True)
 class Dense:
-    """Real-valued features: the state itself, flattened, or a function of it.
+    """Real-valued features: the flattened state, or a function of it.
 
-    They may share memory with the states.
+    The features may share memory with the states.
 
     Args:
         size: the number of features.
-        function: takes the batch of states [m, ...] and gives [m, size]; by default each state
-            is flattened. Add a constant feature here if the value needs one.
+        function: a function from a batch of states [m, ...] to features [m, size]; by default each
+            state is flattened. There is no constant feature unless the function adds one.
 
     Example:
         >>> import gvf
@@ -137,7 +137,7 @@ class Dense:
             raise TypeError(f"function must be a function of states, not {brief(self.function)}")
 
     def __call__(self, states: ArrayLike) -> NDArray[np.float64]:
-        """States [m, ...] to features float64[m, size]."""
+        """Map states [m, ...] to features float64[m, size]."""
         values = as_array(states, "the states")
         if values.ndim == 0:
             raise ValueError(f"states are a batch [m, ...], got the single number {values}")
@@ -163,18 +163,18 @@ class TileCoder:
     """Tile coding of real states [m, d]: one active tile in each of ``tilings`` displaced grids.
 
     With z_j = (x_j - low_j) / (high_j - low_j) * tiles_j, the state lies in tile
-    ``floor(z_j + offset[t, j])`` of tiling t along dimension j. The displacement makes room for
-    one more tile, so a tiling has prod_j (tiles_j + 1) of them, numbered with the last dimension
-    fastest, and owns a block of that many features. Called with states [m, d] it gives indices
-    int32[m, tilings], column t within the block of tiling t. States beyond the bounds are
-    clipped to them; NaN is an error.
+    ``floor(z_j + offset[t, j])`` of tiling t along dimension j. Displaced grids need one more tile
+    per dimension, so each tiling has prod_j (tiles_j + 1) tiles, numbered with the last dimension
+    fastest, and a block of as many features. A call with states [m, d] returns indices
+    int32[m, tilings], with column t in the block of tiling t. States outside the bounds are clipped
+    to them; NaN is an error.
 
     Args:
-        low: the lower bounds [d].
-        high: the upper bounds [d].
-        tiles: tiles between the bounds along each dimension: one number, or one a dimension.
-        tilings: the number of grids; every one activates one feature.
-        offsets: displacement of each tiling in fractions of a tile, [tilings, d], each in
+        low: the lower bounds, [d].
+        high: the upper bounds, [d].
+        tiles: the number of tiles between the bounds: one number, or one for each dimension.
+        tilings: the number of grids; each activates one feature.
+        offsets: the displacement of each tiling in fractions of a tile, [tilings, d], each in
             [0, 1). By default tiling t is displaced by ((1, 3, 5, ...) * t mod tilings) / tilings,
             which spreads the grids evenly without favouring the diagonal.
 
@@ -216,12 +216,12 @@ class TileCoder:
                 f"more than {_LARGEST}; use fewer tiles, tilings or dimensions"
             )
         self.offsets = _offsets(offsets, self.tilings, dimensions)
-        # The kernel's order: for one dimension, the offsets of all tilings side by side.
+        # The kernel reads the offsets of all tilings for one dimension at a time.
         self._columns = np.ascontiguousarray(self.offsets.T)
         self._width = self.high - self.low
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with, for :mod:`gvf.common.spec`."""
+        """Return the arguments of the constructor, for :mod:`gvf.common.spec`."""
         return {
             "low": self.low,
             "high": self.high,
@@ -231,7 +231,7 @@ class TileCoder:
         }
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
-        """States [m, d] to active tiles int32[m, tilings]."""
+        """Map states [m, d] to active tiles int32[m, tilings]."""
         given = as_array(states, "the states")
         _check_no_fields(given, "TileCoder")
         values = np.ascontiguousarray(given, np.float64)
@@ -258,7 +258,7 @@ class TileCoder:
 def tile_code_one(state, low, width, tiles, offsets, out):  # pragma: no cover (compiled)
     """Write the active tiles of one state [d] to out int32[tilings]; offsets are [d, tilings].
 
-    Nothing is allocated or checked: NaN counts as the lower bound, so that out stays in range.
+    Nothing is allocated or checked. NaN counts as the lower bound, so that out stays in range.
     """
     for t in range(out.size):
         out[t] = t
@@ -275,7 +275,7 @@ def tile_code_one(state, low, width, tiles, offsets, out):  # pragma: no cover (
 
 @njit(cache=True, nogil=True)
 def tile_code(states, low, width, tiles, offsets, out):  # pragma: no cover (compiled)
-    """Tile-code states [m, d] into out int32[m, tilings]; the first row with a NaN, or -1."""
+    """Tile-code states [m, d] into out int32[m, tilings]; return the first NaN row, or -1."""
     bad = -1
     for i in range(states.shape[0]):
         tile_code_one(states[i], low, width, tiles, offsets, out[i])
@@ -286,7 +286,7 @@ def tile_code(states, low, width, tiles, offsets, out):  # pragma: no cover (com
 
 
 def features_of(features: Callable[[Any], Any], size: int, states: Any) -> NDArray[Any]:
-    """Features in the form that kernels take; they do not check indices themselves."""
+    """Return checked features in the form that kernels take; kernels do not check indices."""
     x = np.asarray(features(states))
     active = x.dtype.kind in "iu"
     if x.shape[:1] != np.shape(states)[:1] or x.ndim != 2 or not (active or x.shape[1] == size):
@@ -303,12 +303,12 @@ def features_of(features: Callable[[Any], Any], size: int, states: Any) -> NDArr
 
 
 def feature_index(x, slot, j):
-    """The index of the j-th feature listed for a slot."""
+    """Return the index of the j-th feature listed for a slot."""
     raise NotImplementedError("for compiled functions only")
 
 
 def feature_level(x, slot, j):
-    """Its value."""
+    """Return the value of the j-th feature listed for a slot."""
     raise NotImplementedError("for compiled functions only")
 
 
@@ -328,9 +328,9 @@ def _feature_level(x, slot, j):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def weight_row(x, slot, j, first):
-    """The row of the j-th feature listed, in a block whose rows begin with ``first``.
+    """Return the row of the j-th feature listed, in a block whose first row is ``first``.
 
-    Unsigned, because Numba checks signed indices for negative values on every access.
+    The row is unsigned, because Numba checks signed indices for negative values on every access.
     """
     return np.uint64(first + feature_index(x, slot, j))
 

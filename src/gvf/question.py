@@ -1,13 +1,13 @@
-"""Questions: what is to be predicted, about which policy.
+"""Questions: the signal to predict, and the policy to predict it for.
 
-A general value function is the expected discounted sum of a signal, were a policy followed,
+A general value function is the expected discounted sum of a signal if a policy were followed,
 
     v(s) = E_pi[ C_{t+1} + gamma_{t+1} C_{t+2} + gamma_{t+1} gamma_{t+2} C_{t+3} + ... | S_t = s ],
 
-with a target policy pi, a cumulant C and a continuation gamma, each a function of a transition.
-:class:`GVF` holds the three. Given transitions and who chose their actions, it evaluates to the
-numbers that samplers and learners work with: the ratio (:mod:`gvf.policy`), cumulant and
-continuation of each transition.
+with a target policy pi, a cumulant C and a continuation gamma; the last two are functions of a
+transition. :class:`GVF` holds the three. From transitions and the behaviour it computes the numbers
+that samplers and learners use: the ratio (:mod:`gvf.policy`), the cumulant and the continuation of
+each transition.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OnNaN = Literal["error", "skip"]
 
 
 class Evaluation(NamedTuple):
-    """What a question has to say about m transitions.
+    """The ratios, cumulants and continuations of m transitions for a question.
 
     Example:
         >>> import gvf
@@ -42,25 +42,26 @@ class Evaluation(NamedTuple):
     """
 
     ratio: NDArray[np.float64]
-    """pi(a|s) / mu(a|s), float64[m]."""
+    """The importance ratio pi(a|s) / mu(a|s), float64[m]."""
     cumulant: NDArray[np.float64]
-    """The signal to be summed, float64[m]."""
+    """The signal to sum, float64[m]."""
     continuation: NDArray[np.float64]
     """The discount after the transition, float64[m] in [0, 1]."""
 
 
 @dataclass(frozen=True, repr=False)
 class GVF:
-    """A question: the expected discounted sum of a cumulant, were a policy followed.
+    """A question: the expected discounted sum of a cumulant if a policy were followed.
 
-    Where a transition has ``terminated`` (as in Gymnasium) the continuation is 0, whatever is
-    given here; ``truncated`` changes nothing, since the world would have gone on.
+    The continuation of a transition with ``terminated`` (as in Gymnasium) is always 0.
+    ``truncated`` has no effect, because the episode would have continued.
 
     Args:
-        policy: the target policy, pi.
-        cumulant: the name of a column, or a function of transitions that returns [m] numbers.
-        continuation: a number in [0, 1], or a function of transitions that returns [m] of them.
-        name: for reports.
+        policy: the target policy pi.
+        cumulant: the name of a column, or a function of m transitions that returns numbers [m].
+        continuation: a number in [0, 1], or a function of m transitions that returns such numbers
+            [m].
+        name: a name for reports.
 
     Example:
         The discounted reward, if the action were always 1:
@@ -114,29 +115,32 @@ class GVF:
         behaviour: Policy | None = None,
         on_conflict: OnConflict = "error",
     ) -> Evaluation:
-        """Ratio, cumulant and continuation of each of m transitions.
+        """Compute the ratio, cumulant and continuation of each of m transitions.
 
-        The behaviour mu is what was recorded beside the transitions, if anything was, and else the
-        policy given. The record goes first because a behaviour may change: one that learns, or
-        uses a learner's own predictions, is only known at the time of the action.
+        The behaviour mu is the recorded probability if the transitions have one, and otherwise the
+        given policy. The record takes precedence because a behaviour may change while it learns.
 
         Args:
-            transitions: with the columns ``state`` and ``action``, those that cumulant and
-                continuation use, and, unless ``behaviour`` is given, ``behaviour_log_probability``
-                or ``behaviour_probability`` (the first, where there are both).
+            transitions: transitions with the columns ``state``, ``action``, and those that cumulant
+                and continuation use. Without ``behaviour`` they also need the column
+                ``behaviour_log_probability`` or ``behaviour_probability``; the first is used if
+                there are both.
             behaviour: the policy that chose the actions, mu.
-            on_conflict: how to proceed where there are both a record and a policy. "error": use
-                the record, and raise an error where the policy differs from it by more than 1e-5
-                (relative; in log space for logarithms). "recorded": use the record, and do not
-                evaluate the policy. "behaviour": use the policy, and ignore the record.
+            on_conflict: the rule if there are both a record and a policy. "error": use the record,
+                and raise an error if the policy differs from it by more than 1e-5 (relative; in log
+                space for logarithms). "recorded": use the record, and do not evaluate the policy.
+                "behaviour": use the policy, and ignore the record.
+
+        Returns:
+            An :class:`Evaluation` with arrays [m].
 
         Raises:
-            ValueError: if mu is not known, is given twice and differs, or is 0 where the target is
-                not, or if a cumulant or continuation is not a number that makes sense; the
-                transition is named.
+            ValueError: if mu is not known, if record and policy differ, if mu is 0 where pi is not,
+                if a cumulant is not finite, or if a continuation is not in [0, 1]. The message
+                names the transition.
 
         Example:
-            The behaviour preferred action 1 when it acted, and has become uniform since:
+            The behaviour preferred action 1 when it acted, and is uniform now:
 
             >>> import gvf
             >>> batch = gvf.Transitions(
@@ -161,7 +165,7 @@ class GVF:
         behaviour: Policy | None = None,
         on_conflict: OnConflict = "error",
     ) -> NDArray[np.float64]:
-        """pi(a|s) / mu(a|s) of each transition, float64[m]; mu as in :meth:`evaluate`."""
+        """Compute pi(a|s) / mu(a|s) of each transition, float64[m]; mu as in :meth:`evaluate`."""
         check_choice("on_conflict", on_conflict, OnConflict)
         states, actions = transitions["state"], transitions["action"]
         recorded = next((name for name in _RECORDED if name in transitions), None)
@@ -175,7 +179,7 @@ class GVF:
         return ratio(self.policy, states, actions, **mu)
 
     def cumulants(self, transitions: Transitions) -> NDArray[np.float64]:
-        """The cumulant of each transition, float64[m], all finite."""
+        """Compute the cumulant of each transition, float64[m], all finite."""
         if isinstance(self.cumulant, str):
             values = transitions[self.cumulant]
         else:
@@ -192,7 +196,7 @@ class GVF:
         return cumulants
 
     def continuations(self, transitions: Transitions) -> NDArray[np.float64]:
-        """The continuation of each transition, float64[m] in [0, 1], 0 where terminated."""
+        """Compute the continuation of each transition, float64[m] in [0, 1], 0 if terminated."""
         if callable(self.continuation):
             what = f"continuation {describe(self.continuation)}"
             values = _one_each(self.continuation(transitions), len(transitions), what)
@@ -211,10 +215,10 @@ class GVF:
         return values
 
     def missing(self, transitions: Transitions) -> NDArray[np.bool_]:
-        """The transitions from which nothing can be learned, since a NaN stands in them: bool[m].
+        """Find the transitions that cannot be used because of a NaN: bool[m].
 
-        Looked at are state, next state, action, a recorded probability of the behaviour, and what
-        cumulant and continuation make of the rest.
+        The NaN may be in the state, the next state, the action, a recorded probability, the
+        cumulant or the continuation.
         """
         bad = np.zeros(len(transitions), bool)
         for name in ("state", "next_state", "action", *_RECORDED):
@@ -248,21 +252,21 @@ _SKIP = """ (to leave out transitions with a NaN: gvf.Learner(..., on_nan="skip"
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:
-    """Refuse a word that is not one of those of a ``Literal``."""
+    """Raise ValueError if a value is not one of the words of a ``Literal``."""
     known = get_args(choices)
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {brief(value)}")
 
 
 def _nan_there(transitions: Transitions, at: int) -> str:
-    """The columns that have a NaN in a row, for a message."""
+    """Return the part of a message that names the columns with a NaN in a row."""
     row = transitions[[at]].columns
     places = [nan_place(name, column[0]) for name, column in row.items() if nan_rows(column)[0]]
     return f", where {' and '.join(places)} is nan" if places else ""
 
 
 def _one_each(values: Any, count: int, what: str) -> NDArray[np.float64]:
-    """A copy of the values as float64[m], a scalar standing for m of them."""
+    """Return a copy of the values as float64[m]; a scalar is repeated m times."""
     array = np.array(as_array(values, what), np.float64)
     if array.shape == (count,):
         return array

@@ -1,9 +1,9 @@
 """Learners and predictors from files.
 
-A file says which classes and functions a learner is made of, and anybody may have written it. So
-nothing in it is executed, and names are looked up only in gvf itself and in modules that the caller
-trusts (:mod:`gvf.common.spec`). This module stands above both kinds of learner, linear and neural,
-so that neither has to know of the other.
+A file names the classes and functions of a learner, and may come from anyone. Nothing in it is
+executed, and names are looked up only in gvf itself and in modules that the caller trusts
+(:mod:`gvf.common.spec`). This module imports both kinds of learner, linear and neural, so that
+neither has to import the other.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from gvf.sampling.generator import KNOWN_GENERATORS
 
 
 def load(path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Learner:
-    """Make the learner that :meth:`Learner.save` wrote; it goes on bit for bit.
+    """Load a learner that :meth:`Learner.save` wrote; it continues bit for bit.
 
-    A learner with a network, or with a lambda in its question, cannot be made from a file: make it
+    A learner with a network, or with a lambda in its question, cannot be made from a file. Make it
     as before, and call its method ``load``.
 
     Args:
         path: the file.
         trust: modules whose functions and classes the file may name, for example
-            ``["my_robot.signals"]``; a package covers all that is in it. gvf itself is trusted.
+            ``["my_robot.signals"]``; a package includes its submodules. gvf itself is trusted.
+
+    Returns:
+        The learner.
 
     Example:
         >>> import gvf
@@ -68,10 +71,10 @@ class _Predicts(Protocol):
 
 @dataclass(frozen=True)
 class Predictor:
-    """Predictions without learning: what :func:`load_predictor` reads.
+    """A value function that predicts and does not learn; see :func:`load_predictor`.
 
     Attributes:
-        question: the question that is answered, in words.
+        question: the ``repr`` of the question.
         values: the value function.
 
     Example:
@@ -86,7 +89,7 @@ class Predictor:
     values: _Predicts
 
     def predict(self, states: Any) -> Floats:
-        """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
+        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several step sizes."""
         return self.values.predict(states)
 
     def __repr__(self) -> str:
@@ -96,12 +99,15 @@ class Predictor:
 def load_predictor(
     path: str | os.PathLike[str], *, trust: Iterable[str] = (), network: Any = None
 ) -> Predictor:
-    """Read what :meth:`Learner.export` wrote: something that predicts, and nothing else.
+    """Load a predictor that :meth:`Learner.export` wrote.
 
     Args:
         path: the file.
         trust: modules whose feature functions the file may name; see :func:`gvf.load`.
-        network: for a learner with a network, a module of the same form, which gets its weights.
+        network: for a learner with a network, a module of the same form; its weights are replaced.
+
+    Returns:
+        The predictor.
 
     Example:
         >>> import gvf
@@ -126,7 +132,7 @@ def load_predictor(
                 f"{os.fspath(path)} holds the weights of a network, whose code is not in the file: "
                 "load_predictor(path, network=...) with a network of the same form"
             )
-        from gvf.neural.learner import NetworkPrediction  # which needs PyTorch
+        from gvf.neural.learner import NetworkPrediction  # needs PyTorch
 
         values = NetworkPrediction.load(network, description["network"], arrays["weights"])
         return Predictor(description["question"], values)

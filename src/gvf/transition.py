@@ -1,7 +1,7 @@
-"""Transitions: a batch of (state, action, next state), and whatever belongs to each, as columns.
+"""Transitions: a batch of (state, action, next state) and further values, as columns.
 
-Everything that looks at experience takes such a batch: cumulants, continuations, policies' ratios,
-learners. A :class:`gvf.Window` keeps the most recent ones.
+Cumulants, continuations, ratios and learners all take such a batch. A :class:`gvf.Window` keeps the
+most recent transitions.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 from gvf.common.checks import as_array, brief
 
 Column = np.ndarray[Any, np.dtype[Any]]
-"""Data of one kind, one row a transition."""
+"""One named array of a batch, with one row per transition."""
 
 
 class Transitions:
-    """A batch of transitions as named columns, each an array with one row a transition.
+    """A batch of transitions as named columns, each an array with one row per transition.
 
-    Cumulants, continuations and other functions of a batch take this. ``len`` is the number of
-    transitions; indexing by a name gives a column, by a slice or by integers the batch of those
-    rows.
+    Cumulants, continuations and other functions of transitions take such a batch. ``len(batch)`` is
+    the number of transitions. ``batch.name`` and ``batch["name"]`` give a column; indexing with a
+    slice or with integers gives the batch of those rows.
 
     Args:
-        **columns: arrays of equal length; a mapping of arrays, such as a batch of observations of a
-            ``Dict`` space, becomes a structured array with these fields. The usual names are
+        **columns: arrays of equal length. A mapping of arrays, such as a batch of observations of a
+            ``Dict`` space, becomes a structured array with the same fields. The usual names are
             ``state``, ``action``, ``reward``, ``next_state``, ``terminated``, ``truncated``, and
-            ``behaviour_probability`` or ``behaviour_log_probability`` when the behaviour was
-            recorded. A column ``done`` without ``terminated`` is refused: it does not say whether
-            the task ended an episode or a time limit cut it.
+            ``behaviour_probability`` or ``behaviour_log_probability`` if the behaviour was
+            recorded. A column ``done`` without ``terminated`` raises an error, because it does not
+            distinguish the end of a task from a time limit.
 
     Example:
         >>> import gvf
@@ -47,7 +47,7 @@ class Transitions:
 
     def __init__(self, /, **columns: Any) -> None:
         try:
-            # A call for each column would cost as much as all else here.
+            # A call for each column would double the time of this method.
             self.columns = {
                 name: as_column(column) if isinstance(column, dict) else np.asarray(column)
                 for name, column in columns.items()
@@ -65,7 +65,7 @@ class Transitions:
 
     @classmethod
     def _of(cls, columns: dict[str, Column]) -> Self:
-        """Wrap columns that are known to fit, without a look."""
+        """Wrap columns without checks; they must fit."""
         batch = cls.__new__(cls)
         batch.columns = columns
         return batch
@@ -110,7 +110,7 @@ class Transitions:
         return self.columns[key]
 
     def __getattr__(self, name: str) -> Column:
-        # Dunder look-ups come from copy and pickle, before there are columns.
+        # copy and pickle look up dunder names before there are columns.
         if name.startswith("__") or name == "columns":
             raise AttributeError(name)
         if name not in self.columns:
@@ -140,7 +140,7 @@ If a limit of T steps cut some: truncated=done & (step == T), terminated=done & 
 
 
 def nan_rows(column: Column) -> NDArray[np.bool_]:
-    """The rows of a column [m, ...] that have a NaN somewhere: bool[m].
+    """Return the rows of a column [m, ...] that contain a NaN: bool[m].
 
     Example:
         >>> import numpy as np
@@ -157,7 +157,7 @@ def nan_rows(column: Column) -> NDArray[np.bool_]:
 
 
 def nan_place(name: str, value: Any) -> str:
-    """The first place of a NaN in one row of a column; the name alone if the row is a number.
+    """Return the place of the first NaN in a row of a column; the name alone for a number.
 
     Example:
         >>> import numpy as np
@@ -174,7 +174,7 @@ def nan_place(name: str, value: Any) -> str:
 
 
 def check_no_nan(name: str, column: Column) -> None:
-    """Refuse a column with a NaN, and say where it is.
+    """Raise ValueError if a column has a NaN; the message says where.
 
     Example:
         >>> import numpy as np
@@ -194,7 +194,7 @@ def check_no_nan(name: str, column: Column) -> None:
 
 
 def as_column(values: Any, what: str = "a column") -> Column:
-    """An array of one row a transition; a mapping of them as a structured array [m].
+    """Return an array with one row per transition; a mapping becomes a structured array [m].
 
     Example:
         >>> from gvf.transition import as_column
@@ -218,13 +218,13 @@ def as_column(values: Any, what: str = "a column") -> Column:
 
 
 def _shapes(columns: dict[str, Column]) -> str:
-    """The shapes of columns, in a line; of many, those of the first."""
+    """List the shapes of columns in a line, at most twelve."""
     told = [f"{name} {column.shape}" for name, column in columns.items()]
     return ", ".join([*told[:12], "..."] if len(told) > 12 else told)
 
 
 def joined(values: list[Any]) -> Column:
-    """A column from the values of its rows, one by one."""
+    """Return a column from a list of the values of its rows."""
     if not isinstance(values[0], dict):
         return as_array(values, "a column")
     for value in values:
@@ -238,12 +238,12 @@ def joined(values: list[Any]) -> Column:
 
 
 def as_row(value: Any) -> Column:
-    """A column of one row."""
+    """Return a column of one row."""
     return joined([value]) if isinstance(value, dict) else np.asarray(value)[None]
 
 
 def aligned(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type itself; a structured one laid out as C does, for compiled code and torch.
+    """Return the type; a structured one with the layout of C, for compiled code and torch.
 
     Example:
         >>> import numpy as np
@@ -258,7 +258,7 @@ def aligned(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def describe_columns(columns: dict[str, Column]) -> str:
-    """Names, types and shapes of columns, in a line.
+    """List the names, types and shapes of columns in a line.
 
     Example:
         >>> import numpy as np
@@ -273,7 +273,7 @@ def describe_columns(columns: dict[str, Column]) -> str:
 
 
 def _described(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    """A type and shape; of a structured type, those of each field in braces."""
+    """Format a type and shape; a structured type shows its fields in braces."""
     if dtype.subdtype is not None:
         base, inner = dtype.subdtype
         return _described(base, (*shape, *inner))

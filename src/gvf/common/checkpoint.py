@@ -1,12 +1,13 @@
-"""Checkpoints: one kind of file for everything that is saved.
+"""Checkpoints: one file format for everything that is saved.
 
-A file is a line that a person can read, and a NumPy archive (.npz):
+A file is a readable line followed by a NumPy archive (.npz):
 
     gvf checkpoint, format 1, sha256 <64 hexadecimal digits of the rest of the file>
-    <archive: the arrays, and as JSON the kind of thing, gvf's version and a description>
+    <archive: the arrays, and as JSON the kind of object, gvf's version and a description>
 
-So a file tells what it is, and a change of any byte is noticed. Nothing in it is ever executed:
-there is no pickle. A file is written beside and renamed: it is there whole or not at all.
+The line identifies the file, and the digest detects a change of any byte. Nothing in a file is ever
+executed; there is no pickle. A file is written under another name and then renamed, so it is never
+incomplete.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from gvf.common.files import replaced
 from gvf.common.version import __version__
 
 _FORMAT = 1
-_ARRAY = "array/"  # before the names of arrays, so that none is taken for something else
+_ARRAY = "array/"  # the prefix of arrays, so that their names cannot collide with others
 
 
 def write(
@@ -38,13 +39,13 @@ def write(
 ) -> None:
     """Write arrays and a description to one file, for :func:`read`.
 
-    The arrays are not copied, and what was at ``path`` stays there until all is written.
+    The arrays are not copied. An existing file at ``path`` is replaced only when all is written.
 
     Args:
         path: the file, in a folder that exists.
-        kind: one word or two for what is saved, such as ``"window"``.
-        arrays: by name; of numbers or text, not of Python objects.
-        description: whatever JSON can hold.
+        kind: the kind of object in one or two words, such as ``"window"``.
+        arrays: arrays of numbers or text by name; Python objects are not allowed.
+        description: further data that JSON can hold.
 
     Example:
         >>> import numpy as np
@@ -70,7 +71,7 @@ def write(
     about = {"kind": kind, "gvf": __version__, "description": dict(description or {})}
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
     with replaced(path) as unfinished, unfinished.open("x+b") as file:
-        # The digest is known only when the rest is written, so its place is kept free.
+        # The digest is known only after the rest is written, so zeros hold its place.
         start = file.write(_header("0" * 64))
         np.savez(file, about=text, allow_pickle=False, **plain)
         file.seek(start)
@@ -82,16 +83,19 @@ def write(
 def read(
     path: str | os.PathLike[str], kind: str | tuple[str, ...] | None = None
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The description and the arrays that :func:`write` was given.
+    """Read the description and the arrays that :func:`write` wrote.
 
     Args:
         path: the file.
-        kind: what it has to hold, one kind or one of several; None takes any.
+        kind: the expected kind, or several; None accepts any.
+
+    Returns:
+        The description, and the arrays by name.
 
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if the file is not a checkpoint, is damaged, comes from a newer gvf, or holds
-            another kind of thing.
+            another kind of object.
     """
     with open(path, "rb") as file:
         header = file.readline(200)
@@ -112,8 +116,8 @@ def read(
             about = json.loads(plain.pop("about").tobytes())
             held, description = about["kind"], about["description"]
         except (MemoryError, OSError):
-            raise  # the file is not to blame
-        except Exception as error:  # the digest is right, but `write` did not make this archive
+            raise  # the file may be sound
+        except Exception as error:  # the digest is right, but the archive is not from `write`
             raise ValueError(f"{os.fspath(path)} is damaged or incomplete") from error
     kinds = (kind,) if isinstance(kind, str) else kind
     if kinds is not None and held not in kinds:
@@ -123,7 +127,7 @@ def read(
 
 @contextmanager
 def damage_named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """A context in which the content of a file is used: what fails there is the file's fault."""
+    """Turn errors in this context into a ValueError that blames the content of the file."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,

@@ -1,7 +1,7 @@
-"""Checks of arguments that all of gvf makes in the same words.
+"""Checks of arguments with the same messages everywhere in gvf.
 
-A message names the argument, what was given, and the way out. A value in a message is never written
-out at length: a log of a million rows may have been passed in the wrong place.
+A message names the argument, the given value, and the remedy. Long values are abbreviated, because
+a log of a million rows may have been passed by mistake.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LONGEST = 80
-"""Characters of a value in a message."""
+"""The largest number of characters of a value in a message."""
 
 
 def brief(value: Any) -> str:
-    """A value in at most 80 characters, for a message.
+    """Format a value in at most 80 characters, for a message.
 
     Example:
         >>> import numpy as np
@@ -30,7 +30,7 @@ def brief(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.size > 4:
         return f"an array {value.dtype}{list(value.shape)}"
     start = value
-    if isinstance(value, list | tuple) and len(value) > 20:  # nothing long is written out
+    if isinstance(value, list | tuple) and len(value) > 20:  # avoid the repr of a long list
         start = value[:20]
     try:
         text = " ".join(repr(start).split())
@@ -44,7 +44,7 @@ def brief(value: Any) -> str:
 
 
 def whole(name: str, value: Any, least: int) -> int:
-    """A count as an integer, if it is one and no less than ``least``.
+    """Return a count as an integer; raise an error if it is not one, or below ``least``.
 
     Example:
         >>> from gvf.common.checks import whole
@@ -67,7 +67,7 @@ def whole(name: str, value: Any, least: int) -> int:
 
 
 def as_array(values: Any, what: str) -> NDArray[Any]:
-    """An array, if all rows have the same shape.
+    """Return an array; raise ValueError if its rows differ in shape.
 
     Example:
         >>> from gvf.common.checks import as_array

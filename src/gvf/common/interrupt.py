@@ -1,8 +1,8 @@
-"""Ctrl-C in the command `gvf`: one line and exit status 130 at every moment, never a traceback.
+"""Ctrl-C in the command `gvf`: one line and exit status 130 at any time, never a traceback.
 
-The command imports NumPy, Numba and Gymnasium before :func:`gvf.cli.main` can catch anything. The
-package imports this module first of all, and from then on an interrupt ends the process at once.
-Nothing is lost, since nothing was begun. In other programs Ctrl-C stays what it is.
+The command imports NumPy, Numba and Gymnasium before :func:`gvf.cli.main` can catch an interrupt.
+The package therefore imports this module first, and from then on an interrupt ends the process at
+once. No work is lost, because none has begun. Other programs keep their own handling of Ctrl-C.
 """
 
 import os
@@ -13,11 +13,11 @@ import sys
 def leave(*_: object) -> None:
     """End the process at once.
 
-    This is no exception, since one that comes up in a callback is printed, with its traceback, and
-    lost; imports and compilers have such callbacks.
+    An exception would not do: in a callback, as imports and compilers have them, Python prints its
+    traceback and then ignores it.
     """
     if os.isatty(2):
-        os.write(2, b"\x1b[?25h\r")  # show the cursor, which a progress bar has hidden
+        os.write(2, b"\x1b[?25h\r")  # show the cursor, which a progress bar may have hidden
     os.write(2, b"gvf: stopped\n")
     os._exit(130)
 
@@ -26,8 +26,8 @@ def is_command(program: str, started: list[str]) -> bool:
     """Return True if a process is the command `gvf`: the installed script, or ``python -m gvf``.
 
     Args:
-        program: the process's ``sys.argv[0]``, "-m" while Python looks for a module to run.
-        started: its ``sys.orig_argv``.
+        program: the ``sys.argv[0]`` of the process; "-m" while Python looks for a module to run.
+        started: the ``sys.orig_argv`` of the process.
 
     Example:
         >>> from gvf.common.interrupt import is_command
@@ -41,7 +41,7 @@ def is_command(program: str, started: list[str]) -> bool:
     return os.path.splitext(os.path.basename(program))[0] == "gvf"
 
 
-# A process that its shell has told to ignore interrupts, in the background, goes on ignoring them.
+# A background process whose shell set it to ignore interrupts continues to ignore them.
 _is_command = is_command("".join(sys.argv[:1]), sys.orig_argv)
 if _is_command and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, leave)

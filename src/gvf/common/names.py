@@ -1,8 +1,8 @@
-"""Names: of what the library knows, and of what a user's own module holds.
+"""Names of the library's own parts, and references to objects in a user's modules.
 
 A *reference* is ``"module:attribute"``, as in Gymnasium's entry points: the module is imported, and
-the attribute looked up in it. Whoever writes one, in a file or on the command line, lets that
-module run.
+the attribute is looked up in it. A reference in a file or on the command line therefore runs the
+code of that module.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 FEW = 8
-"""Names that fit into a message."""
+"""The number of names that fit into a message."""
 
 
 def known(name: str, names: Iterable[str], kind: str, more: str = "") -> str:
-    """The name itself, if it is known; otherwise an error that says which name was meant.
+    """Return the name if it is known; otherwise raise ValueError with the nearest known names.
 
     Args:
-        name: as a user has written it.
-        names: those that are known.
-        kind: what they are names of, for the message.
-        more: where the user finds the rest, for the message.
+        name: the name that a user has written.
+        names: the known names.
+        kind: the kind of thing that is named, for the message.
+        more: a hint where to find all names, for the message.
 
     Example:
         >>> from gvf.common.names import known
@@ -43,12 +43,12 @@ def known(name: str, names: Iterable[str], kind: str, more: str = "") -> str:
 
 
 def nearest(name: str, names: Iterable[str], more: str = "") -> str:
-    """The part of a message that helps with an unknown name: those near it; all if they are few.
+    """Return a hint for an unknown name: the nearest known names, and all if they are few.
 
     Args:
-        name: the unknown one.
-        names: those that are known.
-        more: where the user finds the rest.
+        name: the unknown name.
+        names: the known names.
+        more: a hint where to find all names.
 
     Example:
         >>> from gvf.common.names import nearest
@@ -69,10 +69,10 @@ def nearest(name: str, names: Iterable[str], more: str = "") -> str:
 
 
 def close(name: str, names: Iterable[str]) -> list[str]:
-    """Up to three names that come near one, the nearest first.
+    """Return at most three names that are near a given name, the nearest first.
 
-    Those that contain it, the shortest first; or else those that are spelled most like it. Capital
-    letters and punctuation do not count.
+    They are the names that contain it, the shortest first, or else those with the most similar
+    spelling. Capital letters and punctuation are ignored.
 
     Example:
         >>> from gvf.common.names import close
@@ -98,7 +98,7 @@ def _folded(name: str) -> str:
 
 
 def is_reference(name: str) -> bool:
-    """Whether a name is of the form ``module:attribute``.
+    """Return True if a name has the form ``module:attribute``.
 
     Example:
         >>> from gvf.common.names import is_reference
@@ -110,7 +110,7 @@ def is_reference(name: str) -> bool:
 
 
 def check_lasting(module: str, told: str) -> None:
-    """Refuse code of a notebook, a script or a prompt: nothing else can import it.
+    """Raise ValueError for code of a notebook, script or prompt, which cannot be imported.
 
     Example:
         >>> from gvf.common.names import check_lasting
@@ -127,11 +127,11 @@ def check_lasting(module: str, told: str) -> None:
 
 
 def find(reference: str, kind: str) -> Any:
-    """What a reference stands for; the module is imported.
+    """Import the object that a reference names.
 
     Args:
-        reference: ``"module:attribute"``.
-        kind: what it is to be, for messages.
+        reference: the reference, ``"module:attribute"``.
+        kind: the expected kind of object, for messages.
 
     Example:
         >>> from gvf.common.names import find
@@ -165,14 +165,14 @@ def find(reference: str, kind: str) -> Any:
 
 
 def look_in(folder: Path) -> None:
-    """Let modules be found in a folder first, as Python finds those beside a script."""
+    """Put a folder first on Python's path, as Python does with the folder of a script."""
     name = str(folder.resolve())
     if sys.path[:1] != [name]:
         sys.path[:] = [name, *(place for place in sys.path if place != name)]
 
 
 def check_place(reference: str) -> None:
-    """Refuse a module that was imported from another folder than it would be found in now."""
+    """Raise ValueError if a module was imported from another file than would be found now."""
     name = reference.partition(":")[0].partition(".")[0]
     file = getattr(sys.modules.get(name), "__file__", None)
     spec = importlib.machinery.PathFinder.find_spec(name)

@@ -1,4 +1,4 @@
-"""Progress for people: a bar on standard error with labelled times, and durations in words."""
+"""A progress bar on standard error with labelled times, and durations in words."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 def progress_bar(*, left: str = "", transient: bool = False) -> Progress:
-    """A bar of rich: a title, how many are done, and the times.
+    """Make a progress bar of rich: a title, the number done, and the times.
 
     Args:
-        left: a format of rich that says how much time is left, instead of rich's own estimate.
-        transient: whether it disappears when all is done.
+        left: a format of rich for the time left, instead of rich's own estimate.
+        transient: True if the bar disappears at the end.
 
     Example:
         >>> from gvf.common.progress import progress_bar
@@ -45,7 +45,7 @@ def progress_bar(*, left: str = "", transient: bool = False) -> Progress:
 
 
 def duration(seconds: float) -> str:
-    """A time in words, for people.
+    """Format a time in words.
 
     Example:
         >>> from gvf.common.progress import duration

@@ -1,4 +1,4 @@
-"""Which correction suits a window, and can it be trusted?"""
+"""Diagnosis of a window: the correction that suits it, and whether it can be trusted."""
 
 from gvf.diagnosis.comparison import Comparison
 from gvf.diagnosis.diagnose import diagnose

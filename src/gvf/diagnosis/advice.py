@@ -1,12 +1,12 @@
-"""What to make of a diagnosis: one correction, with its reason, and what looks wrong.
+"""Advice from a diagnosis: one correction with its reason, and warnings.
 
-Which of IS and BC-IR varies less at the present weights is known exactly
-(:mod:`gvf.diagnosis.comparison`). But weights change: where ratios say nothing of updates, as early
-in learning, IS varies about n / (effective sample size) times more (Theorem 3.4), and that is how
-it picks up every new error. So IS has to win by more than it could lose. What is left to decide is
+The variances of IS and BC-IR at the present weights are known exactly
+(:mod:`gvf.diagnosis.comparison`). But weights change: if ratios and updates are unrelated, as early
+in learning, the variance of IS is about n / (effective sample size) times larger (Theorem 3.4). IS
+is therefore recommended only if its present advantage exceeds this factor. Two decisions remain:
 whether the bias of IR matters (:mod:`gvf.diagnosis.moments`), and whether the window can be trusted
-at all (:mod:`gvf.diagnosis.tail`). V-trace and WIS-Minibatch are never recommended: their biases
-stay, however many transitions come.
+at all (:mod:`gvf.diagnosis.tail`). V-trace and WIS-Minibatch are never recommended, because their
+biases do not vanish with more transitions.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from gvf.diagnosis.record import Diagnosis
 
 CLOSE = 1.1
-"""Variances within this factor of each other count as the same."""
+"""Variances within this factor of each other count as equal."""
 SMALL_EXCESS = 2.0
 """Below this many transitions per effective sample the ratios hardly vary."""
 LASTING = 100
-"""Windows: what outweighs chance only later than that does not matter."""
+"""A bias that outweighs chance only after this many windows does not matter."""
 SMALL_SAMPLE = 100
-"""An effective sample size below this leaves more than a tenth of the noise of one sample."""
+"""Below this effective sample size a mean has more than a tenth of the noise of one sample."""
 STANDARD_ERRORS = 4
-"""How far from 1 a mean ratio may be by chance; a diagnosis may be made thousands of times."""
+"""A mean ratio within this many of 1 is due to chance, even in thousands of diagnoses."""
 EMPTY = 0.05
-"""The share of empty mini-batches that is worth a word."""
+"""A larger share of empty mini-batches gives a warning."""
 
 
 def recommend(found: Diagnosis) -> tuple[Correction, str]:
-    """A correction, and a sentence that says why."""
+    """Return the recommended correction, and the reason as a sentence."""
     reweighted = found.comparison.reweighted.variance
     resampled = found.comparison.resampled.variance
     if found.max_ratio == found.mean_ratio:
@@ -84,11 +84,11 @@ def recommend(found: Diagnosis) -> tuple[Correction, str]:
 
 
 def warnings(found: Diagnosis) -> Iterator[str]:
-    """What looks wrong, and what to do about it."""
+    """Yield warnings about the window, with remedies."""
     off, error = abs(found.mean_ratio - 1.0), found.mean_ratio_error
     if off > max(STANDARD_ERRORS * error, 1e-6):
         far = f"{off / error:.0f} standard errors from 1" if error > 1e-6 * off else "not 1"
-        # False where k-hat is nan: too few large ratios to tell.
+        # False if k-hat is nan, because there are too few large ratios.
         tail_is_known = found.k_hat <= found.k_threshold
         yield f"The mean ratio is {found.mean_ratio:.3g}, {far}: " + (
             "check the behaviour's probabilities."
@@ -124,5 +124,5 @@ def _times(factor: float) -> str:
 
 
 def _about(number: float) -> str:
-    """Two digits: 1.4, 37, 5,200."""
+    """Format a number with two digits: 1.4, 37, 5,200."""
     return f"{number:.2g}" if number < 10 else f"{float(f'{number:.2g}'):,.0f}"

@@ -1,14 +1,15 @@
-"""IS against BC-IR on one window, exactly, and the conditions of Theorems 3.3 and 3.4.
+"""The exact comparison of IS and BC-IR on one window, and Theorems 3.3 and 3.4.
 
 With ``g_i = |Delta_i|^2`` and means and covariances over the window (r is the mean ratio),
 
     V(IS | B) - V(BC-IR | B) = Cov(rho, rho g) / k
                              = (mean of (rho - r)^2 g  +  r Cov(rho, g)) / k.
 
-The first term is never negative, so BC-IR can lose only where updates are shorter the larger their
-ratios are. Theorem 3.3: it wins if, for some c > 0, ``rho g > c`` wherever ``rho >= r`` and ``rho g
-< c`` wherever ``rho < r`` (and not all ratios are equal). Theorem 3.4: it does not lose if rho and
-g are uncorrelated. Neither condition is needed; the difference itself is known.
+The first term is never negative, so BC-IR can have more variance only if larger ratios go with
+shorter updates. Theorem 3.3: BC-IR has less variance if, for some c > 0, ``rho g > c`` wherever
+``rho >= r`` and ``rho g < c`` wherever ``rho < r`` (and not all ratios are equal). Theorem 3.4:
+BC-IR has no more variance if rho and g are uncorrelated. Neither condition is necessary; the
+difference itself is known.
 """
 
 from __future__ import annotations
@@ -26,19 +27,20 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Comparison:
-    """The variance of IS less that of BC-IR, given the window, and what the theorems say of it.
+    """The variances of IS and BC-IR given the window, and the conditions of the theorems.
 
     Attributes:
         reweighted: the moments of IS.
         resampled: the moments of BC-IR.
-        difference: V(IS) - V(BC-IR) = `spread` + `dependence`; positive where BC-IR is better.
-        spread: mean of (rho - r)^2 g, over k; never negative.
-        dependence: r Cov(rho, g), over k; 0 under the condition of Theorem 3.4.
-        exceptions: the smallest share of the window's transitions without which the condition of
-            Theorem 3.3 would hold (with the same mean ratio); 0 where it holds.
-        c: the constant of Theorem 3.3 for which that is so.
-        correlation: of rho and g; 0 under the condition of Theorem 3.4, and where one is constant.
-        chance: the standard deviation of that correlation if ratios and lengths were paired at
+        difference: V(IS) - V(BC-IR) = `spread` + `dependence`; positive if BC-IR is better.
+        spread: the mean of (rho - r)^2 g, divided by k; never negative.
+        dependence: r Cov(rho, g), divided by k; 0 under the condition of Theorem 3.4.
+        exceptions: the smallest share of transitions to remove so that the condition of Theorem 3.3
+            holds (with the same mean ratio); 0 if it holds.
+        c: the constant of Theorem 3.3 with the fewest exceptions.
+        correlation: the correlation of rho and g; 0 under the condition of Theorem 3.4, and if one
+            of them is constant.
+        chance: the standard deviation of this correlation if ratios and lengths were paired at
             random, 1 / sqrt(n - 1).
 
     Example:
@@ -60,12 +62,12 @@ class Comparison:
 
     @property
     def theorem_3_3(self) -> bool:
-        """Whether the condition of Theorem 3.3 holds."""
+        """True if the condition of Theorem 3.3 holds."""
         return self.exceptions == 0.0
 
     @property
     def theorem_3_4(self) -> bool:
-        """Whether the condition of Theorem 3.4 holds, up to rounding."""
+        """True if the condition of Theorem 3.4 holds, up to rounding."""
         return abs(self.correlation) <= _ROUNDING
 
 
@@ -77,7 +79,7 @@ def compare(
     squares: Floats,
     batch_size: int,
 ) -> Comparison:
-    """Compare on a window of ratios [n] with their mean, and squared lengths of updates [n]."""
+    """Compare on a window: ratios [n], their mean, and squared lengths of updates [n]."""
     s, n = ratios / mean, len(ratios)  # in units of the mean, so that squares do not overflow
     spread, dependence = (float(part) for part in difference_of_variances(s, squares))
     scale = mean * mean / batch_size
@@ -97,11 +99,11 @@ def compare(
 
 
 def difference_of_variances(ratios: Floats, squares: Floats) -> tuple[Floats, Floats]:
-    """The two parts of k (V(IS | B) - V(BC-IR | B)), each [...]: spread and dependence.
+    """Compute the two parts of k (V(IS | B) - V(BC-IR | B)), each [...]: spread and dependence.
 
     Args:
-        ratios: of windows, [..., n].
-        squares: squared lengths g of the updates, [..., n].
+        ratios: the ratios of windows, [..., n].
+        squares: the squared lengths g of the updates, [..., n].
 
     Example:
         >>> import numpy as np
@@ -116,15 +118,16 @@ def difference_of_variances(ratios: Floats, squares: Floats) -> tuple[Floats, Fl
 
 
 def covariance(x: Floats, y: Floats) -> Floats:
-    """Cov_B(x, y) [...] over windows of numbers [..., n], dividing by n."""
+    """Compute Cov_B(x, y) [...] over windows of numbers [..., n], dividing by n."""
     centred = (z - z.mean(axis=-1, keepdims=True) for z in (x, y))
     return np.mean(np.multiply(*centred), axis=-1)
 
 
 def separation(ratios: Floats, mean: float, squares: Floats) -> tuple[float, float]:
-    """The share of transitions on the wrong side of the best c of Theorem 3.3, and that c.
+    """Return the share of transitions on the wrong side of the best c of Theorem 3.3, and c.
 
-    On the wrong side are ``rho g >= c`` where ``rho < r``, and ``rho g <= c`` where ``rho >= r``.
+    A transition is on the wrong side if ``rho g >= c`` and ``rho < r``, or ``rho g <= c`` and
+    ``rho >= r``.
     """
     products, n = ratios * squares, len(ratios)
     order = np.argsort(products)

@@ -1,8 +1,8 @@
-"""The diagnosis of a window: what its ratios are like, and what each correction makes of them.
+"""The diagnosis of a window: statistics of its ratios, and a comparison of corrections.
 
     effective sample size   (sum rho)^2 / sum rho^2
     mean ratio              r = (1/n) sum rho, with standard error sd(rho) / sqrt(n); rho - 1 is a
-                            martingale difference, so that this holds for a Markov stream too
+                            martingale difference, so this holds for a Markov stream too
 
 The tail index is in :mod:`gvf.diagnosis.tail`, variance and bias in :mod:`gvf.diagnosis.moments`,
 IS against BC-IR in :mod:`gvf.diagnosis.comparison`, the advice in :mod:`gvf.diagnosis.advice`.
@@ -31,7 +31,7 @@ from gvf.sampling.prefix_sums import LARGEST_RATIO
 from gvf.sampling.ring import bad_weight
 
 SHOWN: tuple[Correction, ...] = (IS(), BCIR(), IR(), VTrace(1.0), WISMinibatch())
-"""The corrections of a diagnosis that is not told which."""
+"""The corrections of a diagnosis by default."""
 
 
 def diagnose(
@@ -43,24 +43,27 @@ def diagnose(
     batches: int = 1000,
     rng: np.random.Generator | None = None,
 ) -> Diagnosis:
-    """Which correction suits a window, and can it be trusted?
+    """Compare corrections on a window, recommend one, and warn if the window cannot be trusted.
 
-    All is given the window: means and variances are over the draws of a mini-batch. They are exact
-    for every correction that weighs a row alike in every batch, and simulated for others, such as
-    WIS-Minibatch. A learner diagnoses itself: :meth:`gvf.Learner.diagnose`.
+    The window is given: means and variances are over the draws of a mini-batch. They are exact for
+    every correction that gives a row the same weight in every batch, and simulated for others, such
+    as WIS-Minibatch. For the window of a learner use :meth:`gvf.Learner.diagnose`.
 
     Args:
-        ratios: importance ratios of the window's transitions, [n].
-        updates: the update that each transition would make on-policy, [n, d]: for example TD error
-            times features, or a gradient. One number each, [n], will do.
-        batch_size: how many transitions an update draws, k.
-        corrections: which to compare, also of your own; by default IS, BC-IR, IR, V-trace(1.0)
-            and WIS-Minibatch. Masses that change while learning are those at insertion.
-        batches: how many mini-batches to simulate where that is needed.
-        rng: of that simulation; by default the same numbers every time.
+        ratios: the importance ratios of the window's transitions, [n].
+        updates: the on-policy update of each transition, [n, d]: for example the TD error times the
+            features, or a gradient. One number per transition, [n], is also accepted.
+        batch_size: the number of transitions drawn for an update, k.
+        corrections: the corrections to compare; by default IS, BC-IR, IR, V-trace(1.0) and
+            WIS-Minibatch. If masses change while learning, those at insertion are used.
+        batches: the number of mini-batches to simulate, if simulation is needed.
+        rng: the generator of the simulation; by default the same numbers every time.
+
+    Returns:
+        A :class:`gvf.Diagnosis`.
 
     Raises:
-        ValueError: if all ratios are 0, or something does not fit.
+        ValueError: if the window is empty, all ratios are 0, or shapes do not match.
 
     Example:
         >>> import gvf
@@ -108,13 +111,13 @@ def diagnose_updates(
     batches: int,
     rng: np.random.Generator | None,
 ) -> Diagnosis:
-    """:func:`diagnose`, for updates that are not written out.
+    """Diagnose as :func:`diagnose` does, for updates in the form of :class:`Updates`.
 
     Args:
-        inputs: the ratios, and where it is known a carried quantity, [C, n]. Corrections without
-            a trace see the ratios only.
-        updates: of the window's transitions.
-        dimensions: of an update, d.
+        inputs: the ratios, and the trace if there is one, [C, n]. Corrections without a trace use
+            the ratios only.
+        updates: the updates of the window's transitions.
+        dimensions: the dimension of an update, d.
         batch_size: as in :func:`diagnose`.
         corrections: as in :func:`diagnose`; a trace must be the one that made `inputs`.
         batches: as in :func:`diagnose`.
@@ -127,15 +130,15 @@ def diagnose_updates(
     ratios = inputs[RATIO]
     _check_mass(ratios)
     n, largest = len(ratios), float(ratios.max())
-    # Not the sum over n, which may differ in the last digit, where all ratios are the same.
+    # If all ratios are equal, the computed mean may differ from them in the last digit.
     mean = float(ratios.mean()) if ratios.min() < largest else largest
     window = WindowSums.of(inputs, mean, updates, dimensions)
-    # IS and BC-IR are always compared, whether they are shown or not.
+    # IS and BC-IR are always compared, even if they are not shown.
     needed = dict.fromkeys([IS(), BCIR(), *shown])
     found = all_moments(tuple(needed), window, batch_size=batch_size, batches=batches, rng=rng)
     moments = dict(zip(needed, found, strict=True))
     pair = moments[IS()], moments[BCIR()]
-    # In units of the mean, whose square may overflow.
+    # In units of the mean, because squares of large ratios may overflow.
     spread = float((ratios / mean).std(ddof=1)) if n > 1 else math.nan
     return Diagnosis(
         window=n,

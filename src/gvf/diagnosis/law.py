@@ -1,14 +1,14 @@
-"""The law of a mini-batch, given the window: mean and variance of its update, for any correction.
+"""The law of a mini-batch given the window: mean and variance of its update, for any correction.
 
-A batch of k has independent draws. Each is row i with probability P_i, and adds ``a_i Delta_i / k``
-to the update X. With ``g_i = |Delta_i|^2`` (the paper's variance lemma),
+A batch has k independent draws. Each is row i with probability P_i, and adds ``a_i Delta_i / k`` to
+the update X. With ``g_i = |Delta_i|^2`` (the paper's variance lemma),
 
     E[X | B] = sum_i P_i a_i Delta_i,        V(X | B) = (1/k) (sum_i P_i a_i^2 g_i - |E[X | B]|^2).
 
-A correction is asked for both: P comes from its masses, a from its own weights of batches of k. The
-lemma holds if the weight of a row is the same in every batch. That is found out by weighing more
-batches; where it is not so, as for WIS-Minibatch, a law is not :attr:`Law.exact`. The whole window
-in a batch is the limit of infinitely many uniform draws: it has no variance.
+P comes from the masses of the correction, a from its weights of batches of k. The lemma holds if
+the weight of a row is the same in every batch. This is tested by weighing more batches; if it is
+not so, as for WIS-Minibatch, :attr:`Law.exact` is False. A batch of the whole window is the limit
+of infinitely many uniform draws: it has no variance.
 
 :mod:`gvf.diagnosis.moments` uses this for one large window,
 :mod:`gvf.theory.numbers.prediction` for many small ones.
@@ -30,53 +30,53 @@ from gvf.correction import RATIO, Correction
 Places = NDArray[np.int64]
 
 ROUNDING = 1e-9
-"""Weights this close, relative to themselves, are the same."""
+"""Weights within this relative difference count as equal."""
 BATCHES = 16
-"""Random batches of each window that are weighed once more."""
+"""The number of random batches of each window that test whether weights are constant."""
 MADE_UP = 32
-"""At least so many rows tell whether weights change with the scale of the ratios."""
+"""The least number of rows that test whether weights depend on the scale of the ratios."""
 SCALES = 2.0 ** np.array([-10, 0, 10])
-"""Ratios are multiplied by these to see whether weights change with them."""
+"""The factors of the ratios that test whether weights depend on their scale."""
 NEGLIGIBLE = 1e-6
-"""A total weight that changes by no more, relative to itself, does not change."""
+"""A total weight counts as constant up to this relative change."""
 
 
 class Law(NamedTuple):
-    """The draws of a batch from each of G windows of n rows, and what they add."""
+    """The probabilities and weights of a batch from each of G windows of n rows."""
 
     chance: Floats
-    """P [G, n]; all 0 in a window without mass, whose update is 0."""
+    """The probabilities P [G, n]; all 0 in a window without mass, whose update is 0."""
     weight: Floats
-    """a [G, n], k times the weight of a drawn row, in units of `unit`; at most 1."""
+    """The weights a [G, n], k times that of a drawn row, in units of `unit`; at most 1."""
     unit: Floats
-    """[G], a power of 2: squares of large weights would overflow, and these round nothing."""
+    """Powers of 2 [G]; without these units, squares of large weights would overflow."""
     draws: float
-    """k; infinite where the whole window is in the batch."""
+    """The number of draws k; infinite if the batch is the whole window."""
     exact: bool
-    """Whether a row's weight is the same in every batch, so that the lemma holds."""
+    """True if a row's weight is the same in every batch, so that the lemma holds."""
 
     @property
     def expected(self) -> Floats:
-        """P a [G, n], in units: the expected update is the sum of these times the updates."""
+        """The products P a [G, n], in units; their sum with the updates is the expected update."""
         return self.chance * self.weight
 
     def variance(self, squares: Floats, square_of_mean: Floats | float) -> Floats:
-        """The lemma: V(X | B) [G], in units squared.
+        """Compute V(X | B) [G] by the lemma, in units squared.
 
         Args:
             squares: the squared lengths g of the updates, [G, n].
-            square_of_mean: of the expected update's length, in units squared, [G].
+            square_of_mean: the squared length of the expected update, in units squared, [G].
         """
         second = np.sum(self.expected * self.weight * squares, axis=1)
         return np.maximum(second - square_of_mean, 0.0) / self.draws
 
 
 def law_of(correction: Correction, inputs: Floats, k: int) -> Law:
-    """Ask a correction for its draws and weights.
+    """Compute the law of a correction's batches.
 
     Args:
-        correction: any.
-        inputs: of the rows of G windows, [C, G, n]; the first are the ratios.
+        correction: the correction.
+        inputs: the inputs of the rows of G windows, [C, G, n]; the first are the ratios.
         k: the size of a batch.
 
     Example:
@@ -97,12 +97,12 @@ def law_of(correction: Correction, inputs: Floats, k: int) -> Law:
     full = total[:, 0] > 0.0
     if not full.all():
         return _scattered(law_of(correction, inputs[:, full], k), full)
-    # Rows without mass are never drawn and may have no weight: the likeliest row stands in.
+    # Rows without mass are never drawn and may have no weight: the likeliest row replaces them.
     row, columns = np.arange(windows * n).reshape(windows, n), [*inputs, masses]
     if not masses.all():
         row = np.where(masses > 0.0, row, row[:, :1] + masses.argmax(axis=1, keepdims=True))
         columns = [x.reshape(-1)[row] for x in columns]
-    # Every row once, the last filling up the last batch; then rows again, in other batches.
+    # Every row once, with the last row repeated to fill the last batch; then the test batches.
     whole = correction.draw.whole
     size = n if whole else k
     first = -(-n // size) * size
@@ -121,7 +121,7 @@ def law_of(correction: Correction, inputs: Floats, k: int) -> Law:
 def _weigh(
     correction: Correction, rows: Floats, p: Floats, batches: Places, means: Floats, size: int
 ) -> Floats:
-    """The weights [G, m] of rows [G, m], in batches of a size, in windows of given means."""
+    """Compute the weights [G, m] of rows [G, m] in batches of `size`, with given window means."""
     count = batches.shape[1] // size
     w = correction.weigh_rows(rows, p, batches.reshape(-1, size), means.repeat(count, axis=0))
     if not np.isfinite(w).all():
@@ -135,10 +135,10 @@ def _weigh(
 
 @cache
 def self_normalised(correction: Correction, k: int) -> bool:
-    """Whether the total weight of a batch is the same, on average, whatever the scale of ratios.
+    """Return True if the mean total weight of a batch does not depend on the scale of the ratios.
 
-    Such a correction aims at the weighted mean of the updates, others at the mean of rho times the
-    update. It is found out with made-up rows, whose ratios are multiplied by a thousand or so.
+    Such a correction estimates the weighted mean of the updates; others estimate the mean of rho
+    times the update. The test multiplies the ratios of made-up rows by about a thousand.
 
     Example:
         >>> import gvf
@@ -146,20 +146,20 @@ def self_normalised(correction: Correction, k: int) -> bool:
         >>> self_normalised(gvf.IR(), 16), self_normalised(gvf.BCIR(), 16)
         (True, False)
     """
-    # Whole batches, so that the mean of all weights is that of batches.
+    # Only whole batches, so that the mean of all weights is that of batches.
     made_up = np.random.default_rng(0).lognormal(size=(correction.rows, 1, k * -(-MADE_UP // k)))
     inputs = np.repeat(made_up, len(SCALES), axis=1)
     inputs[RATIO] *= SCALES[:, None]
     try:
         law = law_of(correction, inputs, k)
     except ValueError:
-        return False  # it cannot take such ratios
+        return False  # the correction does not take such ratios
     total = law.unit * (law.expected.sum(axis=1) if law.exact else law.weight.mean(axis=1))
     return bool(np.ptp(total) <= NEGLIGIBLE * np.abs(total).max())
 
 
 def _scattered(law: Law, full: NDArray[np.bool_]) -> Law:
-    """The law of windows [F] among all windows [G]; nothing is drawn from the others."""
+    """Extend the law of windows [F] to all windows [G]; nothing is drawn from the others."""
     shape = len(full), law.chance.shape[1]
     chance, weight, unit = np.zeros(shape), np.zeros(shape), np.ones(len(full))
     chance[full], weight[full], unit[full] = law.chance, law.weight, law.unit
@@ -167,10 +167,10 @@ def _scattered(law: Law, full: NDArray[np.bool_]) -> Law:
 
 
 def _other_batches(columns: Sequence[Floats], size: int) -> Places:
-    """Places [G, m] of rows in windows, for batches to weigh once more: random ones, and the ends.
+    """Return places [G, m] of rows in windows for the test batches: random rows, and extremes.
 
-    A batch of nothing but the row with the least or the largest number in one of the columns [G, n]
-    shows what one large ratio does among many equal ones; random batches would miss it.
+    A batch of copies of the row with the least or largest number in a column [G, n] shows the
+    effect of one large ratio among many equal ones, which random batches would miss.
     """
     ends = np.array([place for x in columns for place in (x.argmin(axis=1), x.argmax(axis=1))]).T
     anywhere = (_random(size) * columns[0].shape[1]).astype(np.int64)
@@ -180,5 +180,5 @@ def _other_batches(columns: Sequence[Floats], size: int) -> Places:
 
 @lru_cache(maxsize=8)
 def _random(size: int) -> Floats:
-    """Uniform numbers for the rows of some batches, always the same."""
+    """Return uniform numbers for the random batches, always the same."""
     return np.random.default_rng(0).random(BATCHES * size)

@@ -1,13 +1,13 @@
-"""Mean, variance and bias of one mini-batch update, given the window, for any correction.
+"""Mean, variance and bias of one mini-batch update given the window, for any correction.
 
-Mean and variance follow from :mod:`gvf.diagnosis.law`; where a row's weight depends on the rest of
-its batch, they are simulated. With rho the ratios, r their mean, ``w_i = rho_i / sum rho`` and
+Mean and variance follow from :mod:`gvf.diagnosis.law`; if a row's weight depends on the rest of its
+batch, they are simulated. With rho the ratios, r their mean, ``w_i = rho_i / sum rho`` and
 
     E_IS = (1/n) sum_i rho_i Delta_i,        X = sum_i w_i Delta_i = E_IS / r,
 
-E_IS has no bias over windows, and X that of WIS-Optimal, ``b = -sum_i w_i^2 (Delta_i - X)`` to
+E_IS has no bias over windows. X has the bias of WIS-Optimal, ``b = -sum_i w_i^2 (Delta_i - X)`` to
 first order in 1/n. So the bias of a correction is ``E - E_IS``, or ``(E - X) + b``. The latter has
-less noise for a correction that is self-normalised, since chance in r is not in it.
+less noise for a self-normalised correction, because it does not contain the noise of r.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from gvf.diagnosis.updates import Updates, squared_distances, weighted_sum
 from gvf.sampling import RatioRing
 
 ROUNDING = 1e-12
-"""Numbers that should be equal differ by no more than this, relative to their size."""
+"""The largest relative difference of numbers that are equal up to rounding."""
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean and variance of a correction's mini-batch update, over draws from the given window.
+    """The mean and variance of a correction's mini-batch update, over draws from a given window.
 
     Attributes:
-        correction: which.
+        correction: the correction.
         variance: ``E|X - E X|^2`` given the window, the sum of all components' variances.
-        error: the standard error of `variance` where it is simulated; 0 where it is exact.
+        error: the standard error of `variance` if it is simulated; 0 if it is exact.
         length: ``|E X|``, the length of the expected update.
-        bias: the length of the bias. For corrections that scale with the ratios it is the
-            distance of the expected update from that of IS: 0 for IS and BC-IR, what the clip
-            takes away for V-trace. For those whose weights have the same total whatever the scale
-            of the ratios (IR, all of WIS, OnPolicy), it is an estimate over windows: the distance
-            from WIS-Optimal plus the bias of that, which falls as 1/n.
-        effective_sample_size: of its draws, (sum p)^2 / sum p^2 with its masses p: so many equally
-            likely transitions are as diverse. All n where draws are uniform.
+        bias: the length of the bias. If the weights scale with the ratios, it is the distance of
+            the expected update from that of IS: 0 for IS and BC-IR, the effect of the clip for
+            V-trace. If the total of the weights does not depend on the scale of the ratios (IR, all
+            of WIS, OnPolicy), it is an estimate over windows: the distance from WIS-Optimal plus
+            the bias of WIS-Optimal, which falls as 1/n.
+        effective_sample_size: the effective sample size of the draws, (sum p)^2 / sum p^2 for the
+            masses p; n for uniform draws.
 
     Example:
         >>> import gvf
@@ -65,15 +65,15 @@ class WindowSums:
     """A window with its updates, and the sums over it that all corrections share.
 
     Attributes:
-        inputs: the ratios, and a carried quantity if there is one, [C, n].
-        mean: the mean ratio, r.
+        inputs: the ratios, and the trace if there is one, [C, n].
+        mean: the mean ratio r.
         updates: the updates, in d dimensions.
-        dimensions: d.
-        squares: their squared lengths, [n].
-        shares: w, [n].
-        optimal: X [d], the update of WIS-Optimal.
-        bias: b [d], its bias over windows.
-        bias_windows: after how many windows that bias outweighs chance.
+        dimensions: the dimension d.
+        squares: the squared lengths of the updates, [n].
+        shares: the shares w of the ratios in their sum, [n].
+        optimal: the update X of WIS-Optimal, [d].
+        bias: the bias b of X over windows, [d].
+        bias_windows: the number of windows after which this bias outweighs chance.
     """
 
     inputs: Floats
@@ -88,7 +88,7 @@ class WindowSums:
 
     @classmethod
     def of(cls, inputs: Floats, mean: float, updates: Updates, dimensions: int) -> WindowSums:
-        """Sum over a window whose mean ratio is above 0."""
+        """Compute the sums for a window whose mean ratio is above 0."""
         n = inputs.shape[1]
         each, ones = np.arange(n)[:, None], np.ones((n, 1))
         squares = squared_distances(*updates, dimensions, each, ones, np.zeros(dimensions))
@@ -103,7 +103,7 @@ class WindowSums:
         return cls(inputs, mean, updates, dimensions, squares, w, optimal, bias, windows)
 
     def sum(self, weights: Floats) -> Floats:
-        """The sum of weights [n] times updates, [d]."""
+        """Return the sum of weights [n] times updates, [d]."""
         return weighted_sum(*self.updates, self.dimensions, weights)
 
 
@@ -115,7 +115,7 @@ def all_moments(
     batches: int,
     rng: np.random.Generator,
 ) -> list[Moments]:
-    """The moments of each correction; simulated ones see the same random numbers."""
+    """Compute the moments of each correction; all simulations use the same random numbers."""
     start = rng.bit_generator.state
     found = []
     for correction in corrections:
@@ -138,25 +138,25 @@ def all_moments(
 def _bias_over_windows(
     w: Floats, squares: Floats, optimal: Floats, second: Floats
 ) -> tuple[Floats, float]:
-    """The plug-in bias of WIS-Optimal over windows, [d], and when it outweighs chance.
+    """Compute the plug-in bias of WIS-Optimal over windows, [d], and when it outweighs chance.
 
     To first order in 1/n the update X = ``sum w_i Delta_i`` has the bias b = ``-sum w_i^2 (Delta_i
     - X)`` and the variance s^2 = ``sum w_i^2 |Delta_i - X|^2`` over windows of independent
-    transitions. The mean over m of them is off by chance s / sqrt(m), and by b: the two are equal
-    after s^2 / |b|^2 windows, which is never less than the effective sample size.
+    transitions. The mean over m windows has the bias b and the standard error s / sqrt(m). The two
+    are equal after s^2 / |b|^2 windows, which is never less than the effective sample size.
     """
     shares = _product(w, w)
     bias = shares * optimal - second
     length = _length(bias)
     chance = _product(w * w, squares) + _product(optimal, shares * optimal - 2.0 * second)
     if length <= 1e-9 * math.sqrt(shares * max(chance, 0.0)):
-        return np.zeros_like(bias), math.inf  # nothing but rounding
+        return np.zeros_like(bias), math.inf  # only rounding
     return bias, chance / length / length
 
 
 @dataclass(frozen=True)
 class _Aim:
-    """The unbiased update, as far as the window tells: ``factor X - b``."""
+    """The estimate of the unbiased update from the window: ``factor X - b``."""
 
     factor: float
     optimal: Floats
@@ -169,7 +169,7 @@ class _Aim:
         return cls(window.mean, window.optimal, np.zeros_like(window.bias))
 
     def missed_by(self, unit: float, scale: float, rest: Floats, spare: float = 0.0) -> float:
-        """The distance of ``unit (scale X + rest)``, less `spare` units^2 in its square."""
+        """Return the distance to ``unit (scale X + rest)``, less `spare` units^2 in its square."""
         off, size = unit * scale - self.factor, max(unit, self.factor)
         off = off if abs(off) > ROUNDING * self.factor else 0.0
         relative = unit / size
@@ -178,11 +178,11 @@ class _Aim:
 
 
 def _exact(law: Law, window: WindowSums, aim: _Aim) -> tuple[float, float, float, float]:
-    """Variance, its error 0, the length of the mean, and that of the bias, by the lemma."""
+    """Return variance, its error 0, and the lengths of mean and bias, by the lemma."""
     expected, unit = law.expected[0], float(law.unit[0])
     scale = float(expected.sum())
-    # Expected weights in proportion to the ratios make a multiple of X, which rounding must not
-    # hide: the bias of many corrections is exactly 0.
+    # Expected weights in proportion to the ratios give an exact multiple of X. Rounding must not
+    # disturb this, because the bias of many corrections is exactly 0.
     multiple = scale * window.shares
     rest = expected - multiple
     beside = np.zeros(window.dimensions)
@@ -207,7 +207,7 @@ def _simulated(
     batches: int,
     rng: np.random.Generator,
 ) -> tuple[float, float, float, float]:
-    """Variance, its standard error, and lengths of mean and bias, from mini-batches."""
+    """Return variance, its standard error, and the lengths of mean and bias, by simulation."""
     inputs = np.ascontiguousarray(window.inputs[: correction.rows])
     n = inputs.shape[1]
     if correction.draw.uniform:
@@ -224,7 +224,7 @@ def _simulated(
     distances = squared_distances(*window.updates, window.dimensions, slots, w, mean)
     variance = float(distances.sum()) / (batches - 1)
     error = float(distances.std(ddof=1)) / math.sqrt(batches)
-    # A mean over batches is longer than the true one, by variance / batches in the square.
+    # The squared length of a mean over batches exceeds the true one by variance / batches.
     spare = variance / batches
     return (
         unit * (unit * variance),
@@ -235,7 +235,7 @@ def _simulated(
 
 
 def _product(one: Floats, other: Floats) -> float:
-    # Not one @ other, which wakes up BLAS's threads and waits for them.
+    # Not one @ other, which waits for BLAS's threads.
     return float(np.sum(one * other))
 
 

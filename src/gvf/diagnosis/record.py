@@ -1,7 +1,7 @@
-"""What a diagnosis found: numbers, what they recommend, and how they are shown.
+"""The result of a diagnosis.
 
-The numbers come from :mod:`gvf.diagnosis.diagnose`; what to make of them is told by
-:mod:`gvf.diagnosis.advice`, and :mod:`gvf.diagnosis.show` draws them.
+:mod:`gvf.diagnosis.diagnose` computes the numbers, :mod:`gvf.diagnosis.advice` derives the
+recommendation and the warnings, and :mod:`gvf.diagnosis.show` displays them.
 """
 
 from __future__ import annotations
@@ -21,28 +21,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis:
-    """What :func:`gvf.diagnose` found about a window, for mini-batches of k.
+    """The result of :func:`gvf.diagnose` for a window and mini-batches of k.
 
-    Printed, it is a summary; ``rich.print`` shows it as tables; :meth:`plot` draws it.
+    ``print`` shows a summary, ``rich.print`` shows tables, and :meth:`plot` draws a figure.
 
     Attributes:
-        window: number of transitions, n.
-        batch_size: k.
-        effective_sample_size: (sum rho)^2 / sum rho^2: so many equal ratios are worth as much.
+        window: the number of transitions, n.
+        batch_size: the number of transitions in a mini-batch, k.
+        effective_sample_size: (sum rho)^2 / sum rho^2, about the number of on-policy transitions
+            that the window is worth.
         zero_ratios: the share of ratios that are exactly 0.
-        max_ratio: the largest.
-        max_share: the share of the sum of all ratios that the largest holds.
-        mean_ratio: should be 1, else the behaviour's probabilities are wrong.
-        mean_ratio_error: its standard error (nan for one ratio); not to be trusted where `k_hat`
-            is above `k_threshold`.
-        k_hat: the Pareto index of the tail of the ratios. -inf where the largest are all the same,
-            nan where there are too few to tell.
-        k_threshold: the k-hat up to which averages over the window are to be trusted.
-        moments: of the mini-batch update, by the correction's name.
+        max_ratio: the largest ratio.
+        max_share: the share of the largest ratio in the sum of all ratios.
+        mean_ratio: the mean ratio. It should be near 1; if not, the behaviour's probabilities are
+            probably wrong.
+        mean_ratio_error: the standard error of the mean ratio (nan for one ratio); unreliable if
+            `k_hat` is above `k_threshold`.
+        k_hat: the Pareto index of the tail of the ratios; -inf if the largest ratios are all equal,
+            nan if there are too few.
+        k_threshold: the largest k-hat for which averages over the window can be trusted.
+        moments: the moments of the mini-batch update, by the correction's name.
         comparison: the difference of IS and BC-IR, and the conditions of Theorems 3.3 and 3.4.
-        bias_windows: after about so many windows' worth of transitions, and not before, the bias
-            of IR outweighs the chance of which transitions a window contains.
-        histogram: of the ratios, for :meth:`plot`.
+        bias_windows: the number of windows after which the bias of IR outweighs the noise of the
+            window's contents.
+        histogram: the histogram of the ratios, for :meth:`plot`.
 
     Example:
         >>> import gvf
@@ -76,17 +78,17 @@ class Diagnosis:
 
     @property
     def recommendation(self) -> Correction:
-        """The correction to use."""
+        """The recommended correction."""
         return advice.recommend(self)[0]
 
     @property
     def reason(self) -> str:
-        """Why, in a sentence."""
+        """The reason for the recommendation, as a sentence."""
         return advice.recommend(self)[1]
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What may be wrong with the data, a sentence or two each."""
+        """Warnings about the data, of one or two sentences each."""
         return tuple(advice.warnings(self))
 
     def __repr__(self) -> str:
@@ -96,9 +98,12 @@ class Diagnosis:
         return show.tables(self)
 
     def plot(self, axes: Any = None) -> Figure:
-        """Draw the ratios (log scale, zeros apart) and the variances; returns the figure.
+        """Draw the ratios (on a log scale, zeros apart) and the variances.
 
         Args:
-            axes: two matplotlib axes to draw on; by default a new figure has them.
+            axes: two matplotlib axes to draw on; by default those of a new figure.
+
+        Returns:
+            The figure.
         """
         return show.picture(self, axes)

@@ -1,8 +1,8 @@
-"""A diagnosis in a few lines of text, as tables, and as a picture.
+"""A diagnosis as a few lines of text, as tables, and as a picture.
 
-The picture has two parts: a histogram of the ratios on a log scale, once counting transitions and
-once their mass (under resampling, the share of draws), with zeros apart; and the variance of each
-correction's mini-batch update, with the bias beside it.
+The picture has two parts. The first is a histogram of the ratios on a log scale, with zeros apart,
+of the number of transitions and of their mass (under resampling, the share of draws). The second is
+the variance of each correction's mini-batch update, with the bias beside it.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from gvf.diagnosis.record import Diagnosis
 
 DECADES = 6
-"""What is smaller than the largest ratio by so many powers of ten shares a bar."""
+"""The powers of ten below the largest ratio that have bars; smaller ratios share one bar."""
 BINS = 8
-"""A decade."""
+"""The number of bars in a power of ten."""
 GREY = "#8a8f98"
 """The colour of corrections that are not recommended."""
 
 
 class Histogram(NamedTuple):
-    """Shares of transitions and of their mass; each sums to 1.
+    """The shares of transitions and of their mass in each bar; each sums to 1.
 
-    The first bar is the zeros, the second what is below the first edge.
+    The first bar holds the zeros, the second all positive ratios below the first edge.
     """
 
     edges: NDArray[np.float64]
-    """Bounds of the other bars in log10, [bars - 1]."""
+    """The bounds of the other bars in log10, [bars - 1]."""
     transitions: NDArray[np.float64]
-    """[bars]"""
+    """The shares of transitions, [bars]."""
     mass: NDArray[np.float64]
-    """[bars]"""
+    """The shares of mass, [bars]."""
 
 
 def histogram(ratios: NDArray[np.float64]) -> Histogram:
@@ -51,7 +51,7 @@ def histogram(ratios: NDArray[np.float64]) -> Histogram:
     logs = np.log10(ratios[ratios > 0.0])
     top = float(logs.max())
     bottom = max(float(logs.min()), math.floor(top - DECADES))
-    # On a grid that does not depend on the window, and wide enough for its ends.
+    # A grid that does not depend on the window, and includes its ends.
     edges = np.arange(math.floor(bottom * BINS), math.floor(top * BINS) + 2) / BINS
     bars = np.zeros(len(ratios), np.int64)
     bars[ratios > 0.0] = 1 + np.searchsorted(edges, logs, side="right")
@@ -61,7 +61,7 @@ def histogram(ratios: NDArray[np.float64]) -> Histogram:
 
 
 def summary(found: Diagnosis) -> str:
-    """Some lines of text."""
+    """Return a summary in some lines of text."""
     size = found.effective_sample_size
     variances = ", ".join(f"{name} {_number(m)}" for name, m in found.moments.items())
     lines = [
@@ -80,7 +80,7 @@ def summary(found: Diagnosis) -> str:
 
 
 def tables(found: Diagnosis) -> Group:
-    """Two tables, for rich: the ratios, and the corrections."""
+    """Return two tables for rich: the ratios, and the corrections."""
     from rich import box
     from rich.console import Group
     from rich.table import Table
@@ -140,7 +140,7 @@ def picture(found: Diagnosis, axes: Any = None) -> Figure:
 def _draw_ratios(axes: Axes, found: Diagnosis) -> None:
     edges, transitions, mass = found.histogram
     width, span = 1.0 / BINS, edges[-1] - edges[0]
-    # What has no place on a log scale stands to the left of it.
+    # Zeros and very small ratios have no place on the log scale: they go to its left.
     gap = 0.13 * span + width
     below = edges[0] - gap
     zero = below - gap * (transitions[1] > 0.0)
@@ -148,7 +148,7 @@ def _draw_ratios(axes: Axes, found: Diagnosis) -> None:
     powers = range(math.floor(edges[0]), math.floor(edges[-1]) + 1)
     marks = [m * 10.0**power for power in powers for m in ((1, 2, 5) if span < 2 else (1,))]
     ticks = {math.log10(m): f"{m:g}" for m in marks if edges[0] <= math.log10(m) <= edges[-1]}
-    if not ticks:  # all in one bar, between two marks
+    if not ticks:  # all ratios are in one bar between two marks
         middle = (edges[0] + edges[-1]) / 2
         ticks[middle] = f"{10.0**middle:.2g}"
     if transitions[0] > 0.0:
@@ -158,7 +158,7 @@ def _draw_ratios(axes: Axes, found: Diagnosis) -> None:
         ticks[below] = f"<{10.0 ** edges[0]:g}"
     shown = transitions > 0.0
     places, transitions, mass = places[shown], transitions[shown], mass[shown]
-    # IS draws transitions alike, and IR draws them by mass: each has its method's colour.
+    # IS draws transitions uniformly and IR by mass, so the bars have the colours of these methods.
     uniform, by_mass = METHOD_COLOURS["IS"], METHOD_COLOURS["IR"]
     axes.bar(places, transitions, width, color=uniform, alpha=0.7, label="of the transitions")
     axes.bar(
@@ -234,5 +234,5 @@ def _count(number: float) -> str:
 
 
 def _percent(share: float) -> str:
-    share = share if share > 1e-9 else 0.0  # what is left by rounding
+    share = share if share > 1e-9 else 0.0  # a rounding error
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"

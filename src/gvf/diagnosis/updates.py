@@ -1,11 +1,10 @@
-"""The updates of a window, never written out: their lengths, their sums, their mini-batches.
+"""The updates of a window in sparse form: their lengths, their sums, their mini-batches.
 
-The update of transition i is ``Delta_i = near_i x_i + far_i x'_i``: for TD(0) near is the TD error
+The update of transition i is ``Delta_i = near_i x_i + far_i x'_i``. For TD(0) near is the TD error
 and far is 0; gradient TD has ``far_i = -gamma_i e_i``; updates given as an array are dense features
-with near 1. With a active features of d, a sum over the window costs n a steps and d numbers, so
-that memory stays linear in the window. A sparse vector is added up in a scratch array [d] and
-cleared where it was written. This module takes arrays and knows no learner; a learner says what its
-own updates are.
+with near 1. With a active features of d, a sum over the window takes n a steps and d numbers, so
+memory is linear in the window. A sparse vector is summed in a scratch array [d], which is then
+cleared where it was written. This module knows only arrays; a learner supplies its own updates.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from gvf.policy.checks import numpy_array
 
 
 class Updates(NamedTuple):
-    """``near_i x_i + far_i x'_i`` for every transition of a window, in d dimensions."""
+    """The updates ``near_i x_i + far_i x'_i`` of a window's transitions, in d dimensions."""
 
     near: Array
     """float64[n]"""
@@ -35,7 +34,7 @@ class Updates(NamedTuple):
 
 
 def updates_of_array(updates: Any) -> tuple[Updates, int]:
-    """Update vectors [n, d], or numbers [n], and d."""
+    """Convert update vectors [n, d], or numbers [n], to Updates; return them and d."""
     array = np.asarray(numpy_array(updates, "updates"), np.float64)
     if array.ndim not in (1, 2):
         raise ValueError(
@@ -63,10 +62,10 @@ def _add(vector, factor, x, share, i):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def _drain(vector, centre, x, share, i):
-    """Clear a vector [d] at slot i's features; the sum of ``v (v - 2 c)`` over what was there.
+    """Clear a vector v [d] at slot i's features; return the sum of ``v (v - 2 c)`` over them.
 
-    Over all slots that were added to it, this is |v - c|^2 - |c|^2: what is listed twice is 0 the
-    second time.
+    The total over all slots that were added to v is |v - c|^2 - |c|^2, because a feature that is
+    listed twice is 0 the second time.
     """
     size, total = vector.size // share.shape[1], 0.0
     for b in range(share.shape[1]):
@@ -80,7 +79,7 @@ def _drain(vector, centre, x, share, i):
 
 @njit(cache=True, nogil=True)
 def weighted_sum(near, x, share, far, x_next, share_next, d, weights):
-    """The sum over the window of weights [n] times updates, [d]."""
+    """Return the sum over the window of weights [n] times updates, [d]."""
     out = np.zeros(d)
     for i in range(near.size):
         _add(out, weights[i] * near[i], x, share, i)
@@ -90,7 +89,7 @@ def weighted_sum(near, x, share, far, x_next, share_next, d, weights):
 
 @njit(cache=True, nogil=True)
 def squared_distances(near, x, share, far, x_next, share_next, d, slots, w, centre):
-    """``|X_b - centre|^2`` of sums ``X_b = sum_j w_bj Delta_bj`` over batches of slots [B, k]."""
+    """Return ``|X_b - centre|^2`` of ``X_b = sum_j w_bj Delta_bj`` for batches of slots [B, k]."""
     vector, out = np.zeros(d), np.full(slots.shape[0], np.sum(centre * centre))
     for b in range(out.size):
         for j in range(slots.shape[1]):

@@ -1,4 +1,4 @@
-"""How drawn and weighed transitions become predictions."""
+"""Learners: they turn drawn and weighed transitions into predictions."""
 
 from gvf.learner.gradient_td import TDC, TDRC
 from gvf.learner.learner import Learner

@@ -1,14 +1,15 @@
-"""Gradient TD: TDC and TDRC, which converge where off-policy TD with features can diverge.
+"""Gradient TD: TDC and TDRC converge with features for which off-policy TD may diverge.
 
-A second set of weights h learns to predict the TD error from the features, and corrects for the
-next state's part in the gradient (Sutton et al. 2009; Ghiassian et al. 2020). With e_i = h . x_i:
+A second set of weights h learns to predict the TD error from the features. It corrects for the
+part of the next state in the gradient (Sutton et al. 2009; Ghiassian et al. 2020). With
+e_i = h . x_i:
 
     W <- W + alpha sum_i w_i (delta_i x_i - gamma_i e_i x'_i)
     h <- h + alpha_h (sum_i w_i (delta_i - e_i) x_i - beta h)
 
 TDC has beta = 0 and a second step size alpha_h = secondary * alpha; TDRC has alpha_h = alpha and
-beta = 1. Note: here w_i multiplies e_i x_i in the second line too, so that one (p, w) serves both.
-Publications often leave the ratio out there; the mean is the same, since E[rho | s] = 1.
+beta = 1. Note that w_i multiplies e_i x_i in the second line too, so that both lines use the same
+(p, w). Publications often leave the ratio out there; the mean is the same, since E[rho | s] = 1.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from gvf.learner.update import Lanes, Update
 
 @njit(cache=True, nogil=True)
 def gradient_td(state, experience, slots, w):
-    """One mini-batch of TDC or TDRC; memory: h; lanes: alpha; numbers: alpha_h / alpha, beta."""
+    """Apply a batch of TDC or TDRC; memory: h; lanes: alpha; numbers: alpha_h / alpha, beta."""
     weights, secondary, step_size = state.weights, state.memory[0], state.lanes[0]
     secondary_step, beta = state.numbers[0] * step_size, state.numbers[1]
     x, share, x_next, share_next, _, gamma = experience
     errors = np.empty((slots.size, weights.shape[1]))
     expected = np.empty((slots.size, weights.shape[1]))
-    # All errors at the same weights first, then all changes.
+    # All errors are computed before the weights change.
     for i in range(slots.size):
         slot = slots[i]
         td_error_at(weights, experience, slot, 1.0, errors, i)
@@ -62,9 +63,9 @@ class TDC(Update):
     """TD with gradient correction.
 
     Args:
-        step_size: alpha, of the weighted sum; a sequence learns one copy of the weights for each.
-            By default 0.1 / (largest squared length of the features).
-        secondary: the second step size, alpha_h, in units of the first.
+        step_size: the step size alpha of the weighted sum. With a sequence, one copy of the weights
+            learns with each. The default is 0.1 / (largest squared length of the features).
+        secondary: the second step size alpha_h, in units of the first.
 
     Example:
         >>> import gvf
@@ -88,24 +89,24 @@ class TDC(Update):
             )
 
     def default_step_size(self, squared_length: Array, weight: Array, batch_size: int) -> Array:
-        """That of :class:`TD`, divided among both sets of weights."""
+        """Return the default of :class:`TD`, with its bound shared by both sets of weights."""
         both = 1.0 + self.secondary
         return super().default_step_size(squared_length, both * weight, batch_size)
 
     def numbers(self) -> Sequence[float]:
-        """Alpha_h in units of alpha, and beta."""
+        """Return alpha_h / alpha, and beta."""
         return self.secondary, self.beta
 
 
 @dataclass(frozen=True)
 class TDRC(TDC):
-    """TD with regularised corrections: TDC with one step size, and h drawn towards 0.
+    """TD with regularised corrections: TDC with one step size, and h regularised towards 0.
 
-    Close to TD where TD works, stable where it does not, and no second step size to choose.
+    TDRC is close to TD where TD works, and stable where TD diverges. It has no second step size to
+    tune.
 
     Args:
-        step_size: alpha, of the weighted sum; a sequence learns one copy of the weights for each.
-            By default 0.1 / (largest squared length of the features).
+        step_size: as in :class:`TDC`.
         secondary: the second step size, in units of the first; 1 in the publication.
 
     Example:

@@ -4,9 +4,9 @@
                 -> value function -> predictions
 
 :class:`WindowLearner` ties the parts together: a question, a buffer with its correction, and a
-value function. Nothing in it knows a correction or a kind of value function by name. All that
-changes is kept in arrays, so that a learner can be saved and resumed bit by bit. :class:`Learner`
-is the one with linear values; :class:`gvf.neural.NeuralLearner` has a network.
+value function. It works with any correction and any kind of value function. All state that changes
+is kept in arrays, so that a learner can be saved and resumed bit for bit. :class:`Learner` has
+linear values; :class:`gvf.neural.NeuralLearner` has a network.
 """
 
 from __future__ import annotations
@@ -46,60 +46,60 @@ from gvf.window.frames import FrameWindow
 
 
 class ValueFunction(Learns, Protocol):
-    """A value function, as a learner sees it: linear values or a network."""
+    """The interface of a value function for a learner: linear values or a network."""
 
     def represent(self, transitions: Transitions) -> dict[str, NDArray[Any]]:
-        """The columns that the window keeps for it, beside cumulant and continuation."""
+        """Return the columns to keep in the window, besides cumulant and continuation."""
         ...
 
     def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
-        """Insert rows into the buffer, and update whenever it is time."""
+        """Insert rows into the buffer, and update whenever an update is due."""
         ...
 
     def predict(self, states: Any) -> Floats:
-        """The predictions for a batch of states [m, ...]."""
+        """Predict for a batch of states [m, ...]."""
         ...
 
     def largest(self, window: Any) -> Floats:
-        """The largest prediction, in size, for states of the window in each lane, [lanes]."""
+        """Return the largest absolute prediction for states of the window in each lane, [lanes]."""
         ...
 
     @property
     def step_size(self) -> float | None:
-        """The step size, where the value function has chosen it."""
+        """The default step size in use; None before there is one, or if one was given."""
         ...
 
     @property
     def parts(self) -> dict[str, Any]:
-        """The arguments of the learner that it was made from."""
+        """The arguments of the learner that describe the value function."""
         ...
 
     @property
     def exported(self) -> dict[str, Any]:
-        """What is needed to predict."""
+        """The parts of the value function that predictions need."""
         ...
 
     def check(self, window: Window | FrameWindow) -> None:
-        """Refuse a window that it could not have filled."""
+        """Raise ValueError if the window does not fit the value function."""
         ...
 
     @property
     def rngs(self) -> tuple[np.random.Generator, ...]:
-        """The generators that it draws from while learning."""
+        """The random generators used while learning."""
         ...
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
-        """The arrays that change."""
+        """Return the arrays that change."""
         ...
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take up what :meth:`checkpoint` gave."""
+        """Restore the arrays that :meth:`checkpoint` returned."""
         ...
 
 
 @dataclass(frozen=True)
 class Options:
-    """How a learner learns, whatever its value function is; see :class:`Learner`."""
+    """The options common to all value functions; see :class:`Learner`."""
 
     behaviour: Policy | None
     window: int | Window | FrameWindow
@@ -121,23 +121,23 @@ class Options:
 
 
 CUMULANT, CONTINUATION, UNKNOWN, MISSING = range(4)
-"""Where a learner keeps what it has seen: the largest cumulant in size, the largest continuation,
-the step up to which a ratio was not known, and how many transitions were left out for a NaN."""
+"""Positions in ``WindowLearner.seen``: the largest absolute cumulant, the largest continuation, the
+last step with an unknown ratio, and the number of transitions skipped because of a NaN."""
 
 
 class WindowLearner:
     """A question, a buffer and a value function, tied together.
 
     Args:
-        question: what to predict.
-        correction: how to correct for the behaviour.
+        question: the question to answer.
+        correction: the correction for the behaviour.
         values: the value function.
-        options: the rest.
-        rng: of the draws.
+        options: the remaining options.
+        rng: the generator of the draws.
     """
 
     kind: ClassVar[str] = "learner"
-    """What its checkpoints hold."""
+    """The kind of object that its checkpoints hold."""
 
     def __init__(
         self,
@@ -167,17 +167,17 @@ class WindowLearner:
 
     @property
     def steps(self) -> int:
-        """Transitions observed."""
+        """The number of transitions observed."""
         return int(self.schedule.counts[STEPS])
 
     @property
     def updates(self) -> int:
-        """Updates done."""
+        """The number of updates done."""
         return int(self.schedule.counts[UPDATES])
 
     @property
     def skipped(self) -> int:
-        """Updates left out, since the window had no mass."""
+        """The number of updates skipped because the window had no mass."""
         return int(self.schedule.counts[SKIPPED])
 
     def observe(
@@ -190,11 +190,12 @@ class WindowLearner:
         truncated: bool = False,
         **more: Any,
     ) -> None:
-        """Take in one transition, and update when it is time.
+        """Observe one transition, and update if an update is due.
 
-        Further columns, ``behaviour_probability`` among them, go by keyword; the question's
-        cumulant and continuation can use them. A behaviour that changes, for example one that looks
-        at this learner's predictions, should give its probability here: only it knew it.
+        Further columns, such as ``behaviour_probability``, are given by keyword; the question's
+        cumulant and continuation can use them. If the behaviour changes over time, for example
+        because it uses this learner's predictions, give the probability with which it chose the
+        action: it cannot be computed later.
         """
         named = {
             "state": state,
@@ -212,7 +213,7 @@ class WindowLearner:
         self.observe_many(Transitions(**rows))
 
     def observe_many(self, transitions: Transitions) -> None:
-        """Take in a batch of transitions in order; the same as observing them one by one."""
+        """Observe a batch of transitions in order, with the same result as one by one."""
         self._take_in(transitions, self.behaviour)
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
@@ -221,7 +222,7 @@ class WindowLearner:
             self._take_in_whole(transitions, behaviour)
             return
         kept = np.flatnonzero(~missing)
-        # What is carried along the stream cannot be carried over a gap.
+        # A trace cannot be carried over a gap in the stream.
         gaps = self.correction.trace is not None
         for rows in np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1) if gaps else [kept]:
             if gaps and len(rows) and rows[0] > 0:
@@ -233,7 +234,7 @@ class WindowLearner:
         self.seen[MISSING] += np.count_nonzero(missing)
 
     def _take_in_whole(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        """Take in transitions of which none is left out."""
+        """Observe transitions without skipping any."""
         known = self.correction.needs_ratios or self._knows_behaviour(transitions, behaviour)
         ratio = np.ones(len(transitions))
         if known:
@@ -245,7 +246,7 @@ class WindowLearner:
         columns = {
             "cumulant": cumulant,
             "continuation": continuation,
-            # Last, since it may draw numbers, and an observation that fails should change nothing.
+            # Last, because it may draw numbers, and an observation that fails must change nothing.
             **self.values.represent(transitions),
         }
         with self.buffer.rows(columns, ratio, continuation, transitions) as rows:
@@ -263,7 +264,7 @@ class WindowLearner:
 
     @property
     def knows_ratios(self) -> bool:
-        """Whether all ratios in the window are known: a learner that needs none may have none."""
+        """True if all ratios in the window are known; a correction without ratios needs none."""
         return self.steps - self.seen[UNKNOWN] >= len(self.window)
 
     def learn(
@@ -278,21 +279,24 @@ class WindowLearner:
     ) -> LearnerReport:
         """Learn from a Gymnasium environment, or from an iterable of transitions.
 
-        Ctrl-C stops after the transitions in hand and loses nothing; calling again goes on.
+        Ctrl-C stops after the current batch without loss; call again to continue.
 
         Args:
-            source: a Gymnasium environment (single or vector), in which the behaviour then acts;
-                or an iterable of :class:`Transitions` (batches) or of mappings (one transition).
-            steps: how many transitions; needed for an environment, which never ends.
-            seed: of the environment and the behaviour's actions.
-            chunk: how many transitions are taken in together; what is learned does not depend on
-                it. In an environment the behaviour acts for that many steps (by default 64) before
-                the learner sees them, so one that looks at the learner's predictions needs 1 to
-                see the latest.
-            info: the names of values of the environment's ``info`` that functions of the question
-                use as columns, as in :func:`gvf.transitions`. A cumulant that is such a name itself
-                is asked for without this.
-            progress: show a progress bar; by default when standard error is a terminal.
+            source: a Gymnasium environment (single or vector) in which the behaviour acts, or an
+                iterable of :class:`Transitions` (batches) or of mappings (one transition each).
+            steps: the number of transitions; required for an environment.
+            seed: the seed of the environment and of the behaviour's actions.
+            chunk: the number of transitions observed together. The result does not depend on it,
+                unless the behaviour depends on the learner: in an environment the behaviour acts
+                for ``chunk`` steps (64 by default) before the learner observes them. A behaviour
+                that uses the latest predictions needs ``chunk=1``.
+            info: names of entries of the environment's ``info`` that functions of the question use
+                as columns, as in :func:`gvf.transitions`. If the cumulant is such a name, it is
+                included automatically.
+            progress: True to show a progress bar; by default only if standard error is a terminal.
+
+        Returns:
+            The same as :meth:`report`.
         """
         steps = None if steps is None else whole("steps", steps, 0)
         chunk = None if chunk is None else whole("chunk", chunk, 1)
@@ -304,8 +308,8 @@ class WindowLearner:
             if info:
                 raise ValueError("info names values of an environment, and this source is none")
             batches = sources.batches(source, steps, chunk)
-        # What a stream has recorded of the behaviour is all there is to know of it: asked again
-        # later, a behaviour that changes would answer otherwise.
+        # The stream recorded the behaviour's probabilities. They are not computed again, since a
+        # behaviour that has changed since would give others.
         behaviour = None if acting else self.behaviour
         with (
             sources.postponed_interrupt() as interrupted,
@@ -339,20 +343,22 @@ class WindowLearner:
         return sources.batches(acted, chunk=chunk)
 
     def predict(self, states: Any) -> Floats:
-        """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
+        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several step sizes."""
         return self.values.predict(states)
 
     def evaluate(self, env: gym.Env[Any, Any], **options: Any) -> ReturnError | list[ReturnError]:
-        """Compare predictions with returns of the target policy, on states the behaviour visits.
+        """Compare predictions with returns of the target policy, in states the behaviour visits.
 
-        Needs no ground truth, only an environment in which the target policy may act.
+        No ground truth is needed, only an environment in which the target policy can act.
 
         Args:
-            env: a Gymnasium environment; not the one that is being learned from.
-            **options: of :func:`gvf.held_out_returns`: ``states``, ``rollouts``, ``seed``, ...
+            env: a Gymnasium environment other than the one being learned from.
+            **options: options of :func:`gvf.held_out_returns`: ``states``, ``rollouts``, ``seed``
+                and others.
 
         Returns:
-            A :class:`gvf.ReturnError` with standard errors; with several step sizes, one for each.
+            A :class:`gvf.ReturnError` with standard errors; with several step sizes, a list of
+            one for each.
         """
         options = {"behaviour": self.behaviour, **options}
         held_out = truth.held_out_returns(env, self.question, **options)
@@ -362,7 +368,7 @@ class WindowLearner:
         return [held_out.error(lambda _, p=p: p) for p in predictions.T]
 
     def report(self) -> LearnerReport:
-        """Counts, statistics of the window's ratios, and which lanes have diverged."""
+        """Return counts, statistics of the window's ratios, and the lanes that have diverged."""
         none = float("nan")
         ratios = self.buffer.ratios if self.knows_ratios else np.zeros(0)
         passed_on = self.updates * self.schedule.batch_size
@@ -386,10 +392,10 @@ class WindowLearner:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all that changes, and what the learner is made of, to one file.
+        """Save the learner's state and a description of its arguments to one file.
 
-        :meth:`load` takes it up in a learner that was made in the same way; :func:`gvf.load` makes
-        the learner too, if all of its parts have names.
+        :meth:`load` restores the state into a learner made with the same arguments.
+        :func:`gvf.load` also makes the learner, if all of its parts can be imported by name.
         """
         parts: dict[str, NDArray[Any]] = {}
         description = {name: spec.describe(part, parts) for name, part in self._parts().items()}
@@ -408,14 +414,20 @@ class WindowLearner:
         checkpoint.write(path, self.kind, parts | arrays, description)
 
     def load(self, path: str | os.PathLike[str], *, same_functions: bool = False) -> Self:
-        """Take up what :meth:`save` wrote, into a learner that was made with the same arguments.
+        """Restore the state that :meth:`save` wrote; the arguments must have been the same.
 
-        From there on the two learners do the same, bit for bit.
+        From then on both learners do the same, bit for bit.
 
         Args:
             path: the file.
-            same_functions: whether functions that cannot be compared (such as a lambda that uses
-                a network) are taken to be the same.
+            same_functions: True to accept functions that cannot be compared (such as a lambda that
+                uses a network) as equal.
+
+        Returns:
+            The learner itself.
+
+        Raises:
+            ValueError: if the file was saved by a learner with other arguments.
         """
         description, arrays = checkpoint.read(path, self.kind)
         description = renewed(description)
@@ -437,7 +449,7 @@ class WindowLearner:
         return self
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write only what predicts: a small file without the window, for :func:`load_predictor`."""
+        """Write the parts that predict, without the window; :func:`load_predictor` reads them."""
         parts: dict[str, NDArray[Any]] = {}
         named = {"question": repr(self.question), **self.values.exported}
         arrays = {name: part for name, part in named.items() if isinstance(part, np.ndarray)}
@@ -447,7 +459,7 @@ class WindowLearner:
         checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take up the arrays of a checkpoint of the same kind of learner."""
+        """Restore the arrays of a checkpoint of the same kind of learner."""
 
         def group(name: str) -> dict[str, NDArray[Any]]:
             start = f"{name}/"
@@ -463,7 +475,7 @@ class WindowLearner:
         self.schedule.counts[:] = arrays["own/counts"]
         if "own/seen" in arrays:
             self.seen[:] = arrays["own/seen"]
-        elif len(self.window):  # which older files do not say
+        elif len(self.window):  # older files do not have it
             kept = {name: c[: len(self.window)] for name, c in self.window.columns.items()}
             self.seen[CUMULANT] = np.abs(kept["cumulant"]).max()
             self.seen[CONTINUATION] = kept["continuation"].max()
@@ -475,7 +487,7 @@ class WindowLearner:
         return self.schedule.rng, *self.values.rngs
 
     def _parts(self) -> dict[str, Any]:
-        """The arguments that make a learner like this one, but for its seed."""
+        """Return the arguments that make a learner like this one, except the seed."""
         frames = isinstance(self.window, FrameWindow)
         return {
             "question": self.question,
@@ -492,7 +504,7 @@ class WindowLearner:
         }
 
     def _shown(self) -> dict[str, Any]:
-        """The arguments as they are now, for people."""
+        """Return the arguments that ``repr`` shows, with their present values."""
         return self._parts()
 
     def __repr__(self) -> str:
@@ -502,7 +514,7 @@ class WindowLearner:
 
 
 def renewed(description: dict[str, Any]) -> dict[str, Any]:
-    """A description that an earlier gvf wrote, in the words of today."""
+    """Return a description by an earlier gvf with the argument names of this version."""
     update = description.get("update")
     if isinstance(update, dict) and update.get("class") in ("gvf:TDC", "gvf:TDRC"):
         words = {"ratio": "secondary"}
@@ -512,7 +524,7 @@ def renewed(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def _encoded(array: Any) -> dict[str, Any]:
-    """An array in the state of a generator, for JSON."""
+    """Encode an array in the state of a generator for JSON."""
     return {"dtype": array.dtype.str, "numbers": array.tolist()}
 
 
@@ -521,29 +533,31 @@ def _decoded(node: dict[str, Any]) -> Any:
 
 
 class Learner(WindowLearner):
-    """Learns the answer to one question from transitions that another policy made.
+    """A learner with linear values: it answers one question from off-policy transitions.
 
     Args:
-        question: what to predict.
+        question: the question to answer.
         features: the representation: :class:`OneHot`, :class:`TileCoder`, :class:`Dense`, or any
             object with ``size`` that maps states to features.
-        update: how to learn: :class:`TD`, :class:`IncrementalTD`, :class:`WISTD`, :class:`Sarsa`,
-            :class:`ExpectedSarsa`, :class:`TDC`, :class:`TDRC`. With a sequence of step sizes, one
-            copy of the weights learns for each, and predictions are [m, lanes].
-        correction: how to correct for the behaviour: :class:`IR` and its neighbours.
-        behaviour: the policy that chooses the actions, if it is known; otherwise transitions bring
-            ``behaviour_probability`` or ``behaviour_log_probability``. Where they bring it, that is
-            used.
-        window: how many recent transitions to keep, n; or an empty :class:`Window` to fill.
-        batch_size: how many to draw for an update, k.
-        every: steps between updates.
-        warm_up: steps before the first of these intervals begins.
-        on_conflict: what to do where transitions bring a probability that ``behaviour`` does not
-            give: ``"error"``, or use the one that is ``"recorded"`` or the ``"behaviour"``'s.
-        on_nan: what to do where a state, an action, a recorded probability, a cumulant or a
-            continuation is NaN, as from a sensor that failed: ``"error"``, which says where it is,
-            or ``"skip"`` the transition, which the report counts.
-        seed: of the draws; anything that :func:`numpy.random.default_rng` takes.
+        update: the learning rule: :class:`TD`, :class:`IncrementalTD`, :class:`WISTD`,
+            :class:`Sarsa`, :class:`ExpectedSarsa`, :class:`TDC` or :class:`TDRC`. With a sequence
+            of step sizes, one copy of the weights learns with each, and predictions are
+            [m, lanes].
+        correction: the correction for the behaviour: :class:`IR`, :class:`IS` and others.
+        behaviour: the policy that chooses the actions, if known. Otherwise transitions must have a
+            column ``behaviour_probability`` or ``behaviour_log_probability``. A recorded
+            probability takes precedence over the policy.
+        window: the number of recent transitions to keep, n; or an empty :class:`Window`.
+        batch_size: the number of transitions drawn for an update, k.
+        every: the number of steps between updates.
+        warm_up: the number of steps before the first of these intervals begins.
+        on_conflict: the response to a recorded probability that differs from that of
+            ``behaviour``: ``"error"`` raises, ``"recorded"`` uses the recorded probability, and
+            ``"behaviour"`` that of the policy.
+        on_nan: the response to a NaN in a state, an action, a recorded probability, a cumulant or a
+            continuation: ``"error"`` raises and names the position, ``"skip"`` leaves the
+            transition out and counts it in the report.
+        seed: the seed of the draws; anything that :func:`numpy.random.default_rng` takes.
 
     Example:
         >>> import gymnasium, gvf
@@ -584,8 +598,8 @@ class Learner(WindowLearner):
                 "a linear learner keeps features, not frames: give a gvf.Window, or a number"
             )
         options = Options(behaviour, window, batch_size, every, warm_up, on_conflict, on_nan)
-        # Actions that an update draws have a stream of their own, so that it does not matter how
-        # many transitions come at a time.
+        # An update draws actions from its own generator, so that results do not depend on how many
+        # transitions are observed together.
         rng, action_rng = map(native, np.random.default_rng(seed).spawn(2))
         values = LinearValues(question.policy, features, update, action_rng)
         super().__init__(question, correction, values, options, rng)
@@ -602,7 +616,7 @@ class Learner(WindowLearner):
 
     @property
     def update(self) -> Update:
-        """How the weights change; with the default step size in use, where none was given."""
+        """The learning rule, with the default step size in use if none was given."""
         rule, step_size = self.values.update_rule, self.values.step_size
         return rule if step_size is None else replace(rule, step_size=step_size)
 
@@ -613,7 +627,8 @@ class Learner(WindowLearner):
     def weights(self) -> Floats:
         """The weights themselves, not a copy: [rows], or [rows, lanes] with several step sizes.
 
-        A row is a feature; with action values, action a has the rows from ``a * features.size`` on.
+        Each row belongs to a feature. With action values, the rows of action a start at
+        ``a * features.size``.
         """
         weights = self.values.state.weights
         return weights[:, 0] if self.update.lanes is None else weights
@@ -626,26 +641,26 @@ class Learner(WindowLearner):
         batches: int = 1000,
         rng: np.random.Generator | None = None,
     ) -> Diagnosis | list[Diagnosis | None]:
-        """Which correction suits the window at the present weights, and can it be trusted?
+        """Recommend a correction for the window at the present weights; see :func:`gvf.diagnose`.
 
-        The updates are those of TD, ``delta_i x_i``, with the second part of gradient TD, before a
-        step size or an optimiser. Nothing changes, the learner's own draws included, and it is
-        cheap enough to be called now and then while learning.
+        The updates are those of TD, ``delta_i x_i``, including the correction term of gradient TD,
+        before a step size or an optimiser. The learner and its random generators do not change. The
+        call is cheap enough to repeat while learning.
 
         Args:
-            batch_size: the k of a mini-batch; by default the learner's own.
-            corrections: as in :func:`gvf.diagnose`; by default those, and the learner's own. What a
-                correction carries along the stream is only known for the learner's own.
+            batch_size: the number of transitions in a mini-batch, k; by default the learner's.
+            corrections: as in :func:`gvf.diagnose`; by default those and the learner's own. A
+                correction with a trace must draw as the learner's own does.
             batches: as in :func:`gvf.diagnose`.
             rng: as in :func:`gvf.diagnose`.
 
         Returns:
-            A :class:`gvf.Diagnosis`; with several step sizes, a list of one for each, with None for
+            A :class:`gvf.Diagnosis`. With several step sizes, a list of one for each, with None for
             those that have diverged.
 
         Raises:
-            ValueError: if a learner with one step size has diverged; see
-                :class:`gvf.LearnerReport`.
+            ValueError: if the window is empty, if ratios are unknown or not needed, or if a learner
+                with one step size has diverged (see :class:`gvf.LearnerReport`).
         """
         if not len(self.window):
             raise ValueError("the window is empty: observe some transitions first")

@@ -1,14 +1,14 @@
-"""Linear values in lanes: the kernels that all updates are made of.
+"""Linear values in lanes: the kernels that all updates use.
 
 A value is ``v(s) = sum_b share_b(s) sum_f W[b, f] x_f(s)``. Features x are either the indices of
-the active binary features, int32[m, a], or dense, float64[m, size]; all that differs is how
-:mod:`gvf.features` reads them. State values have one block of weights, b = 0, with share 1; action
-values have one for each action, with share 1 for the action taken, or pi(b|s) for the mean over a
-policy's actions.
+the active binary features, int32[m, a], or dense, float64[m, size]; only the functions of
+:mod:`gvf.features` that read them differ. State values have one block of weights, b = 0, with
+share 1. Action values have one block for each action; its share is 1 for the action taken, or
+pi(b|s) for the mean over a policy's actions.
 
-Weights are laid out [row, lane], row = b * size + f, and a lane is one step size of many: one drawn
-transition updates all lanes with vector instructions. Kernels read a window's columns at given
-slots, so nothing is copied.
+Weights have the layout [row, lane] with row = b * size + f. A lane is one column of weights with
+its own step size, and one drawn transition updates all lanes with vector instructions. Kernels read
+the window's columns at given slots, so nothing is copied.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from gvf.features import feature_level, weight_row
 
 
 class Experience(NamedTuple):
-    """A window's columns as updates need them, one row a slot."""
+    """The columns of a window that updates read, one row per slot."""
 
     x: Array
-    """Features of the states: int32[n, a] (active indices) or float64[n, size] (dense)."""
+    """The features of the states: int32[n, a] (active indices) or float64[n, size] (dense)."""
     share: Array
-    """Which blocks answer for the states, float64[n, blocks]."""
+    """The share of each block in the value of a state, float64[n, blocks]."""
     x_next: Array
     share_next: Array
     cumulant: Array
@@ -38,7 +38,7 @@ class Experience(NamedTuple):
 
 
 def experience_type(dense: bool) -> types.NamedTuple:
-    """The compiled type of an Experience with dense features, or with active indices."""
+    """Return the compiled type of an Experience with dense features, or with active indices."""
     f1, f2 = float64[::1], float64[:, ::1]
     x = f2 if dense else int32[:, ::1]
     return types.NamedTuple((x, f2, x, f2, f1, f1), Experience)
@@ -51,17 +51,17 @@ def accumulate(weights, x, share, slot, factor, out, i):
     size = weights.shape[0] // blocks
     for b in range(blocks):
         part = factor * share[slot, b]
-        # What counts for nothing is not looked at, even if it is infinite.
+        # A block with share 0 is not read, because its weights may be infinite.
         if part != 0.0:
             first, whole = b * size, x.shape[1] - x.shape[1] % 4
-            if lanes == 1:  # the same sum, without a loop over lanes inside
+            if lanes == 1:  # the same sum, without the inner loop over lanes
                 total = out[i, 0]
                 for j in range(x.shape[1]):
                     row, level = weight_row(x, slot, j, first), part * feature_level(x, slot, j)
                     total += level * weights[row, 0]
                 out[i, 0] = total
                 continue
-            # Four features at a time: a sum is read and written once, and is the same sum.
+            # Four features at a time give the same sum with fewer reads and writes.
             for j in range(0, whole, 4):
                 d, e = weight_row(x, slot, j, first), weight_row(x, slot, j + 1, first)
                 f, g = weight_row(x, slot, j + 2, first), weight_row(x, slot, j + 3, first)
@@ -115,7 +115,7 @@ def td_error_at(weights, experience, slot, factor, out, i):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def only_block(share, slot):
-    """The block that alone answers at a slot; -1 where several do, or none."""
+    """Return the only block with a share at a slot; -1 if there is none or more than one."""
     only = -1
     for b in range(share.shape[1]):
         if share[slot, b] != 0.0:
@@ -127,9 +127,9 @@ def only_block(share, slot):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def table_error_at(weights, experience, slot, own, factor, out, i):
-    """The same sums as those of :func:`td_error_at`, in fewer passes.
+    """Write the same sums as :func:`td_error_at`, in fewer passes.
 
-    For one feature a state, and one block that answers for the state itself, its `own`.
+    Each state must have one feature, and only the block `own` may have a share in the state.
     """
     x, share, x_next, share_next, c, gamma = experience
     blocks, lanes = share.shape[1], weights.shape[1]
@@ -170,7 +170,7 @@ def td_errors(weights, experience, slots, out):
 
 @njit(cache=True, nogil=True, forceinline=True)
 def weight_at(w, i, lane):
-    """The weight of the i-th drawn transition in a lane, from w [k] or [k, lanes]."""
+    """Return the weight of the i-th drawn transition in a lane, from w [k] or [k, lanes]."""
     if w.ndim == 1:
         return w[i]
     else:
@@ -181,7 +181,7 @@ def weight_at(w, i, lane):
 def weigh_lanes(error, w, i, j):
     """Multiply a row of errors [k, lanes] by the weights of a drawn transition, [k, lanes]."""
     for lane in range(error.shape[1]):
-        # What counts for nothing is 0, even if its error is infinite.
+        # Weight 0 gives 0 even if the error is infinite.
         error[j, lane] = w[i, lane] * error[j, lane] if w[i, lane] != 0.0 else 0.0
 
 
@@ -214,7 +214,7 @@ def td_direction(target, scale, weights, experience, slots, w):
             if weight_at(w, i, 0) != 0.0:
                 add_at(target, scale, x, share, slots[i], errors, i)
         return
-    # One feature, one block: a table, in one pass instead of three.
+    # With one feature and one block the values are a table: one pass instead of three.
     for i in range(slots.size):
         slot, weight = np.uint64(slots[i]), weight_at(w, i, 0)
         here, there = weight_row(x, slot, 0, 0), weight_row(x_next, slot, 0, 0)

@@ -1,11 +1,11 @@
 """The loop of a learner: insert, draw, weigh, update, row after row.
 
-    for each row: write it at the head; when it is time: draw slots, weigh them, update
+    for each row: write it at the head; if an update is due: draw slots, weigh them, update
 
-It stands here twice. :func:`observe` says it in Python and works for every value function.
-:func:`compiled` is the same for linear values, the same bits, without going back to Python between
-rows; the kernels of the update and the correction are its arguments, so that one compiled loop
-serves all of them.
+There are two versions. :func:`observe` is in Python and works for every value function.
+:func:`compiled` gives the same bits for linear values without returning to Python between rows. It
+takes the kernels of the update and the correction as arguments, so one compiled loop serves all of
+them.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from gvf.window.buffer import (
 )
 
 STEPS, UPDATES, SKIPPED = range(3)
-"""Where a learner counts what it has done."""
+"""Positions in ``Schedule.counts``."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """When updates come, from how many rows, with which random numbers; and what was done so far.
+    """The schedule of updates, the generator of their draws, and the counts so far.
 
     Attributes:
-        batch_size: rows drawn for an update, k.
-        every: steps between updates.
-        warm_up: steps before the first of these intervals begins.
-        rng: of the draws, one of NumPy's own generators.
-        counts: steps, updates, and updates skipped since the window had no mass; int64[3].
+        batch_size: the number of rows drawn for an update, k.
+        every: the number of steps between updates.
+        warm_up: the number of steps before the first of these intervals begins.
+        rng: the generator of the draws, one of NumPy's own.
+        counts: steps, updates, and updates skipped because the window had no mass; int64[3].
     """
 
     batch_size: int
@@ -59,25 +59,25 @@ class Schedule:
 
     @property
     def steps_to_update(self) -> int:
-        """Steps from now until it is time for an update."""
+        """The number of steps until the next update is due."""
         done = int(self.counts[STEPS]) - self.warm_up
         return self.every - done if done < 0 else self.every - done % self.every
 
 
 class Learns(Protocol):
-    """A value function, as the loop sees it."""
+    """The interface of a value function for the loop."""
 
     def update(self, buffer: Buffer, slots: Slots, w: Floats) -> None:
         """Change the values by the transitions in slots [k], with weights w [k]."""
         ...
 
     def td_errors(self, buffer: Buffer, slots: Slots) -> Floats:
-        """The TD errors of the transitions in slots [k]."""
+        """Return the TD errors of the transitions in slots [k]."""
         ...
 
 
 def observe(values: Learns, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
-    """Insert rows into the buffer, and update whenever it is time."""
+    """Insert rows into the buffer, and update whenever an update is due."""
     start = 0
     while start < len(rows):
         due = start + schedule.steps_to_update
@@ -106,7 +106,7 @@ def learn_once(values: Learns, buffer: Buffer, schedule: Schedule) -> None:
 
 
 def _observe(kernels, arrays, numbers):
-    """Take in all rows of a batch; the arguments are named in :func:`compiled`."""
+    """Insert all rows of a batch; :func:`compiled` describes the arguments."""
     write, draw, weigh, refresh, update = kernels
     state, kept, new, masses, rows, counts = unowned(arrays)
     all_inputs, all_p, parameters = rows
@@ -148,13 +148,14 @@ def _observe(kernels, arrays, numbers):
 
 @once
 def compiled(dense: bool) -> tuple[Any, Any]:
-    """The loop for a representation, and the signature of the update kernel that it takes.
+    """Return the compiled loop for a representation, and the signature of its update kernel.
 
-    ``loop(kernels, arrays, numbers)``, where the kernels are addresses: how rows are written, drawn
-    and weighed, how masses change (or 0), and the update. The arrays are the state of the update,
-    the window's columns, those of the new rows, the masses, the new rows' inputs [C, m] and masses
-    [m] with the correction's parameters, and the counts int64[3]. The numbers are that of the ring
-    that holds masses, k, every, warm_up, and a generator's function and state.
+    The call is ``loop(kernels, arrays, numbers)``. The kernels are addresses: of those that write,
+    draw and weigh rows, of the one that refreshes masses (or 0), and of the update. The arrays are
+    the state of the update, the window's columns, the new rows' columns, the masses, the new rows'
+    inputs [C, m] and masses [m] with the correction's parameters, and the counts int64[3]. The
+    numbers are the index of the ring of masses, k, every, warm_up, and a generator's function and
+    state.
     """
     f1, f2, i1 = float64[::1], float64[:, ::1], int64[::1]
     state, experience, masses = state_type(), experience_type(dense), masses_type()
@@ -167,7 +168,7 @@ def compiled(dense: bool) -> tuple[Any, Any]:
 
 
 def refreshing(correction: Correction, dense: bool) -> int:
-    """The address of a kernel that changes the masses of drawn slots; 0 if they never change."""
+    """Return the address of the kernel that refreshes drawn slots' masses; 0 if there is none."""
     if correction.refresh is None:
         return 0
     refresh = correction.refresh

@@ -1,4 +1,4 @@
-"""What a learner says about itself: counts, the ratios in its window, and whether it diverges."""
+"""The report of a learner: counts, the ratios in its window, and lanes that have diverged."""
 
 from __future__ import annotations
 
@@ -6,36 +6,37 @@ import math
 from dataclasses import dataclass
 
 DIVERGED = 1000.0
-"""How many times the largest possible return a prediction may be."""
+"""A prediction above this multiple of the largest possible return has diverged."""
 
 
 @dataclass(frozen=True)
 class LearnerReport:
-    """What a learner has done, and what its window looks like now.
+    """The counts of a learner and the statistics of its window.
 
     A lane has diverged if a weight is not finite, or if a prediction for a state in the window is
-    more than 1000 times the largest return that is possible. With C the largest cumulant ever seen
-    (in size) and g the largest continuation, no return is above C / (1 - g). Where g is 1 that is
-    no bound; but n updates of k transitions each pass on the cumulants of at most n k steps, so
-    that no sound prediction is above C n k. The smaller of the two counts, and at least 1, since a
-    network may begin with predictions of that size.
+    more than 1000 times the largest possible return. Let C be the largest absolute cumulant and g
+    the largest continuation seen so far: no return is above C / (1 - g). For g = 1 this is no
+    bound, but n updates of k transitions each can pass on the cumulants of at most n k steps, so no
+    sound prediction is above C n k. The largest possible return is the smaller of the two bounds,
+    and at least 1, because the predictions of a new network may have that size.
+
+    Ratio statistics are nan if the behaviour is not known; ``OnPolicy`` does not need it.
 
     Attributes:
-        steps: transitions observed.
-        updates: updates done.
-        skipped: updates left out since no ratio in the window was above 0.
-        window: transitions in the window.
-        mean_ratio: over the window; should be near 1, else the behaviour's probabilities are wrong.
-            This and what follows about ratios is nan where the behaviour is not known, as it need
-            not be for ``OnPolicy``.
-        max_ratio: over the window.
-        zero_ratios: share of ratios that are exactly 0.
-        effective_sample_size: (sum rho)^2 / sum rho^2, of at most ``window``.
-        diverged: the lanes that have diverged, as a tuple of numbers.
-        largest_predictions: for states in the window, in size, one a lane.
-        largest_return: that is possible, as above.
-        step_size: the default step size in use; None where the update has its own.
-        missing: transitions left out for a NaN in them, with ``on_nan="skip"``.
+        steps: the number of transitions observed.
+        updates: the number of updates done.
+        skipped: the number of updates skipped because no ratio in the window was above 0.
+        window: the number of transitions in the window.
+        mean_ratio: the mean ratio of the window. It should be near 1; if not, the behaviour's
+            probabilities are probably wrong.
+        max_ratio: the largest ratio in the window.
+        zero_ratios: the share of ratios that are exactly 0.
+        effective_sample_size: (sum rho)^2 / sum rho^2, at most ``window``.
+        diverged: the numbers of the lanes that have diverged.
+        largest_predictions: the largest absolute prediction for states in the window, one per lane.
+        largest_return: the largest possible return, as above.
+        step_size: the default step size in use; None if the update was given one.
+        missing: the number of transitions skipped because of a NaN, with ``on_nan="skip"``.
 
     Example:
         >>> import gvf
@@ -63,7 +64,7 @@ effective sample size 0)
 
     @property
     def divergence(self) -> str:
-        """How a lane has diverged and what to do about it, in a sentence; empty if none has."""
+        """A sentence on the divergence and its remedy; empty if no lane has diverged."""
         if not self.diverged:
             return ""
         most = max(self.largest_predictions[lane] for lane in self.diverged)
@@ -92,12 +93,12 @@ effective sample size 0)
 
 
 def largest_return(cumulant: float, continuation: float, passed_on: int) -> float:
-    """The largest return that is possible; at least 1.
+    """Return the largest possible return; at least 1.
 
     Args:
-        cumulant: the largest one seen, in size.
-        continuation: the largest one seen.
-        passed_on: over how many steps updates can have passed on a cumulant.
+        cumulant: the largest absolute cumulant seen.
+        continuation: the largest continuation seen.
+        passed_on: the number of steps over which updates can have passed on cumulants.
 
     Example:
         >>> from gvf.learner.report import largest_return

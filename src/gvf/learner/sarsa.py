@@ -1,12 +1,12 @@
 """Sarsa(0) and Expected Sarsa(0): action values, which need no ratio.
 
-Learn Q(s, a), whatever mu chose, by following pi only from the next state on:
+Both learn Q(s, a) for the actions that mu chose, and follow pi only from the next state on:
 
     Sarsa             delta = c + gamma Q(s', a') - Q(s, a),    a' drawn from pi(.|s')
     Expected Sarsa    delta = c + gamma sum_b pi(b|s') Q(s', b) - Q(s, a)
 
-and predict V(s) = sum_a pi(a|s) Q(s, a). That is TD(0) with one block of weights for each action
-(:mod:`gvf.learner.linear`), so optimisers come with it. The right correction is ``OnPolicy()``,
+They predict V(s) = sum_a pi(a|s) Q(s, a). Each is TD(0) with one block of weights for each action
+(:mod:`gvf.learner.linear`), so all optimisers work. The right correction is ``OnPolicy()``:
 uniform draws with weights 1/k. For a deterministic target, Sarsa(0) and Expected Sarsa(0) are the
 same algorithm as TD(0) with ``VTrace(1.0)``, for the weights of the target's action.
 """
@@ -20,7 +20,7 @@ from gvf.learner.td import TD
 
 @dataclass(frozen=True)
 class Sarsa(TD):
-    """Sarsa(0): bootstraps on one action drawn from the target policy, when it is observed.
+    """Sarsa(0): bootstraps on one action of the target policy, drawn when a row is observed.
 
     Args:
         step_size: as in :class:`TD`.

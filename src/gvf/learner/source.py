@@ -1,8 +1,8 @@
-"""The way from a source of transitions to a learner: batches, Ctrl-C, a progress bar.
+"""Batches of transitions from a source, with Ctrl-C and a progress bar.
 
-A question looks at a batch in the time that it takes to look at one transition, so single ones are
-joined, and long ones are cut. A learner is interrupted between two batches only, when all of its
-parts agree.
+A question takes hardly longer for a batch than for one transition, so single transitions are
+joined. Long batches are cut, because a learner is interrupted only between batches, where its state
+is consistent.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from gvf.common.progress import progress_bar
 from gvf.transition import Transitions, joined
 
 JOINED = 64
-"""Single transitions are joined to so many, which hides the cost of a call. In an environment, the
-behaviour acts for so many steps before the learner sees them."""
+"""The number of single transitions joined into a batch, which hides the cost of a call. In an
+environment, the behaviour acts for this many steps before the learner observes them."""
 CUT = 1024
-"""Long batches are cut to so many transitions, so that Ctrl-C is heard soon."""
+"""The largest number of transitions in a batch, so that Ctrl-C takes effect soon."""
 
 
 def batches(
     source: Iterable[Any], steps: int | None = None, chunk: int | None = None
 ) -> Iterator[Transitions]:
-    """Batches from an iterable of batches or mappings, at most `steps` transitions in all."""
+    """Yield batches from an iterable of batches or mappings, at most `steps` transitions in all."""
     source = [source] if isinstance(source, Transitions) else source
     if isinstance(source, Mapping | str) or not isinstance(source, Iterable):
         raise TypeError(
@@ -53,7 +53,7 @@ def _runs(source: Iterable[Any]) -> Iterator[Transitions | list[Mapping[str, Any
 def _grouped(
     items: Iterable[Transitions | list[Mapping[str, Any]]], least: int, most: int
 ) -> Iterator[Transitions]:
-    """Join what is short and cut what is long, so that a question looks at many rows together."""
+    """Join short items and cut long ones, so that a question evaluates many rows together."""
     waiting: list[Transitions | list[Mapping[str, Any]]] = []
     count = 0
     for item in items:
@@ -82,7 +82,7 @@ def _joined(items: list[Transitions | list[Mapping[str, Any]]]) -> Transitions:
 
 
 def _from_mappings(rows: list[Mapping[str, Any]]) -> Transitions:
-    """One batch from mappings with the same keys, column by column."""
+    """Make one batch of mappings with the same keys."""
     names = rows[0].keys()
     for row in rows:
         if row.keys() != names:
@@ -103,7 +103,7 @@ def _first(batches: Iterable[Transitions], steps: int) -> Iterator[Transitions]:
 
 @contextmanager
 def postponed_interrupt() -> Iterator[Callable[[], bool]]:
-    """Hear Ctrl-C between batches only; raise KeyboardInterrupt at the end if there was one."""
+    """Postpone Ctrl-C to the end of this context; give a function that is True once it came."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
@@ -119,7 +119,7 @@ def postponed_interrupt() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def bar(progress: bool | None, total: int | None) -> Iterator[Callable[[int], object]]:
-    """A progress bar, by default if standard error is a terminal; gives what advances it."""
+    """Show a progress bar, by default on a terminal only; give the function that advances it."""
     if not (sys.stderr.isatty() if progress is None else progress):
         yield lambda rows: None
         return

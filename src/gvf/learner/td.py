@@ -1,4 +1,4 @@
-"""TD(0): with the whole mini-batch at once and any optimiser, or one transition after the other.
+"""TD(0) with the whole mini-batch at once and any optimiser, or one transition after the other.
 
 With the TD error ``delta_i = c_i + gamma_i v(s'_i) - v(s_i)`` and the correction's weights w, the
 direction of a mini-batch is ``g = sum_i w_i delta_i x_i``, all delta_i at the same W, and a step
@@ -8,12 +8,11 @@ with the step size alpha is
     RMSProp      m = decay m + (1 - decay) g^2,   W += alpha g / sqrt(m + epsilon)
     Adam         n = beta1 n + (1 - beta1) g,   m = beta2 m + (1 - beta2) g^2,
                  W += alpha n / (1 - beta1^t) / (sqrt(m / (1 - beta2^t)) + epsilon)
-    incremental  W += alpha k w_i delta_i x_i   for i = 1 ... k, each delta_i at the W that i - 1
-                 has left
+    incremental  W += alpha k w_i delta_i x_i   for i = 1 ... k, each delta_i at the W after i - 1
 
-Note where epsilon stands: in the paper's RMSProp inside the root, in Adam outside.
-Only rows of weights with a feature in the batch change under SGD and RMSProp, so only those are
-visited; RMSProp's decay of the others is made up for, exactly, when they are next seen.
+Note that epsilon is inside the root in the paper's RMSProp, and outside in Adam.
+Under SGD and RMSProp only rows of weights with a feature in the batch change, so only those are
+visited. RMSProp's decay of the other rows is applied, exactly, when they are next visited.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ from gvf.learner.update import Lanes, Update
 
 @njit(cache=True, nogil=True)
 def td_sgd(state, experience, slots, w):
-    """W += alpha g; lanes: alpha."""
+    """Apply W += alpha g; lanes: alpha."""
     td_direction(state.weights, state.lanes[0], state.weights, experience, slots, w)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def td_rmsprop(state, experience, slots, w):
-    """W += alpha g / sqrt(m + epsilon), visiting the batch's rows only.
+    """Apply W += alpha g / sqrt(m + epsilon), visiting the batch's rows only.
 
-    memory: g (0 before and after) and m; marks: for each row the update at which m was last brought
-    up to date, and behind them a clock; numbers: decay, epsilon.
+    memory: g (0 before and after) and m; marks: the last update of m for each row, then a clock;
+    lanes: alpha; numbers: decay, epsilon.
     """
     weights, memory, marks, lanes, numbers = state
     x, share = experience.x, experience.share
@@ -53,8 +52,7 @@ def td_rmsprop(state, experience, slots, w):
     marks[-1] = clock
     blocks = share.shape[1]
     size = weights.shape[0] // blocks
-    # Rows that only transitions without weight have seen come last: there g is 0, m decays, and no
-    # root and no quotient are needed.
+    # Rows that occur only in transitions of weight 0 come last: their g is 0, so only m decays.
     for last in range(2):
         for i in range(slots.size):
             if (weight_at(w, i, 0) == 0.0 and w.ndim == 1) != (last == 1):
@@ -82,7 +80,7 @@ def td_rmsprop(state, experience, slots, w):
 
 @njit(cache=True, nogil=True)
 def _power(base, exponent):
-    """Whole powers by squaring: unlike `pow`, the same bits on every machine."""
+    """Compute an integer power by squaring: unlike `pow`, the same bits on every machine."""
     result = 1.0
     while exponent > 0:
         if exponent & 1:
@@ -94,7 +92,7 @@ def _power(base, exponent):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def td_adam(state, experience, slots, w):
-    """Adam; memory: g (0 before and after), n, m; numbers: betas, epsilon, and both beta^t."""
+    """Apply Adam; memory: g (0 before and after), n, m; numbers: betas, epsilon, both beta^t."""
     weights, memory, _, lanes, numbers = state
     direction, mean, square = memory[0], memory[1], memory[2]
     beta1, beta2, epsilon = numbers[0], numbers[1], numbers[2]
@@ -131,19 +129,19 @@ def td_incremental(state, experience, slots, w):
 
 @dataclass(frozen=True)
 class Optimiser:
-    """How TD takes its step: a kernel of TD, and what that kernel keeps between updates."""
+    """The optimiser of :class:`TD`: a kernel and the sizes of the arrays that it keeps."""
 
     kernel: ClassVar[Callable[..., None]]
     memories: ClassVar[int]
     usual_step_size: ClassVar[float | None] = None
-    """The default step size, where steps do not grow with the features; else it follows them."""
+    """The default step size, if it does not depend on the features; else None."""
 
     def marks(self, rows: int) -> Array:
-        """Whole numbers to keep between updates."""
+        """Return the integers to keep between updates."""
         return np.zeros(0, np.int64)
 
     def numbers(self) -> Sequence[float]:
-        """The kernel's constants."""
+        """Return the kernel's constants."""
         return ()
 
 
@@ -163,11 +161,11 @@ class SGD(Optimiser):
 
 @dataclass(frozen=True)
 class RMSProp(Optimiser):
-    """Steps divided by a running root mean square of g: W += alpha g / sqrt(m + epsilon).
+    """RMSProp: steps divided by a running root mean square, W += alpha g / sqrt(m + epsilon).
 
     Args:
-        decay: of the running mean square m.
-        epsilon: added inside the root.
+        decay: the decay of the running mean square m.
+        epsilon: the number added inside the root.
 
     Example:
         >>> import gvf
@@ -186,11 +184,11 @@ class RMSProp(Optimiser):
         _check_unit(decay=self.decay)
 
     def marks(self, rows: int) -> Array:
-        """When each row was last seen, and a clock."""
+        """Return the last update of each row, and a clock."""
         return np.zeros(rows + 1, np.int64)
 
     def numbers(self) -> Sequence[float]:
-        """Decay and epsilon."""
+        """Return decay and epsilon."""
         return self.decay, self.epsilon
 
 
@@ -198,12 +196,12 @@ class RMSProp(Optimiser):
 class Adam(Optimiser):
     """Adam (Kingma and Ba 2015), with both moments corrected for their start at 0.
 
-    Every weight moves at every update, seen in the batch or not.
+    Every weight changes at every update, even if its feature is not in the batch.
 
     Args:
-        beta1: decay of the running mean of g.
-        beta2: decay of its running mean square.
-        epsilon: added outside the root.
+        beta1: the decay of the running mean of g.
+        beta2: the decay of the running mean square of g.
+        epsilon: the number added outside the root.
 
     Example:
         >>> import gvf
@@ -223,7 +221,7 @@ class Adam(Optimiser):
         _check_unit(beta1=self.beta1, beta2=self.beta2)
 
     def numbers(self) -> Sequence[float]:
-        """Both betas, epsilon, and the betas' powers so far."""
+        """Return both betas, epsilon, and the initial powers of the betas."""
         return self.beta1, self.beta2, self.epsilon, 1.0, 1.0
 
 
@@ -232,10 +230,10 @@ class TD(Update):
     """TD(0) with the whole mini-batch at once: W += alpha sum_i w_i delta_i x_i.
 
     Args:
-        step_size: alpha, of the weighted *sum* (w contains the 1/k); a sequence learns one copy of
-            the weights for each, side by side. By default, with SGD, 0.1 / (largest squared length
-            of the features): 0.1 for one-hot features, 0.1 / tilings for tile coding. With RMSProp
-            or Adam, 0.001.
+        step_size: the step size alpha of the weighted *sum* (w contains the 1/k). With a sequence,
+            one copy of the weights learns with each, side by side. The default for SGD is
+            0.1 / (largest squared length of the features): 0.1 for one-hot features, 0.1 / tilings
+            for tile coding. The default for RMSProp and Adam is 0.001.
         optimiser: ``SGD()``, ``RMSProp()`` or ``Adam()``.
 
     Example:
@@ -256,7 +254,7 @@ class TD(Update):
             )
 
     def default_step_size(self, squared_length: Array, weight: Array, batch_size: int) -> Array:
-        """The optimiser's usual step size, or 0.1 / (squared length of the features), or less."""
+        """Return the optimiser's usual step size; for SGD, 0.1 / (squared length) or less."""
         usual = self.optimiser.usual_step_size
         if usual is not None:
             return np.full_like(squared_length, usual)
@@ -264,20 +262,20 @@ class TD(Update):
 
     @property
     def kernel(self) -> Callable[..., None]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The optimiser's."""
+        """The optimiser's kernel."""
         return self.optimiser.kernel
 
     @property
     def memories(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The optimiser's."""
+        """The optimiser's number of arrays like the weights."""
         return self.optimiser.memories
 
     def marks(self, rows: int) -> Array:
-        """The optimiser's."""
+        """Return the optimiser's integers to keep between updates."""
         return self.optimiser.marks(rows)
 
     def numbers(self) -> Sequence[float]:
-        """The optimiser's."""
+        """Return the constants of the optimiser's kernel."""
         return self.optimiser.numbers()
 
 
@@ -285,11 +283,12 @@ class TD(Update):
 class IncrementalTD(Update):
     """TD(0) with one drawn transition after the other: W += alpha k w_i delta_i x_i.
 
-    Without the 1/k, so a step size for one sample is about k times smaller than for a mini-batch.
+    The factor k cancels the 1/k in w, so good step sizes are about k times smaller than for
+    :class:`TD`.
 
     Args:
-        step_size: alpha; a sequence learns one copy of the weights for each, side by side. By
-            default the k-th part of that of :class:`TD`, 0.1 / (k largest squared length).
+        step_size: the step size alpha. With a sequence, one copy of the weights learns with each,
+            side by side. The default is that of :class:`TD` divided by k.
 
     Example:
         >>> import gvf
@@ -302,7 +301,7 @@ class IncrementalTD(Update):
     kernel = staticmethod(td_incremental)
 
     def default_step_size(self, squared_length: Array, weight: Array, batch_size: int) -> Array:
-        """The k-th part of that of :class:`TD`, since here weights are without their 1/k."""
+        """Return the default of :class:`TD` divided by k, because k w_i lacks the 1/k."""
         return super().default_step_size(squared_length, weight, batch_size) / batch_size
 
 

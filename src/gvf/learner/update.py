@@ -1,17 +1,17 @@
 """Updates: one kernel signature, lanes of step sizes, arrays that change.
 
-An update is a frozen description: a compiled kernel, its per-lane values (step sizes) and its
-numbers (decays and such). What changes as it learns is five arrays, so that it can be saved, copied
-and handed to compiled loops:
+An update is a frozen description: a compiled kernel, its values per lane (step sizes) and its
+numbers (decays, for example). Its state is five arrays, which can be saved, copied and passed to
+compiled loops:
 
     kernel(state, experience, slots, w)
 
     state        the arrays that change, a :class:`LearnerState`
     experience   the window's columns, a :class:`gvf.learner.linear.Experience`
     slots        the drawn slots, int64[k]
-    w            the correction's weights [k], or [k, lanes] where the lanes' weights differ
+    w            the correction's weights [k], or [k, lanes] if the lanes' weights differ
 
-All updates have this signature, so a loop that runs one runs them all.
+All updates have this signature, so one loop runs them all.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class LearnerState(NamedTuple):
     weights: Array
     """float64[rows, L]"""
     memory: Array
-    """float64[M, rows, L]: more of the same shape, a mean square, say."""
+    """float64[M, rows, L]: further arrays of the same shape, a mean square for example."""
     marks: Array
-    """int64[...]: whole numbers."""
+    """int64[...]: integers."""
     lanes: Array
     """float64[P, L]: one value for each lane, such as its step size."""
     numbers: Array
@@ -51,22 +51,21 @@ class LearnerState(NamedTuple):
 
 
 def state_type() -> types.NamedTuple:
-    """The compiled type of a LearnerState."""
+    """Return the compiled type of a LearnerState."""
     f1, f2 = float64[::1], float64[:, ::1]
     return types.NamedTuple((f2, float64[:, :, ::1], int64[::1], f2, f1), LearnerState)
 
 
 @dataclass(frozen=True)
 class Update(ABC):
-    """How drawn and weighed transitions change the weights; the base of all updates.
+    """The base class of all updates: the rules that change the weights by drawn transitions.
 
-    A field named in `lane_fields` may be a number or a sequence of L numbers: then L copies of the
-    weights learn side by side from the same draws, one for each. To write an update, give it a
-    compiled `kernel` (its arguments are those in the example), and say what it keeps: `memories`
-    (how many arrays like the weights), `marks` (whole numbers), `numbers` (constants).
+    A field named in `lane_fields` is a number or a sequence of L numbers. With a sequence, L copies
+    of the weights learn side by side from the same draws, one for each number. To write an update,
+    give it a compiled `kernel` with the arguments of the example, and declare its state: `memories`
+    (the number of arrays like the weights), `marks` (integers) and `numbers` (constants).
 
-    A step size of None stands for a default that follows from the features,
-    :meth:`default_step_size`.
+    A step size of None stands for :meth:`default_step_size`, which depends on the features.
 
     Example:
         >>> from dataclasses import dataclass
@@ -91,9 +90,9 @@ class Update(ABC):
 
     lane_fields: ClassVar[tuple[str, ...]] = ("step_size",)
     action_values: ClassVar[bool] = False
-    """Whether it learns a value for every action, or one for every state."""
+    """True if the update learns a value for every action, False for one per state."""
     next_action: ClassVar[str] = "none"
-    """For action values, what follows: one action "sampled" from pi, or the mean, "expected"."""
+    """The bootstrap of action values: "sampled" for one action of pi, "expected" for the mean."""
     kernel: ClassVar[Callable[..., None]]
     memories: ClassVar[int] = 0
 
@@ -118,42 +117,45 @@ class Update(ABC):
 
     @property
     def lanes(self) -> int | None:
-        """The number of lanes, None when every field is a single number."""
+        """The number of lanes; None if every field is a single number."""
         values = [getattr(self, name) for name in self.lane_fields]
         return max((len(v) for v in values if isinstance(v, tuple)), default=None)
 
     @property
     def chooses_step_size(self) -> bool:
-        """Whether the step size is the default one."""
+        """True if the step size is the default."""
         return getattr(self, "step_size", 0.0) is None
 
     def default_step_size(self, squared_length: Array, weight: Array, batch_size: int) -> Array:
-        """The step size where none is given: 0.1 / (squared length of the features), or less.
+        """Compute the default step size: 0.1 / (squared length of the features), or less.
 
-        With a active binary features it is 0.1 / a: 0.1 for :class:`gvf.OneHot`, 0.1 / tilings for
-        :class:`gvf.TileCoder`. It is less where ratios multiply updates, as with :class:`gvf.IS`,
-        and are so large that one transition alone would take a prediction past its target: no
-        weight times step size times squared length is above 1. A learner takes the least over all
-        transitions that it has met, so its step size may fall and never rises.
+        For a active binary features this is 0.1 / a: 0.1 for :class:`gvf.OneHot`, 0.1 / tilings for
+        :class:`gvf.TileCoder`. Where ratios multiply updates, as with :class:`gvf.IS`, a smaller
+        step size keeps weight times step size times squared length at most 1, so that no single
+        transition takes a prediction past its target. A learner uses the smallest value over all
+        transitions observed, so its step size never rises.
 
         Args:
-            squared_length: of the features of each transition, [m].
-            weight: that the correction gives to each transition when it is drawn, [m].
-            batch_size: how many are drawn for an update, k.
+            squared_length: the squared length of the features of each transition, [m].
+            weight: the correction's weight of each transition when it is drawn, [m].
+            batch_size: the number of transitions drawn for an update, k.
+
+        Returns:
+            The step size that each transition allows, [m].
         """
         with np.errstate(divide="ignore"):
             return np.minimum(SHARE, 1.0 / weight) / squared_length
 
     def marks(self, rows: int) -> Array:
-        """Whole numbers to keep between updates; none by default."""
+        """Return the integers to keep between updates; none by default."""
         return np.zeros(0, np.int64)
 
     def numbers(self) -> Sequence[float]:
-        """Constants of the kernel; none by default."""
+        """Return the constants of the kernel; none by default."""
         return ()
 
     def start(self, rows: int) -> LearnerState:
-        """The arrays that change, at the start; all weights are 0."""
+        """Return the initial state; all weights are 0."""
         lanes = self._lane_values()
         shape = (rows, lanes.shape[1])
         return LearnerState(
@@ -169,9 +171,9 @@ class Update(ABC):
         self.kernel(state, experience, slots, w)
 
     def _lane_values(self) -> Array:
-        """The lane fields as rows [P, L]."""
+        """Return the lane fields as rows [P, L]."""
         given = [getattr(self, name) for name in self.lane_fields]
-        # A step size that is not known yet changes nothing.
+        # The default step size is 0, which changes nothing, until features are known.
         values: list[Any] = [np.atleast_1d(0.0 if v is None else v) for v in given]
         try:
             return np.array(np.broadcast_arrays(*values), np.float64)

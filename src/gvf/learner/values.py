@@ -2,8 +2,8 @@
 
     v(s) = sum_b share_b(s) sum_f W[b, f] x_f(s)
 
-One of the two value functions that a learner can have; the other is a network
-(:mod:`gvf.neural.learner`). The kernels are in :mod:`gvf.learner.linear`.
+This is one of two value functions; the other is a network (:mod:`gvf.neural.learner`). The kernels
+are in :mod:`gvf.learner.linear`.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from gvf.window.buffer import DRAW, WRITE, Buffer, Rows, check_like
 from gvf.window.frames import FrameWindow
 
 _LOOKED_AT = 2**16
-"""Features that are looked at, in all, to find the largest prediction."""
+"""The number of features read, over all states, to find the largest prediction."""
 
 
 @dataclass(frozen=True)
 class LinearPrediction:
-    """All that is needed to predict with linear values.
+    """The parts of linear values that predictions need.
 
     Attributes:
         features: the representation.
-        policy: for action values, whose mean over the policy's actions is predicted; else None.
-        several: whether predictions are [m, lanes], or those of the only lane, [m].
-        weights: float64[rows, lanes].
+        policy: the policy over whose actions action values are averaged; None for state values.
+        several: True if predictions are [m, lanes], False if they are [m].
+        weights: the weights, float64[rows, lanes].
     """
 
     features: FeatureMap
@@ -61,7 +61,7 @@ class LinearPrediction:
             )
 
     def predict(self, states: Any) -> Floats:
-        """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
+        """Predict for a batch of states [m, ...]: [m], or [m, lanes]."""
         states = as_column(states, "the states")
         x = features_of(self.features, self.features.size, states)
         out = np.empty((len(x), self.weights.shape[1]))
@@ -74,10 +74,10 @@ class LinearValues:
     """The value function of :class:`gvf.Learner`.
 
     Args:
-        policy: the target policy, which action values are averaged over.
+        policy: the target policy, over whose actions action values are averaged.
         features: the representation.
-        update: how weights change.
-        rng: for updates that draw a next action.
+        update: the learning rule.
+        rng: the generator of next actions, for updates that draw one.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class LinearValues:
                 "has no finite number of them; use TD, TDC or TDRC"
             )
         self.features, self.update_rule, self.rng = features, update, rng
-        # Action values are averaged over the policy's actions; state values have one block.
+        # Action values are averaged over the policy's actions. State values have one block.
         averages = update.action_values and isinstance(policy, DiscretePolicy)
         self._averaged: DiscretePolicy | None = policy if averages else None  # pyright: ignore[reportAttributeAccessIssue]
         self.blocks = 1 if self._averaged is None else self._averaged.actions
@@ -105,7 +105,7 @@ class LinearValues:
         self._form: set[tuple[np.dtype[Any], int]] = set()
 
     def represent(self, transitions: Transitions) -> dict[str, Array]:
-        """The columns that the window keeps for it."""
+        """Return the columns to keep in the window."""
         columns = {
             "x": self._features_of(transitions, "state"),
             "x_next": self._features_of(transitions, "next_state"),
@@ -132,7 +132,7 @@ class LinearValues:
         return columns
 
     def _features_of(self, transitions: Transitions, name: str) -> Array:
-        """The features of a column of states; where a NaN is in the way, it is named."""
+        """Return the features of a column of states; an error names a NaN in the column."""
         try:
             return features_of(self.features, self.features.size, transitions[name])
         except ValueError:
@@ -140,11 +140,11 @@ class LinearValues:
             raise
 
     def experience(self, columns: dict[str, Array]) -> Experience:
-        """Columns [m, ...], the window's or new ones, as updates read them."""
+        """Return columns [m, ...] in the form that updates read."""
         rows = len(columns["x"])
         if len(self._ones) < rows:
             self._ones = np.ones((rows, 1))
-        ones = self._ones[:rows]  # one block of weights needs no column: its share is always 1
+        ones = self._ones[:rows]  # with one block of weights its share is always 1
         return Experience(
             columns["x"],
             columns.get("share", ones),
@@ -155,11 +155,11 @@ class LinearValues:
         )
 
     def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
-        """Insert rows into the buffer, and update whenever it is time."""
+        """Insert rows into the buffer, and update whenever an update is due."""
         if not self.update_rule.chooses_step_size:
             self._observe(buffer, rows, schedule)
             return
-        # Cut where the step size falls, so that it does not matter how many rows come at a time.
+        # Cut where the step size falls, so that results do not depend on the size of the batch.
         step_size = self._step_sizes(rows, buffer.correction, schedule.batch_size)
         falls = np.flatnonzero(np.diff(step_size, prepend=np.nan))
         for start, end in pairwise([*falls.tolist(), len(rows)]):
@@ -167,12 +167,12 @@ class LinearValues:
             self._observe(buffer, rows[start:end], schedule)
 
     def _step_sizes(self, rows: Rows, correction: Correction, batch_size: int) -> Floats:
-        """The default step size from each row on; 0 as long as all features are 0."""
+        """Return the default step size from each row on; 0 as long as all features are 0."""
         x, x_next = rows.columns["x"], rows.columns["x_next"]
         lengths = np.full(len(rows), x.shape[1], np.float64)
         if x.dtype.kind == "f":
             lengths = np.maximum(*(np.einsum("ij,ij->i", f, f) for f in (x, x_next)))
-        # The weight in a batch of nothing else, from a window whose means are 1, as they should be.
+        # The weight in a batch of copies of one row, when the means of the window are 1.
         alone = np.repeat(np.arange(len(rows))[:, None], batch_size, axis=1)
         means = np.ones((len(rows), len(rows.inputs) + 1))
         weight = correction.weigh_rows(rows.inputs, rows.p, alone, means)[:, 0]
@@ -184,12 +184,12 @@ class LinearValues:
 
     @property
     def step_size(self) -> float | None:
-        """The default step size in use; None before there is one, and where one was given."""
+        """The default step size in use; None before there is one, or if one was given."""
         chosen = self.update_rule.chooses_step_size
         return float(self.state.lanes[0, 0]) or None if chosen else None
 
     def _observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
-        """Insert rows into the buffer, and update whenever it is time, in one compiled call."""
+        """Insert rows into the buffer and update when due, in one compiled call."""
         window, correction = buffer.window, buffer.correction
         assert isinstance(window, Window)
         window.make_room(rows.columns)
@@ -231,13 +231,13 @@ class LinearValues:
         self.update_rule.apply(self.state, self.experience(buffer.window.columns), slots, w)
 
     def td_errors(self, buffer: Buffer, slots: Slots) -> Floats:
-        """The TD errors of the transitions in slots [k], in the first lane."""
+        """Return the TD errors of the transitions in slots [k], in the first lane."""
         delta = np.empty((len(slots), self.state.weights.shape[1]))
         td_errors(self.state.weights, self.experience(buffer.window.columns), slots, delta)
         return delta[:, 0].copy()
 
     def updates(self, window: Window, lane: int) -> tuple[Updates, int]:
-        """The update that each transition of a window would make in a lane, and its dimension."""
+        """Return the update by each transition of a window in a lane, and its dimension."""
         kept = self.experience({name: c[: len(window)] for name, c in window.columns.items()})
         weights = np.ascontiguousarray(self.state.weights[:, lane : lane + 1])
         near, far = np.empty((len(window), 1)), np.zeros((len(window), 1))
@@ -250,19 +250,20 @@ class LinearValues:
         return Updates(*made), len(weights)
 
     def predict(self, states: Any) -> Floats:
-        """The predictions for a batch of states [m, ...]: [m], or [m, lanes]."""
+        """Predict for a batch of states [m, ...]: [m], or [m, lanes]."""
         return self.prediction.predict(states)
 
     @property
     def prediction(self) -> LinearPrediction:
-        """What predicts, sharing the weights."""
+        """The predictor, which shares the weights."""
         several = self.update_rule.lanes is not None
         return LinearPrediction(self.features, self._averaged, several, self.state.weights)
 
     def largest(self, window: Window) -> Floats:
-        """The largest prediction, in size, for the window's states in each lane, [lanes].
+        """Return the largest absolute prediction for the window's states in each lane, [lanes].
 
-        Not finite where a weight is not. Of a long window with many features not all states count.
+        It is infinite if a weight is not finite. In a long window with many features only some of
+        the states are read.
         """
         x = window.columns["x"]
         rows = np.arange(0, len(window), 1 + len(window) * x.shape[1] // _LOOKED_AT)
@@ -274,11 +275,11 @@ class LinearValues:
 
     @property
     def parts(self) -> dict[str, Any]:
-        """The arguments of the learner that it was made from."""
+        """The arguments of the learner that describe the value function."""
         return {"features": self.features, "update": self.update_rule}
 
     def check(self, window: Window | FrameWindow) -> None:
-        """Refuse a window that it could not have filled: compiled loops check nothing."""
+        """Raise ValueError if the window does not fit, because compiled loops check nothing."""
         columns = {name: column[: len(window)] for name, column in window.columns.items()}
         shares = {"share", "share_next"} if self._averaged is not None else set()
         if columns.keys() != {"x", "x_next", "cumulant", "continuation"} | shares:
@@ -296,25 +297,25 @@ class LinearValues:
 
     @property
     def exported(self) -> dict[str, Any]:
-        """What is needed to predict."""
+        """The parts of the value function that predictions need."""
         prediction = self.prediction
         return {field.name: getattr(prediction, field.name) for field in fields(prediction)}
 
     @property
     def rngs(self) -> tuple[np.random.Generator, ...]:
-        """The generators that it draws from while learning."""
+        """The random generators used while learning."""
         return (self.rng,)
 
     def __getstate__(self) -> dict[str, Any]:
-        # Addresses of kernels mean nothing in another process.
+        # Addresses of kernels are not valid in another process.
         return self.__dict__ | {"_compiled": None}
 
     def checkpoint(self) -> dict[str, Array]:
-        """The arrays that change."""
+        """Return the arrays that change."""
         return self.state._asdict()
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take up what :meth:`checkpoint` gave."""
+        """Restore the arrays that :meth:`checkpoint` returned."""
         own = self.checkpoint()
         if own.keys() != arrays.keys():
             raise ValueError(f"there should be {', '.join(own)}, and there are {', '.join(arrays)}")

@@ -1,14 +1,14 @@
 """WIS-TD(0): weighted importance sampling online, with a step size for every weight.
 
-Mahmood and Sutton's (2015) WIS-TD for lambda = 0, as in the paper's appendix. One transition after
-the other, with r = k w_i (the ratio for uniform draws with ``IS``, 1 for ratio draws with ``IR``),
-and for every feature x_f that is not 0:
+This is WIS-TD (Mahmood and Sutton 2015) for lambda = 0, as in the paper's appendix. Transitions are
+applied one after the other. With r = k w_i (the ratio for uniform draws with ``IS``, 1 for ratio
+draws with ``IR``), for every feature x_f that is not 0:
 
     u_f <- (1 - eta x_f^2) u_f + r x_f^2
     W_f <- W_f + r delta x_f / u_f
 
-with the usual TD error: the terms in theta_{i-1} of the printed update cancel. u_f starts at u0,
-counts how much was learned about the feature, and so 1 / u_f is a step size that falls by itself.
+Here delta is the usual TD error: the terms in theta_{i-1} of the printed update cancel. u_f starts
+at u0 and grows with the ratios seen by the feature, so the step size 1 / u_f falls by itself.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def wis_td(state, experience, slots, w):
                             r = slots.size * weight_at(w, i, lane)
                         u[row, lane] *= 1.0 - eta[lane] * level * level
                         u[row, lane] += r * level * level
-                        # A negative step would follow: this lane has diverged.
+                        # The step would be negative: this lane has diverged.
                         if u[row, lane] < 0.0:
                             weights[row, lane] = np.nan
                         if r > 0.0:
@@ -57,12 +57,13 @@ def wis_td(state, experience, slots, w):
 class WISTD(Update):
     """WIS-TD(0): the step size of every weight falls with the ratios seen by its feature.
 
-    With ``IS`` it is WIS-TD(0), with ``IR`` the paper's IR+WIS-TD(0).
+    With ``IS`` this is WIS-TD(0), with ``IR`` the paper's IR+WIS-TD(0). Either argument may be a
+    sequence, with one copy of the weights for each value.
 
     Args:
-        u0: what u starts at: 1/u0 is about the first step size. Positive.
-        eta: how fast u forgets; in the paper mu/u0. Above 1 (for binary features) u turns negative,
-            and the lane has diverged. Both may be sequences, for lanes side by side.
+        u0: the initial value of u, positive; the first step size is about 1/u0.
+        eta: the rate at which u forgets, mu/u0 in the paper. For eta above 1 (with binary features)
+            u turns negative, and the lane has diverged.
 
     Example:
         >>> import gvf
@@ -84,7 +85,7 @@ class WISTD(Update):
             raise ValueError(f"u0 must be positive, got {self.u0}")
 
     def start(self, rows: int) -> LearnerState:
-        """The arrays that change, at the start: u is u0."""
+        """Return the initial state, in which u is u0."""
         state = super().start(rows)
         state.memory[0] = state.lanes[0]
         return state

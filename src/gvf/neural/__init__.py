@@ -1,6 +1,6 @@
 """Neural value functions: any PyTorch network, any correction, many copies at once.
 
-Needs PyTorch, ``pip install "gvf[torch]"``; nothing else in gvf imports it.
+This subpackage needs PyTorch, ``pip install "gvf[torch]"``; ``import gvf`` does not.
 """
 
 try:

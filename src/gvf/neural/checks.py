@@ -1,4 +1,4 @@
-"""Checks of what a user gives the learner and the lanes: networks, optimisers, devices, options."""
+"""Checks of arguments of neural learners and lanes: networks, optimisers, devices, options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gvf.common.checks import brief, whole
 
 
 def check_options(optimiser: object, target_every: object, clip: object) -> None:
-    """Refuse what would fail later, or silently do nothing."""
+    """Raise an error for options that would fail later, or silently do nothing."""
     if isinstance(optimiser, torch.optim.Optimizer) or not callable(optimiser):
         raise TypeError(
             "optimiser must be a function that makes one, such as "
@@ -26,7 +26,7 @@ def check_options(optimiser: object, target_every: object, clip: object) -> None
 
 
 def check_network(network: object, what: str) -> nn.Module:
-    """The network, if it is one that can be trained."""
+    """Return the network; raise an error if it cannot be trained."""
     if not isinstance(network, nn.Module):
         raise TypeError(f"{what} must be a torch.nn.Module, got {brief(network)}")
     if not any(weights.requires_grad for weights in network.parameters()):
@@ -35,7 +35,7 @@ def check_network(network: object, what: str) -> nn.Module:
 
 
 def check_states(states: object) -> None:
-    """Refuse states with fields, which no tensor has."""
+    """Raise ValueError if states have fields, which tensors do not have."""
     if isinstance(states, np.ndarray) and states.dtype.names is not None:
         raise ValueError(
             f"a network takes arrays, and these states have the fields "
@@ -45,7 +45,7 @@ def check_states(states: object) -> None:
 
 
 def check_optimiser(made: object) -> None:
-    """Refuse what an optimiser function made, if it cannot go one step down a gradient."""
+    """Raise an error if the result of an optimiser function is not a usable optimiser."""
     if not isinstance(made, torch.optim.Optimizer):
         raise TypeError(f"optimiser must make a torch.optim.Optimizer, and made {brief(made)}")
     if isinstance(made, torch.optim.LBFGS):
@@ -56,7 +56,7 @@ def check_optimiser(made: object) -> None:
 
 
 def as_device(device: str | torch.device) -> torch.device:
-    """A device that is there."""
+    """Return a device; raise ValueError if it is not available."""
     try:
         found = torch.device(device)
     except (RuntimeError, TypeError):

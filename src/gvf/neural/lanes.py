@@ -1,12 +1,13 @@
 """Lanes: many copies of a network, trained at once on shared draws.
 
-A sensitivity figure trains the same network for every (method, learning rate, run). Their weights
-are stacked, one row a lane, and one program updates all of them: lane l goes down the gradient of
+A sensitivity figure trains the same network for every (method, learning rate, run). Here their
+weights are stacked, one row per lane, and one program updates all of them. Lane l descends the
+gradient of
 
     1/2 sum_i w_li (c_i + gamma_i v_l(s'_i) - v_l(s_i))^2,    v_l(s'_i) taken as fixed.
 
-Nothing passes from lane to lane, so a lane is the same network trained alone, up to rounding.
-:class:`gvf.neural.NeuralLearner` is one network with a window; here the caller brings the draws.
+Lanes do not affect each other, so a lane equals the same network trained alone, up to rounding.
+:class:`gvf.neural.NeuralLearner` is one network with a window; here the caller supplies the draws.
 """
 
 from __future__ import annotations
@@ -27,35 +28,37 @@ from gvf.common.checks import brief
 from gvf.neural.checks import as_device, check_network, check_optimiser, check_options
 from gvf.neural.loss import as_batch, as_input, flat_values, precision, td_loss
 
-_ROWS = 1024  # predictions that are made at a time, all lanes together
-_making = Lock()  # initial weights come from random numbers that all threads share
+_ROWS = 1024  # predictions made at a time, over all lanes
+_making = Lock()  # all threads share the random numbers of initial weights
 _JOINT = ("Adafactor", "Muon", "SparseAdam")
-"""Optimisers in which the step of one weight depends on others, and so on other lanes."""
+"""Optimisers whose step of one weight depends on other weights, and so on other lanes."""
 
 Weights = dict[str, Tensor]
-"""A network's parameters by name; of a stack, with lanes in front."""
+"""The parameters of a network by name; those of a stack have lanes as first axis."""
 
 
 class Lanes:
     """Copies of a network, each with its own learning rate and initial weights.
 
     Args:
-        make_network: makes one; called once for every distinct seed. Its frozen parameters
-            (``requires_grad=False``) stay as they are; buffers and dropout are refused.
-        optimiser: makes a PyTorch optimiser from a list of parameter groups, each with its ``lr``:
-            ``torch.optim.Adam``, or ``partial(torch.optim.RMSprop, alpha=0.9)``. It must treat each
-            weight by itself, as most do.
-        learning_rates: one a lane.
-        seeds: of the initial weights, one a lane.
-        group: which lanes share draws: the row of ``states`` that each lane sees, one a lane; by
-            default all see row 0.
-        device: where the weights live and the work is done.
-        clip: largest norm of a lane's gradient, if any.
-        target_every: updates between copies of the weights to a target network, which then gives
-            v(s'); without, v(s') comes from the weights themselves.
-        mixed_precision: compute layers in bfloat16; weights, errors and steps stay as they are.
-        together: whether all lanes go through the network as one stack, or one after the other. By
-            default as a stack, except for convolutions on a CPU, where that is slower.
+        make_network: a function that makes a network; called once for every distinct seed. Frozen
+            parameters (``requires_grad=False``) do not change. Networks with buffers or dropout are
+            not supported.
+        optimiser: a function that makes a PyTorch optimiser from a list of parameter groups, each
+            with its ``lr``: ``torch.optim.Adam``, or ``partial(torch.optim.RMSprop, alpha=0.9)``.
+            The optimiser must treat each weight by itself, as most do.
+        learning_rates: the learning rate of each lane.
+        seeds: the seed of the initial weights of each lane.
+        group: the row of draws that each lane uses; lanes with the same row share their draws. By
+            default all lanes use row 0.
+        device: the device of the weights.
+        clip: the largest norm of a lane's gradient; by default there is none.
+        target_every: the number of updates between copies of the weights to a target network, which
+            gives v(s'). By default the weights themselves give v(s').
+        mixed_precision: True to compute layers in bfloat16; weights, errors and steps keep their
+            type.
+        together: True to pass all lanes through the network as one stack, False for one after the
+            other. The default is a stack, except for convolutions on a CPU, where it is slower.
 
     Example:
         >>> import torch
@@ -120,7 +123,7 @@ class Lanes:
         if together is None:
             convolutions = any(isinstance(part, nn.Conv2d) for part in form.modules())
             together = self.device.type != "cpu" or not convolutions
-        # Lanes of one rate lie together, so that a slice of the stack is their parameter.
+        # Lanes of one learning rate are adjacent, so that they are a slice of the stack.
         order = sorted(range(count), key=lambda lane: rates[lane])
         self._order = torch.tensor(order, device=self.device)
         self._place = torch.argsort(self._order)
@@ -150,7 +153,7 @@ class Lanes:
 
     @property
     def diverged(self) -> Tensor:
-        """Which lanes have a weight that is not finite, bool[lanes]."""
+        """True for lanes with a weight that is not finite, bool[lanes]."""
         finite = [weights.isfinite().flatten(1).all(dim=1) for weights in self._stack.values()]
         return ~torch.stack(finite).all(dim=0)[self._place]
 
@@ -159,14 +162,14 @@ class Lanes:
     ) -> None:
         """Update every lane once.
 
-        Tensors that are on the device already are used as they are, and nothing waits for the
-        device. A lane whose weights are all 0 still takes its optimiser's step.
+        Tensors on the device are used without a copy, and the call does not wait for the device. A
+        lane whose weights are all 0 still takes its optimiser's step.
 
         Args:
-            states: [groups, k, ...], a row of draws for each group of lanes.
-            next_states: the same.
-            cumulant: [groups, k].
-            continuation: [groups, k].
+            states: the drawn states, [groups, k, ...], with a row for each group of lanes.
+            next_states: the next states, in the same form.
+            cumulant: the cumulants, [groups, k].
+            continuation: the continuations, [groups, k].
             weights: a correction's weights of the draws, [lanes, k].
         """
         drawn = [self._put(x) for x in (states, next_states, cumulant, continuation)]
@@ -188,7 +191,7 @@ class Lanes:
 
     @torch.no_grad()
     def predict(self, states: Any) -> Tensor:
-        """The predictions of all lanes for states [m, ...]: [lanes, m]."""
+        """Predict with all lanes for states [m, ...]: [lanes, m]."""
         pieces = self._put(as_batch(states)).split(max(16, _ROWS // len(self)))
         if self._apart is None:
             values = [self._stacked_values(self._stack, piece, None) for piece in pieces]
@@ -197,9 +200,9 @@ class Lanes:
         return torch.stack(lanes)[self._place]
 
     def state_dict(self) -> dict[str, Any]:
-        """All that changes, for :meth:`load_state_dict` or ``torch.save``; not copied.
+        """Return the state for :meth:`load_state_dict` or ``torch.save``, without copying it.
 
-        Beside it go learning rates, seeds and groups, by which lanes of other arguments are known.
+        It includes learning rates, seeds and groups, so that a state of other lanes is recognised.
         """
         return {
             **self._made_with,
@@ -211,7 +214,7 @@ class Lanes:
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up the state of lanes that were made with the same arguments."""
+        """Load the state of lanes that were made with the same arguments."""
         for name, weights in self._stack.items():
             given = state["weights"].get(name)
             if given is None or given.shape != weights.shape:
@@ -219,7 +222,7 @@ class Lanes:
                     f"the state is of other lanes: {name} should be {list(weights.shape)} and is "
                     f"{'missing' if given is None else list(given.shape)}"
                 )
-        for name, own in self._made_with.items():  # which older states do not say
+        for name, own in self._made_with.items():  # older states do not have these
             if (given := state.get(name, own)) != own:
                 raise ValueError(
                     f"the state is of other lanes: {name} should be {own} and is {given}"
@@ -253,7 +256,7 @@ class Lanes:
             )
 
     def _values(self, weights: Weights, states: Tensor) -> Tensor:
-        """Values [m] of one lane."""
+        """Compute the values [m] of one lane."""
         with precision(self.device, self.mixed_precision):
             return flat_values(
                 lambda states: functional_call(self._network, weights, (states,)),
@@ -262,7 +265,7 @@ class Lanes:
             )
 
     def _stacked_values(self, stack: Weights, states: Tensor, axis: int | None) -> Tensor:
-        """Values [lanes, m] from states [lanes, m, ...] (axis 0) or [m, ...] (axis None)."""
+        """Compute values [lanes, m] of states [lanes, m, ...] (axis 0) or [m, ...] (axis None)."""
         return vmap(self._values, in_dims=(0, axis))(stack, states)
 
     def _descend_together(self, drawn: list[Tensor], weights: Tensor) -> None:
@@ -271,7 +274,7 @@ class Lanes:
         else:
             axis, drawn = 0, [x[self._group] for x in drawn]
         states, next_states, cumulant, continuation = drawn
-        # Two passes: going back through the next states too would cost more than it saves.
+        # Two passes, because a joint pass would also compute gradients for the next states.
         with torch.no_grad():
             next_values = self._stacked_values(self._target, next_states, axis)
         values = self._stacked_values(self._stack, states, axis)
@@ -289,7 +292,7 @@ class Lanes:
             td_loss(values, next_values, cumulant, continuation, weights[lane]).backward()
 
     def _clip_gradients(self, largest: float) -> None:
-        """What ``torch.nn.utils.clip_grad_norm_`` does, lane by lane."""
+        """Clip the gradient of each lane as ``torch.nn.utils.clip_grad_norm_`` does."""
         norms = [torch.linalg.vector_norm(g.flatten(1), dim=1) for g in self._gradients]
         norm = torch.linalg.vector_norm(torch.stack(norms), dim=0)
         factor = (largest / (norm + 1e-6)).clamp(max=1.0)
@@ -306,7 +309,7 @@ def _numbers(name: str, values: Any, kind: Callable[[Any], Any]) -> list[Any]:
 
 
 def _check_apart(optimiser: Callable[[list[dict[str, Any]]], Any]) -> None:
-    # By one weight, since some of those to refuse take no stack, and say so in other words.
+    # Tested with one weight, because some optimisers reject a stack with another message.
     made = optimiser([{"params": [nn.Parameter(torch.zeros(1, 1))], "lr": 0.1}])
     check_optimiser(made)
     if (kind := type(made).__name__) in _JOINT:
@@ -317,16 +320,16 @@ def _check_apart(optimiser: Callable[[list[dict[str, Any]]], Any]) -> None:
 
 
 def _seeded(make_network: Callable[[], nn.Module], seed: int) -> nn.Module:
-    """A network whose initial weights follow from the seed, whatever was drawn before."""
+    """Make a network whose initial weights depend only on the seed."""
     with _making, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         return make_network()
 
 
 def _stacked(rows: Sequence[Tensor], device: torch.device) -> Tensor:
-    """Parameters as rows of one, each laid out in memory as it was.
+    """Stack parameters as rows of one tensor, each with its own memory layout.
 
-    With room for a gradient, unless they are frozen.
+    The stack has a gradient, unless the parameters are frozen.
     """
     shape, stride = (len(rows), *rows[0].shape), (rows[0].numel(), *rows[0].stride())
     stack = torch.empty_strided(shape, stride, dtype=rows[0].dtype, device=device)
@@ -337,7 +340,7 @@ def _stacked(rows: Sequence[Tensor], device: torch.device) -> Tensor:
 
 
 def _part(stack: Weights, lanes: slice | int) -> Weights:
-    """Some lanes of a stack, sharing memory of weights and gradients with it."""
+    """Return some lanes of a stack, which share the memory of weights and gradients."""
     parts = {}
     for name, weights in stack.items():
         parts[name] = weights.detach()[lanes]

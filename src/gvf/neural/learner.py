@@ -3,8 +3,8 @@
     transitions -> question (ratio, cumulant, continuation) -> window -> draw (slots, weights)
                 -> loss -> gradient -> optimiser -> predictions
 
-The counterpart of :class:`gvf.Learner`, with a network in the place of features and weights, and a
-PyTorch optimiser in the place of an update. Corrections are the same, and so are the draws.
+This is the counterpart of :class:`gvf.Learner`, with a network instead of features and weights, and
+a PyTorch optimiser instead of an update. The corrections and the draws are the same.
 """
 
 from __future__ import annotations
@@ -43,41 +43,42 @@ from gvf.window import Window
 from gvf.window.buffer import Buffer, Rows
 from gvf.window.frames import FrameWindow
 
-_ROWS = 1024  # states that go through the network at a time
-_LOOKED_AT = 16  # states whose predictions tell whether the network has diverged
+_ROWS = 1024  # states passed through the network at a time
+_LOOKED_AT = 16  # states whose predictions are checked for divergence
 
 
 class NeuralLearner(WindowLearner):
-    """Learns the answer to one question with a network, by semi-gradient TD(0).
+    """A learner with a network: it answers one question by semi-gradient TD(0).
 
-    An update goes one step of the optimiser down the gradient of
-    ``1/2 sum_i w_i (c_i + gamma_i v(s'_i) - v(s_i))^2``, with v(s') taken as fixed, over k drawn
-    transitions; the weights w are the correction's and contain the 1 / k.
+    An update draws k transitions and takes one step of the optimiser on the loss
+    ``1/2 sum_i w_i (c_i + gamma_i v(s'_i) - v(s_i))^2``, with v(s') taken as fixed. The weights w
+    are those of the correction and contain the 1 / k.
 
     Args:
-        question: what to predict.
-        network: any module that maps states [m, ...] to values [m] or [m, 1]. Fractions reach it in
-            its own number type, integers (frames in uint8, numbers of states) as they are.
-        optimiser: makes one from parameters: ``partial(torch.optim.Adam, lr=1e-3)``. Any but
-            ``LBFGS``, which needs more than one gradient a step.
-        correction: how to correct for the behaviour: :class:`gvf.IR` and its neighbours.
-        behaviour: the policy that chooses the actions, if it is known; otherwise transitions bring
-            ``behaviour_probability`` or ``behaviour_log_probability``. Where they bring it, that is
-            used.
-        window: how many recent transitions to keep, n; or an empty window to fill, for example a
+        question: the question to answer.
+        network: any module that maps states [m, ...] to values [m] or [m, 1]. Floating-point states
+            are converted to the network's type; integers (frames in uint8, numbers of states) are
+            passed on unchanged.
+        optimiser: a function that makes an optimiser from parameters, such as
+            ``partial(torch.optim.Adam, lr=1e-3)``. ``LBFGS`` is not supported, because it needs
+            more than one gradient per step.
+        correction: the correction for the behaviour: :class:`gvf.IR`, :class:`gvf.IS` and others.
+        behaviour: as in :class:`gvf.Learner`.
+        window: the number of recent transitions to keep, n; or an empty window, for example a
             :class:`gvf.FrameWindow`, which stores every frame once.
-        batch_size: how many to draw for an update, k.
-        every: steps between updates.
-        warm_up: steps before the first of these intervals begins.
+        batch_size: the number of transitions drawn for an update, k.
+        every: the number of steps between updates.
+        warm_up: the number of steps before the first of these intervals begins.
         on_conflict: as in :class:`gvf.Learner`.
         on_nan: as in :class:`gvf.Learner`.
-        seed: of the draws; anything that :func:`numpy.random.default_rng` takes. The network's
-            initial weights are its maker's affair: ``torch.manual_seed(0)`` before making it.
-        target_every: updates between copies of the network to a target network, which then gives
-            v(s'); without, v(s') comes from the network itself.
-        clip: largest norm of the gradient, if any.
-        device: where the network lives and the work is done, for example ``"cuda"``.
-        mixed_precision: compute layers in bfloat16; weights, errors and steps stay as they are.
+        seed: the seed of the draws; anything that :func:`numpy.random.default_rng` takes. For
+            reproducible initial weights call ``torch.manual_seed(0)`` before making the network.
+        target_every: the number of updates between copies of the network to a target network, which
+            gives v(s'). By default the network itself gives v(s').
+        clip: the largest norm of the gradient; by default there is none.
+        device: the device of the network, for example ``"cuda"``.
+        mixed_precision: True to compute layers in bfloat16; weights, errors and steps keep their
+            type.
 
     Example:
         >>> from functools import partial
@@ -122,7 +123,7 @@ class NeuralLearner(WindowLearner):
         if not isinstance(question, GVF):
             raise TypeError(f"question must be a gvf.GVF, got {brief(question)}")
         options = Options(behaviour, window, batch_size, every, warm_up, on_conflict, on_nan)
-        # The first of two, so that the draws are those of a linear learner with the same seed.
+        # The first of two, so that a linear learner with the same seed has the same draws.
         rng = native(np.random.default_rng(seed).spawn(2)[0])
         values = NetworkValues(
             network, optimiser, target_every, clip, as_device(device), mixed_precision
@@ -136,17 +137,17 @@ class NeuralLearner(WindowLearner):
 
     @property
     def optimiser(self) -> torch.optim.Optimizer:
-        """The optimiser of its weights."""
+        """The optimiser of the network's weights."""
         return self.values.optimiser
 
     @property
     def device(self) -> torch.device:
-        """Where the network lives."""
+        """The device of the network."""
         return self.values.device
 
 
 class NetworkPrediction:
-    """A network that predicts, on its device."""
+    """A network for predictions, on its device."""
 
     def __init__(self, network: nn.Module, device: torch.device, mixed_precision: bool) -> None:
         self.network, self.device, self.mixed_precision = network, device, mixed_precision
@@ -154,7 +155,7 @@ class NetworkPrediction:
 
     @classmethod
     def load(cls, network: nn.Module, form: str, weights: NDArray[np.uint8]) -> Self:
-        """Give a network of the same form the weights that were saved."""
+        """Load saved weights into a network of the same form."""
         check_network(network, "network")
         if in_words(network) != form:
             raise ValueError(
@@ -165,9 +166,9 @@ class NetworkPrediction:
         return cls(network, next(network.parameters()).device, mixed_precision=False)
 
     def predict(self, states: Any) -> Floats:
-        """The predictions for a batch of states [m, ...]: [m]. The network is in ``eval`` mode."""
+        """Predict for a batch of states [m, ...]: [m], with the network in ``eval`` mode."""
         pieces = as_batch(states).split(_ROWS)
-        # Each part's own mode, since some may be kept in ``eval`` mode during training.
+        # The mode of each part, because some parts may be in ``eval`` mode during training.
         modes = [(part, part.training) for part in self.network.modules()]
         self.network.eval()
         try:
@@ -187,7 +188,7 @@ class NetworkPrediction:
 
 
 def in_words(network: nn.Module) -> str:
-    """The form of a network, in a line that is the same in every process."""
+    """Describe the form of a network in a line that is the same in every process."""
     return " ".join(re.sub(r" at 0x[0-9a-fA-F]+", "", repr(network)).split())
 
 
@@ -211,12 +212,12 @@ class NetworkValues(NetworkPrediction):
         self.target_every, self.clip = target_every, clip
         self.updates = 0
         self._optimiser_as_made = _described(self.optimiser)
-        # Without a target network of its own, the network is its own target.
+        # Without a target network, the network itself gives v(s').
         self._target = copy.deepcopy(network).requires_grad_(False) if target_every else network
         self._largest = torch.finfo(self._dtype).max
 
     def represent(self, transitions: Transitions) -> dict[str, NDArray[Any]]:
-        """The columns that the window keeps for it."""
+        """Return the columns to keep in the window."""
         columns = {name: transitions[name] for name in ("state", "next_state")}
         check_states(columns["state"])
         for name, states in columns.items():
@@ -224,11 +225,11 @@ class NetworkValues(NetworkPrediction):
         return columns
 
     def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
-        """Insert rows into the buffer, and update whenever it is time."""
+        """Insert rows into the buffer, and update whenever an update is due."""
         loop.observe(self, buffer, rows, schedule)
 
     def update(self, buffer: Buffer, slots: Slots, w: Floats) -> None:
-        """Go one step of the optimiser, for the transitions in slots [k] with weights w [k]."""
+        """Take one step of the optimiser for the transitions in slots [k] with weights w [k]."""
         fits = np.abs(w) <= self._largest
         if not fits.all():
             at = int(fits.argmin())
@@ -239,7 +240,7 @@ class NetworkValues(NetworkPrediction):
                 "gvf.VTrace(1.0), or a network in float64, network.double()"
             )
         self.optimiser.zero_grad()
-        # The loss is a sum, so that a whole window can go through in pieces.
+        # The loss is a sum, so a whole window can be processed in pieces.
         for start in range(0, len(slots), _ROWS):
             piece = slice(start, start + _ROWS)
             states, next_states, cumulant, continuation = self._drawn(buffer.window, slots[piece])
@@ -256,7 +257,7 @@ class NetworkValues(NetworkPrediction):
 
     @torch.no_grad()
     def td_errors(self, buffer: Buffer, slots: Slots) -> Floats:
-        """The TD errors of the transitions in slots [k]."""
+        """Return the TD errors of the transitions in slots [k]."""
         errors = []
         for start in range(0, len(slots), _ROWS):
             drawn = self._drawn(buffer.window, slots[start : start + _ROWS])
@@ -266,9 +267,9 @@ class NetworkValues(NetworkPrediction):
         return torch.cat(errors).cpu().numpy().astype(np.float64)
 
     def largest(self, window: Window | FrameWindow) -> Floats:
-        """The largest prediction, in size, for a few states of the window: [1].
+        """Return the largest absolute prediction for a few states of the window: [1].
 
-        Not finite where a weight is not.
+        It is infinite if a weight is not finite.
         """
         if not all(bool(weights.isfinite().all()) for weights in self.network.parameters()):
             return np.full(1, np.inf)
@@ -277,12 +278,12 @@ class NetworkValues(NetworkPrediction):
 
     @property
     def step_size(self) -> float | None:
-        """None: the optimiser has its own."""
+        """None, because the optimiser has the step size."""
         return None
 
     @property
     def parts(self) -> dict[str, Any]:
-        """The network and its optimiser in words, and the options."""
+        """The descriptions of network and optimiser, and the options."""
         return {
             "network": in_words(self.network),
             "optimiser": self._optimiser_as_made,
@@ -292,14 +293,14 @@ class NetworkValues(NetworkPrediction):
         }
 
     def check(self, window: Window | FrameWindow) -> None:
-        """Refuse a window without the columns that it reads."""
+        """Raise ValueError if the window lacks a column."""
         for name in ("state", "next_state", "cumulant", "continuation"):
             if name not in window[[0]]:
                 raise ValueError(f"the window has no column {name!r}")
 
     @property
     def exported(self) -> dict[str, Any]:
-        """The network in words, and its weights."""
+        """The description of the network, and its weights."""
         buffer = io.BytesIO()
         torch.save(self.network.state_dict(), buffer)
         weights = np.frombuffer(buffer.getvalue(), np.uint8)
@@ -307,11 +308,11 @@ class NetworkValues(NetworkPrediction):
 
     @property
     def rngs(self) -> tuple[np.random.Generator, ...]:
-        """None: PyTorch has its own."""
+        """An empty tuple, because PyTorch has its own random numbers."""
         return ()
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
-        """The weights of network and target, and the optimiser's state, as PyTorch writes them."""
+        """Return the weights of network and target, and the optimiser's state, saved by PyTorch."""
         parts = (self.network, self._target, self.optimiser)
         buffer = io.BytesIO()
         torch.save([part.state_dict() for part in parts], buffer)
@@ -319,7 +320,7 @@ class NetworkValues(NetworkPrediction):
         return {"torch": saved, "updates": np.array(self.updates)}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take up what :meth:`checkpoint` gave; no code in it is run."""
+        """Restore the arrays that :meth:`checkpoint` returned, without running code in them."""
         buffer = io.BytesIO(arrays["torch"].tobytes())
         states = torch.load(buffer, map_location=self.device, weights_only=True)
         for part, state in zip((self.network, self._target, self.optimiser), states, strict=True):
@@ -329,12 +330,12 @@ class NetworkValues(NetworkPrediction):
     def _drawn(
         self, window: Window | FrameWindow, slots: Slots
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """State, next state, cumulant and continuation of drawn transitions, on the device."""
+        """Return states, next states, cumulants and continuations of slots, on the device."""
         if not isinstance(window, FrameWindow):
             drawn = window[slots]
             numbers = (drawn.state, drawn.next_state, drawn.cumulant, drawn.continuation)
             return tuple(map(self._put, numbers))  # pyright: ignore[reportReturnType]
-        # From the window into memory from which the device can fetch both by itself.
+        # Pinned memory, which a GPU reads without waiting for the CPU.
         shape = (2, len(slots), *window.frame_shape)
         frames = torch.empty(shape, dtype=torch.uint8, pin_memory=self.device.type == "cuda")
         window.gather(slots, state=frames[0].numpy(), next_state=frames[1].numpy())
@@ -345,7 +346,7 @@ class NetworkValues(NetworkPrediction):
 
 
 def _described(optimiser: torch.optim.Optimizer) -> str:
-    """An optimiser's kind and settings; what is off or 0 goes unsaid."""
+    """Describe an optimiser by its kind and the settings that are not off or 0."""
     groups = [
         ", ".join(f"{name}={value}" for name, value in group.items() if name != "params" and value)
         for group in optimiser.param_groups

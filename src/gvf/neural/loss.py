@@ -1,9 +1,9 @@
-"""The loss of semi-gradient TD(0), and how states and values get to it and from it.
+"""The loss of semi-gradient TD(0), and conversions of its inputs and outputs.
 
-    1/2 sum_i w_i (c_i + gamma_i v(s'_i) - v(s_i))^2,    v(s'_i) taken as fixed,
+    1/2 sum_i w_i (c_i + gamma_i v(s'_i) - v(s_i))^2,    v(s'_i) taken as fixed
 
-whose gradient is ``-sum_i w_i delta_i grad v(s_i)``: the update of :class:`gvf.TD`, with the
-gradient of a network in the place of features. The weights w of a correction contain the 1 / k.
+Its gradient is ``-sum_i w_i delta_i grad v(s_i)``: the update of :class:`gvf.TD`, with the gradient
+of a network instead of features. The weights w of a correction contain the 1 / k.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gvf.neural.checks import check_states
 def td_loss(
     values: Tensor, next_values: Tensor, cumulant: Tensor, continuation: Tensor, weights: Tensor
 ) -> Tensor:
-    """The loss, summed over all that is given; tensors [..., k] that broadcast.
+    """Compute the loss, summed over all elements of tensors [..., k] that broadcast.
 
     Example:
         >>> import torch
@@ -36,7 +36,7 @@ def td_loss(
 
 
 def flat_values(network: Callable[[Tensor], Tensor], states: Tensor, dtype: torch.dtype) -> Tensor:
-    """A network's values [m] of states [m, ...], in the type in which errors are computed."""
+    """Compute a network's values [m] of states [m, ...], in the given type."""
     try:
         outputs = network(states)
     except RuntimeError as error:
@@ -56,7 +56,7 @@ def flat_values(network: Callable[[Tensor], Tensor], states: Tensor, dtype: torc
 
 
 def as_batch(states: Any) -> Tensor:
-    """States [m, ...] as a tensor, wherever they are."""
+    """Return states [m, ...] as a tensor, on their present device."""
     check_states(states)
     tensor = torch.as_tensor(states)
     if tensor.ndim == 0:
@@ -65,15 +65,15 @@ def as_batch(states: Any) -> Tensor:
 
 
 def as_input(values: Any, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Arrays or tensors on the device; fractions in the network's type, integers as they are."""
+    """Move values to the device; floating-point values also to the given type."""
     tensor = torch.as_tensor(values)
     floating = tensor.is_floating_point()
     return tensor.to(device, dtype if floating else None, non_blocking=True)
 
 
 def precision(device: torch.device, mixed: bool) -> AbstractContextManager[object]:
-    """A context in which layers compute in bfloat16, if mixed."""
-    # Casts that were kept would be those of another lane, or of weights that have changed.
+    """Return a context in which layers compute in bfloat16, if mixed."""
+    # No cache, because it could hold casts of another lane or of weights that have changed.
     if mixed:
         return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
     return nullcontext()

@@ -1,9 +1,9 @@
-"""Networks: a small one for numbers, and the driving network for camera images.
+"""Networks: a small one for vectors, and the driving network for camera images.
 
 The driving network is that of Bojarski et al. (2016, "End to End Learning for Self-Driving Cars"):
-five convolutions without padding, then dense layers of 100, 50, 10 and 1. A grey image of 64 x 128
-leaves 64 maps of 1 x 9 after the convolutions, where their 66 x 200 left 1 x 18.
-Any other :class:`torch.nn.Module` that maps states [m, ...] to values [m] or [m, 1] will do too.
+five convolutions without padding, then dense layers of 100, 50, 10 and 1. After the convolutions, a
+grey image of 64 x 128 has become 64 maps of 1 x 9 (in their work, 66 x 200 became 1 x 18).
+Any other :class:`torch.nn.Module` that maps states [m, ...] to values [m] or [m, 1] works too.
 """
 
 from __future__ import annotations
@@ -16,14 +16,22 @@ import torch
 from torch import Tensor, nn
 
 _CONVOLUTIONS = ((24, 5, 2), (36, 5, 2), (48, 5, 2), (64, 3, 1), (64, 3, 1))
-"""Maps, width of the kernel, stride."""
+"""The number of maps, the width of the kernel and the stride of each convolution."""
 _DENSE = (64 * 1 * 9, 100, 50, 10, 1)
 
 
 def mlp(inputs: int, hidden: Sequence[int] = (64, 64)) -> nn.Module:
-    """Dense layers with rectifiers between them: states [m, inputs] to values [m].
+    """Make a network of dense layers with ReLU between them: states [m, inputs] to values [m].
 
-    Initial weights are PyTorch's, from its global random numbers: ``torch.manual_seed(0)`` before.
+    Initial weights are PyTorch's defaults; for reproducible ones call ``torch.manual_seed(0)``
+    first.
+
+    Args:
+        inputs: the number of inputs.
+        hidden: the size of each hidden layer.
+
+    Returns:
+        The network.
 
     Example:
         >>> import torch
@@ -35,16 +43,19 @@ def mlp(inputs: int, hidden: Sequence[int] = (64, 64)) -> nn.Module:
 
 
 def driving_network(*, convolution: Literal["native", "unfold"] = "native") -> nn.Module:
-    """The five-convolution driving network: frames [m, 64, 128] of numbers 0 to 255 to values [m].
+    """Make the driving network: frames [m, 64, 128] of numbers 0 to 255 to values [m].
 
-    Frames may be uint8 or floating; each is brought to mean 0 and standard deviation 1 inside.
-    Initial weights are those of He et al. (2015), with which a signal keeps its size through all
-    nine layers; PyTorch's own shrink it a thousandfold, and learning starts late.
+    Frames may be uint8 or floating point; the network normalises each to mean 0 and standard
+    deviation 1. Initial weights are those of He et al. (2015), which preserve the size of a signal
+    through all nine layers. PyTorch's defaults shrink it a thousandfold, which delays learning.
 
     Args:
-        convolution: ``"native"`` is PyTorch's, the quickest for one network. ``"unfold"`` writes
-            it as a matrix product, so that a stack of lanes is a batched product. Both have the
-            same weights and, up to rounding, the same values.
+        convolution: the implementation of convolutions. ``"native"`` is PyTorch's, the fastest for
+            one network. ``"unfold"`` uses a matrix product, which becomes a batched product for a
+            stack of lanes. Both have the same weights and, up to rounding, the same values.
+
+    Returns:
+        The network.
 
     Example:
         >>> import torch
@@ -65,7 +76,7 @@ def driving_network(*, convolution: Literal["native", "unfold"] = "native") -> n
         maps = after
     network = _ValueNetwork(*layers, nn.Flatten(), *_dense(_DENSE))
     _initialise(network)
-    if convolution == "native":  # whose kernels are quicker with maps last in memory
+    if convolution == "native":  # its kernels are faster with maps last in memory
         network.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
     return network
 
@@ -78,7 +89,7 @@ def _dense(sizes: Sequence[int]) -> list[nn.Module]:
 
 
 def _initialise(network: nn.Module) -> None:
-    """He et al.'s weights, no biases, and a last layer a tenth as large: values begin near 0."""
+    """Set He et al.'s weights and biases of 0; shrink the last layer, so that values are near 0."""
     layers = [m for m in network.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
     for layer in layers:
         nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
@@ -89,7 +100,7 @@ def _initialise(network: nn.Module) -> None:
 
 
 class _ValueNetwork(nn.Sequential):
-    """Layers, the last of them dense, from states of any number type to values [m]."""
+    """A sequence of layers, the last one dense, from states of any number type to values [m]."""
 
     def forward(self, states: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         last = self[-1]
@@ -98,24 +109,23 @@ class _ValueNetwork(nn.Sequential):
 
 
 class _Frames(nn.Module):
-    """Frames [m, h, w] of numbers 0 to 255 as images [m, 1, h, w], each of mean 0 and sd 1."""
+    """A layer from frames [m, h, w] of numbers 0 to 255 to images [m, 1, h, w] of mean 0, sd 1."""
 
     def forward(self, frames: Tensor) -> Tensor:
         images = frames.unsqueeze(1)
         spread, mean = torch.std_mean(images, dim=(2, 3), keepdim=True, correction=0)
-        return (images - mean) / (spread + 1)  # a frame of one grey stays finite
+        return (images - mean) / (spread + 1)  # finite for a frame of one grey too
 
 
 class _UnfoldedConv2d(nn.Conv2d):
     """A convolution without padding, as a matrix product of patches and weights.
 
-    Of a stack of lanes it makes one batched product, where ``Conv2d`` becomes a convolution in
-    groups.
+    For a stack of lanes this is one batched product; ``Conv2d`` would be a grouped convolution.
     """
 
     def forward(self, x: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         (rows, columns), (down, right) = self.kernel_size, self.stride
-        # Maps lie last in memory throughout, where the products want them.
+        # Maps are last in memory throughout, as the products need them.
         patches = x.permute(0, 2, 3, 1).unfold(1, rows, down).unfold(2, columns, right)
         m, h, w = patches.shape[:3]
         y = nn.functional.linear(patches.reshape(m * h * w, -1), self.weight.flatten(1), self.bias)

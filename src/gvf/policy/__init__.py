@@ -1,13 +1,13 @@
 """Policies, and the ratios between them.
 
 A policy gives the probability (or density) of an action in a state, and draws actions. Data comes
-from a behaviour mu, a question asks about a target pi, and all that off-policy learning needs to
-know about the two is the importance ratio of each transition,
+from a behaviour mu, and a question is about a target pi. Off-policy learning needs only the
+importance ratio of each transition,
 
     rho = pi(a|s) / mu(a|s),
 
 which :func:`ratio` computes. Everything is vectorised over a batch of m states. Questions
-(:mod:`gvf.question`) hold a target policy; samplers and learners only ever see ratios.
+(:mod:`gvf.question`) hold a target policy; samplers and corrections use only ratios.
 """
 
 from gvf.policy.base import DiscretePolicy, Policy, describe

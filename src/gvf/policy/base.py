@@ -1,11 +1,11 @@
-"""What a policy is, and what all policies over finitely many actions share.
+"""The base classes of policies, and the functions that discrete policies share.
 
-A policy pi gives the probability, or density, pi(a|s) of an action in a state, and draws from it.
-Over actions 0, ..., A-1 the probabilities of all of them say everything, and a draw is
+A policy pi gives the probability, or density, pi(a|s) of an action in a state, and draws actions.
+A policy over the actions 0, ..., A-1 is given by their probabilities, and a draw is
 
     the first action a with pi(0|s) + ... + pi(a|s) > u,    u uniform in [0, 1).
 
-The policies themselves are in the modules beside this one; the checks are in
+The other modules of this package hold the policies themselves; the checks are in
 :mod:`gvf.policy.checks`.
 """
 
@@ -24,26 +24,26 @@ from gvf.common.checks import brief
 from gvf.policy.checks import generator, indices
 
 Function = Callable[[Any], Any]
-"""Of a batch of states."""
+"""A function of a batch of states."""
 
 
 class Choice(NamedTuple):
-    """The law of a policy's actions in m given states, evaluated once.
+    """The distribution of a policy's actions in m given states, evaluated once.
 
-    Both functions use what was computed from the states; neither computes it again.
+    Neither function evaluates the policy again.
     """
 
     sample: Callable[[np.random.Generator], NDArray[Any]]
-    """Draws one action for each state, with the random numbers of :meth:`Policy.sample`."""
+    """A function that draws one action for each state, as :meth:`Policy.sample` does."""
     likelihood: Callable[[Any], Floats]
-    """Takes one action for each state and gives float64[m], as :meth:`Policy.act` does."""
+    """A function from one action for each state to their likelihoods, as in :meth:`Policy.act`."""
 
 
 class Policy(ABC):
-    """What every policy can do, over a batch of m states (an array [m, ...]).
+    """The base class of policies; methods take a batch of m states (an array [m, ...]).
 
-    To write one, implement ``log_probability`` and ``sample``; for discrete actions derive from
-    :class:`DiscretePolicy` instead. ``act`` then follows.
+    To write a policy, implement ``log_probability`` and ``sample``. For discrete actions derive
+    from :class:`DiscretePolicy` instead.
 
     Example:
         >>> import gvf
@@ -59,27 +59,27 @@ class Policy(ABC):
 
     @abstractmethod
     def log_probability(self, states: Any, actions: Any) -> Floats:
-        """Log probability, or log density, of each action in its state: float64[m]."""
+        """Return the log probability, or log density, of each action in its state: float64[m]."""
 
     @abstractmethod
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[Any]:
-        """One action for each state: [m], or [m, d] for actions of d dimensions."""
+        """Draw one action for each state: [m], or [m, d] for actions of d dimensions."""
 
     def probability(self, states: Any, actions: Any) -> Floats:
-        """Probability, or density, of each action in its state: float64[m]."""
+        """Return the probability, or density, of each action in its state: float64[m]."""
         return np.exp(self.log_probability(states, actions))
 
     def act(self, states: Any, *, rng: np.random.Generator) -> tuple[NDArray[Any], Floats]:
-        """Draw one action for each state, and say how likely it was.
+        """Draw one action for each state, and return it with its likelihood.
 
-        The actions are those that ``sample`` draws from the same ``rng``. A policy that computes
-        something from the states, such as a network, computes it once, so the likelihood is that
-        of the evaluation which chose the action. A policy of your own that draws in its own way,
-        by a ``sample`` method, is evaluated twice unless it has an ``act`` method too.
+        The actions are those that ``sample`` draws from the same ``rng``. A policy that depends on
+        the states, such as a network, is evaluated once, so the likelihood is that of the
+        evaluation which chose the action. A subclass with its own ``sample`` method is evaluated
+        twice, unless it also has its own ``act`` method.
 
         Returns:
-            The actions, [m] or [m, d], and their likelihoods, float64[m]: probabilities where the
-            policy is a :class:`DiscretePolicy`, else log probabilities or log densities.
+            The actions, [m] or [m, d], and their likelihoods, float64[m]: probabilities for a
+            :class:`DiscretePolicy`, log probabilities or log densities for other policies.
 
         Example:
             >>> import gvf
@@ -101,8 +101,7 @@ class Policy(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # A class with a method of its own to draw or rate actions must not inherit a shortcut that
-        # goes past that method.
+        # A class that overrides one of these methods must not inherit a shortcut that bypasses it.
         methods = vars(cls).keys()
         if methods & {"sample", "probability", "log_probability"}:
             for shortcut in {"act", "_choice"} - methods:
@@ -111,15 +110,15 @@ class Policy(ABC):
     def __repr__(self) -> str:
         if not is_dataclass(self):
             return object.__repr__(self)
-        # Mixture and FunctionPolicy have private discrete variants; show the name one calls.
+        # Mixture and FunctionPolicy have private discrete variants: show the public name.
         name = next(c.__name__ for c in type(self).__mro__ if not c.__name__.startswith("_"))
         return f"{name}({', '.join(describe(getattr(self, field.name)) for field in fields(self))})"
 
 
 class DiscretePolicy(Policy):
-    """A policy over the actions 0, ..., A-1, known by the probabilities of all of them.
+    """A policy over the actions 0, ..., A-1, given by the probabilities of all actions.
 
-    To write one, set ``actions`` and implement ``probabilities``.
+    To write a discrete policy, set ``actions`` and implement ``probabilities``.
 
     Example:
         >>> import gvf
@@ -137,18 +136,18 @@ class DiscretePolicy(Policy):
 
     @abstractmethod
     def probabilities(self, states: Any) -> Floats:
-        """Probability of every action in each state: float64[m, A], rows sum to 1."""
+        """Return the probability of every action in each state: float64[m, A], rows sum to 1."""
 
     def probability(self, states: Any, actions: Any) -> Floats:
-        """Probability of each action in its state: float64[m]."""
+        """Return the probability of each action in its state: float64[m]."""
         return pick(self.probabilities(states), actions)
 
     def log_probability(self, states: Any, actions: Any) -> Floats:
-        """Log probability of each action in its state: float64[m], -inf where it is 0."""
+        """Return the log probability of each action in its state: float64[m], -inf for 0."""
         return log(self.probability(states, actions))
 
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[np.intp]:
-        """One action for each state, int64[m]; an action of probability 0 is never drawn."""
+        """Draw one action for each state, int64[m]; never one of probability 0."""
         return draw(thresholds(self.probabilities(states)), rng)
 
     def _choice(self, states: Any) -> Choice:
@@ -160,33 +159,33 @@ class DiscretePolicy(Policy):
 
 
 def pick(table: Floats, actions: Any) -> Floats:
-    """The probability of each row's action, [m], from those of all actions, [m, A]."""
+    """Return the probability of each row's action, [m], from a table of all actions, [m, A]."""
     return table[np.arange(len(table)), indices(actions, table.shape[1], len(table), "action")]
 
 
 def thresholds(probabilities: Floats) -> Floats:
-    """Running sums [..., A]: the first one greater than a uniform number is the action drawn."""
+    """Return running sums [..., A]; the first sum above a uniform number gives the action."""
     sums = probabilities.cumsum(axis=-1)
-    # Rounding may leave the total below the number drawn. The first sum to reach the total is
-    # that of an action with positive probability, so the remainder is given to that one.
+    # Rounding may leave the total below the number drawn. The first sum that reaches the total
+    # belongs to an action of positive probability, so that action gets the remainder.
     sums[sums >= sums[..., -1:]] = np.inf
     return sums
 
 
 def draw(sums: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
-    """One action for each row of thresholds, [m, A]: int64[m]."""
+    """Draw one action for each row of thresholds, [m, A]: int64[m]."""
     uniform = generator(rng).random((len(sums), 1))
     return (sums > uniform).argmax(axis=1)
 
 
 def log(probabilities: Floats) -> Floats:
-    """Logarithms, of 0 too, without a warning."""
+    """Return logarithms, with -inf for 0 and no warning."""
     with np.errstate(divide="ignore"):
         return np.log(probabilities)
 
 
 def check_same_actions(first: DiscretePolicy, second: DiscretePolicy) -> None:
-    """Refuse two policies that differ in their number of actions."""
+    """Raise ValueError if two policies differ in their number of actions."""
     if first.actions != second.actions:
         raise ValueError(
             f"{brief(first)} has {first.actions} actions, {brief(second)} has {second.actions}; "
@@ -195,11 +194,11 @@ def check_same_actions(first: DiscretePolicy, second: DiscretePolicy) -> None:
 
 
 def describe(value: Any) -> str:
-    """A value as a reader of a ``repr`` wants it: functions by name, without an address."""
+    """Return the ``repr`` of a value; a function is given by its name, without an address."""
     return getattr(value, "__qualname__", None) or repr(value) if callable(value) else repr(value)
 
 
 def set_frozen(instance: object, **values: Any) -> None:
-    """Set attributes of a frozen instance, during its construction."""
+    """Set attributes of a frozen instance during its construction."""
     for name, value in values.items():
         object.__setattr__(instance, name, value)

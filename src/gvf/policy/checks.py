@@ -1,9 +1,8 @@
-"""What policies are given, checked: batches, actions, probabilities, a source of randomness.
+"""Checks of the arguments of policies: batches, actions, probabilities and generators.
 
-A row of probabilities p[A] is a distribution when p >= 0 and sum(p) = 1, up to rounding. All
-policies check what they are given here, so that they refuse the same things in the same words. A
-function named after a thing returns that thing, checked and converted; a ``check_`` returns
-nothing.
+A row of probabilities p[A] is a distribution if p >= 0 and sum(p) = 1, up to rounding. All policies
+use these checks, so that they raise the same errors with the same messages. A function named after
+a thing returns that thing, checked and converted; a function ``check_...`` returns nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _SUM_TOLERANCE = 1e-8
 
 
 def batch_size(states: Any) -> int:
-    """The number of states in a batch, m."""
+    """Return the number of states in a batch, m."""
     try:
         return len(states)
     except TypeError:
@@ -31,7 +30,7 @@ def batch_size(states: Any) -> int:
 
 
 def generator(rng: Any) -> np.random.Generator:
-    """The generator itself, if it is one."""
+    """Return the generator; raise TypeError if it is not one."""
     if isinstance(rng, np.random.Generator):
         return rng
     raise TypeError(
@@ -40,13 +39,13 @@ def generator(rng: Any) -> np.random.Generator:
 
 
 def numpy_array(value: Any, what: str = "what was given") -> NDArray[Any]:
-    """An array of whatever NumPy understands, or of a torch tensor."""
-    # A torch tensor may live on another device or carry a gradient; torch need not be imported.
+    """Return an array from anything that NumPy converts, or from a torch tensor."""
+    # A torch tensor may be on another device or require a gradient; torch need not be imported.
     return as_array(value.detach().cpu() if hasattr(value, "detach") else value, what)
 
 
 def indices(values: Any, size: int, count: int, kind: str) -> NDArray[np.intp]:
-    """Actions or states as integers [count], each in [0, size)."""
+    """Return actions or states as integers [count], each in [0, size)."""
     array = as_array(values, f"the {kind}s")
     if array.shape != (count,):
         raise ValueError(f"{kind}s have shape {array.shape}, expected ({count},): one per state")
@@ -65,9 +64,9 @@ def indices(values: Any, size: int, count: int, kind: str) -> NDArray[np.intp]:
 
 
 def distributions(values: Any, source: str) -> Floats:
-    """A copy of rows of probabilities, float64[m, A], each a distribution.
+    """Return a copy of rows of probabilities, float64[m, A], each a distribution.
 
-    Rows in single precision or less need only sum to 1 within that, and are rescaled.
+    Rows in single precision or less may sum to 1 within that precision; they are rescaled.
     """
     array = numpy_array(values, f"the probabilities of {source}")
     if array.ndim != 2 or array.shape[1] == 0:
@@ -92,13 +91,13 @@ def distributions(values: Any, source: str) -> Floats:
 
 
 def _listed(row: Floats) -> str:
-    """Up to eight numbers of a row."""
+    """Format at most eight numbers of a row."""
     shown = " ".join(f"{number:.6g}" for number in row[:8])
     return f"[{shown}{' ...' if len(row) > 8 else ''}]"
 
 
 def check_action(action: Any, actions: Any) -> None:
-    """Refuse a number of actions that is none, and an action that is not one of them."""
+    """Raise ValueError unless ``actions`` is positive and ``action`` is one of the actions."""
     if not isinstance(actions, int | np.integer) or actions < 1:
         raise ValueError(
             f"actions, how many there are, must be a positive integer; got {brief(actions)}"

@@ -1,11 +1,11 @@
-"""Policies over finitely many actions that are given by numbers.
+"""Policies over finitely many actions, with constant probabilities.
 
 Most ignore the state, and are a single row of probabilities p[A],
 
     pi(a|s) = p[a]:    1/A (Uniform), any p (Fixed), one action (Always), mostly one (Favour);
 
-:class:`Table` has a row for each of S states, pi(a|s) = p[s, a]. Where the probabilities are
-computed from the state instead, see :mod:`gvf.policy.function`.
+:class:`Table` has a row for each of S states, pi(a|s) = p[s, a]. In :mod:`gvf.policy.function` the
+probabilities are computed from the state instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gvf.policy.checks import batch_size, check_action, distributions, generator
 
 
 class _SameEverywhere(DiscretePolicy):
-    """The same probabilities in every state, so nothing is computed anew for a batch."""
+    """A policy with the same probabilities in every state, computed once."""
 
     _row: Floats
     _row_thresholds: Floats
@@ -53,7 +53,7 @@ class _SameEverywhere(DiscretePolicy):
 
 @dataclass(frozen=True, repr=False)
 class Uniform(_SameEverywhere):
-    """Every action with the same probability, 1/A.
+    """The policy that takes every action with the same probability, 1/A.
 
     Args:
         actions: the number of actions, A.
@@ -73,7 +73,7 @@ class Uniform(_SameEverywhere):
 
 @dataclass(frozen=True, repr=False, init=False)
 class Fixed(_SameEverywhere):
-    """The given probabilities, the same in every state.
+    """A policy with given probabilities, the same in every state.
 
     Args:
         probabilities: the probability of each action, [A].
@@ -95,13 +95,13 @@ class Fixed(_SameEverywhere):
         set_frozen(self, row=tuple(self._row.tolist()), actions=len(self._row))
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with, for :mod:`gvf.common.spec`."""
+        """Return the arguments of the constructor, for :mod:`gvf.common.spec`."""
         return {"probabilities": self.row}
 
 
 @dataclass(frozen=True, repr=False)
 class Always(_SameEverywhere):
-    """One action, always.
+    """The policy that always takes one action.
 
     Args:
         action: the action taken.
@@ -123,11 +123,11 @@ class Always(_SameEverywhere):
 
 @dataclass(frozen=True, repr=False, init=False)
 class Favour(_SameEverywhere):
-    """One action with the given probability, the others sharing the rest evenly.
+    """The policy that takes one action with a given probability, and the others equally often.
 
     Args:
-        action: the favoured action (a low probability makes it the avoided one).
-        probability: its probability.
+        action: the favoured action; with a low probability it is avoided instead.
+        probability: the probability of ``action``.
         actions: the number of actions, A.
 
     Example:
@@ -152,13 +152,13 @@ class Favour(_SameEverywhere):
         self._settle(row)
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with, for :mod:`gvf.common.spec`."""
+        """Return the arguments of the constructor, for :mod:`gvf.common.spec`."""
         return {"action": self.action, "probability": self.share, "actions": self.actions}
 
 
 @dataclass(frozen=True, repr=False, init=False, eq=False)
 class Table(DiscretePolicy):
-    """Probabilities that depend on the state, where states are integers 0, ..., S-1.
+    """A policy given by a table, for states that are integers 0, ..., S-1.
 
     Args:
         probabilities: the probability of each action in each state, [S, A].
@@ -180,15 +180,15 @@ class Table(DiscretePolicy):
         set_frozen(self, rows=rows, actions=rows.shape[1])
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with, for :mod:`gvf.common.spec`."""
+        """Return the arguments of the constructor, for :mod:`gvf.common.spec`."""
         return {"probabilities": self.rows}
 
     def probabilities(self, states: Any) -> Floats:
-        """Probability of every action in each state: float64[m, A]."""
+        """Return the probability of every action in each state: float64[m, A]."""
         return self.rows[self._indices(states)]
 
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[np.intp]:
-        """One action for each state, int64[m]; an action of probability 0 is never drawn."""
+        """Draw one action for each state, int64[m]; never one of probability 0."""
         return draw(self._row_thresholds[self._indices(states)], rng)
 
     def _choice(self, states: Any) -> Choice:

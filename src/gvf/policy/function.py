@@ -1,12 +1,12 @@
-"""Policies computed from the state: a network, or any other function.
+"""Policies computed from the state by a network or any other function.
 
-The function returns, for a batch of m states, either probabilities or a distribution,
+For a batch of m states the function returns either probabilities or a distribution,
 
     f(s) = [pi(0|s), ..., pi(A-1|s)]    or    f(s).log_prob(a) = log pi(a|s),
 
-the second as in ``torch.distributions``. The lower half of this module is what torch needs: tensors
-of the distribution's own kind, and a random stream lent to it. Torch is imported only when a
-distribution turns out to be torch's.
+the second as in ``torch.distributions``. The lower half of this module supports torch: it makes
+tensors of the distribution's device and type, and seeds torch's random numbers. Torch is imported
+only if a distribution is one of torch's.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from gvf.policy.checks import batch_size, check_action, distributions, generator
 
 @dataclass(frozen=True, repr=False, init=False)
 class FunctionPolicy(Policy):
-    """Whatever a function of the states says: a network, for instance.
+    """A policy computed by a function of the states, for example a network.
 
     The function returns probabilities [m, A] (NumPy or torch), or a distribution with ``log_prob``
     and ``sample``, as in ``torch.distributions`` and Stable-Baselines3:
     ``FunctionPolicy(lambda states: Normal(network(torch.as_tensor(states)), 1.0))``.
     Single-precision probabilities are rescaled to sum to 1. Draws from a torch distribution are
-    seeded by ``rng`` and leave torch's own random state as it was; a distribution that is not
-    torch's draws in its own way, and ``rng`` has no say.
+    seeded by ``rng`` and do not change torch's global random state. For any other distribution
+    ``rng`` has no effect.
 
     Args:
-        function: called with the batch of states as it is.
-        actions: the number of actions; needed for the policy to be a :class:`DiscretePolicy`.
+        function: a function of the batch of states, which is passed on unchanged.
+        actions: the number of actions; with it the policy is a :class:`DiscretePolicy`.
 
     Example:
         >>> import gvf
@@ -71,11 +71,11 @@ class FunctionPolicy(Policy):
     @overload
     def __new__(cls, function: Function, actions: None = None) -> FunctionPolicy: ...
     def __new__(cls, function: Any = None, actions: Any = None) -> FunctionPolicy:
-        """Make the variant that is a DiscretePolicy, if the number of actions is known."""
-        # Copying and unpickling give no arguments; they name the variant as cls.
+        """Make a DiscretePolicy if the number of actions is given."""
+        # Copying and unpickling give no arguments; there cls is the variant already.
         return object.__new__(cls if actions is None else _DiscreteFunctionPolicy)
 
-    # Written out: where a dataclass writes it, type checkers do not look at __new__.
+    # Written out, because type checkers ignore __new__ if the dataclass generates __init__.
     def __init__(self, function: Function, actions: int | None = None) -> None:
         if not callable(function):
             raise TypeError(f"function must be a function of the states, not {brief(function)}")
@@ -84,15 +84,15 @@ class FunctionPolicy(Policy):
         set_frozen(self, function=function, actions=actions)
 
     def probability(self, states: Any, actions: Any) -> Floats:
-        """Probability, or density, of each action in its state: float64[m]."""
+        """Return the probability, or density, of each action in its state: float64[m]."""
         return _probability(self._law(states), actions, batch_size(states))
 
     def log_probability(self, states: Any, actions: Any) -> Floats:
-        """Log probability, or log density, of each action in its state: float64[m]."""
+        """Return the log probability, or log density, of each action in its state: float64[m]."""
         return _log_probability(self._law(states), actions, batch_size(states))
 
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[Any]:
-        """One action for each state: [m], or [m, d] for actions of d dimensions."""
+        """Draw one action for each state: [m], or [m, d] for actions of d dimensions."""
         return _sample(self._law(states), generator(rng))
 
     def _choice(self, states: Any) -> Choice:
@@ -104,7 +104,7 @@ class FunctionPolicy(Policy):
         )
 
     def _law(self, states: Any) -> Any:
-        """What the function says: a checked table of probabilities [m, A], or a distribution."""
+        """Call the function; return a checked table of probabilities [m, A], or a distribution."""
         law = self.function(states)
         if isinstance(law, tuple):
             name, count = describe(self.function), self.actions or "A"
@@ -145,7 +145,7 @@ class _DiscreteFunctionPolicy(FunctionPolicy, DiscretePolicy):
 
 
 def _probability(law: Any, actions: Any, count: int) -> Floats:
-    """Probability, or density, of each action [m], by a table [m, A] or a distribution."""
+    """Return the probability, or density, of each action [m] by a table [m, A] or distribution."""
     if isinstance(law, np.ndarray):
         return pick(law, actions)
     return np.exp(_log_probability(law, actions, count))
@@ -158,16 +158,16 @@ def _log_probability(law: Any, actions: Any, count: int) -> Floats:
 
 
 def _sample(law: Any, rng: np.random.Generator) -> NDArray[Any]:
-    """One action for each state, from a table [m, A] or a distribution."""
+    """Draw one action for each state from a table [m, A] or a distribution."""
     if isinstance(law, np.ndarray):
         return draw(thresholds(law), rng)
     return _sample_distribution(law, rng)
 
 
 def _torch_of(distribution: Any) -> tuple[Any, Any]:
-    """The torch module, and a tensor of the distribution's device and precision.
+    """Return the torch module, and a tensor with the distribution's device and precision.
 
-    Both are None for a distribution that does not want tensors.
+    Both are None for a distribution that does not take tensors.
     """
     homes = {base.__module__.partition(".")[0] for base in type(distribution).__mro__}
     if not homes & {"torch", "stable_baselines3"}:
@@ -177,7 +177,7 @@ def _torch_of(distribution: Any) -> tuple[Any, Any]:
 
 
 def _tensors(torch: Any, part: Any) -> Iterator[Any]:
-    """The tensors a distribution is made of."""
+    """Yield the tensors in a distribution."""
     if isinstance(part, torch.Tensor):
         yield part
     elif isinstance(part, list) or hasattr(part, "log_prob"):
@@ -186,11 +186,11 @@ def _tensors(torch: Any, part: Any) -> Iterator[Any]:
 
 
 def _log_prob(distribution: Any, actions: Any, count: int) -> NDArray[Any]:
-    """Log probabilities [m] in the distribution's own precision."""
+    """Return log probabilities [m] in the distribution's own precision."""
     array = native = np.array(actions, order="C")
     torch, like = _torch_of(distribution)
     if torch is not None:
-        # Integers stay integers: they are classes. Some densities insist on one floating type.
+        # Integers stay integers because they are classes. Some densities need one floating type.
         dtype = like.dtype if array.dtype.kind == "f" else None
         native = torch.tensor(array, dtype=dtype, device=like.device)
     logs = numpy_array(distribution.log_prob(native))
@@ -207,7 +207,7 @@ def _sample_distribution(distribution: Any, rng: np.random.Generator) -> NDArray
     if torch is None:
         return numpy_array(distribution.sample())
     device, cuda = like.device, like.device.type == "cuda"
-    # Torch distributions draw from a global stream: borrow it, seeded by ours, and put it back.
+    # Torch distributions use a global generator: seed it from rng, and restore it afterwards.
     with torch.random.fork_rng(devices=[device] if cuda else []):
         stream = torch.cuda.default_generators[device.index] if cuda else torch.default_generator
         stream.manual_seed(int(rng.integers(2**63)))

@@ -4,8 +4,8 @@ The log density of an action of d independent dimensions is a sum over them,
 
     log pi(a|s) = sum_j [ -z_j^2 / 2 - log sd_j - log(2 pi) / 2 ],    z_j = (a_j - mean_j) / sd_j,
 
-where mean and sd are constants or functions of the state. Far from the mean the density is 0 in
-floating point and its logarithm is not, which is why :mod:`gvf.policy.ratios` asks for the latter.
+where mean and sd are constants or functions of the state. Far from the mean the density underflows
+to 0 but its logarithm is finite, so :mod:`gvf.policy.ratios` uses the logarithm.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 @dataclass(frozen=True, repr=False)
 class Gaussian(Policy):
-    """Normally distributed actions of one or more independent dimensions.
+    """A policy with normally distributed actions of one or more independent dimensions.
 
-    The density is that of the action as drawn: where an environment clips actions, record them
-    before clipping.
+    The density is that of the action as drawn. If an environment clips actions, record them before
+    clipping.
 
     Args:
         mean: a number (scalar actions, drawn as [m]), an array [d] (drawn as [m, d]), or a
             function of states that returns [m] or [m, d].
-        sd: standard deviation, positive; given in the same ways.
+        sd: the standard deviation, positive; given in the same ways.
 
     Example:
         >>> import gvf
@@ -54,21 +54,21 @@ class Gaussian(Policy):
         for name in ("mean", "sd"):
             value = getattr(self, name)
             if not callable(value):
-                # A number or a tuple of them, so that policies compare, hash and print.
+                # A number or a tuple, so that policies can be compared, hashed and printed.
                 plain = np.asarray(value, np.float64).tolist()
                 set_frozen(self, **{name: tuple(plain) if isinstance(plain, list) else plain})
-        if len(self._constants) == 2:  # both are checked by now; do they fit each other?
+        if len(self._constants) == 2:  # check that their dimensions agree
             self._law(states=())
 
     def log_probability(self, states: Any, actions: Any) -> Floats:
-        """Log density of each action, summed over its dimensions: float64[m].
+        """Return the log density of each action, summed over its dimensions: float64[m].
 
-        Actions are [m, d]; those of one dimension may also be [m].
+        Actions are [m, d]; actions of one dimension may also be [m].
         """
         return self._law(states).log_density(actions)
 
     def sample(self, states: Any, *, rng: np.random.Generator) -> Floats:
-        """One action for each state: [m] if mean and sd are scalar in each state, else [m, d]."""
+        """Draw one action for each state: [m] if mean and sd are scalar there, else [m, d]."""
         return self._law(states).sample(rng)
 
     def _choice(self, states: Any) -> Choice:
@@ -96,13 +96,13 @@ class _Normal(NamedTuple):
     """Independent normal distributions, one for each dimension of the action in each state."""
 
     mean: Floats
-    """[m or 1, d or 1]."""
+    """Means, [m or 1, d or 1]."""
     sd: Floats
-    """[m or 1, d or 1]."""
+    """Standard deviations, [m or 1, d or 1]."""
     shape: tuple[int, int]
-    """(m, d)."""
+    """The shape of the actions, (m, d)."""
     scalar: bool
-    """Whether actions are drawn as [m], without the dimension of length d = 1."""
+    """True if actions are drawn as [m], without the dimension of length d = 1."""
 
     def sample(self, rng: np.random.Generator) -> Floats:
         actions = self.mean + self.sd * generator(rng).standard_normal(self.shape)
@@ -121,9 +121,9 @@ class _Normal(NamedTuple):
 
 
 def _parameter(name: str, value: Any, batch: tuple[int, ...] = ()) -> tuple[Floats, bool]:
-    """A mean or sd as checked rows [m or 1, d], and whether it is a scalar in each state.
+    """Return a mean or sd as checked rows [m or 1, d], and True if it is scalar in each state.
 
-    ``batch`` is (m,) for what a function returned, () for a constant.
+    ``batch`` is (m,) for the result of a function, () for a constant.
     """
     array = np.asarray(numpy_array(value, name), np.float64)
     if array.shape[: len(batch)] != batch or array.ndim > len(batch) + 1:

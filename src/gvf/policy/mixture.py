@@ -1,11 +1,11 @@
-"""Two policies in one.
+"""Mixtures of two policies.
 
-A mixture follows one policy with probability beta and another otherwise, chosen anew at each state,
+A mixture follows one policy with probability beta and another otherwise, chosen anew in each state:
 
-    pi(a|s) = beta pi_1(a|s) + (1 - beta) pi_2(a|s),
+    pi(a|s) = beta pi_1(a|s) + (1 - beta) pi_2(a|s).
 
-of any two policies from the modules beside this one, both discrete or both densities. A little of
-:class:`gvf.Uniform` mixed into a behaviour gives it every action that a target may take.
+The two policies are both discrete or both continuous. A small share of :class:`gvf.Uniform` in a
+behaviour gives every action a positive probability, so that all ratios exist.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from gvf.policy.checks import batch_size, generator, indices
 
 @dataclass(frozen=True, repr=False, init=False)
 class Mixture(Policy):
-    """beta * first + (1 - beta) * second, of two discrete or two continuous policies.
+    """The mixture beta * first + (1 - beta) * second of two discrete or two continuous policies.
 
     A mixture of discrete policies is a :class:`DiscretePolicy`.
 
     Args:
-        first: followed with probability beta, chosen anew at every state.
-        second: followed otherwise.
-        beta: in [0, 1].
+        first: the policy followed with probability beta, chosen anew in every state.
+        second: the policy followed otherwise.
+        beta: the probability of ``first``, in [0, 1].
 
     Example:
         >>> import gvf
@@ -53,12 +53,12 @@ class Mixture(Policy):
     @overload
     def __new__(cls, first: Policy, second: Policy, beta: float) -> Mixture: ...
     def __new__(cls, first: Any = None, second: Any = None, beta: Any = None) -> Mixture:
-        """Make the variant that is a DiscretePolicy, of two that are."""
-        # Copying and unpickling give no arguments; they name the variant as cls.
+        """Make a DiscretePolicy if both policies are discrete."""
+        # Copying and unpickling give no arguments; there cls is the variant already.
         discrete = isinstance(first, DiscretePolicy) and isinstance(second, DiscretePolicy)
         return object.__new__(_DiscreteMixture if discrete else cls)
 
-    # Written out: where a dataclass writes it, type checkers do not look at __new__.
+    # Written out, because type checkers ignore __new__ if the dataclass generates __init__.
     def __init__(self, first: Policy, second: Policy, beta: float) -> None:
         if not (isinstance(first, Policy) and isinstance(second, Policy)):
             raise TypeError(
@@ -74,17 +74,17 @@ class Mixture(Policy):
         set_frozen(self, first=first, second=second, beta=beta)
 
     def probability(self, states: Any, actions: Any) -> Floats:
-        """Probability, or density, of each action in its state: float64[m]."""
+        """Return the probability, or density, of each action in its state: float64[m]."""
         first = self.first.probability(states, actions)
         return self._mean(first, self.second.probability(states, actions))
 
     def log_probability(self, states: Any, actions: Any) -> Floats:
-        """Log probability, or log density, of each action in its state: float64[m]."""
+        """Return the log probability, or log density, of each action in its state: float64[m]."""
         first = self.first.log_probability(states, actions)
         return self._log_mean(first, self.second.log_probability(states, actions))
 
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[Any]:
-        """One action for each state, of a component drawn for that state: [m] or [m, d]."""
+        """Draw one action for each state, from a component drawn for that state: [m] or [m, d]."""
         return self._draw(self.first._choice(states), self.second._choice(states), states, rng)
 
     def _choice(self, states: Any) -> Choice:
@@ -93,7 +93,7 @@ class Mixture(Policy):
         def likelihood(actions: Any) -> Floats:
             if not isinstance(self, DiscretePolicy):
                 return self._log_mean(first.likelihood(actions), second.likelihood(actions))
-            # An action of one policy is looked up in the other, which relies on its being valid.
+            # An action of one policy is looked up in the other, which does not check it.
             actions = indices(actions, self.actions, batch_size(states), "action")
             return self._mean(first.likelihood(actions), second.likelihood(actions))
 

@@ -1,11 +1,11 @@
-"""Importance ratios: how much more often the target would have taken an action.
+"""Importance ratios of the target and the behaviour policy.
 
-    rho = pi(a|s) / mu(a|s) = exp(log pi(a|s) - log mu(a|s)),
+    rho = pi(a|s) / mu(a|s) = exp(log pi(a|s) - log mu(a|s))
 
-by division for discrete actions, in log space for densities, which underflow long before their
-ratio does. A ratio is 0 where pi is, whatever mu says; where only mu is 0 there is none, and the
-transition is named. Policies of all the modules beside this one come in; what goes out is all that
-samplers and learners ever see of them.
+Ratios are computed by division for discrete actions, and in log space for densities, which
+underflow long before their ratio does. If pi is 0 the ratio is 0, whatever mu is. If only mu is 0
+there is no ratio, and the error names the transition. Samplers and corrections use only ratios,
+never the policies.
 """
 
 from __future__ import annotations
@@ -34,21 +34,22 @@ def ratio(
     behaviour_probability: ArrayLike | None = None,
     behaviour_log_probability: ArrayLike | None = None,
 ) -> Floats:
-    """Importance ratios rho = pi(a|s) / mu(a|s) of m state-action pairs: float64[m], all finite.
+    """Compute the importance ratios rho = pi(a|s) / mu(a|s) of m state-action pairs.
 
-    The behaviour mu is given in one of three ways: as a policy, or as the probabilities or log
-    probabilities (densities, for continuous actions) recorded when the actions were chosen.
+    The behaviour mu is given in exactly one of three ways: as a policy, or as the probabilities or
+    log probabilities (densities, for continuous actions) recorded when the actions were chosen.
 
     Args:
-        target: the policy asked about, pi.
-        states: [m, ...].
-        actions: [m] or [m, d].
+        target: the target policy pi.
+        states: the states, [m, ...].
+        actions: the actions, [m] or [m, d].
         behaviour: the policy that chose the actions.
-        behaviour_probability: mu(a|s), [m].
-        behaviour_log_probability: log mu(a|s), [m]; better for densities, which underflow.
+        behaviour_probability: the recorded mu(a|s), [m].
+        behaviour_log_probability: the recorded log mu(a|s), [m]; better for densities, which may
+            underflow.
 
     Returns:
-        The ratios; 0 wherever pi is 0.
+        The ratios, float64[m], all finite; 0 wherever pi is 0.
 
     Raises:
         ValueError: if mu is 0 where pi is not, or a ratio is too large for a float64.
@@ -106,17 +107,16 @@ def check_recorded(
     behaviour_probability: ArrayLike | None = None,
     behaviour_log_probability: ArrayLike | None = None,
 ) -> None:
-    """Refuse recorded probabilities that are not those of a behaviour policy.
+    """Raise ValueError if recorded probabilities are not those of a behaviour policy.
 
-    Probabilities may differ by a share of 1e-5. Logarithms may differ by 1e-5, or by a share of
-    1e-5 where they are beyond -1 and 1, since single precision is no better there.
+    The relative tolerance is 1e-5. For logarithms between -1 and 1 the absolute tolerance is 1e-5.
 
     Args:
-        behaviour: the policy that is said to have chosen the actions.
-        states: [m, ...].
-        actions: [m] or [m, d].
-        behaviour_probability: mu(a|s) as recorded, [m].
-        behaviour_log_probability: log mu(a|s) as recorded, [m]; give one of the two.
+        behaviour: the policy that should have chosen the actions.
+        states: the states, [m, ...].
+        actions: the actions, [m] or [m, d].
+        behaviour_probability: the recorded mu(a|s), [m].
+        behaviour_log_probability: the recorded log mu(a|s), [m]; give one of the two.
 
     Raises:
         ValueError: if they differ; the message names the first such transition.
@@ -128,7 +128,7 @@ def check_recorded(
         name, most = "behaviour_log_probability", math.log(most)
         recorded = _recorded(behaviour_log_probability, name, count, -np.inf, most)
         mu = behaviour.log_probability(states, actions)
-        # The smaller magnitude, so that -inf is near no finite number.
+        # The smaller magnitude, so that -inf does not match a finite number.
         scale = np.maximum(1.0, np.minimum(np.abs(recorded), np.abs(mu)))
     else:
         name = "behaviour_probability"
@@ -148,10 +148,21 @@ def check_recorded(
 
 
 def largest_ratio(target: DiscretePolicy, behaviour: DiscretePolicy, states: Any) -> float:
-    """The largest ratio that any action can have in the given states.
+    """Compute the largest ratio of any action in the given states.
 
-    This is the constant that :class:`gvf.NormIS` divides by. For policies that are the same in
-    every state, one state will do.
+    :class:`gvf.NormIS` divides by this constant. If neither policy depends on the state, one state
+    is enough.
+
+    Args:
+        target: the target policy pi.
+        behaviour: the behaviour policy mu, with the same actions.
+        states: the states, [m, ...].
+
+    Returns:
+        The largest ratio.
+
+    Raises:
+        ValueError: if mu is 0 where pi is not.
 
     Example:
         >>> import gvf
@@ -177,7 +188,7 @@ def largest_ratio(target: DiscretePolicy, behaviour: DiscretePolicy, states: Any
 
 
 def _recorded(values: Any, name: str, count: int, least: float, most: float) -> Floats:
-    """A recorded column of probabilities, or of their logarithms, float64[m], checked."""
+    """Return a recorded column of probabilities or logarithms, checked, float64[m]."""
     array = np.asarray(numpy_array(values, name), np.float64)
     if array.shape != (count,):
         raise ValueError(f"{name} has shape {array.shape}, expected ({count},)")
@@ -200,7 +211,7 @@ def _quotient_of_logs(log_pi: Floats, log_mu: Floats) -> Floats:
 
 
 def _no_ratio(where: str, pi: float, mu: float, logs: bool = False) -> str:
-    """Why pi and mu, or their logarithms, have no finite ratio, and what to do about it."""
+    """Return the message for pi and mu, or their logarithms, without a finite ratio."""
     prefix = "log " if logs else ""
     values = f"{where}: {prefix}pi = {pi}, {prefix}mu = {mu}"
     if math.isnan(pi) or math.isnan(mu) or pi == np.inf:

@@ -1,12 +1,11 @@
 """Streams: transitions from a Gymnasium environment under a behaviour policy.
 
-A stream turns the loop of acting and resetting into an iterator of batches, each with what a
-learner needs of the behaviour: mu(a|s) beside every transition, from the evaluation of the policy
-that chose the action. Only what the dynamics did is a transition; what a reset did is not: after an
-end the next state is the episode's own last one, never the first of the next. Everything is copied
-out of the environment's buffers: observations by :mod:`gvf.stream.observation`, values of ``info``
-by :mod:`gvf.stream.info`. The batches go to :class:`gvf.Window`; :mod:`gvf.truth` walks through
-environments with the same parts.
+A stream turns the loop of acting and resetting into an iterator of batches. Each transition comes
+with mu(a|s), from the evaluation of the policy that chose the action. A reset is not a transition:
+at the end of an episode the next state is the last state of that episode, never the first of the
+next. Everything is copied out of the environment's buffers: observations by
+:mod:`gvf.stream.observation`, values of ``info`` by :mod:`gvf.stream.info`. Learners and
+:class:`gvf.Window` take the batches; :mod:`gvf.truth` uses the same classes.
 """
 
 from __future__ import annotations
@@ -35,40 +34,40 @@ def transitions(
     batch: int = 1,
     info: Iterable[str] = (),
 ) -> Iterator[Transitions]:
-    """Let a behaviour policy act in an environment, and give its transitions batch by batch.
+    """Run a behaviour policy in an environment, and yield its transitions in batches.
 
-    The environment is reset first, and again after every episode. Spaces that do not fit are an
-    error now, not at the first batch.
+    The environment is reset first, and again after every episode. Spaces that do not fit the policy
+    raise an error at once, not at the first batch.
 
     Args:
-        env: a Gymnasium environment, or a vector environment in any of the autoreset modes (a
-            step that only resets is left out). Observations are numbers, arrays, or a ``Dict`` of
-            them, which becomes a structured array: ``batch.state["position"]`` is [m, d]. Actions
-            are ``Discrete`` or real-valued ``Box``.
-        policy: the behaviour mu. An action outside a bounded ``Box`` is executed clipped to it
-            and recorded as it was drawn, since that is what the policy's density speaks of.
-        steps: the number of transitions in all.
-        seed: makes the stream reproducible, the environment's part and the actions alike.
+        env: a Gymnasium environment, or a vector environment in any of the autoreset modes (steps
+            that only reset are left out). Observations are numbers, arrays, or a ``Dict`` of them,
+            which becomes a structured array: ``batch.state["position"]`` is [m, d]. Actions are
+            ``Discrete`` or real-valued ``Box``.
+        policy: the behaviour mu. An action outside a bounded ``Box`` is clipped for the
+            environment, and recorded as drawn, because the density is that of the drawn action.
+        steps: the total number of transitions.
+        seed: the seed of the environment and of the actions.
         batch: the number of transitions in a batch of a single environment; the last batch may be
-            shorter. Larger batches are faster and hold the same transitions, but the behaviour
-            acts up to ``batch`` times before the batch is seen: a behaviour that must react to
-            each transition at once needs ``batch=1``. A vector environment gives the transitions
-            of one step as a batch, at most ``num_envs``, whatever ``batch`` is.
-        info: the names of values in the ``info`` that every step returns; each becomes a column
-            of that name, float64[m] for numbers and float64[m, ...] for arrays. A value that is
+            shorter. Larger batches are faster and hold the same transitions. The policy acts up to
+            ``batch`` times before a batch is returned, so a policy that must react to each
+            transition needs ``batch=1``. A vector environment ignores ``batch`` and returns the
+            transitions of one step as a batch, at most ``num_envs``.
+        info: names of entries of the ``info`` that every step returns. Each becomes a column of
+            that name, float64[m] for numbers and float64[m, ...] for arrays. An entry that is
             missing at a step, is not numeric, or changes its shape is an error.
 
     Returns:
         An iterator of batches with the columns ``state``, ``action``, ``reward`` (float64),
         ``next_state``, ``terminated``, ``truncated`` (bool), and ``behaviour_probability``
-        (discrete actions) or ``behaviour_log_probability`` (continuous ones: a density), both as
-        they were when the action was chosen. The batches of a vector environment also have the
-        column ``stream`` (int64), the index of the environment that each transition is from. The
-        columns that ``info`` names come last.
+        (discrete actions) or ``behaviour_log_probability`` (continuous actions, a density), both
+        from the time of the action. The batches of a vector environment also have the column
+        ``stream`` (int64), the index of the environment of each transition. The columns that
+        ``info`` names come last.
 
-        The iterator acts only when it is asked for a batch. Where the environment or the policy
-        raises an error in the middle of one, the transitions before it come first, as a shorter
-        batch, and the error after them. Ctrl-C does not wait: it loses an unfinished batch.
+        The iterator acts only when a batch is requested. If the environment or the policy raises an
+        error within a batch, the iterator first returns the transitions before it, as a shorter
+        batch, and then raises the error. Ctrl-C interrupts at once and loses an unfinished batch.
 
     Example:
         >>> import gvf
@@ -82,7 +81,7 @@ def transitions(
         >>> [len(batch) for batch in gvf.transitions(env, gvf.Uniform(2), steps=150, batch=64)]
         [64, 64, 22]
 
-        A frozen lake tells with each step how likely it was to slide that way:
+        FrozenLake reports in ``info`` the probability of each step's outcome:
 
         >>> lake = gym.make("FrozenLake-v1", is_slippery=False)
         >>> next(gvf.transitions(lake, gvf.Uniform(4), steps=1, seed=0, info=["prob"])).prob
@@ -106,14 +105,15 @@ def transitions(
     return _vector(env, mode, observations, Info(info), actor, steps, reset_seed, rng)
 
 
-_UNSEEN = 64  # rows that are filled at once where nobody looks at them
+_UNSEEN = 64  # rows allocated at once for transitions that are not returned
 
 
 class Actor:
     """A policy that acts in an action space.
 
     Args:
-        policy: discrete, with as many actions as the space; or continuous, for a real ``Box``.
+        policy: a discrete policy with as many actions as the space, or a continuous one for a real
+            ``Box``.
         space: the action space of a single environment.
 
     Example:
@@ -128,7 +128,7 @@ class Actor:
     """
 
     column: str
-    """The column that holds the likelihood of the actions."""
+    """The name of the column for the likelihood of the actions."""
 
     def __init__(self, policy: Policy, space: gym.Space[Any]) -> None:
         if not isinstance(policy, Policy):
@@ -160,23 +160,23 @@ class Actor:
             )
         self.policy = policy
         self.space = space
-        # A density may be far outside the range of a float; its logarithm is not.
+        # A density may be outside the range of a float; its logarithm is not.
         self.column = "behaviour_probability" if discrete else "behaviour_log_probability"
 
     def act(
         self, states: NDArray[Any], rng: np.random.Generator
     ) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Draw actions [m] or [m, d] for the states [m, ...], and give their likelihood [m]."""
+        """Draw actions [m] or [m, d] for states [m, ...]; return them and their likelihoods [m]."""
         actions, likelihood = self.policy.act(states, rng=rng)
-        # A copy, since a policy too may give out its own buffer.
+        # A copy, because a policy may return its own buffer.
         return np.array(actions), likelihood
 
     def idle(self, count: int) -> NDArray[Any]:
-        """An action the space takes, ``count`` times: for steps that ignore it."""
+        """Return ``count`` valid actions for steps that ignore them."""
         return self.executed(np.zeros((count, *(self.space.shape or ())), self.space.dtype))
 
     def executed(self, actions: NDArray[Any]) -> NDArray[Any]:
-        """The policy's actions [m] or [m, d] as the space wants them: shape, bounds and type."""
+        """Convert actions [m] or [m, d] to the shape, bounds and type of the space."""
         space = self.space
         if isinstance(space, gym.spaces.Discrete):
             return actions
@@ -190,13 +190,13 @@ class Actor:
 
 
 class Walk:
-    """A single environment under way: where it is, and the next transition on demand.
+    """A walk through a single environment: its current state, and transitions on demand.
 
     A deep copy is a second walk from the same state.
 
     Args:
         env: a Gymnasium environment.
-        info: the names of values of ``info`` that become columns, as in :func:`transitions`.
+        info: names of entries of ``info`` that become columns, as in :func:`transitions`.
 
     Example:
         >>> import gvf
@@ -218,7 +218,7 @@ class Walk:
         self.env = env
         self._observations = Observations(env.observation_space)
         self._info = Info(info)
-        # A Dict's observations are read by `Observations`, an array's at once, which is quicker.
+        # Arrays are converted directly, which is faster than through `Observations`.
         self._dtype = None if self._observations.structured else self._observations.dtype
 
     def start(self, seed: int) -> None:
@@ -228,26 +228,26 @@ class Walk:
 
     @property
     def state(self) -> NDArray[Any]:
-        """Where the next transition starts, as a batch of 1; a new episode begins if it must."""
+        """The state before the next transition, as a batch of 1; resets if an episode has ended."""
         if self._ended:
             self._enter(self.env.reset()[0])
         return self._state
 
     def step(self, actor: Actor, rng: np.random.Generator) -> Transitions:
-        """Act once, and give the transition."""
+        """Act once, and return the transition."""
         rows = _Rows(self._state, 1)
         self._fill(rows, actor, rng)
         return rows.transitions(actor.column)
 
     def advance(self, actor: Actor, rng: np.random.Generator, steps: int) -> None:
-        """Act so many times, and give nothing."""
+        """Act ``steps`` times, and discard the transitions."""
         while steps > 0:
             rows = _Rows(self._state, min(steps, _UNSEEN))
             self._fill(rows, actor, rng)
             steps -= rows.filled
 
     def _fill(self, rows: _Rows, actor: Actor, rng: np.random.Generator) -> None:
-        """Act until the rows are full; if a step fails, ``rows.filled`` counts those before it."""
+        """Act until the rows are full; if a step fails, ``rows.filled`` counts rows before it."""
         for row in range(len(rows.reward)):
             state = self.state
             rows.state[row] = state[0]
@@ -285,19 +285,19 @@ class _Rows:
         self.state, self.next_state = np.empty(shape, state.dtype), np.empty(shape, state.dtype)
         self.reward, self.likelihood = np.empty(size), np.empty(size)
         self.terminated, self.truncated = np.empty(size, bool), np.empty(size, bool)
-        # One array a row, joined at the end: only the policy knows their shape and type.
+        # A list of arrays, because their shape and type depend on the policy.
         self.action: list[NDArray[Any]] = []
         self.info: dict[str, NDArray[np.float64]] = {}
 
     def write_info(self, row: int, values: dict[str, NDArray[np.float64]]) -> None:
-        """Write the values of ``info`` that belong to a row."""
+        """Write the entries of ``info`` for a row."""
         for name, value in values.items():
             if name not in self.info:
                 self.info[name] = np.empty((len(self.reward), *value.shape))
             self.info[name][row] = value
 
     def transitions(self, likelihood: str) -> Transitions:
-        """The rows filled so far, with the given name for the column of likelihoods."""
+        """Return the rows filled so far; ``likelihood`` names the column of likelihoods."""
         columns = {
             "state": self.state,
             "action": np.concatenate(self.action),
@@ -313,7 +313,7 @@ class _Rows:
 
 
 def environment_seed(seeds: np.random.SeedSequence) -> int:
-    """A seed for ``env.reset``: 31 bits, which every simulator takes.
+    """Return a seed for ``env.reset`` of 31 bits, which every simulator accepts.
 
     Example:
         >>> import numpy as np
@@ -350,9 +350,9 @@ def _vector(
     seed: int,
     rng: np.random.Generator,
 ) -> Iterator[Transitions]:
-    # Views of the environment's buffer, maybe; picking rows copies.
+    # These may be views of the environment's buffer; indexing below copies.
     observations = seen.many(env.reset(seed=seed)[0], env.num_envs)
-    # In NEXT_STEP mode, the environments whose next step ignores its action and only resets.
+    # In NEXT_STEP mode: the environments whose next step ignores its action and only resets.
     resetting = np.zeros(env.num_envs, bool)
     while steps > 0:
         acting = np.flatnonzero(~resetting)
@@ -395,11 +395,11 @@ def _final(
     seen: Observations,
     env: Any,
 ) -> NDArray[Any]:
-    """Observations with those of ended episodes replaced by their own last ones."""
+    """Return observations with the last observation of each ended episode in its place."""
     if "final_obs" not in info:
         raise ValueError(f"{env} resets in the same step, but gives no 'final_obs' in its info")
     final, last = observations.copy(), info["final_obs"]
-    if isinstance(last, Mapping):  # of arrays, from an environment that is a vector by itself
+    if isinstance(last, Mapping):  # an environment that is natively a vector gives arrays
         final[ended] = seen.many(last, len(ended))[ended]
         return final
     for row in np.flatnonzero(ended):
