@@ -167,8 +167,8 @@ def __getattr__(name: str) -> object:
     if name in _SUBPACKAGES:
         return import_module(f"gvf.{name}")
     # With name and obj, Python adds "Did you mean".
-    told = f"module 'gvf' has no attribute {name!r}"
-    raise AttributeError(told, name=name, obj=sys.modules[__name__])
+    message = f"module 'gvf' has no attribute {name!r}"
+    raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

@@ -219,8 +219,8 @@ def as_column(values: Any, what: str = "a column") -> Column:
 
 def _shapes(columns: dict[str, Column]) -> str:
     """List the shapes of columns in a line, at most twelve."""
-    told = [f"{name} {column.shape}" for name, column in columns.items()]
-    return ", ".join([*told[:12], "..."] if len(told) > 12 else told)
+    shapes = [f"{name} {column.shape}" for name, column in columns.items()]
+    return ", ".join([*shapes[:12], "..."] if len(shapes) > 12 else shapes)
 
 
 def joined(values: list[Any]) -> Column:
@@ -277,9 +277,9 @@ def _described(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
     if dtype.subdtype is not None:
         base, inner = dtype.subdtype
         return _described(base, (*shape, *inner))
-    told = str(dtype)
+    text = str(dtype)
     if dtype.names is not None:
-        told = (
+        text = (
             "{" + ", ".join(f"{name} {_described(dtype[name], ())}" for name in dtype.names) + "}"
         )
-    return f"{told}{list(shape) if shape else ''}"
+    return f"{text}{list(shape) if shape else ''}"

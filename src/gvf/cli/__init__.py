@@ -125,10 +125,10 @@ def _leave_if_lost(lost: Any) -> None:
 
 
 def _one_line(error: Exception) -> str:
-    told = str(error) or type(error).__name__
+    message = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        told = f"{error.filename}: {error.strerror}"
-    return " ".join(told.split())
+        message = f"{error.filename}: {error.strerror}"
+    return " ".join(message.split())
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:

@@ -28,8 +28,8 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             commands = isinstance(action, argparse._SubParsersAction)
             kind = "command" if commands else (action.option_strings or [action.dest])[0]
-            told = nearest(value, action.choices, self._more if commands else "")
-            self.error(f"unknown {kind}: {value!r}; {told}")
+            hint = nearest(value, action.choices, self._more if commands else "")
+            self.error(f"unknown {kind}: {value!r}; {hint}")
 
     def refuse(self, rest: list[str]) -> None:
         """End with an error about the unknown arguments."""
@@ -37,8 +37,8 @@ class Parser(argparse.ArgumentParser):
         if not word:
             self.error(f"too many arguments: {' '.join(rest)}")
         option = word.partition("=")[0]
-        told = nearest(option, self._option_string_actions, self._more)
-        self.error(f"unknown option: {option!r}; {told}")
+        hint = nearest(option, self._option_string_actions, self._more)
+        self.error(f"unknown option: {option!r}; {hint}")
 
     @property
     def _more(self) -> str:

@@ -184,8 +184,8 @@ def _reproduce(given: argparse.Namespace) -> int:
             study, given.out, workers=given.workers, engine=given.engine, address=given.address
         )
         now, before = now + done.done, before + done.skipped
-        figure_told = f"[{number}/{len(todo)}] {figure.id}, protocol {protocol}"
-        print(f"{figure_told}: {done.told}", file=sys.stderr)
+        heading = f"[{number}/{len(todo)}] {figure.id}, protocol {protocol}"
+        print(f"{heading}: {done.text}", file=sys.stderr)
         _record(figure, protocol, study, given)
     shown = _build(Path(given.out), command_of(given))
     _summarise(shown, Path(given.out))

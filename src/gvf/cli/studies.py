@@ -190,8 +190,8 @@ def find(
     else:
         own = [name for name, path in files.items() if _is_study(path)]
         names = dict.fromkeys([*own, *catalogue.CATALOGUE, *stored])
-        told = nearest(given, names, "`gvf list` shows all")
-        raise ValueError(f"unknown study: {given!r}; {told}")
+        hint = nearest(given, names, "`gvf list` shows all")
+        raise ValueError(f"unknown study: {given!r}; {hint}")
     if changes:
         study = study.with_(**_changes(changes))
     if runs is not None:
@@ -238,7 +238,7 @@ def _run(given: argparse.Namespace) -> int:
     )
     for other in done.unfit:
         print(f"gvf: note: {other}", file=sys.stderr)
-    print(f"{given.only or study.name}: {done.told}; results in {done.folder}")
+    print(f"{given.only or study.name}: {done.text}; results in {done.folder}")
     return 0
 
 

@@ -132,8 +132,8 @@ def damage_named(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
             ValueError) as error:  # fmt: skip
-        told = str(error).partition("\n")[0]
-        raise ValueError(f"{os.fspath(path)} does not hold what it should: {told}") from error
+        message = str(error).partition("\n")[0]
+        raise ValueError(f"{os.fspath(path)} does not hold what it should: {message}") from error
 
 
 def _header(digest: str) -> bytes:

@@ -57,10 +57,10 @@ def whole(name: str, value: Any, least: int) -> int:
     try:
         number = index(value)
     except TypeError:
-        told = f"got {brief(value)}"
+        message = f"got {brief(value)}"
         if isinstance(value, float | np.floating) and float(value).is_integer():
-            told = f"and {float(value)} is a float: write {int(value)}"
-        raise TypeError(f"{name} must be an integer, {told}") from None
+            message = f"and {float(value)} is a float: write {int(value)}"
+        raise TypeError(f"{name} must be an integer, {message}") from None
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
     return number
@@ -80,8 +80,8 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
     except ValueError:
         shapes = [_shape(row) for row in values]
         other = next((i for i, shape in enumerate(shapes) if shape != shapes[0]), 0)
-        told = ", ".join(f"row {i} has {shapes[i]}" for i in dict.fromkeys((0, other)))
-        raise ValueError(f"the rows of {what} differ in shape: {told}") from None
+        message = ", ".join(f"row {i} has {shapes[i]}" for i in dict.fromkeys((0, other)))
+        raise ValueError(f"the rows of {what} differ in shape: {message}") from None
 
 
 def _shape(row: Any) -> str:

@@ -251,8 +251,8 @@ def _imports(content: bytes, name: str, is_package: bool, file: str) -> list[str
         tree = ast.parse(importlib.util.decode_source(content))
     except (SyntaxError, ValueError) as error:
         where = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        told = error.msg if isinstance(error, SyntaxError) else error
-        raise ValueError(f"{file}{where} is not Python: {told}") from None
+        message = error.msg if isinstance(error, SyntaxError) else error
+        raise ValueError(f"{file}{where} is not Python: {message}") from None
     package = name if is_package else name.rpartition(".")[0]
     found: list[str] = []
     for node in ast.walk(tree):

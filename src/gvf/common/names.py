@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-FEW = 8
+MOST_LISTED = 8
 """The number of names that fit into a message."""
 
 
@@ -59,13 +59,13 @@ def nearest(name: str, names: Iterable[str], more: str = "") -> str:
         "known are 'run0', 'run1', 'run2', 'run3', 'run4', 'run5', 'run6', 'run7' and 4 more"
     """
     names = list(names)
-    near, few = close(name, names), ", ".join(map(repr, names[:FEW])) or "none"
-    told = f"did you mean {' or '.join(map(repr, near))}?"
-    if len(names) <= FEW:
-        told = f"{told} Known are {few}" if near else f"known are {few}"
+    near, few = close(name, names), ", ".join(map(repr, names[:MOST_LISTED])) or "none"
+    hint = f"did you mean {' or '.join(map(repr, near))}?"
+    if len(names) <= MOST_LISTED:
+        hint = f"{hint} Known are {few}" if near else f"known are {few}"
     elif not near:
-        told = f"known are {few} and {len(names) - FEW} more"
-    return f"{told} ({more})" if more else told
+        hint = f"known are {few} and {len(names) - MOST_LISTED} more"
+    return f"{hint} ({more})" if more else hint
 
 
 def close(name: str, names: Iterable[str]) -> list[str]:
@@ -109,7 +109,7 @@ def is_reference(name: str) -> bool:
     return all(part.isidentifier() for part in (*module.split("."), *attribute.split(".")))
 
 
-def check_lasting(module: str, told: str) -> None:
+def check_lasting(module: str, what: str) -> None:
     """Raise ValueError for code of a notebook, script or prompt, which cannot be imported.
 
     Example:
@@ -121,7 +121,7 @@ def check_lasting(module: str, told: str) -> None:
     """
     if module in ("__main__", "__mp_main__"):
         raise ValueError(
-            f"{told} is in {module}: put it into a module of its own, so that workers and later "
+            f"{what} is in {module}: put it into a module of its own, so that workers and later "
             "runs find the same code"
         )
 
@@ -147,13 +147,13 @@ def find(reference: str, kind: str) -> Any:
         found: Any = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            told = f"the module needs {error.name!r}, which is not installed"
+            reason = f"the module needs {error.name!r}, which is not installed"
         else:
-            told = f"there is no module {error.name!r}, beside the file or on Python's path"
-        raise ValueError(f"{kind} {reference!r}: {told}") from error
+            reason = f"there is no module {error.name!r}, beside the file or on Python's path"
+        raise ValueError(f"{kind} {reference!r}: {reason}") from error
     except (Exception, SystemExit) as error:
-        told = f"the module cannot be imported: {type(error).__name__}: {error}"
-        raise ValueError(f"{kind} {reference!r}: {told}") from error
+        reason = f"the module cannot be imported: {type(error).__name__}: {error}"
+        raise ValueError(f"{kind} {reference!r}: {reason}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
             there = [other for other in vars(found) if not other.startswith("_")]

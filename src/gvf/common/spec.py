@@ -198,8 +198,8 @@ class _Empty:
 def _arguments(value: Any) -> dict[str, Any] | None:
     """Return the arguments that build an object like this one; None if they are unknown."""
     cls: Any = type(value)
-    told = hasattr(cls, "constructor_arguments")
-    if told:
+    declared = hasattr(cls, "constructor_arguments")
+    if declared:
         kept = value.constructor_arguments()
     elif _is_frozen(cls):
         kept = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
@@ -214,7 +214,7 @@ def _arguments(value: Any) -> dict[str, Any] | None:
         return None
     expected = signature.parameters.values()
     every = all(p.name in kept and p.kind is not p.VAR_KEYWORD for p in expected)
-    return dict(kept) if told or every else None
+    return dict(kept) if declared or every else None
 
 
 def _is_frozen(cls: Any) -> bool:

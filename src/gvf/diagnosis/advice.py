@@ -20,17 +20,17 @@ from gvf.correction import BCIR, IR, IS, Correction
 if TYPE_CHECKING:
     from gvf.diagnosis.record import Diagnosis
 
-CLOSE = 1.1
+EQUAL_FACTOR = 1.1
 """Variances within this factor of each other count as equal."""
-SMALL_EXCESS = 2.0
+TRANSITIONS_PER_SAMPLE = 2.0
 """Below this many transitions per effective sample the ratios hardly vary."""
-LASTING = 100
+LASTING_WINDOWS = 100
 """A bias that outweighs chance only after this many windows does not matter."""
 SMALL_SAMPLE = 100
 """Below this effective sample size a mean has more than a tenth of the noise of one sample."""
 STANDARD_ERRORS = 4
 """A mean ratio within this many of 1 is due to chance, even in thousands of diagnoses."""
-EMPTY = 0.05
+EMPTY_SHARE = 0.05
 """A larger share of empty mini-batches gives a warning."""
 
 
@@ -57,14 +57,14 @@ def recommend(found: Diagnosis) -> tuple[Correction, str]:
             f"IS has {_times(loss)} less variance than resampling at the present weights, since "
             "the larger a ratio is, the shorter is the update."
         )
-    if gain < CLOSE and unrelated < SMALL_EXCESS:
+    if gain < EQUAL_FACTOR and unrelated < TRANSITIONS_PER_SAMPLE:
         return IS(), "IS has no bias, and with ratios as mild as these little variance to lose."
     elsewhere = (
         f"{_times(unrelated)} less where ratios say nothing of updates, as early in learning"
     )
-    if gain >= CLOSE:
+    if gain >= EQUAL_FACTOR:
         less = f"has {_times(gain)} less variance than IS at the present weights"
-    elif loss < CLOSE:
+    elif loss < EQUAL_FACTOR:
         less = f"has the variance of IS at the present weights, and {elsewhere}"
     else:
         less = f"has {_times(loss)} the variance of IS at the present weights, but {elsewhere}"
@@ -74,7 +74,7 @@ def recommend(found: Diagnosis) -> tuple[Correction, str]:
             "which cannot be trusted here."
         )
     windows = found.bias_windows
-    if windows < LASTING:
+    if windows < LASTING_WINDOWS:
         return BCIR(), (
             f"BC-IR {less}; it has no bias, and that of IR would outweigh chance after "
             f"{_about(windows)} windows."
@@ -108,7 +108,7 @@ def warnings(found: Diagnosis) -> Iterator[str]:
             "or choose a behaviour closer to the target."
         )
     empty = found.zero_ratios**found.batch_size
-    if empty > EMPTY:
+    if empty > EMPTY_SHARE:
         yield (
             f"{100 * empty:.0f} % of uniform mini-batches hold zero ratios only, and teach "
             "nothing: resample, or draw more at a time."

@@ -30,7 +30,7 @@ from gvf.policy.checks import generator, numpy_array
 from gvf.sampling.prefix_sums import LARGEST_RATIO
 from gvf.sampling.ring import bad_weight
 
-SHOWN: tuple[Correction, ...] = (IS(), BCIR(), IR(), VTrace(1.0), WISMinibatch())
+DEFAULT_CORRECTIONS: tuple[Correction, ...] = (IS(), BCIR(), IR(), VTrace(1.0), WISMinibatch())
 """The corrections of a diagnosis by default."""
 
 
@@ -126,7 +126,9 @@ def diagnose_updates(
     whole("batch_size", batch_size, 1)
     whole("batches", batches, 2)
     rng = np.random.default_rng(0) if rng is None else generator(rng)
-    shown = _check_corrections(SHOWN if corrections is None else corrections, len(inputs))
+    shown = _check_corrections(
+        DEFAULT_CORRECTIONS if corrections is None else corrections, len(inputs)
+    )
     ratios = inputs[RATIO]
     _check_mass(ratios)
     n, largest = len(ratios), float(ratios.max())

@@ -33,11 +33,11 @@ ROUNDING = 1e-9
 """Weights within this relative difference count as equal."""
 BATCHES = 16
 """The number of random batches of each window that test whether weights are constant."""
-MADE_UP = 32
+PROBE_ROWS = 32
 """The least number of rows that test whether weights depend on the scale of the ratios."""
 SCALES = 2.0 ** np.array([-10, 0, 10])
 """The factors of the ratios that test whether weights depend on their scale."""
-NEGLIGIBLE = 1e-6
+WEIGHT_TOLERANCE = 1e-6
 """A total weight counts as constant up to this relative change."""
 
 
@@ -147,7 +147,7 @@ def self_normalised(correction: Correction, k: int) -> bool:
         (True, False)
     """
     # Only whole batches, so that the mean of all weights is that of batches.
-    made_up = np.random.default_rng(0).lognormal(size=(correction.rows, 1, k * -(-MADE_UP // k)))
+    made_up = np.random.default_rng(0).lognormal(size=(correction.rows, 1, k * -(-PROBE_ROWS // k)))
     inputs = np.repeat(made_up, len(SCALES), axis=1)
     inputs[RATIO] *= SCALES[:, None]
     try:
@@ -155,7 +155,7 @@ def self_normalised(correction: Correction, k: int) -> bool:
     except ValueError:
         return False  # the correction does not take such ratios
     total = law.unit * (law.expected.sum(axis=1) if law.exact else law.weight.mean(axis=1))
-    return bool(np.ptp(total) <= NEGLIGIBLE * np.abs(total).max())
+    return bool(np.ptp(total) <= WEIGHT_TOLERANCE * np.abs(total).max())
 
 
 def _scattered(law: Law, full: NDArray[np.bool_]) -> Law:

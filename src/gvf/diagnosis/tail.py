@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST = 5
+FEWEST_EXCESSES = 5
 """The least number of ratios above the threshold u for an estimate."""
 
 
@@ -30,13 +30,13 @@ def tail_index(ratios: NDArray[np.float64]) -> float:
     """
     n = len(ratios)
     size = math.ceil(min(0.2 * n, 3.0 * math.sqrt(n)))
-    if size < LEAST:
+    if size < FEWEST_EXCESSES:
         return math.nan
     largest = np.sort(np.partition(ratios, n - size - 1)[n - size - 1 :])
     above = largest[1:][largest[1:] > largest[0]] - largest[0]
-    if len(above) == 0 or (len(above) >= LEAST and np.ptp(above) <= 1e-12 * largest[-1]):
+    if len(above) == 0 or (len(above) >= FEWEST_EXCESSES and np.ptp(above) <= 1e-12 * largest[-1]):
         return -math.inf
-    return pareto_shape(above) if len(above) >= LEAST else math.nan
+    return pareto_shape(above) if len(above) >= FEWEST_EXCESSES else math.nan
 
 
 def pareto_shape(excesses: NDArray[np.float64]) -> float:

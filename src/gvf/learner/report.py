@@ -68,9 +68,9 @@ effective sample size 0)
         if not self.diverged:
             return ""
         most = max(self.largest_predictions[lane] for lane in self.diverged)
-        told = f"predictions up to {most:.3g}, " if math.isfinite(most) else "infinite weights, "
+        finding = f"predictions up to {most:.3g}, " if math.isfinite(most) else "infinite weights, "
         return (
-            f"{told}and no return here can be above {self.largest_return:.3g}; take a smaller step "
+            f"{finding}and no return here can be above {self.largest_return:.3g}; take a smaller step "
             "size"
         )
 

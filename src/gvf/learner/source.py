@@ -17,10 +17,10 @@ from typing import Any
 from gvf.common.progress import progress_bar
 from gvf.transition import Transitions, joined
 
-JOINED = 64
+JOINED_ROWS = 64
 """The number of single transitions joined into a batch, which hides the cost of a call. In an
 environment, the behaviour acts for this many steps before the learner observes them."""
-CUT = 1024
+LONGEST_BATCH = 1024
 """The largest number of transitions in a batch, so that Ctrl-C takes effect soon."""
 
 
@@ -34,7 +34,7 @@ def batches(
             f"cannot learn from a {type(source).__name__}; give a Gymnasium environment, "
             "gvf.Transitions, or an iterable of these or of mappings"
         )
-    joined = _grouped(_runs(source), chunk or JOINED, chunk or CUT)
+    joined = _grouped(_runs(source), chunk or JOINED_ROWS, chunk or LONGEST_BATCH)
     return joined if steps is None else _first(joined, steps)
 
 

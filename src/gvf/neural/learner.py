@@ -24,8 +24,8 @@ from gvf.common.arrays import Floats
 from gvf.common.checks import brief
 from gvf.correction import IR, Correction
 from gvf.learner import loop
-from gvf.learner.learner import Options, WindowLearner
 from gvf.learner.loop import Schedule
+from gvf.learner.window_learner import Options, WindowLearner
 from gvf.neural.checks import (
     as_device,
     check_network,

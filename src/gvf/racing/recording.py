@@ -181,24 +181,24 @@ def record(
     drive = driven(simulator, steps, seed=seed, **options)
     # Two frames a transition are enough, and memory that is never written takes no space.
     frames = np.empty((2 * steps, *FRAME), np.uint8)
-    told: list[Mapping[str, Any]] = []
+    infos: list[Mapping[str, Any]] = []
     first, actions, log_mu = np.empty(steps, np.int64), np.empty(steps), np.empty(steps)
 
     def keep(view: View) -> None:
-        frames[len(told)] = view.frame
-        told.append(view.info)
+        frames[len(infos)] = view.frame
+        infos.append(view.info)
 
     with closing(drive):  # also when it is interrupted
         for t, step in enumerate(drive):
-            if not told or told[-1] is not step.before.info:
+            if not infos or infos[-1] is not step.before.info:
                 keep(step.before)
-            first[t], actions[t], log_mu[t] = len(told) - 1, step.action, step.log_mu
+            first[t], actions[t], log_mu[t] = len(infos) - 1, step.action, step.log_mu
             keep(step.after)
             if progress is not None and ((t + 1) % 100 == 0 or t + 1 == steps):
                 progress(t + 1, steps)
-    columns = {name: np.array([info[name] for info in told]) for name in _OF_A_FRAME}
+    columns = {name: np.array([info[name] for info in infos]) for name in _OF_A_FRAME}
     settings = {"simulator": simulator, "steps": steps, "seed": seed, **described(options)}
-    return Recording(frames[: len(told)], first, actions, log_mu, settings=settings, **columns)
+    return Recording(frames[: len(infos)], first, actions, log_mu, settings=settings, **columns)
 
 
 def described(options: Mapping[str, Any]) -> dict[str, Any]:

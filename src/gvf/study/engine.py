@@ -74,13 +74,13 @@ class Summary:
     cpu_seconds_before: float = 0.0
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """A sentence about the tasks done now and before.
 
         Example:
             >>> from pathlib import Path
             >>> from gvf.study import Summary
-            >>> Summary(60, 48, 12, 0, 75.0, Path("out"), (), 140.0, 35.0).told
+            >>> Summary(60, 48, 12, 0, 75.0, Path("out"), (), 140.0, 35.0).text
             '12 of 60 tasks done before (35 s of processor time); 48 done now in 1 min 15 s \
 (2 min 20 s of processor time)'
         """

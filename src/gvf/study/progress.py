@@ -70,11 +70,11 @@ class Account:
     def speed(self) -> str:
         """Tasks a second (or minute, or hour) since the beginning, and the time left."""
         rate = self._finished.total() / max(self.elapsed, 1e-9)
-        told = f"{rate * 3600:.2g} tasks/h"
+        speed = f"{rate * 3600:.2g} tasks/h"
         for unit, length in (("min", 60), ("s", 1)):
             if rate * length >= 1:
-                told = f"{rate * length:.3g} tasks/{unit}"
-        return f"{told}, about {duration(self.remaining)} left"
+                speed = f"{rate * length:.3g} tasks/{unit}"
+        return f"{speed}, about {duration(self.remaining)} left"
 
 
 @contextmanager

@@ -229,20 +229,20 @@ class Store:
 
     def unfit(self) -> list[str]:
         """List the stored results that do not fit this study's settings, with the reason."""
-        told = []
+        lines = []
         for folder in sorted(self.folder.parent.glob("*")):
             first = next(folder.glob("**/*.parquet"), None) if folder != self.folder else None
             if first is None or not folder.name.startswith(f"{self.study.protocol}-"):
                 continue
             number = sum(1 for _ in folder.glob("**/*.parquet"))
-            told.append(f"{number} results in {folder} do not fit: {self._why(first)}")
+            lines.append(f"{number} results in {folder} do not fit: {self._why(first)}")
         older = [p for p in (Path(self.out) / self.study.name).glob("*-*/") if _VARIANT(p.name)]
         if older:
-            told.append(
+            lines.append(
                 f"{older[0].parent} has results of an earlier version of gvf, which kept no "
                 "protocol and no steps with them: they do not fit, and may be deleted"
             )
-        return told
+        return lines
 
     def _why(self, path: Path) -> str:
         import pyarrow.parquet as pq

@@ -179,15 +179,15 @@ class Torcs(gymnasium.Env[Frame, Any]):
     def _advance(self, actions: ArrayLike, *, draw: bool) -> Columns:
         """Execute actions [m, 1] and return ``info`` after each, in columns [m]."""
         self._check_running()
-        told, drawing = steering(actions), GREY if draw else NOTHING
+        steered, drawing = steering(actions), GREY if draw else NOTHING
         states = [np.empty(0, STATE)]
-        for start in range(0, len(told), BLOCK):
-            states.append(self._running_child().drive(told[start : start + BLOCK], drawing))
+        for start in range(0, len(steered), BLOCK):
+            states.append(self._running_child().drive(steered[start : start + BLOCK], drawing))
             self._over = bool(states[-1]["over"][-1])
         columns = _columns(np.concatenate(states))
         for speed in columns["speed"].tolist():
             self._slow = self._slow + 1 if abs(speed) < SLOWEST else 0
-        if len(told):
+        if len(steered):
             self._distance = float(columns["distance"][-1])
         return columns
 
