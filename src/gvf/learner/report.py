@@ -70,8 +70,8 @@ effective sample size 0)
         most = max(self.largest_predictions[lane] for lane in self.diverged)
         finding = f"predictions up to {most:.3g}, " if math.isfinite(most) else "infinite weights, "
         return (
-            f"{finding}and no return here can be above {self.largest_return:.3g}; take a smaller step "
-            "size"
+            f"{finding}and no return here can be above {self.largest_return:.3g}; take a smaller "
+            "step size"
         )
 
     def __repr__(self) -> str:
