@@ -14,7 +14,7 @@ import gvf
 from gvf.common.colours import METHOD_COLOURS, SPARE_COLOURS
 from gvf.figure.style import METHODS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "src" / "gvf" / "common" / "colours.py"
 SOURCES = sorted({*ROOT.glob("src/gvf/**/*.py"), *ROOT.glob("examples/*.py")} - {TABLE})
 CYCLE = re.compile(r"C\d|tab:\w+")
