@@ -1,4 +1,4 @@
-"""Policies: probabilities, draws, ratios, and what they say about bad input."""
+"""Policies: probabilities, draws, and what they say about bad input."""
 
 import copy
 import pickle
@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.stats
+from own_policies import LEVEL, TABLE, FakeNormal
 
 from gvf.policy import (
     Always,
@@ -23,9 +24,6 @@ from gvf.policy import (
     largest_ratio,
     ratio,
 )
-
-LEVEL = 1e-4  # of each statistical test below; seeds are fixed
-TABLE = [[0.1, 0.2, 0.7], [0.0, 1.0, 0.0], [0.3, 0.0, 0.7], [1 / 3, 1 / 3, 1 / 3]]
 
 
 def by_state(states):
@@ -47,19 +45,6 @@ DISCRETE = [
     Mixture(Always(0, 3), Always(2, 3), 1.0),
     FunctionPolicy(by_state, 3),
 ]
-
-
-class FakeNormal:
-    """A distribution in the style of torch's that knows nothing of torch."""
-
-    def __init__(self, mean, sd=1.0):
-        self.mean, self.sd = mean, sd
-
-    def log_prob(self, actions):
-        return scipy.stats.norm.logpdf(actions, self.mean, self.sd)
-
-    def sample(self):
-        return self.mean + 0.5 * self.sd
 
 
 # Discrete policies
@@ -314,87 +299,6 @@ def test_a_mixture_names_an_action_that_only_one_of_its_policies_has():
         policy.act([0, 0], rng=np.random.default_rng(0))
 
 
-# Densities
-
-
-def test_gaussian_log_density_is_that_of_scipy_for_every_way_of_giving_mean_and_sd():
-    rng = np.random.default_rng(0)
-    states = rng.normal(size=(6, 2))
-    flat, wide = rng.normal(size=6), rng.normal(size=(6, 2))
-    norm = scipy.stats.norm.logpdf
-    cases = [
-        (Gaussian(0.3, 1.7), flat, norm(flat, 0.3, 1.7)),
-        (Gaussian(0.3, 1.7), flat[:, None], norm(flat, 0.3, 1.7)),
-        (Gaussian([0.3], 1.7), flat[:, None], norm(flat, 0.3, 1.7)),
-        (Gaussian(np.array([0.3, -1.0]), 0.2), wide, norm(wide, [0.3, -1.0], 0.2).sum(1)),
-        (Gaussian(0.1, [0.5, 2.0]), wide, norm(wide, 0.1, [0.5, 2.0]).sum(1)),
-        (Gaussian(lambda s: s[:, 0], 0.2), flat, norm(flat, states[:, 0], 0.2)),
-        (Gaussian(lambda s: 2 * s, [0.5, 2.0]), wide, norm(wide, 2 * states, [0.5, 2]).sum(1)),
-        (
-            Gaussian(lambda s: s, lambda s: np.exp(s[:, 0])),
-            wide,
-            norm(wide, states, np.exp(states[:, :1])).sum(1),
-        ),
-    ]
-    for policy, actions, expected in cases:
-        result = policy.log_probability(states, actions)
-        assert result.shape == (6,)
-        np.testing.assert_allclose(result, expected, rtol=1e-12)
-        np.testing.assert_allclose(policy.probability(states, actions), np.exp(expected))
-
-
-@pytest.mark.parametrize(
-    ("policy", "shape"),
-    [
-        (Gaussian(0.5, 0.1), (4,)),
-        (Gaussian([0.5], 0.1), (4, 1)),
-        (Gaussian([0.5, 1.5, 2.5], 0.1), (4, 3)),
-        (Gaussian(0.5, [0.1, 0.2]), (4, 2)),
-        (Gaussian(lambda s: s[:, 0], 0.1), (4,)),
-        (Gaussian(lambda s: s, 0.1), (4, 2)),
-        (Mixture(Gaussian([0.5, 1.0], 0.1), Gaussian([0.0, 0.0], 0.1), 0.5), (4, 2)),
-    ],
-    ids=["scalar", "one", "three", "sd", "function", "wide function", "mixture"],
-)
-def test_gaussian_draws_have_the_shape_of_mean_and_sd(policy, shape):
-    actions = policy.sample(np.ones((4, 2)), rng=np.random.default_rng(0))
-    assert actions.shape == shape
-    assert policy.log_probability(np.ones((4, 2)), actions).shape == (4,)
-
-
-def test_gaussian_draws_follow_the_density():
-    states = np.repeat([[-1.0], [2.0]], 20_000, axis=0)
-    policy = Gaussian(lambda s: 3 * s[:, 0], lambda s: np.abs(s[:, 0]))
-    actions = policy.sample(states, rng=np.random.default_rng(1))
-    for state, half in ((-1.0, actions[:20_000]), (2.0, actions[20_000:])):
-        test = scipy.stats.kstest(half, scipy.stats.norm(3 * state, abs(state)).cdf)
-        assert test.pvalue > LEVEL
-
-
-def test_mixture_of_gaussians_draws_from_its_density():
-    policy = Mixture(Gaussian(-1.0, 0.5), Gaussian(2.0, 1.0), 0.3)
-    actions = policy.sample(np.zeros(50_000), rng=np.random.default_rng(2))
-
-    def cdf(x):
-        return 0.3 * scipy.stats.norm.cdf(x, -1, 0.5) + 0.7 * scipy.stats.norm.cdf(x, 2, 1)
-
-    assert scipy.stats.kstest(actions, cdf).pvalue > LEVEL
-    grid = np.linspace(-3, 4, 20)
-    expected = 0.3 * scipy.stats.norm.pdf(grid, -1, 0.5) + 0.7 * scipy.stats.norm.pdf(grid, 2, 1)
-    np.testing.assert_allclose(policy.probability(grid, grid), expected)
-    np.testing.assert_allclose(policy.log_probability(grid, grid), np.log(expected))
-
-
-def test_mixture_of_densities_that_underflow_keeps_its_logarithm():
-    policy = Mixture(Gaussian(0.0, 1e-3), Gaussian(0.1, 1e-3), 0.5)
-    first, second = scipy.stats.norm.logpdf(5.0, [0.0, 0.1], 1e-3)
-    assert np.exp(second) == 0
-    expected = np.log(0.5) + np.logaddexp(first, second)
-    np.testing.assert_allclose(policy.log_probability([0], [5.0]), [expected], rtol=1e-14)
-    certain = Mixture(Gaussian(0.0, 1.0), Gaussian(9.0, 1.0), 1.0)
-    assert certain.log_probability([0], [0.5]) == Gaussian(0.0, 1.0).log_probability([0], [0.5])
-
-
 # Functions and distributions
 
 
@@ -511,146 +415,6 @@ def test_torch_draws_are_seeded_by_rng_and_leave_the_state_of_torch_alone():
     assert first.tolist() == again.tolist()
     assert first.tolist() != other.tolist()
     assert scipy.stats.kstest(first, scipy.stats.norm(0, 2).cdf).pvalue > LEVEL
-
-
-# Ratios
-
-
-def test_ratios_of_discrete_policies_are_plain_quotients():
-    target, behaviour = Fixed([0.1, 0.9]), Fixed([0.9, 0.1])
-    states, actions = np.zeros(3, int), np.array([0, 1, 1])
-    expected = [0.1 / 0.9, 0.9 / 0.1, 0.9 / 0.1]
-    assert ratio(target, states, actions, behaviour=behaviour).tolist() == expected
-    recorded = [0.9, 0.1, 0.1]
-    assert ratio(target, states, actions, behaviour_probability=recorded).tolist() == expected
-    logs = ratio(target, states, actions, behaviour_log_probability=np.log(recorded))
-    np.testing.assert_allclose(logs, expected, rtol=1e-14)
-
-
-def test_ratios_of_densities_survive_when_the_densities_underflow():
-    target, behaviour = Gaussian(0.0, 0.01), Gaussian(0.001, 0.01)
-    states, actions = np.zeros(2), np.array([0.5, -0.5])
-    assert target.probability(states, actions).tolist() == [0, 0]
-    assert behaviour.probability(states, actions).tolist() == [0, 0]
-    # log pi - log mu = ((a - .001)^2 - a^2) / (2 * .01^2)
-    expected = np.exp((-2 * 0.001 * actions + 1e-6) / (2 * 1e-4))
-    np.testing.assert_allclose(ratio(target, states, actions, behaviour=behaviour), expected)
-    recorded = behaviour.log_probability(states, actions)
-    result = ratio(target, states, actions, behaviour_log_probability=recorded)
-    np.testing.assert_allclose(result, expected)
-
-
-def test_ratios_of_a_narrow_target_and_a_wide_behaviour_reach_a_thousand():
-    target, behaviour = Gaussian(0.15, 0.0075), Gaussian(-0.2, 0.1)
-    rho = ratio(target, [0.0], [0.15], behaviour=behaviour)
-    expected = 0.1 / 0.0075 * np.exp(0.5 * 3.5**2)
-    assert expected > 1e3
-    np.testing.assert_allclose(rho, [expected], rtol=1e-13)
-    density = behaviour.probability([0.0], [0.15])
-    rho = ratio(target, [0.0], [0.15], behaviour_probability=density)
-    np.testing.assert_allclose(rho, [expected], rtol=1e-13)
-
-
-@pytest.mark.parametrize(
-    ("target", "behaviour"),
-    [
-        (Favour(0, 0.9, 3), Uniform(3)),
-        (Table(TABLE), Mixture(Uniform(3), Table(TABLE), 0.2)),
-        (Gaussian(0.2, 0.5), Gaussian(0.0, 1.0)),
-        (Gaussian([0.2, -0.2], 0.7), Mixture(Gaussian([0.0, 0.0], 1), Gaussian([1, 0], 1), 0.5)),
-        (FunctionPolicy(lambda s: FakeNormal(0.3 + 0 * s)), Gaussian(0.0, 1.5)),
-    ],
-    ids=["favour", "table", "gaussian", "wide gaussian", "function"],
-)
-def test_the_mean_ratio_under_the_behaviour_is_one(target, behaviour):
-    draws = 200_000
-    rng = np.random.default_rng(7)
-    states = rng.integers(4, size=draws)
-    actions = behaviour.sample(states, rng=rng)
-    rho = ratio(target, states, actions, behaviour=behaviour)
-    standard_error = rho.std() / np.sqrt(draws)
-    assert standard_error < 0.01
-    assert abs(rho.mean() - 1) < scipy.stats.norm.isf(LEVEL / 2) * standard_error
-
-
-def test_a_ratio_is_zero_where_the_target_is_even_if_the_behaviour_is_too():
-    target, behaviour = Fixed([1.0, 0.0]), Fixed([1.0, 0.0])
-    assert ratio(target, [0, 0], [0, 1], behaviour=behaviour).tolist() == [1, 0]
-    rho = ratio(target, [0, 0], [0, 1], behaviour_log_probability=[0.0, -np.inf])
-    assert rho.tolist() == [1, 0]
-
-
-def test_support_violations_name_the_transition_the_action_and_both_probabilities():
-    target, behaviour = Fixed([0.25, 0.75]), Always(0, 2)
-    with pytest.raises(ValueError, match=r"transition 2 \(action 1\): pi = 0.75, mu = 0.0.*never"):
-        ratio(target, [0, 0, 0], [0, 0, 1], behaviour=behaviour)
-    with pytest.raises(ValueError, match=r"transition 1 \(action 1\): pi = 0.75, mu = 0.0"):
-        ratio(target, [0, 0], [0, 1], behaviour_probability=[0.5, 0.0])
-    with pytest.raises(ValueError, match=r"transition 0 \(action 0.5\).*log mu = -inf.*never"):
-        ratio(Gaussian(0.0, 1.0), [0], [0.5], behaviour_log_probability=[-np.inf])
-
-
-def test_ratios_that_overflow_or_are_not_numbers_are_errors():
-    with pytest.raises(ValueError, match=r"transition 1 \(action 1\).*1e-310; their ratio is too"):
-        ratio(Fixed([0.5, 0.5]), [0, 0], [0, 1], behaviour_probability=[0.5, 1e-310])
-    with pytest.raises(ValueError, match=r"transition 0 .*log mu = -1248.* too large"):
-        ratio(Gaussian(5.0, 0.1), [0], [5.0], behaviour=Gaussian(0.0, 0.1))
-    with pytest.raises(ValueError, match=r"transition 1 \(action nan\).*no ratio"):
-        ratio(Gaussian(0.0, 1.0), [0, 0], [0.0, np.nan], behaviour=Gaussian(0.0, 1.0))
-
-
-@pytest.mark.parametrize("bad", [-0.1, np.nan, 1.5, np.inf])
-def test_recorded_probabilities_out_of_range_are_named(bad):
-    with pytest.raises(ValueError, match=f"behaviour_probability at position 1 is {bad}"):
-        ratio(Uniform(2), [0, 0], [0, 1], behaviour_probability=[0.5, bad])
-
-
-@pytest.mark.parametrize("bad", [0.1, np.nan, np.inf])
-def test_recorded_log_probabilities_out_of_range_are_named(bad):
-    with pytest.raises(ValueError, match=f"behaviour_log_probability at position 1 is {bad}"):
-        ratio(Uniform(2), [0, 0], [0, 1], behaviour_log_probability=[-0.5, bad])
-
-
-def test_recorded_densities_may_exceed_one_and_recorded_ones_may_be_rounded_up():
-    rho = ratio(Gaussian(0.0, 0.1), [0], [0.0], behaviour_probability=[3.0])
-    np.testing.assert_allclose(rho, scipy.stats.norm.pdf(0, 0, 0.1) / 3)
-    above = np.nextafter(np.float32(1), np.float32(2))
-    assert ratio(Always(0, 1), [0], [0], behaviour_probability=[above])[0] == pytest.approx(1)
-
-
-def test_the_behaviour_is_given_in_exactly_one_way():
-    with pytest.raises(TypeError, match="exactly one way"):
-        ratio(Uniform(2), [0], [0])
-    with pytest.raises(TypeError, match="exactly one way"):
-        ratio(Uniform(2), [0], [0], behaviour=Uniform(2), behaviour_probability=[0.5])
-    with pytest.raises(TypeError, match=r"behaviour must be a policy.*behaviour_probability="):
-        ratio(Uniform(2), [0], [0], behaviour=[0.5])  # type: ignore[arg-type]
-    with pytest.raises(
-        ValueError, match=r"behaviour_probability has shape \(2,\), expected \(1,\)"
-    ):
-        ratio(Uniform(2), [0], [0], behaviour_probability=[0.5, 0.5])
-
-
-def test_largest_ratio_is_the_largest_over_states_and_actions():
-    behaviour = Table([[0.2, 0.3, 0.5], [0.5, 0.25, 0.25], [0.6, 0.2, 0.2], [0.98, 0.01, 0.01]])
-    target = Table(TABLE)
-    expected = max(TABLE[s][a] / behaviour.rows[s, a] for s in range(3) for a in range(3))
-    assert largest_ratio(target, behaviour, [0, 1, 2]) == expected
-    assert largest_ratio(target, behaviour, [0, 1, 2, 3]) == (1 / 3) / 0.01
-    assert largest_ratio(Fixed([0.1, 0.9]), Fixed([0.9, 0.1]), [0]) == 9.0
-    with_zeros = largest_ratio(Always(0, 2), Always(0, 2), [0])
-    assert with_zeros == 1.0
-
-
-def test_largest_ratio_names_what_has_no_ratio():
-    with pytest.raises(ValueError, match=r"position 1 \(action 0\): pi = 0.1, mu = 0.0.*never"):
-        largest_ratio(Fixed([0.1, 0.9]), Table([[0.5, 0.5], [0.0, 1.0]]), [0, 1])
-    with pytest.raises(TypeError, match="not discrete"):
-        largest_ratio(Gaussian(0.0, 1.0), Uniform(2), [0])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"has 2 actions, .* has 3"):
-        largest_ratio(Uniform(2), Uniform(3), [0])
-    with pytest.raises(ValueError, match="at least one state"):
-        largest_ratio(Uniform(2), Uniform(2), [])
 
 
 # Bad input
