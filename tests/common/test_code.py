@@ -4,25 +4,21 @@ import importlib
 import os
 import subprocess
 import sys
-import threading
-import time
-from functools import partial
 from importlib import metadata
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
 import pytest
+from own_code import CHAIN, ENVIRONMENT, registering, told_by, write
 from own_corrections import SquareRoot
 
 import gvf
 from gvf import domain as domains
 from gvf.common import code
-from gvf.common.gym import gym
-from gvf.common.names import nearest
-from gvf.racing import RacingStudy
-from gvf.study import Method, Store, Study, VarianceStudy, run
-from gvf.study.encoding import references, settings
+from gvf.study import Method, Store, Study, run
+from gvf.study.encoding import settings
+
+pytestmark = pytest.mark.usefixtures("own_modules")
 
 CORRECTION = """
 from dataclasses import dataclass
@@ -35,53 +31,6 @@ class Mine(gvf.Correction):
     def weigh(inputs, p, means, parameters, out):
         out[:] = {weight} * inputs[0] / out.size
 """
-ENVIRONMENT = """
-import gymnasium
-
-class Env(gymnasium.Env):
-    observation_space = gymnasium.spaces.Discrete(2)
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return 0, {}
-
-    def step(self, action):
-        return int(action), REWARD, False, False, {}
-"""
-CHAIN = {"domain": "markov-chain", "step_sizes": (0.5,), "updates": 10, "runs": 1}
-
-
-@pytest.fixture(autouse=True)
-def apart(tmp_path, monkeypatch):
-    """A folder of the test's own, in which modules are found that no other test sees."""
-    before = {*sys.modules}
-    registry = dict(gym.registry)
-    monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    yield
-    for name in {*sys.modules} - before:
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
-    gym.registry.clear()
-    gym.registry.update(registry)
-    domains.get.cache_clear()  # pyright: ignore[reportFunctionMemberAccess]
-
-
-def write(name: str, text: str) -> Path:
-    path = Path(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    importlib.invalidate_caches()
-    return path
-
-
-def told_by(function, *given) -> str:
-    with pytest.raises(ValueError) as caught:  # noqa: PT011 (looked at below)
-        function(*given)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def digest_after(files: dict[str, str], reference: str) -> str:
@@ -197,137 +146,6 @@ def test_a_file_in_another_encoding_counts_and_goes_along():
     assert code.files(["latin:name"])["latin.py"] == Path("latin.py").read_bytes()
 
 
-# Worlds
-
-
-def registering(module: str) -> str:
-    return f"import gymnasium\ngymnasium.register('Own-v0', '{module}:Env', max_episode_steps=50)\n"
-
-
-def study_in(domain: str) -> Study:
-    return Study("s", domain, ("IR",), (0.5,), steps=40, evaluation_states=2, runs=1)
-
-
-def test_the_module_of_a_gymnasium_id_counts():
-    write("own_registers.py", registering("own_environment"))
-    write("own_environment.py", ENVIRONMENT.replace("REWARD", "1.0"))
-    study = study_in("own_registers:Own-v0")
-    assert domains.references(study.domain) == ("own_registers:Own-v0", "own_environment:Env")
-    assert (
-        settings(study)["code"].keys() == references(study) == {*domains.references(study.domain)}
-    )
-    assert set(code.files(references(study))) == {"own_registers.py", "own_environment.py"}
-
-
-def test_an_environment_that_a_user_registered_counts():
-    write("own_environment.py", ENVIRONMENT.replace("REWARD", "1.0"))
-    made = importlib.import_module("own_environment").Env
-    for given in ("own_environment:Env", made, partial(made)):
-        gym.registry.pop("Own-v0", None)
-        gym.register("Own-v0", given)
-        assert domains.references("Own-v0") == ("own_environment:Env",)
-    assert len(settings(study_in("Own-v0"))["code"]["own_environment:Env"]) == 16
-    found = settings(study_in("CartPole-v1"))["code"]
-    assert [*found.values()] == [f"gymnasium {gym.__version__}"]
-
-
-def test_an_id_that_is_registered_again_is_another_domain():
-    write("own_environment.py", ENVIRONMENT.replace("REWARD", "1.0"))
-    gym.register("Own-v0", "own_environment:Env")
-    first = domains.get("Own-v0")
-    assert domains.get("Own-v0") is first
-    del gym.registry["Own-v0"]
-    gym.register("Own-v0", "own_environment:Env", max_episode_steps=3)
-    assert domains.get("Own-v0") is not first
-
-
-def test_an_entry_point_counts(monkeypatch):
-    points = [EntryPoint("my-world", "own_world:make [extra]", "gvf.domains")]
-    monkeypatch.setattr(
-        domains, "entry_points",
-        lambda group, name=None: [p for p in points if name in (None, p.name)],
-    )  # fmt: skip
-    write("own_world.py", "import gvf\n\n\ndef make():\n    return gvf.domain.get('star')\n")
-    assert domains.references("my-world") == ("own_world:make",)
-    assert len(settings(study_in("my-world"))["code"]["own_world:make"]) == 16
-
-
-def test_our_domains_have_no_code_of_a_user():
-    assert all(domains.references(name) == () for name in domains.names())
-    assert domains.references("nothing like this") == ()
-    assert "code" not in settings(Study("s", methods=("IR",), **CHAIN))
-    assert "code" not in settings(RacingStudy("r", step_sizes=(0.1,)))
-
-
-def test_the_generation_is_the_domains(monkeypatch):
-    assert settings(Study("s", methods=("IR",), **CHAIN))["generation"] == 1
-    assert settings(VarianceStudy("v"))["generation"] == 1
-    assert settings(RacingStudy("r", step_sizes=(0.1,)))["generation"] == 1
-    rooms = Study("s", "continuous-four-rooms", ("IR",), (0.5,))
-    assert settings(rooms)["generation"] == 1
-    assert settings(rooms.under("authors"))["generation"] == 2
-    monkeypatch.setattr(type(domains.get("markov-chain")), "generation", 7)
-    assert settings(Study("s", methods=("IR",), **CHAIN))["generation"] == 7
-    assert settings(VarianceStudy("v"))["generation"] == 7
-
-
-def test_a_domain_is_made_once(monkeypatch):
-    made = []
-
-    def slow(protocol):
-        made.append(protocol)
-        time.sleep(0.05)
-        return object.__new__(domains.GymnasiumDomain)
-
-    monkeypatch.setitem(domains._DOMAINS, "slow", slow)
-    found = []
-    threads = [
-        threading.Thread(target=lambda given=given: found.append(domains.get("slow", *given)))
-        for given in [(), ("paper",)] * 3
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert made == ["paper"]
-    assert len({*map(id, found)}) == 1
-    assert domains.get("slow", protocol="authors") is not found[0]
-    assert domains.get("CartPole-v1", "authors") is domains.get("CartPole-v1")
-    domains.get.cache_clear()  # pyright: ignore[reportFunctionMemberAccess]
-    assert domains.get("slow") is not found[0]
-
-
-def test_a_domain_of_a_reloaded_module_is_the_new_one():
-    file = write("own_world.py", "import gvf\n\n\ndef make():\n    return gvf.domain.get('star')\n")
-    assert domains.get("own_world:make").name == "star"
-    file.write_text(file.read_text().replace("'star'", "'markov-chain'"))
-    importlib.reload(sys.modules["own_world"])
-    assert domains.get("own_world:make").name == "markov-chain"
-
-
-@pytest.mark.parametrize(
-    ("name", "names", "told"),
-    [
-        ("b", ["a", "bc"], "did you mean 'bc'? Known are 'a', 'bc'"),
-        ("x", ["a", "bc"], "known are 'a', 'bc'"),
-        ("x", [], "known are none"),
-        ("Vtrace", ["IR", "V-trace(1.0)"], "did you mean 'V-trace(1.0)'? Known are 'IR', 'V-tr"),
-        ("lane-999", [f"lane-{i}" for i in range(900)], "did you mean 'lane-99' or 'lane-"),
-        ("x", [f"lane-{i}" for i in range(900)], "known are 'lane-0', 'lane-1', 'lane-2', "),
-    ],
-)
-def test_a_message_has_the_nearest_names_and_all_only_if_they_are_few(name, names, told):
-    message = nearest(name, names)
-    assert message.startswith(told)
-    assert len(message) < 150
-
-
-def test_a_mistyped_domain_is_recognised_among_the_ids_of_gymnasium():
-    told = told_by(domains.get, "CartPol-v1")
-    assert told.startswith("unknown domain: 'CartPol-v1'; did you mean 'CartPole-v1'")
-    assert len(told) < 200
-
-
 # Other machines
 
 
@@ -408,42 +226,7 @@ def test_ray_workers_get_environments_and_helpers_wherever_they_lie(tmp_path):
     write("script/main.py", RAY)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     subprocess.run([sys.executable, "script/main.py"], env=environment, check=True)
-    from test_run import digests
+    from study_runs import digests
 
     assert digests(Path("ray")) == digests(Path("local"))
     assert len(digests(Path("ray"))) == 4
-
-
-# Methods
-
-
-@pytest.mark.parametrize("given", ["VTrace(0.3", "V-trace(", "VTrace(0.3)x", "VTrace(0.3)("])
-def test_a_bracket_must_be_closed(given):
-    assert "the bracket is not closed" in told_by(Method.of, given)
-    assert "the bracket is not closed" in told_by(Method.of, {"correction": given})
-
-
-@pytest.mark.parametrize("colour", ["#112233", "#abc", "#ABCDEF", "teal"])
-def test_a_colour_makes_no_other_method(colour):
-    plain, coloured = Method.of("IR"), Method.of({"correction": "IR", "colour": colour})
-    assert coloured.same(plain)
-    assert plain.same(coloured)
-    assert not coloured.same(Method.of("IS"))
-    assert settings(Study("s", methods=(coloured,), **CHAIN)) == settings(
-        Study("s", methods=("IR",), **CHAIN)
-    )
-
-
-@pytest.mark.parametrize("colour", ["#12", "#12345g", "red!", "1", "tab:blue", "dark red"])
-def test_what_is_no_colour_is_told(colour):
-    assert "colour of a method" in told_by(Method.of, {"correction": "IR", "colour": colour})
-
-
-@pytest.mark.parametrize("update", ["json:dumps", "gvf:IR", "gvf:__version__"])
-def test_what_is_no_update_is_told(update):
-    told = told_by(Method.of, {"correction": "IR", "update": update})
-    assert told.startswith(f"update {update!r} is ")
-    assert told.endswith("not a subclass of gvf.Update")
-    assert "not a subclass of gvf.Update" in told_by(
-        lambda: Study("s", methods=("IR",), update=update, **CHAIN)
-    )

@@ -12,9 +12,9 @@ from functools import partial
 import dumb
 import numpy as np
 import pytest
+from five_states import BEHAVIOUR, QUESTION, UPDATES, stream
 from own_corrections import SquareRoot
-from test_study import FIXED, ONLINE, ROOMS, TILES, dumb_errors
-from test_updates import BEHAVIOUR, QUESTION, UPDATES, stream
+from small_studies import FIXED, ONLINE, ROOMS, TILES, dumb_errors
 
 import gvf
 from gvf import domain as domains
@@ -69,7 +69,7 @@ def learner_with_one_lane(learner, fast, lane, options):
 
 def test_in_a_neural_learner():
     torch = pytest.importorskip("torch")
-    from test_neural import OneHot
+    from networks import OneHot
 
     from gvf.neural import NeuralLearner
 

@@ -7,12 +7,13 @@ import threading
 import gymnasium
 import numpy as np
 import pytest
-from test_updates import (
+from five_states import (
     BEHAVIOUR,
     CHAIN,
     CHAIN_BEHAVIOUR,
     QUESTION,
     TARGET,
+    Chain,
     chain_stream,
     chain_values,
 )
@@ -25,24 +26,6 @@ def make(update=None, correction=None, **options):
     return gvf.Learner(
         CHAIN, gvf.OneHot(5), update or gvf.TD(0.5), correction or gvf.IR(), **options
     )
-
-
-class Chain(gymnasium.Env):
-    """The five-state chain of the tests as an environment."""
-
-    observation_space = gymnasium.spaces.Discrete(5)
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.state = int(self.np_random.integers(5))
-        return self.state, {}
-
-    def step(self, action):
-        after = self.state + (1 if action else -1)
-        terminated = not 0 <= after < 5
-        self.state = min(max(after, 0), 4)
-        return self.state, float(after == 5), terminated, False, {}
 
 
 @pytest.mark.parametrize(

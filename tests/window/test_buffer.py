@@ -5,9 +5,9 @@ import pickle
 
 import numpy as np
 import pytest
+from five_states import BEHAVIOUR, CHAIN, CHAIN_BEHAVIOUR, QUESTION, chain_stream, stream
 from oracles import p_value
 from own_corrections import EmphaticIS, FollowOn, Prioritised, SquareRoot
-from test_updates import BEHAVIOUR, CHAIN, CHAIN_BEHAVIOUR, QUESTION, chain_stream, stream
 
 import gvf
 from gvf.correction import WINDOW
@@ -266,7 +266,7 @@ def test_priorities_work_with_a_network():
     torch = pytest.importorskip("torch")
     from functools import partial
 
-    from test_neural import OneHot
+    from networks import OneHot
 
     from gvf.neural import NeuralLearner
 
@@ -451,7 +451,7 @@ class Age(gvf.Correction):
 
 
 def test_a_trace_begins_anew_when_the_environment_is_reset():
-    from test_learner import Chain
+    from five_states import Chain
 
     class Endless(Chain):
         def step(self, action):
