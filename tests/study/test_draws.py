@@ -2,10 +2,26 @@
 
 import dumb
 import numpy as np
+import pytest
 from oracles import p_value
+from small_studies import ROOMS
 
 import gvf
+from gvf.study import Study
 from gvf.study.draws import draw
+from gvf.study.task import schedule
+
+
+@pytest.mark.parametrize("gap", [1, 3, 16])
+@pytest.mark.parametrize("every", [1, 5])
+def test_the_schedule_is_that_of_a_plain_loop(gap, every):
+    study = Study("s", methods=("IR",), step_sizes=(1.0,), steps=200, warm_up=20, gaps=(gap,),
+                  measure_every=every, points=10, **ROOMS)  # fmt: skip
+    plan = schedule(study, gap)
+    done = [max(t - 20, 0) // gap for t in range(every, 201, every)]
+    np.testing.assert_array_equal(np.repeat(plan.upto, plan.held.astype(int)), done)
+    bins = np.repeat(plan.bins, plan.held.astype(int))
+    np.testing.assert_array_equal(np.bincount(bins), len(done) // 10)
 
 
 def test_draws_come_from_the_window_before_the_update():

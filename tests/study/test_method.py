@@ -13,7 +13,6 @@ import gvf
 from gvf.correction import RATIO, WINDOW, by_ratio, kernel
 from gvf.study import NAMED, Method, Study, load, run_task
 from gvf.study.encoding import settings
-from gvf.study.task import schedule
 from gvf.study.toml import as_toml
 
 
@@ -111,18 +110,6 @@ def test_where_a_new_correction_makes_no_sense_is_said(changes, update, message)
     new = {"correction": "test_method:TwiceWISOptimal", "update": update, "name": "New"}
     with pytest.raises(ValueError, match=message):
         Study("s", methods=(new,), step_sizes=(1.0,), **changes)
-
-
-@pytest.mark.parametrize("gap", [1, 3, 16])
-@pytest.mark.parametrize("every", [1, 5])
-def test_the_schedule_is_that_of_a_plain_loop(gap, every):
-    study = Study("s", methods=("IR",), step_sizes=(1.0,), steps=200, warm_up=20, gaps=(gap,),
-                  measure_every=every, points=10, **ROOMS)  # fmt: skip
-    plan = schedule(study, gap)
-    done = [max(t - 20, 0) // gap for t in range(every, 201, every)]
-    np.testing.assert_array_equal(np.repeat(plan.upto, plan.held.astype(int)), done)
-    bins = np.repeat(plan.bins, plan.held.astype(int))
-    np.testing.assert_array_equal(np.bincount(bins), len(done) // 10)
 
 
 def test_methods_of_every_form_are_written_to_a_file_and_read_back(tmp_path):
