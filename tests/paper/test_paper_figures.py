@@ -15,8 +15,6 @@ from gvf.study.results import MethodResults, Results
 
 FIGURES = list(paper.FIGURES.values())
 VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
-
-
 ROOMS_METHODS = frozenset(
     {"IR", "BC-IR", "IS", "WIS-Minibatch", "WIS-Buffer", "WIS-Optimal", *VTRACE, "Sarsa"}
 )
