@@ -12,10 +12,11 @@ import pytest
 from gvf.cli import EXAMPLE
 
 ROOT = Path(__file__).parents[1]
+NO_PROGRAM = {"changelog.md", "install.md"}
+"""Pages without Python: one includes a file, the other has commands of a shell."""
 PAGES = [
     ROOT / "README.md",
-    # The changelog's page only includes a file.
-    *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "changelog.md"),
+    *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in NO_PROGRAM),
 ]
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 BLOCK = re.compile(r"^```python\n(.*?)^```\n+(.*?)(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from five_states import CHAIN, CHAIN_BEHAVIOUR, chain_stream
 from own_corrections import FollowOn, Prioritised
-from test_updates import CHAIN, CHAIN_BEHAVIOUR, chain_stream
 
 import gvf
 from gvf.common import checkpoint

@@ -1,0 +1,480 @@
+"""Objects as data: made again unchanged, compared part by part, without running untrusted code."""
+
+import functools
+import inspect
+import json
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from own_parts import OPAQUE, Named, Outer, Plain, Secretive, run_python
+
+import gvf
+from gvf.common.spec import build, describe, differences
+from gvf.correction import BCInterpolated, Interpolated
+from gvf.domain.continuous_four_rooms import CellTable, cells_of
+from gvf.learner.td import Optimiser
+
+
+def equal_shares(states: Any) -> Any:
+    return np.full((len(states), 2), 0.5)
+
+
+def constant_and_state(states: Any) -> Any:
+    return np.column_stack([np.ones(len(states)), states])
+
+
+def doubled_reward(transitions: Any) -> Any:
+    return 2 * transitions.reward
+
+
+@dataclass
+class Changing:
+    """A dataclass that is not frozen, so more may be kept than its fields."""
+
+    x: int
+
+    def changed(self) -> "Changing":
+        vars(self)["total"] = 1
+        return self
+
+
+class Biased(gvf.Fixed):
+    """Inherits the method that tells the arguments, but has others."""
+
+    def __init__(self, bias: float) -> None:
+        super().__init__([bias, 1 - bias])
+
+
+class Loose:
+    """Takes any arguments, and keeps them under the name of them all."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.kwargs = kwargs
+
+
+class Forgetful:
+    """Keeps only one of its arguments."""
+
+    def __init__(self, x: int, y: int = 0) -> None:
+        self.x = x
+
+
+GVF_PARTS = [
+    gvf.Uniform(3),
+    gvf.Fixed([0.1, 0.2, 0.7]),
+    gvf.Fixed(np.array([0.1, 0.9], np.float32)),
+    gvf.Always(1, actions=3),
+    gvf.Favour(2, 0.7, actions=3),
+    gvf.Table([[0.1, 0.9], [1.0, 0.0]]),
+    gvf.Gaussian(0.5, 0.1),
+    gvf.Gaussian([0.5, -1.0], [0.1, 2.0]),
+    gvf.Mixture(gvf.Uniform(2), gvf.Fixed([0.1, 0.9]), beta=0.3),
+    gvf.Mixture(gvf.Gaussian(0.0, 1.0), gvf.Gaussian(1.0, 1.0), beta=0.3),
+    CellTable(gvf.Table(np.full((121, 4), 0.25))),
+    gvf.FunctionPolicy(cells_of),
+    gvf.OneHot(7),
+    gvf.Dense(3),
+    gvf.TileCoder([0.0, -1.0], [1.0, 1.0], tiles=[2, 3], tilings=4),
+    gvf.TileCoder([0.0], [1.0], tilings=2, offsets=[[0.3], [0.9]]),
+    gvf.GVF(gvf.Uniform(2), "x", 0.9, name="x"),
+    gvf.GVF(gvf.Uniform(2), "x", cast(Any, np.float32(0.9))),
+    gvf.SGD(),
+    gvf.RMSProp(0.8, epsilon=1e-7),
+    gvf.Adam(beta1=0.8),
+    gvf.TD(0.1),
+    gvf.TD([0.1, 0.2], gvf.RMSProp()),
+    gvf.IncrementalTD(0.1),
+    gvf.WISTD([1.0, 2.0], 0.01),
+    gvf.Sarsa(0.1),
+    gvf.ExpectedSarsa(0.1, gvf.Adam()),
+    gvf.TDC(0.1, secondary=2.0),
+    gvf.TDRC(0.1),
+    gvf.IS(),
+    gvf.NormIS(max_ratio=8.0),
+    gvf.VTrace(clip=2.0),
+    gvf.WISMinibatch(),
+    gvf.WISBuffer(),
+    gvf.WISOptimal(),
+    gvf.IR(),
+    gvf.BCIR(),
+    Interpolated(beta=0.5),
+    BCInterpolated(beta=0.5),
+    gvf.OnPolicy(),
+]
+OUR_PARTS = [
+    gvf.FunctionPolicy(equal_shares, actions=2),
+    gvf.FunctionPolicy(equal_shares),
+    gvf.Gaussian(equal_shares, 0.1),
+    gvf.Dense(2, constant_and_state),
+    gvf.GVF(gvf.Uniform(2), doubled_reward, Outer.static),
+    Outer.Inner(np.arange(4.0).reshape(2, 2), scale=2.0),
+    Outer.Inner(np.array(["a", "bc"])),
+    Outer.Inner(np.zeros((0, 3))),
+    Changing(1),
+    Plain(2),
+    Plain(3, options={"a": (1, [2.5, None]), 3: "x", (1, 2): np.int16(4), "nan": math.nan}),
+]
+
+
+def through_json(value: Any) -> tuple[Any, dict[str, Any]]:
+    arrays: dict[str, Any] = {}
+    return json.loads(json.dumps(describe(value, arrays))), arrays
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equality in every attribute, which does not rely on what is tested here."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray | np.generic):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    if hasattr(a, "__dict__") and not inspect.isfunction(a):
+        return same(vars(a), vars(b))
+    return a is b or a == b or (a != a and b != b)
+
+
+@pytest.mark.parametrize("part", [*GVF_PARTS, *OUR_PARTS], ids=repr)
+def test_a_part_is_made_again_as_it_was(part: Any) -> None:
+    description, arrays = through_json(part)
+    again = build(description, arrays, trust=["tests", "test_spec", "own_parts", "gvf.domain"])
+    assert same(again, part)
+    assert repr(again) == repr(part)
+    assert differences(description, describe(again, {})) == []
+
+
+def test_the_parts_of_gvf_need_no_trust_and_the_list_of_them_is_complete() -> None:
+    for part in GVF_PARTS:
+        if isinstance(part, gvf.FunctionPolicy):  # functions always do
+            with pytest.raises(ValueError, match="if you trust it"):
+                build(*through_json(part))
+        else:
+            build(*through_json(part))
+    made = {type(part) for part in (*GVF_PARTS, *OUR_PARTS)}
+    for name in gvf.__all__:
+        public = getattr(gvf, name)
+        bases = gvf.Policy, gvf.Update, gvf.Correction, Optimiser
+        if inspect.isclass(public) and issubclass(public, bases):
+            concrete = public not in (gvf.Policy, gvf.DiscretePolicy, gvf.Update, gvf.Correction)
+            assert public in made or not concrete, f"add a {name} to the list in this test"
+
+
+def test_what_gvf_exports_is_named_as_users_name_it() -> None:
+    # So that files outlive the modules.
+    assert describe(gvf.Uniform(2), {})["class"] == "gvf:Uniform"
+    assert describe(CellTable(gvf.Table([[1.0]])), {})["class"].startswith("gvf.domain.")
+
+
+def test_arrays_keep_their_own_names_among_others() -> None:
+    arrays: dict[str, Any] = {"part/0": np.zeros(1), "x": np.zeros(1)}
+    description = describe([np.arange(2), np.arange(3)], arrays)
+    assert len(arrays) == 4
+    assert [array.tolist() for array in build(description, arrays)] == [[0, 1], [0, 1, 2]]
+
+
+# What cannot be made again, and how it is told.
+
+
+@pytest.mark.parametrize(
+    ("part", "where", "what"),
+    [
+        (gvf.GVF(gvf.Uniform(2), lambda t: t.reward), "cumulant", "<lambda>"),
+        ({"q": [gvf.Dense(2, functools.partial(equal_shares))]}, "q[0].function", "partial"),
+        (gvf.FunctionPolicy(Plain(2).probabilities), "function", "Plain.probabilities"),
+        (gvf.GVF(Secretive(2)), "policy", "Secretive"),
+        ((1, OPAQUE), "[1]", "lock"),
+        ({"x": Named("x")}, "x", "Named"),
+        ({"x": Changing(1).changed()}, "x", "Changing"),
+        ({"x": Biased(0.5)}, "x", "Biased"),
+        ({"x": Loose(a=1)}, "x", "Loose"),
+        ({"x": Forgetful(1)}, "x", "Forgetful"),
+        ({"x": np.array([None])}, "x", "ndarray"),
+    ],
+)
+def test_what_has_no_name_is_named_by_its_place(part: Any, where: str, what: str) -> None:
+    with pytest.raises(ValueError, match=r"^[^\n]+$") as refused:
+        build(*through_json(part), trust=["tests", "test_spec", "own_parts"])
+    told = str(refused.value)
+    assert told.startswith(f"{where} is {what}, which cannot be found again; define it with a name")
+    assert told.endswith("build the learner yourself and call learner.load(path)")
+
+
+def test_a_class_inside_a_function_can_be_compared_but_not_made() -> None:
+    @dataclass(frozen=True)
+    class Local:
+        x: int
+
+    description, arrays = through_json(Local(1))
+    assert differences(description, describe(Local(1), {})) == []
+    assert differences(description, describe(Local(2), {})) == ["x: there 1, here 2"]
+    with pytest.raises(
+        ValueError, match=r"^the description is Local\(x=1\), which cannot be found"
+    ):
+        build(description, arrays, trust=["tests", "test_spec", "own_parts"])
+
+
+def test_what_is_defined_in_the_main_program_has_no_name() -> None:
+    program = (
+        "from gvf.common.spec import describe\n"
+        "def f(t): return t.reward\n"
+        "class C: pass\n"
+        "print(describe(f, {}).get('unnamed'), describe(C(), {}).get('unnamed'))"
+    )
+    assert run_python(program) == "True True\n"
+
+
+# Trust.
+
+
+MODULE = """
+from pathlib import Path
+from dataclasses import dataclass
+import os
+import os.path as system
+from os import system as run
+from pathlib import Path as Class
+from os.path import join as function
+
+Path(__file__).with_suffix(".imported").touch()
+FACTOR = 2
+
+def cumulant(t):
+    return FACTOR * t.reward
+
+@dataclass(frozen=True)
+class Signal:
+    gain: float
+
+    def __call__(self, t):
+        return self.gain * t.reward
+
+same = [cumulant]
+"""
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with the modules my_lab.signals and my_labs, which leave a trace when imported."""
+    (tmp_path / "my_lab").mkdir()
+    (tmp_path / "my_lab" / "__init__.py").touch()
+    (tmp_path / "my_lab" / "signals.py").write_text(MODULE)
+    (tmp_path / "my_labs.py").write_text(MODULE)
+    (tmp_path / "broken.py").write_text("import does_not_exist")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("my_lab")]:
+        del sys.modules[name]
+
+
+def refusal(description: Any, trust: Any = ()) -> str:
+    with pytest.raises(ValueError, match=r"^[^\n]+$") as refused:
+        build(description, {}, trust)
+    return str(refused.value)
+
+
+def named(name: str) -> list[dict[str, Any]]:
+    """Descriptions of a function and of an object of this name."""
+    return [{"function": name, "fingerprint": None}, {"class": name, "arguments": {}}]
+
+
+@pytest.mark.parametrize("trust", [(), ["my_labs"], ["my_lab.signal"], ["my_lab.signals.x"], [""]])
+def test_an_untrusted_module_is_named_and_not_imported(lab: Path, trust: list[str]) -> None:
+    for node in named("my_lab.signals:cumulant"):
+        question = {"dict": [["cumulant", node]]}
+        assert refusal(question, trust) == (
+            "cumulant names my_lab.signals:cumulant; if you trust it: "
+            'gvf.load(path, trust=["my_lab.signals"])'
+        )
+    assert not list(lab.rglob("*.imported"))
+    assert "my_lab" not in sys.modules
+
+
+@pytest.mark.parametrize("trust", [["my_lab"], ["other", "my_lab.signals"], "my_lab"])
+def test_a_trusted_package_covers_what_is_in_it(lab: Path, trust: Any) -> None:
+    cumulant, _ = named("my_lab.signals:cumulant")
+    assert build(cumulant, {}, trust).__name__ == "cumulant"
+    made = build({"class": "my_lab.signals:Signal", "arguments": {"gain": 2.0}}, {}, trust)
+    assert made.gain == 2.0
+    assert refusal(named("my_labs:cumulant")[0], trust).startswith("the description names my_labs:")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os:system",
+        "builtins:eval",
+        "builtins:object",
+        "subprocess:Popen",
+        "gvfx:f",
+        "",
+        ":",
+        "__main__:f",
+    ],
+)
+def test_other_modules_are_not_trusted(name: str) -> None:
+    for node in named(name):
+        assert "if you trust it" in refusal(node)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "gvf:__builtins__",
+        "gvf:__getattr__",
+        "gvf:import_module",
+        "gvf.window.window:os.system",
+        "gvf.window.window:Path",
+        "gvf.window.window:np.load",
+        "gvf.window.window:njit",
+        "gvf:features.OneHot",
+        "gvf.window.window:Window.load",
+        "gvf.window.window:Window.__init__",
+        "gvf.window.window:Window.__init__.__globals__",
+        "gvf.policy.discrete:dataclass",
+        "gvf.__main__:main",
+        "gvf.learner.learner:IR.__class__",
+        "gvf:",
+        "gvf",
+        "gvf.",
+        "gvf..window:Window",
+        "gvf.nowhere:Window",
+        "gvf.racing.car_racing:CarRacing",
+        "gvf.racing.driving:Drive",
+    ],
+)
+def test_gvf_gives_nothing_but_its_own_functions_and_classes_that_hold_data(name: str) -> None:
+    for node in named(name):
+        assert refusal(node).startswith("the description names gvf")
+
+
+@pytest.mark.parametrize("what", ["os.system", "system.join", "run", "Class", "function", "same"])
+def test_what_a_trusted_module_imports_is_not_its_own(lab: Path, what: str) -> None:
+    for node in named(f"my_lab.signals:{what}"):
+        assert "there is no such" in refusal(node, ["my_lab"])
+
+
+def test_a_function_is_no_class_and_a_class_no_function(lab: Path) -> None:
+    assert "no such function" in refusal(named("my_lab.signals:Signal")[0], ["my_lab"])
+    assert "no such class" in refusal(named("my_lab.signals:cumulant")[1], ["my_lab"])
+
+
+def test_a_module_that_cannot_be_imported_is_named(lab: Path) -> None:
+    assert refusal(named("broken:f")[0], ["broken"]) == (
+        "the description names broken:f, which cannot be imported: No module named 'does_not_exist'"
+    )
+
+
+def test_arguments_that_do_not_fit_are_told() -> None:
+    told = refusal({"tuple": [{"class": "gvf:Uniform", "arguments": {"size": 2}}]})
+    assert told.startswith("[0], gvf:Uniform, cannot be made: ")
+
+
+@pytest.mark.parametrize("node", [{}, {"x": 1}, {"array": "part/9"}, {"class": 1, "arguments": {}}])
+def test_what_is_no_description_is_told(node: Any) -> None:
+    assert refusal({"dict": [["x", node]]}).startswith("x cannot be understood: ")
+
+
+def test_a_function_that_has_changed_is_not_used(lab: Path) -> None:
+    import my_labs  # pyright: ignore[reportMissingImports]
+
+    description, arrays = through_json({"cumulant": my_labs.cumulant})
+    assert build(description, arrays, ["my_labs"])["cumulant"] is my_labs.cumulant
+    my_labs.FACTOR = 3
+    assert refusal(description, ["my_labs"]) == (
+        "cumulant, my_labs:cumulant, has changed since it was saved: its code, or a value that it "
+        "uses"
+    )
+    my_labs.FACTOR = OPAQUE
+    assert "has changed" in refusal(description, ["my_labs"])
+    # Another Python has other bytecode; there only the name remains.
+    node = description["dict"][0][1]
+    node["fingerprint"] = node["fingerprint"].replace(sys.implementation.cache_tag, "cpython-39")
+    assert build(description, arrays, ["my_labs"])["cumulant"] is my_labs.cumulant
+
+
+# Differences.
+
+
+def question(**changed: Any) -> gvf.GVF:
+    given: dict[str, Any] = {"policy": gvf.Always(1, actions=2), "cumulant": doubled_reward}
+    return gvf.GVF(**{**given, **changed})
+
+
+@pytest.mark.parametrize(
+    ("saved", "own", "told"),
+    [
+        (question(), question(cumulant="x"), ["cumulant: there doubled_reward, here 'x'"]),
+        (question(), question(cumulant=equal_shares), ["there doubled_reward, here equal_shares"]),
+        (question(), question(policy=gvf.Always(0, actions=2)), ["policy.action: there 1, here 0"]),
+        (
+            question(),
+            question(policy=gvf.Uniform(2), continuation=0.5),
+            [
+                "policy: there Always(action=1, actions=2), here Uniform(actions=2)",
+                "continuation: there 0.9, here 0.5",
+            ],
+        ),
+        (
+            question(cumulant=lambda t: t.x),
+            question(cumulant=lambda t: t.y),
+            ["cumulant: there <lambda>, here another <lambda>"],
+        ),
+        (question(cumulant=lambda t: t.x), question(cumulant=lambda t: t.x), []),
+        (
+            question(cumulant=lambda t: OPAQUE),
+            question(cumulant=lambda t: OPAQUE),
+            ["cumulant: <lambda> cannot be compared"],
+        ),
+        (
+            question(),
+            question(cumulant=lambda t: OPAQUE),
+            ["cumulant: <lambda> cannot be compared"],
+        ),
+        (
+            gvf.Table([[0.5, 0.5]]),
+            gvf.Table([[0.1, 0.9]]),
+            ["probabilities: there float64[1, 2], here another float64[1, 2]"],
+        ),
+        (
+            gvf.Table([[0.5, 0.5]]),
+            gvf.Table([[0.5, 0.5]] * 2),
+            ["probabilities: there float64[1, 2], here float64[2, 2]"],
+        ),
+        (np.zeros(2), np.zeros(2, np.int64), ["the whole: there float64[2], here int64[2]"]),
+        (gvf.TD(0.1), gvf.TD([0.1, 0.2]), ["step_size: there 0.1, here (0.1, 0.2)"]),
+        (gvf.TD([0.1, 0.2]), gvf.TD([0.1, 0.3]), ["step_size[1]: there 0.2, here 0.3"]),
+        (gvf.TD([0.1, 0.2]), gvf.TD([0.1]), ["step_size[1]: there 0.2, here nothing"]),
+        ({"a": 1}, {"b": 1}, ["a: there 1, here nothing", "b: there nothing, here 1"]),
+        ({}, {"b": doubled_reward}, ["b: there nothing, here doubled_reward"]),
+        ({(1, 2): 0.5}, {(1, 2): 0.5}, []),
+        ([math.nan, np.float64(0.9), 1, None], [math.nan, 0.9, 1.0, None], []),
+        ([math.nan], [0.0], ["[0]: there nan, here 0.0"]),
+        ([np.float64(0.9)], [0.8], ["[0]: there 0.9, here 0.8"]),
+        ([None], [False], ["[0]: there None, here False"]),
+        (Secretive(2), Secretive(2), ["the whole: Secretive cannot be compared"]),
+    ],
+)
+def test_differences_are_named(saved: Any, own: Any, told: list[str]) -> None:
+    found = differences(through_json(saved)[0], describe(own, {}))
+    assert len(found) == len(told)
+    for line, expected in zip(found, told, strict=True):
+        assert line.endswith(expected)
+
+
+def test_a_function_from_another_python_cannot_be_compared() -> None:
+    saved, own = describe(question(), {}), describe(question(), {})
+    node = saved["arguments"]["cumulant"]
+    node["fingerprint"] = node["fingerprint"].replace(sys.implementation.cache_tag, "cpython-39")
+    assert differences(saved, own) == [
+        "cumulant: doubled_reward cannot be compared, since another Python saved it"
+    ]
+    # Arrays, however, are the same in every Python.
+    assert "python" not in json.dumps(describe(np.zeros(3), {}))

@@ -1,0 +1,171 @@
+"""Figures of the paper: what they run and show."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from gvf import paper
+from gvf.figure import Figure
+from gvf.paper import studies as catalogue
+from gvf.racing import RacingStudy
+from gvf.study import Study
+from gvf.study.results import MethodResults, Results
+
+FIGURES = list(paper.FIGURES.values())
+VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
+ROOMS_METHODS = frozenset(
+    {"IR", "BC-IR", "IS", "WIS-Minibatch", "WIS-Buffer", "WIS-Optimal", *VTRACE, "Sarsa"}
+)
+BATCHES = frozenset({"IR", "IS", "WIS-Minibatch", "V-trace(1.0)"})
+ONE_BY_ONE = BATCHES | {"WIS-TD(0)", "IR+WIS-TD(0)"}
+CHAIN_METHODS = ROOMS_METHODS - set(VTRACE) | {"Expected Sarsa", "On-policy"}
+SHOWN = {
+    "four-rooms-learning-curves": ROOMS_METHODS,
+    "four-rooms-gap": ROOMS_METHODS,
+    "four-rooms-step-size": ROOMS_METHODS,
+    "continuous-incremental": ONE_BY_ONE,
+    "continuous-rmsprop": BATCHES,
+    "racing-step-size": BATCHES | {"BC-IR"},
+    "markov-step-size": CHAIN_METHODS,
+    "markov-vtrace": {"IS", *VTRACE},
+    "markov-variance": {"IR", "IS", "WIS-Minibatch"},
+    "markov-step-size-all": CHAIN_METHODS,
+    "markov-vtrace-all": {"IS", *VTRACE},
+    "markov-variance-all": {"IR", "IS", "WIS-Minibatch"},
+    "continuous-sgd-all": BATCHES,
+    "continuous-rmsprop-all": BATCHES,
+    "continuous-incremental-all": ONE_BY_ONE,
+    "continuous-sgd-step-size-all": BATCHES,
+}
+"""Every figure, and the methods that it must show."""
+MAIN = {
+    "four-rooms-learning-curves", "four-rooms-gap", "four-rooms-step-size",
+    "continuous-incremental", "continuous-rmsprop", "racing-step-size",
+    "markov-step-size", "markov-vtrace", "markov-variance",
+}  # fmt: skip
+SERIES = {
+    "IR", "BC-IR", "IS", "NormIS", "WIS-Minibatch", "WIS-Buffer", "WIS-Optimal", *VTRACE,
+    "Sarsa", "Expected Sarsa", "On-policy", "WIS-TD(0)", "IR+WIS-TD(0)",
+}  # fmt: skip
+"""All names of series, everywhere."""
+RUNS = {"four": 25, "continuous": 25, "racing": 10, "markov": 100}
+"""Of the paper, by the first word of a figure's name."""
+
+
+def test_the_figures_are_those_of_the_paper() -> None:
+    assert set(paper.FIGURES) == set(SHOWN)
+    assert len(SHOWN) == 16
+    assert {figure.id for figure in FIGURES if figure.main} == MAIN
+    # It takes longer than all others, and a simulator.
+    assert [figure.id for figure in FIGURES if figure.on_request] == ["racing-step-size"]
+    assert all(id == figure.id for id, figure in paper.FIGURES.items())
+    assert set(paper.FIGURES) <= set(catalogue.CATALOGUE)
+
+
+@pytest.mark.parametrize("protocol", ["paper", "authors"])
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
+def test_a_figure_has_a_study_at_every_scale(figure: Figure, protocol: str) -> None:
+    whole, quick = (figure.study(protocol, scale) for scale in ("paper", "quick"))
+    assert whole == catalogue.get(figure.id, protocol)
+    assert whole.runs == RUNS[figure.id.partition("-")[0]]
+    assert 2 <= quick.runs <= whole.runs
+    assert (quick.name, quick.methods, quick.pairs) == (whole.name, whole.methods, whole.pairs)
+    assert len(list(quick.tasks())) <= len(list(whole.tasks()))
+    assert figure.study(protocol, "quick", runs=3).runs == 3
+    methods = {"IS" if method == "NormIS" else method for method in whole.methods}
+    assert methods >= SHOWN[figure.id]
+    if isinstance(whole, Study):
+        assert isinstance(quick, Study)
+        assert whole.protocol == quick.protocol == protocol
+        assert set(quick.gaps) <= set(whole.gaps)
+        # Claims compare the ends of the sweep.
+        assert max(quick.gaps) == max(whole.gaps)
+        if whole.domain == "continuous-four-rooms":
+            drawn = "NormIS" if protocol == "authors" else "IS"
+            assert {"IS", "NormIS"} & set(whole.methods) == {drawn}
+    if isinstance(whole, RacingStudy):
+        assert isinstance(quick, RacingStudy)
+        assert set(quick.step_sizes) <= set(whole.step_sizes)
+        assert len(quick.step_sizes) >= 3
+        assert (whole.updates, whole.evaluation_states) == (5000, 100)
+        assert len(whole.step_sizes) >= 5
+        assert quick.begins(quick.runs - 1) + quick.steps <= quick.stream
+        assert len({whole.begins(run) for run in range(whole.runs)}) == whole.runs
+
+
+def test_options_are_attributes_of_the_study() -> None:
+    study = paper.get("racing-step-size").study("paper", "quick", 3, simulator="car-racing")
+    assert isinstance(study, RacingStudy)
+    assert (study.simulator, study.runs, study.device) == ("car-racing", 3, "cpu")
+
+
+def test_series_have_the_names_that_were_agreed_on() -> None:
+    made = {
+        method
+        for figure in FIGURES
+        for protocol in ("paper", "authors")
+        for method in figure.study(protocol).methods
+    }
+    assert made == SERIES
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
+def test_a_figure_says_what_it_is(figure: Figure) -> None:
+    assert figure.title
+    assert figure.axes.x
+    assert figure.axes.y
+    assert set(figure.notes) == {"paper", "authors"}
+    ids = [claim.id for claim in figure.claims]
+    assert len(ids) == len(set(ids))
+    for claim in figure.claims:
+        assert claim.sentence.endswith(".")
+        assert claim.measure
+        assert claim.least < claim.most
+        assert math.isfinite(claim.least) or math.isfinite(claim.most)
+        assert set(claim.needs) <= set(paper.FIGURES) - {figure.id}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in paper.__all__ if name not in ("FIGURES", "SCALES")]
+)
+def test_a_public_name_has_an_example(name: str) -> None:
+    # Its own: `inspect.getdoc` would take that of a base class.
+    assert ">>>" in (getattr(paper, name).__doc__ or "")
+
+
+def test_what_is_unknown_is_named_among_what_is_known() -> None:
+    with pytest.raises(
+        ValueError,
+        match=r"unknown figure: 'four-rooms'; did you mean 'four-rooms-gap' or 'four-rooms-step-"
+        r"size' or 'four-rooms-learning-curves'\? \(`gvf reproduce --help` shows all\)",
+    ):
+        paper.get("four-rooms")
+    with pytest.raises(ValueError, match=r"unknown scale: 'full'; known are 'quick', 'paper'"):
+        paper.get("four-rooms-gap").study("paper", "full")
+    with pytest.raises(ValueError, match=r"unknown protocol: 'ours'"):
+        paper.get("four-rooms-gap").study("ours")
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
+def test_the_panels_of_a_figure_are_those_of_its_pairs(figure: Figure) -> None:
+    study = figure.study("paper", "quick").with_(runs=2)
+    cells = {}
+    for key in product(study.pairs, study.gaps, study.methods):
+        ones = np.ones((2, len(study.choices(key[2])), 1))
+        lists = ("curve", "curve_steps", "film")
+        columns = {name: ones if name in lists else ones[:, :, 0] for name in study.measures}
+        cells[key] = MethodResults(study.choices(key[2]), columns)
+    panels = {row.panel for row in figure.read(Results(study, "paper", cells))}
+    if not figure.id.endswith("-all"):
+        assert panels == ({"main", "scalar"} if figure.id == "markov-variance" else {"main"})
+    elif figure.id.startswith("markov"):
+        assert panels == {"easy", "hard", "hardest"}
+    else:
+        assert panels == {
+            f"{target}/{behaviour}"
+            for target in ("down", "favoured-down")
+            for behaviour in ("uniform", "random-state", "random-state-weight")
+        }
+    assert {published.panel for published in figure.published} <= panels

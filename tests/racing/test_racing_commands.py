@@ -1,0 +1,175 @@
+"""Commands on the study of the racing car, with a tiny study and a small network."""
+
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from racing_by_hand import FIGURE, METHODS, STUDY, checkpoints, tiny_figure
+
+from gvf import paper
+from gvf.cli import main
+from gvf.paper import studies as catalogue
+from gvf.racing import task as racing_task
+from gvf.racing.task import run_racing
+from gvf.study import load
+from gvf.study.toml import as_toml
+
+pytestmark = pytest.mark.usefixtures("one_thread", "cache")
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> str:
+    path = tmp_path / "tiny.toml"
+    path.write_text(as_toml(STUDY))
+    return str(path)
+
+
+def test_the_study_is_listed_and_shown(tmp_path: Path, capsys) -> None:
+    assert main(["list", "--out", str(tmp_path)]) == 0
+    assert re.search(r"^racing-step-size +0/10 +35 ", capsys.readouterr().out, re.MULTILINE)
+    assert main(["show", FIGURE]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("# 10 tasks of 35 rows, 0 done; ")
+    path = tmp_path / f"{FIGURE}.toml"
+    path.write_text(shown)
+    assert load(path) == catalogue.get(FIGURE, "paper")
+
+
+def test_a_dry_run_estimates_and_does_nothing(
+    toml: str, tmp_path: Path, small: None, capsys
+) -> None:
+    out = tmp_path / "out"
+    assert main(["run", toml, "--dry-run", "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    assert "tiny: 2 tasks of 10 rows, 0 done already\n" in told
+    assert re.search(r"to do: 2, about \d+ s with \d at once \(by a short probe\)\n", told)
+    assert not out.exists()
+    assert checkpoints() == []
+    assert main(["run", toml, "--out", str(out)]) == 0
+    assert main(["run", toml, "--dry-run", "--runs", "3", "--out", str(out)]) == 0
+    assert "(by those done before)" in capsys.readouterr().out
+
+
+def test_a_part_alone_is_printed(toml: str, tmp_path: Path, small: None, capsys) -> None:
+    assert main(["run", toml, "--only", "tiny/left/wander/gap-3/run-1/IS/0.1"]) == 0
+    told = re.findall(r"^(\w+): ([-+.e\d ]+) \(.*\)$", capsys.readouterr().out, re.MULTILINE)
+    (outcome,) = (one for one in run_racing(list(STUDY.tasks())[1]) if one.method == "IS")
+    assert {name: [float(value) for value in values.split()] for name, values in told} == {
+        "error": [outcome.error[1]], "final": [outcome.final[1]],
+        "curve": outcome.curve[1].tolist(), "film": outcome.film[1].tolist(),
+        "curve_steps": [pytest.approx(x) for x in (10 / 6, 30 / 6, 50 / 6)],
+    }  # fmt: skip
+
+
+def reproduce(out: Path, *more: str) -> int:
+    with tiny_figure():
+        return main(["reproduce", FIGURE, *more, "--out", str(out)])
+
+
+def report(out: Path) -> int:
+    with tiny_figure():
+        return main(["report", str(out)])
+
+
+@pytest.fixture(scope="module")
+def reproduced(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("reproduced")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GVF_CACHE_DIR", str(stored))
+        assert reproduce(out) == 0
+    return out
+
+
+PICTURES = {
+    f"{name}.{kind}" for name in (FIGURE, "learning-curves", "film") for kind in ("png", "svg")
+}
+
+
+def test_the_figure_leaves_its_other_pictures_in_folder_and_page(reproduced: Path) -> None:
+    left = {path.name for path in (reproduced / FIGURE).iterdir() if path.is_file()}
+    assert left >= PICTURES | {f"{FIGURE}.csv", "claims.json", "made.json"}
+    page = (reproduced / "report.html").read_text()
+    assert "(TORCS, only 2 of 10 runs)" in page
+    assert f"gvf reproduce {FIGURE} --scale quick --protocol paper --out" in page
+    assert all(f'href="{FIGURE}/{name}"' in page for name in PICTURES)
+    for told in ("Error while learning", "A drive that no learner has seen"):
+        assert f"<figcaption>{told}" in page
+        assert len(re.findall(rf'<img src="data:image/[^"]*" alt="[^"]*: {told}', page)) == 1
+
+
+def test_the_figure_leaves_its_numbers_and_claims(reproduced: Path) -> None:
+    with (reproduced / FIGURE / f"{FIGURE}.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["series"] for row in rows] == [name for name in METHODS for _ in range(2)]
+    assert {(row["protocol"], row["panel"], row["runs"]) for row in rows} == {
+        ("paper", "main", "2")
+    }
+    assert [float(row["x"]) for row in rows] == [0.01, 0.1] * 5
+    claims = json.loads((reproduced / FIGURE / "claims.json").read_text())
+    assert [claim["id"] for claim in claims] == [claim.id for claim in paper.get(FIGURE).claims]
+    assert {claim["verdict"] for claim in claims} == {"undecided"}  # two runs do not tell
+
+
+def test_the_picture_has_the_whole_title(reproduced: Path) -> None:
+    svg = (reproduced / FIGURE / f"{FIGURE}.svg").read_text()
+    assert "to the learning rate (TORCS, only 2 of 10 runs)" in svg
+
+
+def test_the_report_is_rebuilt_with_all_pictures(reproduced: Path, tmp_path: Path) -> None:
+    out = tmp_path / "copy"
+    shutil.copytree(reproduced, out)
+    for name in PICTURES:
+        (out / FIGURE / name).unlink()
+    assert report(out) == 0
+    for name in PICTURES:
+        assert (out / FIGURE / name).read_bytes() == (reproduced / FIGURE / name).read_bytes()
+
+
+def test_without_the_film_the_other_pictures_are_drawn(
+    reproduced: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "copy"
+    shutil.copytree(reproduced, out)
+    for name in PICTURES:
+        (out / FIGURE / name).unlink()
+    monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path / "elsewhere"))
+    assert report(out) == 0
+    left = {path.name for path in (out / FIGURE).iterdir()}
+    assert PICTURES - left == {"film.png", "film.svg"}
+    page = (out / "report.html").read_text()
+    assert "film.png" not in page
+    assert "learning-curves.png" in page
+
+
+def test_simulator_and_device_are_chosen_kept_and_told(tmp_path: Path) -> None:
+    chosen = ("--simulator", "car-racing", "--device", "cpu")
+    assert reproduce(tmp_path, *chosen, "--protocol", "both") == 0
+    made = json.loads((tmp_path / FIGURE / "made.json").read_text())
+    assert {key: one["options"] for key, one in made.items()} == {
+        protocol: {"simulator": "car-racing", "device": "cpu"} for protocol in ("paper", "authors")
+    }
+    page = (tmp_path / "report.html").read_text()
+    assert "--simulator car-racing --device cpu" in page
+    # The same under both protocols, so it is said once.
+    assert len(re.findall(r"\(Gymnasium&#39;s CarRacing\)</h3>", page)) == 1
+
+
+def test_options_of_the_racing_car_need_it(tmp_path: Path, capsys) -> None:
+    for option in (("--simulator", "torcs"), ("--device", "cuda")):
+        assert main(["reproduce", "markov-vtrace", *option, "--out", str(tmp_path)]) == 2
+        told = capsys.readouterr().err
+        assert f"{option[0]} is about the racing car: name racing-step-size with it" in told
+
+
+def test_results_of_two_streams_do_not_mix(toml: str, tmp_path: Path, small: None, capsys) -> None:
+    out = tmp_path / "out"
+    assert main(["run", toml, "--out", str(out)]) == 0
+    (log,) = out.glob("logs/*/*.jsonl")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {line["stream"] for line in lines} == {racing_task.material(STUDY).stream.hash}
+    log.write_text("".join(json.dumps(line | {"stream": "of another"}) + "\n" for line in lines))
+    assert main(["run", toml, "--runs", "3", "--out", str(out)]) == 2
+    assert "come from another stream (of another...)" in capsys.readouterr().err

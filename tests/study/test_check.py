@@ -1,0 +1,170 @@
+"""Studies that make no sense are refused in a line before anything runs."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from own_code import write
+
+from gvf import domain as domains
+from gvf.cli import main
+from gvf.study import Study
+
+pytestmark = pytest.mark.usefixtures("apart")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"domain": "maze"}, "unknown .*'maze'.*'markov-chain'"),
+        ({"methods": ("IRR",)}, r"unknown method: 'IRR'; did you mean 'IR'\?$"),
+        ({"pairs": (("down", "hard"),)}, "unknown question of markov-chain in pairs: 'down'; kn"),
+        ({"pairs": (("hard", "x"),)}, "unknown behaviour of markov-chain in pairs: 'x'; known"),
+        ({"update": "newton"}, "unknown update: 'newton'.*'sgd'"),
+        ({"methods": ("WIS-TD(0)",)}, "needs u0 and mu"),
+        ({"step_sizes": ()}, "IR needs step_sizes"),
+        ({"methods": ("Sarsa",), "update": "incremental"}, "unknown update for sarsa: 'inc"),
+        ({"methods": ("WIS-Optimal",), "domain": "continuous-four-rooms", "pairs": ()}, "table"),
+        ({"runs": 0}, "runs must be at least 1"),
+        ({"gaps": (0,)}, "gaps must be at least 1"),
+        ({"updates": 10, "gaps": (2,)}, "no gaps"),
+        ({"protocol": "mine"}, "unknown protocol: 'mine'"),
+        ({"measure_every": 20_000}, "nothing would be measured"),
+        ({"warm_up": 15_000}, "no update would come in 15000 steps"),
+        ({"warm_up": -5}, "warm_up must be at least 0, got -5"),
+        ({"updates": -5}, "updates must be at least 0"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"evaluation_states": 0}, "evaluation_states must be at least 1"),
+        ({"gaps": ()}, "gaps must name at least one"),
+        ({"methods": ()}, "methods must name at least one"),
+        ({"methods": ("IR", "IR")}, "methods has something twice"),
+        ({"methods": "IR"}, "methods must be a list of methods, got 'IR'"),
+        ({"name": "a b"}, "a study cannot be called 'a b'"),
+        ({"runs": 2.5}, "runs must be a whole number, got 2.5"),
+        ({"step_sizes": (-0.1,)}, "step_sizes must be finite and not negative, got -0.1"),
+        ({"step_sizes": (float("nan"),)}, "step_sizes must be finite"),
+        ({"u0": (0.0,), "mu": (1.0,)}, "u0 must be finite and positive, got 0.0"),
+    ],
+)
+def test_what_makes_no_sense_is_said_before_anything_runs(changes, message):
+    good = {"name": "s", "domain": "markov-chain", "methods": ("IR",), "step_sizes": (1.0,)}
+    with pytest.raises(ValueError, match=message):
+        Study(**{**good, **changes})
+
+
+SANE = {
+    "domain": '"markov-chain"', "methods": '["IR"]', "step_sizes": "[0.5]", "updates": "5",
+    "runs": "1",
+}  # fmt: skip
+BAD_WORLDS = """
+import gvf
+import numpy as np
+
+def boom(): raise RuntimeError("no display")
+
+def no_support(): return gvf.GymnasiumDomain("CartPole-v1",
+    behaviours={"left": gvf.Always(0, 2)}, questions={"right": gvf.GVF(gvf.Always(1, 2))})
+
+def endless(): return gvf.GymnasiumDomain("Pendulum-v1",
+    questions={"ever": gvf.GVF(gvf.Gaussian(0.0, 1.0), "reward", 1.0)})
+
+def no_cumulant(): return gvf.GymnasiumDomain("CartPole-v1",
+    questions={"far": gvf.GVF(gvf.Uniform(2), "distance", 0.9)})
+
+def odd_name(): return gvf.GymnasiumDomain("CartPole-v1",
+    questions={"a/b": gvf.GVF(gvf.Uniform(2), "reward", 0.9)})
+
+def pendulum(): return gvf.GymnasiumDomain("Pendulum-v1")
+
+class Short(gvf.Domain):
+    name = "short"
+    behaviours, questions = {"b": gvf.Uniform(2)}, {"q": gvf.GVF(gvf.Uniform(2))}
+    pairs, features, initial_weights = (("q", "b"),), gvf.OneHot(2), np.zeros(2)
+    rows = 3
+    def walk(self, policy, questions, steps, seed):
+        x, ones = np.zeros((self.rows, 1), np.int32), np.ones(steps)
+        signals = {"q": gvf.domain.Signals(ones, ones, 0 * ones)}
+        return gvf.domain.Trajectory(x, x, np.zeros(steps, int), np.zeros(steps, int), signals)
+    def truth(self, question, behaviour, *, states=1, seed=0):
+        return gvf.TrueValues(np.arange(2), np.zeros(2), np.zeros(2))
+
+class Raises(Short):
+    def walk(self, policy, questions, steps, seed): raise KeyError("sensor")
+
+class Untrue(Short):
+    def walk(self, policy, questions, steps, seed):
+        self.rows = steps
+        return super().walk(policy, questions, steps, seed)
+    def truth(self, question, behaviour, *, states=1, seed=0):
+        return gvf.TrueValues(np.arange(2), np.zeros(1), np.zeros(2))
+
+table = gvf.domain.TabularDomain(name="t", behaviours={"left": gvf.Always(0, 2)},
+    questions={"right": gvf.GVF(gvf.Always(1, 2))}, features=gvf.OneHot(1),
+    model=gvf.Model(np.ones((1, 2, 1)), np.zeros((1, 2, 1), int), np.zeros((1, 2, 1)),
+                    np.zeros(1, bool)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"domain": '"CartPol-v1"'}, "unknown domain: 'CartPol-v1'; did you mean 'CartPole-v1'"),
+        ({"domain": '"nowhere:x"'}, "there is no module 'nowhere'"),
+        ({"domain": '"bad_worlds:nothing"'}, "the module has no 'nothing'"),
+        ({"domain": '"bad_worlds:np"'}, "neither a gvf.Domain nor a function that makes one"),
+        ({"domain": '"broken_module:x"'}, "cannot be imported: ZeroDivisionError"),
+        ({"domain": '"leaves:x"'}, "cannot be imported: SystemExit: 0"),
+        ({"domain": '"needs_more:x"'}, "the module needs 'not_installed_at_all'"),
+        ({"domain": '"bad_worlds:boom"'}, "no display"),
+        ({"domain": '"bad_worlds:no_support"'}, "behaviour 'left' in CartPole-v1"),
+        ({"domain": '"bad_worlds:table"'}, "behaviour 'left' never takes action 1"),
+        ({"domain": '"bad_worlds:endless"'}, "use a smaller continuation"),
+        ({"domain": '"bad_worlds:no_cumulant"'}, "distance"),
+        ({"domain": '"bad_worlds:odd_name"'}, "'a/b' cannot be the name of a question"),
+        ({"domain": '"gvf/Torcs-v9"'}, "gvf/Torcs-v9"),
+        ({"domain": '"bad_worlds:Short"'}, "x of a trajectory must be int32[50, a]"),
+        ({"domain": '"bad_worlds:Raises"'}, "KeyError('sensor')"),
+        ({"domain": '"bad_worlds:Untrue"'}, "values of the truth must be float64[2]"),
+        ({"domain": '"bad_worlds:pendulum"', "methods": '["Sarsa"]'}, "has a continuum of them"),
+        ({"domain": '"Pendulum-v1"', "methods": '["Expected Sarsa"]'}, "a continuum of them"),
+        ({"methods": '["bad_weights:Below"]'}, "the mass of Below must be from 0"),
+        ({"methods": '[{correction = "IR", update = "json:dumps"}]'}, "json:dumps"),
+        ({"methods": "[]"}, "methods must name at least one"),
+        ({"step_sizes": "[]"}, "IR needs step_sizes"),
+        ({"step_sizes": "[0.5, 0.5]"}, "step_sizes has something twice: 0.5"),
+        ({"pairs": '[["hard", "nope"]]'}, "unknown behaviour of markov-chain in pairs: 'nope'"),
+        ({"methods": '["IR", {correction = "IS", name = "IR"}]'}, "two are called 'IR'"),
+        ({"methods": '["ISS"]'}, "did you mean 'IS'"),
+        ({"methods": '["bad_weights:Short"]'}, "must write a number into every out[i]"),
+        ({"methods": '"IR"'}, "methods must be a list of methods"),
+        ({"name": '"logs"'}, "a study cannot be called 'logs'"),
+        ({"stepsizes": "[1]"}, "unknown key: 'stepsizes'; did you mean 'step_sizes'"),
+    ],
+)
+def test_bad_input_is_one_line_and_nothing_is_written(changes, told, capsys):
+    write("bad_worlds.py", BAD_WORLDS)
+    write("broken_module.py", "1 / 0\n")
+    write("leaves.py", "raise SystemExit(0)\n")
+    write("needs_more.py", "import not_installed_at_all\n")
+    write(
+        "bad_weights.py",
+        "from dataclasses import dataclass\nimport gvf\n\n\n@dataclass(frozen=True)\n"
+        "class Short(gvf.Correction):\n    @staticmethod\n"
+        "    def weigh(inputs, p, means, parameters, out):\n        out[0] = 1.0\n\n\n"
+        "@dataclass(frozen=True)\nclass Below(gvf.Correction):\n    weigh = gvf.IS.weigh\n\n"
+        "    @staticmethod\n    def mass(inputs, parameters):\n        return -1.0\n",
+    )
+    given = SANE | changes
+    if given["domain"] != SANE["domain"]:
+        given |= {"updates": "0", "steps": "100"}
+    write("bad.toml", "".join(f"{key} = {value}\n" for key, value in given.items()))
+    for name in ("bad_worlds", "bad_weights"):
+        sys.modules.pop(name, None)
+    domains.get.cache_clear()  # pyright: ignore[reportFunctionMemberAccess]
+    assert main(["run", "bad.toml"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("gvf: ")
+    assert captured.err.count("\n") == 1
+    assert told in captured.err
+    assert not Path("gvf-results").exists()

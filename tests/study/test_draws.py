@@ -1,0 +1,53 @@
+"""Schedules and draws of a study."""
+
+import dumb
+import numpy as np
+import pytest
+from oracles import p_value
+from small_studies import ROOMS
+
+import gvf
+from gvf.study import Study
+from gvf.study.draws import draw
+from gvf.study.task import schedule
+
+
+@pytest.mark.parametrize("gap", [1, 3, 16])
+@pytest.mark.parametrize("every", [1, 5])
+def test_the_schedule_is_that_of_a_plain_loop(gap, every):
+    study = Study("s", methods=("IR",), step_sizes=(1.0,), steps=200, warm_up=20, gaps=(gap,),
+                  measure_every=every, points=10, **ROOMS)  # fmt: skip
+    plan = schedule(study, gap)
+    done = [max(t - 20, 0) // gap for t in range(every, 201, every)]
+    np.testing.assert_array_equal(np.repeat(plan.upto, plan.held.astype(int)), done)
+    bins = np.repeat(plan.bins, plan.held.astype(int))
+    np.testing.assert_array_equal(np.bincount(bins), len(done) // 10)
+
+
+def test_draws_come_from_the_window_before_the_update():
+    """Rows are drawn uniformly or by mass (chi-square, level 1e-4) from the last n rows."""
+    rng = np.random.default_rng(0)
+    ratio = np.where(rng.random(500) < 0.3, 0.0, rng.lognormal(size=500))
+    kwargs = {"window": 50, "batch_size": 2000, "warm_up": 20, "gap": 60}
+    for correction in (gvf.IS(), gvf.IR(), gvf.Interpolated(0.3)):
+        draws = draw(correction, ratio, seed=np.random.SeedSequence(1), **kwargs)
+        assert draws.last.tolist() == list(range(80, 501, 60))
+        for u in range(len(draws.last)):
+            first, last = draws.first[u], draws.last[u]
+            assert last - first == 50
+            window = ratio[first:last]
+            masses = dumb.masses(correction, window)
+            means = [window.mean(), 1.0 if masses is None else np.mean(np.asarray(masses))]
+            np.testing.assert_allclose(draws.means[u], means, rtol=1e-12)
+            counts = np.bincount(draws.rows[u] - first, minlength=50)
+            # The level is that of 24 tests together: three corrections in eight windows.
+            assert p_value(counts, dumb.probabilities(correction, window)) > 1e-4 / 24
+
+
+def test_a_window_without_mass_draws_nothing():
+    options = {"window": 5, "batch_size": 2, "gap": 5, "seed": np.random.SeedSequence(0)}
+    for correction in (gvf.IR(), gvf.BCIR(), gvf.Interpolated(0.5)):
+        draws = draw(correction, np.zeros(10), **options)
+        assert (draws.rows == -1).all()
+        assert not draws.weights(correction).any()
+    assert (draw(gvf.IS(), np.zeros(10), **options).rows >= 0).all()

@@ -1,0 +1,146 @@
+"""Tasks: the compiled loop against the dumb updates, parts by name, lanes that diverge."""
+
+import re
+
+import numpy as np
+import pytest
+from small_studies import FIXED, ONLINE, ROOMS, TILES, dumb_errors
+
+from gvf.study import NAMED, Interrupted, Study, run_method, run_task
+from gvf.study.loop import measure
+from gvf.study.task import SharedInputs, unseen
+
+STEPS = (0.0, 0.3, 0.7)
+CASES = [
+    *((m, "sgd", {**FIXED}) for m, method in NAMED.items() if not method.update),
+    ("Sarsa", "sgd", FIXED),
+    ("Expected Sarsa", "sgd", FIXED),
+    ("WIS-TD(0)", "sgd", FIXED),
+    ("IR+WIS-TD(0)", "sgd", FIXED),
+    ("IR", "incremental", FIXED),
+    ("WIS-Minibatch", "rmsprop", FIXED),
+    ("IS", "adam", FIXED),
+    ("IR", "tdc", FIXED),
+    ("IR", "tdrc", FIXED),
+    *((m, "sgd", {**ROOMS, **ONLINE}) for m in ("IR", "BC-IR", "IS", "WIS-Optimal", "WIS-Buffer")),
+    ("IS", "tdc", {**ROOMS, **ONLINE}),
+    ("Sarsa", "sgd", {**ROOMS, **ONLINE}),
+    ("Expected Sarsa", "rmsprop", {**ROOMS, **ONLINE}),
+    ("IR", "sgd", {**ROOMS, **ONLINE, "error": "root mean square"}),
+    *((m, "sgd", {**TILES, **ONLINE}) for m in ("IR", "IS", "V-trace(0.5 max)", "WIS-TD(0)")),
+    ("IR", "rmsprop", {**TILES, **ONLINE}),
+    ("WIS-Minibatch", "incremental", {**TILES, **ONLINE}),
+    ("Sarsa", "sgd", {**TILES, **ONLINE}),
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "update", "settings"),
+    CASES,
+    ids=lambda v: v["domain"] if isinstance(v, dict) else v,
+)
+def test_the_compiled_loop_equals_the_dumb_one(method, update, settings):
+    tiles = settings["domain"] == TILES["domain"]
+    sizes = tuple(s / 64 for s in STEPS) if tiles and update == "incremental" else STEPS
+    study = Study("s", methods=(method,), step_sizes=sizes, update=update, batch_size=4,
+                  points=5, u0=(5.0,), mu=(0.1, 0.5), runs=1, seed=3, **settings)  # fmt: skip
+    task = next(study.tasks())
+    outcome = run_method(task, method)
+    for i, lane in enumerate(study.choices(method)):
+        expected = dumb_errors(task, method, lane)
+        assert outcome.error[i] == pytest.approx(expected.mean(), rel=1e-9)
+        assert outcome.final[i] == pytest.approx(expected[-1], rel=1e-9)
+        parts = [part.mean() for part in np.array_split(expected, 5)]
+        if len(expected) % 5 == 0:
+            np.testing.assert_allclose(outcome.curve[i], parts, rtol=1e-9)
+    assert outcome.error[0] != outcome.error[-1]
+
+
+def test_a_part_alone_gives_the_same_bits_as_in_its_grid():
+    methods = ("IR", "IS", "Sarsa", "WIS-Optimal", "On-policy")
+    grid = Study("s", methods=methods, step_sizes=(0.1, 0.5, 2.0), **{**FIXED, "pairs": ()},
+                 runs=3)  # fmt: skip
+    tasks = {task.name: task for task in grid.tasks()}
+    task = tasks["s/hard/hard/gap-1/run-2"]
+    whole = {outcome.method: outcome for outcome in run_task(task)}
+    for method in methods:
+        cell = grid.with_(methods=(method,), step_sizes=(0.5,), pairs=(("hard", "hard"),))
+        alone = run_task(next(t for t in cell.tasks() if t.run == 2))[0]
+        assert alone.error[0] == whole[method].error[1]
+        np.testing.assert_array_equal(alone.curve[0], whole[method].curve[1])
+
+
+@pytest.mark.parametrize("method", ["IR", "WIS-TD(0)"])
+def test_a_part_is_found_by_its_name(method):
+    study = Study("s", methods=("IS", "IR", "WIS-TD(0)"), step_sizes=(0.01, 0.02), u0=(64.0,),
+                  mu=(0.3, 0.7), update="rmsprop", runs=2, **{**TILES, **ONLINE})  # fmt: skip
+    task = list(study.tasks())[1]
+    names = [name for name in task.parts() if f"/{method}/" in name]
+    assert len(names) == 2
+    whole = {outcome.method: outcome for outcome in run_task(task)}
+    alone = run_task(study.part(names[1]))
+    assert [outcome.method for outcome in alone] == [method]
+    np.testing.assert_array_equal(alone[0].curve[0], whole[method].curve[1])
+    cells = ", ".join(repr(name.removeprefix(f"{task.name}/")) for name in task.parts())
+    wrong = names[0].removeprefix(f"{task.name}/") + "7"
+    message = f"unknown part of {task.name}: {wrong!r}; did you mean "
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}") as told:
+        study.part(f"{task.name}/{wrong}")
+    assert str(told.value).endswith(f"? Known are {cells}")
+    with pytest.raises(ValueError, match=r"unknown part of .*: 'IRR/0.01'; did you mean 'IR/0.01'"):
+        study.part(f"{task.name}/IRR/0.01")
+    with pytest.raises(ValueError, match=f"with 2 runs is called 's/x'; .*{task.name[:-1]}"):
+        study.part("s/x")
+
+
+def test_a_number_is_the_same_however_it_is_written():
+    good = {"name": "s", "domain": "markov-chain", "methods": ["IR"], "updates": 5}
+    plain = Study(**good, step_sizes=(1.0, 2.0), runs=1)
+    numpy: dict = {"step_sizes": np.array([1, 2]), "runs": np.int64(1)}
+    other = Study(**good, **numpy)
+    assert other == plain
+    assert list(next(other.tasks()).parts()) == list(next(plain.tasks()).parts())
+
+
+def test_runs_differ_and_gaps_share_a_walk():
+    study = Study("s", methods=("IR",), step_sizes=(0.5,), steps=60, gaps=(2, 5), runs=2, **ROOMS)
+    walks = [SharedInputs(task).off_policy for task in study.tasks()]
+    for column in ("x", "action", "next_state"):
+        first, second, other = (getattr(walks[i], column) for i in (0, 1, 2))
+        np.testing.assert_array_equal(first, second)
+        assert not np.array_equal(first, other)
+
+
+def test_a_diverged_lane_has_infinite_error_and_its_neighbour_not():
+    study = Study("s", methods=("IS",), step_sizes=(0.5, 1e6), **{**FIXED, "updates": 400}, runs=1)
+    outcome = run_task(next(study.tasks()))[0]
+    assert np.isfinite(outcome.error[0])
+    assert outcome.error[1] == outcome.final[1] == np.inf
+
+
+def test_a_task_stops_when_told():
+    study = Study("s", methods=("IR",), step_sizes=STEPS, runs=1, **FIXED)
+    with pytest.raises(Interrupted):
+        run_task(next(study.tasks()), stop=lambda: True)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize(
+    ("x", "share", "size"),
+    [([[0, 1], [1, 0]], [[0.5], [0.5]], 4), ([[0], [1]], [[1.0, 0.0], [1.0, 0.0]], 2)],
+    ids=["features", "actions"],
+)
+def test_a_lane_is_dead_even_where_only_a_weight_that_no_state_shows_is_lost(
+    x, share, size, squared
+):
+    x, share = np.array(x, np.int32), np.array(share)
+    hidden = unseen(x, share, np.ones(size, bool))
+    assert hidden.tolist() == [2, 3]
+    learned = np.isin(np.arange(size), x)
+    assert unseen(x, share, learned).tolist() == [row for row in (2, 3) if row % size in x]
+    weights = np.zeros((4, 3))
+    weights[3, 1], weights[2, 2] = np.nan, np.inf
+    dead, error = np.zeros(3, np.bool_), np.empty(3)
+    measure(weights, x, share, hidden, np.array([1.0, 1.0]), np.empty(0), squared, dead, error)
+    assert dead.tolist() == [False, True, True]
+    assert error.tolist() == [1.0, np.inf, np.inf]
