@@ -1,4 +1,4 @@
-"""What every test and doctest stands on, however pytest is started."""
+"""Settings for every test and doctest, however pytest is started."""
 
 import os
 import signal
@@ -22,5 +22,5 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 settings.register_profile("gvf", deadline=None, derandomize=True)
 settings.load_profile("gvf")
 
-# Some tests send interrupts, to which a shell makes deaf what it starts in the background.
+# A shell starts background processes with SIGINT ignored, and some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""Run a page's Python blocks where its pictures are kept, so that what they save is kept.
+"""Run a page's Python blocks in the folder of its pictures, to redraw them.
 
     python docs/draw.py which-correction        writes docs/which-correction/*.png
 

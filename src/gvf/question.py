@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.checks import as_array, brief
+from gvf.common.checks import as_array, brief, check_choice
 from gvf.policy import Policy, describe, ratio
 from gvf.policy.ratios import check_recorded
 from gvf.transition import Transitions, nan_place, nan_rows
@@ -249,13 +249,6 @@ or record the probability it gave to each action, as a column of the transitions
 
 
 _SKIP = """ (to leave out transitions with a NaN: gvf.Learner(..., on_nan="skip"))"""
-
-
-def check_choice(name: str, value: Any, choices: Any) -> None:
-    """Raise ValueError if a value is not one of the words of a ``Literal``."""
-    known = get_args(choices)
-    if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {brief(value)}")
 
 
 def _nan_there(transitions: Transitions, at: int) -> str:

@@ -33,3 +33,19 @@ def test_the_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert default_folder() == Path("/caches/gvf")
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert default_folder() == Path.home() / ".cache" / "gvf"
+
+
+def test_a_key_may_have_numbers_of_numpy(tmp_path: Path) -> None:
+    for key in ({"n": np.int64(3), "x": np.float64(0.5)}, {"n": 3, "x": 0.5}):
+        remembered("x", key, lambda: {"y": np.arange(2)}, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_is_no_damage_is_not_computed_away(tmp_path: Path, monkeypatch) -> None:
+    def out_of_memory(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    remembered("x", {"n": 1}, lambda: {"y": np.arange(2)}, tmp_path)
+    monkeypatch.setattr(np, "load", out_of_memory)
+    with pytest.raises(MemoryError):
+        remembered("x", {"n": 1}, lambda: {"y": np.arange(2)}, tmp_path)

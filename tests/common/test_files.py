@@ -19,6 +19,7 @@ import pytest
 import gvf
 from gvf.common import checkpoint
 from gvf.common.cache import remembered
+from gvf.common.files import replaced
 from gvf.paper import get
 from gvf.racing import RacingStudy
 from gvf.racing.recording import Recording
@@ -193,3 +194,12 @@ def test_several_writers_at_once_do_no_harm(make: Callable[[Path], Writer], tmp_
     for one in writing:
         one.result()
     assert files(tmp_path) == there
+
+
+def test_an_error_names_the_file_that_it_is_about(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught, replaced(tmp_path / "out"):
+        (tmp_path / "input").read_bytes()
+    assert caught.value.filename == str(tmp_path / "input")
+    with pytest.raises(OSError, match="out") as caught, replaced(tmp_path / "out") as unfinished:
+        unfinished.read_bytes()
+    assert caught.value.filename == str(tmp_path / "out")

@@ -174,6 +174,30 @@ def test_what_has_no_fingerprint_is_kept_in_memory_only(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+class Learns(gvf.DiscretePolicy):
+    """A policy whose state changes, and whose class is not one that a fingerprint can follow."""
+
+    actions = 4
+
+    def __init__(self) -> None:
+        self.table, self.lock = np.full(4, 0.25), memoryview(b"")
+
+    def __reduce__(self) -> Any:
+        return (bytes, (self.table.tobytes(),))
+
+    def probabilities(self, states: Any) -> Any:
+        return np.tile(self.table, (len(states), 1))
+
+
+def test_a_policy_that_has_changed_walks_anew() -> None:
+    policy, domain = Learns(), GymnasiumDomain("FrozenLake-v1")
+    assert fingerprint(policy) is None
+    first = domain.walk(policy, ["favour-0"], 50, seeded())
+    assert same(first, domain.walk(policy, ["favour-0"], 50, seeded()))
+    policy.table = np.array([0.7, 0.1, 0.1, 0.1])
+    assert not same(first, domain.walk(policy, ["favour-0"], 50, seeded()))
+
+
 def test_a_large_stream_is_in_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gymnasium_domain, "_LARGEST_FILE", 2 * 8 * 50)
     domain = GymnasiumDomain("FrozenLake-v1")

@@ -170,7 +170,8 @@ def test_panels_say_what_they_show_and_on_how_many_runs() -> None:
     points = rows(panels=("down/uniform", "scalar")) + rows(
         protocols=("authors",), panels=("scalar",)
     )
-    picture = draw(points, PLAIN, remarks={"paper": "quick scale"})
+    names = {"scalar": "signed sum"}
+    picture = draw(points, PLAIN, remarks={"paper": "quick scale"}, names=names)
     told = [(p.get_title("left"), p.texts[0].get_text()) for p in picture.axes]
     assert told == [
         ("down / uniform", "protocol paper, quick scale, 25 runs"),

@@ -13,9 +13,11 @@ import json
 import os
 import sys
 import warnings
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +79,7 @@ def remembered(
         # Opened here, because np.load leaves a file open that it cannot read.
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             return {part: file[part] for part in file.files}
-    except Exception:
+    except (OSError, ValueError, EOFError, KeyError, BadZipFile, zlib.error):
         pass  # the file does not exist or is damaged
     arrays = compute()
     try:
@@ -86,8 +88,8 @@ def remembered(
             np.savez(file, allow_pickle=False, **arrays)
     except OSError as error:
         warnings.warn(
-            f"cannot keep {path.name} in {folder} ({error.strerror}), so it will be computed again "
-            "next time; name another folder in the environment variable GVF_CACHE_DIR",
+            f"cannot keep {path.name} in {folder} ({error.strerror or error}), so it will be "
+            "computed again next time; the environment variable GVF_CACHE_DIR names another folder",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -102,4 +104,5 @@ def _digest(key: Mapping[str, Any]) -> str:
         else value
         for part, value in key.items()
     }
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:20]
+    text = json.dumps(plain, sort_keys=True, default=lambda number: number.item())
+    return hashlib.sha256(text.encode()).hexdigest()[:20]

@@ -7,7 +7,7 @@ a log of a million rows may have been passed by mistake.
 from __future__ import annotations
 
 from operator import index
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,3 +89,16 @@ def _shape(row: Any) -> str:
         return str(np.shape(row))
     except ValueError:
         return "parts of different shapes"
+
+
+def check_choice(name: str, value: Any, choices: Any) -> None:
+    """Raise ValueError if a value is not one of the words of a ``Literal``."""
+    known = get_args(choices)
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}; got {brief(value)}")
+
+
+def set_frozen(instance: object, **values: Any) -> None:
+    """Set attributes of a frozen instance during its construction."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)

@@ -196,7 +196,7 @@ def _own(name: str) -> _Module | None:
     if spec is None or not spec.has_location or spec.origin is None:
         return None
     file = Path(spec.origin)
-    if _is_installed(file) or not file.is_file():
+    if is_installed(file) or not file.is_file():
         return None
     # Reloading a module makes a new specification.
     if name not in _read or _read[name][0] is not spec:
@@ -230,7 +230,7 @@ def _spec(name: str) -> ModuleSpec | None:
     return None
 
 
-def _is_installed(file: Path) -> bool:
+def is_installed(file: Path) -> bool:
     """Return True if a file belongs to Python, gvf or an installed package."""
     if {"site-packages", "dist-packages"} & {*file.parts}:
         return True

@@ -51,9 +51,9 @@ def replaced(
         yield unfinished
         unfinished.replace(path)
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None or Path(error.filename) != unfinished:
             raise
-        # The error names the unfinished file, which the caller has never heard of.
+        # The caller has never heard of the unfinished file.
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         unfinished.unlink(missing_ok=True)

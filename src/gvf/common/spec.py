@@ -23,7 +23,6 @@ import importlib.util
 import inspect
 import json
 import sys
-import sysconfig
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -33,6 +32,8 @@ from typing import Any
 import numpy as np
 from numba.extending import is_jitted
 from numpy.typing import NDArray
+
+from gvf.common import code
 
 _PYTHON = f"{sys.implementation.cache_tag}:"  # bytecode depends on the version of Python
 _ABSENT = {"object": ":nothing"}
@@ -433,11 +434,11 @@ def _is_installed(name: str) -> bool:
     package = name.partition(".")[0]
     if package in sys.stdlib_module_names or package == "gvf":
         return package != "__main__"
-    paths, file = sysconfig.get_paths(), getattr(sys.modules.get(package), "__file__", None)
+    file = getattr(sys.modules.get(package), "__file__", None)
     if package and package not in sys.modules:
         spec = importlib.util.find_spec(package)
         file = spec.origin if spec else None
-    return any(Path(file or "").is_relative_to(paths[site]) for site in ("purelib", "platlib"))
+    return file is not None and code.is_installed(Path(file))
 
 
 def _instructions(code: CodeType, names: set[str]) -> tuple[Any, ...]:

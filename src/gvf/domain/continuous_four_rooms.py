@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from gvf.common import xoshiro
 from gvf.common.arrays import Floats
 from gvf.common.cache import remembered
+from gvf.common.checks import set_frozen
 from gvf.common.gym import gym
 from gvf.common.names import known
 from gvf.domain import body
@@ -35,7 +36,7 @@ from gvf.domain.rollouts import CUTOFF, RUN, SPACING, roll_out, visited_states, 
 from gvf.domain.trajectory import Signals, Trajectory
 from gvf.features import TileCoder
 from gvf.policy import DiscretePolicy, Table, Uniform
-from gvf.policy.base import set_frozen, thresholds
+from gvf.policy.base import thresholds
 from gvf.transition import Transitions
 from gvf.truth import TrueValues
 

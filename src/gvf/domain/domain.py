@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
+from gvf.common.checks import set_frozen
 from gvf.common.gym import gym
 from gvf.common.names import known
 from gvf.domain.trajectory import Trajectory
 from gvf.features import FeatureMap
 from gvf.policy import DiscretePolicy
-from gvf.policy.base import set_frozen
 from gvf.question import GVF
 from gvf.truth import TrueValues
 

@@ -12,7 +12,9 @@ everything that a user leaves out.
 
 from __future__ import annotations
 
+import hashlib
 import math
+import pickle
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
@@ -23,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gvf.common.arrays import Floats
 from gvf.common.gym import gym
+from gvf.common.spec import fingerprint
 from gvf.domain.domain import Domain, every_pair
 from gvf.domain.gymnasium_checks import (
     about,
@@ -314,6 +317,8 @@ class GymnasiumDomain(Domain):
             "stream": (steps, number, info),
             "generation": GENERATION,
         }
+        if fingerprint(policy) is None:  # the same object may have learned since
+            parts["state"] = _state(policy)
 
         def record() -> dict[str, NDArray[Any]]:
             with closing(self.make()) as env:
@@ -387,3 +392,11 @@ def _weights(given: ArrayLike | None, size: int) -> Floats:
         raise ValueError(f"initial_weights have shape {weights.shape}; the features need {(size,)}")
     weights.setflags(write=False)
     return weights
+
+
+def _state(policy: Policy) -> str:
+    """Return a hash of a policy's pickled state; empty if it cannot be pickled."""
+    try:
+        return hashlib.sha256(pickle.dumps(policy)).hexdigest()
+    except Exception:  # an object's own code may raise anything
+        return ""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gvf.common import xoshiro
 from gvf.common.arrays import Floats
+from gvf.common.checks import set_frozen
 from gvf.common.gym import gym
 from gvf.common.names import known
 from gvf.domain.domain import CellDomain, check_action, check_render_mode
@@ -29,7 +30,7 @@ from gvf.domain.picture import Image
 from gvf.domain.trajectory import Signals, Trajectory
 from gvf.domain.visits import long_run, reached
 from gvf.policy import DiscretePolicy
-from gvf.policy.base import set_frozen, thresholds
+from gvf.policy.base import thresholds
 from gvf.truth import Model, TrueValues, exact_values
 
 

@@ -2,7 +2,8 @@
 
 A figure turns results into points (:mod:`gvf.figure.reading`), compares them with published curves
 (:mod:`gvf.figure.published`), judges sentences (:mod:`gvf.figure.claim`) and is drawn as a picture
-(:mod:`gvf.figure.picture`). Nothing here belongs to one paper; :mod:`gvf.paper` has its figures.
+(:mod:`gvf.figure.picture`). :mod:`gvf.paper` has the figures of the paper; of it, this package has
+only the published curves and the looks of its methods.
 """
 
 from gvf.figure.claim import Claim, Verdict, judge

@@ -126,6 +126,7 @@ class Figure:
         notes: notes to the reader, by protocol.
         on_request: True if it is made only when named.
         remark: the function from a study to an addition to the title.
+        panels: the titles of panels whose own names do not say what they show.
         companions: pictures that go with it.
 
     Example:
@@ -148,6 +149,7 @@ class Figure:
     on_request: bool = False
     remark: Callable[[Any], str] = lambda study: ""
     companions: tuple[Companion, ...] = ()
+    panels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def id(self) -> str:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 LONGEST_LABEL = 34
 """Letters of the longest name that fits beside a panel."""
-NAMES = {"main": "L1 norm", "scalar": "signed sum"}
-"""Titles of panels whose own names are not descriptive."""
 
 LOOK: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -84,6 +82,7 @@ def draw(
     remarks: Mapping[str, str] | None = None,
     columns: int | None = None,
     colours: Mapping[str, str] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> Figure:
     """Draw points.
 
@@ -95,6 +94,7 @@ def draw(
         remarks: a short remark on each protocol, above its panels.
         columns: the number of columns; by default as many as fit a page. One column fits a phone.
         colours: the colours of series that should not have their default.
+        names: the titles of panels whose own names do not say what they show.
 
     Example:
         >>> from gvf.figure import Axes, Point
@@ -131,7 +131,7 @@ def draw(
                 draw_panel.draw_published(place, curve, looks[name], axes, top, phases[name], own)
             for name, curve in here.items():
                 draw_panel.draw_ours(place, curve, looks[name], axes, top, phases[name])
-            draw_panel.head(place, *_words(panel, panels, here, remarks or {}))
+            draw_panel.head(place, *_words(panel, panels, here, remarks or {}, names or {}))
             if layout.columns > 1:
                 place.label_outer()
                 if number + layout.columns >= len(panels):  # no panel below this one
@@ -254,12 +254,13 @@ def _words(
     panels: Sequence[tuple[str, str]],
     here: Mapping[str, Curve],
     remarks: Mapping[str, str],
+    names: Mapping[str, str],
 ) -> tuple[str, str]:
     """Return a panel's title and its remarks, without the words that all panels share."""
     protocol, name = panel
     words = []
     if len({name for _, name in panels}) > 1:
-        words.append(NAMES.get(name, name.replace("/", " / ")))
+        words.append(names.get(name, name.replace("/", " / ")))
     if len({protocol for protocol, _ in panels}) > 1:
         words.append(f"protocol {protocol}")
     words += [remarks[protocol]] if protocol in remarks else []

@@ -103,6 +103,10 @@ def against_steps(results: Results) -> list[Point]:
     return rows
 
 
+NORM_PANELS = {"main": "L1 norm", "scalar": "signed sum"}
+"""The titles of the panels of :func:`against_iteration`."""
+
+
 def against_iteration(results: Results) -> list[Point]:
     """Return the variance of updates' L1 norms; with one pair, also of their signed sums."""
     study, rows = results.study, []

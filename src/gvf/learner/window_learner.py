@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from gvf import stream, truth
 from gvf.common import checkpoint, spec
 from gvf.common.arrays import Floats
-from gvf.common.checks import brief, whole
+from gvf.common.checks import brief, check_choice, whole
 from gvf.common.gym import gym, is_environment
 from gvf.correction import Correction
 from gvf.learner import source as sources
 from gvf.learner.loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
 from gvf.learner.report import DIVERGED, LearnerReport, largest_return
 from gvf.policy import DiscretePolicy, Policy
-from gvf.question import GVF, OnConflict, OnNaN, check_choice
+from gvf.question import GVF, OnConflict, OnNaN
 from gvf.stream.info import info_columns
 from gvf.transition import Transitions, as_row
 from gvf.truth import ReturnError

@@ -12,7 +12,7 @@ from gvf.common.arrays import Array
 from gvf.figure.claim import Claim
 from gvf.figure.figure import Axes, Figure
 from gvf.figure.published import Published
-from gvf.figure.reading import against_iteration, against_step_size
+from gvf.figure.reading import NORM_PANELS, against_iteration, against_step_size
 from gvf.figure.statistics import rank_correlation, reach
 from gvf.paper.four_rooms import BC_IR_IS_LIKE_IR, SLUGS, wider_than
 from gvf.paper.studies import CATALOGUE
@@ -175,6 +175,7 @@ VARIANCE_HARD = Figure(
     "Fig. 4 right",
     VARIANCE,
     against_iteration,
+    panels=NORM_PANELS,
     quick=QUICK,
     published=(
         Published(
@@ -280,6 +281,7 @@ VARIANCE_ALL = Figure(
     "the authors' code",
     VARIANCE,
     against_iteration,
+    panels=NORM_PANELS,
     quick=QUICK,
     main=False,
     published=(

@@ -196,9 +196,3 @@ def check_same_actions(first: DiscretePolicy, second: DiscretePolicy) -> None:
 def describe(value: Any) -> str:
     """Return the ``repr`` of a value; a function is given by its name, without an address."""
     return getattr(value, "__qualname__", None) or repr(value) if callable(value) else repr(value)
-
-
-def set_frozen(instance: object, **values: Any) -> None:
-    """Set attributes of a frozen instance during its construction."""
-    for name, value in values.items():
-        object.__setattr__(instance, name, value)

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import brief
-from gvf.policy.base import Choice, DiscretePolicy, draw, set_frozen, thresholds
+from gvf.common.checks import brief, set_frozen
+from gvf.policy.base import Choice, DiscretePolicy, draw, thresholds
 from gvf.policy.checks import batch_size, check_action, distributions, generator, indices
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import brief
+from gvf.common.checks import brief, set_frozen
 from gvf.policy.base import (
     Choice,
     DiscretePolicy,
@@ -30,7 +30,6 @@ from gvf.policy.base import (
     draw,
     log,
     pick,
-    set_frozen,
     thresholds,
 )
 from gvf.policy.checks import batch_size, check_action, distributions, generator, numpy_array

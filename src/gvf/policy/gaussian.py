@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gvf.common.arrays import Floats
-from gvf.policy.base import Choice, Function, Policy, set_frozen
+from gvf.common.checks import set_frozen
+from gvf.policy.base import Choice, Function, Policy
 from gvf.policy.checks import batch_size, generator, numpy_array
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)

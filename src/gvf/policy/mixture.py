@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import brief
-from gvf.policy.base import Choice, DiscretePolicy, Policy, check_same_actions, log, set_frozen
+from gvf.common.checks import brief, set_frozen
+from gvf.policy.base import Choice, DiscretePolicy, Policy, check_same_actions, log
 from gvf.policy.checks import batch_size, generator, indices
 
 

@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
+from gvf.common.checks import set_frozen
 from gvf.common.files import replaced
 from gvf.common.version import __version__
-from gvf.policy.base import set_frozen
 from gvf.racing.driving import View, driven
 from gvf.racing.simulators import FRAME
 from gvf.transition import Transitions

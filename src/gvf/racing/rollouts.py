@@ -24,7 +24,7 @@ from typing import Any, Self
 import numpy as np
 
 from gvf.common.arrays import Floats
-from gvf.policy.base import set_frozen
+from gvf.common.checks import set_frozen
 from gvf.racing import policy, simulators
 from gvf.racing.driving import Drive, execute, seeds
 from gvf.racing.recording import (

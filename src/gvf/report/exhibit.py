@@ -110,6 +110,7 @@ class Exhibit:
             remarks=quick,
             columns=columns or self.columns,
             colours=self.colours,
+            names=self.figure.panels,
         )
 
     def paper_runs(self, protocol: str) -> int | None:

@@ -19,7 +19,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gvf.common.progress import duration
 from gvf.figure.claim import LEVEL
-from gvf.figure.picture import NAMES, render
+from gvf.figure.figure import Figure
+from gvf.figure.picture import render
 from gvf.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE, Published
 from gvf.report import tables
 from gvf.report.data import data
@@ -192,7 +193,7 @@ def _article(one: Exhibit) -> dict[str, Any]:
         "grey": bool(beneath),
         "companions": _companions(one),
         "claims": _claims(one),
-        "notes": _notes(one) | _sources(beneath),
+        "notes": _notes(one) | _sources(figure, beneath),
         "streams": list(dict.fromkeys(how.stream for how in made if how.stream)),
         "compared": compared if one.matches else "",
         "made": [_made(one, protocol, how) for protocol, how in one.made.items()],
@@ -257,11 +258,11 @@ def _notes(one: Exhibit) -> dict[str, str]:
     }
 
 
-def _sources(beneath: Sequence[Published]) -> dict[str, str]:
+def _sources(figure: Figure, beneath: Sequence[Published]) -> dict[str, str]:
     """Return the sources of published curves."""
     said = {}
     for published in beneath:
-        panel = NAMES.get(published.panel, published.panel)
+        panel = figure.panels.get(published.panel, published.panel)
         name = "Published" if len(beneath) == 1 else f"Published, {panel}"
         source = published.source[0].upper() + published.source[1:]
         said[name] = f"{source}; {published.runs} runs. {published.note}"

@@ -11,14 +11,20 @@ one panel for each pair of question and behaviour and for each gap.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gvf.figure.figure import Axes, Figure, Point, write_csv
 from gvf.figure.picture import save
-from gvf.figure.reading import against_iteration, against_step_size, against_steps, against_updates
+from gvf.figure.reading import (
+    NORM_PANELS,
+    against_iteration,
+    against_step_size,
+    against_steps,
+    against_updates,
+)
 from gvf.report.exhibit import Exhibit, Provenance
 from gvf.study.base import BaseStudy, NamedStudy
 from gvf.study.progress import spent
@@ -41,6 +47,7 @@ class Picture:
         x: the function from a study to the label of the x axis.
         read: the function from results to points.
         y_log: True if y is drawn on a logarithmic scale.
+        panels: the titles of panels whose own names do not say what they show.
     """
 
     title: str
@@ -48,6 +55,7 @@ class Picture:
     x: Callable[[Any], str]
     read: Callable[[Results], Sequence[Point]]
     y_log: bool = False
+    panels: Mapping[str, str] = field(default_factory=dict)
 
     def axes(self, study: BaseStudy, rows: Sequence[Point]) -> Axes:
         """Return the axes; the scale of x follows from the points."""
@@ -85,6 +93,7 @@ PICTURES = {
         lambda study: "iteration of WIS-Optimal",
         against_iteration,
         y_log=True,
+        panels=NORM_PANELS,
     ),
 }
 """All pictures, by name."""
@@ -125,6 +134,7 @@ def show(study: BaseStudy, out: str | Path) -> list[Exhibit]:
             where="",
             axes=picture.axes(study, rows),
             read=picture.read,
+            panels=picture.panels,
             notes={study.protocol: picture.caption},
         )
         colours = {method.name: method.colour for method in study.own if method.colour}

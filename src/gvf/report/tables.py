@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from gvf.figure.claim import Verdict
 from gvf.figure.figure import Figure
-from gvf.figure.picture import NAMES
 from gvf.figure.published import Match
 from gvf.report.exhibit import Exhibit
 
@@ -115,7 +114,7 @@ def _match(figure: Figure, match: Match) -> dict[str, Any]:
     else:
         badge = Badge("bad", "✗ does not match") if must else Badge("open", "≠ differs")
     several = len({published.panel for published in figure.published}) > 1
-    panel = f", {NAMES.get(match.panel, match.panel)}" if several else ""
+    panel = f", {figure.panels.get(match.panel, match.panel)}" if several else ""
     return {
         "name": f"{match.series}{panel}",
         "badge": badge,

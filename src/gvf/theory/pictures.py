@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gvf.common.colours import METHOD_COLOURS, SPARE_COLOURS, colours_of
+from gvf.common.files import replaced
 from gvf.theory.finding import STANDARD_ERRORS, Finding
 from gvf.theory.numbers import bias, consistency, lemma, totals, variance
 
@@ -27,7 +28,8 @@ def save(finding: Finding, folder: Path) -> Path:
     figure = Figure(figsize=(8.0, 3.4), layout="constrained")
     finding.picture(figure)
     path = folder / f"{finding.slug}.png"
-    figure.savefig(path, dpi=120)
+    with replaced(path) as unfinished:
+        figure.savefig(unfinished, format="png", dpi=120)
     return path
 
 
