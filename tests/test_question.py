@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import gvf
 from gvf.policy import Always, DiscretePolicy, Fixed, FunctionPolicy, Gaussian, Uniform
 from gvf.question import GVF, Evaluation
 from gvf.transition import Transitions
@@ -76,17 +77,15 @@ def test_recorded_behaviour_gives_the_same_ratios_as_the_policy():
 def test_of_two_recorded_columns_the_logarithm_is_used_and_compared():
     question = GVF(TARGET)
     both = with_columns(
-        behaviour_probability=np.full(4, 0.5), behaviour_log_probability=np.log(np.full(4, 0.25))
+        behaviour_probability=np.full(4, 0.25), behaviour_log_probability=np.log(np.full(4, 0.25))
     )
     expected = np.array([0.1, 0.9, 0.9, 0.1]) / 0.25
     np.testing.assert_allclose(question.evaluate(both).ratio, expected, rtol=1e-14)
     with pytest.raises(ValueError, match=r"behaviour_log_probability is recorded as -1\.386"):
         question.evaluate(both, behaviour=Uniform(2))
     both.behaviour_log_probability[:] = np.log(0.5)
-    both.behaviour_probability[:] = 0.25
-    np.testing.assert_allclose(
-        question.evaluate(both, behaviour=Uniform(2)).ratio, expected / 2, rtol=1e-14
-    )
+    with pytest.raises(ValueError, match=r"probability of 0\.5, and .* is 0\.25"):
+        question.evaluate(both)
 
 
 class Unasked(DiscretePolicy):
@@ -341,3 +340,37 @@ def test_questions_print_as_they_are_made():
     assert "near_goal" in text
     assert "0x" not in text
     assert text.endswith("name='goal')")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ([None, None], "None at position 0"),
+        ([0.0, float("nan")], "nan at position 1.*on_nan"),
+        ([1, -1], "-1 at position 1"),
+        ([0.3, 0.0], "0.3 at position 0"),
+        (["False", "True"], "'False' at position 0"),
+    ],
+)
+def test_terminated_is_true_or_false_and_nothing_else(given, shown):
+    question = gvf.GVF(gvf.Uniform(2), "reward", 0.9)
+    batch = gvf.Transitions(state=[0, 0], action=[0, 0], reward=[0.0, 0.0], terminated=given)
+    with pytest.raises(ValueError, match=f"'terminated' is .*{shown}"):
+        question.continuations(batch)
+
+
+@pytest.mark.parametrize("ended", [[True, False], [1, 0], [1.0, 0.0]])
+def test_terminated_may_be_numbers(ended):
+    question = gvf.GVF(gvf.Uniform(2), "reward", 0.9)
+    batch = gvf.Transitions(state=[0, 0], action=[0, 0], reward=[0.0, 0.0], terminated=ended)
+    assert question.continuations(batch).tolist() == [0.0, 0.9]
+
+
+def test_recorded_probabilities_must_agree_with_their_logarithms():
+    question = gvf.GVF(gvf.Always(0, actions=2), "reward", 0.9)
+    columns = dict(state=[0, 0], action=[0, 0], reward=[0.0, 0.0], behaviour_probability=[0.4, 0.4])
+    logs = np.log([0.4, 0.6])
+    with pytest.raises(ValueError, match=r"position 1, .* a probability of 0.6, and .* is 0.4"):
+        question.evaluate(gvf.Transitions(**columns, behaviour_log_probability=logs))
+    logs = np.log([0.4, 0.4])
+    question.evaluate(gvf.Transitions(**columns, behaviour_log_probability=logs))

@@ -93,3 +93,17 @@ def test_a_column_given_as_a_mapping_becomes_an_array_with_fields():
         Transitions(state={"a": [1, 2], "b": [1]})
     with pytest.raises(ValueError, match="fields of column"):
         Transitions(state={})
+
+
+@pytest.mark.parametrize("name", ["done", "dones", "terminal", "terminals", "is_terminal"])
+def test_an_end_without_a_reason_is_refused_by_its_name(name):
+    with pytest.raises(ValueError, match=f"a column '{name}' and none 'terminated'"):
+        Transitions(**{"state": [0], name: [True]})
+    Transitions(**{"state": [0], name: [True], "terminated": [False]})
+
+
+def test_masked_values_are_refused():
+    reward = np.ma.masked_array([1.0, 999.0], [False, True])
+    with pytest.raises(ValueError, match="column 'reward' has masked values"):
+        Transitions(reward=reward)
+    assert Transitions(reward=np.ma.masked_array([1.0, 2.0])).reward.tolist() == [1.0, 2.0]

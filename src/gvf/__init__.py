@@ -165,12 +165,17 @@ for _environment, _entry_point in (
 def __getattr__(name: str) -> object:
     """Import a subpackage such as ``gvf.study`` at its first use; few programs need it."""
     if name in _SUBPACKAGES:
-        return import_module(f"gvf.{name}")
+        try:
+            return import_module(f"gvf.{name}")
+        except ImportError as error:  # an extra is missing: for help() and hasattr(), so is this
+            raise AttributeError(str(error), name=name, obj=None) from error
     # With name and obj, Python adds "Did you mean".
     message = f"module 'gvf' has no attribute {name!r}"
     raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:
-    """List all names, with the subpackages that are not imported yet."""
-    return sorted({*globals(), *_SUBPACKAGES})
+    """List the public names and the subpackages, imported or not."""
+    rooms = {name for name in globals() if f"gvf.{name}" in sys.modules}
+    hidden = {name for name in globals() if name.startswith("__")}
+    return sorted({*__all__, *rooms, *hidden, *_SUBPACKAGES})

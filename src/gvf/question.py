@@ -169,6 +169,8 @@ class GVF:
         check_choice("on_conflict", on_conflict, OnConflict)
         states, actions = transitions["state"], transitions["action"]
         recorded = next((name for name in _RECORDED if name in transitions), None)
+        if all(name in transitions for name in _RECORDED):
+            _check_alike(*(transitions[name] for name in _RECORDED))
         if behaviour is not None and (recorded is None or on_conflict == "behaviour"):
             return ratio(self.policy, states, actions, behaviour=behaviour)
         if recorded is None:
@@ -210,8 +212,7 @@ class GVF:
         else:
             values = np.full(len(transitions), self.continuation, np.float64)
         if "terminated" in transitions:
-            ended = _one_each(transitions["terminated"], len(transitions), "column 'terminated'")
-            values = np.where(ended != 0, 0.0, values)
+            values = np.where(_ended(transitions["terminated"]), 0.0, values)
         return values
 
     def missing(self, transitions: Transitions) -> NDArray[np.bool_]:
@@ -221,7 +222,7 @@ class GVF:
         cumulant or the continuation.
         """
         bad = np.zeros(len(transitions), bool)
-        for name in ("state", "next_state", "action", *_RECORDED):
+        for name in ("state", "next_state", "action", "terminated", *_RECORDED):
             if name in transitions:
                 bad |= nan_rows(transitions[name])
         good = np.flatnonzero(~bad)
@@ -249,6 +250,40 @@ or record the probability it gave to each action, as a column of the transitions
 
 
 _SKIP = """ (to leave out transitions with a NaN: gvf.Learner(..., on_nan="skip"))"""
+
+
+def _ended(terminated: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return the column ``terminated`` as bool[m]; raise ValueError if it holds anything else."""
+    if terminated.dtype.kind == "b" and terminated.ndim == 1:
+        return terminated
+    what = "column 'terminated'"
+    if terminated.dtype.kind in "USO" and not all(value in (0, 1) for value in terminated.flat):
+        good = np.array([value in (0, 1) for value in terminated.flat])
+    else:
+        numbers = _one_each(terminated, len(terminated), what)
+        good = (numbers == 0) | (numbers == 1)
+        if good.all():
+            return numbers == 1
+    at = int(good.argmin())
+    value = terminated.ravel()[at : at + 1].tolist()[0]
+    raise ValueError(
+        f"{what} is {brief(value)} at position {at}; it must be True or False"
+        f"{_SKIP if value != value else ''}"
+    )
+
+
+def _check_alike(log_probability: NDArray[Any], probability: NDArray[Any]) -> None:
+    """Raise ValueError if the two recorded columns of the behaviour disagree."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        alike = np.isclose(np.exp(log_probability), probability, rtol=1e-4, atol=1e-7)
+    alike |= np.isnan(log_probability) | np.isnan(probability)
+    if not alike.all():
+        at = int(alike.argmin())
+        raise ValueError(
+            f"behaviour_log_probability is {log_probability[at]:.6g} at position {at}, which is a "
+            f"probability of {np.exp(log_probability[at]):.6g}, and behaviour_probability is "
+            f"{probability[at]:.6g}: leave out the wrong one"
+        )
 
 
 def _nan_there(transitions: Transitions, at: int) -> str:

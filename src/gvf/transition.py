@@ -30,8 +30,8 @@ class Transitions:
             ``Dict`` space, becomes a structured array with the same fields. The usual names are
             ``state``, ``action``, ``reward``, ``next_state``, ``terminated``, ``truncated``, and
             ``behaviour_probability`` or ``behaviour_log_probability`` if the behaviour was
-            recorded. A column ``done`` without ``terminated`` raises an error, because it does not
-            distinguish the end of a task from a time limit.
+            recorded. A column such as ``done`` without ``terminated`` raises an error, because it
+            does not distinguish the end of a task from a time limit.
 
     Example:
         >>> import gvf
@@ -49,15 +49,17 @@ class Transitions:
         try:
             # A call for each column would double the time of this method.
             self.columns = {
-                name: as_column(column) if isinstance(column, dict) else np.asarray(column)
+                name: as_column(column, f"column {name!r}")
+                if isinstance(column, dict | np.ma.MaskedArray)
+                else np.asarray(column)
                 for name, column in columns.items()
             }
         except ValueError:
             for name, column in columns.items():
                 as_column(column, f"column {name!r}")
             raise
-        if "done" in columns and "terminated" not in columns:
-            raise ValueError(_DONE)
+        if "terminated" not in columns and (ends := _ENDS & columns.keys()):
+            raise ValueError(_DONE.replace("done", ends.pop()))
         lengths = {name: column.shape[:1] for name, column in self.columns.items()}
         if () in lengths.values() or len(set(lengths.values())) > 1:
             shapes = _shapes(self.columns)
@@ -130,6 +132,8 @@ class Transitions:
         return f"Transitions({len(self)}: {describe_columns(self.columns)})"
 
 
+_ENDS = {"done", "dones", "terminal", "terminals", "is_terminal"}
+"""Columns that say where episodes end, but not why."""
 _DONE = """there is a column 'done' and none 'terminated'; 'done' does not say why an episode ended.
 Give both columns of Gymnasium instead:
     terminated    the task ended the episode: nothing follows, and the return ends here

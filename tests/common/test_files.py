@@ -5,6 +5,7 @@ reader must see either the old file or the new one at any moment. So the new one
 file, since a reader that has the old one open would see it change.
 """
 
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ import pytest
 import gvf
 from gvf.common import checkpoint
 from gvf.common.cache import remembered
-from gvf.common.files import replaced
+from gvf.common.files import replaced, write_text
 from gvf.paper import get
 from gvf.racing import RacingStudy
 from gvf.racing.recording import Recording
@@ -203,3 +204,18 @@ def test_an_error_names_the_file_that_it_is_about(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="out") as caught, replaced(tmp_path / "out") as unfinished:
         unfinished.read_bytes()
     assert caught.value.filename == str(tmp_path / "out")
+
+
+def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("old")
+    (tmp_path / "link").symlink_to(tmp_path / "old")
+    write_text(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "old").read_text() == "new\n"
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="neither a file nor a folder"):
+        write_text(tmp_path / "pipe", "text")
+    assert (tmp_path / "pipe").is_fifo()

@@ -494,3 +494,32 @@ def test_a_vector_environment_says_which_environment_a_transition_is_from(mode, 
     for number in range(4):
         own = columns["state"][columns["stream"] == number]
         assert own[:, 1].tolist() == list(range(len(own)))
+
+
+class Pixels(gym.Env[Any, Any]):
+    """A camera whose space says bytes, and whose pictures are something else."""
+
+    action_space = Discrete(2)
+    observation_space = Box(0, 255, (2,), np.uint8)
+
+    def __init__(self, picture: Any) -> None:
+        self.picture = picture
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        return self.picture, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        return self.picture, 0.0, False, False, {}
+
+
+@pytest.mark.parametrize("picture", [[-1.0, 300.0], [0.5, 0.9], np.array([300, 2])])
+def test_an_observation_that_its_space_cannot_hold_is_refused(picture: Any) -> None:
+    with pytest.raises(ValueError, match="but its space holds uint8"):
+        next(iter(transitions(Pixels(picture), Uniform(2), steps=1)))
+
+
+def test_whole_numbers_of_another_type_are_taken() -> None:
+    for picture in ([3, 4], [3.0, 4.0], np.array([3, 4])):
+        (batch,) = transitions(Pixels(picture), Uniform(2), steps=1)
+        assert batch.state.tolist() == [[3, 4]]
+        assert batch.state.dtype == np.uint8

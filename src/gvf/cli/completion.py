@@ -20,6 +20,7 @@ do so again after an update of gvf."""
 
 COMPLETION_EXAMPLES = """\
 examples:
+  mkdir -p ~/.local/share/bash-completion/completions
   gvf completion bash > ~/.local/share/bash-completion/completions/gvf
   gvf completion fish > ~/.config/fish/completions/gvf.fish
   gvf completion zsh > ~/.gvf-completion.zsh      and add to ~/.zshrc: source ~/.gvf-completion.zsh

@@ -75,6 +75,8 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
         Traceback (most recent call last):
         ValueError: the rows of column 'state' differ in shape: row 0 has (1,), row 1 has (2,)
     """
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(f"{what} has masked values: fill them, or leave those rows out")
     try:
         return np.asarray(values)
     except ValueError:

@@ -39,7 +39,9 @@ def replaced(
         ...     [file.name for file in Path(folder).iterdir()]
         ['notes.txt']
     """
-    path = Path(path)
+    path = Path(path).resolve()  # a link stays, and the file that it names is replaced
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(f"cannot save to {path}, which is neither a file nor a folder")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"cannot save {path.name}: there is no folder {path.parent}")
     if not path.name or path.is_dir():

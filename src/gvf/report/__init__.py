@@ -1,1 +1,5 @@
 """The page that shows figures and studies, and the files beside it."""
+
+from gvf.report.study import plot
+
+__all__ = ["plot"]

@@ -272,8 +272,23 @@ class Walk:
         if self._dtype is None:
             self._state = self._observations.one(observation)
         else:
-            self._state = np.array(observation, self._dtype)[None]
+            self._state = _as_state(observation, self._dtype)[None]
         self._ended = False
+
+
+def _as_state(observation: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Copy an observation to its space's type; raise ValueError if integers cannot hold it."""
+    given = np.asarray(observation)
+    if given.dtype == dtype or dtype.kind not in "iu":
+        return np.array(observation, dtype)
+    with np.errstate(invalid="ignore"):
+        state = given.astype(dtype)
+    if np.array_equal(given, state):
+        return state
+    raise ValueError(
+        f"an observation is {brief(observation)}, but its space holds {dtype}: give the space the "
+        "type of the observations"
+    )
 
 
 class _Rows:
