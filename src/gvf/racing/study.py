@@ -186,10 +186,11 @@ class RacingStudy(BaseStudy):
         }
 
     def facts(self) -> dict[str, Any]:
-        """Return the hash of the stream from which all runs learn."""
+        """Return the hashes of the stream, the evaluation states and the film."""
         from gvf.racing.task import material
 
-        return {"stream": material(self).stream.hash}
+        here = material(self)
+        return {"stream": here.stream.hash, "states": here.states.hash, "film": here.film.hash}
 
     def workers(self, engine: str, wanted: int | None) -> int | None:
         """Return the number of runs at once: one on a GPU, otherwise as many as wanted."""

@@ -111,11 +111,11 @@ def perform(task: Task, stop: Stop = lambda: False) -> Result:
 def _check_facts(facts: dict[str, Any], store: Store) -> None:
     """Raise an error if the stored results were made from other facts, such as a recording."""
     for name, found in facts.items():
-        before = next((line[name] for line in store.logged() if name in line), found)
-        if before != found:
+        before = store.fact(name)
+        if before not in (None, found):
             raise ValueError(
-                f"the results in {store.folder} come from another {name} ({before[:12]}...) than "
-                f"the one in the cache ({found[:12]}...): name another folder with --out"
+                f"the results in {store.folder} come from other material than that in the cache "
+                f"({name} {before[:12]}..., not {found[:12]}...): name another folder with --out"
             )
 
 
