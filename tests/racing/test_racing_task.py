@@ -42,8 +42,10 @@ pytestmark = pytest.mark.usefixtures("one_thread", "cache")
 
 
 def file_of(task: Task, stop: Callable[[], bool] = lambda: False) -> bytes:
-    """The file of a task."""
-    return encode(task, task.study.compute(task, stop))
+    """The file of a task, which then has no checkpoint any more."""
+    content = encode(task, task.study.compute(task, stop))
+    task.study.finished(task)
+    return content
 
 
 def stop_after(updates: int) -> Callable[[], bool]:
@@ -365,6 +367,25 @@ def test_an_interrupted_study_goes_on(
     assert run(STUDY, tmp_path / "stopped").done == 2
     tables = [Store(STUDY, tmp_path / name).read() for name in ("whole", "stopped")]
     assert tables[0].equals(tables[1])
+
+
+def test_a_run_whose_result_cannot_be_stored_goes_on_from_its_checkpoint(
+    tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = replace(STUDY, runs=1)
+
+    def full(self: Store, task: Task, content: bytes) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(racing_task, "CHECKPOINT_EVERY", 0.0)
+        patch.setattr(Store, "save", full)
+        with pytest.raises(OSError, match="no space left"):
+            run(study, tmp_path)
+    assert len(checkpoints()) == 1  # of all ten updates
+    monkeypatch.setattr("gvf.neural.Lanes.update", None)
+    assert run(study, tmp_path).done == 1
+    assert checkpoints() == []
 
 
 def test_an_update_is_timed_without_a_recording(small: None, monkeypatch, tmp_path: Path) -> None:

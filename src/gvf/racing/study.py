@@ -192,6 +192,12 @@ class RacingStudy(BaseStudy):
         here = material(self)
         return {"stream": here.stream.hash, "states": here.states.hash, "film": here.film.hash}
 
+    def finished(self, task: Task) -> None:
+        """Remove the checkpoint of a task whose result is stored."""
+        from gvf.racing.task import remove_checkpoint
+
+        remove_checkpoint(task)
+
     def workers(self, engine: str, wanted: int | None) -> int | None:
         """Return the number of runs at once: one on a GPU, otherwise as many as wanted."""
         if engine == "ray":

@@ -131,7 +131,10 @@ def _batches(task: Task, stream: Recording) -> _Batches:
 
 
 def run_racing(task: Task, stop: Stop = lambda: False) -> list[RacingOutcome]:
-    """Do a task, on one processor or a GPU; `stop` is called between updates."""
+    """Do a task, on one processor or a GPU; `stop` is called between updates.
+
+    A checkpoint of the task stays until :func:`remove_checkpoint` is called.
+    """
     import torch
 
     threads = torch.get_num_threads()
@@ -140,6 +143,11 @@ def run_racing(task: Task, stop: Stop = lambda: False) -> list[RacingOutcome]:
         return _run(task, stop)
     finally:
         torch.set_num_threads(threads)
+
+
+def remove_checkpoint(task: Task) -> None:
+    """Remove the checkpoint of a task, if there is one."""
+    _Checkpoint(task, material(task.study)).remove()
 
 
 def _run(task: Task, stop: Stop) -> list[RacingOutcome]:
@@ -157,7 +165,7 @@ def _run(task: Task, stop: Stop) -> list[RacingOutcome]:
     )
     states, values = _on(device, here.states.frames), here.states.value
     lanes = _lanes(task, batches.group)
-    checkpoint = _Checkpoint(task, [here.stream.hash, here.states.hash])
+    checkpoint = _Checkpoint(task, here)
     start, errors = checkpoint.load(lanes)
     for u in range(start, study.updates):
         if stop():
@@ -174,7 +182,6 @@ def _run(task: Task, stop: Stop) -> list[RacingOutcome]:
             errors.append(np.where(alive, squared, np.inf))
             checkpoint.save_sometimes(u + 1, lanes, errors)
     shown = lanes.predict(_on(device, here.film.frames)).cpu().numpy().astype(np.float64)
-    checkpoint.remove()
     return _outcomes(study, np.array(errors), shown)
 
 
@@ -252,9 +259,10 @@ def _digest(content: bytes) -> bytes:
 class _Checkpoint:
     """The progress of a run, in a file beside the recordings."""
 
-    def __init__(self, task: Task, hashes: list[str]) -> None:
+    def __init__(self, task: Task, here: Material) -> None:
         # A run does not depend on the number of runs.
         settings = asdict(task.study) | {"runs": None}
+        hashes = [here.stream.hash, here.states.hash]
         versions = [__version__, metadata.version("torch")]
         key = json.dumps([settings, task.run, hashes, versions], sort_keys=True)
         name = f"{task.study.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.checkpoint"
@@ -295,6 +303,6 @@ class _Checkpoint:
         self._last = time.monotonic()
 
     def remove(self) -> None:
-        """Remove the file: the run is done."""
+        """Remove the file, if there is one."""
         with suppress(FileNotFoundError):
             self.path.unlink()

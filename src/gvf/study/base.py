@@ -115,6 +115,9 @@ class BaseStudy(ABC):
         """Return what all results of the study must have in common; the log keeps it."""
         return {}
 
+    def finished(self, task: Task) -> None:  # noqa: B027 (may be left as it is)
+        """Remove what a task leaves elsewhere; called once its result is stored or shown."""
+
     def workers(self, engine: str, wanted: int | None) -> int | None:
         """Return the number of tasks to do at once."""
         return wanted

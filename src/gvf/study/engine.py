@@ -185,6 +185,7 @@ def run(
     with closing(results), progress(missing, study.name, len(chosen) - len(missing)) as tell:
         for result in results:
             store.save(result.task, result.content)
+            study.finished(result.task)
             store.log(
                 task=result.task.name,
                 finished=datetime.now(UTC).isoformat(timespec="seconds"),
