@@ -78,6 +78,7 @@ class RacingStudy(BaseStudy):
     pictures = ("sensitivity", "learning-curves")
     quantity = "mean squared return error"
     own_threads = True
+    patience = 60.0  # a task writes a checkpoint when it stops
     curve_unit = "updates"
 
     name: str

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import metadata
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,19 +131,40 @@ def _batches(task: Task, stream: Recording) -> _Batches:
     )
 
 
+class _OneThread:
+    """A context in which PyTorch uses one thread; the last run to leave it restores the number."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = Lock(), 0, 1
+
+    def __enter__(self) -> None:
+        import torch
+
+        with self._lock:
+            if not self._inside:
+                self._before = torch.get_num_threads()
+            self._inside += 1
+            torch.set_num_threads(1)  # by every run, since each thread has a number of its own
+
+    def __exit__(self, *error: object) -> None:
+        import torch
+
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                torch.set_num_threads(self._before)
+
+
+_ONE_THREAD = _OneThread()
+
+
 def run_racing(task: Task, stop: Stop = lambda: False) -> list[RacingOutcome]:
     """Do a task, on one processor or a GPU; `stop` is called between updates.
 
     A checkpoint of the task stays until :func:`remove_checkpoint` is called.
     """
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # other processors do other runs
-    try:
+    with _ONE_THREAD:  # other processors do other runs
         return _run(task, stop)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def remove_checkpoint(task: Task) -> None:

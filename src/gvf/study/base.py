@@ -60,6 +60,8 @@ class BaseStudy(ABC):
     """The name of the update, if the study lets the user choose one."""
     own_threads: ClassVar[bool] = False
     """True if the work is done by threads whose time is not counted as the worker's."""
+    patience: ClassVar[float] = 1.0
+    """Seconds that a task may take to stop when it is told to."""
 
     name: str
     domain: str

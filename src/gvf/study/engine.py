@@ -180,7 +180,7 @@ def run(
     else:
         from gvf.study import local
 
-        results = local.results(wanted, workers)
+        results = local.results(wanted, workers, study.patience)
     times: dict[str, float] = {}
     with closing(results), progress(missing, study.name, len(chosen) - len(missing)) as tell:
         for result in results:
