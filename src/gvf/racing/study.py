@@ -18,7 +18,15 @@ import numpy as np
 from gvf.common.names import known
 from gvf.racing import simulators
 from gvf.study.base import BaseStudy, Columns, Stop, Task
-from gvf.study.check import check_at_least, check_name, check_several, check_types, take_methods
+from gvf.study.check import (
+    check_at_least,
+    check_masses,
+    check_name,
+    check_several,
+    check_types,
+    take_methods,
+    try_methods,
+)
 from gvf.study.method import Method
 
 OPTIMISERS = ("sgd", "rmsprop", "adam")
@@ -116,6 +124,7 @@ class RacingStudy(BaseStudy):
                 raise ValueError(f"methods: {name} learns from no mini-batches of this stream")
             if method.needs_largest:
                 raise ValueError(f"methods: {name} needs a largest ratio, and densities have none")
+            check_masses(method)
         for size in self.step_sizes:
             if not 0.0 <= size < float("inf"):
                 raise ValueError(f"step_sizes must be finite and not negative, got {size}")
@@ -186,6 +195,13 @@ class RacingStudy(BaseStudy):
             "film": np.concatenate([outcome.film for outcome in outcomes]),
         }
 
+    def check(self) -> None:
+        """Refuse a method of the user's own that fails in a trial, before anything is recorded."""
+        from gvf.racing.task import try_batches
+
+        if self.own:
+            try_methods(self.tiny(), try_batches)
+
     def facts(self) -> dict[str, Any]:
         """Return the hashes of the stream, the evaluation states and the film."""
         from gvf.racing.task import material
@@ -206,8 +222,9 @@ class RacingStudy(BaseStudy):
         return 1 if self.device == "cuda" else wanted
 
     def tiny(self) -> Self:
-        """Return the study itself, since none of its code is a user's that needs a trial."""
-        return self
+        """Return the study with one run of a few steps."""
+        steps = max(50, 2 * self.gap)
+        return self.with_(stream=steps, steps=steps, warm_up=0, measure_every=1, points=1, runs=1)
 
     def probe(self) -> dict[int, float]:
         """Estimate the seconds of a task, by gap, from a few updates with blank images."""

@@ -131,6 +131,24 @@ def _batches(task: Task, stream: Recording) -> _Batches:
     )
 
 
+def try_batches(task: Task) -> None:
+    """Make a task's mini-batches from a made-up stream; corrections are used nowhere else."""
+    steps, rng = task.study.stream, np.random.default_rng(0)
+    nothing = np.zeros(steps + 1, np.float32)
+    stream = Recording(
+        frames=np.zeros((steps + 1, *simulators.FRAME), np.uint8),
+        first=np.arange(steps),
+        action=policy.TARGET.sample(np.zeros(steps), rng=rng),
+        log_mu=np.zeros(steps),
+        lateral=rng.uniform(-1.0, 1.0, steps + 1),
+        angle=nothing,
+        speed=nothing,
+        distance=nothing,
+        settings={},
+    )
+    _batches(task, stream)
+
+
 class _OneThread:
     """A context in which PyTorch uses one thread; the last run to leave it restores the number."""
 
