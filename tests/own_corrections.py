@@ -147,3 +147,16 @@ class Infinite(gvf.Correction):
     """A mistake: weights that are not finite."""
 
     weigh = infinite
+
+
+@kernel
+def below_zero(inputs, parameters):
+    return -1.0
+
+
+@dataclass(frozen=True)
+class Negative(gvf.Correction):
+    """A mistake: negative masses."""
+
+    mass = below_zero
+    weigh = SquareRoot.weigh

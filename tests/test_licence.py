@@ -21,3 +21,10 @@ def test_no_file_of_the_package_is_under_another_licence() -> None:
     assert [path for path in files if path.suffix in (".c", ".cc", ".cpp", ".h", ".so")] == []
     marks = (b"SPDX-License-Identifier", b"GNU General Public", b"GPL-")
     assert [path for path in files if any(mark in path.read_bytes() for mark in marks)] == []
+
+
+def test_every_python_file_of_torcs_names_its_licence() -> None:
+    files = [path for part in ("src", "tests") for path in (ROOT / "torcs" / part).rglob("*.py")]
+    assert len(files) > 5
+    line = "# SPDX-License-Identifier: GPL-2.0-or-later\n"
+    assert [path for path in files if not path.read_text(encoding="utf-8").startswith(line)] == []

@@ -7,14 +7,17 @@ import shutil
 from pathlib import Path
 
 import pytest
-from racing_by_hand import FIGURE, METHODS, STUDY, checkpoints, tiny_figure
+from racing_by_hand import FIGURE, METHODS, STUDY, checkpoints, put_material, states, tiny_figure
 
 from gvf import paper
 from gvf.cli import main
 from gvf.paper import studies as catalogue
 from gvf.racing import task as racing_task
+from gvf.racing.film import draw_film
 from gvf.racing.task import run_racing
 from gvf.study import load
+from gvf.study.results import Results
+from gvf.study.store import Store
 from gvf.study.toml import as_toml
 
 pytestmark = pytest.mark.usefixtures("one_thread", "cache")
@@ -164,12 +167,44 @@ def test_options_of_the_racing_car_need_it(tmp_path: Path, capsys) -> None:
         assert f"{option[0]} is about the racing car: name racing-step-size with it" in told
 
 
-def test_results_of_two_streams_do_not_mix(toml: str, tmp_path: Path, small: None, capsys) -> None:
+@pytest.mark.parametrize("kind", ["stream", "states", "film"])
+def test_results_from_other_material_do_not_mix(
+    kind: str, toml: str, tmp_path: Path, small: None, capsys
+) -> None:
     out = tmp_path / "out"
     assert main(["run", toml, "--out", str(out)]) == 0
     (log,) = out.glob("logs/*/*.jsonl")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert {line["stream"] for line in lines} == {racing_task.material(STUDY).stream.hash}
-    log.write_text("".join(json.dumps(line | {"stream": "of another"}) + "\n" for line in lines))
+    found = getattr(racing_task.material(STUDY), kind).hash
+    assert {line[kind] for line in lines} == {found}
+    log.write_text("".join(json.dumps(line | {kind: "of another"}) + "\n" for line in lines))
     assert main(["run", toml, "--runs", "3", "--out", str(out)]) == 2
-    assert "come from another stream (of another...)" in capsys.readouterr().err
+    told = f"({kind} of another..., not {found[:12]}...): name another folder with --out"
+    assert told in capsys.readouterr().err
+
+
+def test_results_whose_log_has_only_the_stream_are_continued_and_drawn(
+    toml: str, tmp_path: Path, small: None
+) -> None:
+    out = tmp_path / "out"
+    assert main(["run", toml, "--out", str(out)]) == 0
+    (log,) = out.glob("logs/*/*.jsonl")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    for line in lines:
+        del line["states"], line["film"]
+    log.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert draw_film(Results.read(Store(STUDY, out))) is not None
+    assert main(["run", toml, "--runs", "3", "--out", str(out)]) == 0
+
+
+def test_another_film_is_not_drawn_under_these_predictions(
+    toml: str, tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    assert main(["run", toml, "--out", str(out)]) == 0
+    results = Results.read(Store(STUDY, out))
+    assert draw_film(results) is not None
+    monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path))
+    put_material(tmp_path)
+    states(8, 4, every=3).save(tmp_path / "racing-1" / "torcs-film-300")  # as long as the other
+    assert draw_film(results) is None

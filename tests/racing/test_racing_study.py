@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from own_corrections import Negative, Prioritised, SquareRoot
 from racing_by_hand import METHODS, STUDY
 
 from gvf.racing import RacingStudy
@@ -55,6 +56,7 @@ def test_names_are_those_of_parts() -> None:
         ({"methods": ("WIS-TD(0)",)}, r"WIS-TD\(0\) learns from no mini-batches"),
         ({"methods": ("NormIS",)}, "NormIS needs a largest ratio, and densities have none"),
         ({"methods": ("V-trace(0.5 max)",)}, r"V-trace\(0.5 max\) needs a largest ratio"),
+        ({"methods": (Prioritised(0.5),)}, "has masses that change as it learns"),
         ({"step_sizes": ()}, "step_sizes must name at least one"),
         ({"step_sizes": (0.1, 0.1)}, r"step_sizes has something twice: 0\.1"),
         ({"step_sizes": (0.1, -1.0)}, r"step_sizes must be finite and not negative, got -1\.0"),
@@ -97,6 +99,18 @@ def test_a_study_of_the_racing_car_from_a_file(tmp_path: Path) -> None:
         ValueError, match=r"tiny\.toml: unknown key: 'track'; known are 'kind', 'name', "
     ):
         load(path)
+
+
+def test_a_correction_of_ones_own_that_fails_is_named_before_anything_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(racing_task, "material", None)  # no simulator and no files
+    replace(STUDY, methods=("IR", SquareRoot())).check()
+    for gap in (1, 3, 10):
+        study = replace(STUDY, methods=("IR", Negative(), SquareRoot()), gap=gap, measure_every=1)
+        with pytest.raises(ValueError, match=r"^Negative, in a trial of tiny/.*: .*-1"):
+            run(study, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 # The store.

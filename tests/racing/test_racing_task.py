@@ -2,6 +2,7 @@
 
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,6 +29,7 @@ from racing_by_hand import (
 from torch import nn
 
 import gvf
+from gvf.neural import Lanes
 from gvf.racing import RacingStudy
 from gvf.racing import task as racing_task
 from gvf.racing.task import RacingOutcome, material, run_racing
@@ -42,8 +44,10 @@ pytestmark = pytest.mark.usefixtures("one_thread", "cache")
 
 
 def file_of(task: Task, stop: Callable[[], bool] = lambda: False) -> bytes:
-    """The file of a task."""
-    return encode(task, task.study.compute(task, stop))
+    """The file of a task, which then has no checkpoint any more."""
+    content = encode(task, task.study.compute(task, stop))
+    task.study.finished(task)
+    return content
 
 
 def stop_after(updates: int) -> Callable[[], bool]:
@@ -233,8 +237,6 @@ def test_a_lane_that_is_lost_has_an_infinite_error_and_its_neighbour_has_not(sma
 def test_a_lane_with_an_infinite_weight_is_lost_even_where_no_prediction_shows_it(
     small: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gvf.neural import Lanes
-
     lost = torch.zeros(len(METHODS) * 2, dtype=torch.bool)
     lost[3] = True
     monkeypatch.setattr(Lanes, "diverged", property(lambda self: lost))
@@ -365,6 +367,91 @@ def test_an_interrupted_study_goes_on(
     assert run(STUDY, tmp_path / "stopped").done == 2
     tables = [Store(STUDY, tmp_path / name).read() for name in ("whole", "stopped")]
     assert tables[0].equals(tables[1])
+
+
+def test_an_interrupt_waits_until_the_checkpoint_is_written(
+    tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = torch.save
+
+    def slow(*given: Any) -> None:
+        time.sleep(1.5)  # longer than other studies may take to stop
+        save(*given)
+
+    def interrupt(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    # The second run takes a checkpoint when the first one is stored.
+    monkeypatch.setattr(torch, "save", slow)
+    monkeypatch.setattr(Store, "save", interrupt)
+    update = Lanes.update
+
+    def long(self: Lanes, *given: Any) -> None:
+        time.sleep(0.1)
+        update(self, *given)
+
+    monkeypatch.setattr(Lanes, "update", long)
+    with pytest.raises(KeyboardInterrupt):
+        run(STUDY, tmp_path, workers=1)
+    assert len(checkpoints()) == 1
+    checkpoints()[0].unlink()
+
+
+def test_runs_at_once_leave_the_number_of_threads_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    began, ended = threading.Event(), threading.Event()
+    during: list[int] = []
+
+    def first(task: Task, stop: Any) -> None:
+        began.wait(30)  # the other begins within this one and ends after it
+
+    def second(task: Task, stop: Any) -> None:
+        began.set()
+        ended.wait(30)
+        during.append(torch.get_num_threads())
+
+    monkeypatch.setattr(
+        racing_task, "_run", lambda task, stop: (first, second)[task.run](task, stop)
+    )
+    torch.set_num_threads(3)  # the fixture restores the number
+    threads = [threading.Thread(target=run_racing, args=(task,)) for task in STUDY.tasks()]
+    threads[0].start()
+    while _threads_of_a_new_thread() != 1:
+        time.sleep(0.01)
+    threads[1].start()
+    threads[0].join()
+    ended.set()
+    threads[1].join()
+    assert during == [1]
+    assert _threads_of_a_new_thread() == 3
+
+
+def _threads_of_a_new_thread() -> int:
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_a_run_whose_result_cannot_be_stored_goes_on_from_its_checkpoint(
+    tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = replace(STUDY, runs=1)
+
+    def full(self: Store, task: Task, content: bytes) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(racing_task, "CHECKPOINT_EVERY", 0.0)
+        patch.setattr(Store, "save", full)
+        with pytest.raises(OSError, match="no space left"):
+            run(study, tmp_path)
+    assert len(checkpoints()) == 1  # of all ten updates
+    monkeypatch.setattr("gvf.neural.Lanes.update", None)
+    assert run(study, tmp_path).done == 1
+    assert checkpoints() == []
 
 
 def test_an_update_is_timed_without_a_recording(small: None, monkeypatch, tmp_path: Path) -> None:

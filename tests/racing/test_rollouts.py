@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,6 +117,31 @@ def test_a_simulator_that_does_not_repeat_itself_is_found_out(flat: Callable[...
     flat(wobble=1e-9)
     with pytest.raises(RuntimeError, match="torcs is not deterministic: the same"):
         evaluation("torcs", 4, 2)
+
+
+def test_an_interrupt_ends_the_jobs_in_progress(
+    flat: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flat()
+    interrupted, late = threading.Event(), []
+    measure = rollouts.target_return
+
+    def slow(*given: Any, **options: Any) -> float:
+        time.sleep(0.005)
+        if interrupted.is_set():
+            late.append(1)
+        return measure(*given, **options)
+
+    def interrupt(done: int, total: int) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rollouts, "target_return", slow)
+    with pytest.raises(KeyboardInterrupt):
+        evaluation("torcs", 8, 50, episodes=4, workers=2, progress=interrupt)
+    # A job has 100 rollouts; each worker ends the one that it has begun, or just one more.
+    assert len(late) <= 4
+    assert all(env.closed for env in sys.modules["flat_road"].made)
 
 
 def test_rollouts_from_nowhere_are_an_error(flat: Callable[..., None]) -> None:

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
 """The example in the README runs if TORCS is installed."""
 
 import re

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
 """TORCS itself: it is deterministic, keeps time, and leaves no files or processes."""
 
 import ctypes
@@ -472,7 +474,7 @@ def test_what_torcs_said_last_is_in_the_error(
         return usual(*arguments) | {"__EGL_VENDOR_LIBRARY_FILENAMES": "/nowhere"}
 
     monkeypatch.setattr(child, "_environment", without_drivers)
-    with pytest.raises(RuntimeError, match=r"(?s)its last words:.*apt-get install -y libegl1"):
+    with pytest.raises(RuntimeError, match=r"(?s)the end of its log:.*apt-get install -y libegl1"):
         Torcs().reset()
     assert not list(temporary.iterdir())
 

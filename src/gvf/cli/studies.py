@@ -263,6 +263,7 @@ def _run_cell(study: BaseStudy, given: argparse.Namespace) -> int:
         )
     part.study.check()
     measured = part.study.compute(part, lambda: False)
+    part.study.finished(part)
     (method,) = part.study.methods
     choices = part.study.choices(method)
     if len(choices) == 1:

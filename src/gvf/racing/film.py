@@ -21,11 +21,13 @@ FRAMES = 7
 
 
 def draw_film(results: Results) -> Figure | None:
-    """Draw frames, returns and predictions; return None if the cache has no film."""
+    """Draw frames, returns and predictions; return None if the cache does not have this film."""
     study = results.study
     shown = film_of(study)
     predicted = results.of(study.methods[0])["film"]
     if shown is None or predicted.shape[-1] != len(shown):
+        return None
+    if results.store is not None and results.store.fact("film") not in (None, shown.hash):
         return None
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

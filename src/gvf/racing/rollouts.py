@@ -17,8 +17,9 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
+from threading import Event
 from typing import Any, Self
 
 import numpy as np
@@ -37,6 +38,7 @@ from gvf.racing.recording import (
     read,
     write,
 )
+from gvf.study.base import Interrupted
 
 LONGEST = math.ceil(math.log(1e-4) / math.log(policy.CONTINUATION))
 """The largest number of steps of a rollout; later cumulants are discounted by less than 1e-4."""
@@ -228,13 +230,19 @@ def _collect(
     done = 0
     frames, lateral, returns = [], [], []
     # Threads are enough for TORCS, which is a process of its own. CarRacing gains nothing by them.
+    stop = Event()
     with ThreadPoolExecutor(workers) as pool:
-        for found in pool.map(_work, jobs):
-            for each, more in zip((frames, lateral, returns), found, strict=True):
-                each.append(more)
-            done += len(found[0])
-            if progress is not None:
-                progress(done, total)
+        try:
+            for found in pool.map(partial(_work, stop), jobs):
+                for each, more in zip((frames, lateral, returns), found, strict=True):
+                    each.append(more)
+                done += len(found[0])
+                if progress is not None:
+                    progress(done, total)
+        except BaseException:  # an interrupt should not wait for all rollouts of a job
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     samples = np.concatenate(returns)
     count = samples.shape[1]
     spread = samples.std(axis=1, ddof=1) if count > 1 else np.full(total, np.nan)
@@ -247,19 +255,20 @@ def _collect(
     )
 
 
-def _work(job: _Job) -> tuple[Frames, Floats, Floats]:
-    """Compute a job's frames, lateral positions and returns [states, rollouts]."""
+def _work(stop: Event, job: _Job) -> tuple[Frames, Floats, Floats]:
+    """Compute a job's frames, lateral positions and returns [states, rollouts], unless stopped."""
     frames = np.zeros((len(job.steps), *simulators.FRAME), np.uint8)
     lateral, returns = np.zeros(len(job.steps)), np.zeros((len(job.steps), job.rollouts))
     near = simulators.get(job.simulator).near
     env = simulators.make(job.simulator, **job.options)
     try:
-        drive, visited = _drive(env, job)
+        drive, visited = _drive(env, job, stop)
         before = len(drive.actions) - len(visited) + 1
         streams = job.return_seed.spawn(len(job.steps))
         for row, (step, stream) in enumerate(zip(job.steps, streams, strict=True)):
             actions, lateral[row] = drive.actions[: before + step], visited[step]
             for rollout, rng in enumerate(map(np.random.default_rng, stream.spawn(job.rollouts))):
+                _check_stop(stop)
                 drawn, there = replay(env, drive.reset_seed, actions, draw=rollout == 0)
                 if there["lateral"] != visited[step]:
                     raise RuntimeError(
@@ -275,11 +284,17 @@ def _work(job: _Job) -> tuple[Frames, Floats, Floats]:
     return frames, lateral, returns
 
 
-def _drive(env: Any, job: _Job) -> tuple[Drive, list[float]]:
+def _check_stop(stop: Event) -> None:
+    if stop.is_set():
+        raise Interrupted("rollouts")
+
+
+def _drive(env: Any, job: _Job, stop: Event) -> tuple[Drive, list[float]]:
     """Drive to the job's last state; return the drive and the lateral positions on the way."""
     drive = Drive(env, job.simulator, seed=job.drive_seed, draw=False)
     visited = [drive.info["lateral"]]
     for step in range(max(job.steps, default=0)):
+        _check_stop(stop)
         if drive.step()[2]:
             raise RuntimeError(
                 f"the behaviour lost the car after {step + 1} steps; choose another seed"

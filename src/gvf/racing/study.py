@@ -18,7 +18,15 @@ import numpy as np
 from gvf.common.names import known
 from gvf.racing import simulators
 from gvf.study.base import BaseStudy, Columns, Stop, Task
-from gvf.study.check import check_at_least, check_name, check_several, check_types, take_methods
+from gvf.study.check import (
+    check_at_least,
+    check_masses,
+    check_name,
+    check_several,
+    check_types,
+    take_methods,
+    try_methods,
+)
 from gvf.study.method import Method
 
 OPTIMISERS = ("sgd", "rmsprop", "adam")
@@ -78,6 +86,7 @@ class RacingStudy(BaseStudy):
     pictures = ("sensitivity", "learning-curves")
     quantity = "mean squared return error"
     own_threads = True
+    patience = 60.0  # a task writes a checkpoint when it stops
     curve_unit = "updates"
 
     name: str
@@ -115,6 +124,7 @@ class RacingStudy(BaseStudy):
                 raise ValueError(f"methods: {name} learns from no mini-batches of this stream")
             if method.needs_largest:
                 raise ValueError(f"methods: {name} needs a largest ratio, and densities have none")
+            check_masses(method)
         for size in self.step_sizes:
             if not 0.0 <= size < float("inf"):
                 raise ValueError(f"step_sizes must be finite and not negative, got {size}")
@@ -185,11 +195,25 @@ class RacingStudy(BaseStudy):
             "film": np.concatenate([outcome.film for outcome in outcomes]),
         }
 
+    def check(self) -> None:
+        """Refuse a method of the user's own that fails in a trial, before anything is recorded."""
+        from gvf.racing.task import try_batches
+
+        if self.own:
+            try_methods(self.tiny(), try_batches)
+
     def facts(self) -> dict[str, Any]:
-        """Return the hash of the stream from which all runs learn."""
+        """Return the hashes of the stream, the evaluation states and the film."""
         from gvf.racing.task import material
 
-        return {"stream": material(self).stream.hash}
+        here = material(self)
+        return {"stream": here.stream.hash, "states": here.states.hash, "film": here.film.hash}
+
+    def finished(self, task: Task) -> None:
+        """Remove the checkpoint of a task whose result is stored."""
+        from gvf.racing.task import remove_checkpoint
+
+        remove_checkpoint(task)
 
     def workers(self, engine: str, wanted: int | None) -> int | None:
         """Return the number of runs at once: one on a GPU, otherwise as many as wanted."""
@@ -198,8 +222,9 @@ class RacingStudy(BaseStudy):
         return 1 if self.device == "cuda" else wanted
 
     def tiny(self) -> Self:
-        """Return the study itself, since none of its code is a user's that needs a trial."""
-        return self
+        """Return the study with one run of a few steps."""
+        steps = max(50, 2 * self.gap)
+        return self.with_(stream=steps, steps=steps, warm_up=0, measure_every=1, points=1, runs=1)
 
     def probe(self) -> dict[int, float]:
         """Estimate the seconds of a task, by gap, from a few updates with blank images."""

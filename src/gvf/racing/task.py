@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import metadata
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,16 +131,63 @@ def _batches(task: Task, stream: Recording) -> _Batches:
     )
 
 
-def run_racing(task: Task, stop: Stop = lambda: False) -> list[RacingOutcome]:
-    """Do a task, on one processor or a GPU; `stop` is called between updates."""
-    import torch
+def try_batches(task: Task) -> None:
+    """Make a task's mini-batches from a made-up stream; corrections are used nowhere else."""
+    steps, rng = task.study.stream, np.random.default_rng(0)
+    nothing = np.zeros(steps + 1, np.float32)
+    stream = Recording(
+        frames=np.zeros((steps + 1, *simulators.FRAME), np.uint8),
+        first=np.arange(steps),
+        action=policy.TARGET.sample(np.zeros(steps), rng=rng),
+        log_mu=np.zeros(steps),
+        lateral=rng.uniform(-1.0, 1.0, steps + 1),
+        angle=nothing,
+        speed=nothing,
+        distance=nothing,
+        settings={},
+    )
+    _batches(task, stream)
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # other processors do other runs
-    try:
+
+class _OneThread:
+    """A context in which PyTorch uses one thread; the last run to leave it restores the number."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._before = Lock(), 0, 1
+
+    def __enter__(self) -> None:
+        import torch
+
+        with self._lock:
+            if not self._inside:
+                self._before = torch.get_num_threads()
+            self._inside += 1
+            torch.set_num_threads(1)  # by every run, since each thread has a number of its own
+
+    def __exit__(self, *error: object) -> None:
+        import torch
+
+        with self._lock:
+            self._inside -= 1
+            if not self._inside:
+                torch.set_num_threads(self._before)
+
+
+_ONE_THREAD = _OneThread()
+
+
+def run_racing(task: Task, stop: Stop = lambda: False) -> list[RacingOutcome]:
+    """Do a task, on one processor or a GPU; `stop` is called between updates.
+
+    A checkpoint of the task stays until :func:`remove_checkpoint` is called.
+    """
+    with _ONE_THREAD:  # other processors do other runs
         return _run(task, stop)
-    finally:
-        torch.set_num_threads(threads)
+
+
+def remove_checkpoint(task: Task) -> None:
+    """Remove the checkpoint of a task, if there is one."""
+    _Checkpoint(task, material(task.study)).remove()
 
 
 def _run(task: Task, stop: Stop) -> list[RacingOutcome]:
@@ -157,7 +205,7 @@ def _run(task: Task, stop: Stop) -> list[RacingOutcome]:
     )
     states, values = _on(device, here.states.frames), here.states.value
     lanes = _lanes(task, batches.group)
-    checkpoint = _Checkpoint(task, [here.stream.hash, here.states.hash])
+    checkpoint = _Checkpoint(task, here)
     start, errors = checkpoint.load(lanes)
     for u in range(start, study.updates):
         if stop():
@@ -174,7 +222,6 @@ def _run(task: Task, stop: Stop) -> list[RacingOutcome]:
             errors.append(np.where(alive, squared, np.inf))
             checkpoint.save_sometimes(u + 1, lanes, errors)
     shown = lanes.predict(_on(device, here.film.frames)).cpu().numpy().astype(np.float64)
-    checkpoint.remove()
     return _outcomes(study, np.array(errors), shown)
 
 
@@ -252,9 +299,10 @@ def _digest(content: bytes) -> bytes:
 class _Checkpoint:
     """The progress of a run, in a file beside the recordings."""
 
-    def __init__(self, task: Task, hashes: list[str]) -> None:
+    def __init__(self, task: Task, here: Material) -> None:
         # A run does not depend on the number of runs.
         settings = asdict(task.study) | {"runs": None}
+        hashes = [here.stream.hash, here.states.hash]
         versions = [__version__, metadata.version("torch")]
         key = json.dumps([settings, task.run, hashes, versions], sort_keys=True)
         name = f"{task.study.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.checkpoint"
@@ -295,6 +343,6 @@ class _Checkpoint:
         self._last = time.monotonic()
 
     def remove(self) -> None:
-        """Remove the file: the run is done."""
+        """Remove the file, if there is one."""
         with suppress(FileNotFoundError):
             self.path.unlink()

@@ -60,6 +60,8 @@ class BaseStudy(ABC):
     """The name of the update, if the study lets the user choose one."""
     own_threads: ClassVar[bool] = False
     """True if the work is done by threads whose time is not counted as the worker's."""
+    patience: ClassVar[float] = 1.0
+    """Seconds that a task may take to stop when it is told to."""
 
     name: str
     domain: str
@@ -114,6 +116,9 @@ class BaseStudy(ABC):
     def facts(self) -> dict[str, Any]:
         """Return what all results of the study must have in common; the log keeps it."""
         return {}
+
+    def finished(self, task: Task) -> None:  # noqa: B027 (may be left as it is)
+        """Remove what a task leaves elsewhere; called once its result is stored or shown."""
 
     def workers(self, engine: str, wanted: int | None) -> int | None:
         """Return the number of tasks to do at once."""

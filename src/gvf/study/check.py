@@ -16,6 +16,7 @@ from gvf import domain as domains
 from gvf.common.names import is_reference, known
 from gvf.domain import Domain
 from gvf.domain.domain import every_pair
+from gvf.study.base import Task
 from gvf.study.method import NAMED, Method
 
 RESERVED = ("results", "logs", "claims", "contents", "made", "matches")
@@ -54,12 +55,15 @@ def check_pairs(study: Any, domain: Domain) -> None:
                 raise ValueError(f"{name}: {error}") from error
     if study.domain in domains.names() and not study.own and not is_reference(study.update):
         return
-    tiny = study.tiny()
+    try_methods(study.tiny(), lambda task: task.study.compute(task, lambda: False))
+
+
+def try_methods(tiny: Any, do: Callable[[Task], object]) -> None:
+    """Do the tasks of a tiny study with each method alone; an error names the method."""
     for task in tiny.tasks():
         for name in tiny.methods:
             try:
-                alone = replace(task, study=tiny.with_(methods=(name,)))
-                alone.study.compute(alone, lambda: False)
+                do(replace(task, study=tiny.with_(methods=(name,))))
             except Exception as error:
                 message = str(error) if isinstance(error, ValueError) else repr(error)
                 raise ValueError(f"{name}, in a trial of {task.name}: {message}") from error

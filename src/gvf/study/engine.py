@@ -111,11 +111,11 @@ def perform(task: Task, stop: Stop = lambda: False) -> Result:
 def _check_facts(facts: dict[str, Any], store: Store) -> None:
     """Raise an error if the stored results were made from other facts, such as a recording."""
     for name, found in facts.items():
-        before = next((line[name] for line in store.logged() if name in line), found)
-        if before != found:
+        before = store.fact(name)
+        if before not in (None, found):
             raise ValueError(
-                f"the results in {store.folder} come from another {name} ({before[:12]}...) than "
-                f"the one in the cache ({found[:12]}...): name another folder with --out"
+                f"the results in {store.folder} come from other material than that in the cache "
+                f"({name} {before[:12]}..., not {found[:12]}...): name another folder with --out"
             )
 
 
@@ -180,11 +180,12 @@ def run(
     else:
         from gvf.study import local
 
-        results = local.results(wanted, workers)
+        results = local.results(wanted, workers, study.patience)
     times: dict[str, float] = {}
     with closing(results), progress(missing, study.name, len(chosen) - len(missing)) as tell:
         for result in results:
             store.save(result.task, result.content)
+            study.finished(result.task)
             store.log(
                 task=result.task.name,
                 finished=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,7 +1,8 @@
 """The local engine: threads of this process, since compiled loops release the interpreter's lock.
 
 Each worker takes the next task when it is free. Workers are daemon threads. An event tells them to
-stop; the loops check it about every 0.2 seconds, so an interrupt never waits long.
+stop; the loops check it about every 0.2 seconds, so an interrupt never waits long. A study says how
+long its tasks may take to stop.
 """
 
 from __future__ import annotations
@@ -12,11 +13,8 @@ import time
 from collections.abc import Generator, Iterable
 from queue import Empty, SimpleQueue
 
-from gvf.study.base import Interrupted, Task
+from gvf.study.base import BaseStudy, Interrupted, Task
 from gvf.study.engine import Result, perform
-
-PATIENCE = 1.0
-"""Seconds to wait for the workers when stopping."""
 
 
 def processors() -> int:
@@ -26,11 +24,13 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def results(tasks: Iterable[Task], workers: int | None = None) -> Generator[Result, None, None]:
+def results(
+    tasks: Iterable[Task], workers: int | None = None, patience: float = BaseStudy.patience
+) -> Generator[Result, None, None]:
     """Do tasks on threads and yield their results as they come.
 
     Closing the iterator, or an exception such as an interrupt, stops the workers and drops
-    unfinished tasks.
+    unfinished tasks. Workers have `patience` seconds to stop; a second interrupt leaves at once.
 
     Example:
         >>> from gvf.study import Study
@@ -83,6 +83,6 @@ def results(tasks: Iterable[Task], workers: int | None = None) -> Generator[Resu
                 yield result
     finally:
         stop.set()
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))

@@ -75,6 +75,7 @@ class Results:
         study: the study.
         protocol: "paper" or "authors".
         by_method: the results by pair, gap and method.
+        store: the store that they were read from, if any.
 
     Example:
         >>> from gvf.study import Results, Store, Study, run
@@ -90,6 +91,7 @@ class Results:
     study: Any
     protocol: str
     by_method: Mapping[tuple[Pair, int | None, str], MethodResults]
+    store: Store | None = field(default=None, repr=False, compare=False)
     _errors: dict[tuple[str, int | None, Pair | None], Array] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -98,7 +100,7 @@ class Results:
     def read(cls, store: Store, protocol: str = "") -> Results:
         """Read the results of a finished study from a store."""
         study = store.study
-        return cls(study, protocol or study.protocol, _cells(study, store.read()))
+        return cls(study, protocol or study.protocol, _cells(study, store.read()), store)
 
     @property
     def runs(self) -> int:

@@ -201,6 +201,10 @@ class Store:
             if isinstance(facts, dict):
                 yield facts
 
+    def fact(self, name: str) -> Any:
+        """Return a fact that the results have in common, or None if the log does not have it."""
+        return next((line[name] for line in self.logged() if name in line), None)
+
     def read(self, *, partial: bool = False) -> pa.Table:
         """Read all results into one table, with each task's rows together; see :func:`encode`.
 

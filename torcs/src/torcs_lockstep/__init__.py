@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
 """The racing simulator TORCS as a Gymnasium environment, without a screen and in lockstep.
 
 Importing this package registers ``Torcs-v0``, so that Gymnasium makes it from

@@ -97,7 +97,7 @@ static int remove_entry(const char *path, const struct stat *, int, struct FTW *
 }
 
 // Python may be killed at any time, with this process waiting, busy or stuck. The kernel's own
-// PR_SET_PDEATHSIG speaks of the thread that started us, which may end long before Python does.
+// PR_SET_PDEATHSIG is tied to the thread that started us, which may end long before Python does.
 static void *watch_parent(void *) {
     while (getppid() == parent) usleep(200000);
     leave(0);

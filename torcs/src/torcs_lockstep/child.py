@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
 """TORCS as a child process: start it, exchange commands and states with it, and end it.
 
     Python --- one byte: a command is in the shared memory --->  bridge.cpp inside TORCS
@@ -186,9 +188,9 @@ class Child:
             self.close()
             raise
         if not answered:
-            raise RuntimeError(self._obituary(doing, hangs=not ready))
+            raise RuntimeError(self._failure_message(doing, hangs=not ready))
 
-    def _obituary(self, doing: str, *, hangs: bool) -> str:
+    def _failure_message(self, doing: str, *, hangs: bool) -> str:
         """End a child that did not answer, and return the error message."""
         if hangs:
             what = (
@@ -206,7 +208,7 @@ class Child:
         self.close()
         lines = [line for line in text.splitlines() if line.strip()][-LINES:]
         return "\n    ".join(
-            [what + ("; its last words:" if lines else "; it said nothing"), *lines]
+            [what + ("; the end of its log:" if lines else "; its log is empty"), *lines]
         )
 
 

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
 """TORCS as a Gymnasium environment: the observation is the driver's view, the action is steering.
 
 The simulator waits between steps, and a step advances it by an exact time (.1 s, 50 steps of its

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
 """The shared memory of Python and TORCS, laid out as the structure of the same name in bridge.cpp.
 
 Python writes a command and actions; the bridge writes states and pictures. When TORCS starts, the

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
 """Find TORCS on this machine, in the one version that fits, and compile the bridge to it.
 
 The bridge (``bridge.cpp``) reads the simulator's memory by byte offsets, which hold for TORCS 1.3.7

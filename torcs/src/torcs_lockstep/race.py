@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+
 """The files that TORCS reads when it starts: one car, alone on one track.
 
 The race is a practice without end, fuel consumption or damage. Sound, boards, mirror and map are
