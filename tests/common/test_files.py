@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -119,7 +120,8 @@ def of_recording(folder: Path) -> Writer:
 
 def of_networks(folder: Path) -> Writer:
     pytest.importorskip("torch")
-    kept = _Checkpoint(next(RacingStudy("mine", step_sizes=(1e-3,)).tasks()), [])
+    here: Any = SimpleNamespace(stream=SimpleNamespace(hash="1"), states=SimpleNamespace(hash="2"))
+    kept = _Checkpoint(next(RacingStudy("mine", step_sizes=(1e-3,)).tasks()), here)
 
     class Lanes:
         def state_dict(self) -> dict[str, Any]:
