@@ -211,6 +211,8 @@ class WindowLearner:
         self._take_in(transitions, self.behaviour)
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
+        if not len(transitions):
+            return
         missing = self.question.missing(transitions) if self.on_nan == "skip" else None
         if missing is None or not missing.any():
             self._take_in_whole(transitions, behaviour)
