@@ -20,7 +20,6 @@ from gvf.common.compiled import address_of
 from gvf.correction import Correction
 from gvf.diagnosis.updates import Updates
 from gvf.features import FeatureMap, features_of
-from gvf.learner.gradient_td import TDC
 from gvf.learner.linear import Experience, td_errors, values
 from gvf.learner.loop import Schedule, compiled, refreshing
 from gvf.learner.update import Update
@@ -242,9 +241,10 @@ class LinearValues:
         weights = np.ascontiguousarray(self.state.weights[:, lane : lane + 1])
         near, far = np.empty((len(window), 1)), np.zeros((len(window), 1))
         td_errors(weights, kept, np.arange(len(window)), near)
-        if isinstance(self.update_rule, TDC):
-            secondary = np.ascontiguousarray(self.state.memory[0, :, lane : lane + 1])
-            values(secondary, kept.x, kept.share, far)
+        secondary = self.update_rule.secondary_weights(self.state)
+        if secondary is not None:
+            own = np.ascontiguousarray(secondary[:, lane : lane + 1])
+            values(own, kept.x, kept.share, far)
             far *= -kept.continuation[:, None]
         made = near[:, 0], kept.x, kept.share, far[:, 0], kept.x_next, kept.share_next
         return Updates(*made), len(weights)
