@@ -433,11 +433,11 @@ class WindowLearner:
         different = spec.differences(
             *({"dict": [*map(list, parts.items())]} for parts in (description, own))
         )
-        unknown = [line for line in different if "cannot be compared" in line]
         if same_functions:
-            different = [line for line in different if line not in unknown]
+            different = [difference for difference in different if difference.is_known]
         if different:
-            lines = "\n".join(f"  {line}" for line in different)
+            unknown = not all(difference.is_known for difference in different)
+            lines = "\n".join(f"  {difference.text}" for difference in different)
             hint = "\nWhere you know that they are the same: load(path, same_functions=True)"
             raise ValueError(
                 f"{os.fspath(path)} was saved by another learner:\n{lines}{hint if unknown else ''}"
