@@ -227,8 +227,8 @@ class Buffer:
             raise ValueError(f"a learner fills its window itself; this one is not new: {window}")
         if window.is_taken:
             raise ValueError("this window belongs to another learner; give each its own")
-        window.is_taken = True
         self._sit_on(window, correction)
+        window.is_taken = True
 
     def _sit_on(self, window: Window | FrameWindow, correction: Correction) -> None:
         """Allocate inputs and masses that share the window's place."""
