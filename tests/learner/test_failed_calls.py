@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from five_states import CHAIN, CHAIN_BEHAVIOUR, chain_stream
-from own_corrections import Prioritised
+from own_corrections import FollowOn, Prioritised
 
 import gvf
 from gvf.learner.loop import refreshing
@@ -36,6 +37,46 @@ def test_an_empty_batch_changes_nothing():
         before = learner.report()
         learner.observe_many(DATA[:0])
         assert learner.report() == before
+
+
+def broken(name, value):
+    """A batch with a NaN in row 1, and a value that is refused in row 3."""
+    columns = {name: column.copy() for name, column in DATA[:6].columns.items()}
+    columns = {"interest": np.ones(6), **columns}
+    columns["reward"][1] = np.nan
+    columns[name][3] = value
+    return gvf.Transitions(**columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [("action", 7, "at position 2"), ("state", 9, "outside"), ("interest", -1.0, "interest")],
+)
+def test_a_batch_with_gaps_that_fails_is_not_observed_at_all(name, value, message, tmp_path):
+    learner, straight = (make(correction=FollowOn(), on_nan="skip") for _ in range(2))
+    for one in (learner, straight):
+        one.observe_many(DATA)
+    with pytest.raises(ValueError, match=message) as refused:
+        learner.observe_many(broken(name, value))
+    assert refused.value.__notes__ == ["Positions do not count the rows left out for a NaN, [1]."]
+    learner.save(tmp_path / "failed")
+    straight.save(tmp_path / "straight")
+    assert (tmp_path / "failed").read_bytes() == (tmp_path / "straight").read_bytes()
+
+
+def test_a_batch_with_gaps_at_both_ends_and_in_between_is_cut_there():
+    columns = {name: column.copy() for name, column in DATA.columns.items()}
+    columns["reward"][[0, 1, 20, 58, 59]] = np.nan
+    together, apart = (make(correction=FollowOn(), on_nan="skip") for _ in range(2))
+    batch = gvf.Transitions(**columns)
+    together.observe_many(batch)
+    together.observe_many(DATA)
+    for i in range(60):
+        apart.observe_many(batch[i : i + 1])
+    apart.observe_many(DATA)
+    assert together.report() == apart.report()
+    np.testing.assert_array_equal(together.weights, apart.weights)
+    np.testing.assert_array_equal(together.buffer.inputs, apart.buffer.inputs)
 
 
 @pytest.mark.parametrize("arguments", [(gvf.TD([0.1, 0.2]), Prioritised(0.7)), (None, Contrary())])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -217,20 +217,23 @@ class WindowLearner:
         if missing is None or not missing.any():
             self._take_in_whole(transitions, behaviour)
             return
-        kept = np.flatnonzero(~missing)
-        # A trace cannot be carried over a gap in the stream.
-        gaps = self.correction.trace is not None
-        for rows in np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1) if gaps else [kept]:
-            if gaps and len(rows) and rows[0] > 0:
-                self.buffer.trace.restart()
-            if len(rows):
-                self._take_in_whole(transitions[rows], behaviour)
-        if gaps and missing[-1]:
+        kept, left_out = np.flatnonzero(~missing), np.flatnonzero(missing)
+        if len(kept):
+            gaps = np.unique(np.searchsorted(kept, left_out)).tolist()
+            try:
+                self._take_in_whole(transitions[kept], behaviour, gaps)
+            except ValueError as error:
+                rows = np.array2string(left_out, separator=", ", threshold=8)
+                error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
+                raise
+        else:
             self.buffer.trace.restart()
-        self.seen[MISSING] += np.count_nonzero(missing)
+        self.seen[MISSING] += len(left_out)
 
-    def _take_in_whole(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        """Observe transitions without skipping any."""
+    def _take_in_whole(
+        self, transitions: Transitions, behaviour: Policy | None, gaps: Sequence[int] = ()
+    ) -> None:
+        """Observe transitions without skipping any; no trace is carried over `gaps`."""
         known = self.correction.needs_ratios or self._knows_behaviour(transitions, behaviour)
         ratio = np.ones(len(transitions))
         if known:
@@ -245,13 +248,12 @@ class WindowLearner:
             # Last, because it may draw numbers, and an observation that fails must change nothing.
             **self.values.represent(transitions),
         }
-        with self.buffer.rows(columns, ratio, continuation, transitions) as rows:
+        with self.buffer.rows(columns, ratio, continuation, transitions, gaps) as rows:
             self.values.observe(self.buffer, rows, self.schedule)
-        if len(transitions):
-            seen = self.seen
-            seen[CUMULANT] = max(seen[CUMULANT], cumulant.max(), -cumulant.min())
-            seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
-            seen[UNKNOWN] = seen[UNKNOWN] if known else self.steps
+        seen = self.seen
+        seen[CUMULANT] = max(seen[CUMULANT], cumulant.max(), -cumulant.min())
+        seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
+        seen[UNKNOWN] = seen[UNKNOWN] if known else self.steps
 
     @staticmethod
     def _knows_behaviour(transitions: Transitions, behaviour: Policy | None) -> bool:
