@@ -8,6 +8,7 @@ from five_states import CHAIN, CHAIN_BEHAVIOUR, chain_stream
 from own_corrections import FollowOn, Prioritised
 
 import gvf
+from gvf.common import checkpoint
 from gvf.learner.loop import refreshing
 
 DATA = chain_stream(CHAIN_BEHAVIOUR, 60, seed=2)
@@ -77,6 +78,35 @@ def test_a_batch_with_gaps_at_both_ends_and_in_between_is_cut_there():
     assert together.report() == apart.report()
     np.testing.assert_array_equal(together.weights, apart.weights)
     np.testing.assert_array_equal(together.buffer.inputs, apart.buffer.inputs)
+
+
+@pytest.mark.parametrize("steps", [0, 40], ids=["new", "used"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda arrays: arrays | {"own/rng": arrays["own/rng"][:-1]},
+        lambda arrays: arrays | {"own/counts": np.zeros(5, np.int64)},
+        lambda arrays: arrays | {"window/column/x": np.zeros((30, 2), np.int64)},
+        lambda arrays: {k: v for k, v in arrays.items() if k != "buffer/trace/memory"},
+    ],
+    ids=["generator", "counts", "features", "trace"],
+)
+def test_a_file_that_cannot_be_loaded_changes_nothing(steps, damage, tmp_path):
+    saved, learner = (make(gvf.Sarsa(0.5), FollowOn()) for _ in range(2))
+    saved.observe_many(DATA)
+    saved.save(tmp_path / "whole")
+    description, arrays = checkpoint.read(tmp_path / "whole")
+    checkpoint.write(tmp_path / "damaged", "learner", damage(arrays), description)
+    learner.observe_many(DATA[:steps])
+    learner.save(tmp_path / "before")
+    with pytest.raises(ValueError, match="does not hold what it should"):
+        learner.load(tmp_path / "damaged")
+    learner.save(tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    learner.load(tmp_path / "whole")
+    for one in (saved, learner):
+        one.observe_many(DATA)
+    np.testing.assert_array_equal(learner.weights, saved.weights)
 
 
 @pytest.mark.parametrize("arguments", [(gvf.TD([0.1, 0.2]), Prioritised(0.7)), (None, Contrary())])

@@ -311,15 +311,16 @@ class LinearValues:
         return self.__dict__ | {"_compiled": None}
 
     def checkpoint(self) -> dict[str, Array]:
-        """Return the arrays that change."""
-        return self.state._asdict()
+        """Return copies of the arrays that change."""
+        return {name: array.copy() for name, array in self.state._asdict().items()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Restore the arrays that :meth:`checkpoint` returned."""
-        own = self.checkpoint()
+        own = self.state._asdict()
         if own.keys() != arrays.keys():
             raise ValueError(f"there should be {', '.join(own)}, and there are {', '.join(arrays)}")
         for name, array in arrays.items():
             check_like(name, array, own[name])
         for name, array in arrays.items():
             own[name][...] = array
+        self._form, self._compiled = set(), None  # the window to be restored may have another form

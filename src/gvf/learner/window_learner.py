@@ -83,7 +83,7 @@ class ValueFunction(Learns, Protocol):
         ...
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that change."""
+        """Return copies of the arrays that change."""
         ...
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -399,19 +399,7 @@ class WindowLearner:
         """
         parts: dict[str, NDArray[Any]] = {}
         description = {name: spec.describe(part, parts) for name, part in self._parts().items()}
-        rngs = [json.dumps(rng.bit_generator.state, default=_encoded) for rng in self._rngs]
-        groups = {
-            "values": self.values.checkpoint(),
-            "window": self.window.checkpoint(),
-            "buffer": self.buffer.checkpoint(),
-            "own": {"counts": self.schedule.counts, "rng": np.array(rngs), "seen": self.seen},
-        }
-        arrays = {
-            f"{group}/{name}": array
-            for group, named in groups.items()
-            for name, array in named.items()
-        }
-        checkpoint.write(path, self.kind, parts | arrays, description)
+        checkpoint.write(path, self.kind, parts | self._arrays(), description)
 
     def load(self, path: str | os.PathLike[str], *, same_functions: bool = False) -> Self:
         """Restore the state that :meth:`save` wrote; the arguments must have been the same.
@@ -459,8 +447,31 @@ class WindowLearner:
         checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Restore the arrays of a checkpoint of the same kind of learner."""
+        """Restore the arrays of a checkpoint of the same kind of learner, or change nothing."""
+        before = self._arrays()
+        try:
+            self._restore(arrays)
+        except BaseException:
+            self._restore(before)
+            raise
 
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """Return copies of all arrays of the state."""
+        rngs = [json.dumps(rng.bit_generator.state, default=_encoded) for rng in self._rngs]
+        counts, seen = self.schedule.counts.copy(), self.seen.copy()
+        groups = {
+            "values": self.values.checkpoint(),
+            "window": self.window.checkpoint(),
+            "buffer": self.buffer.checkpoint(),
+            "own": {"counts": counts, "rng": np.array(rngs), "seen": seen},
+        }
+        return {
+            f"{group}/{name}": array
+            for group, named in groups.items()
+            for name, array in named.items()
+        }
+
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         def group(name: str) -> dict[str, NDArray[Any]]:
             start = f"{name}/"
             return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
