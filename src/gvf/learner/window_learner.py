@@ -277,7 +277,9 @@ class WindowLearner:
     ) -> LearnerReport:
         """Learn from a Gymnasium environment, or from an iterable of transitions.
 
-        Ctrl-C stops after the current batch without loss; call again to continue.
+        Ctrl-C stops after the current transition or batch of the source (in an environment, after
+        the current ``chunk``) without loss; call again to continue. A second Ctrl-C stops at once,
+        even if the source waits for data.
 
         Args:
             source: a Gymnasium environment (single or vector) in which the behaviour acts, or an
@@ -299,31 +301,29 @@ class WindowLearner:
         steps = None if steps is None else whole("steps", steps, 0)
         chunk = None if chunk is None else whole("chunk", chunk, 1)
         acting = is_environment(source)
-        if acting:
-            self.buffer.trace.restart()  # the environment is reset
-            batches = self._act(source, steps, seed, chunk or sources.JOINED_ROWS, info)
-        else:
-            if info:
-                raise ValueError("info names values of an environment, and this source is none")
-            batches = sources.batches(source, steps, chunk)
         # The stream recorded the behaviour's probabilities. They are not computed again, since a
         # behaviour that has changed since would give others.
         behaviour = None if acting else self.behaviour
-        with (
-            sources.postponed_interrupt() as interrupted,
-            sources.bar(progress, steps) as advance,
-        ):
+        with sources.postponed_interrupt() as interrupted:
+            if acting:
+                self.buffer.trace.restart()  # the environment is reset
+                batches = self._act(source, steps, seed, chunk or sources.JOINED_ROWS, info)
+            else:
+                if info:
+                    raise ValueError("info names values of an environment, and this source is none")
+                batches = sources.batches(source, steps, chunk, interrupted)
             taken = 0
-            for batch in batches:
-                try:
-                    self._take_in(batch, behaviour)
-                except ValueError as error:
-                    error.add_note(f"Positions count from transition {taken} of the source.")
-                    raise
-                taken += len(batch)
-                advance(len(batch))
-                if interrupted():
-                    break
+            with sources.bar(progress, steps) as advance:
+                for batch in batches:
+                    try:
+                        self._take_in(batch, behaviour)
+                    except ValueError as error:
+                        error.add_note(f"Positions count from transition {taken} of the source.")
+                        raise
+                    taken += len(batch)
+                    advance(len(batch))
+                    if interrupted():
+                        break
         return self.report()
 
     def _act(
