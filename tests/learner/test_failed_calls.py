@@ -15,11 +15,13 @@ DATA = chain_stream(CHAIN_BEHAVIOUR, 60, seed=2)
 
 
 @dataclass(frozen=True)
-class Contrary(Prioritised):
+class Contrary(gvf.Correction):
     """A correction that refreshes masses, and draws uniformly."""
 
     power: float = 0.7
-    mass = None
+    floor: float = 0.1
+    weigh = Prioritised.weigh
+    refresh = Prioritised.refresh
 
 
 def make(update=None, correction=None, question=CHAIN, **options):
