@@ -232,7 +232,7 @@ def test_a_trained_network_cannot_be_compared() -> None:
     assert fingerprint(closure(network)) is None
     assert fingerprint(closure(torch.zeros(2))) is None
     described = describe(gvf.FunctionPolicy(network, actions=2), {})
-    assert differences(described, described) == ["function: Network cannot be compared"]
+    assert differences(described, described) == [("function: Network cannot be compared", False)]
 
 
 def test_many_functions_that_share_others_take_no_time() -> None:

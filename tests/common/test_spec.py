@@ -214,7 +214,7 @@ def test_a_class_inside_a_function_can_be_compared_but_not_made() -> None:
 
     description, arrays = through_json(Local(1))
     assert differences(description, describe(Local(1), {})) == []
-    assert differences(description, describe(Local(2), {})) == ["x: there 1, here 2"]
+    assert differences(description, describe(Local(2), {})) == [("x: there 1, here 2", True)]
     with pytest.raises(
         ValueError, match=r"^the description is Local\(x=1\), which cannot be found"
     ):
@@ -465,8 +465,9 @@ def question(**changed: Any) -> gvf.GVF:
 def test_differences_are_named(saved: Any, own: Any, told: list[str]) -> None:
     found = differences(through_json(saved)[0], describe(own, {}))
     assert len(found) == len(told)
-    for line, expected in zip(found, told, strict=True):
-        assert line.endswith(expected)
+    for difference, expected in zip(found, told, strict=True):
+        assert difference.text.endswith(expected)
+        assert difference.is_known == (not expected.endswith("cannot be compared"))
 
 
 def test_a_function_from_another_python_cannot_be_compared() -> None:
@@ -474,7 +475,7 @@ def test_a_function_from_another_python_cannot_be_compared() -> None:
     node = saved["arguments"]["cumulant"]
     node["fingerprint"] = node["fingerprint"].replace(sys.implementation.cache_tag, "cpython-39")
     assert differences(saved, own) == [
-        "cumulant: doubled_reward cannot be compared, since another Python saved it"
+        ("cumulant: doubled_reward cannot be compared, since another Python saved it", False)
     ]
     # Arrays, however, are the same in every Python.
     assert "python" not in json.dumps(describe(np.zeros(3), {}))

@@ -2,12 +2,14 @@
 
 import math
 import tracemalloc
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from own_corrections import SquareRoot
 
 import gvf
+from gvf.learner.gradient_td import gradient_td
 
 MIXED = (gvf.VTrace(0.5), SquareRoot(), gvf.WISOptimal(), gvf.WISMinibatch())
 TARGET, BEHAVIOUR = gvf.Fixed([0.2, 0.8]), gvf.Fixed([0.7, 0.3])
@@ -132,6 +134,26 @@ def test_gradient_td_is_diagnosed_with_its_second_part(features):
         one = found[lane]
         assert one is not None
         same(one, gvf.diagnose(rho, updates, batch_size=4))
+
+
+def test_a_gradient_update_of_ones_own_is_diagnosed_with_its_second_part():
+    @dataclass(frozen=True)
+    class Own(gvf.Update):
+        step_size: float = 0.1
+
+        kernel = staticmethod(gradient_td)
+        memories = 1
+
+        def numbers(self):
+            return 1.0, 0.0
+
+        def secondary_weights(self, state):
+            return state.memory[0]
+
+    own, like = make(Own(0.1)), make(gvf.TDC(0.1))
+    for learner in (own, like):
+        learner.observe_many(data(60))
+    assert own.diagnose() == like.diagnose()
 
 
 def test_every_step_size_has_a_diagnosis_and_those_that_diverged_none():

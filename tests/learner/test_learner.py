@@ -218,6 +218,45 @@ def test_ctrl_c_stops_between_batches_and_loses_nothing():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def rows_of(data):
+    return ({name: c[i] for name, c in data.columns.items()} for i in range(len(data)))
+
+
+def test_ctrl_c_does_not_wait_for_single_transitions_to_be_joined():
+    data = chain_stream(CHAIN_BEHAVIOUR, 60, seed=7)
+
+    def interrupted():
+        for i, row in enumerate(rows_of(data)):
+            if i == 20:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield row
+
+    learner, straight = make(), make()
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(interrupted())
+    assert learner.steps == 21
+    learner.observe_many(data[21:])
+    straight.observe_many(data)
+    np.testing.assert_array_equal(learner.weights, straight.weights)
+
+
+def test_a_second_ctrl_c_stops_a_source_that_waits_and_loses_nothing():
+    heard = []
+
+    def waiting():
+        yield from rows_of(chain_stream(CHAIN_BEHAVIOUR, 20, seed=7))
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            heard.append(signal.SIGINT)
+        pytest.fail("the source still waits")
+
+    learner = make()
+    with pytest.raises(KeyboardInterrupt):
+        learner.learn(waiting())
+    assert (learner.steps, len(heard)) == (20, 1)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_learning_in_another_thread_leaves_signals_alone():
     learner = make()
     data = chain_stream(CHAIN_BEHAVIOUR, 64, seed=7)

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import is_jitted
@@ -145,7 +145,16 @@ def build(description: Any, arrays: Mapping[str, NDArray[Any]], trust: Iterable[
     return make(description, "")
 
 
-def differences(saved: Any, own: Any) -> list[str]:
+class Difference(NamedTuple):
+    """A part in which two descriptions differ, or cannot be compared."""
+
+    text: str
+    """The part and both values, in one line."""
+    is_known: bool
+    """False if the two cannot be compared, and so may be the same."""
+
+
+def differences(saved: Any, own: Any) -> list[Difference]:
     """List the parts in which two descriptions differ or cannot be compared.
 
     Functions are equal if their fingerprints are equal, even if their names differ.
@@ -159,8 +168,8 @@ def differences(saved: Any, own: Any) -> list[str]:
         >>> from gvf.common.spec import describe, differences
         >>> saved = describe(gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9), {})
         >>> own = describe(gvf.GVF(gvf.Always(0, actions=2), lambda t: t.reward, 0.9), {})
-        >>> for line in differences(saved, own):
-        ...     print(line)
+        >>> for difference in differences(saved, own):
+        ...     print(difference.text)
         policy.action: there 1, here 0
         cumulant: there 'reward', here <lambda>
     """
@@ -277,7 +286,7 @@ def _import(name: str, kind: type, trusted: tuple[str, ...], part: str) -> Any:
     return found
 
 
-def _differences(there: Any, here: Any, at: str) -> Iterator[str]:
+def _differences(there: Any, here: Any, at: str) -> Iterator[Difference]:
     (kind, parts), (own_kind, own_parts) = _parts(there), _parts(here)
     if kind is not None and kind == own_kind:
         for key in parts | own_parts:
@@ -287,15 +296,18 @@ def _differences(there: Any, here: Any, at: str) -> Iterator[str]:
     at = at or "the whole"
     match there, here:
         case {"fingerprint": a}, {"fingerprint": b} if not (a and b):
-            yield f"{at}: {_show(here if a else there)} cannot be compared"
+            shown = _show(here if a else there)
+            yield Difference(f"{at}: {shown} cannot be compared", is_known=False)
             return
         case {"fingerprint": a}, {"fingerprint": b} if not a.startswith(_PYTHON):
-            yield f"{at}: {_show(there)} cannot be compared, since another Python saved it"
+            text = f"{at}: {_show(there)} cannot be compared, since another Python saved it"
+            yield Difference(text, is_known=False)
             return
     a, b = _identity(there), _identity(here)
     if a != b and (a == a or b == b):  # nan equals nan here
         same_name = _show(there) == _show(here)
-        yield f"{at}: there {_show(there)}, here {'another ' if same_name else ''}{_show(here)}"
+        text = f"{at}: there {_show(there)}, here {'another ' if same_name else ''}{_show(here)}"
+        yield Difference(text, is_known=True)
 
 
 def _identity(node: Any) -> Any:

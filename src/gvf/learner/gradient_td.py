@@ -24,7 +24,7 @@ from numba import njit
 from gvf.common.arrays import Array
 from gvf.common.checks import brief
 from gvf.learner.linear import add_at, td_error_at, value_at, weight_at
-from gvf.learner.update import Lanes, Update
+from gvf.learner.update import Lanes, LearnerState, Update
 
 
 @njit(cache=True, nogil=True)
@@ -96,6 +96,10 @@ class TDC(Update):
     def numbers(self) -> Sequence[float]:
         """Return alpha_h / alpha, and beta."""
         return self.secondary, self.beta
+
+    def secondary_weights(self, state: LearnerState) -> Array:
+        """Return h, float64[rows, L]."""
+        return state.memory[0]
 
 
 @dataclass(frozen=True)

@@ -94,12 +94,13 @@ class Learner(WindowLearner):
         # transitions are observed together.
         rng, action_rng = map(native, np.random.default_rng(seed).spawn(2))
         values = LinearValues(question.policy, features, update, action_rng)
-        super().__init__(question, correction, values, options, rng)
-        if self.correction.refresh is not None and update.lanes is not None:
+        refreshes = isinstance(correction, Correction) and correction.refresh is not None
+        if refreshes and update.lanes is not None:
             raise ValueError(
                 f"the masses of {correction.name} follow the errors of one learner, and several "
                 "step sizes share their draws; give one step size"
             )
+        super().__init__(question, correction, values, options, rng)  # last: it takes the window
 
     @property
     def features(self) -> FeatureMap:

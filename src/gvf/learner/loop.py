@@ -171,7 +171,15 @@ def refreshing(correction: Correction, dense: bool) -> int:
     """Return the address of the kernel that refreshes drawn slots' masses; 0 if there is none."""
     if correction.refresh is None:
         return 0
-    refresh = correction.refresh
+    state, experience, masses = state_type(), experience_type(dense), masses_type()
+    f1, f2, i1 = float64[::1], float64[:, ::1], int64[::1]
+    signature = void(state, experience, masses, f2, f1, i1)
+    return address_of(_refreshing(correction.refresh), signature)
+
+
+@once
+def _refreshing(refresh: Any) -> Any:
+    """Make the kernel for a correction's ``refresh``, and keep it alive."""
 
     @njit
     def change(state, kept, masses, inputs, parameters, slots):
@@ -181,6 +189,4 @@ def refreshing(correction: Correction, dense: bool) -> int:
         check_refreshed(p)
         tree_set(masses.nodes, slots, p)
 
-    state, experience, masses = state_type(), experience_type(dense), masses_type()
-    f1, f2, i1 = float64[::1], float64[:, ::1], int64[::1]
-    return address_of(change, void(state, experience, masses, f2, f1, i1))
+    return change

@@ -1,8 +1,8 @@
 """Batches of transitions from a source, with Ctrl-C and a progress bar.
 
 A question takes hardly longer for a batch than for one transition, so single transitions are
-joined. Long batches are cut, because a learner is interrupted only between batches, where its state
-is consistent.
+joined; after Ctrl-C no more are awaited. Long batches are cut, because a learner is interrupted
+only between batches, where its state is consistent.
 """
 
 from __future__ import annotations
@@ -25,16 +25,22 @@ LONGEST_BATCH = 1024
 
 
 def batches(
-    source: Iterable[Any], steps: int | None = None, chunk: int | None = None
+    source: Iterable[Any],
+    steps: int | None = None,
+    chunk: int | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
 ) -> Iterator[Transitions]:
-    """Yield batches from an iterable of batches or mappings, at most `steps` transitions in all."""
+    """Yield batches from an iterable of batches or mappings, at most `steps` transitions in all.
+
+    Once `interrupted` is True, transitions that wait to be joined are yielded without others.
+    """
     source = [source] if isinstance(source, Transitions) else source
     if isinstance(source, Mapping | str) or not isinstance(source, Iterable):
         raise TypeError(
             f"cannot learn from a {type(source).__name__}; give a Gymnasium environment, "
             "gvf.Transitions, or an iterable of these or of mappings"
         )
-    joined = _grouped(_runs(source), chunk or JOINED_ROWS, chunk or LONGEST_BATCH)
+    joined = _grouped(_runs(source), chunk or JOINED_ROWS, chunk or LONGEST_BATCH, interrupted)
     return joined if steps is None else _first(joined, steps)
 
 
@@ -51,26 +57,34 @@ def _runs(source: Iterable[Any]) -> Iterator[Transitions | list[Mapping[str, Any
 
 
 def _grouped(
-    items: Iterable[Transitions | list[Mapping[str, Any]]], least: int, most: int
+    items: Iterable[Transitions | list[Mapping[str, Any]]],
+    least: int,
+    most: int,
+    interrupted: Callable[[], bool],
 ) -> Iterator[Transitions]:
     """Join short items and cut long ones, so that a question evaluates many rows together."""
     waiting: list[Transitions | list[Mapping[str, Any]]] = []
     count = 0
-    for item in items:
-        if isinstance(item, Transitions) and len(item) > most:
-            if waiting:
-                yield _joined(waiting)
-                waiting, count = [], 0
-            yield from (item[start : start + most] for start in range(0, len(item), most))
-            continue
-        if waiting and isinstance(item, list) and isinstance(waiting[-1], list):
-            waiting[-1].extend(item)
-        else:
-            waiting.append(item)
-        count += len(item)
-        if count >= least:
+    try:
+        for item in items:
+            if isinstance(item, Transitions) and len(item) > most:
+                if waiting:
+                    ready, waiting, count = waiting, [], 0
+                    yield _joined(ready)
+                yield from (item[start : start + most] for start in range(0, len(item), most))
+                continue
+            if waiting and isinstance(item, list) and isinstance(waiting[-1], list):
+                waiting[-1].extend(item)
+            else:
+                waiting.append(item)
+            count += len(item)
+            if count >= least or interrupted():
+                ready, waiting, count = waiting, [], 0
+                yield _joined(ready)
+    except KeyboardInterrupt:
+        if waiting:
             yield _joined(waiting)
-            waiting, count = [], 0
+        raise
     if waiting:
         yield _joined(waiting)
 
@@ -103,12 +117,21 @@ def _first(batches: Iterable[Transitions], steps: int) -> Iterator[Transitions]:
 
 @contextmanager
 def postponed_interrupt() -> Iterator[Callable[[], bool]]:
-    """Postpone Ctrl-C to the end of this context; give a function that is True once it came."""
+    """Postpone Ctrl-C to the end of this context; give a function that is True once it came.
+
+    A second Ctrl-C is raised at once, since the first has no effect while a source waits for data.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
         return
     heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+
+    def hear(number: int, frame: object) -> None:
+        if heard:
+            raise KeyboardInterrupt
+        heard.append(number)
+
+    before = signal.signal(signal.SIGINT, hear)
     try:
         yield lambda: bool(heard)
     finally:

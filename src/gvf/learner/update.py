@@ -166,6 +166,14 @@ class Update(ABC):
             numbers=np.array(self.numbers(), np.float64),
         )
 
+    def secondary_weights(self, state: LearnerState) -> Array | None:
+        """Return the weights h [rows, L] of a gradient correction; None if there is none.
+
+        They tell :meth:`gvf.Learner.diagnose` that the update of a transition is
+        ``delta x - gamma (h . x) x'`` instead of ``delta x``.
+        """
+        return None
+
     def apply(self, state: LearnerState, experience: Experience, slots: Array, w: Array) -> None:
         """Change the state by the transitions in slots [k], with weights w [k] or [k, lanes]."""
         self.kernel(state, experience, slots, w)

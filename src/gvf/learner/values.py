@@ -20,7 +20,6 @@ from gvf.common.compiled import address_of
 from gvf.correction import Correction
 from gvf.diagnosis.updates import Updates
 from gvf.features import FeatureMap, features_of
-from gvf.learner.gradient_td import TDC
 from gvf.learner.linear import Experience, td_errors, values
 from gvf.learner.loop import Schedule, compiled, refreshing
 from gvf.learner.update import Update
@@ -242,9 +241,10 @@ class LinearValues:
         weights = np.ascontiguousarray(self.state.weights[:, lane : lane + 1])
         near, far = np.empty((len(window), 1)), np.zeros((len(window), 1))
         td_errors(weights, kept, np.arange(len(window)), near)
-        if isinstance(self.update_rule, TDC):
-            secondary = np.ascontiguousarray(self.state.memory[0, :, lane : lane + 1])
-            values(secondary, kept.x, kept.share, far)
+        secondary = self.update_rule.secondary_weights(self.state)
+        if secondary is not None:
+            own = np.ascontiguousarray(secondary[:, lane : lane + 1])
+            values(own, kept.x, kept.share, far)
             far *= -kept.continuation[:, None]
         made = near[:, 0], kept.x, kept.share, far[:, 0], kept.x_next, kept.share_next
         return Updates(*made), len(weights)
@@ -311,15 +311,16 @@ class LinearValues:
         return self.__dict__ | {"_compiled": None}
 
     def checkpoint(self) -> dict[str, Array]:
-        """Return the arrays that change."""
-        return self.state._asdict()
+        """Return copies of the arrays that change."""
+        return {name: array.copy() for name, array in self.state._asdict().items()}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Restore the arrays that :meth:`checkpoint` returned."""
-        own = self.checkpoint()
+        own = self.state._asdict()
         if own.keys() != arrays.keys():
             raise ValueError(f"there should be {', '.join(own)}, and there are {', '.join(arrays)}")
         for name, array in arrays.items():
             check_like(name, array, own[name])
         for name, array in arrays.items():
             own[name][...] = array
+        self._form, self._compiled = set(), None  # the window to be restored may have another form

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -83,7 +83,7 @@ class ValueFunction(Learns, Protocol):
         ...
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that change."""
+        """Return copies of the arrays that change."""
         ...
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -211,24 +211,29 @@ class WindowLearner:
         self._take_in(transitions, self.behaviour)
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
+        if not len(transitions):
+            return
         missing = self.question.missing(transitions) if self.on_nan == "skip" else None
         if missing is None or not missing.any():
             self._take_in_whole(transitions, behaviour)
             return
-        kept = np.flatnonzero(~missing)
-        # A trace cannot be carried over a gap in the stream.
-        gaps = self.correction.trace is not None
-        for rows in np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1) if gaps else [kept]:
-            if gaps and len(rows) and rows[0] > 0:
-                self.buffer.trace.restart()
-            if len(rows):
-                self._take_in_whole(transitions[rows], behaviour)
-        if gaps and missing[-1]:
+        kept, left_out = np.flatnonzero(~missing), np.flatnonzero(missing)
+        if len(kept):
+            gaps = np.unique(np.searchsorted(kept, left_out)).tolist()
+            try:
+                self._take_in_whole(transitions[kept], behaviour, gaps)
+            except ValueError as error:
+                rows = np.array2string(left_out, separator=", ", threshold=8)
+                error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
+                raise
+        else:
             self.buffer.trace.restart()
-        self.seen[MISSING] += np.count_nonzero(missing)
+        self.seen[MISSING] += len(left_out)
 
-    def _take_in_whole(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        """Observe transitions without skipping any."""
+    def _take_in_whole(
+        self, transitions: Transitions, behaviour: Policy | None, gaps: Sequence[int] = ()
+    ) -> None:
+        """Observe transitions without skipping any; no trace is carried over `gaps`."""
         known = self.correction.needs_ratios or self._knows_behaviour(transitions, behaviour)
         ratio = np.ones(len(transitions))
         if known:
@@ -243,13 +248,12 @@ class WindowLearner:
             # Last, because it may draw numbers, and an observation that fails must change nothing.
             **self.values.represent(transitions),
         }
-        with self.buffer.rows(columns, ratio, continuation, transitions) as rows:
+        with self.buffer.rows(columns, ratio, continuation, transitions, gaps) as rows:
             self.values.observe(self.buffer, rows, self.schedule)
-        if len(transitions):
-            seen = self.seen
-            seen[CUMULANT] = max(seen[CUMULANT], cumulant.max(), -cumulant.min())
-            seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
-            seen[UNKNOWN] = seen[UNKNOWN] if known else self.steps
+        seen = self.seen
+        seen[CUMULANT] = max(seen[CUMULANT], cumulant.max(), -cumulant.min())
+        seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
+        seen[UNKNOWN] = seen[UNKNOWN] if known else self.steps
 
     @staticmethod
     def _knows_behaviour(transitions: Transitions, behaviour: Policy | None) -> bool:
@@ -273,7 +277,9 @@ class WindowLearner:
     ) -> LearnerReport:
         """Learn from a Gymnasium environment, or from an iterable of transitions.
 
-        Ctrl-C stops after the current batch without loss; call again to continue.
+        Ctrl-C stops after the current transition or batch of the source (in an environment, after
+        the current ``chunk``) without loss; call again to continue. A second Ctrl-C stops at once,
+        even if the source waits for data.
 
         Args:
             source: a Gymnasium environment (single or vector) in which the behaviour acts, or an
@@ -295,31 +301,29 @@ class WindowLearner:
         steps = None if steps is None else whole("steps", steps, 0)
         chunk = None if chunk is None else whole("chunk", chunk, 1)
         acting = is_environment(source)
-        if acting:
-            self.buffer.trace.restart()  # the environment is reset
-            batches = self._act(source, steps, seed, chunk or sources.JOINED_ROWS, info)
-        else:
-            if info:
-                raise ValueError("info names values of an environment, and this source is none")
-            batches = sources.batches(source, steps, chunk)
         # The stream recorded the behaviour's probabilities. They are not computed again, since a
         # behaviour that has changed since would give others.
         behaviour = None if acting else self.behaviour
-        with (
-            sources.postponed_interrupt() as interrupted,
-            sources.bar(progress, steps) as advance,
-        ):
+        with sources.postponed_interrupt() as interrupted:
+            if acting:
+                self.buffer.trace.restart()  # the environment is reset
+                batches = self._act(source, steps, seed, chunk or sources.JOINED_ROWS, info)
+            else:
+                if info:
+                    raise ValueError("info names values of an environment, and this source is none")
+                batches = sources.batches(source, steps, chunk, interrupted)
             taken = 0
-            for batch in batches:
-                try:
-                    self._take_in(batch, behaviour)
-                except ValueError as error:
-                    error.add_note(f"Positions count from transition {taken} of the source.")
-                    raise
-                taken += len(batch)
-                advance(len(batch))
-                if interrupted():
-                    break
+            with sources.bar(progress, steps) as advance:
+                for batch in batches:
+                    try:
+                        self._take_in(batch, behaviour)
+                    except ValueError as error:
+                        error.add_note(f"Positions count from transition {taken} of the source.")
+                        raise
+                    taken += len(batch)
+                    advance(len(batch))
+                    if interrupted():
+                        break
         return self.report()
 
     def _act(
@@ -395,19 +399,7 @@ class WindowLearner:
         """
         parts: dict[str, NDArray[Any]] = {}
         description = {name: spec.describe(part, parts) for name, part in self._parts().items()}
-        rngs = [json.dumps(rng.bit_generator.state, default=_encoded) for rng in self._rngs]
-        groups = {
-            "values": self.values.checkpoint(),
-            "window": self.window.checkpoint(),
-            "buffer": self.buffer.checkpoint(),
-            "own": {"counts": self.schedule.counts, "rng": np.array(rngs), "seen": self.seen},
-        }
-        arrays = {
-            f"{group}/{name}": array
-            for group, named in groups.items()
-            for name, array in named.items()
-        }
-        checkpoint.write(path, self.kind, parts | arrays, description)
+        checkpoint.write(path, self.kind, parts | self._arrays(), description)
 
     def load(self, path: str | os.PathLike[str], *, same_functions: bool = False) -> Self:
         """Restore the state that :meth:`save` wrote; the arguments must have been the same.
@@ -431,11 +423,11 @@ class WindowLearner:
         different = spec.differences(
             *({"dict": [*map(list, parts.items())]} for parts in (description, own))
         )
-        unknown = [line for line in different if "cannot be compared" in line]
         if same_functions:
-            different = [line for line in different if line not in unknown]
+            different = [difference for difference in different if difference.is_known]
         if different:
-            lines = "\n".join(f"  {line}" for line in different)
+            unknown = not all(difference.is_known for difference in different)
+            lines = "\n".join(f"  {difference.text}" for difference in different)
             hint = "\nWhere you know that they are the same: load(path, same_functions=True)"
             raise ValueError(
                 f"{os.fspath(path)} was saved by another learner:\n{lines}{hint if unknown else ''}"
@@ -455,8 +447,31 @@ class WindowLearner:
         checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        """Restore the arrays of a checkpoint of the same kind of learner."""
+        """Restore the arrays of a checkpoint of the same kind of learner, or change nothing."""
+        before = self._arrays()
+        try:
+            self._restore(arrays)
+        except BaseException:
+            self._restore(before)
+            raise
 
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """Return copies of all arrays of the state."""
+        rngs = [json.dumps(rng.bit_generator.state, default=_encoded) for rng in self._rngs]
+        counts, seen = self.schedule.counts.copy(), self.seen.copy()
+        groups = {
+            "values": self.values.checkpoint(),
+            "window": self.window.checkpoint(),
+            "buffer": self.buffer.checkpoint(),
+            "own": {"counts": counts, "rng": np.array(rngs), "seen": seen},
+        }
+        return {
+            f"{group}/{name}": array
+            for group, named in groups.items()
+            for name, array in named.items()
+        }
+
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         def group(name: str) -> dict[str, NDArray[Any]]:
             start = f"{name}/"
             return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}

@@ -13,9 +13,10 @@ same kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -227,8 +228,8 @@ class Buffer:
             raise ValueError(f"a learner fills its window itself; this one is not new: {window}")
         if window.is_taken:
             raise ValueError("this window belongs to another learner; give each its own")
-        window.is_taken = True
         self._sit_on(window, correction)
+        window.is_taken = True
 
     def _sit_on(self, window: Window | FrameWindow, correction: Correction) -> None:
         """Allocate inputs and masses that share the window's place."""
@@ -273,6 +274,7 @@ class Buffer:
         ratio: Floats,
         continuation: Floats,
         transitions: Transitions | None = None,
+        gaps: Sequence[int] = (),
     ) -> Iterator[Rows]:
         """Make the next rows of their streams, with inputs and masses.
 
@@ -284,6 +286,8 @@ class Buffer:
             ratio: the ratio of each row, [m].
             continuation: the continuation of each row, [m].
             transitions: the rows as given; see :meth:`gvf.correction.trace.Trace.inputs`.
+            gaps: rows before which something is missing, in order, so that no trace is carried to
+                them; m for a gap after the last row.
         """
         if self.correction.trace is None:
             inputs = self.trace.inputs(ratio, continuation)
@@ -291,7 +295,14 @@ class Buffer:
             return
         carried, place = self.trace.checkpoint(), self.masses.place.copy()
         try:
-            inputs = self.trace.inputs(ratio, continuation, transitions)
+            pieces: list[Floats] = []
+            for start, end in pairwise([0, *gaps, len(ratio)]):
+                if pieces:
+                    self.trace.restart()
+                rows = slice(start, end)
+                given = None if transitions is None else transitions[rows]
+                pieces.append(self.trace.inputs(ratio[rows], continuation[rows], given))
+            inputs = np.concatenate(pieces, axis=1)
             yield Rows(columns, inputs, self.correction.masses(inputs))
         except Exception:
             if np.array_equal(place, self.masses.place):
