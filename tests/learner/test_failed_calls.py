@@ -131,3 +131,17 @@ def test_no_name_makes_two_questions_the_same(tmp_path):
 def test_a_kernel_that_refreshes_masses_is_compiled_once_for_all_learners():
     assert refreshing(Prioritised(0.7), dense=False) == refreshing(Prioritised(0.5), dense=False)
     assert refreshing(Prioritised(0.7), dense=False) != refreshing(Prioritised(0.7), dense=True)
+
+
+def test_what_came_before_an_error_of_the_source_is_learned() -> None:
+    question = gvf.GVF(gvf.Uniform(2), "reward", 0.9)
+    learner = gvf.Learner(question, gvf.OneHot(3), gvf.TD(0.1), behaviour=gvf.Uniform(2))
+
+    def log() -> Iterator[dict[str, Any]]:
+        for i in range(100):
+            yield {"state": i % 3, "action": 0, "reward": 1.0, "next_state": 0, "terminated": False}
+        raise OSError("the file ends here")
+
+    with pytest.raises(OSError, match="the file ends here"):
+        learner.learn(log())
+    assert learner.steps == 100

@@ -81,7 +81,7 @@ def _grouped(
             if count >= least or interrupted():
                 ready, waiting, count = waiting, [], 0
                 yield _joined(ready)
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt):  # the transitions before it are sound
         if waiting:
             yield _joined(waiting)
         raise
