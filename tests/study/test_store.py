@@ -285,6 +285,27 @@ def test_a_damaged_file_is_named_set_aside_and_computed_again(tmp_path, damage, 
     assert digests(tmp_path) == before
 
 
+def test_a_file_that_another_process_repairs_meanwhile_stays(tmp_path, monkeypatch) -> None:
+    run(CHAIN, tmp_path)
+    before, task = digests(tmp_path), next(CHAIN.tasks())
+    store = Store(CHAIN, tmp_path)
+    path = store.path(task)
+    whole, real = path.read_bytes(), Path.read_bytes
+    damage_cut(path)
+
+    def read_before_a_repair(self: Path) -> bytes:
+        content = real(self)
+        if self == path:
+            store.save(task, whole)
+        return content
+
+    monkeypatch.setattr(Path, "read_bytes", read_before_a_repair)
+    assert store.survey() == ([], [])
+    monkeypatch.undo()
+    assert digests(tmp_path) == before
+    assert not [p for p in (tmp_path / "damaged").glob("**/*") if p.is_file()]
+
+
 def fail_after_half(code: int, only: bytes):
     """`Path.open` whose files take half of what is written if it begins so, then fail."""
     real = Path.open

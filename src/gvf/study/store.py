@@ -106,21 +106,29 @@ class Store:
         missing, damaged = [], []
         for task in self.study.tasks() if tasks is None else tasks:
             table, trouble = self._examine(task)
-            if table is None:
+            aside = self._set_aside(task, trouble) if trouble else None
+            if aside is not None:
+                damaged.append(aside)
+            if aside is not None or (table is None and not trouble):
                 missing.append(task)
-            if trouble:
-                damaged.append(self._set_aside(self.path(task), trouble))
         return missing, damaged
 
-    def _set_aside(self, path: Path, trouble: str) -> Path:
+    def _set_aside(self, task: Task, trouble: str) -> Path | None:
+        """Move a damaged file and return its new path, or None if it was repaired meanwhile."""
+        path = self.path(task)
         aside = Path(self.out) / "damaged" / path.relative_to(Path(self.out) / "results")
         try:
             aside.parent.mkdir(parents=True, exist_ok=True)
             path.replace(aside)
+            # Another process may have written the result anew between our reading and our moving.
+            if self._examine(task, aside)[0] is not None:
+                aside.replace(path)
+                return None
         except FileNotFoundError:
             pass  # another process has moved it
         except OSError as error:
-            raise StoreError(f"{path} {trouble}, and cannot be renamed: {error.strerror}") from None
+            why = error.strerror or error
+            raise StoreError(f"{path} {trouble}, and cannot be renamed: {why}") from None
         warnings.warn(
             f"{path} {trouble}; it is set aside as {aside} and will be computed again",
             RuntimeWarning,
@@ -269,12 +277,12 @@ class Store:
             except OSError:
                 pass  # gone already, or not ours to remove
 
-    def _examine(self, task: Task) -> tuple[pa.Table | None, str]:
+    def _examine(self, task: Task, path: Path | None = None) -> tuple[pa.Table | None, str]:
         """Return a task's result or None, and the fault of its file or ""."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = self.path(task)
+        path = path or self.path(task)
         try:
             content = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
