@@ -419,6 +419,17 @@ def test_what_varies_is_in_the_log_alone(tmp_path: Path) -> None:
     assert store.log_path.with_suffix(".toml").read_text() == as_toml(CHAIN) + "\n"
 
 
+def test_an_incomplete_line_of_the_log_loses_no_other(tmp_path: Path) -> None:
+    store = Store(CHAIN, tmp_path)
+    store.log(task="a")
+    with store.log_path.open("a") as file:
+        file.write('{"task": "b')
+    store.log(task="c")
+    store.log(task="d")
+    assert [line["task"] for line in store.logged()] == ["a", "c", "d"]
+    assert store.log_path.read_text().count("\n") == 4
+
+
 def test_an_unfinished_study_is_read_only_if_that_is_wanted(tmp_path: Path) -> None:
     store = Store(CHAIN, tmp_path)
     with pytest.raises(StoreError, match=r"easy/easy/gap-1/run-0 and 5 other tasks; `gvf run`"):

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import time
 import tomllib
@@ -186,9 +187,10 @@ class Store:
     def log(self, **facts: Any) -> None:
         """Append a line to the log, which keeps what varies between equal runs."""
         path = self.log_path
-        line = json.dumps(facts) + "\n"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            # A line that a power cut or a full disk left incomplete ends here.
+            line = ("\n" if _ends_within_a_line(path) else "") + json.dumps(facts) + "\n"
             # One unbuffered write, so that lines of several processes do not mix.
             with path.open("ab", buffering=0) as file:
                 file.write(line.encode())
@@ -307,6 +309,15 @@ class Store:
 def _brief(value: Any) -> str:
     text = "not there" if value is None else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:40]} ... {text[-15:]}"
+
+
+def _ends_within_a_line(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+    except OSError:
+        return False  # there is no file, or it is empty
 
 
 def _cannot_write(path: Path, error: OSError) -> StoreError:
