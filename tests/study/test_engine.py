@@ -8,12 +8,14 @@ import sys
 import threading
 import time
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 from study_runs import STOPPED, STUDY, beside_progress, digests, needs_posix, start
 
 from gvf.study import Interrupted, local, run_task
-from gvf.study.engine import run
+from gvf.study.engine import Result, run
+from gvf.study.store import Store
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -139,3 +141,36 @@ def test_a_task_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(RuntimeError, match="broken") as caught:
         run(STUDY, tmp_path)
     assert caught.value.__notes__ == [f"in task {next(STUDY.tasks()).name}"]
+
+
+def test_results_that_are_finished_when_a_task_fails_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, *_ = STUDY.tasks()
+    failed, finished = threading.Event(), threading.Event()
+
+    class Slow(SimpleQueue):
+        """A queue that is read only once a result lies behind the failure."""
+
+        def put(self, item, block=True, timeout=None):
+            super().put(item, block, timeout)
+            if isinstance(item, RuntimeError):
+                failed.set()
+            elif isinstance(item, Result):
+                finished.set()
+
+        def get(self, block=True, timeout=None):
+            assert finished.wait(30)
+            return super().get(block, timeout)
+
+    def fail_first(task, stop):
+        if task == first:
+            raise RuntimeError("broken")
+        assert failed.wait(30)
+        return run_task(task, stop)
+
+    monkeypatch.setattr(local, "SimpleQueue", Slow)
+    monkeypatch.setattr("gvf.study.task.run_task", fail_first)
+    with pytest.raises(RuntimeError, match="broken"):
+        run(STUDY, tmp_path, workers=2, tasks=[first, second])
+    assert Store(STUDY, tmp_path).path(second).exists()
