@@ -46,25 +46,26 @@ def test_stopped_or_killed_at_two_random_moments_and_resumed(
         process.send_signal(stop)
         process.communicate(timeout=30)
         assert digests(out).items() <= undisturbed.items()
-    assert len(digests(out)) < 30
     process = start(toml, out, workers=rng.choice([1, 2, 4]))
     told, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     assert beside_progress(errors) == ""
-    assert re.match(r"sweep: (\d+ of 30 tasks done before|30 tasks done in) ", told)
+    # If this process is slow, the sweep may be finished before it is stopped.
+    assert re.match(r"sweep: ((\d+ of|all) 30 tasks done before|30 tasks done in) ", told)
     assert digests(out) == undisturbed
 
 
 @needs_posix
 def test_an_interrupt_is_one_line_and_keeps_what_is_done(tmp_path: Path, toml: Path) -> None:
     out = tmp_path / "out"
-    process = start(toml, out, workers=1)
+    # So many tasks take minutes, and are never done before the interrupt.
+    process = start(toml, out, 1, "--set", "runs=5000")
     while len(list(out.glob("**/*.parquet"))) < 2 and process.poll() is None:
         time.sleep(0.002)
     process.send_signal(signal.SIGINT)
     told, errors = process.communicate(timeout=30)
     assert (process.returncode, told, beside_progress(errors)) == (130, "", STOPPED)
-    assert 2 <= len(digests(out)) < 30
+    assert 2 <= len(digests(out)) < 10_000
 
 
 DEAF = """
