@@ -38,14 +38,13 @@ from gvf.study.encoding import (
     settings,
     variant,
 )
+from gvf.study.toml import BESIDE, as_toml
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 DEFAULT_OUT = Path("gvf-results")
 """The default folder of results."""
-BESIDE = "# modules beside: "
-"""The start of a line, in a stored study, that names a folder with the study's modules."""
 STALE_SECONDS = 3600.0
 """Seconds after which an unfinished file counts as abandoned; writing one takes much less."""
 
@@ -143,8 +142,6 @@ class Store:
 
     def prepare(self) -> None:
         """Make the folders, and raise an error now if nothing can be written there."""
-        from gvf.study.toml import as_toml
-
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.log_path.parent.mkdir(parents=True, exist_ok=True)
