@@ -18,7 +18,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "racing"
 def main(out: Path) -> None:
     """Write everything that the page shows from a folder of results."""
     made = out / FIGURE
-    how = json.loads((made / "made.json").read_text(encoding="utf-8"))["paper"]
+    how = json.loads((made / "made-paper.json").read_text(encoding="utf-8"))
     simulator = how["options"]["simulator"]
     PAGE.mkdir(exist_ok=True)
     for name in (FIGURE, "learning-curves", "film"):

@@ -89,9 +89,9 @@ def test_a_report_without_results_says_what_makes_them(tmp_path: Path, capsys) -
 
 def test_a_damaged_record_is_named(out: Path, tmp_path: Path, capsys) -> None:
     (tmp_path / FIGURE).mkdir()
-    (tmp_path / FIGURE / "made.json").write_text("{")
+    (tmp_path / FIGURE / "made-paper.json").write_text("{")
     assert main(["report", str(tmp_path)]) == 2
-    assert "made.json cannot be read" in capsys.readouterr().err
+    assert "made-paper.json cannot be read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

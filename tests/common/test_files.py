@@ -98,7 +98,7 @@ def of_record(folder: Path) -> Writer:
         made = Provenance("quick", n, 0, "command", "version", "machine", "today", 1.0)
         report.record(figure, folder, "paper", made)
 
-    return Writer(folder / figure.id / report.MADE, write)
+    return Writer(folder / figure.id / report.MADE.format("paper"), write)
 
 
 def of_page(folder: Path) -> Writer:

@@ -1,6 +1,8 @@
 """Calls that fail, or bring nothing, leave a learner as it was."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest

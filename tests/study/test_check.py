@@ -1,7 +1,9 @@
 """Studies that make no sense are refused in a line before anything runs."""
 
 import sys
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from own_code import write
@@ -9,6 +11,9 @@ from own_code import write
 from gvf import domain as domains
 from gvf.cli import main
 from gvf.study import Study
+from gvf.study.check import check_types
+from gvf.study.encoding import settings
+from gvf.study.toml import as_toml
 
 pytestmark = pytest.mark.usefixtures("apart")
 
@@ -168,3 +173,54 @@ def test_bad_input_is_one_line_and_nothing_is_written(changes, told, capsys):
     assert captured.err.count("\n") == 1
     assert told in captured.err
     assert not Path("gvf-results").exists()
+
+
+TYPES = {
+    "text": (str, "a", "a", 1, "a name"),
+    "whole": (int, 2, 2, True, "a whole number"),
+    "number": (float, 1, 1.0, "1", "a number"),
+    "flag": (bool, False, False, 0, "true or false"),
+    "pair": (tuple[str, str], ["a", "b"], ("a", "b"), ["a"], "a pair"),
+    "numbers": (tuple[float, ...], [1, 2], (1.0, 2.0), 3, "a list of numbers"),
+    "flags": (tuple[bool, ...], [True], (True,), [1], "a list of true and false"),
+    "pairs": (tuple[tuple[str, str], ...], [["a", "b"]], (("a", "b"),), ["ab"], "a list of pairs"),
+}
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+@pytest.mark.parametrize("name", TYPES)
+def test_types_are_checked_whether_annotations_are_text_or_types(name, as_text):
+    kind, given, expected, wrong, words = TYPES[name]
+    text = kind.__name__ if isinstance(kind, type) else str(kind)
+    cls = make_dataclass("Own", [(name, text if as_text else kind)], frozen=True)
+    good: Any = cls(given)
+    check_types(good)
+    assert getattr(good, name) == expected
+    assert type(getattr(good, name)) is type(expected)
+    with pytest.raises(ValueError, match=f"{name} must be {words}"):
+        check_types(cls(wrong))
+
+
+@pytest.mark.parametrize("kind", [dict[str, int], "dict[str, int]"])
+def test_a_type_that_no_setting_may_have_is_named(kind):
+    with pytest.raises(ValueError, match=r"type of the setting 'x': 'dict\[str, int\]'; .*'bool'"):
+        check_types(make_dataclass("Own", [("x", kind)])({}))
+
+
+@dataclass(frozen=True, repr=False)
+class OwnStudy(Study):
+    """A study of a user whose module has annotations that are types."""
+
+    kind = "test_check:OwnStudy"
+    loud: bool = False
+    scales: tuple[float, ...] = ()
+
+
+def test_a_study_of_ones_own_needs_no_future_annotations():
+    assert OwnStudy.__annotations__["loud"] is bool
+    good: Any = {"name": "s", "domain": "markov-chain", "methods": ("IR",), "step_sizes": (1,)}
+    study = OwnStudy(**good, loud=True, scales=(1,))
+    assert settings(study)["scales"] == [1.0]
+    assert "loud = true" in as_toml(study)
+    with pytest.raises(ValueError, match="loud must be true or false, got 1"):
+        OwnStudy(**good, loud=1)  # pyright: ignore[reportArgumentType]

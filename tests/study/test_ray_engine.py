@@ -1,6 +1,7 @@
 """The engine Ray: the same bits, also when a node is lost."""
 
 import contextlib
+import importlib
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from own_code import CHAIN, write
 from study_runs import STOPPED, STUDY, beside_progress, digests, needs_posix, start
 
 from gvf.cli import main
@@ -87,6 +89,30 @@ def test_an_interrupt_under_ray_keeps_what_is_done(
     assert kept.items() <= undisturbed.items()
     assert run(STUDY, out).skipped == len(kept)
     assert digests(out) == undisturbed
+
+
+FAILING = """
+from gvf.study import Study
+
+class Failing(Study):
+    kind = "failing:Failing"
+
+    def compute(self, task, stop):
+        raise RuntimeError("broken")
+
+    def check(self):
+        pass
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("own_modules", "ray")
+def test_a_task_that_fails_under_ray_is_named(tmp_path: Path) -> None:
+    write("failing.py", FAILING)
+    study = importlib.import_module("failing").Failing("s", methods=("IR",), **CHAIN)
+    with pytest.raises(RuntimeError, match="broken") as caught:
+        run(study, tmp_path, engine="ray", workers=1)
+    assert caught.value.__notes__ == [f"in task {next(study.tasks()).name}"]
 
 
 def test_without_ray_the_message_says_what_to_install(

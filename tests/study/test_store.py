@@ -285,6 +285,27 @@ def test_a_damaged_file_is_named_set_aside_and_computed_again(tmp_path, damage, 
     assert digests(tmp_path) == before
 
 
+def test_a_file_that_another_process_repairs_meanwhile_stays(tmp_path, monkeypatch) -> None:
+    run(CHAIN, tmp_path)
+    before, task = digests(tmp_path), next(CHAIN.tasks())
+    store = Store(CHAIN, tmp_path)
+    path = store.path(task)
+    whole, real = path.read_bytes(), Path.read_bytes
+    damage_cut(path)
+
+    def read_before_a_repair(self: Path) -> bytes:
+        content = real(self)
+        if self == path:
+            store.save(task, whole)
+        return content
+
+    monkeypatch.setattr(Path, "read_bytes", read_before_a_repair)
+    assert store.survey() == ([], [])
+    monkeypatch.undo()
+    assert digests(tmp_path) == before
+    assert not [p for p in (tmp_path / "damaged").glob("**/*") if p.is_file()]
+
+
 def fail_after_half(code: int, only: bytes):
     """`Path.open` whose files take half of what is written if it begins so, then fail."""
     real = Path.open
@@ -396,6 +417,17 @@ def test_what_varies_is_in_the_log_alone(tmp_path: Path) -> None:
     name = store.folder.relative_to(tmp_path / "results")
     assert store.log_path == tmp_path / "logs" / name.with_suffix(".jsonl")
     assert store.log_path.with_suffix(".toml").read_text() == as_toml(CHAIN) + "\n"
+
+
+def test_an_incomplete_line_of_the_log_loses_no_other(tmp_path: Path) -> None:
+    store = Store(CHAIN, tmp_path)
+    store.log(task="a")
+    with store.log_path.open("a") as file:
+        file.write('{"task": "b')
+    store.log(task="c")
+    store.log(task="d")
+    assert [line["task"] for line in store.logged()] == ["a", "c", "d"]
+    assert store.log_path.read_text().count("\n") == 4
 
 
 def test_an_unfinished_study_is_read_only_if_that_is_wanted(tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
 """Tasks: the compiled loop against the dumb updates, parts by name, lanes that diverge."""
 
+import importlib
 import re
+import sys
 
 import numpy as np
 import pytest
+from own_code import CHAIN, write
 from small_studies import FIXED, ONLINE, ROOMS, TILES, dumb_errors
 
 from gvf.study import NAMED, Interrupted, Study, run_method, run_task
@@ -144,3 +147,35 @@ def test_a_lane_is_dead_even_where_only_a_weight_that_no_state_shows_is_lost(
     measure(weights, x, share, hidden, np.array([1.0, 1.0]), np.empty(0), squared, dead, error)
     assert dead.tolist() == [False, True, True]
     assert error.tolist() == [1.0, np.inf, np.inf]
+
+
+UPDATE = """
+from dataclasses import dataclass
+
+import gvf, numba
+
+@numba.njit
+def add(state, experience, slots, w):
+    for slot in slots:
+        state.weights[experience.x[slot, 0]] += {amount}
+
+@dataclass(frozen=True)
+class Add(gvf.Update):
+    step_size: float = 1.0
+    kernel = staticmethod(add)
+"""
+
+
+@pytest.mark.usefixtures("own_modules")
+@pytest.mark.parametrize("of_the_study", [True, False])
+def test_an_update_of_a_reloaded_module_is_the_new_one(of_the_study):
+    file = write("own_update.py", UPDATE.format(amount=0.001))
+    method = (
+        {"correction": "IR"} if of_the_study else {"correction": "IR", "update": "own_update:Add"}
+    )
+    update = "own_update:Add" if of_the_study else "sgd"
+    task = next(Study("s", methods=(method,), update=update, **CHAIN).tasks())
+    before = run_task(task)[0].error
+    file.write_text(UPDATE.format(amount=0.00225))
+    importlib.reload(sys.modules["own_update"])
+    assert run_task(task)[0].error != before

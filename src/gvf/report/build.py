@@ -1,10 +1,11 @@
 """The report: points, pictures, verdicts and the page, made from stored results.
 
-    <out>/<figure>/<figure>.png, .svg, .csv, published.csv, claims.json, made.json
+    <out>/<figure>/<figure>.png, .svg, .csv, published.csv, claims.json, made-<protocol>.json
     <out>/report.html
 
-Only averages are computed, so the report can be rebuilt from results at any time. The file
-``made.json`` beside a figure keeps the scale and the protocol of its results.
+Only averages are computed, so the report can be rebuilt from results at any time. A file
+``made-<protocol>.json`` beside a figure keeps the scale of its results under a protocol. Each
+protocol has its own, so that commands that run at once do not overwrite each other's.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from gvf.study.results import Results
 from gvf.study.store import Store, StoreError, latest
 from gvf.study.toml import load
 
-MADE = "made.json"
+MADE = "made-{}.json"
 PAGE = "report.html"
 
 
@@ -39,24 +40,24 @@ def record(figure: Figure, out: Path, protocol: str, made: Provenance) -> None:
     """Record how the results of a figure under a protocol were made."""
     folder = out / figure.id
     folder.mkdir(parents=True, exist_ok=True)
-    known = {name: asdict(one) for name, one in recorded(figure, out).items()}
-    known[protocol] = asdict(made)
-    write_text(folder / MADE, json.dumps(known, indent=2))
+    write_text(folder / MADE.format(protocol), json.dumps(asdict(made), indent=2))
 
 
 def recorded(figure: Figure, out: Path) -> dict[str, Provenance]:
     """Return the provenance of a figure's results, by protocol."""
-    path = out / figure.id / MADE
-    try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-        # The protocol "paper" comes first, also if it was run last.
-        return {name: Provenance(**known[name]) for name in ("paper", "authors") if name in known}
-    except FileNotFoundError:
-        return {}
-    except (json.JSONDecodeError, TypeError) as error:
-        raise StoreError(
-            f"{path} cannot be read ({error}): delete it, and `gvf reproduce {figure.id}` makes it"
-        ) from None
+    made = {}
+    for protocol in ("paper", "authors"):
+        path = out / figure.id / MADE.format(protocol)
+        try:
+            made[protocol] = Provenance(**json.loads(path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            continue
+        except (json.JSONDecodeError, TypeError) as error:
+            raise StoreError(
+                f"{path} cannot be read ({error}): delete it, and `gvf reproduce {figure.id}` "
+                "makes it"
+            ) from None
+    return made
 
 
 def build(out: Path, command: str) -> list[Exhibit]:

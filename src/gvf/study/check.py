@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
+from inspect import formatannotation
 from numbers import Integral, Real
 from typing import Any
 
@@ -156,9 +157,12 @@ def check_types(study: Any) -> None:
         if field.name in ("methods", "own"):
             continue  # see take_methods
         value = getattr(study, field.name)
-        kind = str(field.type).removeprefix("tuple[").removesuffix(", ...]")
-        one, several, plain = _TYPES[kind]
-        if kind == field.type:
+        # Annotations are text or types, depending on the module that defines the study.
+        text = field.type if isinstance(field.type, str) else formatannotation(field.type)
+        single = not text.endswith(", ...]")
+        kind = text if single else text.removeprefix("tuple[").removesuffix(", ...]")
+        one, several, plain = _TYPES[known(kind, _TYPES, f"type of the setting {field.name!r}")]
+        if single:
             if (new := plain(value)) is None:
                 raise ValueError(f"{field.name} must be {one}, got {_written(value)}")
         elif isinstance(value, str | Mapping) or not isinstance(value, Iterable):
@@ -189,6 +193,7 @@ _TYPES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
     "str": ("a name", "names", _of(str, str)),
     "int": ("a whole number", "whole numbers", _of(Integral, int)),
     "float": ("a number", "numbers", _of(Real, float)),
+    "bool": ("true or false", "true and false", lambda v: v if isinstance(v, bool) else None),
     "tuple[str, str]": ("a pair", "pairs [question, behaviour]", _pair),
 }
 """The words for one and for several of each type of attribute, and the conversion to it."""

@@ -99,9 +99,13 @@ def _processor_time(seconds: float) -> str:
 
 
 def perform(task: Task, stop: Stop = lambda: False) -> Result:
-    """Do a task. Every engine runs this function."""
+    """Do a task; an exception gets a note with its name. Every engine runs this function."""
     began, cpu = time.perf_counter(), time.thread_time()
-    content = encode(task, task.study.compute(task, stop))
+    try:
+        content = encode(task, task.study.compute(task, stop))
+    except Exception as error:
+        error.add_note(f"in task {task.name}")
+        raise
     seconds, cpu_seconds = time.perf_counter() - began, time.thread_time() - cpu
     if task.study.own_threads:
         cpu_seconds = seconds

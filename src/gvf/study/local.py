@@ -30,7 +30,8 @@ def results(
     """Do tasks on threads and yield their results as they come.
 
     Closing the iterator, or an exception such as an interrupt, stops the workers and drops
-    unfinished tasks. Workers have `patience` seconds to stop; a second interrupt leaves at once.
+    unfinished tasks. Workers have `patience` seconds to stop; a second interrupt leaves at once. If
+    a task fails, the results of finished tasks come before its exception.
 
     Example:
         >>> from gvf.study import Study
@@ -54,9 +55,6 @@ def results(
                     done.put(perform(task, stop.is_set))
                 except Interrupted:
                     break
-                except Exception as error:
-                    error.add_note(f"in task {task.name}")
-                    raise
         except BaseException as error:
             done.put(error)
         finally:
@@ -69,6 +67,13 @@ def results(
     for thread in threads:
         thread.start()
     working = len(threads)
+
+    def end() -> None:
+        stop.set()
+        deadline = time.monotonic() + patience
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
     try:
         while working:
             try:
@@ -78,11 +83,12 @@ def results(
             if result is None:
                 working -= 1
             elif isinstance(result, BaseException):
+                end()
+                while not done.empty():
+                    if isinstance(finished := done.get(), Result):
+                        yield finished
                 raise result
             else:
                 yield result
     finally:
-        stop.set()
-        deadline = time.monotonic() + patience
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        end()

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
 import time
 import tomllib
@@ -37,14 +38,13 @@ from gvf.study.encoding import (
     settings,
     variant,
 )
+from gvf.study.toml import BESIDE, as_toml
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 DEFAULT_OUT = Path("gvf-results")
 """The default folder of results."""
-BESIDE = "# modules beside: "
-"""The start of a line, in a stored study, that names a folder with the study's modules."""
 STALE_SECONDS = 3600.0
 """Seconds after which an unfinished file counts as abandoned; writing one takes much less."""
 
@@ -106,21 +106,29 @@ class Store:
         missing, damaged = [], []
         for task in self.study.tasks() if tasks is None else tasks:
             table, trouble = self._examine(task)
-            if table is None:
+            aside = self._set_aside(task, trouble) if trouble else None
+            if aside is not None:
+                damaged.append(aside)
+            if aside is not None or (table is None and not trouble):
                 missing.append(task)
-            if trouble:
-                damaged.append(self._set_aside(self.path(task), trouble))
         return missing, damaged
 
-    def _set_aside(self, path: Path, trouble: str) -> Path:
+    def _set_aside(self, task: Task, trouble: str) -> Path | None:
+        """Move a damaged file and return its new path, or None if it was repaired meanwhile."""
+        path = self.path(task)
         aside = Path(self.out) / "damaged" / path.relative_to(Path(self.out) / "results")
         try:
             aside.parent.mkdir(parents=True, exist_ok=True)
             path.replace(aside)
+            # Another process may have written the result anew between our reading and our moving.
+            if self._examine(task, aside)[0] is not None:
+                aside.replace(path)
+                return None
         except FileNotFoundError:
             pass  # another process has moved it
         except OSError as error:
-            raise StoreError(f"{path} {trouble}, and cannot be renamed: {error.strerror}") from None
+            why = error.strerror or error
+            raise StoreError(f"{path} {trouble}, and cannot be renamed: {why}") from None
         warnings.warn(
             f"{path} {trouble}; it is set aside as {aside} and will be computed again",
             RuntimeWarning,
@@ -134,8 +142,6 @@ class Store:
 
     def prepare(self) -> None:
         """Make the folders, and raise an error now if nothing can be written there."""
-        from gvf.study.toml import as_toml
-
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.log_path.parent.mkdir(parents=True, exist_ok=True)
@@ -178,9 +184,10 @@ class Store:
     def log(self, **facts: Any) -> None:
         """Append a line to the log, which keeps what varies between equal runs."""
         path = self.log_path
-        line = json.dumps(facts) + "\n"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
+            # A line that a power cut or a full disk left incomplete ends here.
+            line = ("\n" if _ends_within_a_line(path) else "") + json.dumps(facts) + "\n"
             # One unbuffered write, so that lines of several processes do not mix.
             with path.open("ab", buffering=0) as file:
                 file.write(line.encode())
@@ -273,12 +280,12 @@ class Store:
             except OSError:
                 pass  # gone already, or not ours to remove
 
-    def _examine(self, task: Task) -> tuple[pa.Table | None, str]:
+    def _examine(self, task: Task, path: Path | None = None) -> tuple[pa.Table | None, str]:
         """Return a task's result or None, and the fault of its file or ""."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = self.path(task)
+        path = path or self.path(task)
         try:
             content = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
@@ -303,6 +310,15 @@ class Store:
 def _brief(value: Any) -> str:
     text = "not there" if value is None else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:40]} ... {text[-15:]}"
+
+
+def _ends_within_a_line(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+    except OSError:
+        return False  # there is no file, or it is empty
 
 
 def _cannot_write(path: Path, error: OSError) -> StoreError:

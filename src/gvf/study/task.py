@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from gvf import domain as domains
 from gvf.common.arrays import Array
+from gvf.common.names import is_reference
 from gvf.correction import Correction
 from gvf.correction import Draw as HowToDraw
 from gvf.correction.trace import carried
@@ -275,10 +276,18 @@ def run_method(
     return Outcome(name, choices, *(column[: len(choices)] for column in (mean, error, curve)))
 
 
-@cache
 def _update(method: Method, rule: str, choices: tuple[Any, ...]) -> Update:
+    # A reload replaces the user's own class, so only our own updates are remembered.
+    make = _new_update if is_reference(method.update or rule) else _remembered_update
+    return make(method, rule, choices)
+
+
+def _new_update(method: Method, rule: str, choices: tuple[Any, ...]) -> Update:
     # Whole vectors are fastest, so the last choice is repeated and its copies are dropped.
     return method.make_update(rule, choices + choices[-1:] * (-len(choices) % VECTOR))
+
+
+_remembered_update = lru_cache(maxsize=64)(_new_update)
 
 
 def _check_activity(

@@ -11,12 +11,13 @@ from typing import Any
 from gvf.common.names import check_place, find, is_reference, known, look_in
 from gvf.study.base import BaseStudy
 from gvf.study.encoding import references
-from gvf.study.store import BESIDE
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
 
 KINDS: dict[str, Any] = {one.kind: one for one in (Study, VarianceStudy)}
 """Kinds of studies, by the word that a file has for them."""
+BESIDE = "# modules beside: "
+"""The start of a line, in a stored study, that names a folder with the study's modules."""
 
 
 def load(path: str | Path) -> BaseStudy:

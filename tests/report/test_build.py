@@ -1,0 +1,35 @@
+"""The records beside a figure."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from gvf.common.files import write_text
+from gvf.paper import get
+from gvf.report import build
+from gvf.report.exhibit import Provenance
+
+
+def test_two_protocols_recorded_at_once_are_both_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure, both = get("markov-vtrace"), Barrier(2)
+    made = Provenance("quick", 1, 0, "command", "version", "machine", "today", 1.0)
+
+    def write_together(path: Path, text: str) -> None:
+        both.wait(30)
+        write_text(path, text)
+
+    monkeypatch.setattr(build, "write_text", write_together)
+    with ThreadPoolExecutor(2) as pool:
+        for n in range(20):
+            out = tmp_path / str(n)
+            records = [
+                pool.submit(build.record, figure, out, protocol, made)
+                for protocol in ("authors", "paper")
+            ]
+            for one in records:
+                one.result()
+            assert list(build.recorded(figure, out).items()) == [("paper", made), ("authors", made)]
