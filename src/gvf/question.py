@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from gvf.common.checks import as_array, brief, check_choice
 from gvf.policy import Policy, describe, ratio
 from gvf.policy.ratios import check_recorded
-from gvf.transition import Transitions, nan_place, nan_rows
+from gvf.transition import Transitions, nan_place, nan_rows, without_last_states
 
 Signal = Callable[[Transitions], Any]
 OnConflict = Literal["error", "recorded", "behaviour"]
@@ -218,13 +218,14 @@ class GVF:
     def missing(self, transitions: Transitions) -> NDArray[np.bool_]:
         """Find the transitions that cannot be used because of a NaN: bool[m].
 
-        The NaN may be in the state, the next state, the action, a recorded probability, the
-        cumulant or the continuation.
+        The NaN may be in the state, the next state if one is predicted from, the action, a recorded
+        probability, the cumulant or the continuation.
         """
         bad = np.zeros(len(transitions), bool)
+        predicted = without_last_states(transitions)
         for name in ("state", "next_state", "action", "terminated", *_RECORDED):
             if name in transitions:
-                bad |= nan_rows(transitions[name])
+                bad |= nan_rows(predicted[name])
         good = np.flatnonzero(~bad)
         rest = transitions[good]
         for signal in (self.cumulant, self.continuation):

@@ -197,6 +197,30 @@ def check_no_nan(name: str, column: Column) -> None:
         )
 
 
+def without_last_states(transitions: Transitions) -> Transitions:
+    """Replace next states with a NaN by the states, where ``terminated`` says that nothing follows.
+
+    Logs often have no state after the last one of an episode, and no prediction uses it.
+
+    Example:
+        >>> from gvf.transition import Transitions, without_last_states
+        >>> nan = float("nan")
+        >>> log = Transitions(state=[1.0, 2.0], next_state=[nan, nan], terminated=[False, True])
+        >>> without_last_states(log).next_state
+        array([nan,  2.])
+    """
+    after = transitions.columns.get("next_state")
+    if after is None or "terminated" not in transitions or "state" not in transitions:
+        return transitions
+    missing = nan_rows(after)
+    if not missing.any():
+        return transitions
+    unused = missing & (transitions["terminated"] == 1)
+    filled = after.copy()
+    filled[unused] = transitions["state"][unused]
+    return Transitions._of({**transitions.columns, "next_state": filled})
+
+
 def as_column(values: Any, what: str = "a column") -> Column:
     """Return an array with one row per transition; a mapping becomes a structured array [m].
 

@@ -389,3 +389,41 @@ def test_the_step_of_a_prediction_is_the_step_size_times_the_tilings():
         learner = make(gvf.IncrementalTD(0.1 / tilings), features=tiles, batch_size=16)
         learner.learn([ended])
         assert learner.predict(ended.state) == pytest.approx(1 - 0.9**16)
+
+
+@pytest.mark.parametrize("on_nan", ["error", "skip"])
+def test_the_state_after_the_last_one_may_be_missing(on_nan):
+    question = gvf.GVF(gvf.Uniform(2), "reward", 0.9)
+    features = gvf.TileCoder([0.0], [1.0], tiles=4, tilings=2)
+    learners = [
+        gvf.Learner(
+            question, features, gvf.TD(0.1), behaviour=gvf.Uniform(2), seed=0, on_nan=on_nan
+        )
+        for _ in range(2)
+    ]
+    ended = np.arange(60) % 3 == 2
+    columns = dict(action=np.zeros(60, int), reward=np.ones(60), terminated=ended)
+    state = np.random.default_rng(0).random((60, 1))
+    after = np.roll(state, -1, axis=0)
+    for learner, fill in zip(learners, (after, np.nan), strict=True):
+        batch = gvf.Transitions(
+            state=state, next_state=np.where(ended[:, None], fill, after), **columns
+        )
+        learner.observe_many(batch)
+    assert learners[1].report().missing == 0
+    np.testing.assert_array_equal(learners[0].weights, learners[1].weights)
+    assert np.abs(learners[0].weights).max() > 0.05
+    with pytest.raises(ValueError, match=r"next_state\[0\] is nan at position 0"):
+        gvf.Learner(question, features, gvf.TD(0.1), behaviour=gvf.Uniform(2)).observe_many(
+            gvf.Transitions(state=state, next_state=np.full((60, 1), np.nan), **columns)
+        )
+
+
+def test_a_cumulant_of_a_missing_last_state_is_an_error():
+    question = gvf.GVF(gvf.Uniform(2), lambda t: t.next_state[:, 0], 0.9)
+    features = gvf.TileCoder([0.0], [1.0], tiles=4, tilings=2)
+    learner = gvf.Learner(question, features, gvf.TD(0.1), behaviour=gvf.Uniform(2))
+    with pytest.raises(
+        ValueError, match=r"is nan at position 0, where next_state\[0\]"
+    ):
+        learner.observe([0.5], 0, 1.0, [np.nan], terminated=True)

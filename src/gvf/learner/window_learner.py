@@ -32,7 +32,7 @@ from gvf.learner.report import DIVERGED, LearnerReport, largest_return
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict, OnNaN
 from gvf.stream.info import info_columns
-from gvf.transition import Transitions, as_row
+from gvf.transition import Transitions, as_row, without_last_states
 from gvf.truth import ReturnError
 from gvf.window import Window
 from gvf.window.buffer import Buffer, Rows
@@ -246,7 +246,7 @@ class WindowLearner:
             "cumulant": cumulant,
             "continuation": continuation,
             # Last, because it may draw numbers, and an observation that fails must change nothing.
-            **self.values.represent(transitions),
+            **self.values.represent(without_last_states(transitions)),
         }
         with self.buffer.rows(columns, ratio, continuation, transitions, gaps) as rows:
             self.values.observe(self.buffer, rows, self.schedule)
