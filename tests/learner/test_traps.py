@@ -423,7 +423,17 @@ def test_a_cumulant_of_a_missing_last_state_is_an_error():
     question = gvf.GVF(gvf.Uniform(2), lambda t: t.next_state[:, 0], 0.9)
     features = gvf.TileCoder([0.0], [1.0], tiles=4, tilings=2)
     learner = gvf.Learner(question, features, gvf.TD(0.1), behaviour=gvf.Uniform(2))
-    with pytest.raises(
-        ValueError, match=r"is nan at position 0, where next_state\[0\]"
-    ):
+    with pytest.raises(ValueError, match=r"is nan at position 0, where next_state\[0\]"):
         learner.observe([0.5], 0, 1.0, [np.nan], terminated=True)
+
+
+@pytest.mark.parametrize(("said", "doubted"), [([0.6, 0.4], False), ([0.1, 0.9], True)])
+def test_a_wrong_behaviour_shows_in_the_report(said, doubted):
+    rng = np.random.default_rng(0)
+    action = (rng.random(2000) < 0.4).astype(int)
+    question = gvf.GVF(gvf.Fixed([0.3, 0.7]), "reward", 0.9)
+    learner = gvf.Learner(question, gvf.OneHot(1), gvf.TD(0.1), behaviour=gvf.Fixed(said))
+    none = np.zeros(2000, int)
+    columns = dict(state=none, next_state=none, reward=np.ones(2000), terminated=none == 1)
+    learner.observe_many(gvf.Transitions(action=action, **columns))
+    assert ("check the behaviour's probabilities" in repr(learner.report())) == doubted

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 DIVERGED = 1000.0
 """A prediction above this multiple of the largest possible return has diverged."""
+FEWEST_RATIOS = 100
+"""The number of ratios from which on their mean is compared with 1."""
+STANDARD_ERRORS = 8.0
+"""The distance of a mean ratio from 1 that is worth a sentence; rows of a stream are dependent."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,25 @@ effective sample size 0)
             "step size"
         )
 
+    @property
+    def doubt(self) -> str:
+        """A sentence about a mean ratio that is far from 1; empty if it is near.
+
+        With n ratios of the mean m and the effective sample size e, the standard error of m is
+        m sqrt((n / e - 1) / n), since ratios of the true behaviour are 1 on average.
+        """
+        n, size, mean = self.window, self.effective_sample_size, self.mean_ratio
+        if n < FEWEST_RATIOS or not mean > 0:
+            return ""
+        error = mean * math.sqrt(max(n / size - 1, 1e-12) / n)
+        away = abs(mean - 1) / error
+        if away < STANDARD_ERRORS:
+            return ""
+        return (
+            f"the mean ratio is {away:.0f} standard errors from 1: check the behaviour's "
+            "probabilities, unless large ratios are rare"
+        )
+
     def __repr__(self) -> str:
         ratios = (
             f"mean ratio {self.mean_ratio:.3g}, max {self.max_ratio:.3g}, "
@@ -88,6 +111,7 @@ effective sample size 0)
         return (
             f"LearnerReport({self.steps} steps{left_out}, {self.updates} updates, "
             f"{self.skipped} skipped; window {self.window}, {ratios}{step_size}"
+            f"{f'; {self.doubt}' if self.doubt else ''}"
             f"{lanes if self.diverged else ''})"
         )
 
