@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 
 from gvf.common.xoshiro import streams
-from gvf.domain import ContinuousDomain, get
+from gvf.domain import ContinuousDomain, continuous_four_rooms, get
 from gvf.domain import rollouts as evaluation
 from gvf.domain.body import NOISE, SOLID_CELLS
 from gvf.domain.four_rooms import FREE
@@ -134,7 +134,7 @@ def test_a_truth_is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (file,) = tmp_path.iterdir()
     assert file.name.startswith("continuous-four-rooms-")
     assert file.suffix == ".npz"
-    monkeypatch.setattr(evaluation, "roll_out", None)
+    monkeypatch.setattr(continuous_four_rooms, "roll_out", None)
     again = rooms.truth("down", "uniform", **options)
     assert np.array_equal(first.values, again.values)
     assert np.array_equal(first.states, again.states)
