@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gvf.common.arrays import Floats
+from gvf.common.colours import SPARE_COLOURS
 from gvf.figure.claim import tail_of
 from gvf.paper.studies import get
 from gvf.study import NAMED, Store, Study, run
@@ -347,12 +348,12 @@ def _write(name: str, lines: list[list[str]]) -> None:
 
 
 LOOKS: dict[str, dict[str, Any]] = {
-    "Interpolated": {"color": "#d55e00", "marker": "o", "markersize": 7, "linestyle": "solid",
-                     "markerfacecolor": "white"},
-    "BC-Interpolated": {"color": "#0072b2", "marker": "D", "markersize": 3.5,
+    "Interpolated": {"color": SPARE_COLOURS[0], "marker": "o", "markersize": 7,
+                     "linestyle": "solid", "markerfacecolor": "white"},
+    "BC-Interpolated": {"color": SPARE_COLOURS[1], "marker": "D", "markersize": 3.5,
                         "linestyle": (0, (4, 2))},
 }  # fmt: skip
-"""Hues of Okabe and Ito, which colour-blind people can distinguish, with markers and dashes."""
+"""How the two families are drawn; the colours of IR and IS stay theirs."""
 COLUMNS = 4
 SHOWN = 1.5
 """The upper end of panels, as a multiple of the error of the better end."""

@@ -16,7 +16,9 @@ from gvf.figure.style import METHODS
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "src" / "gvf" / "common" / "colours.py"
-SOURCES = sorted({*ROOT.glob("src/gvf/**/*.py"), *ROOT.glob("examples/*.py")} - {TABLE})
+SOURCES = sorted(
+    {*ROOT.glob("src/gvf/**/*.py"), *ROOT.glob("examples/*.py"), *ROOT.glob("tools/*.py")} - {TABLE}
+)
 CYCLE = re.compile(r"C\d|tab:\w+")
 
 

@@ -1,5 +1,6 @@
 """Types of arrays for signatures; docstrings give the shapes."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,5 +12,5 @@ Floats = NDArray[np.float64]
 """An array of float64."""
 Bools = NDArray[np.bool_]
 """An array of booleans."""
-Arrays = dict[str, NDArray[Any]]
+Arrays = Mapping[str, NDArray[Any]]
 """Arrays by name."""

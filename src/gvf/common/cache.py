@@ -20,11 +20,9 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gvf.common.arrays import Arrays
 from gvf.common.files import replaced
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 def default_folder() -> Path:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
-from gvf.common.cache import Arrays, remembered
+from gvf.common.arrays import Arrays
+from gvf.common.cache import remembered
 from gvf.common.spec import fingerprint
 
 
