@@ -300,11 +300,12 @@ OPERATIONS = (
 )
 
 
+@pytest.mark.parametrize("thousands", [200, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("capacity", CAPACITIES)
-def test_mixed_operations_agree_with_the_oracle(capacity, tmp_path):
+def test_mixed_operations_agree_with_the_oracle(capacity, thousands, tmp_path):
     pair = Pair(capacity, seed=capacity, path=tmp_path / "window.npz")
     chance = random.Random(capacity)
-    for _ in range(-(-1000 // len(CAPACITIES))):
+    for _ in range(-(-thousands // len(CAPACITIES))):
         for operation in chance.choices(OPERATIONS, k=1000):
             operation(pair)
         pair.save_and_load()
