@@ -209,16 +209,16 @@ def without_last_states(transitions: Transitions) -> Transitions:
         >>> without_last_states(log).next_state
         array([nan,  2.])
     """
-    after = transitions.columns.get("next_state")
-    if after is None or "terminated" not in transitions or "state" not in transitions:
+    columns = transitions.columns
+    ended, after = columns.get("terminated"), columns.get("next_state")
+    if ended is None or after is None or "state" not in columns or not ended.any():
         return transitions
-    missing = nan_rows(after)
-    if not missing.any():
+    unused = nan_rows(after) & (ended == 1)
+    if not unused.any():
         return transitions
-    unused = missing & (transitions["terminated"] == 1)
     filled = after.copy()
     filled[unused] = transitions["state"][unused]
-    return Transitions._of({**transitions.columns, "next_state": filled})
+    return Transitions._of({**columns, "next_state": filled})
 
 
 def as_column(values: Any, what: str = "a column") -> Column:

@@ -251,8 +251,12 @@ class WindowLearner:
         with self.buffer.rows(columns, ratio, continuation, transitions, gaps) as rows:
             self.values.observe(self.buffer, rows, self.schedule)
         seen = self.seen
-        seen[CUMULANT] = max(seen[CUMULANT], cumulant.max(), -cumulant.min())
-        seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
+        if len(transitions) == 1:  # reductions would take longer than the update
+            seen[CUMULANT] = max(seen[CUMULANT], abs(cumulant[0]))
+            seen[CONTINUATION] = max(seen[CONTINUATION], continuation[0])
+        else:
+            seen[CUMULANT] = max(seen[CUMULANT], cumulant.max(), -cumulant.min())
+            seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
         seen[UNKNOWN] = seen[UNKNOWN] if known else self.steps
 
     @staticmethod
