@@ -353,7 +353,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "BC-Interpolated": {"color": SPARE_COLOURS[1], "marker": "D", "markersize": 3.5,
                         "linestyle": (0, (4, 2))},
 }  # fmt: skip
-"""How the two families are drawn; the colours of IR and IS stay theirs."""
+"""The looks of the two families; the colours of IR and IS stay theirs."""
 COLUMNS = 4
 SHOWN = 1.5
 """The upper end of panels, as a multiple of the error of the better end."""
