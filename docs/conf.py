@@ -91,7 +91,10 @@ def block_mathml(translator: HTML5Translator, node: nodes.math_block) -> None:
 def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
     """Warn, and so fail the build, where a public name has no entry."""
     documented = environment.domains.python_domain.objects
-    shown = (gvf, gvf.domain, gvf.figure, gvf.neural, gvf.paper, gvf.racing, gvf.study, gvf.theory)
+    shown = (
+        gvf, gvf.domain, gvf.figure, gvf.neural, gvf.paper, gvf.racing, gvf.report, gvf.study,
+        gvf.theory,
+    )  # fmt: skip
     for module in shown:
         for name in module.__all__:
             if not {f"{module.__name__}.{name}", f"gvf.{name}"} & documented.keys():

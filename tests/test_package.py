@@ -204,3 +204,22 @@ def test_public_names_are_sorted_and_unique() -> None:
 def test_a_public_name_has_a_docstring_with_an_example(name: str) -> None:
     # Its own: `inspect.getdoc` would take that of a base class.
     assert ">>>" in (getattr(gvf, name).__doc__ or "")
+
+
+def test_without_an_extra_the_rest_can_be_looked_at() -> None:
+    program = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import gvf, inspect, pydoc\n"
+        "assert not hasattr(gvf, 'neural') and 'neural' in dir(gvf)\n"
+        "assert 'Learner' in pydoc.render_doc(gvf)\n"
+        "assert dict(inspect.getmembers(gvf))['IR'] is gvf.IR\n"
+        "try:\n    gvf.neural\nexcept AttributeError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert 'pip install "gvf[torch]"' in done.stdout
+
+
+def test_dir_lists_what_users_want_and_no_tools() -> None:
+    assert {"Learner", "study", "report", "__version__"} <= set(dir(gvf))
+    assert not {"sys", "gym", "import_module", "TYPE_CHECKING"} & set(dir(gvf))

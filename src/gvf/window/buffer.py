@@ -100,13 +100,20 @@ def draw_uniformly(masses, mass, means, function, state, slots):
 
 
 @njit(cache=True)
+def _uniforms(function, state, count):
+    """Draw uniform numbers of a NumPy generator, by its address."""
+    uniforms = np.empty(count)
+    for j in range(count):
+        uniforms[j] = next_double(function, state)
+    return uniforms
+
+
+@njit(cache=True)
 def draw_by_ring(masses, mass, means, function, state, slots):
     """Draw slots in proportion to the numbers in ring `mass`."""
     if means[-1] == 0.0:
         return 0.0
-    uniforms = np.empty(slots.size)
-    for j in range(slots.size):
-        uniforms[j] = next_double(function, state)
+    uniforms = _uniforms(function, state, slots.size)
     ring_search(masses.rings[mass], masses.place, uniforms, slots)
     return 1.0
 
@@ -116,9 +123,7 @@ def draw_by_tree(masses, mass, means, function, state, slots):
     """Draw slots in proportion to the weights in the tree."""
     if means[-1] == 0.0:
         return 0.0
-    uniforms = np.empty(slots.size)
-    for j in range(slots.size):
-        uniforms[j] = next_double(function, state)
+    uniforms = _uniforms(function, state, slots.size)
     tree_search(masses.nodes, uniforms, slots)
     return 1.0
 
