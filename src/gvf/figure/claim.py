@@ -1,8 +1,9 @@
-"""Claims: sentences of the paper about its figures, judged by our results.
+"""Claims: comparisons by which sentences about figures are judged.
 
-A claim is a statistic, fixed beforehand, and the range in which it lies if the sentence is true.
+A claim is a statistic, and the range in which it lies if what it says is true. It also tells why
+this range was chosen, and when: a range that was chosen after the results were seen proves less.
 The results give its value and a 95 % interval, by bootstrap over runs. All methods get the same
-resampled runs, so comparisons are paired. The sentence
+resampled runs, so comparisons are paired. The claim
 
     holds       if the whole interval lies in the range,
     fails       if the whole interval lies outside the range,
@@ -31,11 +32,11 @@ FEWEST_RUNS = 5
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence, and the statistic that judges it.
+    """A comparison: what it says, and the statistic that judges it.
 
     Attributes:
         id: the id, unique in its figure.
-        sentence: the paper's sentence, in our words.
+        sentence: what it says, in our words.
         measure: a description of the statistic.
         statistic: the function from results to float64[1 + B]. The first value is that of all runs,
             the others are those of bootstrap samples. It also gets the results of `needs`.
@@ -44,6 +45,9 @@ class Claim:
         needs: other figures whose results the statistic needs.
         protocols: the protocols under which the claim can be judged.
         because: the reason why it fails, if known.
+        why: the reason for the range.
+        history: when it was written and changed, and what was known by then.
+        given: the reason why it counts for nothing: it cannot fail, or repeats another claim.
 
     Example:
         >>> from gvf.paper import get
@@ -61,6 +65,9 @@ class Claim:
     needs: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ("paper", "authors")
     because: str = ""
+    why: str = ""
+    history: tuple[str, ...] = ()
+    given: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,9 @@ class Verdict:
         measure: a description of the statistic.
         range: the range in which the statistic must lie for the sentence to hold; None is no bound.
         remark: the reason why it fails or cannot be judged, if known.
+        why: the reason for the range.
+        history: when the claim was written and changed.
+        given: the reason why the verdict counts for nothing, if it does not.
 
     Example:
         >>> from gvf.figure import judge
@@ -102,6 +112,9 @@ class Verdict:
     measure: str
     range: tuple[float | None, float | None]
     remark: str
+    why: str = ""
+    history: tuple[str, ...] = ()
+    given: str = ""
 
 
 def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None = None) -> Verdict:
@@ -174,7 +187,9 @@ def _verdict(
     value, low, high = (_number(v) for v in numbers)
     place = (_number(claim.least), _number(claim.most))
     known = (claim.id, claim.sentence, value, low, high, runs, protocol, verdict)
-    return Verdict(*known, claim.measure, place, remark)
+    return Verdict(
+        *known, claim.measure, place, remark, claim.why, tuple(claim.history), claim.given
+    )
 
 
 def _number(value: float) -> float | None:

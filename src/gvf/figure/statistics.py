@@ -50,11 +50,28 @@ def usable_range(results: Results, method: str, pair: Pair | None = None) -> Arr
         >>> float(usable_range(results, "IR")[0])
         2.0
     """
+    errors = results.errors(method, pair=pair)
+    return _range(results, method, pair, errors.min(axis=1))
+
+
+def accurate_range(results: Results, method: str, other: str, pair: Pair | None = None) -> Array:
+    """Return the same as :func:`usable_range`, but judged by the better of two methods.
+
+    A step size counts if its error is at most twice the best error of the two. The range is 1 if
+    there is none.
+    """
+    best = np.minimum(results.best(method, pair=pair), results.best(other, pair=pair))
+    return _range(results, method, pair, best)
+
+
+def _range(results: Results, method: str, pair: Pair | None, best: Array) -> Array:
+    """Return the largest over the smallest step size with at most twice an error [1 + B]."""
     sizes = np.array(results.of(method, pair=pair).choices)
     errors = results.errors(method, pair=pair)
-    usable = (errors <= USABLE_FACTOR * errors.min(axis=1, keepdims=True)) & (sizes > 0)
+    usable = (errors <= USABLE_FACTOR * best[:, None]) & (sizes > 0)
     largest = np.where(usable, sizes, -np.inf).max(axis=1)
-    return largest / np.where(usable, sizes, np.inf).min(axis=1)
+    smallest = np.where(usable, sizes, np.inf).min(axis=1)
+    return np.where(usable.any(axis=1), largest / smallest, 1.0)
 
 
 def wider(method: str, other: str, pair: Pair | None = None) -> Statistic:
@@ -74,12 +91,12 @@ def reach(results: Results, method: str, pair: Pair | None = None) -> Array:
     return sizes[before] + np.clip(share, 0.0, 1.0) * (sizes[first] - sizes[before])
 
 
-def ends_at(results: Results, method: str) -> Array:
+def ends_at(results: Results, method: str, pair: Pair | None = None) -> Array:
     """Return the error over the last tenth of the run, at the best step size of the whole run."""
-    measured = results.of(method)
+    measured = results.of(method, pair=pair)
     late = max(1, round(LAST_SHARE * measured.curve.shape[2]))
     end = results.average(measured.curve[:, :, -late:].mean(axis=2))
-    best = results.errors(method).argmin(axis=1)
+    best = results.errors(method, pair=pair).argmin(axis=1)
     return end[np.arange(len(end)), best]
 
 

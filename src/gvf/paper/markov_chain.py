@@ -13,10 +13,22 @@ from gvf.figure.claim import Claim
 from gvf.figure.figure import Axes, Figure
 from gvf.figure.published import Published
 from gvf.figure.reading import NORM_PANELS, against_iteration, against_step_size
-from gvf.figure.statistics import rank_correlation, reach
-from gvf.paper.four_rooms import BC_IR_IS_LIKE_IR, SLUGS, wider_than
+from gvf.figure.statistics import Statistic, rank_correlation, reach
+from gvf.paper.comparisons import (
+    AUDITED,
+    BUFFER_IS_IS,
+    SLUGS,
+    TENTH,
+    TIE,
+    WRITTEN,
+    accurate_over_wider_range,
+    larger_steps,
+    lower_error,
+    wider_range,
+)
+from gvf.paper.four_rooms import BC_IR_IS_LIKE_IR
 from gvf.paper.studies import CATALOGUE
-from gvf.study.results import Results
+from gvf.study.results import Pair, Results
 
 ERROR = Axes("step size", "absolute value error, averaged over 1000 updates", y_top=1.0)
 VARIANCE = Axes("iteration of WIS-Optimal", "variance of the update", y_log=True)
@@ -62,6 +74,9 @@ def _less_sensitive(other: str, because: str = "") -> Claim:
         least=1.0,
         needs=("markov-step-size",) if clipped else (),
         because=because,
+        why=TIE,
+        history=(WRITTEN,),
+        given=BUFFER_IS_IS if other == "WIS-Buffer" else "",
     )
 
 
@@ -71,17 +86,21 @@ def _others_bear_more(results: Results) -> Array:
     return np.min(list(reaches.values()), axis=0) / most_sensitive
 
 
-def update_variance(results: Results, method: str, when: tuple[int, int]) -> Array:
+def update_variance(
+    results: Results, method: str, when: tuple[int, int], pair: Pair | None = None
+) -> Array:
     """Return the variance of updates' L1 norms, averaged over some iterations, [1 + B]."""
-    measured = results.of(method)
+    measured = results.of(method, pair=pair)
     iterations = np.array(measured.choices)
     at = (iterations >= when[0]) & (iterations <= when[1])
     return results.average(measured["l1"][:, at].mean(axis=1))
 
 
-def _of_variances(first: str, second: str, when: tuple[int, int]):
+def _of_variances(
+    first: str, second: str, when: tuple[int, int], pair: Pair | None = None
+) -> Statistic:
     return lambda results: (
-        update_variance(results, first, when) / update_variance(results, second, when)
+        update_variance(results, first, when, pair) / update_variance(results, second, when, pair)
     )
 
 
@@ -119,6 +138,8 @@ STEP_SIZE = Figure(
             lambda results: reach(results, "IR") / reach(results, "On-policy"),
             least=1 / 1.1,
             most=1.1,
+            why=TENTH,
+            history=(WRITTEN,),
         ),
         *(_less_sensitive(other) for other in SENSITIVE_METHODS),
         _less_sensitive("Sarsa", because=SARSA_REASON),
@@ -129,10 +150,12 @@ STEP_SIZE = Figure(
             "largest among these three",
             _others_bear_more,
             least=1.0,
+            why=TIE,
+            history=(WRITTEN,),
         ),
-        wider_than("IS"),
-        wider_than("WIS-Buffer"),
-        wider_than("WIS-Minibatch", because=LENIENT_REASON),
+        wider_range("IS", history=(WRITTEN,)),
+        wider_range("WIS-Buffer", history=(WRITTEN,), given=BUFFER_IS_IS),
+        wider_range("WIS-Minibatch", history=(WRITTEN,), because=LENIENT_REASON),
         BC_IR_IS_LIKE_IR,
     ),
     notes=NOTES,
@@ -152,6 +175,8 @@ VTRACE = Figure(
             "smallest factor between best errors from clip .9 max to .5 max to 1.0",
             lambda results: _steps_up([results.best(clip) for clip in CLIPS_BY_SIZE]),
             least=1.0,
+            why=TIE,
+            history=(WRITTEN,),
         ),
         Claim(
             "harder-clip-more-step-sizes",
@@ -162,6 +187,8 @@ VTRACE = Figure(
                 [reach(results, method) for method in ("IS", *CLIPS_BY_SIZE)]
             ),
             least=1.0,
+            why=TIE,
+            history=(WRITTEN,),
         ),
         *(_less_sensitive(clip) for clip in CLIPS_BY_SIZE[:-1]),
         _less_sensitive("V-trace(1.0)", because=CLIPPED_REASON),
@@ -202,6 +229,8 @@ VARIANCE_HARD = Figure(
             "variance of the L1 norm, iterations 0 to 25, IS over IR",
             _of_variances("IS", "IR", FIRST_UPDATES),
             least=3.0,
+            why="The sentence says that the difference is stark. We take three times and more.",
+            history=(WRITTEN,),
         ),
         Claim(
             "ir-variance-comparable-late",
@@ -210,6 +239,8 @@ VARIANCE_HARD = Figure(
             _of_variances("IS", "IR", LAST_UPDATES),
             least=0.5,
             most=2.0,
+            why="The sentence says comparable. We take a factor of at most 2.",
+            history=(WRITTEN,),
         ),
         Claim(
             "ir-variance-lower",
@@ -217,6 +248,8 @@ VARIANCE_HARD = Figure(
             "variance of the L1 norm, IS over IR, the smallest of all iterations",
             _lower_throughout,
             least=1.0,
+            why=f"{TIE} The smallest ratio counts, since the sentence has no exception.",
+            history=(WRITTEN,),
         ),
         Claim(
             "late-variance-near-zero",
@@ -230,6 +263,9 @@ VARIANCE_HARD = Figure(
                 / update_variance(results, "IS", FIRST_UPDATES)
             ),
             most=0.05,
+            why="The sentence says near zero, of a curve on an axis that begins at 0. We take a "
+            "twentieth of the axis.",
+            history=(WRITTEN,),
         ),
         Claim(
             "harder-clip-less-variance",
@@ -239,6 +275,10 @@ VARIANCE_HARD = Figure(
                 [update_variance(results, method, FIRST_UPDATES) for method in (*CLIPS, "IS")]
             ),
             least=1.0,
+            why=TIE,
+            history=(WRITTEN,),
+            given="It follows from arithmetic. All large ratios of this chain are equal, so a clip "
+            "at .9 of the largest multiplies every update that counts by .9.",
         ),
         Claim(
             "variance-goes-with-sensitivity",
@@ -248,10 +288,85 @@ VARIANCE_HARD = Figure(
             _follows_variance,
             least=0.5,
             needs=("markov-step-size", "markov-vtrace"),
+            why="The sentence says that the two correlate. We take a rank correlation of .5 and "
+            "more over eight methods.",
+            history=(WRITTEN,),
         ),
     ),
     notes=VARIANCE_NOTES,
 )
+
+EASY, HARD, HARDEST = PAIRS = (("easy", "easy"), ("hard", "hard"), ("hardest", "hardest"))
+"""The pairs of policies, by the size of their ratios."""
+COMPETITORS = ("IS", "WIS-Minibatch", "V-trace(1.0)")
+"""The methods with which IR is compared on every pair."""
+SMALL_RATIOS_REASON = (
+    "Ratios are at most 1.8 here, so there is little for a draw by ratio to gain, and it costs "
+    "diversity: a mini-batch of IR repeats transitions that reweighting counts once."
+)
+
+
+def _less_dependent(other: str) -> Claim:
+    """Make the claim that IR's error depends less on the policies."""
+    return Claim(
+        f"ir-depends-less-on-policies-than-{SLUGS[other]}",
+        f"The error of IR depends less on the policies than that of {other}.",
+        f"best error on the pair hardest over that on the pair easy, that of {other} over IR's",
+        lambda results: (
+            results.best(other, pair=HARDEST)
+            / results.best(other, pair=EASY)
+            / (results.best("IR", pair=HARDEST) / results.best("IR", pair=EASY))
+        ),
+        least=1.0,
+        why=TIE,
+        history=(AUDITED,),
+    )
+
+
+def _steps_depend_less(other: str) -> Claim:
+    """Make the claim that the step sizes that IR bears depend less on the policies."""
+    return Claim(
+        f"ir-step-sizes-depend-less-on-policies-than-{SLUGS[other]}",
+        f"The step sizes that IR bears depend less on the policies than those of {other}.",
+        "step size at which the error passes 1 on the pair easy over that on the pair hardest, "
+        f"that of {other} over IR's",
+        lambda results: (
+            reach(results, other, EASY)
+            / reach(results, other, HARDEST)
+            / (reach(results, "IR", EASY) / reach(results, "IR", HARDEST))
+        ),
+        least=1.0,
+        why=TIE,
+        history=(AUDITED,),
+    )
+
+
+def _lower_variance(other: str, pair: Pair) -> Claim:
+    """Make the claim that IR's updates vary less early in learning."""
+    return Claim(
+        f"ir-less-variance-than-{SLUGS[other]}-{pair[0]}",
+        f"Early in learning IR's updates vary less than those of {other} ({pair[0]}).",
+        f"variance of the L1 norm, iterations 0 to 25, {other} over IR",
+        _of_variances(other, "IR", FIRST_UPDATES, pair),
+        least=1.0,
+        why=TIE,
+        history=(AUDITED,),
+    )
+
+
+def _comparable_late(pair: Pair) -> Claim:
+    """Make the claim that the variances of IR and IS are comparable late in learning."""
+    return Claim(
+        f"ir-variance-comparable-late-{pair[0]}",
+        f"Late in learning the variances of IR and IS are comparable ({pair[0]}).",
+        "variance of the L1 norm, iterations 200 to 250, IS over IR",
+        _of_variances("IS", "IR", LAST_UPDATES, pair),
+        least=0.5,
+        most=2.0,
+        why="The sentence says comparable. We take a factor of at most 2.",
+        history=(AUDITED,),
+    )
+
 
 STEP_SIZE_ALL = Figure(
     CATALOGUE["markov-step-size-all"],
@@ -261,8 +376,50 @@ STEP_SIZE_ALL = Figure(
     against_step_size,
     main=False,
     published=(Published("markov_chain_step_size_rho9", runs=100, panel="hard", must_match=True),),
+    claims=(
+        *(
+            lower_error(other, pair, because=SMALL_RATIOS_REASON if pair == EASY else "")
+            for pair in PAIRS
+            for other in COMPETITORS
+        ),
+        *(larger_steps(other, pair) for pair in PAIRS for other in COMPETITORS),
+        *(wider_range(other, pair) for pair in PAIRS for other in COMPETITORS),
+        *(accurate_over_wider_range(other, pair) for pair in PAIRS for other in COMPETITORS),
+        *(_less_dependent(other) for other in COMPETITORS),
+        *(_steps_depend_less(other) for other in COMPETITORS),
+    ),
     notes=NOTES,
 )
+
+
+def _harder_clips(pair: Pair) -> tuple[Claim, ...]:
+    """Make the claims about V-trace's clips for a pair."""
+    # The largest ratio of the easy pair is 1.8, so half of it is a harder clip than 1.
+    clips = ("V-trace(0.9 max)", "V-trace(1.0)", "V-trace(0.5 max)")
+    clips = clips if pair == EASY else CLIPS_BY_SIZE
+    order = " to ".join(clip.removeprefix("V-trace(").removesuffix(")") for clip in clips)
+    return (
+        Claim(
+            f"harder-clip-more-bias-{pair[0]}",
+            f"V-trace has more bias the harder the clip ({pair[0]}).",
+            f"smallest factor between best errors from clip {order}",
+            lambda results: _steps_up([results.best(clip, pair=pair) for clip in clips]),
+            least=1.0,
+            why=TIE,
+            history=(AUDITED,),
+        ),
+        Claim(
+            f"harder-clip-more-step-sizes-{pair[0]}",
+            f"V-trace bears larger step sizes the harder the clip ({pair[0]}).",
+            "smallest factor between the step sizes at which the error passes 1, from IS to clip "
+            f"{order}",
+            lambda results: _steps_up([reach(results, one, pair) for one in ("IS", *clips)]),
+            least=1.0,
+            why=TIE,
+            history=(AUDITED,),
+        ),
+    )
+
 
 VTRACE_ALL = Figure(
     CATALOGUE["markov-vtrace-all"],
@@ -272,6 +429,7 @@ VTRACE_ALL = Figure(
     against_step_size,
     main=False,
     published=(Published("markov_chain_step_size_rho9", runs=100, panel="hard", must_match=True),),
+    claims=tuple(claim for pair in PAIRS for claim in _harder_clips(pair)),
     notes=NOTES,
 )
 
@@ -288,6 +446,14 @@ VARIANCE_ALL = Figure(
         Published(
             "markov_chain_variance_l1_rho9", runs=100, panel="hard", frame=None, must_match=True
         ),
+    ),
+    claims=tuple(
+        claim
+        for pair in PAIRS
+        for claim in (
+            *(_lower_variance(other, pair) for other in ("IS", "WIS-Minibatch", *CLIPS)),
+            _comparable_late(pair),
+        )
     ),
     notes=VARIANCE_NOTES,
 )

@@ -1,0 +1,85 @@
+"""Sentences: what a paper says about its experiments, each judged by claims.
+
+A sentence is judged by one claim or many, which may belong to several figures. It
+
+    holds       if every claim holds,
+    in part     if some claims hold and others fail: the sentence turns around somewhere,
+    fails       if some claims fail and none holds,
+    undecided   otherwise.
+
+Claims that count for nothing (``Claim.given``) are left out. A sentence without claims says why it
+cannot be tested, or which other sentence it repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gvf.figure.claim import Verdict
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence about experiments.
+
+    Attributes:
+        id: the id, unique in its paper.
+        place: the place in the paper.
+        says: the sentence in our words.
+        claims: the claims that judge it, as "figure/claim"; "figure/prefix*" stands for all claims
+            of a figure whose ids begin so.
+        excuse: the reason why it cannot be tested.
+        repeats: the id of the sentence that it repeats; repetitions are not counted.
+        ours: True if it is not in the paper but was added by us; it is not counted.
+        remark: the place where it turns around, and the reason, if known.
+
+    Example:
+        >>> from gvf.figure.sentence import Sentence
+        >>> Sentence("fast", "Section 1", "IR learns fast.", claims=("speed/ir-fast",)).counts
+        True
+    """
+
+    id: str
+    place: str
+    says: str
+    claims: tuple[str, ...] = ()
+    excuse: str = ""
+    repeats: str = ""
+    ours: bool = False
+    remark: str = ""
+
+    def __post_init__(self) -> None:
+        if not (self.claims or self.excuse or self.repeats):
+            raise ValueError(
+                f"{self.id}: a sentence needs claims, an excuse or one that it repeats"
+            )
+
+    @property
+    def counts(self) -> bool:
+        """True if it is a sentence of the paper that is judged, and repeats no other."""
+        return bool(self.claims) and not self.repeats and not self.ours
+
+    def judged_by(self, figure: str, claim: str) -> bool:
+        """Return True if a claim of a figure judges it."""
+        return any(
+            full == f"{figure}/{claim}"
+            or (full[-1] == "*" and f"{figure}/{claim}".startswith(full[:-1]))
+            for full in self.claims
+        )
+
+
+def weigh(verdicts: Iterable[Verdict]) -> str:
+    """Return the verdict on a sentence from the verdicts on its claims.
+
+    Example:
+        >>> from gvf.figure.sentence import weigh
+        >>> weigh([])
+        'undecided'
+    """
+    found = [verdict.verdict for verdict in verdicts if not verdict.given]
+    if found and all(one == "holds" for one in found):
+        return "holds"
+    if "fails" in found:
+        return "in part" if "holds" in found else "fails"
+    return "undecided"

@@ -1,0 +1,144 @@
+"""Comparisons that several figures of the paper make, as claims.
+
+Each function makes a claim about two methods in one setting: a pair of policies, a number of steps
+between updates, or both. A setting of None is the only one that the study has. The texts below say
+why a range was chosen, and when.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gvf.common.arrays import Array
+from gvf.figure.claim import Claim
+from gvf.figure.statistics import accurate_range, named, reach, usable_range
+from gvf.study.results import Pair, Results
+
+TIE = "1 is a tie. The sentence names no amount, so any difference to the right side supports it."
+NO_GROWTH = "0 is equal growth. The sentence names no amount."
+TENTH = "The sentence calls two methods alike and names no amount. We take a factor of at most 1.1."
+QUARTER = "The sentence names no amount. We take a factor of at most 1.25."
+WRITTEN = "2026-11-15: written. No record tells whether results had been seen by then."
+AUDITED = (
+    "2026-11-16: written after small runs in an audit, which showed on which side of their ranges "
+    "some of these statistics lie."
+)
+
+SLUGS = {
+    "IS": "is", "WIS-Minibatch": "wis-minibatch", "WIS-Buffer": "wis-buffer", "BC-IR": "bc-ir",
+    "V-trace(1.0)": "v-trace-1", "V-trace(0.5 max)": "v-trace-0.5-max",
+    "V-trace(0.9 max)": "v-trace-0.9-max", "Sarsa": "sarsa", "WIS-TD(0)": "wis-td",
+}  # fmt: skip
+"""The names of methods in the ids of claims."""
+BUFFER_IS_IS = "WIS-Buffer is IS up to the window's mean ratio, which is 1 within a few per cent."
+"""The reason why a comparison with WIS-Buffer repeats the one with IS."""
+SARSA_IS_VTRACE = "With a deterministic target Sarsa is V-trace(1.0), number for number."
+"""The reason why a comparison with Sarsa in Four Rooms repeats the one with V-trace(1.0)."""
+
+
+def _setting(pair: Pair | None, at: str) -> tuple[str, str]:
+    """Return the end of an id and of a sentence that name a setting."""
+    policies = "" if pair is None else "/".join(dict.fromkeys(pair))
+    words = [word for word in (policies, at) if word]
+    slug = "".join(f"-{word}" for word in words).replace("/", "-").replace(" ", "-")
+    return slug, f" ({', '.join(words)})" if words else ""
+
+
+def lower_error(
+    other: str,
+    pair: Pair | None = None,
+    gap: int | None = None,
+    *,
+    at: str = "",
+    history: tuple[str, ...] = (AUDITED,),
+    **more: Any,
+) -> Claim:
+    """Make the claim that IR's best error is lower than that of another method."""
+    slug, setting = _setting(pair, at)
+    return Claim(
+        f"ir-lower-error-than-{SLUGS[other]}{slug}",
+        f"IR's error is lower than that of {other}{setting}.",
+        f"error of {other} over that of IR, averaged over the run, best step sizes",
+        lambda results: (
+            results.best(named(results, other), gap, pair) / results.best("IR", gap, pair)
+        ),
+        least=1.0,
+        why=TIE,
+        history=history,
+        **more,
+    )
+
+
+def larger_steps(
+    other: str,
+    pair: Pair | None = None,
+    *,
+    history: tuple[str, ...] = (AUDITED,),
+    **more: Any,
+) -> Claim:
+    """Make the claim that IR bears larger step sizes than another method."""
+    slug, setting = _setting(pair, "")
+    return Claim(
+        f"ir-bears-larger-steps-than-{SLUGS[other]}{slug}",
+        f"IR bears larger step sizes than {other}{setting}.",
+        f"step size at which the error passes 1, IR's over that of {other}",
+        lambda results: reach(results, "IR", pair) / reach(results, other, pair),
+        least=1.0,
+        why=TIE,
+        history=history,
+        **more,
+    )
+
+
+def wider_range(
+    other: str,
+    pair: Pair | None = None,
+    *,
+    history: tuple[str, ...] = (AUDITED,),
+    **more: Any,
+) -> Claim:
+    """Make the claim that IR has the wider range of usable step sizes."""
+    slug, setting = _setting(pair, "")
+    return Claim(
+        f"ir-wider-than-{SLUGS[other]}{slug}",
+        f"IR has a wider range of usable step sizes than {other}{setting}.",
+        "ratio of the largest to the smallest step size within twice the method's best error, "
+        f"IR's over that of {other}",
+        lambda results: (
+            usable_range(results, "IR", pair) / usable_range(results, named(results, other), pair)
+        ),
+        least=1.0,
+        why=TIE,
+        history=history,
+        **more,
+    )
+
+
+def accurate_over_wider_range(
+    other: str,
+    pair: Pair | None = None,
+    *,
+    history: tuple[str, ...] = (AUDITED,),
+    **more: Any,
+) -> Claim:
+    """Make the claim that IR is accurate over a wider range of step sizes."""
+    slug, setting = _setting(pair, "")
+
+    def statistic(results: Results) -> Array:
+        there = named(results, other)
+        return accurate_range(results, "IR", there, pair) / accurate_range(
+            results, there, "IR", pair
+        )
+
+    return Claim(
+        f"ir-accurate-over-wider-range-than-{SLUGS[other]}{slug}",
+        f"IR is accurate over a wider range of step sizes than {other}{setting}.",
+        "ratio of the largest to the smallest step size within twice the best error of the two, "
+        f"IR's over that of {other}",
+        statistic,
+        least=1.0,
+        why=f"{TIE} Unlike the range within twice the method's own best error, this one is not "
+        "wide for a method that is inaccurate at every step size.",
+        history=history,
+        **more,
+    )
