@@ -137,6 +137,17 @@ def beside(results: Results, method: str, others: Sequence[str]) -> Array:
     return results.best(method) / np.exp(np.log(theirs).mean(axis=0))
 
 
+def best_of_all(method: str, pair: Pair | None = None, without: Sequence[str] = ()) -> Statistic:
+    """Make the statistic: the smallest error of the other methods over that of `method`."""
+
+    def statistic(results: Results) -> Array:
+        others = [name for name in results.study.methods if name not in (method, *without)]
+        smallest = np.min([results.best(other, pair=pair) for other in others], axis=0)
+        return smallest / results.best(method, pair=pair)
+
+    return statistic
+
+
 def rank_correlation(first: Array, second: Array) -> Array:
     """Compute Spearman's rank correlation in every row of two arrays [1 + B, m], ties averaged.
 

@@ -2,12 +2,18 @@
 
 from gvf.common.names import known
 from gvf.figure import Figure
-from gvf.paper import continuous_four_rooms, four_rooms, markov_chain, studies  # noqa: F401
+from gvf.paper import (  # noqa: F401
+    continuous_four_rooms,
+    four_rooms,
+    markov_chain,
+    markov_pairs,
+    studies,
+)
 from gvf.racing import figure as racing
 
 FIGURES = {
     figure.id: figure
-    for module in (four_rooms, continuous_four_rooms, racing, markov_chain)
+    for module in (four_rooms, continuous_four_rooms, racing, markov_chain, markov_pairs)
     for figure in module.FIGURES
 }
 """All figures, by id."""

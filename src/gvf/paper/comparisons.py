@@ -18,6 +18,7 @@ TIE = "1 is a tie. The sentence names no amount, so any difference to the right 
 NO_GROWTH = "0 is equal growth. The sentence names no amount."
 TENTH = "The sentence calls two methods alike and names no amount. We take a factor of at most 1.1."
 QUARTER = "The sentence names no amount. We take a factor of at most 1.25."
+NOTICEABLE = "The sentence says noticeable and names no amount. We take a tenth and more."
 WRITTEN = "2026-11-15: written. No record tells whether results had been seen by then."
 AUDITED = (
     "2026-11-16: written after small runs in an audit, which showed on which side of their ranges "
@@ -25,9 +26,12 @@ AUDITED = (
 )
 
 SLUGS = {
-    "IS": "is", "WIS-Minibatch": "wis-minibatch", "WIS-Buffer": "wis-buffer", "BC-IR": "bc-ir",
+    "IR": "ir", "BC-IR": "bc-ir", "IS": "is", "WIS-Minibatch": "wis-minibatch",
+    "WIS-Buffer": "wis-buffer",
     "V-trace(1.0)": "v-trace-1", "V-trace(0.5 max)": "v-trace-0.5-max",
     "V-trace(0.9 max)": "v-trace-0.9-max", "Sarsa": "sarsa", "WIS-TD(0)": "wis-td",
+    "Expected Sarsa": "expected-sarsa", "WIS-Optimal": "wis-optimal", "On-policy": "on-policy",
+    "IR+WIS-TD(0)": "ir-wis-td",
 }  # fmt: skip
 """The names of methods in the ids of claims."""
 BUFFER_IS_IS = "WIS-Buffer is IS up to the window's mean ratio, which is 1 within a few per cent."
@@ -44,6 +48,45 @@ def _setting(pair: Pair | None, at: str) -> tuple[str, str]:
     return slug, f" ({', '.join(words)})" if words else ""
 
 
+def compared(
+    id: str,
+    says: str,
+    first: str,
+    second: str,
+    pair: Pair | None = None,
+    gap: int | None = None,
+    *,
+    at: str = "",
+    history: tuple[str, ...] = (AUDITED,),
+    **more: Any,
+) -> Claim:
+    """Make a claim about the best error of one method over that of another.
+
+    Args:
+        id: the beginning of the id.
+        says: the beginning of the sentence.
+        first: the method whose error is divided.
+        second: the method by whose error it is divided.
+        pair: the pair of policies.
+        gap: the number of steps between updates.
+        at: words for the gap.
+        history: the claim's history.
+        **more: other fields of the claim, such as its range.
+    """
+    slug, setting = _setting(pair, at)
+    return Claim(
+        f"{id}{slug}",
+        f"{says}{setting}.",
+        f"error of {first} over that of {second}, averaged over the run, best step sizes",
+        lambda results: (
+            results.best(named(results, first), gap, pair)
+            / results.best(named(results, second), gap, pair)
+        ),
+        history=history,
+        **more,
+    )
+
+
 def lower_error(
     other: str,
     pair: Pair | None = None,
@@ -54,18 +97,16 @@ def lower_error(
     **more: Any,
 ) -> Claim:
     """Make the claim that IR's best error is lower than that of another method."""
-    slug, setting = _setting(pair, at)
-    return Claim(
-        f"ir-lower-error-than-{SLUGS[other]}{slug}",
-        f"IR's error is lower than that of {other}{setting}.",
-        f"error of {other} over that of IR, averaged over the run, best step sizes",
-        lambda results: (
-            results.best(named(results, other), gap, pair) / results.best("IR", gap, pair)
-        ),
-        least=1.0,
-        why=TIE,
+    return compared(
+        f"ir-lower-error-than-{SLUGS[other]}",
+        f"IR's error is lower than that of {other}",
+        other,
+        "IR",
+        pair,
+        gap,
+        at=at,
         history=history,
-        **more,
+        **({"least": 1.0, "why": TIE} | more),
     )
 
 
