@@ -7,8 +7,8 @@ A sentence is judged by one claim or many, which may belong to several figures. 
     fails       if some claims fail and none holds,
     undecided   otherwise.
 
-Claims that count for nothing (``Claim.given``) are left out. A sentence without claims says why it
-cannot be tested, or which other sentence it repeats.
+Claims that count for nothing (``Claim.given``) are left out. A sentence without claims is judged by
+theory, says why it cannot be tested, or repeats another one.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class Sentence:
         says: the sentence in our words.
         claims: the claims that judge it, as "figure/claim"; "figure/prefix*" stands for all claims
             of a figure whose ids begin so.
+        theory: the names of theoretical results that judge it.
         excuse: the reason why it cannot be tested.
         repeats: the id of the sentence that it repeats; repetitions are not counted.
         ours: True if it is not in the paper but was added by us; it is not counted.
@@ -44,16 +45,15 @@ class Sentence:
     place: str
     says: str
     claims: tuple[str, ...] = ()
+    theory: tuple[str, ...] = ()
     excuse: str = ""
     repeats: str = ""
     ours: bool = False
     remark: str = ""
 
     def __post_init__(self) -> None:
-        if not (self.claims or self.excuse or self.repeats):
-            raise ValueError(
-                f"{self.id}: a sentence needs claims, an excuse or one that it repeats"
-            )
+        if not (self.claims or self.theory or self.excuse or self.repeats):
+            raise ValueError(f"{self.id}: needs claims, theory, an excuse or what it repeats")
 
     @property
     def counts(self) -> bool:
@@ -61,11 +61,17 @@ class Sentence:
         return bool(self.claims) and not self.repeats and not self.ours
 
     def judged_by(self, figure: str, claim: str) -> bool:
-        """Return True if a claim of a figure judges it."""
+        """Return True if a claim of a figure judges it.
+
+        Example:
+            >>> from gvf.figure.sentence import Sentence
+            >>> sentence = Sentence("fast", "Section 1", "IR is fast.", claims=("speed/ir-*",))
+            >>> sentence.judged_by("speed", "ir-faster-than-is"), sentence.judged_by("speed", "is")
+            (True, False)
+        """
+        name = f"{figure}/{claim}"
         return any(
-            full == f"{figure}/{claim}"
-            or (full[-1] == "*" and f"{figure}/{claim}".startswith(full[:-1]))
-            for full in self.claims
+            name.startswith(one[:-1]) if one.endswith("*") else name == one for one in self.claims
         )
 
 

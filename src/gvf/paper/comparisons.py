@@ -44,7 +44,8 @@ def _setting(pair: Pair | None, at: str) -> tuple[str, str]:
     """Return the end of an id and of a sentence that name a setting."""
     policies = "" if pair is None else "/".join(dict.fromkeys(pair))
     words = [word for word in (policies, at) if word]
-    slug = "".join(f"-{word}" for word in words).replace("/", "-").replace(" ", "-")
+    slug = "".join(f"-{word}" for word in words)
+    slug = slug.replace("/", "-").replace(" ", "-").replace(",", "")
     return slug, f" ({', '.join(words)})" if words else ""
 
 
