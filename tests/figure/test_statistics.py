@@ -94,8 +94,8 @@ def passing(a: tuple[float, float], b: tuple[float, float], limit: float) -> flo
 
 
 def usable_by_walking(errors: Sequence[float], limit: float) -> float:
-    """Return the usable range, along the line through the points with positive sizes."""
-    points = list(zip(SIZES[1:], errors[1:], strict=True))
+    """Return the usable range, along the line through the points (log size, error)."""
+    points = [(math.log(size), e) for size, e in zip(SIZES[1:], errors[1:], strict=True)]
     usable = [i for i, (_, error) in enumerate(points) if error <= limit]
     if not usable:
         return math.nan
@@ -104,7 +104,7 @@ def usable_by_walking(errors: Sequence[float], limit: float) -> float:
         low = passing(points[usable[0]], points[usable[0] - 1], limit)
     if usable[-1] < len(points) - 1:
         high = passing(points[usable[-1]], points[usable[-1] + 1], limit)
-    return high / low
+    return math.exp(high - low)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -124,9 +124,9 @@ def test_the_usable_range_is_that_of_step_sizes_within_twice_the_best(seed: int)
     ("errors", "expected"),
     [
         ([0.3, 0.2, 0.2, 0.2, 0.2, 0.2], 40.0),  # the grid ends before the range
-        ([0.9, 0.6, 0.2, 0.2, 0.2, 0.6], 3.0 / 0.3),  # half-way on either side
-        ([0.9, 0.2, 0.2, 0.2, 0.2, math.inf], 8 / 3 / 0.1),  # counts as .8
-        ([0.9, 0.2, 0.2, 0.2, 0.2, 1e300], 8 / 3 / 0.1),
+        ([0.9, 0.6, 0.2, 0.2, 0.2, 0.6], math.sqrt(8 / 0.05)),  # half-way on either side
+        ([0.9, 0.2, 0.2, 0.2, 0.2, math.inf], 2 ** (4 / 3) / 0.1),  # counts as .8
+        ([0.9, 0.2, 0.2, 0.2, 0.2, 1e300], 2 ** (4 / 3) / 0.1),
         ([0.1, 0.6, 0.6, 0.6, 0.6, 0.6], math.nan),  # only without learning
         ([math.inf] * 6, math.nan),
     ],
@@ -138,14 +138,13 @@ def test_the_usable_range_of_a_curve(errors: list[float], expected: float) -> No
 
 def test_a_finer_grid_has_the_same_usable_range() -> None:
     def range_on(sizes: Sequence[float]) -> float:
-        errors = [0.1 + abs(size - 1.0) for size in sizes]
+        errors = [0.1 + 0.1 * abs(math.log2(size)) for size in sizes]
         results = by_hand({(DOWN, 8, "IR"): [errors, errors]}, step_sizes=sizes)
         return float(usable_range(results, "IR")[0])
 
-    coarse, fine = (0.5, 1.0, 1.5), tuple(np.linspace(0.5, 1.5, 51).tolist())
-    # The error of .6 at the coarse grid's ends counts as .4, so its lines are flatter.
-    assert range_on(fine) == pytest.approx(1.1 / 0.9)
-    assert range_on(coarse) == pytest.approx((1 + 0.5 / 3) / (1 - 0.5 / 3))
+    # From a half to 2; on the points of the coarse grid there is only 1.
+    assert range_on((0.25, 0.5, 1.0, 2.0, 4.0)) == pytest.approx(4.0)
+    assert range_on((0.25, 1.0, 4.0)) == pytest.approx(4.0)
 
 
 def reach_by_walking(errors: Sequence[float]) -> float:

@@ -3,10 +3,10 @@
 All take their errors from :class:`gvf.study.results.Results`. A method's step size is chosen by the
 same rule as in the figures.
 
-Ranges of step sizes end where a line through the points passes a limit, so they do not depend on
-which points the grid happens to have. Near the end of a range a few runs have huge errors, and the
-mean of all runs is that of the rarest one. So in a range a run's error counts as at most
-`MOST_FACTOR` times the limit.
+Ranges of step sizes end where a line through the points passes a limit. If they ended at points of
+the grid, small changes of an error would move them by whole steps. Near the end of a range few runs
+have huge errors, and the rarest run alone would decide the mean. So in a range a run's error counts
+as at most `MOST_FACTOR` times the limit.
 """
 
 from __future__ import annotations
@@ -46,6 +46,9 @@ def named(results: Results, method: str) -> str:
 def usable_range(results: Results, method: str, pair: Pair | None = None) -> Array:
     """Return the largest usable step size over the smallest, [1 + B]; nan if there is none.
 
+    Between points the error is a line in the logarithm of the step size, since grids are coarse
+    where step sizes are small.
+
     Example:
         >>> from gvf.study.results import MethodResults, Results
         >>> from gvf.figure.statistics import usable_range
@@ -56,8 +59,8 @@ def usable_range(results: Results, method: str, pair: Pair | None = None) -> Arr
         >>> error = np.array([[0.25, 0.25, 0.75]])
         >>> measured = MethodResults(study.choices("IR"), {"error": error})
         >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): measured})
-        >>> float(usable_range(results, "IR")[0])  # the line passes twice 0.25 at 5
-        5.0
+        >>> round(float(usable_range(results, "IR")[0]), 6)  # the line passes twice 0.25 at 4
+        4.0
     """
     measured = results.of(method, pair=pair)
     limits = USABLE_FACTOR * results.best(method, pair=pair)
@@ -65,13 +68,13 @@ def usable_range(results: Results, method: str, pair: Pair | None = None) -> Arr
         return np.full(limits.shape, np.nan)
     sizes = np.array(measured.choices)
     errors = results.average(np.minimum(measured.error, MOST_FACTOR * limits[0]))[:, sizes > 0]
-    sizes = sizes[sizes > 0]
+    logs = np.log(sizes[sizes > 0])
     usable = errors <= limits[:, None]
-    last = sizes.size - 1
+    last = logs.size - 1
     low, high = usable.argmax(axis=1), last - usable[:, ::-1].argmax(axis=1)
-    smallest = _crossing(sizes, errors, limits, low, np.maximum(low - 1, 0))
-    largest = _crossing(sizes, errors, limits, high, np.minimum(high + 1, last))
-    return np.where(usable.any(axis=1), largest / smallest, np.nan)
+    smallest = _crossing(logs, errors, limits, low, np.maximum(low - 1, 0))
+    largest = _crossing(logs, errors, limits, high, np.minimum(high + 1, last))
+    return np.where(usable.any(axis=1), np.exp(largest - smallest), np.nan)
 
 
 def wider(method: str, other: str, pair: Pair | None = None) -> Statistic:
@@ -91,15 +94,15 @@ def reach(results: Results, method: str, pair: Pair | None = None) -> Array:
     return _crossing(sizes, errors, limits, within, beyond)
 
 
-def _crossing(sizes: Array, errors: Array, limits: Array, within: Array, beyond: Array) -> Array:
-    """Return the step size at which a line from `within` to `beyond` passes the limit, [1 + B].
+def _crossing(places: Array, errors: Array, limits: Array, within: Array, beyond: Array) -> Array:
+    """Return the place at which a line from `within` to `beyond` passes the limit, [1 + B].
 
-    Both are numbers of step sizes, and neighbours; equal ones mean the end of the grid.
+    Both are numbers of places, and neighbours; equal ones mean the end of the grid.
     """
     row = np.arange(len(errors))
     low, high = errors[row, within], errors[row, beyond]
     share = (limits - low) / np.where(high > low, high - low, 1.0)
-    return sizes[within] + share * (sizes[beyond] - sizes[within])
+    return places[within] + share * (places[beyond] - places[within])
 
 
 def ends_at(results: Results, method: str) -> Array:
