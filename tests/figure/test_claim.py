@@ -11,7 +11,7 @@ from planted import Truth, planted
 
 from gvf import paper
 from gvf.figure import Claim, judge
-from gvf.figure.claim import tail_of
+from gvf.figure.interval import tail_of
 from gvf.study import Study
 from gvf.study.results import RESAMPLES, MethodResults, Results, resampling
 

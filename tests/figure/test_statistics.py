@@ -83,21 +83,68 @@ def test_errors_are_averages_over_the_runs_of_a_sample(seed: int) -> None:
     np.testing.assert_allclose(errors[0], shown)
 
 
+def bounded(results: Results, sample: int, method: str, most: float) -> list[float]:
+    """Averages in one sample, with every run's error counted as at most `most`."""
+    return averages(results, sample, np.minimum(results.by_method[DOWN, 8, method].error, most))
+
+
+def passing(a: tuple[float, float], b: tuple[float, float], limit: float) -> float:
+    """Return the place where a line through two points (size, error) has the height `limit`."""
+    return a[0] + (limit - a[1]) / (b[1] - a[1]) * (b[0] - a[0])
+
+
+def usable_by_walking(errors: Sequence[float], limit: float) -> float:
+    """Return the usable range, along the line through the points (log size, error)."""
+    points = [(math.log(size), e) for size, e in zip(SIZES[1:], errors[1:], strict=True)]
+    usable = [i for i, (_, error) in enumerate(points) if error <= limit]
+    if not usable:
+        return math.nan
+    low, high = points[usable[0]][0], points[usable[-1]][0]
+    if usable[0] > 0:
+        low = passing(points[usable[0]], points[usable[0] - 1], limit)
+    if usable[-1] < len(points) - 1:
+        high = passing(points[usable[-1]], points[usable[-1] + 1], limit)
+    return math.exp(high - low)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_usable_range_is_that_of_step_sizes_within_twice_the_best(seed: int) -> None:
     results = one_gap(random_results(seed))
     ranges = {method: usable_range(results, method) for method in ("IR", "IS")}
     for sample in SOME:
         for method, told in ranges.items():
-            errors = lanes_of(results, sample, method)
-            usable = [
-                size
-                for size, error in zip(SIZES, errors, strict=True)
-                if size > 0 and error <= 2 * min(errors)
-            ]
-            expected = max(usable) / min(usable) if usable else math.nan
+            best = min(lanes_of(results, sample, method))
+            most = 4 * min(lanes_of(results, 0, method))
+            expected = usable_by_walking(bounded(results, sample, method, most), 2 * best)
             np.testing.assert_allclose(told[sample], expected)
     np.testing.assert_array_equal(wider("IR", "IS")(results), ranges["IR"] / ranges["IS"])
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        ([0.3, 0.2, 0.2, 0.2, 0.2, 0.2], 40.0),  # the grid ends before the range
+        ([0.9, 0.6, 0.2, 0.2, 0.2, 0.6], math.sqrt(8 / 0.05)),  # half-way on either side
+        ([0.9, 0.2, 0.2, 0.2, 0.2, math.inf], 2 ** (4 / 3) / 0.1),  # counts as .8
+        ([0.9, 0.2, 0.2, 0.2, 0.2, 1e300], 2 ** (4 / 3) / 0.1),
+        ([0.1, 0.6, 0.6, 0.6, 0.6, 0.6], math.nan),  # only without learning
+        ([math.inf] * 6, math.nan),
+    ],
+)
+def test_the_usable_range_of_a_curve(errors: list[float], expected: float) -> None:
+    results = by_hand({(DOWN, 8, "IR"): [errors, errors]}, step_sizes=SIZES)
+    np.testing.assert_allclose(usable_range(results, "IR"), expected)
+
+
+def test_a_finer_grid_has_the_same_usable_range() -> None:
+    def range_on(sizes: Sequence[float]) -> float:
+        errors = [0.1 + 0.1 * abs(math.log2(size)) for size in sizes]
+        results = by_hand({(DOWN, 8, "IR"): [errors, errors]}, step_sizes=sizes)
+        return float(usable_range(results, "IR")[0])
+
+    # From a half to 2; on the points of the coarse grid there is only 1.
+    assert range_on((0.25, 0.5, 1.0, 2.0, 4.0)) == pytest.approx(4.0)
+    assert range_on((0.25, 1.0, 4.0)) == pytest.approx(4.0)
 
 
 def reach_by_walking(errors: Sequence[float]) -> float:
@@ -105,10 +152,8 @@ def reach_by_walking(errors: Sequence[float]) -> float:
     for i, error in enumerate(errors):
         if error < 1.0:
             continue
-        if i == 0 or error == math.inf:
-            return SIZES[max(i - 1, 0)]
-        before = errors[i - 1]
-        return SIZES[i - 1] + (1.0 - before) / (error - before) * (SIZES[i] - SIZES[i - 1])
+        here = SIZES[i], error
+        return passing((SIZES[i - 1], errors[i - 1]), here, 1.0) if i else SIZES[0]
     return SIZES[-1]
 
 
@@ -117,7 +162,7 @@ def test_the_reach_is_where_the_error_passes_1(seed: int) -> None:
     results = one_gap(random_results(seed))
     told = reach(results, "IR")
     for sample in SOME:
-        expected = reach_by_walking(lanes_of(results, sample, "IR"))
+        expected = reach_by_walking(bounded(results, sample, "IR", 2.0))
         assert told[sample] == pytest.approx(expected)
 
 
@@ -127,15 +172,39 @@ def test_the_reach_is_where_the_error_passes_1(seed: int) -> None:
         ([0.5, 0.5, 0.5, 0.5, 0.5, 0.5], 4.0),  # never
         ([0.5, 0.5, 0.5, 0.5, 0.5, 1.5], 3.0),  # half-way between 2 and 4
         ([0.5, 0.5, 0.5, 1.0, 0.5, 0.5], 1.0),  # touching counts
-        ([0.5, 0.5, 0.5, math.inf, 0.5, 0.5], 0.5),  # no line leads to infinity
-        ([0.5, 2.5, 0.5, 2.5, 0.5, 0.5], 0.025),  # the first time counts
+        ([0.5, 0.5, 0.5, math.inf, 0.5, 0.5], 2 / 3),  # counts as 2
+        ([0.5, 1.5, 0.5, 1.5, 0.5, 0.5], 0.05),  # the first time counts
         ([1.5, 0.5, 0.5, 0.5, 0.5, 0.5], 0.0),  # from the start
-        ([0.5, 0.5, 0.5, 0.5, 1e300, 1e300], 1.0),
+        ([0.5, 0.5, 0.5, 0.5, 1e300, 1e300], 4 / 3),
     ],
 )
 def test_the_reach_of_a_curve(errors: list[float], expected: float) -> None:
     results = by_hand({(DOWN, 8, "IR"): [errors, errors]}, step_sizes=SIZES)
     np.testing.assert_allclose(reach(results, "IR"), expected, atol=1e-12)
+
+
+def test_one_run_in_many_does_not_decide_a_range() -> None:
+    usual = [0.9, 0.2, 0.2, 0.2, 0.2, 5.0]
+    lost = [0.9, 0.2, 0.2, 0.2, 1e9, 1e9]
+    plain, mixed = (
+        by_hand({(DOWN, 8, "IR"): [usual] * 50 + [last]}, step_sizes=SIZES)
+        for last in (usual, lost)
+    )
+    assert reach(mixed, "IR")[0] == pytest.approx(reach(plain, "IR")[0], rel=0.02)
+    ranges = [usable_range(results, "IR")[0] for results in (mixed, plain)]
+    assert ranges[0] == pytest.approx(ranges[1], rel=0.02)
+
+
+def test_a_step_size_can_be_chosen_once_for_all_samples() -> None:
+    results = one_gap(random_results(3))
+    once = results.choosing_once()
+    lane = int(np.argmin(results.errors("IR")[0]))
+    np.testing.assert_array_equal(once.best("IR"), results.errors("IR")[:, lane])
+    assert (once.best("IR") > results.best("IR")).any()
+    assert once.best("IR")[0] == results.best("IR")[0]
+    assert set(once.chosen("IR")) == {lane}
+    late = results.by_method[DOWN, 8, "IR"].curve[:, lane, 18:].mean(axis=1)
+    np.testing.assert_allclose(ends_at(once, "IR"), results.average(late))
 
 
 def test_the_end_is_the_last_tenth_at_the_step_size_that_is_best_over_the_run() -> None:

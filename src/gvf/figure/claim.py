@@ -2,8 +2,9 @@
 
 A claim is a statistic, and the range in which it lies if what it says is true. It also tells why
 this range was chosen, and when: a range that was chosen after the results were seen proves less.
-The results give its value and a 95 % interval, by bootstrap over runs. All methods get the same
-resampled runs, so comparisons are paired. The claim
+The results give its value and a 95 % interval, by bootstrap over runs
+(:mod:`gvf.figure.interval`). All methods get the same resampled runs, so comparisons are paired.
+The claim
 
     holds       if the whole interval lies in the range,
     fails       if the whole interval lies outside the range,
@@ -17,17 +18,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
-
-import numpy as np
 
 from gvf.common.arrays import Array
+from gvf.figure.interval import FEWEST_RUNS, interval
 from gvf.study.results import Results
-
-LEVEL = 0.95
-"""The level of the intervals."""
-FEWEST_RUNS = 5
-"""Runs below which no interval can be trusted."""
 
 
 @dataclass(frozen=True)
@@ -134,16 +128,12 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
     runs = min([results.runs, *((others or {})[name].runs for name in claim.needs if not absent)])
     if absent:
         return _verdict(claim, results.protocol, runs, remark=f"needs {', '.join(absent)} too")
-    with np.errstate(divide="ignore", invalid="ignore"):  # diverged runs have infinite errors
-        values = claim.statistic(results, *((others or {})[name] for name in claim.needs))
-    value, samples = float(values[0]), values[1:]
-    if runs < FEWEST_RUNS or np.isnan(values).any():
+    more = [(others or {})[name] for name in claim.needs]
+    value, low, high = interval(claim.statistic, [results, *more])
+    if math.isnan(low):
         few = f"fewer than {FEWEST_RUNS} runs do not tell"
         remark = few if runs < FEWEST_RUNS else "too many runs have diverged to tell"
-        return _verdict(claim, results.protocol, runs, (value, math.nan, math.nan), remark=remark)
-    # Some values may be infinite, so quantiles do not interpolate.
-    tail = tail_of(runs)
-    low, high = np.quantile(samples, (tail, 1 - tail), method="inverted_cdf").tolist()
+        return _verdict(claim, results.protocol, runs, (value, low, high), remark=remark)
     above = low > claim.least or claim.least == -math.inf
     below = high < claim.most or claim.most == math.inf
     if above and below:
@@ -154,26 +144,6 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
         verdict = "undecided"
     remark = claim.because if verdict == "fails" else ""
     return _verdict(claim, results.protocol, runs, (value, low, high), verdict, remark)
-
-
-def tail_of(runs: int) -> float:
-    """Return the share of bootstrap samples beyond either end of an interval.
-
-    With few runs plain percentiles are too narrow, since the bootstrap divides by the number of
-    runs and has no tails as wide as the t distribution's. The share Phi(-t sqrt(R / (R - 1)))
-    corrects both. Here t is the quantile of the t distribution with R - 1 degrees of freedom, by
-    its expansion around the normal quantile.
-
-    Example:
-        >>> from gvf.figure.claim import tail_of
-        >>> round(tail_of(5), 5), round(tail_of(100), 4)
-        (0.00098, 0.0231)
-    """
-    normal, degrees = NormalDist(), runs - 1
-    z = normal.inv_cdf((1 + LEVEL) / 2)
-    t = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
-    t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * degrees**3)
-    return normal.cdf(-t * math.sqrt(runs / degrees))
 
 
 def _verdict(

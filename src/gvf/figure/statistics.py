@@ -1,7 +1,12 @@
 """Statistics for claims: each gives a number for every bootstrap sample of the runs.
 
-All take their errors from :class:`gvf.study.results.Results`. A method's step size is chosen anew
-in every sample, by the same rule as in the figures.
+All take their errors from :class:`gvf.study.results.Results`. A method's step size is chosen by the
+same rule as in the figures.
+
+Ranges of step sizes end where a line through the points passes a limit. If they ended at points of
+the grid, small changes of an error would move them by whole steps. Near the end of a range few runs
+have huge errors, and the rarest run alone would decide the mean. So in a range a run's error counts
+as at most `MOST_FACTOR` times the limit.
 """
 
 from __future__ import annotations
@@ -17,6 +22,10 @@ Statistic = Callable[[Results], Array]
 
 USABLE_FACTOR = 2.0
 """A step size is usable if its error is at most this many times the best error."""
+REACH_LIMIT = 1.0
+"""The error at which a method's reach ends."""
+MOST_FACTOR = 2.0
+"""A run's error counts as at most this many times the limit of a range of step sizes."""
 LAST_SHARE = 0.1
 """The share of a run that counts as its end."""
 
@@ -35,7 +44,10 @@ def named(results: Results, method: str) -> str:
 
 
 def usable_range(results: Results, method: str, pair: Pair | None = None) -> Array:
-    """Return the largest usable step size over the smallest, [1 + B].
+    """Return the largest usable step size over the smallest, [1 + B]; nan if there is none.
+
+    Between points the error is a line in the logarithm of the step size, since grids are coarse
+    where step sizes are small.
 
     Example:
         >>> from gvf.study.results import MethodResults, Results
@@ -44,14 +56,14 @@ def usable_range(results: Results, method: str, pair: Pair | None = None) -> Arr
         >>> import numpy as np
         >>> pairs = [("down", "uniform")]
         >>> study = Study("s", "four-rooms", ("IR",), (1, 2, 8), pairs=pairs, runs=1)
-        >>> error = np.array([[0.3, 0.5, 0.7]])
+        >>> error = np.array([[0.25, 0.25, 0.75]])
         >>> measured = MethodResults(study.choices("IR"), {"error": error})
         >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): measured})
-        >>> float(usable_range(results, "IR")[0])
-        2.0
+        >>> round(float(usable_range(results, "IR")[0]), 6)  # the line passes twice 0.25 at 4
+        4.0
     """
-    errors = results.errors(method, pair=pair)
-    return _range(results, method, pair, errors.min(axis=1))
+    best = results.best(method, pair=pair)
+    return np.where(np.isfinite(best[0]), _range(results, method, pair, best), np.nan)
 
 
 def accurate_range(results: Results, method: str, other: str, pair: Pair | None = None) -> Array:
@@ -61,17 +73,26 @@ def accurate_range(results: Results, method: str, other: str, pair: Pair | None 
     there is none.
     """
     best = np.minimum(results.best(method, pair=pair), results.best(other, pair=pair))
-    return _range(results, method, pair, best)
+    within = _range(results, method, pair, best)
+    return np.where(np.isnan(within), 1.0, within)
 
 
 def _range(results: Results, method: str, pair: Pair | None, best: Array) -> Array:
-    """Return the largest over the smallest step size with at most twice an error [1 + B]."""
-    sizes = np.array(results.of(method, pair=pair).choices)
-    errors = results.errors(method, pair=pair)
-    usable = (errors <= USABLE_FACTOR * best[:, None]) & (sizes > 0)
-    largest = np.where(usable, sizes, -np.inf).max(axis=1)
-    smallest = np.where(usable, sizes, np.inf).min(axis=1)
-    return np.where(usable.any(axis=1), largest / smallest, 1.0)
+    """Return the largest over the smallest step size with at most twice an error [1 + B].
+
+    It is nan if there is none.
+    """
+    measured = results.of(method, pair=pair)
+    limits = USABLE_FACTOR * best
+    sizes = np.array(measured.choices)
+    errors = results.average(np.minimum(measured.error, MOST_FACTOR * limits[0]))[:, sizes > 0]
+    logs = np.log(sizes[sizes > 0])
+    usable = errors <= limits[:, None]
+    last = logs.size - 1
+    low, high = usable.argmax(axis=1), last - usable[:, ::-1].argmax(axis=1)
+    smallest = _crossing(logs, errors, limits, low, np.maximum(low - 1, 0))
+    largest = _crossing(logs, errors, limits, high, np.minimum(high + 1, last))
+    return np.where(usable.any(axis=1), np.exp(largest - smallest), np.nan)
 
 
 def wider(method: str, other: str, pair: Pair | None = None) -> Statistic:
@@ -81,14 +102,25 @@ def wider(method: str, other: str, pair: Pair | None = None) -> Statistic:
 
 def reach(results: Results, method: str, pair: Pair | None = None) -> Array:
     """Return the step size at which the error passes 1, or the grid's last if none, [1 + B]."""
-    sizes = np.array(results.of(method, pair=pair).choices)
-    errors = results.errors(method, pair=pair)
-    over = ~(errors < 1.0)
-    first = np.where(over.any(axis=1), over.argmax(axis=1), sizes.size - 1)
-    before, row = np.maximum(first - 1, 0), np.arange(len(errors))
-    low, high = errors[row, before], errors[row, first]
-    share = np.where(high > 1.0, (1.0 - low) / np.where(high > low, high - low, 1.0), 1.0)
-    return sizes[before] + np.clip(share, 0.0, 1.0) * (sizes[first] - sizes[before])
+    measured = results.of(method, pair=pair)
+    sizes = np.array(measured.choices)
+    errors = results.average(np.minimum(measured.error, MOST_FACTOR * REACH_LIMIT))
+    over = errors >= REACH_LIMIT
+    beyond = np.where(over.any(axis=1), over.argmax(axis=1), sizes.size)
+    limits = np.full(len(errors), REACH_LIMIT)
+    within, beyond = np.maximum(beyond - 1, 0), np.minimum(beyond, sizes.size - 1)
+    return _crossing(sizes, errors, limits, within, beyond)
+
+
+def _crossing(places: Array, errors: Array, limits: Array, within: Array, beyond: Array) -> Array:
+    """Return the place at which a line from `within` to `beyond` passes the limit, [1 + B].
+
+    Both are numbers of places, and neighbours; equal ones mean the end of the grid.
+    """
+    row = np.arange(len(errors))
+    low, high = errors[row, within], errors[row, beyond]
+    share = (limits - low) / np.where(high > low, high - low, 1.0)
+    return places[within] + share * (places[beyond] - places[within])
 
 
 def ends_at(results: Results, method: str, pair: Pair | None = None) -> Array:
@@ -96,8 +128,7 @@ def ends_at(results: Results, method: str, pair: Pair | None = None) -> Array:
     measured = results.of(method, pair=pair)
     late = max(1, round(LAST_SHARE * measured.curve.shape[2]))
     end = results.average(measured.curve[:, :, -late:].mean(axis=2))
-    best = results.errors(method, pair=pair).argmin(axis=1)
-    return end[np.arange(len(end)), best]
+    return end[np.arange(len(end)), results.chosen(method, pair=pair)]
 
 
 def growth(results: Results, method: str, pair: Pair | None = None) -> Array:

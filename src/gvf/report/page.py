@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gvf.common.progress import duration
-from gvf.figure.claim import LEVEL
 from gvf.figure.figure import Figure
+from gvf.figure.interval import LEVEL
 from gvf.figure.picture import render
 from gvf.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE, Published
 from gvf.report import tables

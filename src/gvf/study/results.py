@@ -8,7 +8,7 @@ resampled runs, so comparisons are paired.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,8 @@ class Results:
         protocol: "paper" or "authors".
         by_method: the results by pair, gap and method.
         store: the store that they were read from, if any.
+        once: True to choose the best step size once, by all runs; False to choose it anew in every
+            bootstrap sample.
 
     Example:
         >>> from gvf.study import Results, Store, Study, run
@@ -92,6 +94,7 @@ class Results:
     protocol: str
     by_method: Mapping[tuple[Pair, int | None, str], MethodResults]
     store: Store | None = field(default=None, repr=False, compare=False)
+    once: bool = False
     _errors: dict[tuple[str, int | None, Pair | None], Array] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -126,9 +129,21 @@ class Results:
             self._errors[key].flags.writeable = False
         return self._errors[key]
 
+    def chosen(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Array:
+        """Return the number of the choice with the smallest error, int64[1 + B]."""
+        numbers = self.errors(method, gap, pair).argmin(axis=1)
+        return np.full_like(numbers, numbers[0]) if self.once else numbers
+
     def best(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Array:
-        """Return the error of the best choice, chosen anew in every sample: float64[1 + B]."""
-        return self.errors(method, gap, pair).min(axis=1)
+        """Return the error of the best choice, float64[1 + B]."""
+        errors = self.errors(method, gap, pair)
+        return errors[np.arange(len(errors)), self.chosen(method, gap, pair)]
+
+    def choosing_once(self) -> Results:
+        """Return the same results, with the best step sizes chosen once, by all runs."""
+        same = replace(self, once=True)
+        same._errors.update(self._errors)
+        return same
 
     def of(self, method: str, gap: int | None = None, pair: Pair | None = None) -> MethodResults:
         """Return the results of one method; gap and pair default to the only one."""

@@ -1,0 +1,77 @@
+"""The 95 % interval of a claim's statistic, by bootstrap over runs.
+
+The statistic of the expected errors is wanted, and that of the averages over runs estimates it. The
+smallest of several averages is too small, since the chosen step size is also the luckiest. If each
+bootstrap sample chooses anew, its minimum is too small once more. If all samples keep the step
+sizes that all runs choose, they leave out that another choice may be as good. So both are done, and
+the interval spans both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import NormalDist
+
+import numpy as np
+
+from gvf.common.arrays import Array
+from gvf.study.results import Results
+
+LEVEL = 0.95
+"""The level of the intervals."""
+FEWEST_RUNS = 5
+"""Runs below which no interval can be trusted."""
+
+
+def interval(
+    statistic: Callable[..., Array], results: Sequence[Results]
+) -> tuple[float, float, float]:
+    """Compute a statistic of results and both ends of its interval.
+
+    The ends are nan if there are too few runs, or if a sample has no value.
+
+    Example:
+        >>> from gvf.figure.interval import interval
+        >>> from gvf.study import MethodResults, Results, Study
+        >>> import numpy as np
+        >>> pair = ("hard", "hard")
+        >>> study = Study("s", "markov-chain", ("IR",), (1.0,), pairs=(pair,), updates=9, runs=8)
+        >>> measured = MethodResults((1.0,), {"error": np.ones((8, 1))})
+        >>> results = Results(study, "paper", {(pair, 1, "IR"): measured})
+        >>> interval(lambda results: results.best("IR"), [results])
+        (1.0, 1.0, 1.0)
+    """
+    runs = min(one.runs for one in results)
+    with np.errstate(divide="ignore", invalid="ignore"):  # diverged runs have infinite errors
+        anew = statistic(*results)
+        once = statistic(*(one.choosing_once() for one in results))
+    value = float(anew[0])
+    if runs < FEWEST_RUNS or np.isnan(anew).any() or np.isnan(once).any():
+        return value, math.nan, math.nan
+    tail = tail_of(runs)
+    # Some values may be infinite, so quantiles do not interpolate.
+    ends = [
+        np.quantile(values[1:], (tail, 1 - tail), method="inverted_cdf") for values in (anew, once)
+    ]
+    return value, float(min(low for low, _ in ends)), float(max(high for _, high in ends))
+
+
+def tail_of(runs: int) -> float:
+    """Return the share of bootstrap samples beyond either end of an interval.
+
+    With few runs plain percentiles are too narrow, since the bootstrap divides by the number of
+    runs and has no tails as wide as the t distribution's. The share Phi(-t sqrt(R / (R - 1)))
+    corrects both. Here t is the quantile of the t distribution with R - 1 degrees of freedom, by
+    its expansion around the normal quantile.
+
+    Example:
+        >>> from gvf.figure.interval import tail_of
+        >>> round(tail_of(5), 5), round(tail_of(100), 4)
+        (0.00098, 0.0231)
+    """
+    normal, degrees = NormalDist(), runs - 1
+    z = normal.inv_cdf((1 + LEVEL) / 2)
+    t = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+    t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * degrees**3)
+    return normal.cdf(-t * math.sqrt(runs / degrees))
