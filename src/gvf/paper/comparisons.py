@@ -20,6 +20,12 @@ TENTH = "The sentence calls two methods alike and names no amount. We take a fac
 QUARTER = "The sentence names no amount. We take a factor of at most 1.25."
 NOTICEABLE = "The sentence says noticeable and names no amount. We take a tenth and more."
 WRITTEN = "2026-11-15: written. No record tells whether results had been seen by then."
+RANGES_WRITTEN = (
+    WRITTEN,
+    "2026-11-16: ranges end between the step sizes of a grid, and a diverged run counts as twice "
+    "the limit. Before, they ended on the grid, and one diverged run ended them. This was chosen "
+    "so that intervals cover, when results were known. In Four Rooms, verdicts changed.",
+)
 AUDITED = (
     "2026-11-16: written after small runs in an audit, which showed on which side of their ranges "
     "some of these statistics lie."

@@ -29,12 +29,15 @@ from gvf.paper.comparisons import (
     NO_GROWTH,
     NOTICEABLE,
     QUARTER,
+    RANGES_WRITTEN,
     SARSA_IS_VTRACE,
     SLUGS,
     TENTH,
     TIE,
     WRITTEN,
+    accurate_over_wider_range,
     compared,
+    larger_steps,
     lower_error,
     wider_range,
 )
@@ -128,7 +131,7 @@ def _less_variance(other: str) -> Claim:
         lambda results: reach(results, other) / reach(results, "IS"),
         least=1.0,
         why=f"{TIE} The step size that a method bears stands for its variance, as in the paper.",
-        history=(WRITTEN,),
+        history=RANGES_WRITTEN,
     )
 
 
@@ -286,8 +289,13 @@ STEP_SIZE = Figure(
     ),
     claims=(
         *(
-            wider_range(other, history=(WRITTEN,), given=REPEATED.get(other, ""))
+            wider_range(other, history=RANGES_WRITTEN, given=REPEATED.get(other, ""))
             for other in (*REWEIGHTING, "Sarsa")
+        ),
+        *(
+            make(other, given=REPEATED.get(other, ""))
+            for make in (larger_steps, accurate_over_wider_range)
+            for other in REWEIGHTING
         ),
         *(_less_variance(other) for other in ("WIS-Minibatch", *VTRACE)),
     ),

@@ -16,6 +16,7 @@ from gvf.figure.reading import NORM_PANELS, against_iteration, against_step_size
 from gvf.figure.statistics import Statistic, rank_correlation, reach
 from gvf.paper.comparisons import (
     BUFFER_IS_IS,
+    RANGES_WRITTEN,
     SLUGS,
     TENTH,
     TIE,
@@ -73,7 +74,7 @@ def _less_sensitive(other: str, because: str = "") -> Claim:
         needs=("markov-step-size",) if clipped else (),
         because=because,
         why=TIE,
-        history=(WRITTEN,),
+        history=RANGES_WRITTEN,
         given=BUFFER_IS_IS if other == "WIS-Buffer" else "",
     )
 
@@ -140,7 +141,7 @@ STEP_SIZE = Figure(
             least=1 / 1.1,
             most=1.1,
             why=TENTH,
-            history=(WRITTEN,),
+            history=RANGES_WRITTEN,
         ),
         *(_less_sensitive(other) for other in SENSITIVE_METHODS),
         _less_sensitive("Sarsa", because=SARSA_REASON),
@@ -154,9 +155,9 @@ STEP_SIZE = Figure(
             why=TIE,
             history=(WRITTEN,),
         ),
-        wider_range("IS", history=(WRITTEN,)),
-        wider_range("WIS-Buffer", history=(WRITTEN,), given=BUFFER_IS_IS),
-        wider_range("WIS-Minibatch", history=(WRITTEN,), because=LENIENT_REASON),
+        wider_range("IS", history=RANGES_WRITTEN),
+        wider_range("WIS-Buffer", history=RANGES_WRITTEN, given=BUFFER_IS_IS),
+        wider_range("WIS-Minibatch", history=RANGES_WRITTEN, because=LENIENT_REASON),
         BC_IR_IS_LIKE_IR,
     ),
     notes=NOTES,
