@@ -194,7 +194,7 @@ def test_a_part_of_update_variance_is_printed(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == (
         "iteration l1 (variance of the update's L1 norm) l2 (variance of its L2 norm) "
-        "scalar (variance of its signed sum)"
+        "scalar (variance of its signed sum) trace (trace of its covariance)"
     )
     study = load(toml)
     assert isinstance(study, VarianceStudy)
