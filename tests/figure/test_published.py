@@ -31,7 +31,7 @@ FILES = {
     "four_rooms_step_size_500k_updates": True,
     "markov_chain_step_size_rho9": True,
     "markov_chain_variance_l1_rho9": True,
-    "markov_chain_variance_l1_rho99": True,
+    "markov_chain_variance_l1_rho99": False,
     "markov_chain_variance_scalar_rho9": True,
 }
 """The files that we have, and whether our curves must match them."""

@@ -140,7 +140,7 @@ def test_what_is_unknown_is_named_among_what_is_known() -> None:
     with pytest.raises(
         ValueError,
         match=r"unknown figure: 'four-rooms'; did you mean 'four-rooms-gap' or 'four-rooms-step-"
-        r"size' or 'four-rooms-learning-curves'\? \(`gvf reproduce --help` shows all\)",
+        r"size' or 'four-rooms-step-size-often'\? \(`gvf reproduce --help` shows all\)",
     ):
         paper.get("four-rooms")
     with pytest.raises(ValueError, match=r"unknown scale: 'full'; known are 'quick', 'paper'"):

@@ -35,8 +35,7 @@ NOTES = {
     "authors": "With the authors' noise, evaluation states, stored states (one sub-step ahead) and "
     "true values: their rollouts take the first step from (y, y) instead of (y, x), which is why "
     "all curves level off near .2. What they draw as IS is NormIS: every ratio divided by the "
-    "largest possible one. Left out: next actions drawn at the wrong state, and the lost factor of "
-    "BC-IR and WIS-Buffer.",
+    "largest possible one. Left out: next actions drawn at the wrong state.",
 }
 BIAS_REASON = (
     "Where the target is not deterministic, V-trace(1.0) keeps the bias of its clip, with however "

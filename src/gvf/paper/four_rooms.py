@@ -236,6 +236,7 @@ STEP_SIZE_OFTEN = Figure(
             frame=WITH_WALLS,
             times=WITH_WALLS,
             protocols=("authors",),
+            must_match=True,
             note="The published error is labelled RMSVE, but it is the mean absolute error over "
             "all 121 cells. The 17 walls count as 0, so it is multiplied by 121/104 here.",
         ),
