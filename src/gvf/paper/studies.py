@@ -159,7 +159,7 @@ _study(
 _study("four-rooms-step-size", "error against step size (Fig. 1 right)", _four_rooms)
 _study(
     "four-rooms-step-size-often",
-    "error against step size, an update after every step (talk)",
+    "error against step size, gap 1 (authors' talk)",
     _four_rooms,
     methods=("IR", "IS", "WIS-Minibatch", "V-trace(1.0)"),
     gaps=(1,),
