@@ -19,7 +19,7 @@ import pytest
 
 import gvf
 from gvf.study import Study, Task, VarianceStudy, load, run_task, run_variance
-from gvf.study.encoding import COLUMNS, encode
+from gvf.study.encoding import COLUMNS, checksum, encode
 from gvf.study.engine import run
 from gvf.study.store import Store, StoreError, stored
 from gvf.study.toml import as_toml
@@ -134,6 +134,18 @@ def test_the_results_of_all_studies_are_one_table(tmp_path: Path) -> None:
     for study in studies:
         number = Store(study, tmp_path).read().num_rows
         assert rows.count((study.name, study.protocol)) == number > 0
+
+
+def test_files_of_an_earlier_version_may_lack_columns_of_other_studies(tmp_path: Path) -> None:
+    run(CHAIN, tmp_path)
+    before = Store(CHAIN, tmp_path).read()
+    path = result_files(tmp_path)[0]
+    older = pq.read_table(path).drop_columns(["trace"])
+    metadata = {**(older.schema.metadata or {}), b"gvf.checksum": checksum(older).encode()}
+    pq.write_table(older.replace_schema_metadata(metadata), path)
+    after = Store(CHAIN, tmp_path).read()
+    assert sorted(after.column_names) == sorted(before.column_names)
+    assert after.select(before.column_names).to_pylist() == before.to_pylist()
 
 
 def test_only_missing_tasks_run(tmp_path: Path) -> None:
