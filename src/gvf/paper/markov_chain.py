@@ -312,10 +312,9 @@ VARIANCE_ALL = Figure(
             runs=100,
             panel="hardest",
             frame=None,
-            note="With ratios up to 99, buffers differ much, and all iterations of a run share one: "
-            "a curve deviates as a whole. WIS-Minibatch is about two standard errors low here, and "
-            "agrees with 400 other runs. The authors' draws are stratified, which lowers the "
-            "variance of IR by a tenth.",
+            note="All iterations of a run share a buffer, so a curve deviates as a whole: with our "
+            "100 runs WIS-Minibatch is two standard errors low, and with 400 others it agrees. The "
+            "authors' draws are stratified, which lowers the variance of IR by a tenth.",
         ),
     ),
     notes=VARIANCE_NOTES,

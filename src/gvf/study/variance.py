@@ -165,7 +165,7 @@ class VarianceStudy(BaseStudy):
 
     @property
     def generation(self) -> int:
-        """The domain's generation, plus one: results of generation one have no trace."""
+        """The domain's generation, plus one, since earlier results have no trace."""
         return domains.get(self.domain).generation + 1
 
     def check(self) -> None:
