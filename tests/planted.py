@@ -15,7 +15,7 @@ from gvf.figure import Figure
 from gvf.racing import RacingStudy
 from gvf.study import Study, VarianceStudy
 from gvf.study.results import MethodResults, Pair, Results
-from gvf.study.variance import NORMS
+from gvf.study.variance import KINDS
 
 DOWN = ("down", "uniform")
 """A pair of the Four Rooms."""
@@ -144,7 +144,7 @@ def planted(
         for pair in study.pairs:
             for method in study.methods:
                 values = noisy(np.array([_variance(truth, method, late) for truth in told]), method)
-                columns: dict[str, np.ndarray] = {norm: values for norm in NORMS}
+                columns: dict[str, np.ndarray] = {kind: values for kind in KINDS}
                 cells[pair, None, method] = MethodResults(study.iterations, columns)
         return Results(study, protocol, cells)
     assert isinstance(study, Study | RacingStudy)

@@ -35,7 +35,7 @@ TASK = "quick-check/hard/hard/gap-1/run-3"
             "unknown study: 'four-room-gap'; did you mean 'four-rooms-gap'? (`gvf list` shows all)",
         ),
         (["show", "nope"], "unknown study: 'nope'; known are 'markov-step-size', "),
-        (["plot", "nope"], "' and 12 more (`gvf list` shows all)\n"),
+        (["plot", "nope"], "' and 13 more (`gvf list` shows all)\n"),
         (["run", "quick-check", "--set", 'methods=["Vtrace"]'], "did you mean 'V-trace(1.0)' or "),
         (
             ["run", "quick-check", "--set", 'pairs=[["hrd", "hard"]]'],
@@ -194,7 +194,7 @@ def test_a_part_of_update_variance_is_printed(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == (
         "iteration l1 (variance of the update's L1 norm) l2 (variance of its L2 norm) "
-        "scalar (variance of its signed sum)"
+        "scalar (variance of its signed sum) trace (trace of its covariance)"
     )
     study = load(toml)
     assert isinstance(study, VarianceStudy)

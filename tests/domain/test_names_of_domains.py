@@ -77,14 +77,14 @@ def test_our_domains_have_no_code_of_a_user():
 
 def test_the_generation_is_the_domains(monkeypatch):
     assert settings(Study("s", methods=("IR",), **CHAIN))["generation"] == 1
-    assert settings(VarianceStudy("v"))["generation"] == 1
+    assert settings(VarianceStudy("v"))["generation"] == 2  # those of 1 have no trace
     assert settings(RacingStudy("r", step_sizes=(0.1,)))["generation"] == 1
     rooms = Study("s", "continuous-four-rooms", ("IR",), (0.5,))
     assert settings(rooms)["generation"] == 1
     assert settings(rooms.under("authors"))["generation"] == 2
     monkeypatch.setattr(type(domains.get("markov-chain")), "generation", 7)
     assert settings(Study("s", methods=("IR",), **CHAIN))["generation"] == 7
-    assert settings(VarianceStudy("v"))["generation"] == 7
+    assert settings(VarianceStudy("v"))["generation"] == 8
 
 
 def test_a_domain_is_made_once(monkeypatch):

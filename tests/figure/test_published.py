@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gvf.figure
+from gvf import domain as domains
 from gvf import paper
 from gvf.figure import Figure, Point, Published, compare
 from gvf.figure.reading import against_updates
@@ -23,14 +24,19 @@ PUBLISHED = [
     for published in figure.published
 ]
 FILES = {
+    "continuous_four_rooms_incremental_uniform_favoured": True,
     "continuous_four_rooms_rmsprop_uniform_down": True,
     "continuous_four_rooms_sgd_step_size_uniform_down": False,
     "four_rooms_step_size_31250_updates": False,
+    "four_rooms_step_size_500k_updates": True,
     "markov_chain_step_size_rho9": True,
     "markov_chain_variance_l1_rho9": True,
+    "markov_chain_variance_l1_rho99": False,
     "markov_chain_variance_scalar_rho9": True,
 }
 """The files that we have, and whether our curves must match them."""
+SHARES = {"four_rooms_step_size_500k_updates": 0.4}
+"""The files with finer grids than ours, and the least share of their points that we have too."""
 
 
 def grid_of(figure: Figure, protocol: str = "authors") -> set[float]:
@@ -74,8 +80,10 @@ def test_published_points_lie_on_our_grid(figure: Figure, published: Published) 
     grid = grid_of(figure)
     rows = [row for row in published.rows(grid) if inside(published, row)]
     on = [row for row in rows if row.x in grid]
-    # Of the file for Four Rooms, two step sizes are not on the grid.
-    assert len(on) >= (1.0 if published.must_match else 0.9) * len(rows)
+    # Of the file for Four Rooms, two step sizes are not on the grid. Of that with an update after
+    # every step, with hundreds of points, some are.
+    share = 1.0 if published.must_match else 0.9
+    assert len(on) >= SHARES.get(published.file, share) * len(rows)
     for series in {row.series for row in rows}:
         xs = [row.x for row in on if row.series == series]
         assert len(xs) == len(set(xs)), f"two points of {series} were moved to one x"
@@ -98,6 +106,25 @@ def test_a_published_x_that_is_not_ours_stays_where_it_is() -> None:
     first, second = (row.x for row in published.rows([0.0, 12.0])[:2])
     assert (first, second) == (0.0, 0.1001)
     assert [row.x for row in published.rows([])[:2]] == [1e-05, 0.1001]
+
+
+def test_published_values_may_be_multiplied() -> None:
+    plain = Published("four_rooms_step_size_500k_updates", runs=25)
+    more = replace(plain, times=2.0, frame=2.0)
+    for one, two in zip(plain.rows([]), more.rows([]), strict=True):
+        assert (two.x, two.y) == (one.x, 2 * one.y)
+        assert two.stderr == pytest.approx(2 * one.stderr, nan_ok=True)
+        assert inside(plain, one) == inside(more, two)
+    assert (more.axis, replace(more, frame=None).axis) == (2.0, 2 * replace(plain, frame=None).axis)
+
+
+def test_errors_over_all_cells_become_errors_over_free_cells() -> None:
+    """With step size 0 the error is the mean true value of the free cells."""
+    (published,) = paper.get("four-rooms-step-size-often").published
+    truth = domains.get("four-rooms").truth("down", "random-state")
+    starts = {row.series: row.y for row in published.rows([0.0]) if row.x == 0.0}
+    assert len(starts) == 4
+    assert list(starts.values()) == pytest.approx([truth.values.mean()] * 4, abs=1e-4)
 
 
 def mine(

@@ -229,13 +229,14 @@ def test_variances_are_those_of_the_files(pairs: Any, tmp_path: Path) -> None:
     )
     results, rows = stored(study, tmp_path)
     kinds = (
-        {"main": "l1", "scalar": "scalar"}
+        {"main": "l1", "scalar": "scalar", "trace": "trace"}
         if pairs
         else dict.fromkeys(("easy", "hard", "hardest"), "l1")
+        | dict.fromkeys(("easy, trace", "hard, trace", "hardest, trace"), "trace")
     )
     expected = []
     for panel, kind in kinds.items():
-        question = "hard" if pairs else panel
+        question = "hard" if pairs else panel.partition(",")[0]
         for method in study.methods:
             for iteration in study.iterations:
                 values = [

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 from planted import Truth, elsewhere, planted
 
 from gvf import paper
 from gvf.figure import Claim, Figure, Verdict, judge
+from gvf.study.results import MethodResults
 
 VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
 UNIFORM = ("IS", "WIS-Minibatch", "WIS-Buffer", *VTRACE, "Sarsa")
@@ -118,6 +120,29 @@ FALLS: Mapping[str, float] = dict.fromkeys(("IR", *IMAGES, "WIS-Minibatch"), NEX
 """All get worse at the largest."""
 SENSITIVE = ("IS", "WIS-Buffer", "WIS-Minibatch")
 NOT_SENSITIVE = ("IR", "BC-IR", "WIS-Optimal", "Sarsa", "Expected Sarsa", "On-policy")
+
+IR_VARIANCE = {
+    "ir-variance-far-below-early": Case(
+        holds=Truth(early={"IS": 10.0}),
+        # Twice is not far.
+        fails=Truth(early={"IS": 2.0}),
+        unsure=(Truth(early={"IS": 2.0}), Truth(early={"IS": 4.0})),
+        about=("IR", "IS"),
+    ),
+    "ir-variance-comparable-late": Case(
+        holds=Truth(early={"IS": 10.0}),
+        fails=(Truth(late={"IS": 4.0}), Truth(late={"IR": 4.0})),
+        unsure=(Truth(), Truth(late={"IS": 3.0})),
+        about=("IR", "IS"),
+    ),
+    "ir-variance-lower": Case(
+        holds=Truth(early={"IS": 10.0}, late={"IS": 2.0}),
+        # Lower for a long time, and not in the end.
+        fails=Truth(early={"IS": 10.0}, late={"IR": 2.0}),
+        about=("IR", "IS"),
+    ),
+}
+"""The truths of the claims that are judged by two kinds of variance."""
 
 CASES: Mapping[str, Mapping[str, Case]] = {
     "four-rooms-learning-curves": {
@@ -279,25 +304,8 @@ CASES: Mapping[str, Mapping[str, Case]] = {
         },
     },
     "markov-variance": {
-        "ir-variance-far-below-early": Case(
-            holds=Truth(early={"IS": 10.0}),
-            # Twice is not far.
-            fails=Truth(early={"IS": 2.0}),
-            unsure=(Truth(early={"IS": 2.0}), Truth(early={"IS": 4.0})),
-            about=("IR", "IS"),
-        ),
-        "ir-variance-comparable-late": Case(
-            holds=Truth(early={"IS": 10.0}),
-            fails=(Truth(late={"IS": 4.0}), Truth(late={"IR": 4.0})),
-            unsure=(Truth(), Truth(late={"IS": 3.0})),
-            about=("IR", "IS"),
-        ),
-        "ir-variance-lower": Case(
-            holds=Truth(early={"IS": 10.0}, late={"IS": 2.0}),
-            # Lower for a long time, and not in the end.
-            fails=Truth(early={"IS": 10.0}, late={"IR": 2.0}),
-            about=("IR", "IS"),
-        ),
+        **IR_VARIANCE,
+        **{f"{id}-trace": case for id, case in IR_VARIANCE.items()},
         "late-variance-near-zero": Case(
             holds=Truth(),
             fails=(Truth(late={"IS": 10.0}), Truth(late={"IR": 10.0})),
@@ -395,6 +403,21 @@ def test_a_claim_takes_the_results_it_needs_at_any_scale() -> None:
     assert told.statistic == pytest.approx(2.0, rel=0.2)
 
 
+@pytest.mark.parametrize("id", IR_VARIANCE)
+def test_each_kind_of_variance_judges_its_own_claim(id: str) -> None:
+    figure = paper.get("markov-variance")
+    told = planted(figure, "paper", *IR_VARIANCE[id].truths("holds"))
+    cells = {
+        place: MethodResults(found.choices, {**found.columns, "trace": found["l1"] ** 0})
+        for place, found in told.by_method.items()
+    }
+    equal = replace(told, by_method=cells)
+    claims = {claim.id: claim for claim in figure.claims}
+    by_norm, by_trace = (claims[f"{id}{kind}"].statistic(equal) for kind in ("", "-trace"))
+    np.testing.assert_array_equal(by_norm, claims[id].statistic(told))
+    np.testing.assert_allclose(by_trace, 1.0, rtol=1e-12)
+
+
 TABULAR, GAP, SIZES = "four-rooms-learning-curves", "four-rooms-gap", "four-rooms-step-size"
 ONE_BY_ONE, RMSPROP = "continuous-incremental", "continuous-rmsprop"
 RACING = "racing-step-size"
@@ -456,9 +479,15 @@ SAID: Mapping[str, set[tuple[str, str]]] = {
     "where it is stable, IS is not": {(RACING, "is-unstable-where-ir-is-not")},
     "BC-IR does worse at the largest learning rate": {(RACING, "bc-ir-worse-at-the-largest-rate")},
     "and every method gets worse above the best ones": {(RACING, "all-worse-above")},
-    "the variance of IR is lower than that of IS": {(VARIANCE, "ir-variance-lower")},
-    "and far lower early": {(VARIANCE, "ir-variance-far-below-early")},
-    "later they are comparable": {(VARIANCE, "ir-variance-comparable-late")},
+    "the variance of IR is lower than that of IS": {
+        (VARIANCE, f"ir-variance-lower{kind}") for kind in ("", "-trace")
+    },
+    "and far lower early": {
+        (VARIANCE, f"ir-variance-far-below-early{kind}") for kind in ("", "-trace")
+    },
+    "later they are comparable": {
+        (VARIANCE, f"ir-variance-comparable-late{kind}") for kind in ("", "-trace")
+    },
     "and near zero": {(VARIANCE, "late-variance-near-zero")},
     "IR is the least sensitive to the step size": {
         *((CHAIN, f"ir-less-sensitive-than-{SLUGS[other]}") for other in (*SENSITIVE, "Sarsa")),

@@ -19,7 +19,7 @@ import pytest
 
 import gvf
 from gvf.study import Study, Task, VarianceStudy, load, run_task, run_variance
-from gvf.study.encoding import COLUMNS, encode
+from gvf.study.encoding import COLUMNS, checksum, encode
 from gvf.study.engine import run
 from gvf.study.store import Store, StoreError, stored
 from gvf.study.toml import as_toml
@@ -80,6 +80,7 @@ def test_any_parquet_tool_reads_all_there_is_to_know(tmp_path: Path) -> None:
         "study", "protocol", "variant", "question", "behaviour", "gap", "run", "method",
         "step_size", "u0", "eta", "iteration",
         "error", "final", "curve", "curve_steps", "film", "l1", "l2", "scalar",
+        "trace",
     ]  # fmt: skip
     rows = table.to_pylist()
     assert {(row["study"], row["protocol"]) for row in rows} == {("wis", "paper")}
@@ -94,7 +95,7 @@ def test_any_parquet_tool_reads_all_there_is_to_know(tmp_path: Path) -> None:
     np.testing.assert_array_equal([row["final"] for row in rows[1:]], outcome.final)
     np.testing.assert_array_equal([row["curve"] for row in rows[1:]], outcome.curve)
     assert all(row["curve_steps"] == [i + 0.5 for i in range(60)] for row in rows)
-    elsewhere = ("iteration", "film", "l1", "l2", "scalar")
+    elsewhere = ("iteration", "film", "l1", "l2", "scalar", "trace")
     assert all(row[name] is None for row in rows for name in elsewhere)
     metadata = table.schema.metadata
     inside = json.loads(metadata[b"gvf.configuration"])
@@ -114,7 +115,8 @@ def test_the_variance_of_updates_is_stored_too(tmp_path: Path) -> None:
         if (row["question"], row["run"], row["method"], row["iteration"]) == ("hard", 1, "IS", 5)
     )
     task = next(t for t in VARIANCE.tasks() if (t.question, t.run) == ("hard", 1))
-    assert [row["l1"], row["l2"], row["scalar"]] == list(run_variance(task)["IS"][1])
+    kinds = ("l1", "l2", "scalar", "trace")
+    assert [row[kind] for kind in kinds] == list(run_variance(task)["IS"][1])
     assert (row["study"], row["protocol"]) == ("v", "both")
     elsewhere = ("gap", "step_size", "u0", "eta", "error", "final", "curve", "curve_steps", "film")
     assert all(row[name] is None for name in elsewhere)
@@ -132,6 +134,18 @@ def test_the_results_of_all_studies_are_one_table(tmp_path: Path) -> None:
     for study in studies:
         number = Store(study, tmp_path).read().num_rows
         assert rows.count((study.name, study.protocol)) == number > 0
+
+
+def test_files_of_an_earlier_version_may_lack_columns_of_other_studies(tmp_path: Path) -> None:
+    run(CHAIN, tmp_path)
+    before = Store(CHAIN, tmp_path).read()
+    path = result_files(tmp_path)[0]
+    older = pq.read_table(path).drop_columns(["trace"])
+    metadata = {**(older.schema.metadata or {}), b"gvf.checksum": checksum(older).encode()}
+    pq.write_table(older.replace_schema_metadata(metadata), path)
+    after = Store(CHAIN, tmp_path).read()
+    assert sorted(after.column_names) == sorted(before.column_names)
+    assert after.select(before.column_names).to_pylist() == before.to_pylist()
 
 
 def test_only_missing_tasks_run(tmp_path: Path) -> None:

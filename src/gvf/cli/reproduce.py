@@ -35,9 +35,10 @@ figures of the main text:
   markov-step-size, markov-vtrace, markov-variance                       Fig. 4
 the racing car (needs PyTorch, and TORCS, Gymnasium's CarRacing or a recorded stream):
   racing-step-size                                                       Fig. 3
-figures of the appendix:
-  markov-step-size-all, markov-vtrace-all, markov-variance-all, continuous-sgd-all,
-  continuous-rmsprop-all, continuous-incremental-all, continuous-sgd-step-size-all
+figures of the appendix, the authors' code and their talk:
+  markov-step-size-all, markov-vtrace-all, markov-variance-all, four-rooms-step-size-often,
+  continuous-sgd-all, continuous-rmsprop-all, continuous-incremental-all,
+  continuous-sgd-step-size-all
 
 examples:
   gvf reproduce                                     the main text, at the scale "quick"

@@ -52,6 +52,7 @@ class Published:
         protocols: the protocols whose settings are similar enough to draw both together.
         must_match: True if our curves must match under protocol "authors".
         note: a note to the reader.
+        times: the factor that multiplies every published y; `frame` is in the units after it.
 
     Example:
         >>> from gvf.paper import get
@@ -72,6 +73,7 @@ class Published:
     protocols: tuple[str, ...] = ("paper", "authors")
     must_match: bool = False
     note: str = ""
+    times: float = 1.0
 
     @property
     def source(self) -> str:
@@ -82,7 +84,7 @@ class Published:
     def axis(self) -> float:
         """The length of the y axis."""
         largest = max(point["y"] for series in self._series.values() for point in series)
-        return self.frame or largest
+        return self.frame or self.times * largest
 
     @property
     def _series(self) -> dict[str, list[dict[str, Any]]]:
@@ -99,10 +101,9 @@ class Published:
                 if self.x == "log10 updates":
                     x = LEARNING // round(STEPS / 10.0**x)
                 x = _nearest(ours, x * self.stretch.get(name, 1.0))
-                spread = math.nan if point["stderr"] is None else point["stderr"]
-                rows.append(
-                    Point("authors", self.panel, series, x, point["y"], spread, self.runs, math.nan)
-                )
+                y = self.times * point["y"]
+                spread = math.nan if point["stderr"] is None else self.times * point["stderr"]
+                rows.append(Point("authors", self.panel, series, x, y, spread, self.runs, math.nan))
         return rows
 
 

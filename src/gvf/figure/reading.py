@@ -103,18 +103,23 @@ def against_steps(results: Results) -> list[Point]:
     return rows
 
 
-NORM_PANELS = {"main": "L1 norm", "scalar": "signed sum"}
-"""The titles of the panels of :func:`against_iteration`."""
+NORM_PANELS = {"main": "L1 norm", "scalar": "signed sum", "trace": "trace of the covariance"}
+"""The titles of the panels of :func:`against_iteration`, if there is one pair."""
 
 
 def against_iteration(results: Results) -> list[Point]:
-    """Return the variance of updates' L1 norms; with one pair, also of their signed sums."""
+    """Return the variance of updates' L1 norms and the trace of updates' covariance.
+
+    With one pair, the variance of their signed sums is returned too.
+    """
     study, rows = results.study, []
-    kinds = ("l1", "scalar") if len(study.pairs) == 1 else ("l1",)
-    for kind in kinds:
+    one = len(study.pairs) == 1
+    for kind in ("l1", "scalar", "trace") if one else ("l1", "trace"):
         for pair, method in product(study.pairs, study.methods):
             measured = results.of(method, pair=pair)
-            panel = kind if kind == "scalar" else panel_of(results, pair)
+            panel = panel_of(results, pair)
+            if kind != "l1":
+                panel = kind if one else f"{panel}, {kind}"
             rows += (
                 Point(results.protocol, panel, method, float(x), y, spread, results.runs, NAN)
                 for x, y, spread in zip(measured.choices, *summary(measured[kind]), strict=True)

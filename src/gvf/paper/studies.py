@@ -165,6 +165,19 @@ _study(
     methods=("IR", "IS", "WIS-Minibatch", *VTRACE),
     points=100,
 )
+_study(
+    "four-rooms-step-size-often",
+    "error against step size, gap 1 (authors' talk)",
+    _four_rooms,
+    methods=("IR", "IS", "WIS-Minibatch", "V-trace(1.0)"),
+    gaps=(1,),
+    # All published step sizes up to 3.6, and some of the larger ones.
+    step_sizes=(
+        *_steps(0.0, 0.1, 3.6), 4.3, 5.2, 6.6, 9.0, 14.2, 17.4, 18.6, 18.8, 20.6, 24.0, 26.0, 27.0,
+        28.0, 28.4,
+    ),
+    error="absolute",
+)  # fmt: skip
 
 
 # Continuous Four Rooms: 64 tilings of 8x8 tiles.

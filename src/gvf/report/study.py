@@ -89,7 +89,7 @@ PICTURES = {
     ),
     "variance": Picture(
         "variance of updates",
-        "Variance of the update's L1 norm while learning.",
+        "Variance of the update's L1 norm, and trace of its covariance, while learning.",
         lambda study: "iteration of WIS-Optimal",
         against_iteration,
         y_log=True,

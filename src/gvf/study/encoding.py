@@ -50,6 +50,7 @@ COLUMNS = {
     "l1": "float64",
     "l2": "float64",
     "scalar": "float64",
+    "trace": "float64",
 }
 """The columns of every file, with their types; a column that does not apply is null."""
 

@@ -236,7 +236,8 @@ class Store:
                 + (f" and {len(absent) - 1} other tasks" if len(absent) > 1 else "")
                 + f"; `gvf run` of {self.study.name!r} computes what is missing{others}"
             )
-        return pa.concat_tables(tables)
+        # Files of earlier versions lack columns that only other studies have.
+        return pa.concat_tables(tables, promote_options="default")
 
     def unfit(self) -> list[str]:
         """List the stored results that do not fit this study's settings, with the reason."""

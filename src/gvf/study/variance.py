@@ -2,8 +2,9 @@
 
 The weights are those that WIS-Optimal passes through on a fixed buffer. At each of them many
 mini-batches are drawn from the buffer, and each gives an update ``g = sum_i w_i delta_i x_i``. The
-study measures the variance of |g|_1, of |g|_2, and of the signed sum of ``w_i delta_i``. Methods
-that draw alike see the same mini-batches.
+study measures the variance of |g|_1, of |g|_2, and of the signed sum of ``w_i delta_i``, and the
+trace of the covariance of g, which is the V(X | B) of the paper's Section 3.3. Methods that draw
+alike see the same mini-batches.
 """
 
 from __future__ import annotations
@@ -32,13 +33,20 @@ from gvf.study.task import initial_weights
 
 NORMS = ("l1", "l2", "scalar")
 """The sizes of an update: its L1 and L2 norms, and the signed sum."""
+KINDS = (*NORMS, "trace")
+"""The kinds of variance: those of the sizes, and the trace of the covariance."""
 
 
 @njit(cache=True, nogil=True)
 def update_sizes(weights, experience, rows, w, sizes):
-    """Write L1 norm, L2 norm and signed sum of the updates of batches [B, k] into sizes [B, 3]."""
+    """Write L1 norm, L2 norm and signed sum of the updates of batches [B, k] into sizes [B, 3].
+
+    Returns the sum of the updates' squared distances from their mean: the trace of their covariance
+    times B - 1.
+    """
     experience = unowned(experience)  # counting references would take longer than the sums
     direction = np.zeros((weights.shape[0], 1))
+    mean, squares = np.zeros(weights.shape[0]), 0.0
     one, error = np.ones(1), np.empty((1, 1))
     for b in range(rows.shape[0]):
         direction[:] = 0.0
@@ -51,7 +59,12 @@ def update_sizes(weights, experience, rows, w, sizes):
         for row in range(weights.shape[0]):
             first += abs(direction[row, 0])
             second += direction[row, 0] * direction[row, 0]
+            # Welford's recursion: the plain difference of squares would lose digits.
+            apart = direction[row, 0] - mean[row]
+            mean[row] += apart / (b + 1)
+            squares += apart * (direction[row, 0] - mean[row])
         sizes[b, 0], sizes[b, 1], sizes[b, 2] = first, np.sqrt(second), scalar
+    return squares
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,7 +90,7 @@ class VarianceStudy(BaseStudy):
         >>> study = VarianceStudy("v", iterations=(0, 5), batches=50, buffer=500, runs=1)
         >>> task = next(study.tasks())
         >>> task.name, run_variance(task)["IR"].shape
-        ('v/easy/easy/run-0', (2, 3))
+        ('v/easy/easy/run-0', (2, 4))
     """
 
     kind = "variance"
@@ -86,6 +99,7 @@ class VarianceStudy(BaseStudy):
         "l1": "variance of the update's L1 norm",
         "l2": "variance of its L2 norm",
         "scalar": "variance of its signed sum",
+        "trace": "trace of its covariance",
     }
     pictures = ("variance",)
     quantity = "variance of the update"
@@ -151,8 +165,8 @@ class VarianceStudy(BaseStudy):
 
     @property
     def generation(self) -> int:
-        """The domain's generation."""
-        return domains.get(self.domain).generation
+        """The domain's generation, plus one, since earlier results have no trace."""
+        return domains.get(self.domain).generation + 1
 
     def check(self) -> None:
         """Refuse a pair that cannot be learned, or a method that cannot be made for it."""
@@ -161,7 +175,7 @@ class VarianceStudy(BaseStudy):
     def compute(self, task: Task, stop: Stop) -> Columns:
         """Compute the variance at each iteration, for all methods."""
         values = np.concatenate(list(run_variance(task, stop).values()))
-        return {norm: values[:, i].copy() for i, norm in enumerate(NORMS)}
+        return {kind: values[:, i].copy() for i, kind in enumerate(KINDS)}
 
     def tiny(self) -> Self:
         """Return the study with one run of a few batches from a small buffer."""
@@ -177,7 +191,7 @@ class VarianceStudy(BaseStudy):
 
 
 def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
-    """Compute the variance over batches, [iterations, 3] for each method; columns are `NORMS`."""
+    """Compute the variance over batches, [iterations, 4] for each method; columns are `KINDS`."""
     study = task.study
     domain = domains.get(study.domain).for_run(task.run, study.seed)
     purpose = (task.question, task.behaviour)
@@ -186,7 +200,7 @@ def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
     path.check(task.question, domain.features.size)
     asked, experience = path.signals[task.question], experience_of(path, task.question)
     largest = domain.largest_ratio(task.question, task.behaviour)
-    out = {name: np.empty((len(study.iterations), len(NORMS))) for name in study.methods}
+    out = {name: np.empty((len(study.iterations), len(KINDS))) for name in study.methods}
     sizes = np.empty((study.batches, len(NORMS)))
     corrections = {name: study.method(name).make(largest) for name in study.methods}
     for i, weights in enumerate(
@@ -207,8 +221,10 @@ def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
                     seed=seed,
                 )
             draws = drawn[correction.draw]
-            update_sizes(weights, experience, draws.rows, draws.weights(correction), sizes)
-            out[name][i] = sizes.var(axis=0, ddof=1)
+            w = draws.weights(correction)
+            squares = update_sizes(weights, experience, draws.rows, w, sizes)
+            out[name][i, :-1] = sizes.var(axis=0, ddof=1)
+            out[name][i, -1] = np.divide(squares, study.batches - 1)
     return out
 
 
