@@ -13,7 +13,7 @@ from gvf import paper
 from gvf.figure import Figure, Point, Published, compare
 from gvf.figure.reading import against_updates
 from gvf.racing import RacingStudy
-from gvf.study import NAMED, Study, VarianceStudy
+from gvf.study import NAMED, Study, VarianceStudy, run_task
 from gvf.study.results import standard_error
 
 FIGURES = list(paper.FIGURES.values())
@@ -98,6 +98,32 @@ def test_a_published_x_that_is_not_ours_stays_where_it_is() -> None:
     first, second = (row.x for row in published.rows([0.0, 12.0])[:2])
     assert (first, second) == (0.0, 0.1001)
     assert [row.x for row in published.rows([])[:2]] == [1e-05, 0.1001]
+
+
+def test_published_values_may_be_multiplied() -> None:
+    plain = Published("four_rooms_step_size_31250_updates", runs=25)
+    more = replace(plain, times=2.0, frame=2.0)
+    for one, two in zip(plain.rows([]), more.rows([]), strict=True):
+        assert (two.x, two.y) == (one.x, 2 * one.y)
+        assert two.stderr == pytest.approx(2 * one.stderr, nan_ok=True)
+        assert inside(plain, one) == inside(more, two)
+    assert (more.axis, replace(more, frame=None).axis) == (2.0, 2 * replace(plain, frame=None).axis)
+
+
+def test_published_errors_in_four_rooms_are_those_of_the_left_column() -> None:
+    """With a small step size runs hardly differ, and one tells which cells were counted."""
+    figure = paper.get("four-rooms-step-size")
+    (published,) = figure.published
+    study = figure.study("authors", runs=1)
+    assert isinstance(study, Study)
+    left = study.with_(methods=("V-trace(1.0)",), step_sizes=(0.016,))
+    every = left.with_(domain="four-rooms", pairs=left.pairs)
+    (theirs,) = (
+        row.y for row in published.rows([0.016]) if (row.series, row.x) == ("V-trace(1.0)", 0.016)
+    )
+    one, other = (float(run_task(next(study.tasks()))[0].error[0]) for study in (left, every))
+    assert one == pytest.approx(theirs, abs=0.006)
+    assert other != pytest.approx(theirs, abs=0.03)
 
 
 def mine(

@@ -37,6 +37,7 @@ __all__ = [
 _DOMAINS = {
     "markov-chain": markov_chain.domain,
     "four-rooms": four_rooms.domain,
+    "four-rooms-left-column": four_rooms.left_column,
     "continuous-four-rooms": continuous_four_rooms.domain,
     "star": star.domain,
 }
@@ -49,7 +50,7 @@ def names() -> list[str]:
     Example:
         >>> from gvf.domain import names
         >>> names()
-        ['markov-chain', 'four-rooms', 'continuous-four-rooms', 'star']
+        ['markov-chain', 'four-rooms', 'four-rooms-left-column', 'continuous-four-rooms', 'star']
     """
     return list(_DOMAINS)
 

@@ -47,6 +47,7 @@ class Published:
         panel: the panel of our figure.
         x: the meaning of x: "plain", or "log10 updates" (of 100,000 steps).
         frame: the largest y inside the frame; None: all points are inside.
+        times: the factor that multiplies every published y; `frame` is in the units after it.
         rename: our names of series, if they differ.
         stretch: factors that multiply the x of a series.
         protocols: the protocols whose settings are similar enough to draw both together.
@@ -67,6 +68,7 @@ class Published:
     panel: str = "main"
     x: str = "plain"
     frame: float | None = 1.0
+    times: float = 1.0
     rename: Mapping[str, str] = field(default_factory=dict)
     stretch: Mapping[str, float] = field(default_factory=dict)
     protocols: tuple[str, ...] = ("paper", "authors")
@@ -82,7 +84,7 @@ class Published:
     def axis(self) -> float:
         """The length of the y axis."""
         largest = max(point["y"] for series in self._series.values() for point in series)
-        return self.frame or largest
+        return self.frame or self.times * largest
 
     @property
     def _series(self) -> dict[str, list[dict[str, Any]]]:
@@ -99,10 +101,9 @@ class Published:
                 if self.x == "log10 updates":
                     x = LEARNING // round(STEPS / 10.0**x)
                 x = _nearest(ours, x * self.stretch.get(name, 1.0))
-                spread = math.nan if point["stderr"] is None else point["stderr"]
-                rows.append(
-                    Point("authors", self.panel, series, x, point["y"], spread, self.runs, math.nan)
-                )
+                y = self.times * point["y"]
+                spread = math.nan if point["stderr"] is None else self.times * point["stderr"]
+                rows.append(Point("authors", self.panel, series, x, y, spread, self.runs, math.nan))
         return rows
 
 
