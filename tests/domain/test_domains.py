@@ -30,6 +30,17 @@ def test_largest_ratios_are_those_of_the_paper() -> None:
         assert continuous.largest_ratio("down", "random-state") == pytest.approx(largest)
 
 
+def test_the_left_column_is_the_same_rooms_with_fewer_cells_that_count() -> None:
+    rooms, left = get("four-rooms"), get("four-rooms-left-column")
+    every, counted = (one.truth("down", "random-state") for one in (rooms, left))
+    assert list(counted.states // 11) == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10]
+    assert not (counted.states % 11).any()
+    assert np.array_equal(counted.values, every.values[np.isin(every.states, counted.states)])
+    mu, seed = rooms.behaviour("random-state"), np.random.SeedSequence(1)
+    walks = [one.walk(mu, ["down"], 100, seed) for one in (rooms, left)]
+    assert np.array_equal(walks[0].x, walks[1].x)
+
+
 def every_pair() -> list[tuple[str, str, str, str]]:
     return [
         (name, protocol, question, behaviour)

@@ -14,7 +14,7 @@ from gvf import paper
 from gvf.figure import Figure, Point, Published, compare
 from gvf.figure.reading import against_updates
 from gvf.racing import RacingStudy
-from gvf.study import NAMED, Study, VarianceStudy
+from gvf.study import NAMED, Study, VarianceStudy, run_task
 from gvf.study.results import standard_error
 
 FIGURES = list(paper.FIGURES.values())
@@ -125,6 +125,22 @@ def test_errors_over_all_cells_become_errors_over_free_cells() -> None:
     starts = {row.series: row.y for row in published.rows([0.0]) if row.x == 0.0}
     assert len(starts) == 4
     assert list(starts.values()) == pytest.approx([truth.values.mean()] * 4, abs=1e-4)
+
+
+def test_published_errors_in_four_rooms_are_those_of_the_left_column() -> None:
+    """With a small step size runs hardly differ, and one tells which cells were counted."""
+    figure = paper.get("four-rooms-step-size")
+    (published,) = figure.published
+    study = figure.study("authors", runs=1)
+    assert isinstance(study, Study)
+    left = study.with_(methods=("V-trace(1.0)",), step_sizes=(0.016,))
+    every = left.with_(domain="four-rooms", pairs=left.pairs)
+    (theirs,) = (
+        row.y for row in published.rows([0.016]) if (row.series, row.x) == ("V-trace(1.0)", 0.016)
+    )
+    one, other = (float(run_task(next(study.tasks()))[0].error[0]) for study in (left, every))
+    assert one == pytest.approx(theirs, abs=0.006)
+    assert other != pytest.approx(theirs, abs=0.03)
 
 
 def mine(

@@ -37,6 +37,7 @@ __all__ = [
 _DOMAINS = {
     "markov-chain": markov_chain.domain,
     "four-rooms": four_rooms.domain,
+    "four-rooms-left-column": four_rooms.left_column,
     "continuous-four-rooms": continuous_four_rooms.domain,
     "star": star.domain,
 }
@@ -49,7 +50,7 @@ def names() -> list[str]:
     Example:
         >>> from gvf.domain import names
         >>> names()
-        ['markov-chain', 'four-rooms', 'continuous-four-rooms', 'star']
+        ['markov-chain', 'four-rooms', 'four-rooms-left-column', 'continuous-four-rooms', 'star']
     """
     return list(_DOMAINS)
 
@@ -80,7 +81,7 @@ def get(name: str, protocol: str = "paper") -> Domain:
         >>> get("four-room")
         Traceback (most recent call last):
         ValueError: unknown domain: 'four-room'; did you mean 'four-rooms' or
-        'gvf/FourRooms-v0' or 'continuous-four-rooms'? (a domain is one of ours, an id of
+        'gvf/FourRooms-v0' or 'four-rooms-left-column'? (a domain is one of ours, an id of
         Gymnasium, or "module:attribute")
     """
     known(protocol, PROTOCOLS, "protocol")

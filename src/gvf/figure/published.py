@@ -47,6 +47,7 @@ class Published:
         panel: the panel of our figure.
         x: the meaning of x: "plain", or "log10 updates" (of 100,000 steps).
         frame: the largest y inside the frame; None: all points are inside.
+        times: the factor that multiplies every published y; `frame` is in the units after it.
         rename: our names of series, if they differ.
         stretch: factors that multiply the x of a series.
         protocols: the protocols whose settings are similar enough to draw both together.
@@ -68,6 +69,7 @@ class Published:
     panel: str = "main"
     x: str = "plain"
     frame: float | None = 1.0
+    times: float = 1.0
     rename: Mapping[str, str] = field(default_factory=dict)
     stretch: Mapping[str, float] = field(default_factory=dict)
     protocols: tuple[str, ...] = ("paper", "authors")
