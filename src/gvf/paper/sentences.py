@@ -25,5 +25,5 @@ def sentences() -> tuple[Sentence, ...]:
 
 
 def _sentence(entry: dict[str, Any]) -> Sentence:
-    lists = {name: tuple(entry.get(name, ())) for name in ("claims", "theory")}
+    lists: dict[str, Any] = {name: tuple(entry.get(name, ())) for name in ("claims", "theory")}
     return Sentence(**(entry | lists))
