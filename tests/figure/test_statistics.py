@@ -11,7 +11,9 @@ from scipy.stats import spearmanr
 
 from gvf.figure.reading import against_step_size
 from gvf.figure.statistics import (
+    accurate_range,
     beside,
+    best_of_all,
     ends_at,
     gaps,
     growth,
@@ -98,6 +100,55 @@ def test_the_usable_range_is_that_of_step_sizes_within_twice_the_best(seed: int)
             expected = max(usable) / min(usable) if usable else math.nan
             np.testing.assert_allclose(told[sample], expected)
     np.testing.assert_array_equal(wider("IR", "IS")(results), ranges["IR"] / ranges["IS"])
+
+
+@pytest.mark.parametrize(
+    ("other", "ours", "theirs"),
+    [
+        ([0.8, 0.3, 0.3, 0.3, 0.3, 0.8], 4.0, 20.0),  # as accurate, over a wider range
+        ([0.8, 0.6, 0.6, 0.6, 0.6, 0.8], 4.0, 20.0),  # exactly twice the best is accurate
+        ([0.8, 0.7, 0.7, 0.7, 0.7, 0.8], 4.0, 1.0),  # inaccurate everywhere
+        ([0.8, 0.9, 0.1, 0.9, 0.9, 0.9], 1.0, 1.0),  # so accurate that ours is not
+        ([0.1, 0.9, 0.9, 0.9, 0.9, 0.9], 1.0, 1.0),  # a step size of 0 has no ratio
+        ([math.inf] * 6, 4.0, 1.0),
+    ],
+)
+def test_a_range_is_accurate_by_the_better_of_two_methods(
+    other: list[float], ours: float, theirs: float
+) -> None:
+    errors = {"IR": [0.8, 0.9, 0.3, 0.4, 0.5, 0.7], "IS": other}
+    cells = {(DOWN, 8, method): [error] * 2 for method, error in errors.items()}
+    results = by_hand(cells, step_sizes=SIZES)
+    np.testing.assert_allclose(accurate_range(results, "IR", "IS"), ours)
+    np.testing.assert_allclose(accurate_range(results, "IS", "IR"), theirs)
+
+
+@pytest.mark.parametrize("errors", [[0.1, 0.9, 0.9, 0.9, 0.9, 0.9], [math.inf] * 6])
+def test_the_range_is_1_if_no_step_size_is_usable(errors: list[float]) -> None:
+    results = by_hand({(DOWN, 8, "IR"): [errors] * 2}, step_sizes=SIZES)
+    np.testing.assert_array_equal(usable_range(results, "IR"), 1.0)
+
+
+def test_a_method_is_compared_with_the_best_of_all_others() -> None:
+    skewed = ("down", "random-state")
+    best = {
+        DOWN: {"IR": 0.4, "IS": 0.5, "Sarsa": 0.3, "On-policy": 0.1},
+        skewed: {"IR": 0.2, "IS": 0.5, "Sarsa": 0.8, "On-policy": 0.1},
+    }
+    cells = {
+        (pair, 8, method): [[0.9, error, 0.9]] * 2
+        for pair, errors in best.items()
+        for method, error in errors.items()
+    }
+    results = by_hand(cells)
+    for method, pair, without, expected in (
+        ("IR", DOWN, (), 0.1 / 0.4),
+        ("IR", DOWN, ("On-policy",), 0.3 / 0.4),
+        ("Sarsa", DOWN, ("On-policy",), 0.4 / 0.3),
+        ("Sarsa", skewed, ("On-policy",), 0.2 / 0.8),
+    ):
+        told = best_of_all(method, pair, without)(results)
+        np.testing.assert_allclose(told, expected)
 
 
 def reach_by_walking(errors: Sequence[float]) -> float:

@@ -35,7 +35,7 @@ def named(results: Results, method: str) -> str:
 
 
 def usable_range(results: Results, method: str, pair: Pair | None = None) -> Array:
-    """Return the largest usable step size over the smallest, [1 + B].
+    """Return the largest usable step size over the smallest, [1 + B]; 1 if none is usable.
 
     Example:
         >>> from gvf.study.results import MethodResults, Results
@@ -68,8 +68,8 @@ def _range(results: Results, method: str, pair: Pair | None, best: Array) -> Arr
     """Return the largest over the smallest step size with at most twice an error [1 + B]."""
     sizes = np.array(results.of(method, pair=pair).choices)
     errors = results.errors(method, pair=pair)
-    usable = (errors <= USABLE_FACTOR * best[:, None]) & (sizes > 0)
-    largest = np.where(usable, sizes, -np.inf).max(axis=1)
+    usable = (errors <= USABLE_FACTOR * best[:, None]) & (sizes > 0) & np.isfinite(errors)
+    largest = np.where(usable, sizes, 0.0).max(axis=1)
     smallest = np.where(usable, sizes, np.inf).min(axis=1)
     return np.where(usable.any(axis=1), largest / smallest, 1.0)
 
