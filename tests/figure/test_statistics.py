@@ -24,7 +24,6 @@ from gvf.figure.statistics import (
     spread,
     times,
     usable_range,
-    wider,
 )
 from gvf.study import Study
 from gvf.study.results import Results, resampling
@@ -99,7 +98,6 @@ def test_the_usable_range_is_that_of_step_sizes_within_twice_the_best(seed: int)
             ]
             expected = max(usable) / min(usable) if usable else math.nan
             np.testing.assert_allclose(told[sample], expected)
-    np.testing.assert_array_equal(wider("IR", "IS")(results), ranges["IR"] / ranges["IS"])
 
 
 @pytest.mark.parametrize(

@@ -74,11 +74,6 @@ def _range(results: Results, method: str, pair: Pair | None, best: Array) -> Arr
     return np.where(usable.any(axis=1), largest / smallest, 1.0)
 
 
-def wider(method: str, other: str, pair: Pair | None = None) -> Statistic:
-    """Make the statistic: the usable range of `method` over that of `other`."""
-    return lambda results: usable_range(results, method, pair) / usable_range(results, other, pair)
-
-
 def reach(results: Results, method: str, pair: Pair | None = None) -> Array:
     """Return the step size at which the error passes 1, or the grid's last if none, [1 + B]."""
     sizes = np.array(results.of(method, pair=pair).choices)

@@ -52,7 +52,7 @@ from gvf.study.results import Pair, Results
 
 LATE_REASON = (
     "At the true values the variance of IS is that of IR times pi(left) pi(right) / (mu(left) "
-    "mu(right)): .36 of it on the pair easy, and the same on the other two, whose policies are "
+    "mu(right)). This factor is .36 on the pair easy, and 1 on the other two, whose policies are "
     "mirror images."
 )
 EASY, HARD, HARDEST = PAIRS = (("easy", "easy"), ("hard", "hard"), ("hardest", "hardest"))
