@@ -1,12 +1,14 @@
 """Artificial results: given number by number, or with a planted truth.
 
 With a planted truth every method has the same error, at every step size up to the same limit,
-unless the truth says otherwise. Runs differ by a factor that all methods share, and a little by
-another factor for each method.
+unless the truth says otherwise. A truth may be that of one pair and gap only, and another one that
+of all others. Runs differ by a factor that all methods share, and a little by another factor for
+each method.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -44,9 +46,9 @@ def by_hand(errors: dict[Any, Any], protocol: str = "paper", **settings: Any) ->
 ERROR = 0.6
 """The error of every method up to its limit."""
 BEYOND = 1.5
-"""The error beyond the limit: more than 1, and more than twice the best."""
+"""The error beyond the limit: more than 1, and more than twice ``ERROR``."""
 LIMIT = 4.0
-"""The largest step size with error ``ERROR``, in the grids of all figures that use it."""
+"""The largest step size with error ``ERROR``, in the grids of most figures that use it."""
 EARLY, LATE = 1.0, 0.01
 """The variance of updates in the first hundred iterations, and after them."""
 
@@ -54,6 +56,7 @@ NOTHING = 1e-4
 """The error, and the variance, of methods that do not matter."""
 
 Factors = Mapping[str, float]
+Cell = tuple[Pair, int | None, str]
 
 
 @dataclass(frozen=True)
@@ -62,46 +65,74 @@ class Truth:
 
     Attributes:
         error: the factors of the error.
-        few: further factors with the fewest updates.
-        few_in: further factors with the fewest updates, for one pair only.
-        few_with_u0: further factors with the fewest updates, for one u0 of WIS-TD(0) only.
+        u0: further factors of the error, by u0 of WIS-TD(0).
         end: further factors in the last tenth of the run.
         limit: the step sizes up to which methods have this error.
+        beyond: the errors beyond the limit; by default ``BEYOND``, or the error up to the limit if
+            that is larger.
         early: the factors of the early variance of updates.
         late: the factors of the late variance of updates.
+        pair: the only pair that it is about; None: all.
+        gap: the only gap that it is about; None: all.
+        otherwise: the truth of all other pairs and gaps; by default nothing is planted there.
         elsewhere: the truth planted in the other figures that a claim needs.
     """
 
     error: Factors = field(default_factory=dict)
-    few: Factors = field(default_factory=dict)
-    few_in: Mapping[Pair, Factors] = field(default_factory=dict)
-    few_with_u0: Mapping[float, float] = field(default_factory=dict)
+    u0: Mapping[float, float] = field(default_factory=dict)
     end: Factors = field(default_factory=dict)
     limit: Factors = field(default_factory=dict)
+    beyond: Factors = field(default_factory=dict)
     early: Factors = field(default_factory=dict)
     late: Factors = field(default_factory=dict)
+    pair: Pair | None = None
+    gap: int | None = None
+    otherwise: "Truth | None" = None
     elsewhere: "Truth | None" = None
 
-    def errors(self, study: Study | RacingStudy, pair: Pair, gap: int, method: str) -> list[float]:
-        """Return the error of every choice of a method."""
-        name = plain(method)
-        few = gap == max(study.gaps)
+    def at(self, pair: Pair, gap: int | None) -> "Truth":
+        """Return the truth about a pair and gap."""
+        if self.pair in (None, pair) and self.gap in (None, gap):
+            return self
+        return self.otherwise.at(pair, gap) if self.otherwise else Truth()
+
+    def errors(self, name: str, choices: Sequence[Any]) -> np.ndarray:
+        """Return the error of every choice of a method, if the truth is about all places."""
         level = ERROR * self.error.get(name, 1.0)
-        if few:
-            level *= self.few.get(name, 1.0) * self.few_in.get(pair, {}).get(name, 1.0)
-        limit = self.limit.get(name, LIMIT)
+        limit, beyond = self.limit.get(name, LIMIT), self.beyond.get(name, max(BEYOND, level))
+        return np.array([
+            level * self.u0.get(choice[0], 1.0)
+            if isinstance(choice, tuple)
+            else level if choice <= limit else beyond
+            for choice in choices
+        ])  # fmt: skip
 
-        def error(lane: Any) -> float:
-            if isinstance(lane, tuple):
-                return level * (self.few_with_u0.get(lane[0], 1.0) if few else 1.0)
-            return level if lane <= limit else BEYOND
+    def variances(self, name: str, iterations: Sequence[int]) -> np.ndarray:
+        """Return the variance of a method's updates at every iteration."""
+        late = np.array(iterations) > 100
+        early = EARLY * self.early.get(name, 1.0)
+        return np.where(late, LATE * self.late.get(name, 1.0), early)
 
-        return [error(lane) for lane in study.choices(method)]
 
+class Cells(Mapping[Cell, MethodResults]):
+    """Results by pair, gap and method, made when they are read."""
 
-def plain(method: str) -> str:
-    """Return the name by which a truth refers to a method."""
-    return "IS" if method == "NormIS" else method
+    def __init__(self, study: Any, make: Callable[[Cell], MethodResults]) -> None:
+        self._made: dict[Cell, MethodResults | None] = dict.fromkeys(
+            product(study.pairs, study.gaps, study.methods)
+        )
+        self._make = make
+
+    def __getitem__(self, cell: Cell) -> MethodResults:
+        made = self._made[cell] or self._make(cell)
+        self._made[cell] = made
+        return made
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
 def planted(
@@ -129,44 +160,34 @@ def planted(
     study = figure.study(protocol, "quick", runs)
     rng = np.random.default_rng([runs, len(study.methods)])
     factor = rng.uniform(1 - shared, 1 + shared, runs)
-    told = [truths[run % len(truths)] for run in range(runs)]
+    cells = list(product(study.pairs, study.gaps, study.methods))
+    noise = dict(zip(cells, rng.uniform(1 - own, 1 + own, (len(cells), runs)), strict=True))
 
-    def noisy(values: np.ndarray, method: str) -> np.ndarray:
-        """Multiply the values of each run by the shared factor and the method's own."""
-        if about and plain(method) not in about:
-            values = np.full_like(values, NOTHING)
-        noise = factor * rng.uniform(1 - own, 1 + own, runs)
-        return values * noise.reshape(-1, *[1] * (values.ndim - 1))
+    def make(cell: Cell) -> MethodResults:
+        pair, gap, method = cell
+        name = "IS" if method == "NormIS" and "IS" not in study.methods else method
+        here = [truth.at(pair, gap) for truth in truths]
+        turn = np.arange(runs) % len(here)
+        choices = study.choices(method)
+        variance = isinstance(study, VarianceStudy)
+        values = np.array([
+            truth.variances(name, choices) if variance else truth.errors(name, choices)
+            for truth in here
+        ])[turn]  # fmt: skip
+        if about and name not in about:
+            values[:] = NOTHING
+        values *= (factor * noise[cell])[:, None]
+        if variance:
+            return MethodResults(choices, dict.fromkeys(KINDS, values))
+        assert isinstance(study, Study | RacingStudy)
+        curve = np.repeat(values[:, :, None], study.points, axis=2)
+        ends = np.array([truth.end.get(name, 1.0) for truth in here])[turn]
+        curve[:, :, -(study.points // 10) :] *= ends[:, None, None]
+        steps = np.broadcast_to(np.arange(study.points) + 0.5, curve.shape)
+        columns = {"error": values, "final": curve[:, :, -1], "curve": curve, "curve_steps": steps}
+        return MethodResults(choices, columns)
 
-    if isinstance(study, VarianceStudy):
-        late = np.array(study.iterations) > 100
-        cells = {}
-        for pair in study.pairs:
-            for method in study.methods:
-                values = noisy(np.array([_variance(truth, method, late) for truth in told]), method)
-                columns: dict[str, np.ndarray] = {kind: values for kind in KINDS}
-                cells[pair, None, method] = MethodResults(study.iterations, columns)
-        return Results(study, protocol, cells)
-    assert isinstance(study, Study | RacingStudy)
-    cells = {}
-    for pair in study.pairs:
-        for gap in study.gaps:
-            for method in study.methods:
-                errors = [truth.errors(study, pair, gap, method) for truth in truths]
-                error = noisy(np.array([errors[run % len(truths)] for run in range(runs)]), method)
-                curve = np.repeat(error[:, :, None], study.points, axis=2)
-                ends = np.array([truth.end.get(method, 1.0) for truth in told])
-                curve[:, :, -(study.points // 10) :] *= ends[:, None, None]
-                steps = np.broadcast_to(np.arange(study.points) + 0.5, curve.shape)
-                columns = {"error": error, "final": curve[:, :, -1], "curve": curve}
-                columns["curve_steps"] = steps
-                cells[pair, gap, method] = MethodResults(study.choices(method), columns)
-    return Results(study, protocol, cells)
-
-
-def _variance(truth: Truth, method: str, late: np.ndarray) -> np.ndarray:
-    early = EARLY * truth.early.get(method, 1.0)
-    return np.where(late, LATE * truth.late.get(method, 1.0), early)
+    return Results(study, protocol, Cells(study, make))
 
 
 def elsewhere(truths: Sequence[Truth]) -> list[Truth]:

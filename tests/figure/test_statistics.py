@@ -11,7 +11,9 @@ from scipy.stats import spearmanr
 
 from gvf.figure.reading import against_step_size
 from gvf.figure.statistics import (
+    accurate_range,
     beside,
+    best_of_all,
     ends_at,
     gaps,
     growth,
@@ -22,7 +24,6 @@ from gvf.figure.statistics import (
     spread,
     times,
     usable_range,
-    wider,
 )
 from gvf.study import Study
 from gvf.study.results import Results, resampling
@@ -98,7 +99,7 @@ def usable_by_walking(errors: Sequence[float], limit: float) -> float:
     points = [(math.log(size), e) for size, e in zip(SIZES[1:], errors[1:], strict=True)]
     usable = [i for i, (_, error) in enumerate(points) if error <= limit]
     if not usable:
-        return math.nan
+        return 1.0
     low, high = points[usable[0]][0], points[usable[-1]][0]
     if usable[0] > 0:
         low = passing(points[usable[0]], points[usable[0] - 1], limit)
@@ -117,7 +118,49 @@ def test_the_usable_range_is_that_of_step_sizes_within_twice_the_best(seed: int)
             most = 4 * min(lanes_of(results, 0, method))
             expected = usable_by_walking(bounded(results, sample, method, most), 2 * best)
             np.testing.assert_allclose(told[sample], expected)
-    np.testing.assert_array_equal(wider("IR", "IS")(results), ranges["IR"] / ranges["IS"])
+
+
+@pytest.mark.parametrize(
+    ("other", "limit"),
+    [
+        ([0.8, 0.3, 0.3, 0.3, 0.3, 0.8], 0.6),  # as accurate, over a wider range
+        ([0.8, 0.6, 0.6, 0.6, 0.6, 0.8], 0.6),  # exactly twice the best is accurate
+        ([0.8, 0.7, 0.7, 0.7, 0.7, 0.8], 0.6),  # inaccurate everywhere
+        ([0.8, 0.9, 0.1, 0.9, 0.9, 0.9], 0.2),  # so accurate that ours is not
+        ([0.1, 0.9, 0.9, 0.9, 0.9, 0.9], 0.2),  # a step size of 0 has no ratio
+        ([math.inf] * 6, 0.6),
+    ],
+)
+def test_a_range_is_accurate_by_the_better_of_two_methods(other: list[float], limit: float) -> None:
+    errors = {"IR": [0.8, 0.9, 0.3, 0.4, 0.5, 0.7], "IS": other}
+    cells = {(DOWN, 8, method): [error] * 2 for method, error in errors.items()}
+    results = by_hand(cells, step_sizes=SIZES)
+    for one, another in (("IR", "IS"), ("IS", "IR")):
+        counted = [min(error, 2 * limit) for error in errors[one]]
+        expected = usable_by_walking(counted, limit)
+        np.testing.assert_allclose(accurate_range(results, one, another), expected)
+
+
+def test_a_method_is_compared_with_the_best_of_all_others() -> None:
+    skewed = ("down", "random-state")
+    best = {
+        DOWN: {"IR": 0.4, "IS": 0.5, "Sarsa": 0.3, "On-policy": 0.1},
+        skewed: {"IR": 0.2, "IS": 0.5, "Sarsa": 0.8, "On-policy": 0.1},
+    }
+    cells = {
+        (pair, 8, method): [[0.9, error, 0.9]] * 2
+        for pair, errors in best.items()
+        for method, error in errors.items()
+    }
+    results = by_hand(cells)
+    for method, pair, without, expected in (
+        ("IR", DOWN, (), 0.1 / 0.4),
+        ("IR", DOWN, ("On-policy",), 0.3 / 0.4),
+        ("Sarsa", DOWN, ("On-policy",), 0.4 / 0.3),
+        ("Sarsa", skewed, ("On-policy",), 0.2 / 0.8),
+    ):
+        told = best_of_all(method, pair, without)(results)
+        np.testing.assert_allclose(told, expected)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +170,8 @@ def test_the_usable_range_is_that_of_step_sizes_within_twice_the_best(seed: int)
         ([0.9, 0.6, 0.2, 0.2, 0.2, 0.6], math.sqrt(8 / 0.05)),  # half-way on either side
         ([0.9, 0.2, 0.2, 0.2, 0.2, math.inf], 2 ** (4 / 3) / 0.1),  # counts as .8
         ([0.9, 0.2, 0.2, 0.2, 0.2, 1e300], 2 ** (4 / 3) / 0.1),
-        ([0.1, 0.6, 0.6, 0.6, 0.6, 0.6], math.nan),  # only without learning
-        ([math.inf] * 6, math.nan),
+        ([0.1, 0.6, 0.6, 0.6, 0.6, 0.6], 1.0),  # only without learning
+        ([math.inf] * 6, 1.0),
     ],
 )
 def test_the_usable_range_of_a_curve(errors: list[float], expected: float) -> None:

@@ -44,7 +44,7 @@ def named(results: Results, method: str) -> str:
 
 
 def usable_range(results: Results, method: str, pair: Pair | None = None) -> Array:
-    """Return the largest usable step size over the smallest, [1 + B]; nan if there is none.
+    """Return the largest usable step size over the smallest, [1 + B]; 1 if none is usable.
 
     Between points the error is a line in the logarithm of the step size, since grids are coarse
     where step sizes are small.
@@ -62,8 +62,7 @@ def usable_range(results: Results, method: str, pair: Pair | None = None) -> Arr
         >>> round(float(usable_range(results, "IR")[0]), 6)  # the line passes twice 0.25 at 4
         4.0
     """
-    best = results.best(method, pair=pair)
-    return np.where(np.isfinite(best[0]), _range(results, method, pair, best), np.nan)
+    return _range(results, method, pair, results.best(method, pair=pair))
 
 
 def accurate_range(results: Results, method: str, other: str, pair: Pair | None = None) -> Array:
@@ -73,17 +72,18 @@ def accurate_range(results: Results, method: str, other: str, pair: Pair | None 
     there is none.
     """
     best = np.minimum(results.best(method, pair=pair), results.best(other, pair=pair))
-    within = _range(results, method, pair, best)
-    return np.where(np.isnan(within), 1.0, within)
+    return _range(results, method, pair, best)
 
 
 def _range(results: Results, method: str, pair: Pair | None, best: Array) -> Array:
     """Return the largest over the smallest step size with at most twice an error [1 + B].
 
-    It is nan if there is none.
+    It is 1 if there is none.
     """
     measured = results.of(method, pair=pair)
-    limits = USABLE_FACTOR * best
+    if not np.isfinite(best[0]):
+        return np.ones(best.shape)
+    limits = USABLE_FACTOR * np.where(np.isfinite(best), best, 0.0)
     sizes = np.array(measured.choices)
     errors = results.average(np.minimum(measured.error, MOST_FACTOR * limits[0]))[:, sizes > 0]
     logs = np.log(sizes[sizes > 0])
@@ -92,12 +92,7 @@ def _range(results: Results, method: str, pair: Pair | None, best: Array) -> Arr
     low, high = usable.argmax(axis=1), last - usable[:, ::-1].argmax(axis=1)
     smallest = _crossing(logs, errors, limits, low, np.maximum(low - 1, 0))
     largest = _crossing(logs, errors, limits, high, np.minimum(high + 1, last))
-    return np.where(usable.any(axis=1), np.exp(largest - smallest), np.nan)
-
-
-def wider(method: str, other: str, pair: Pair | None = None) -> Statistic:
-    """Make the statistic: the usable range of `method` over that of `other`."""
-    return lambda results: usable_range(results, method, pair) / usable_range(results, other, pair)
+    return np.where(usable.any(axis=1), np.exp(largest - smallest), 1.0)
 
 
 def reach(results: Results, method: str, pair: Pair | None = None) -> Array:

@@ -19,7 +19,6 @@ from gvf.figure.reading import NORM_PANELS, against_iteration, against_step_size
 from gvf.figure.statistics import Statistic, best_of_all, rank_correlation, reach, spread
 from gvf.paper.comparisons import (
     AUDITED,
-    QUARTER,
     SLUGS,
     TENTH,
     TIE,
@@ -51,7 +50,7 @@ from gvf.study.results import Pair, Results
 
 LATE_REASON = (
     "At the true values the variance of IS is that of IR times pi(left) pi(right) / (mu(left) "
-    "mu(right)): .36 of it on the pair easy, and the same on the other two, whose policies are "
+    "mu(right)). This factor is .36 on the pair easy, and 1 on the other two, whose policies are "
     "mirror images."
 )
 EASY, HARD, HARDEST = PAIRS = (("easy", "easy"), ("hard", "hard"), ("hardest", "hardest"))
@@ -62,6 +61,10 @@ SMALL_RATIOS_REASON = (
     "Ratios are at most 1.8 here, so there is little for a draw by ratio to gain, and it costs "
     "diversity: a mini-batch of IR repeats transitions that reweighting counts once."
 )
+OF_ALL_PAIRS = (
+    "2026-11-16: was the change from the pair easy to the pair hardest, which took a large fall "
+    "for little dependence and left out the pair hard."
+)
 
 
 def _less_dependent(other: str) -> Claim:
@@ -69,15 +72,14 @@ def _less_dependent(other: str) -> Claim:
     return Claim(
         f"ir-depends-less-on-policies-than-{SLUGS[other]}",
         f"The error of IR depends less on the policies than that of {other}.",
-        f"best error on the pair hardest over that on the pair easy, that of {other} over IR's",
+        f"largest over smallest best error of the three pairs, that of {other} over IR's",
         lambda results: (
-            results.best(other, pair=HARDEST)
-            / results.best(other, pair=EASY)
-            / (results.best("IR", pair=HARDEST) / results.best("IR", pair=EASY))
+            spread([results.best(other, pair=pair) for pair in PAIRS])
+            / spread([results.best("IR", pair=pair) for pair in PAIRS])
         ),
         least=1.0,
         why=TIE,
-        history=(AUDITED,),
+        history=(AUDITED, OF_ALL_PAIRS),
     )
 
 
@@ -86,16 +88,15 @@ def _steps_depend_less(other: str) -> Claim:
     return Claim(
         f"ir-step-sizes-depend-less-on-policies-than-{SLUGS[other]}",
         f"The step sizes that IR bears depend less on the policies than those of {other}.",
-        "step size at which the error passes 1 on the pair easy over that on the pair hardest, "
-        f"that of {other} over IR's",
+        "step size at which the error passes 1, largest over smallest of the three pairs, that of "
+        f"{other} over IR's",
         lambda results: (
-            reach(results, other, EASY)
-            / reach(results, other, HARDEST)
-            / (reach(results, "IR", EASY) / reach(results, "IR", HARDEST))
+            spread([reach(results, other, pair) for pair in PAIRS])
+            / spread([reach(results, "IR", pair) for pair in PAIRS])
         ),
         least=1.0,
         why=TIE,
-        history=(AUDITED,),
+        history=(AUDITED, OF_ALL_PAIRS),
     )
 
 
@@ -255,9 +256,11 @@ def _with_larger_ratios() -> tuple[Claim, ...]:
             "step size at which IR's error passes 1, on the pair hardest over the pair easy",
             lambda results: reach(results, "IR", HARDEST) / reach(results, "IR", EASY),
             least=0.8,
-            most=1.25,
-            why=QUARTER,
-            history=(AUDITED,),
+            why="The sentence names no amount. We take at most a fifth less.",
+            history=(
+                AUDITED,
+                "2026-11-16: had an upper end of 1.25, though larger step sizes do not refute it.",
+            ),
         ),
         Claim(
             "larger-ratios-hurt-ir-too",

@@ -1,0 +1,101 @@
+"""The list of the paper's sentences, against the claims of its figures."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gvf import paper
+from gvf.figure.sentence import Sentence
+from gvf.paper.sentences import sentences
+
+SENTENCES = {sentence.id: sentence for sentence in sentences()}
+CLAIMS = {
+    f"{figure.id}/{claim.id}": claim for figure in paper.FIGURES.values() for claim in figure.claims
+}
+COMING = {
+    "racing-step-size/ir-less-sensitive-than-is",
+    "racing-step-size/ir-less-sensitive-than-v-trace-1",
+    "racing-step-size/ratios-reach-1000",
+}
+"""Claims that sentences name and that are still to be written. It must become empty."""
+THEORY = {picture.stem for picture in (Path(__file__).parents[2] / "docs" / "theory").glob("*.png")}
+"""The results of `gvf verify`, which draws a picture of each."""
+
+
+def judges(sentence: Sentence) -> list[str]:
+    return [name for name in CLAIMS if sentence.judged_by(*name.split("/"))]
+
+
+def test_ids_are_unique() -> None:
+    counts = Counter(sentence.id for sentence in sentences())
+    assert [id for id, count in counts.items() if count > 1] == []
+
+
+def test_a_claim_that_a_sentence_names_exists() -> None:
+    named = {one for sentence in sentences() for one in sentence.claims}
+    missing = {
+        one
+        for one in named
+        if not any(
+            Sentence("s", "p", "s", claims=(one,)).judged_by(*name.split("/")) for name in CLAIMS
+        )
+    }
+    assert missing == COMING
+
+
+def test_every_claim_judges_a_sentence() -> None:
+    judging = {name for sentence in sentences() for name in judges(sentence)}
+    assert set(CLAIMS) - judging == set()
+
+
+def test_a_sentence_repeats_one_that_repeats_nothing() -> None:
+    repeated = {sentence.repeats for sentence in sentences()} - {""}
+    assert repeated <= set(SENTENCES)
+    assert [id for id in repeated if SENTENCES[id].repeats] == []
+
+
+def test_a_sentence_that_repeats_another_has_nothing_else_to_judge_it() -> None:
+    for sentence in sentences():
+        assert not (sentence.repeats and (sentence.claims or sentence.theory or sentence.excuse)), (
+            sentence.id
+        )
+
+
+def test_theory_is_verified() -> None:
+    assert THEORY
+    assert {result for sentence in sentences() for result in sentence.theory} == THEORY
+
+
+def test_a_sentence_is_judged_by_a_claim_that_counts() -> None:
+    for sentence in sentences():
+        names = judges(sentence)
+        assert not names or any(not CLAIMS[name].given for name in names), sentence.id
+
+
+def test_those_that_are_ours_come_last_and_are_not_said_to_be_in_the_paper() -> None:
+    ours = [sentence.ours for sentence in sentences()]
+    assert ours == sorted(ours)
+    assert all((one.place == "not in the paper") == one.ours for one in sentences())
+
+
+def test_texts_are_whole_sentences() -> None:
+    for sentence in sentences():
+        for text in filter(None, (sentence.says, sentence.excuse, sentence.remark)):
+            assert text.endswith("."), text
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        # Its claims are still to say why their ranges were chosen.
+        pytest.param(figure, marks=[pytest.mark.xfail(strict=True)] * (id == "racing-step-size"))
+        for id, figure in paper.FIGURES.items()
+    ],
+    ids=lambda figure: figure.id,
+)
+def test_a_claim_has_a_reason_for_its_range_and_a_history(figure: paper.Figure) -> None:
+    for claim in figure.claims:
+        assert claim.why.endswith("."), claim.id
+        assert claim.history, claim.id
+        assert all(entry[:4].isdigit() and entry.endswith(".") for entry in claim.history), claim.id
