@@ -24,8 +24,9 @@ from gvf.figure.picture import render
 from gvf.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE, Published
 from gvf.report import tables
 from gvf.report.data import data
+from gvf.report.evidence import NARROW, copies
 from gvf.report.exhibit import Exhibit, Provenance
-from gvf.report.tables import SIGNS, Badge, by_claim, must_match, place
+from gvf.report.tables import SIGNS, Badge, by_claim, first, must_match, place, versions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
@@ -38,6 +39,8 @@ PROTOCOLS = {
 }
 PER_INCH = 110
 """Pixels per inch of a picture on a wide screen."""
+DPI = 150
+"""Pixels per inch of a picture that is stored as PNG."""
 
 
 def page(
@@ -70,6 +73,10 @@ def page(
     parts = _parts(shown)
     ordered = [one for there in parts.values() for one in there]
     of_paper = [one for one in ordered if one.part in PAPER]
+    now, shipped = (
+        [versions(one)[origin] for one in ordered if origin in versions(one)]
+        for origin in ("now", "shipped")
+    )
     css = (files("gvf.report") / "page.css").read_text(encoding="utf-8")
     template = _templates().get_template("page.html.jinja")
     return template.render(
@@ -78,13 +85,19 @@ def page(
         command=command,
         version=version,
         machine=machine,
-        time=duration(seconds),
+        time=duration(seconds) if now else "",
         of_paper=bool(of_paper),
         own=len(of_paper) < len(ordered),
-        quick=_quick(ordered),
-        counts=_counts(ordered),
-        matched=_matched(ordered),
-        settings=_settings(ordered),
+        quick=_quick(now),
+        counts=_counts(now) | {f"{name}, shipped": told for name, told in _counts(shipped).items()},
+        matched={
+            words: badge
+            for words, badge in (("", _matched(now)), (", shipped", _matched(shipped)))
+            if badge
+        },
+        settings=_settings(now) | _shipped(of_paper),
+        agreement=_agreement(shipped),
+        origins={"now": bool(now), "shipped": bool(shipped)},
         protocols=_protocols(of_paper),
         level=f"{LEVEL:.0%}",
         claims=tables.claims(ordered),
@@ -166,17 +179,114 @@ def _settings(shown: Iterable[Exhibit]) -> dict[str, str]:
 
 
 def _protocols(shown: Iterable[Exhibit]) -> dict[str, str]:
-    used = {protocol for one in shown for protocol in one.made}
+    used = {protocol for one in shown for protocol in _made_under(one)}
     return {f"Protocol {name}": said for name, said in PROTOCOLS.items() if name in used}
+
+
+def _made_under(one: Exhibit) -> list[str]:
+    """Return the protocols of a figure, made here or shipped."""
+    return list(dict.fromkeys(name for version in versions(one).values() for name in version.made))
+
+
+def _shipped(shown: Sequence[Exhibit]) -> dict[str, str]:
+    """Count the paper's figures by origin, and say where the shipped ones come from."""
+    counts = Counter(next(iter(versions(one)), "absent") for one in shown)
+    words = {"now": "made now", "shipped": "shown as shipped", "absent": "not shipped yet"}
+    told = [f"{counts[origin]} {said}" for origin, said in words.items() if counts[origin]]
+    there = [versions(one)["shipped"] for one in shown if "shipped" in versions(one)]
+    how = [made for one in there for made in one.made.values()]
+    if not how:
+        return {"Figures": ", ".join(told)} if told else {}
+    days = sorted({made.finished[:10] for made in how})
+    time = duration(sum(made.seconds for made in how))
+    facts = [_code(made) for made in how] + [made.machine for made in how]
+    said = [f"{len(there)} figures", " to ".join(dict.fromkeys((days[0], days[-1]))), *facts]
+    where = "; ".join(dict.fromkeys([*said, f"{time} of processor time"]))
+    return {"Figures": ", ".join(told), "Shipped": where}
+
+
+def _code(made: Provenance) -> str:
+    """Return the version of the code, with its commit."""
+    return f"gvf {made.version}, {f'commit {made.commit}' if made.commit else 'no commit known'}"
+
+
+def _mark(one: Exhibit) -> str:
+    """Say where a shipped figure comes from; protocols of the same origin are mentioned once."""
+    said: dict[str, list[str]] = {}
+    for protocol, made in one.made.items():
+        how = (f"{made.runs} runs", f"seed {made.seed}", made.finished[:10], made.machine)
+        said.setdefault(f"the paper's scale, {', '.join(how)}, {_code(made)}", []).append(protocol)
+    if len(said) == 1:
+        return next(iter(said))
+    return "; ".join(f"protocol {' and '.join(names)}: {text}" for text, names in said.items())
+
+
+def _agreement(shipped: Iterable[Exhibit]) -> str:
+    """Say how many shipped verdicts are the same under all seeds; "" if there is one seed only."""
+    several = [told for one in shipped for told in one.seeds.values() if len(told) > 1]
+    if not several:
+        return ""
+    same = sum(len(set(told.values())) == 1 for told in several)
+    seeds = ", ".join(map(str, sorted({seed for told in several for seed in told})))
+    return f"{same} of {len(several)} shipped verdicts are the same under the seeds {seeds}"
 
 
 def _article(one: Exhibit) -> dict[str, Any]:
     """Return the data that the template of an article shows."""
-    figure = one.figure
-    beneath = [theirs for theirs in figure.published if {*theirs.protocols} & {*one.made}]
-    good = sum(match.matches for match in one.matches)
-    compared = f"{good} of {len(one.matches)} curves match the published ones"
+    figure, both = one.figure, versions(one)
+    under = _made_under(one)
+    beneath = [theirs for theirs in figure.published if {*theirs.protocols} & {*under}]
+    matches = [match for version in both.values() for match in version.matches]
+    good = sum(match.matches for match in matches)
+    made = [(origin, *how) for origin, version in both.items() for how in version.made.items()]
+    return {
+        "figure": figure,
+        "title": next((version.title for version in both.values()), figure.title),
+        "origin": " and ".join(both) if one.part in PAPER else "",
+        "absent": not both,
+        "quick": _quick([one]),
+        "versions": [_version(origin, version) for origin, version in both.items()],
+        "grey": bool(beneath),
+        "same": _same(one),
+        "claims": _claims(one),
+        "notes": _notes(figure, under) | _sources(figure, beneath),
+        "streams": list(dict.fromkeys(how.stream for _, _, how in made if how.stream)),
+        "compared": f"{good} of {len(matches)} curves match the published ones" if matches else "",
+        "made": [_made(one, *each) for each in made],
+        "commands": list(dict.fromkeys(how.command for _, _, how in made if how.command)),
+        "files": [file for version in both.values() for file in _files(version)],
+        "data": data(one) if "now" in both else None,
+    }
+
+
+def _version(origin: str, one: Exhibit) -> dict[str, Any]:
+    """Return the pictures of a figure as it was made here or shipped."""
+    shipped = origin == "shipped"
+    return {
+        "mark": _mark(one) if shipped else "",
+        "picture": _picture(one),
+        "companions": _companions(one),
+    }
+
+
+def _same(one: Exhibit) -> str:
+    """Say under which protocols the results are the shipped ones, bit for bit."""
+    if one.beside is None:
+        return ""
+    there = one.beside.made
+    same = [
+        protocol
+        for protocol, made in one.made.items()
+        if protocol in there and made.results and made.results == there[protocol].results
+    ]
+    return f"protocol{'s'[: len(same) - 1]} {' and '.join(same)}" if same else ""
+
+
+def _files(one: Exhibit) -> list[tuple[str, str]]:
+    """Return the files of a figure: the name and the path of each, from the page."""
     folder, stem = one.place
+    if one.shipped:
+        return [(name, f"{folder}/{name}") for name, _ in copies(one)]
     companions = [companion.name for companion in one.companions]
     names = [
         f"{stem}.csv",
@@ -184,44 +294,34 @@ def _article(one: Exhibit) -> dict[str, Any]:
         *(["claims.json"] if one.verdicts else []),
         *(f"{name}.{kind}" for name in (stem, *companions) for kind in ("png", "svg")),
     ]
-    made = one.made.values()
-    return {
-        "figure": figure,
-        "title": one.title,
-        "quick": _quick([one]),
-        "picture": _picture(one),
-        "grey": bool(beneath),
-        "companions": _companions(one),
-        "claims": _claims(one),
-        "notes": _notes(one) | _sources(figure, beneath),
-        "streams": list(dict.fromkeys(how.stream for how in made if how.stream)),
-        "compared": compared if one.matches else "",
-        "made": [_made(one, protocol, how) for protocol, how in one.made.items()],
-        "commands": list(dict.fromkeys(how.command for how in made if how.command)),
-        "folder": folder,
-        "files": names,
-        "data": data(one),
-    }
+    return [(name, f"{folder}/{name}") for name in names]
 
 
 def _picture(one: Exhibit) -> dict[str, Any]:
     """Return the picture, and a version with one column for narrow screens."""
-    axes = one.figure.axes
+    axes, name = one.figure.axes, one.figure.id
     series = ", ".join(dict.fromkeys(row.series for row in one.rows))
-    wide, narrow = (one.draw(titled=False, columns=columns) for columns in (None, 1))
+    if one.shipped:
+        wide, narrow = (_embed_png(one.pictures[name + end]) for end in ("", NARROW))
+    else:
+        wide, narrow = (_embed(one.draw(titled=False, columns=columns)) for columns in (None, 1))
     alt = f"{one.figure.title}: {axes.y} against {axes.x}, for {series}."
-    return {**_embed(wide), "alt": alt, "narrow": _embed(narrow)["src"]}
+    return {**wide, "alt": alt, "narrow": narrow["src"]}
 
 
 def _companions(one: Exhibit) -> list[dict[str, Any]]:
     """Return the pictures that go with a figure."""
+    pictures = {companion: _embed(drawn) for companion, drawn in one.companions.items()}
+    for companion in one.figure.companions:
+        if companion.name in one.pictures:
+            pictures[companion] = _embed_png(one.pictures[companion.name])
     return [
         {
-            **_embed(picture),
+            **picture,
             "alt": f"{one.figure.title}: {companion.caption}",
             "caption": companion.caption,
         }
-        for companion, picture in one.companions.items()
+        for companion, picture in pictures.items()
     ]
 
 
@@ -232,25 +332,34 @@ def _embed(picture: MatplotlibFigure) -> dict[str, Any]:
     return {"src": f"data:image/svg+xml;base64,{code}", "width": width}
 
 
+def _embed_png(content: bytes) -> dict[str, Any]:
+    """Embed a picture that was stored as PNG, in the size of one that is drawn."""
+    pixels = int.from_bytes(content[16:20])  # the width, in the header of every PNG file
+    code = b64encode(content).decode()
+    return {"src": f"data:image/png;base64,{code}", "width": round(pixels * PER_INCH / DPI)}
+
+
 def _claims(one: Exhibit) -> list[dict[str, Any]]:
     """Return the figure's claims in brief; the table of all claims has the numbers."""
-    brief = []
-    for verdicts in by_claim(one.verdicts):
+    several, brief = len(_made_under(one)) > 1, []
+    for told in by_claim(one):
         badges = []
-        for verdict in verdicts:
-            kind, sign = SIGNS[verdict.verdict]
-            badges.append(Badge(kind, f"{sign}, {verdict.protocol}" if len(one.made) > 1 else sign))
-        first = verdicts[0]
-        entry = {"sentence": first.sentence, "place": place(one.figure, first), "badges": badges}
-        brief.append(entry)
+        for protocol, by_origin in told.items():
+            for origin, verdict in by_origin.items():
+                kind, sign = SIGNS[verdict.verdict]
+                words = [protocol] * several + [origin] * (origin == "shipped")
+                badges.append(Badge(kind, ", ".join([sign, *words])))
+        verdict = first(told)
+        place_ = place(one.figure, verdict)
+        brief.append({"sentence": verdict.sentence, "place": place_, "badges": badges})
     return brief
 
 
-def _notes(one: Exhibit) -> dict[str, str]:
+def _notes(figure: Figure, protocols: Iterable[str]) -> dict[str, str]:
     """Return the figure's notes on its protocols; a note on several protocols appears once."""
     said: dict[str, list[str]] = {}
-    for protocol in one.made:
-        said.setdefault(one.figure.notes.get(protocol, ""), []).append(protocol)
+    for protocol in protocols:
+        said.setdefault(figure.notes.get(protocol, ""), []).append(protocol)
     return {
         f"Protocol{'s'[: len(names) - 1]} {' and '.join(names)}" if any(names) else "Note": note
         for note, names in said.items()
@@ -269,17 +378,18 @@ def _sources(figure: Figure, beneath: Sequence[Published]) -> dict[str, str]:
     return said
 
 
-def _made(one: Exhibit, protocol: str, made: Provenance) -> dict[str, Any]:
+def _made(one: Exhibit, origin: str, protocol: str, made: Provenance) -> dict[str, Any]:
     """Return a row of the table that says how a figure was made."""
-    full = one.paper_runs(protocol)
+    full = versions(one)[origin].paper_runs(protocol)
     other = full is not None and made.runs != full
     return {
         "protocol": protocol,
+        "origin": origin,
         "scale": made.scale,
         "badge": Badge("quick", made.scale) if made.scale == "quick" else None,
         "runs": f"{made.runs} (paper: {full})" if other else f"{made.runs}",
         "seed": made.seed,
         "time": duration(made.seconds),
         "finished": _moment(made.finished),
-        "version": made.version,
+        "version": f"{made.version}{f', {made.commit}' if made.commit else ''}",
     }
