@@ -124,7 +124,7 @@ def ship(figure: Figure, folder: Path, made: dict[str, Provenance], to: Path) ->
     rows = [row._replace(y=rounded(row.y), stderr=rounded(row.stderr)) for row in rows]
     write_csv(rows, to / name)
     told = verdicts(folder / figure.id)
-    _json(to / CLAIMS, rounded([asdict(verdict) for verdict in told]))
+    _json(to / CLAIMS, [shorter(verdict) for verdict in told])
     for protocol, how in made.items():
         _json(to / MADE.format(protocol), asdict(how))
     shown = Exhibit(figure, rows, *compared(figure, rows), told, made)
@@ -154,13 +154,16 @@ def agreement(figure: Figure, checked: list[tuple[dict[str, Provenance], Path]])
     return told
 
 
-def rounded(value: Any) -> Any:
-    """Round every number in a value to seven significant digits."""
-    if isinstance(value, float):
-        return float(f"{value:.{DIGITS}g}")
-    if isinstance(value, dict):
-        return {key: rounded(inside) for key, inside in value.items()}
-    return [rounded(inside) for inside in value] if isinstance(value, list | tuple) else value
+def rounded(value: float) -> float:
+    """Round a number to seven significant digits."""
+    return float(f"{value:.{DIGITS}g}")
+
+
+def shorter(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict for JSON; measured numbers are rounded, and the range is not."""
+    numbers = {name: getattr(verdict, name) for name in ("statistic", "low", "high")}
+    known = {name: rounded(value) for name, value in numbers.items() if value is not None}
+    return asdict(verdict) | known
 
 
 def smaller(picture: bytes) -> bytes:
@@ -189,7 +192,9 @@ def _json(path: Path, value: Any) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Ship results at the paper's scale with the package.")
+    parser = argparse.ArgumentParser(
+        description="Ship results at the paper's scale with the package."
+    )
     parser.add_argument("folder", type=Path, metavar="DIR", help="the results to ship")
     parser.add_argument(
         "--seed-folders", type=Path, nargs="*", default=[], metavar="DIR",

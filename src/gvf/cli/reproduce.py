@@ -316,10 +316,12 @@ def _summarise(shown: Sequence[Exhibit], out: Path) -> None:
     from gvf.report.build import PAGE
     from gvf.report.tables import versions
 
-    made = [one for one in shown if one.made and not one.shipped]
-    there = [versions(one)["shipped"] for one in shown if "shipped" in versions(one)]
-    absent = [one.figure.id for one in shown if not one.made]
-    print(_count(made, ""))
+    every = [versions(one) for one in shown]
+    made, shipped = (
+        [one[origin] for one in every if origin in one] for origin in ("now", "shipped")
+    )
+    nothing = f"no figures were made in {out}: `gvf reproduce --out {out}` makes them"
+    print(_count(made) if made else nothing)
     for one in made:
         for verdict in one.verdicts:
             if verdict.verdict == "fails":
@@ -328,19 +330,19 @@ def _summarise(shown: Sequence[Exhibit], out: Path) -> None:
     if matches:
         good = sum(match.matches for match in matches)
         print(f"{good} of {len(matches)} curves lie on the published ones (protocol authors)")
-    if there:
-        alone = sum(one.shipped for one in shown)
-        print(f"{_count(there, ' shipped with gvf')}; {alone} of them in place of figures not made")
-    if absent:
-        print(f"not shipped yet: {', '.join(absent)}")
+    if shipped:
+        print(f"shipped with gvf, at the paper's scale: {_count(shipped)}")
+        counts = Counter(next(iter(one), "absent") for one in every)
+        absent = f", {counts['absent']} not shipped yet" if counts["absent"] else ""
+        print(f"the page has {counts['now']} made now and {counts['shipped']} shipped{absent}")
     print(f"report: {out / PAGE}")
 
 
-def _count(shown: Sequence[Exhibit], words: str) -> str:
+def _count(shown: Sequence[Exhibit]) -> str:
     """Count figures and the verdicts on their claims."""
     counts = Counter(verdict.verdict for one in shown for verdict in one.verdicts)
     judged = (
         f"; of {counts.total()} claims {counts['holds']} hold, {counts['fails']} fail, "
         f"{counts['undecided']} are undecided"
     )
-    return f"{len(shown)} figure{'s'[: len(shown) - 1]}{words}{judged if counts else ''}"
+    return f"{len(shown)} figure{'' if len(shown) == 1 else 's'}{judged if counts else ''}"

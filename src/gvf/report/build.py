@@ -142,7 +142,7 @@ def _copy(one: Exhibit, out: Path) -> None:
     """Copy the files of a shipped exhibit to a folder, so that the page can refer to them."""
     folder = out / one.place[0]
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in copies(one):
+    for name, content in copies(one).items():
         with replaced(folder / name) as unfinished:
             unfinished.write_bytes(content)
 

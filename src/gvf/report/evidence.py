@@ -17,7 +17,6 @@ import io
 import json
 import math
 import subprocess
-from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -132,10 +131,11 @@ def _float(cell: str) -> float:
     return float(cell) if cell else math.nan
 
 
-def copies(one: Exhibit) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a shipped exhibit: the name and the content of each."""
-    for file in sorted((evidence() / one.figure.id).iterdir(), key=lambda file: file.name):
-        yield file.name, file.read_bytes()
+def copies(one: Exhibit) -> dict[str, bytes]:
+    """Return the files of a shipped exhibit that a page refers to: all but pictures, by name."""
+    folder = (evidence() / one.figure.id).iterdir()
+    kept = [file for file in folder if not file.name.endswith(".png")]
+    return {file.name: file.read_bytes() for file in sorted(kept, key=lambda file: file.name)}
 
 
 def fingerprint(store: Store) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from gvf.figure.picture import render
 from gvf.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE, Published
 from gvf.report import tables
 from gvf.report.data import data
-from gvf.report.evidence import NARROW, copies
+from gvf.report.evidence import CLAIMS, MADE, NARROW, copies
 from gvf.report.exhibit import Exhibit, Provenance
 from gvf.report.tables import SIGNS, Badge, by_claim, first, must_match, place, versions
 
@@ -85,7 +85,7 @@ def page(
         command=command,
         version=version,
         machine=machine,
-        time=duration(seconds) if now else "",
+        time=duration(seconds) if seconds else "",
         of_paper=bool(of_paper),
         own=len(of_paper) < len(ordered),
         quick=_quick(now),
@@ -242,10 +242,10 @@ def _article(one: Exhibit) -> dict[str, Any]:
     return {
         "figure": figure,
         "title": next((version.title for version in both.values()), figure.title),
-        "origin": " and ".join(both) if one.part in PAPER else "",
+        "origin": (" and ".join(both) or "not shipped yet") if one.part in PAPER else "",
         "absent": not both,
         "quick": _quick([one]),
-        "versions": [_version(origin, version) for origin, version in both.items()],
+        "versions": [_version(version) for version in both.values()],
         "grey": bool(beneath),
         "same": _same(one),
         "claims": _claims(one),
@@ -254,47 +254,42 @@ def _article(one: Exhibit) -> dict[str, Any]:
         "compared": f"{good} of {len(matches)} curves match the published ones" if matches else "",
         "made": [_made(one, *each) for each in made],
         "commands": list(dict.fromkeys(how.command for _, _, how in made if how.command)),
-        "files": [file for version in both.values() for file in _files(version)],
+        "files": {origin: _files(version) for origin, version in both.items()},
         "data": data(one) if "now" in both else None,
     }
 
 
-def _version(origin: str, one: Exhibit) -> dict[str, Any]:
+def _version(one: Exhibit) -> dict[str, Any]:
     """Return the pictures of a figure as it was made here or shipped."""
-    shipped = origin == "shipped"
     return {
-        "mark": _mark(one) if shipped else "",
+        "mark": _mark(one) if one.shipped else "",
         "picture": _picture(one),
         "companions": _companions(one),
     }
 
 
-def _same(one: Exhibit) -> str:
-    """Say under which protocols the results are the shipped ones, bit for bit."""
-    if one.beside is None:
-        return ""
-    there = one.beside.made
-    same = [
+def _same(one: Exhibit) -> list[str]:
+    """Return the protocols under which the results are the shipped ones, bit for bit."""
+    there = {} if one.beside is None else one.beside.made
+    return [
         protocol
         for protocol, made in one.made.items()
         if protocol in there and made.results and made.results == there[protocol].results
     ]
-    return f"protocol{'s'[: len(same) - 1]} {' and '.join(same)}" if same else ""
 
 
-def _files(one: Exhibit) -> list[tuple[str, str]]:
-    """Return the files of a figure: the name and the path of each, from the page."""
+def _files(one: Exhibit) -> dict[str, str]:
+    """Return the paths of a figure's files from the page, by name."""
     folder, stem = one.place
-    if one.shipped:
-        return [(name, f"{folder}/{name}") for name, _ in copies(one)]
     companions = [companion.name for companion in one.companions]
     names = [
         f"{stem}.csv",
         *(["published.csv"] if one.published else []),
-        *(["claims.json"] if one.verdicts else []),
+        *([CLAIMS] if one.verdicts else []),
         *(f"{name}.{kind}" for name in (stem, *companions) for kind in ("png", "svg")),
+        *(MADE.format(protocol) for protocol in one.made if one.part in PAPER),
     ]
-    return [(name, f"{folder}/{name}") for name in names]
+    return {name: f"{folder}/{name}" for name in (copies(one) if one.shipped else names)}
 
 
 def _picture(one: Exhibit) -> dict[str, Any]:
@@ -341,17 +336,22 @@ def _embed_png(content: bytes) -> dict[str, Any]:
 
 def _claims(one: Exhibit) -> list[dict[str, Any]]:
     """Return the figure's claims in brief; the table of all claims has the numbers."""
-    several, brief = len(_made_under(one)) > 1, []
+    brief = []
     for told in by_claim(one):
         badges = []
-        for protocol, by_origin in told.items():
-            for origin, verdict in by_origin.items():
-                kind, sign = SIGNS[verdict.verdict]
-                words = [protocol] * several + [origin] * (origin == "shipped")
+        for origin in versions(one):
+            said: dict[str, list[str]] = {}
+            for protocol, by_origin in told.items():
+                if origin in by_origin:
+                    said.setdefault(by_origin[origin].verdict, []).append(protocol)
+            for verdict, protocols in said.items():
+                kind, sign = SIGNS[verdict]
+                words = protocols if len(said) > 1 else []  # all protocols agree
+                words = words + [origin] * (origin == "shipped")
                 badges.append(Badge(kind, ", ".join([sign, *words])))
         verdict = first(told)
-        place_ = place(one.figure, verdict)
-        brief.append({"sentence": verdict.sentence, "place": place_, "badges": badges})
+        there = place(one.figure, verdict)
+        brief.append({"sentence": verdict.sentence, "place": there, "badges": badges})
     return brief
 
 
