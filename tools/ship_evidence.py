@@ -90,7 +90,10 @@ def check(figure: Figure, folder: Path, commit: str = "") -> dict[str, Provenanc
                 f"{name}: {how.runs} runs at the scale {how.scale}, not the paper's {study.runs}"
             )
         if not how.results:  # recorded by an earlier version
-            how = replace(how, commit=commit, **fingerprint(Store(study, folder)))
+            how = replace(how, **fingerprint(Store(study, folder)))
+        how = replace(how, commit=how.commit or commit)
+        if not how.commit:
+            raise RefusedError(f"{name}: the code's commit is not known; name it with --commit")
         if how.variant != variant(study):
             raise RefusedError(f"{name}: the settings are not those of the present study")
         for needed in {needed for claim in figure.claims for needed in claim.needs}:

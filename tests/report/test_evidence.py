@@ -172,6 +172,16 @@ def change(folder: Path, **changes) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
+def test_results_of_unknown_code_are_refused_until_its_commit_is_named(
+    folders: tuple[Path, Path],
+) -> None:
+    results, _ = folders
+    change(results, commit="")
+    with pytest.raises(tool.RefusedError, match="the code's commit is not known"):
+        ship(results)
+    assert tool.check(get(FIGURE), results, "abc")["paper"].commit == "abc"
+
+
 def test_shipping_what_is_shipped_changes_nothing(folders: tuple[Path, Path]) -> None:
     results, to = folders
     before = Path(str(evidence())) / FIGURE
