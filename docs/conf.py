@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 import tempfile
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -22,6 +23,7 @@ import gvf.racing
 import gvf.report
 import gvf.study
 import gvf.theory
+from gvf.report.build import build
 
 project = "gvf"
 author = "The gvf developers"
@@ -103,9 +105,18 @@ def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
                 )
 
 
+def show_the_paper(app: Sphinx, error: Exception | None) -> None:
+    """Write the page of the shipped results, which the page about reproduction refers to."""
+    if error is None and app.builder.format == "html":
+        folder = Path(app.outdir) / "paper"
+        folder.mkdir(exist_ok=True)
+        build(folder, "gvf report")
+
+
 def setup(app: Sphinx) -> None:
     """Say when each of these is called."""
     app.add_html_math_renderer("mathml", (inline_mathml, None), (block_mathml, None))
     app.connect("source-read", show_what_is_printed)
     app.connect("autodoc-process-docstring", keep_colons, priority=400)  # Napoleon's is 500
     app.connect("env-check-consistency", require_public_names)
+    app.connect("build-finished", show_the_paper)

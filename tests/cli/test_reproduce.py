@@ -1,6 +1,7 @@
 """`gvf reproduce` and `gvf report`: the files of a figure, and the messages to a user."""
 
 import csv
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ from gvf import paper
 from gvf.cli import main
 from gvf.cli.reproduce import REPRODUCE_EXAMPLES
 from gvf.study import Summary
+from gvf.study.encoding import canonical, variant
 
 FIGURE = "markov-vtrace"
 LEFT = {f"{FIGURE}.png", f"{FIGURE}.svg", f"{FIGURE}.csv", "published.csv", "claims.json"}
@@ -78,13 +80,77 @@ def test_a_second_protocol_joins_the_first(tmp_path: Path) -> None:
         assert {row["protocol"] for row in csv.DictReader(file)} == {"paper", "authors"}
 
 
-def test_a_report_without_results_says_what_makes_them(tmp_path: Path, capsys) -> None:
-    assert main(["report", str(tmp_path)]) == 2
+def test_a_report_without_results_shows_what_is_shipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["report"]) == 0
+    told = capsys.readouterr().out
+    assert "no figures were made in gvf-results: `gvf reproduce --out gvf-results` makes" in told
+    assert "shipped with gvf, at the paper's scale: " in told
+    assert "the page has 0 made now and " in told
+    page = (tmp_path / "gvf-results" / "report.html").read_text()
+    assert re.findall('<article id="(.*?)">', page) == [
+        figure.id
+        for main_text in (True, False)
+        for figure in paper.FIGURES.values()
+        if figure.main == main_text
+    ]
+    assert main(["report", "nowhere"]) == 2
+    assert "no folder nowhere" in capsys.readouterr().err
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_the_page_shows_what_was_made_beside_what_is_shipped(out: Path) -> None:
+    page = (out / "report.html").read_text()
+    assert "<dt>Figures</dt><dd>1 made now, " in page
+    article = page[page.index(f'<article id="{FIGURE}">') :]
+    article = article[: article.index("</article>")]
+    assert article.count("<img ") == 2
+    assert '<span class="badge open">shipped</span> the paper&#39;s scale, 100 runs, ' in article
+    assert "bit for bit" not in article  # 5 runs are not 100
+    assert re.findall(r"([✓✗?] [a-z, ]+)<", article)[:2] == ["✓ holds", "✓ holds, shipped"]
+    for path in re.findall('<a href="([^#"]+)"', page):
+        assert (out / path).is_file(), path
+
+
+def test_the_record_says_what_was_run_and_by_which_code(out: Path) -> None:
+    made = json.loads((out / FIGURE / "made-paper.json").read_text())
+    study = paper.get(FIGURE).study("paper", "quick", 5)
+    assert made["variant"] == variant(study)
+    plain = {key: made["settings"].pop(key) for key in ("pairs", "gaps", "runs")}
+    assert plain == {"pairs": [["hard", "hard"]], "gaps": [1], "runs": 5}
+    digest = hashlib.sha256(canonical(made["settings"]).encode()).hexdigest()
+    assert digest.startswith(made["variant"])
+    assert re.fullmatch("[0-9a-f]{64}", made["results"])
+    assert re.fullmatch("([0-9a-f]{12}(-dirty)?)?", made["commit"])
+
+
+def test_a_record_stays_if_nothing_was_run(out: Path) -> None:
+    path = out / FIGURE / "made-paper.json"
+    before = path.read_text()
+    assert reproduce(out, FIGURE) == 0
+    assert path.read_text() == before
+
+
+def test_another_seed_has_other_results_in_another_folder(
+    out: Path, tmp_path: Path, capsys
+) -> None:
+    assert reproduce(out, "markov-step-size", "--seed", "1") == 2
     told = capsys.readouterr().err
-    assert f"no figures were made in {tmp_path}: `gvf reproduce --out {tmp_path}` makes " in told
-    assert f"`gvf run STUDY --out {tmp_path}` results of your own" in told
-    assert main(["report", str(tmp_path / "nowhere")]) == 2
-    assert "no folder" in capsys.readouterr().err
+    assert f"{out} has {FIGURE} with seed 0, not 1: name another folder with --out" in told
+    assert reproduce(tmp_path, FIGURE, "--seed", "1") == 0
+    capsys.readouterr()
+    assert reproduce(tmp_path, FIGURE) == 2
+    assert f"{tmp_path} has {FIGURE} with seed 1, not 0" in capsys.readouterr().err
+    made, other = (
+        json.loads((at / FIGURE / "made-paper.json").read_text()) for at in (tmp_path, out)
+    )
+    assert (made["seed"], other["seed"]) == (1, 0)
+    assert " --seed 1 " in made["command"]
+    assert made["results"] != other["results"]
+    assert main(["report", str(tmp_path)]) == 0
+    assert "<dt>Seeds</dt><dd>1</dd>" in (tmp_path / "report.html").read_text()
 
 
 def test_a_damaged_record_is_named(out: Path, tmp_path: Path, capsys) -> None:

@@ -9,6 +9,7 @@ import pytest
 from gvf.common.files import write_text
 from gvf.paper import get
 from gvf.report import build
+from gvf.report.evidence import recorded
 from gvf.report.exhibit import Provenance
 
 
@@ -32,4 +33,7 @@ def test_two_protocols_recorded_at_once_are_both_kept(
             ]
             for one in records:
                 one.result()
-            assert list(build.recorded(figure, out).items()) == [("paper", made), ("authors", made)]
+            assert list(recorded(figure, out / figure.id).items()) == [
+                ("paper", made),
+                ("authors", made),
+            ]

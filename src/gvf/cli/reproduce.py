@@ -23,6 +23,10 @@ Run the paper's experiments, redraw its figures over the published curves, and j
 the paper makes about them. The result is a page, report.html. Without FIGURE, all figures of the
 main text are made, except that of the racing car.
 
+The page shows the whole paper. gvf carries results at the paper's scale: they stand beside the
+figures that you make, and in place of those that you do not. `gvf report` in an empty folder shows
+them alone.
+
 The scale "quick" takes minutes: it has few runs and coarse grids. The scale "paper" has the paper's
 own runs and grids, and takes under an hour for the main text on two cores, a night for the
 appendix. Only missing results are computed, so you can stop at any time (Ctrl-C) and give the same
@@ -44,6 +48,7 @@ examples:
   gvf reproduce                                     the main text, at the scale "quick"
   gvf reproduce markov-step-size --scale paper      one figure, with all runs
   gvf reproduce markov-step-size --protocol both    once by the paper, once by its authors' code
+  gvf reproduce --seed 1 --out fresh                other random numbers, in a folder of their own
   gvf reproduce --scale paper --engine ray --address auto
   gvf reproduce racing-step-size --scale paper --device cuda
 """
@@ -56,12 +61,18 @@ files in the cache, and those that exist are kept.
 Copied to the cache of another machine, they are all that `gvf reproduce racing-step-size` needs
 there besides PyTorch: no simulator and no Gymnasium."""
 
+DEFAULT_OUT = "gvf-results"
+"""The default folder of results."""
+
 OPTIONS = ("simulator", "device")
 """The settings of the racing car that are options of `gvf reproduce`."""
 
 REPORT = """\
 Draw and judge again from the results in a folder, and write its page, report.html: the paper's
-figures that were made there, and studies of your own. Nothing is run."""
+figures that were made there, and studies of your own. Nothing is run.
+
+The page also shows the results at the paper's scale that come with gvf. If the folder is empty, it
+shows them alone."""
 
 
 def add(commands: Any) -> None:
@@ -87,6 +98,13 @@ def add(commands: Any) -> None:
     )
     reproduce.add_argument(
         "--runs", type=int, metavar="N", help="the number of runs (default: that of the scale)"
+    )
+    reproduce.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="the seed of everything random, except the racing car's recorded stream (default: 0); "
+        "a folder holds the figures of one seed",
     )
     _add_simulator(reproduce)
     reproduce.add_argument(
@@ -121,7 +139,7 @@ def add(commands: Any) -> None:
     report.add_argument(
         "out",
         nargs="?",
-        default="gvf-results",
+        default=DEFAULT_OUT,
         metavar="DIR",
         help="the folder of results (default: ./gvf-results)",
     )
@@ -179,6 +197,7 @@ def _reproduce(given: argparse.Namespace) -> int:
         for figure in wanted
         for protocol in protocols
     ]
+    _refuse_other_seeds(given)
     now = before = 0
     for number, (figure, protocol, study) in enumerate(todo, 1):
         done = run(
@@ -195,6 +214,21 @@ def _reproduce(given: argparse.Namespace) -> int:
     return 0
 
 
+def _refuse_other_seeds(given: argparse.Namespace) -> None:
+    """Raise an error if the folder has figures of another seed, since claims compare figures."""
+    from gvf import paper
+    from gvf.report.evidence import recorded
+
+    for figure in paper.FIGURES.values():
+        seed = figure.study("paper").seed if given.seed is None else given.seed
+        for made in recorded(figure, Path(given.out) / figure.id).values():
+            if made.seed != seed:
+                raise ValueError(
+                    f"{given.out} has {figure.id} with seed {made.seed}, not {seed}: name another "
+                    "folder with --out, so that results of two seeds do not mix"
+                )
+
+
 def options_of(given: argparse.Namespace) -> dict[str, str]:
     """Return the options about the racing car that were given."""
     said = {"simulator": given.simulator, "device": given.device}
@@ -204,17 +238,26 @@ def options_of(given: argparse.Namespace) -> dict[str, str]:
 def study_of(figure: Any, protocol: str, given: argparse.Namespace, scale: str = "") -> Any:
     """Return the study of a figure, with the given options that apply to it."""
     plain = figure.study(protocol)
-    options = {name: said for name, said in options_of(given).items() if name in plain.settings}
+    options: dict[str, Any] = {
+        name: said for name, said in options_of(given).items() if name in plain.settings
+    }
+    if given.seed is not None:
+        options["seed"] = given.seed
     return figure.study(protocol, scale or given.scale, None if scale else given.runs, **options)
 
 
 def _record(figure: Any, protocol: str, study: Any, given: argparse.Namespace) -> None:
     from gvf.report.build import machine, record
+    from gvf.report.evidence import commit, fingerprint, recorded
     from gvf.report.exhibit import Provenance
     from gvf.study.progress import spent
     from gvf.study.store import Store
 
     store = Store(study, given.out)
+    found = fingerprint(store)
+    before = recorded(figure, Path(given.out) / figure.id).get(protocol)
+    if before is not None and before.results == found["results"]:
+        return  # nothing has changed, and the record says by which code and when it was made
     full = study == study_of(figure, protocol, given, "paper")
     options = {name: getattr(study, name) for name in OPTIONS if name in study.settings}
     made = Provenance(
@@ -227,7 +270,9 @@ def _record(figure: Any, protocol: str, study: Any, given: argparse.Namespace) -
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=round(sum(spent(store).values()), 1),
         options=options,
-        stream=next((line["stream"] for line in store.logged() if "stream" in line), ""),
+        stream=store.fact("stream") or "",
+        commit=commit(),
+        **found,
     )
     record(figure, Path(given.out), protocol, made)
 
@@ -240,8 +285,10 @@ def command_of(given: argparse.Namespace, *figure_and_protocol: str) -> str:
     words = ["gvf", "reproduce", *figures, "--scale", given.scale, "--protocol", protocol]
     if given.runs is not None:
         words += ["--runs", str(given.runs)]
+    if given.seed is not None:
+        words += ["--seed", str(given.seed)]
     words += [word for name, value in options_of(given).items() for word in (f"--{name}", value)]
-    if given.out != "gvf-results":
+    if given.out != DEFAULT_OUT:
         words += ["--out", given.out]
     return shlex.join(words)
 
@@ -251,8 +298,9 @@ def _report(given: argparse.Namespace) -> int:
 
     look_in(Path.cwd())
     out = Path(given.out)
-    if not out.is_dir():
+    if not out.is_dir() and given.out != DEFAULT_OUT:
         raise ValueError(f"no folder {given.out}: `gvf reproduce --out {given.out}` fills one")
+    out.mkdir(exist_ok=True)
     _summarise(_build(out, shlex.join(["gvf", "report", given.out])), out)
     return 0
 
@@ -265,21 +313,37 @@ def _build(out: Path, command: str) -> list[Exhibit]:
 
 
 def _summarise(shown: Sequence[Exhibit], out: Path) -> None:
-    """Print the verdicts, the number of matching curves, and the path of the page."""
+    """Print the number of figures by origin, verdicts and matching curves, and the page's path."""
     from gvf.report.build import PAGE
+    from gvf.report.tables import versions
 
+    every = [versions(one) for one in shown]
+    made, shipped = (
+        [one[origin] for one in every if origin in one] for origin in ("now", "shipped")
+    )
+    nothing = f"no figures were made in {out}: `gvf reproduce --out {out}` makes them"
+    print(_count(made) if made else nothing)
+    for one in made:
+        for verdict in one.verdicts:
+            if verdict.verdict == "fails":
+                print(f"  fails: {verdict.sentence} [{one.figure.id}, protocol {verdict.protocol}]")
+    matches = [match for one in made for match in one.matches if match.protocol == "authors"]
+    if matches:
+        good = sum(match.matches for match in matches)
+        print(f"{good} of {len(matches)} curves lie on the published ones (protocol authors)")
+    if shipped:
+        print(f"shipped with gvf, at the paper's scale: {_count(shipped)}")
+        counts = Counter(next(iter(one), "absent") for one in every)
+        absent = f", {counts['absent']} not shipped yet" if counts["absent"] else ""
+        print(f"the page has {counts['now']} made now and {counts['shipped']} shipped{absent}")
+    print(f"report: {out / PAGE}")
+
+
+def _count(shown: Sequence[Exhibit]) -> str:
+    """Count figures and the verdicts on their claims."""
     counts = Counter(verdict.verdict for one in shown for verdict in one.verdicts)
     judged = (
         f"; of {counts.total()} claims {counts['holds']} hold, {counts['fails']} fail, "
         f"{counts['undecided']} are undecided"
     )
-    print(f"{len(shown)} figure{'s'[: len(shown) - 1]}{judged if counts else ''}")
-    for one in shown:
-        for verdict in one.verdicts:
-            if verdict.verdict == "fails":
-                print(f"  fails: {verdict.sentence} [{one.figure.id}, protocol {verdict.protocol}]")
-    matches = [match for one in shown for match in one.matches if match.protocol == "authors"]
-    if matches:
-        good = sum(match.matches for match in matches)
-        print(f"{good} of {len(matches)} curves lie on the published ones (protocol authors)")
-    print(f"report: {out / PAGE}")
+    return f"{len(shown)} figure{'' if len(shown) == 1 else 's'}{judged if counts else ''}"

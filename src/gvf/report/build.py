@@ -1,11 +1,14 @@
 """The report: points, pictures, verdicts and the page, made from stored results.
 
     <out>/<figure>/<figure>.png, .svg, .csv, published.csv, claims.json, made-<protocol>.json
+    <out>/shipped/<figure>/     the same figure in the evidence that gvf carries
     <out>/report.html
 
 Only averages are computed, so the report can be rebuilt from results at any time. A file
 ``made-<protocol>.json`` beside a figure keeps the scale of its results under a protocol. Each
-protocol has its own, so that commands that run at once do not overwrite each other's.
+protocol has its own, so that commands that run at once do not overwrite each other's. The page
+shows the whole paper: a figure that was not made here is shown as it was shipped
+(:mod:`gvf.report.evidence`).
 """
 
 from __future__ import annotations
@@ -14,25 +17,24 @@ import json
 import platform
 import warnings
 from collections.abc import Mapping, Set
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from gvf.common.files import write_text
+from gvf.common.files import replaced, write_text
 from gvf.common.version import __version__
-from gvf.figure import Figure, compare, judge
+from gvf.figure import Figure, judge
 from gvf.figure.figure import Point, write_csv
 from gvf.figure.picture import save
-from gvf.figure.published import Match
 from gvf.paper import FIGURES
-from gvf.report.exhibit import Exhibit, Provenance
+from gvf.report.evidence import CLAIMS, MADE, copies, recorded, shipped
+from gvf.report.exhibit import Exhibit, Provenance, compared
 from gvf.report.page import page
 from gvf.report.study import leave, show
 from gvf.study.local import processors
 from gvf.study.results import Results
-from gvf.study.store import Store, StoreError, latest
+from gvf.study.store import Store, latest
 from gvf.study.toml import load
 
-MADE = "made-{}.json"
 PAGE = "report.html"
 
 
@@ -43,48 +45,35 @@ def record(figure: Figure, out: Path, protocol: str, made: Provenance) -> None:
     write_text(folder / MADE.format(protocol), json.dumps(asdict(made), indent=2))
 
 
-def recorded(figure: Figure, out: Path) -> dict[str, Provenance]:
-    """Return the provenance of a figure's results, by protocol."""
-    made = {}
-    for protocol in ("paper", "authors"):
-        path = out / figure.id / MADE.format(protocol)
-        try:
-            made[protocol] = Provenance(**json.loads(path.read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            continue
-        except (json.JSONDecodeError, TypeError) as error:
-            raise StoreError(
-                f"{path} cannot be read ({error}): delete it, and `gvf reproduce {figure.id}` "
-                "makes it"
-            ) from None
-    return made
-
-
 def build(out: Path, command: str) -> list[Exhibit]:
-    """Draw every figure that was made under a folder, judge its claims, and write the page."""
-    made = {figure.id: recorded(figure, out) for figure in FIGURES.values()}
+    """Draw every figure that was made under a folder, judge its claims, and write the page.
+
+    The page shows the other figures of the paper as they were shipped, unless the folder has only
+    studies that are not the paper's. In an empty folder all figures are the shipped ones.
+    """
+    made = {figure.id: recorded(figure, out / figure.id) for figure in FIGURES.values()}
     own = _own(out, {id for id, there in made.items() if there})
-    if not own and not any(made.values()):
-        raise ValueError(
-            f"no figures were made in {out}: `gvf reproduce --out {out}` makes those of the paper, "
-            f"and `gvf run STUDY --out {out}` results of your own"
-        )
     results = {
         (figure.id, protocol): _read(figure, out, protocol, one)
         for figure in FIGURES.values()
         for protocol, one in made[figure.id].items()
     }
     shown = []
-    for figure in FIGURES.values():
+    for figure in FIGURES.values() if results or not own else ():
+        there = shipped(figure)
         if made[figure.id]:
-            shown.append(_show(figure, made[figure.id], results))
+            shown.append(replace(_show(figure, made[figure.id], results), beside=there))
             _leave(shown[-1], out / figure.id)
+        else:
+            shown.append(there or Exhibit(figure, (), (), (), (), {}))
+        if there is not None:
+            _copy(there, out)
     title = "Importance resampling for off-policy prediction, reproduced" if shown else "Studies"
     for one in own:
         leave(one, out)
         shown.append(one)
     # The pictures of a study share its results, so their time counts once.
-    every = {id(how): how for one in shown for how in one.made.values()}
+    every = {id(how): how for one in shown if not one.shipped for how in one.made.values()}
     text = page(
         shown,
         title=title,
@@ -114,7 +103,7 @@ def _own(out: Path, figures: Set[str]) -> list[Exhibit]:
 
 
 def _read(figure: Figure, out: Path, protocol: str, made: Provenance) -> Results:
-    study = figure.study(protocol, made.scale, made.runs, **made.options)
+    study = figure.study(protocol, made.scale, made.runs, seed=made.seed, **made.options)
     return Results.read(Store(study, out), protocol)
 
 
@@ -122,19 +111,9 @@ def _show(
     figure: Figure, made: Mapping[str, Provenance], results: Mapping[tuple[str, str], Results]
 ) -> Exhibit:
     rows: list[Point] = []
-    matches: list[Match] = []
     verdicts = []
-    published: list[Point] = []
     for protocol in made:
-        mine = figure.read(results[figure.id, protocol])
-        rows += mine
-        for theirs in figure.published:
-            points = theirs.rows(row.x for row in mine)
-            ours = set(figure.study("authors").methods)
-            points = [point for point in points if point.series in ours]
-            published += (point for point in points if point not in published)
-            if protocol in theirs.protocols:
-                matches += compare(mine, theirs, points)
+        rows += figure.read(results[figure.id, protocol])
         others = {id: one for (id, under), one in results.items() if under == protocol}
         verdicts += (
             judge(claim, results[figure.id, protocol], others)
@@ -144,7 +123,7 @@ def _show(
     mine = {protocol: results[figure.id, protocol] for protocol in made}
     drawn = {one: one.draw(next(iter(mine.values()))) for one in figure.companions}
     pictures = {one: picture for one, picture in drawn.items() if picture is not None}
-    return Exhibit(figure, rows, published, matches, verdicts, made, mine, pictures)
+    return Exhibit(figure, rows, *compared(figure, rows), verdicts, made, mine, pictures)
 
 
 def _leave(shown: Exhibit, folder: Path) -> None:
@@ -153,12 +132,19 @@ def _leave(shown: Exhibit, folder: Path) -> None:
     if shown.published:
         write_csv(shown.published, folder / "published.csv")
     verdicts = [asdict(verdict) for verdict in shown.verdicts]
-    write_text(
-        folder / "claims.json", json.dumps(verdicts, indent=2, ensure_ascii=False, allow_nan=False)
-    )
+    write_text(folder / CLAIMS, json.dumps(verdicts, indent=2, ensure_ascii=False, allow_nan=False))
     save(shown.draw(), folder, figure.id)
     for companion, picture in shown.companions.items():
         save(picture, folder, companion.name)
+
+
+def _copy(one: Exhibit, out: Path) -> None:
+    """Copy the files of a shipped exhibit to a folder, so that the page can refer to them."""
+    folder = out / one.place[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in copies(one).items():
+        with replaced(folder / name) as unfinished:
+            unfinished.write_bytes(content)
 
 
 def machine() -> str:

@@ -10,7 +10,8 @@ from gvf.figure.claim import Verdict
 from gvf.figure.companion import Companion
 from gvf.figure.figure import Figure, Point
 from gvf.figure.picture import draw
-from gvf.figure.published import Match
+from gvf.figure.published import Match, compare
+from gvf.study.base import BaseStudy
 from gvf.study.results import Results
 
 if TYPE_CHECKING:
@@ -30,8 +31,12 @@ class Provenance:
         machine: a description of the machine.
         finished: the time of completion, as ISO 8601 in UTC.
         seconds: the processor time of all tasks together.
-        options: settings of the study besides scale and runs.
+        options: settings of the study besides scale, runs and seed.
         stream: the hash of the recorded stream behind it, if there is one.
+        commit: the commit of gvf's source; "" if the source is no git checkout, as in a wheel.
+        settings: all settings of the study.
+        variant: the digest of the settings that all tasks share; it names the folder of results.
+        results: the hash of all results; see :func:`gvf.report.evidence.fingerprint`.
     """
 
     scale: str
@@ -44,11 +49,17 @@ class Provenance:
     seconds: float
     options: Mapping[str, Any] = field(default_factory=dict)
     stream: str = ""
+    commit: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    variant: str = ""
+    results: str = ""
 
 
 @dataclass(frozen=True)
 class Exhibit:
     """A figure with its points, comparisons, verdicts and provenance.
+
+    A figure that was neither made nor shipped has no provenance and no points.
 
     Attributes:
         figure: the figure.
@@ -63,6 +74,10 @@ class Exhibit:
         place: folder and name of its files; by default the figure's id, twice.
         colours: the colours of series that should not have their default.
         columns: the number of columns of panels; None: as many as fit a page.
+        shipped: True if it comes with gvf; see :mod:`gvf.report.evidence`.
+        beside: the shipped exhibit of the same figure, if this one was made here.
+        seeds: the verdicts of a shipped exhibit by seed, for each protocol and claim's id.
+        pictures: the pictures of a shipped exhibit as PNG, by the name of the file.
     """
 
     figure: Figure
@@ -77,6 +92,10 @@ class Exhibit:
     place: tuple[str, str] = ("", "")
     colours: Mapping[str, str] = field(default_factory=dict)
     columns: int | None = None
+    shipped: bool = False
+    beside: Exhibit | None = None
+    seeds: Mapping[tuple[str, str], Mapping[int, str]] = field(default_factory=dict)
+    pictures: Mapping[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         main = "Figures of the main text" if self.figure.main else "Figures of the appendix"
@@ -88,9 +107,17 @@ class Exhibit:
     @property
     def title(self) -> str:
         """The figure's title, with the figure's remarks on its studies."""
-        remarks = (self.figure.remark(results.study) for results in self.results.values())
+        remarks = (self.figure.remark(self._study(protocol)) for protocol in self.made)
         said = "; ".join(remark for remark in dict.fromkeys(remarks) if remark)
         return f"{self.figure.title} ({said})" if said else self.figure.title
+
+    def _study(self, protocol: str) -> BaseStudy:
+        """Return the study behind it, which the provenance describes if there are no results."""
+        if protocol in self.results:
+            return self.results[protocol].study
+        made = self.made[protocol]
+        scale = made.scale or "paper"
+        return self.figure.study(protocol, scale, made.runs, seed=made.seed, **made.options)
 
     def draw(self, *, titled: bool = True, columns: int | None = None) -> MatplotlibFigure:
         """Draw our points, and the published ones if they can be compared."""
@@ -118,3 +145,19 @@ class Exhibit:
         if self.part == "Studies":
             return None
         return self.figure.study(protocol, **self.made[protocol].options).runs
+
+
+def compared(figure: Figure, rows: Sequence[Point]) -> tuple[list[Point], list[Match]]:
+    """Return the published points of a figure, and the agreement of our points with them."""
+    published: list[Point] = []
+    matches: list[Match] = []
+    ours = set(figure.study("authors").methods)
+    for protocol in dict.fromkeys(row.protocol for row in rows):
+        mine = [row for row in rows if row.protocol == protocol]
+        for theirs in figure.published:
+            points = theirs.rows(row.x for row in mine)
+            points = [point for point in points if point.series in ours]
+            published += (point for point in points if point not in published)
+            if protocol in theirs.protocols:
+                matches += compare(mine, theirs, points)
+    return published, matches

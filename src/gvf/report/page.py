@@ -1,43 +1,33 @@
 """The page: every figure, its claims and its provenance, in one HTML file.
 
 The file contains its pictures, so it opens without a network and on a phone, and it prints. It runs
-no scripts; each figure carries its data as JSON (:mod:`gvf.report.data`). The functions here
-prepare plain data, and those of :mod:`gvf.report.tables` write the numbers in words. The templates
-in ``templates/`` lay them out with jinja2, which escapes all text.
+no scripts; each figure that was made here carries its data as JSON (:mod:`gvf.report.data`). The
+functions here and in :mod:`gvf.report.article` prepare plain data, and those of
+:mod:`gvf.report.tables` write the numbers in words. The templates in ``templates/`` lay them out
+with jinja2, which escapes all text.
 """
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from gvf.common.progress import duration
-from gvf.figure.figure import Figure
 from gvf.figure.interval import LEVEL
-from gvf.figure.picture import render
-from gvf.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE, Published
+from gvf.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE
 from gvf.report import tables
-from gvf.report.data import data
-from gvf.report.exhibit import Exhibit, Provenance
-from gvf.report.tables import SIGNS, Badge, by_claim, must_match, place
+from gvf.report.article import PAPER, article, code_of, is_quick, made_under, moment
+from gvf.report.exhibit import Exhibit
+from gvf.report.tables import SIGNS, Badge, must_match, versions
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
-
-PAPER = ("Figures of the main text", "Figures of the appendix")
-"""The parts of the page that show the paper's figures. They come first, in this order."""
 PROTOCOLS = {
     "paper": "the paper's text, with correct true values. This is what we stand behind.",
     "authors": "the settings, and the defects, under which the authors' curves come out.",
 }
-PER_INCH = 110
-"""Pixels per inch of a picture on a wide screen."""
 
 
 def page(
@@ -70,6 +60,10 @@ def page(
     parts = _parts(shown)
     ordered = [one for there in parts.values() for one in there]
     of_paper = [one for one in ordered if one.part in PAPER]
+    now, shipped = (
+        [versions(one)[origin] for one in ordered if origin in versions(one)]
+        for origin in ("now", "shipped")
+    )
     css = (files("gvf.report") / "page.css").read_text(encoding="utf-8")
     template = _templates().get_template("page.html.jinja")
     return template.render(
@@ -78,20 +72,26 @@ def page(
         command=command,
         version=version,
         machine=machine,
-        time=duration(seconds),
+        time=duration(seconds) if seconds else "",
         of_paper=bool(of_paper),
         own=len(of_paper) < len(ordered),
-        quick=_quick(ordered),
-        counts=_counts(ordered),
-        matched=_matched(ordered),
-        settings=_settings(ordered),
+        quick=is_quick(now),
+        counts=_counts(now) | {f"{name}, shipped": told for name, told in _counts(shipped).items()},
+        matched={
+            words: badge
+            for words, badge in (("", _matched(now)), (", shipped", _matched(shipped)))
+            if badge
+        },
+        settings=_settings(now) | _shipped(of_paper),
+        agreement=_agreement(shipped),
+        origins={"now": bool(now), "shipped": bool(shipped)},
         protocols=_protocols(of_paper),
         level=f"{LEVEL:.0%}",
         claims=tables.claims(ordered),
         within=f"{AGREEMENT_ERRORS:g}",
         enough=f"{MATCHING_SHARE:.0%}",
         matches=tables.matches(ordered),
-        parts={heading: list(map(_article, there)) for heading, there in parts.items()},
+        parts={heading: list(map(article, there)) for heading, there in parts.items()},
     )
 
 
@@ -114,21 +114,12 @@ def _templates() -> Environment:
     return templates
 
 
-def _moment(iso: str) -> str:
-    return iso.replace("T", " ").replace("Z", " UTC").replace("+00:00", " UTC")
-
-
 def _parts(shown: Iterable[Exhibit]) -> dict[str, list[Exhibit]]:
     """Group figures by heading, without empty headings."""
     parts: dict[str, list[Exhibit]] = {heading: [] for heading in PAPER}
     for one in shown:
         parts.setdefault(one.part, []).append(one)
     return {heading: there for heading, there in parts.items() if there}
-
-
-def _quick(shown: Iterable[Exhibit]) -> bool:
-    """Return True if something was run at the quick scale."""
-    return any(made.scale == "quick" for one in shown for made in one.made.values())
 
 
 def _counts(shown: Iterable[Exhibit]) -> dict[str, list[Badge]]:
@@ -160,126 +151,38 @@ def _settings(shown: Iterable[Exhibit]) -> dict[str, str]:
     settings = {
         "Scale": ", ".join(sorted({one.scale for one in made if one.scale})),
         "Seeds": ", ".join(map(str, sorted({one.seed for one in made}))),
-        "Finished": _moment(max((one.finished for one in made), default="")),
+        "Finished": moment(max((one.finished for one in made), default="")),
     }
     return {name: said for name, said in settings.items() if said}
 
 
 def _protocols(shown: Iterable[Exhibit]) -> dict[str, str]:
-    used = {protocol for one in shown for protocol in one.made}
+    used = {protocol for one in shown for protocol in made_under(one)}
     return {f"Protocol {name}": said for name, said in PROTOCOLS.items() if name in used}
 
 
-def _article(one: Exhibit) -> dict[str, Any]:
-    """Return the data that the template of an article shows."""
-    figure = one.figure
-    beneath = [theirs for theirs in figure.published if {*theirs.protocols} & {*one.made}]
-    good = sum(match.matches for match in one.matches)
-    compared = f"{good} of {len(one.matches)} curves match the published ones"
-    folder, stem = one.place
-    companions = [companion.name for companion in one.companions]
-    names = [
-        f"{stem}.csv",
-        *(["published.csv"] if one.published else []),
-        *(["claims.json"] if one.verdicts else []),
-        *(f"{name}.{kind}" for name in (stem, *companions) for kind in ("png", "svg")),
-    ]
-    made = one.made.values()
-    return {
-        "figure": figure,
-        "title": one.title,
-        "quick": _quick([one]),
-        "picture": _picture(one),
-        "grey": bool(beneath),
-        "companions": _companions(one),
-        "claims": _claims(one),
-        "notes": _notes(one) | _sources(figure, beneath),
-        "streams": list(dict.fromkeys(how.stream for how in made if how.stream)),
-        "compared": compared if one.matches else "",
-        "made": [_made(one, protocol, how) for protocol, how in one.made.items()],
-        "commands": list(dict.fromkeys(how.command for how in made if how.command)),
-        "folder": folder,
-        "files": names,
-        "data": data(one),
-    }
+def _shipped(shown: Sequence[Exhibit]) -> dict[str, str]:
+    """Count the paper's figures by origin, and say where the shipped ones come from."""
+    counts = Counter(next(iter(versions(one)), "absent") for one in shown)
+    words = {"now": "made now", "shipped": "shown as shipped", "absent": "not shipped yet"}
+    told = [f"{counts[origin]} {said}" for origin, said in words.items() if counts[origin]]
+    there = [versions(one)["shipped"] for one in shown if "shipped" in versions(one)]
+    how = [made for one in there for made in one.made.values()]
+    if not how:
+        return {"Figures": ", ".join(told)} if told else {}
+    days = sorted({made.finished[:10] for made in how})
+    time = duration(sum(made.seconds for made in how))
+    facts = [f"gvf {code_of(made)}" for made in how] + [made.machine for made in how]
+    said = [f"{len(there)} figures", " to ".join(dict.fromkeys((days[0], days[-1]))), *facts]
+    where = "; ".join(dict.fromkeys([*said, f"{time} of processor time"]))
+    return {"Figures": ", ".join(told), "Shipped": where}
 
 
-def _picture(one: Exhibit) -> dict[str, Any]:
-    """Return the picture, and a version with one column for narrow screens."""
-    axes = one.figure.axes
-    series = ", ".join(dict.fromkeys(row.series for row in one.rows))
-    wide, narrow = (one.draw(titled=False, columns=columns) for columns in (None, 1))
-    alt = f"{one.figure.title}: {axes.y} against {axes.x}, for {series}."
-    return {**_embed(wide), "alt": alt, "narrow": _embed(narrow)["src"]}
-
-
-def _companions(one: Exhibit) -> list[dict[str, Any]]:
-    """Return the pictures that go with a figure."""
-    return [
-        {
-            **_embed(picture),
-            "alt": f"{one.figure.title}: {companion.caption}",
-            "caption": companion.caption,
-        }
-        for companion, picture in one.companions.items()
-    ]
-
-
-def _embed(picture: MatplotlibFigure) -> dict[str, Any]:
-    """Embed a picture in an address, so that names inside it cannot clash with others."""
-    code = b64encode(render(picture, "svg")).decode()
-    width = round(picture.get_figwidth() * PER_INCH)
-    return {"src": f"data:image/svg+xml;base64,{code}", "width": width}
-
-
-def _claims(one: Exhibit) -> list[dict[str, Any]]:
-    """Return the figure's claims in brief; the table of all claims has the numbers."""
-    brief = []
-    for verdicts in by_claim(one.verdicts):
-        badges = []
-        for verdict in verdicts:
-            kind, sign = SIGNS[verdict.verdict]
-            badges.append(Badge(kind, f"{sign}, {verdict.protocol}" if len(one.made) > 1 else sign))
-        first = verdicts[0]
-        entry = {"sentence": first.sentence, "place": place(one.figure, first), "badges": badges}
-        brief.append(entry)
-    return brief
-
-
-def _notes(one: Exhibit) -> dict[str, str]:
-    """Return the figure's notes on its protocols; a note on several protocols appears once."""
-    said: dict[str, list[str]] = {}
-    for protocol in one.made:
-        said.setdefault(one.figure.notes.get(protocol, ""), []).append(protocol)
-    return {
-        f"Protocol{'s'[: len(names) - 1]} {' and '.join(names)}" if any(names) else "Note": note
-        for note, names in said.items()
-        if note
-    }
-
-
-def _sources(figure: Figure, beneath: Sequence[Published]) -> dict[str, str]:
-    """Return the sources of published curves."""
-    said = {}
-    for published in beneath:
-        panel = figure.panels.get(published.panel, published.panel)
-        name = "Published" if len(beneath) == 1 else f"Published, {panel}"
-        source = published.source[0].upper() + published.source[1:]
-        said[name] = f"{source}; {published.runs} runs. {published.note}"
-    return said
-
-
-def _made(one: Exhibit, protocol: str, made: Provenance) -> dict[str, Any]:
-    """Return a row of the table that says how a figure was made."""
-    full = one.paper_runs(protocol)
-    other = full is not None and made.runs != full
-    return {
-        "protocol": protocol,
-        "scale": made.scale,
-        "badge": Badge("quick", made.scale) if made.scale == "quick" else None,
-        "runs": f"{made.runs} (paper: {full})" if other else f"{made.runs}",
-        "seed": made.seed,
-        "time": duration(made.seconds),
-        "finished": _moment(made.finished),
-        "version": made.version,
-    }
+def _agreement(shipped: Iterable[Exhibit]) -> str:
+    """Say how many shipped verdicts are the same under all seeds; "" if there is one seed only."""
+    several = [told for one in shipped for told in one.seeds.values() if len(told) > 1]
+    if not several:
+        return ""
+    same = sum(len(set(told.values())) == 1 for told in several)
+    seeds = ", ".join(map(str, sorted({seed for told in several for seed in told})))
+    return f"{same} of {len(several)} shipped verdicts are the same under the seeds {seeds}"

@@ -1,13 +1,14 @@
 """The numbers of the page in words: claims with their verdicts, and the matches of curves.
 
 The functions turn verdicts and matches into plain data, with a group for each figure; the templates
-lay them out. A verdict is shown by a sign and a word, not by colour alone.
+lay them out. A verdict is shown by a sign and a word, not by colour alone. What was made here and
+what was shipped stand side by side.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from gvf.figure.claim import Verdict
@@ -39,21 +40,38 @@ SIGNS = {
 def claims(shown: Iterable[Exhibit]) -> list[dict[str, Any]]:
     """Return the claims of every figure that has some, each with its verdicts in words."""
     return [
-        {
-            "figure": one.figure,
-            "claims": [_claim(one.figure, verdicts) for verdicts in by_claim(one.verdicts)],
-        }
+        {"figure": one.figure, "claims": [_claim(one, told) for told in by_claim(one)]}
         for one in shown
-        if one.verdicts
+        if by_claim(one)
     ]
 
 
-def by_claim(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
-    """Group the verdicts on the same claim under several protocols."""
-    grouped: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        grouped.setdefault(verdict.id, []).append(verdict)
+def versions(one: Exhibit) -> dict[str, Exhibit]:
+    """Return a figure as it was made here and as it was shipped, as far as there is either."""
+    here = None if one.shipped or not one.made else one
+    there = one if one.shipped else one.beside
+    both = {"now": here, "shipped": there}
+    return {origin: version for origin, version in both.items() if version is not None}
+
+
+Told = dict[str, dict[str, Verdict]]
+"""The verdicts on a claim, by protocol and by origin: "now" or "shipped"."""
+
+
+def by_claim(one: Exhibit) -> list[Told]:
+    """Group a figure's verdicts by claim."""
+    grouped: dict[str, Told] = {}
+    for origin, version in versions(one).items():
+        for verdict in version.verdicts:
+            told = grouped.setdefault(verdict.id, {})
+            told.setdefault(verdict.protocol, {})[origin] = verdict
     return list(grouped.values())
+
+
+def first(told: Told) -> Verdict:
+    """Return one of the verdicts on a claim: of those made here, if there are any."""
+    every = [by_origin for by_origin in told.values() if "now" in by_origin] or [*told.values()]
+    return next(iter(every[0].values()))
 
 
 def place(figure: Figure, verdict: Verdict) -> str:
@@ -61,32 +79,70 @@ def place(figure: Figure, verdict: Verdict) -> str:
     return f"claim.{figure.id}.{verdict.id}"
 
 
-def _claim(figure: Figure, verdicts: Sequence[Verdict]) -> dict[str, Any]:
-    first = verdicts[0]
+def _claim(one: Exhibit, told: Told) -> dict[str, Any]:
+    verdict = first(told)
+    every = [verdict for by_origin in told.values() for verdict in by_origin.values()]
     return {
-        "place": place(figure, first),
-        "sentence": first.sentence,
-        "measure": first.measure,
-        "remarks": list(dict.fromkeys(one.remark for one in verdicts if one.remark)),
-        "verdicts": [
+        "place": place(one.figure, verdict),
+        "sentence": verdict.sentence,
+        "measure": verdict.measure,
+        "remarks": list(dict.fromkeys(each.remark for each in every if each.remark)),
+        "range": span(*verdict.range),
+        "rows": [
             {
-                "badge": SIGNS[one.verdict],
-                "statistic": statistic(one),
-                "range": span(*one.range),
-                "runs": one.runs,
-                "protocol": one.protocol,
+                "protocol": protocol,
+                "seeds": agreement(seeds_of(one).get((protocol, verdict.id), {})),
+                **{origin: _told(by_origin.get(origin)) for origin in ("now", "shipped")},
             }
-            for one in verdicts
+            for protocol, by_origin in told.items()
         ],
     }
+
+
+def _told(verdict: Verdict | None) -> dict[str, Any] | None:
+    if verdict is None:
+        return None
+    return {
+        "badge": SIGNS[verdict.verdict],
+        "statistic": statistic(verdict),
+        "runs": f"{verdict.runs} run{'s'[: verdict.runs - 1]}",
+    }
+
+
+def seeds_of(one: Exhibit) -> Mapping[tuple[str, str], Mapping[int, str]]:
+    """Return the verdicts by seed of a figure's shipped version."""
+    there = versions(one).get("shipped")
+    return {} if there is None else there.seeds
+
+
+def agreement(seeds: Mapping[int, str]) -> str:
+    """Say how many seeds have the verdict of the first, and which others they have.
+
+    Example:
+        >>> from gvf.report.tables import agreement
+        >>> agreement({0: "holds", 1: "holds", 2: "undecided"}), agreement({0: "holds"})
+        ('2 of 3 seeds; seed 2: undecided', '')
+    """
+    if len(seeds) < 2:
+        return ""
+    shipped = next(iter(seeds.values()))
+    others = [f"; seed {seed}: {told}" for seed, told in seeds.items() if told != shipped]
+    return f"{len(seeds) - len(others)} of {len(seeds)} seeds{''.join(others)}"
 
 
 def matches(shown: Iterable[Exhibit]) -> list[dict[str, Any]]:
     """Return the curves of every figure that were compared with published ones."""
     return [
-        {"figure": one.figure, "curves": [_match(one.figure, match) for match in one.matches]}
+        {
+            "figure": one.figure,
+            "curves": [
+                {"origin": origin, **_match(one.figure, match)}
+                for origin, version in versions(one).items()
+                for match in version.matches
+            ],
+        }
         for one in shown
-        if one.matches
+        if any(version.matches for version in versions(one).values())
     ]
 
 

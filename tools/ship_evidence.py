@@ -1,0 +1,212 @@
+"""Ship the paper's results at the paper's scale with the package.
+
+    gvf reproduce --scale paper --protocol both --out DIR            makes them
+    gvf reproduce --scale paper --protocol both --seed 1 --out DIR1  and again with other seeds
+    python tools/ship_evidence.py DIR --seed-folders DIR1 DIR2       writes src/gvf/paper/evidence
+
+Every figure that DIR has replaces the one that was shipped before; the others stay. Numbers get
+seven digits, and pictures a palette, so that all together stay at a few megabytes. Results are
+refused if they are not at the paper's scale or do not belong to the present studies and claims. If
+only claims have changed, `gvf report DIR` judges the same results anew.
+"""
+
+import argparse
+import io
+import json
+import math
+import shlex
+import shutil
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from gvf.figure import Figure, Verdict
+from gvf.figure.figure import write_csv
+from gvf.figure.picture import render
+from gvf.paper import FIGURES
+from gvf.report.evidence import (
+    CLAIMS,
+    MADE,
+    NARROW,
+    SEEDS,
+    fingerprint,
+    points,
+    recorded,
+    verdicts,
+)
+from gvf.report.exhibit import Exhibit, Provenance, compared
+from gvf.study.encoding import variant
+from gvf.study.store import Store
+
+EVIDENCE = Path(__file__).resolve().parents[1] / "src" / "gvf" / "paper" / "evidence"
+DIGITS = 7
+"""Significant digits of shipped numbers."""
+COLOURS = 256
+"""Colours of a shipped picture."""
+
+
+class RefusedError(ValueError):
+    """The error if results may not be shipped; its message says why and what to do."""
+
+
+def main(given: argparse.Namespace) -> None:
+    """Ship every figure that the folder has, and say how large it is."""
+    found = [figure for figure in FIGURES.values() if recorded(figure, given.folder / figure.id)]
+    if not found:
+        raise RefusedError(f"{given.folder} has no figures: `gvf reproduce` makes them")
+    folders = [given.folder, *given.seed_folders]
+    # All are checked before the first is written.
+    checked = {
+        figure.id: [
+            (check(figure, folder, given.commit), folder)
+            for folder in folders
+            if recorded(figure, folder / figure.id)
+        ]
+        for figure in found
+    }
+    for figure in found:
+        made, _ = checked[figure.id][0]
+        to = EVIDENCE / figure.id
+        shutil.rmtree(to, ignore_errors=True)
+        ship(figure, given.folder, made, to)
+        _json(to / SEEDS, agreement(figure, checked[figure.id]))
+        size = sum(file.stat().st_size for file in to.iterdir())
+        print(f"{figure.id}: {', '.join(made)}, {size / 1000:.0f} kB")
+
+
+def check(figure: Figure, folder: Path, commit: str = "") -> dict[str, Provenance]:
+    """Return the provenance of a figure's results, complete; raise an error if they do not fit."""
+    made = {}
+    for protocol, how in recorded(figure, folder / figure.id).items():
+        name = f"{figure.id}, protocol {protocol}, in {folder}"
+        # Networks may learn on any device; everything else is as in the paper.
+        device = {key: value for key, value in how.options.items() if key == "device"}
+        study = figure.study(protocol, seed=how.seed, **device)
+        if how.scale != "paper" or how.runs != study.runs:
+            raise RefusedError(
+                f"{name}: {how.runs} runs at the scale {how.scale}, not the paper's {study.runs}"
+            )
+        if not how.results:  # recorded by an earlier version
+            how = replace(how, **fingerprint(Store(study, folder)))
+        how = replace(how, commit=how.commit or commit)
+        if not how.commit:
+            raise RefusedError(f"{name}: the code's commit is not known; name it with --commit")
+        if how.variant != variant(study):
+            raise RefusedError(f"{name}: the settings are not those of the present study")
+        for needed in {needed for claim in figure.claims for needed in claim.needs}:
+            if protocol not in recorded(FIGURES[needed], folder / needed):
+                raise RefusedError(f"{name}: its claims need {needed} too")
+        if stale := differing(figure, protocol, verdicts(folder / figure.id)):
+            raise RefusedError(
+                f"{name}: claims differ from the present ones ({', '.join(stale)}); `gvf report "
+                f"{folder}` judges anew"
+            )
+        made[protocol] = replace(how, command=_without_out(how.command))
+    return made
+
+
+def differing(figure: Figure, protocol: str, told: list[Verdict]) -> list[str]:
+    """Return the ids of claims whose verdicts do not belong to the present claims."""
+    there = {(one.id, one.measure, tuple(one.range)) for one in told if one.protocol == protocol}
+    present = {
+        (one.id, one.measure, (_finite(one.least), _finite(one.most)))
+        for one in figure.claims
+        if protocol in one.protocols
+    }
+    return sorted({id for id, *_ in there ^ present})
+
+
+def ship(figure: Figure, folder: Path, made: dict[str, Provenance], to: Path) -> None:
+    """Write a figure's files."""
+    to.mkdir(parents=True)
+    name = f"{figure.id}.csv"
+    rows = points((folder / figure.id / name).read_text(encoding="utf-8"))
+    rows = [row._replace(y=rounded(row.y), stderr=rounded(row.stderr)) for row in rows]
+    write_csv(rows, to / name)
+    told = verdicts(folder / figure.id)
+    _json(to / CLAIMS, [shorter(verdict) for verdict in told])
+    for protocol, how in made.items():
+        _json(to / MADE.format(protocol), asdict(how))
+    shown = Exhibit(figure, rows, *compared(figure, rows), told, made)
+    for end, columns in (("", None), (NARROW, 1)):
+        picture = render(shown.draw(titled=False, columns=columns), "png")
+        (to / f"{figure.id}{end}.png").write_bytes(smaller(picture))
+    for companion in figure.companions:
+        picture = folder / figure.id / f"{companion.name}.png"
+        if picture.exists():
+            (to / picture.name).write_bytes(smaller(picture.read_bytes()))
+
+
+def agreement(figure: Figure, checked: list[tuple[dict[str, Provenance], Path]]) -> dict[str, Any]:
+    """Return the verdicts on each claim under each seed, by protocol."""
+    told: dict[str, Any] = {}
+    for made, folder in checked:
+        for protocol in checked[0][0]:
+            if protocol not in made:
+                continue
+            under = told.setdefault(protocol, {"seeds": [], "claims": {}})
+            if made[protocol].seed in under["seeds"]:
+                raise RefusedError(f"{figure.id}: seed {made[protocol].seed} twice, in {folder}")
+            under["seeds"].append(made[protocol].seed)
+            for one in verdicts(folder / figure.id):
+                if one.protocol == protocol:
+                    under["claims"].setdefault(one.id, []).append(one.verdict)
+    return told
+
+
+def rounded(value: float) -> float:
+    """Round a number to seven significant digits."""
+    return float(f"{value:.{DIGITS}g}")
+
+
+def shorter(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict for JSON; measured numbers are rounded, and the range is not."""
+    numbers = {name: getattr(verdict, name) for name in ("statistic", "low", "high")}
+    known = {name: rounded(value) for name, value in numbers.items() if value is not None}
+    return asdict(verdict) | known
+
+
+def smaller(picture: bytes) -> bytes:
+    """Return a PNG with a palette, a third of the size."""
+    image, file = Image.open(io.BytesIO(picture)).convert("RGB"), io.BytesIO()
+    image.quantize(COLOURS, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _without_out(command: str) -> str:
+    """Remove the folder, which means nothing on another machine."""
+    words = shlex.split(command)
+    if "--out" in words:
+        at = words.index("--out")
+        del words[at : at + 2]
+    return shlex.join(words)
+
+
+def _json(path: Path, value: Any) -> None:
+    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description="Ship results at the paper's scale with the package."
+    )
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the results to ship")
+    parser.add_argument(
+        "--seed-folders", type=Path, nargs="*", default=[], metavar="DIR",
+        help="the same figures with other seeds",
+    )  # fmt: skip
+    parser.add_argument(
+        "--commit", default="", help="the commit that made the results, if their records name none"
+    )
+    try:
+        main(parser.parse_args())
+    except RefusedError as error:
+        sys.exit(f"refused: {error}")
