@@ -33,6 +33,8 @@ class Sentence:
         excuse: the reason why it cannot be tested.
         repeats: the id of the sentence that it repeats; repetitions are not counted.
         ours: True if it is not in the paper but was added by us; it is not counted.
+        some: True if it says "in some settings" or "can": it holds if one of its claims does.
+        headline: True if it belongs in a summary of the paper.
         remark: the place where it turns around, and the reason, if known.
 
     Example:
@@ -49,6 +51,8 @@ class Sentence:
     excuse: str = ""
     repeats: str = ""
     ours: bool = False
+    some: bool = False
+    headline: bool = False
     remark: str = ""
 
     def __post_init__(self) -> None:
@@ -75,8 +79,10 @@ class Sentence:
         )
 
 
-def weigh(verdicts: Iterable[Verdict]) -> str:
+def weigh(verdicts: Iterable[Verdict], some: bool = False) -> str:
     """Return the verdict on a sentence from the verdicts on its claims.
+
+    With `some`, one claim that holds is enough.
 
     Example:
         >>> from gvf.figure.sentence import weigh
@@ -84,7 +90,7 @@ def weigh(verdicts: Iterable[Verdict]) -> str:
         'undecided'
     """
     found = [verdict.verdict for verdict in verdicts if not verdict.given]
-    if found and all(one == "holds" for one in found):
+    if found and (all(one == "holds" for one in found) or (some and "holds" in found)):
         return "holds"
     if "fails" in found:
         return "in part" if "holds" in found else "fails"

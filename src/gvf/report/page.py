@@ -19,6 +19,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from gvf.common.progress import duration
 from gvf.figure.interval import LEVEL
 from gvf.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE
+from gvf.paper.sentences import sentences
+from gvf.report import sentences as sentence_tables
 from gvf.report import tables
 from gvf.report.article import PAPER, article, code_of, is_quick, made_under, moment
 from gvf.report.exhibit import Exhibit
@@ -87,6 +89,8 @@ def page(
         origins={"now": bool(now), "shipped": bool(shipped)},
         protocols=_protocols(of_paper),
         level=f"{LEVEL:.0%}",
+        summary=sentence_tables.summary(sentences(), of_paper) if of_paper else None,
+        sentences=sentence_tables.table(sentences(), of_paper) if of_paper else [],
         claims=tables.claims(ordered),
         within=f"{AGREEMENT_ERRORS:g}",
         enough=f"{MATCHING_SHARE:.0%}",

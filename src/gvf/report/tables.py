@@ -87,6 +87,9 @@ def _claim(one: Exhibit, told: Told) -> dict[str, Any]:
         "sentence": verdict.sentence,
         "measure": verdict.measure,
         "remarks": list(dict.fromkeys(each.remark for each in every if each.remark)),
+        "why": verdict.why,
+        "history": verdict.history,
+        "given": verdict.given,
         "range": span(*verdict.range),
         "rows": [
             {
