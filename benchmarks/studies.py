@@ -19,7 +19,8 @@ from gvf.common.arrays import Array
 from gvf.learner.linear import Experience
 from gvf.paper.studies import get
 from gvf.study import Study, run, run_method
-from gvf.study.loop import experience_of, measure
+from gvf.study.errors import measure, sum_tree
+from gvf.study.loop import experience_of
 from gvf.study.task import SharedInputs, aligned, unseen
 
 TITLE = "Studies: an update of one lane (16 transitions)"
@@ -122,9 +123,9 @@ def _errors(shared: SharedInputs, effort: Effort) -> list[Row]:
     states, truth = shared.domain.features(rng.uniform(0, 11, (1000, 2))), rng.normal(size=1000)
     weights, share = aligned(rng.normal(size=(size, 24))), np.ones((1000, 1))
     hidden = unseen(states, share, np.ones(size, bool))
-    target = (states, share, hidden, truth, np.empty(0))
+    target = (states, share, hidden, truth, np.empty(0), *sum_tree(states, share))
     dead, error = np.zeros(24, np.bool_), aligned(np.zeros(24))
-    ours = _best(lambda: measure(weights, *target, False, dead, error), effort) / 24
+    ours = _best(lambda: measure(weights, target, False, dead, error), effort) / 24
     plain = _best(lambda: _numpy_errors(weights, states, truth), effort) / 24
     case = "continuous rooms, errors in 1000 states"
     return [

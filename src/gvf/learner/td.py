@@ -26,7 +26,8 @@ from numba import njit
 
 from gvf.common.arrays import Array
 from gvf.common.checks import brief
-from gvf.learner.linear import add_at, td_direction, td_error_at, weigh_lanes, weight_at, weight_row
+from gvf.common.vector import absolute, choose, load, store, zeros
+from gvf.learner.linear import (NARROW, WIDE, add_block, block_error, td_direction, weight_at, weight_row)
 from gvf.learner.update import Lanes, Update
 
 
@@ -113,18 +114,38 @@ def td_adam(state, experience, slots, w):
 @njit(cache=True, nogil=True)
 def td_incremental(state, experience, slots, w):
     """Apply the batch's transitions one after the other, each with k * w_i; lanes: alpha."""
-    weights, alpha, k = state.weights, state.lanes[0], float(slots.size)
+    lane, lanes = 0, state.weights.shape[1]
+    while lane + WIDE <= lanes:
+        incremental_block(zeros(WIDE), state, experience, slots, w, lane)
+        lane += WIDE
+    while lane + NARROW <= lanes:
+        incremental_block(zeros(NARROW), state, experience, slots, w, lane)
+        lane += NARROW
+    for rest in range(lane, lanes):
+        incremental_block(0.0, state, experience, slots, w, rest)
+
+
+@njit(cache=True, nogil=True)
+def incremental_block(zero, state, experience, slots, w, lane):
+    """Apply the batch's transitions to as many lanes as `zero` has numbers."""
+    weights, alpha, k = state.weights, load(zero, state.lanes, 0, lane), float(slots.size)
     x, share = experience.x, experience.share
-    error = np.empty((1, weights.shape[1]))
+    size = weights.shape[0] // share.shape[1]
     for i in range(slots.size):
+        slot, error = slots[i], zero
         if w.ndim > 1:
-            td_error_at(weights, experience, slots[i], k, error, 0)
-            weigh_lanes(error, w, i, 0)
+            weight = load(zero, w, i, lane)
+            error = weight * block_error(zero, weights, experience, slot, k, lane)
+            # Weight 0 gives 0 even if the error is infinite.
+            error = choose(0.0, absolute(weight), error, zero)
         elif weight_at(w, i, 0) != 0.0:
-            td_error_at(weights, experience, slots[i], k * weight_at(w, i, 0), error, 0)
+            factor = k * weight_at(w, i, 0)
+            error = block_error(zero, weights, experience, slot, factor, lane)
         else:
             continue
-        add_at(weights, alpha, x, share, slots[i], error, 0)
+        for b in range(share.shape[1]):
+            if share[slot, b] != 0.0:
+                add_block(alpha * error, weights, x, slot, share[slot, b], b * size, lane)
 
 
 @dataclass(frozen=True)

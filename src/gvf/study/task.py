@@ -27,6 +27,7 @@ from gvf.policy import DiscretePolicy
 from gvf.question import GVF
 from gvf.study.base import Interrupted, Stop, Task, seed_for
 from gvf.study.draws import Draws, draw
+from gvf.study.errors import Target, sum_tree
 from gvf.study.loop import compiled, experience_of, update_address
 from gvf.study.method import Method
 from gvf.study.study import ERRORS, Study
@@ -93,10 +94,6 @@ def run_task(task: Task, stop: Stop = lambda: False) -> list[Outcome]:
     """Do a task; it stops between slices once `stop` returns True."""
     shared = SharedInputs(task)
     return [run_method(task, name, stop, shared) for name in task.study.methods]
-
-
-Target = tuple[Array, Array, Array, Array, Array]
-"""Features, block shares, unseen rows, true values and weights of the evaluation states."""
 
 
 class SharedInputs:
@@ -223,7 +220,7 @@ class SharedInputs:
         if id(path) not in self._learned:
             self._learned[id(path)] = occurring(path, size)
         hidden = unseen(x, share, self._learned[id(path)])
-        return x, share, hidden, truth.values, counts
+        return x, share, hidden, truth.values, counts, *sum_tree(x, share)
 
 
 def run_method(
