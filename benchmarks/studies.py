@@ -20,8 +20,9 @@ from gvf.learner.linear import Experience
 from gvf.paper.studies import get
 from gvf.study import Study, run, run_method
 from gvf.study.errors import measure, sum_tree
+from gvf.study.lanes import aligned
 from gvf.study.loop import experience_of
-from gvf.study.task import SharedInputs, aligned, unseen
+from gvf.study.task import SharedInputs, unseen
 
 TITLE = "Studies: an update of one lane (16 transitions)"
 ROOMS = (("favoured-down", "uniform"),)

@@ -24,6 +24,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
 DOUBLE = ir.DoubleType()
+compiled_only: Any = intrinsic
+"""Makes a function for compiled code from its types and its instructions."""
 
 
 class Vector(types.Type):
@@ -57,7 +59,7 @@ def _widest(*kinds: Any) -> Any:
     return vectors[0] if vectors else types.float64
 
 
-@intrinsic
+@compiled_only
 def zeros(typing: Any, width: Any) -> Any:
     """Return a vector of zeros; the width is a literal number."""
     if not isinstance(width, types.IntegerLiteral):
@@ -82,7 +84,7 @@ def _place(context: Any, builder: Any, kind: Any, arguments: Any, result: Any) -
     return builder.bitcast(place, context.get_value_type(result).as_pointer())
 
 
-@intrinsic
+@compiled_only
 def load(typing: Any, like: Any, array: Any, row: Any, lane: Any) -> Any:
     """Return the numbers of array [rows, lanes] at a row, from a lane on, as many as `like` has."""
     result = _widest(like)
@@ -94,7 +96,7 @@ def load(typing: Any, like: Any, array: Any, row: Any, lane: Any) -> Any:
     return result(like, array, types.uint64, types.uint64), code
 
 
-@intrinsic
+@compiled_only
 def store(typing: Any, array: Any, row: Any, lane: Any, value: Any) -> Any:
     """Write a vector into array [rows, lanes] at a row, from a lane on."""
 
@@ -108,7 +110,7 @@ def store(typing: Any, array: Any, row: Any, lane: Any, value: Any) -> Any:
 def _elementary(name: str) -> Any:
     """Make a function of one vector from an instruction of LLVM."""
 
-    @intrinsic
+    @compiled_only
     def function(typing: Any, value: Any) -> Any:
         result = _widest(value)
 
@@ -131,7 +133,7 @@ root: Any = _elementary("sqrt")
 """The square roots of a vector."""
 
 
-@intrinsic
+@compiled_only
 def choose(typing: Any, below: Any, limit: Any, then: Any, otherwise: Any) -> Any:
     """Return `then` where below < limit, else `otherwise`, number by number."""
     result = _widest(below, limit, then, otherwise)
@@ -150,7 +152,7 @@ def choose(typing: Any, below: Any, limit: Any, then: Any, otherwise: Any) -> An
 def _operation(name: str, *operators: Any) -> None:
     """Give vectors an operator; numbers among its arguments are copied to all places."""
 
-    @intrinsic
+    @compiled_only
     def apply(typing: Any, a: Any, b: Any) -> Any:
         result = _widest(a, b)
 

@@ -26,8 +26,16 @@ from numba import njit
 
 from gvf.common.arrays import Array
 from gvf.common.checks import brief
-from gvf.common.vector import absolute, choose, load, store, zeros
-from gvf.learner.linear import (NARROW, WIDE, add_block, block_error, td_direction, weight_at, weight_row)
+from gvf.common.vector import absolute, choose, load, root, store, zeros
+from gvf.learner.linear import (
+    NARROW,
+    WIDE,
+    add_block,
+    block_error,
+    td_direction,
+    weight_at,
+    weight_row,
+)
 from gvf.learner.update import Lanes, Update
 
 
@@ -44,39 +52,46 @@ def td_rmsprop(state, experience, slots, w):
     memory: g (0 before and after) and m; marks: the last update of m for each row, then a clock;
     lanes: alpha; numbers: decay, epsilon.
     """
-    weights, memory, marks, lanes, numbers = state
+    weights, memory, marks, _, numbers = state
     x, share = experience.x, experience.share
-    direction, square = memory[0], memory[1]
-    decay, epsilon = numbers[0], numbers[1]
+    direction, decay = memory[0], numbers[0]
     td_direction(direction, np.ones(weights.shape[1]), weights, experience, slots, w)
     clock = marks[-1] + 1
     marks[-1] = clock
     blocks = share.shape[1]
     size = weights.shape[0] // blocks
-    # Rows that occur only in transitions of weight 0 come last: their g is 0, so only m decays.
-    for last in range(2):
-        for i in range(slots.size):
-            if (weight_at(w, i, 0) == 0.0 and w.ndim == 1) != (last == 1):
+    for i in range(slots.size):
+        # A transition of weight 0 has no direction.
+        if w.ndim == 1 and weight_at(w, i, 0) == 0.0:
+            continue
+        for b in range(blocks):
+            if share[slots[i], b] == 0.0:
                 continue
-            for b in range(blocks):
-                if share[slots[i], b] == 0.0:
+            for j in range(x.shape[1]):
+                row = weight_row(x, slots[i], j, b * size)
+                if marks[row] == clock:
                     continue
-                for j in range(x.shape[1]):
-                    row = weight_row(x, slots[i], j, b * size)
-                    if marks[row] == clock:
-                        continue
-                    fade = _power(decay, clock - marks[row])
-                    marks[row] = clock
-                    if last:
-                        for lane in range(weights.shape[1]):
-                            square[row, lane] *= fade
-                        continue
-                    for lane in range(weights.shape[1]):
-                        g = direction[row, lane]
-                        m = fade * square[row, lane] + (1.0 - decay) * g * g
-                        square[row, lane] = m
-                        weights[row, lane] += lanes[0, lane] * g / np.sqrt(m + epsilon)
-                        direction[row, lane] = 0.0
+                fade = _power(decay, clock - marks[row])
+                marks[row] = clock
+                lane = 0
+                while lane + NARROW <= weights.shape[1]:
+                    rmsprop_step(zeros(NARROW), state, row, fade, lane)
+                    lane += NARROW
+                for rest in range(lane, weights.shape[1]):
+                    rmsprop_step(0.0, state, row, fade, rest)
+
+
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def rmsprop_step(zero, state, row, fade, lane):
+    """Take the step of one row, in as many lanes as `zero` has numbers, and clear its g."""
+    weights, direction, square = state.weights, state.memory[0], state.memory[1]
+    decay, epsilon = state.numbers[0], state.numbers[1]
+    g = load(zero, direction, row, lane)
+    m = fade * load(zero, square, row, lane) + (1.0 - decay) * g * g
+    step = load(zero, state.lanes, 0, lane) * g / root(m + epsilon)
+    store(square, row, lane, m)
+    store(weights, row, lane, load(zero, weights, row, lane) + step)
+    store(direction, row, lane, zero)
 
 
 @njit(cache=True, nogil=True)

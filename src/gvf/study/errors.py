@@ -37,7 +37,9 @@ def sum_tree(x: Array, share: Array) -> tuple[Array, Array]:
     """
     if x.dtype.kind != "i" or x.shape[1] == 1 or share.shape[1] > 1 or np.any(share != 1.0):
         return np.empty((0, 3), np.int64), np.empty(0, np.int64)
-    levels, pairs = [x], []
+    # Neighbours come one after the other, so that the cache has most of their weights.
+    states = np.lexsort(x.T)
+    levels, pairs = [x[states]], []
     while True:
         first, second = pair(levels[-1])
         # Each column has the index that both members have there, or -1.
@@ -50,7 +52,7 @@ def sum_tree(x: Array, share: Array) -> tuple[Array, Array]:
     nodes, own = [], []
     for level in reversed(range(len(levels))):
         used = levels[level] >= 0
-        state = np.arange(len(used)) if level == 0 else np.full(len(used), -1)
+        state = states if level == 0 else np.full(len(used), -1)
         nodes.append(np.column_stack([place << level, np.full(len(used), level), state]))
         own.append(np.where(used & ~inherited, levels[level], -1))
         if level > 0:
