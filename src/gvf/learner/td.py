@@ -60,34 +60,45 @@ def td_rmsprop(state, experience, slots, w):
     marks[-1] = clock
     blocks = share.shape[1]
     size = weights.shape[0] // blocks
-    for i in range(slots.size):
-        # A transition of weight 0 has no direction.
-        if w.ndim == 1 and weight_at(w, i, 0) == 0.0:
-            continue
-        for b in range(blocks):
-            if share[slots[i], b] == 0.0:
+    fades = np.empty(min(64, slots.size * x.shape[1]))
+    for steps in range(fades.size):
+        fades[steps] = _power(decay, steps)
+    # Rows that occur only in transitions of weight 0 come last: their g is 0, so only m decays.
+    for last in range(2):
+        for i in range(slots.size):
+            if (weight_at(w, i, 0) == 0.0 and w.ndim == 1) != (last == 1):
                 continue
-            for j in range(x.shape[1]):
-                row = weight_row(x, slots[i], j, b * size)
-                if marks[row] == clock:
+            for b in range(blocks):
+                if share[slots[i], b] == 0.0:
                     continue
-                fade = _power(decay, clock - marks[row])
-                marks[row] = clock
-                lane = 0
-                while lane + NARROW <= weights.shape[1]:
-                    rmsprop_step(zeros(NARROW), state, row, fade, lane)
-                    lane += NARROW
-                for rest in range(lane, weights.shape[1]):
-                    rmsprop_step(0.0, state, row, fade, rest)
+                for j in range(x.shape[1]):
+                    row = weight_row(x, slots[i], j, b * size)
+                    steps = clock - marks[row]
+                    if steps == 0:
+                        continue
+                    fade = fades[steps] if steps < fades.size else _power(decay, steps)
+                    marks[row], lane = clock, 0
+                    while lane + NARROW <= weights.shape[1]:
+                        rmsprop_step(zeros(NARROW), state, row, fade, last == 0, lane)
+                        lane += NARROW
+                    for rest in range(lane, weights.shape[1]):
+                        rmsprop_step(0.0, state, row, fade, last == 0, rest)
 
 
 @njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
-def rmsprop_step(zero, state, row, fade, lane):
-    """Take the step of one row, in as many lanes as `zero` has numbers, and clear its g."""
+def rmsprop_step(zero, state, row, fade, moves, lane):
+    """Take the step of one row, in as many lanes as `zero` has numbers, and clear its g.
+
+    A row that does not move has g = 0, and only its m decays.
+    """
     weights, direction, square = state.weights, state.memory[0], state.memory[1]
     decay, epsilon = state.numbers[0], state.numbers[1]
+    m = fade * load(zero, square, row, lane)
+    if not moves:
+        store(square, row, lane, m)
+        return
     g = load(zero, direction, row, lane)
-    m = fade * load(zero, square, row, lane) + (1.0 - decay) * g * g
+    m += (1.0 - decay) * g * g
     step = load(zero, state.lanes, 0, lane) * g / root(m + epsilon)
     store(square, row, lane, m)
     store(weights, row, lane, load(zero, weights, row, lane) + step)
