@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from gvf.common.arrays import Array
-from gvf.common.vector import load, store, zeros
+from gvf.common.vector import absolute, load, store, zeros
 from gvf.learner.linear import NARROW, WIDE, accumulate, weight_row
 
 Target = tuple[Array, Array, Array, Array, Array, Array, Array]
@@ -104,42 +104,37 @@ def tree_errors(weights, nodes, rows, truth, counts, squared, error):
     sums = np.zeros((nodes[0, LEVEL] + 2, lanes))
     for node in range(nodes.shape[0]):
         level, end, state = nodes[node, LEVEL], nodes[node, END], nodes[node, STATE]
+        value = truth[state] if level == 0 else 0.0
+        count = counts[state] if level == 0 and counts.size > 0 else 1.0
+        own = rows[begin:end]
         # All lanes of a node follow each other, so that the length of its sum is guessed once.
         lane = 0
         while lane + WIDE <= lanes:
-            add_rows(zeros(WIDE), weights, rows, begin, end, sums, level, lane)
+            visit(zeros(WIDE), weights, own, sums, level, value, count, squared, error, lane)
             lane += WIDE
         while lane + NARROW <= lanes:
-            add_rows(zeros(NARROW), weights, rows, begin, end, sums, level, lane)
+            visit(zeros(NARROW), weights, own, sums, level, value, count, squared, error, lane)
             lane += NARROW
         for rest in range(lane, lanes):
-            add_rows(0.0, weights, rows, begin, end, sums, level, rest)
+            visit(0.0, weights, own, sums, level, value, count, squared, error, rest)
         begin = end
-        if level == 0:
-            for lane in range(lanes):
-                sums[0, lane] -= truth[state]
-            add_difference(sums, state, counts, squared, error)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
-def add_rows(zero, weights, rows, begin, end, sums, level, lane):
-    """Write the sum of a node, its parent's and its own rows, into sums [levels + 1, L]."""
+def visit(zero, weights, rows, sums, level, truth, count, squared, error, lane):
+    """Add a node's rows to its parent's sum, in as many lanes as `zero` has numbers.
+
+    The sum of a group is kept in sums [levels + 1, L]; that of a state gives its error.
+    """
     value = load(zero, sums, level + 1, lane)
-    for r in range(begin, end):
-        value += load(zero, weights, rows[r], lane)
-    store(sums, level, lane, value)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def add_difference(difference, state, counts, squared, error):
-    """Add the size of a state's differences, the first row of [n, L], or its square to error."""
-    count = counts[state] if counts.size > 0 else 1.0
-    if squared:
-        for lane in range(error.size):
-            error[lane] += count * difference[0, lane] * difference[0, lane]
-    else:
-        for lane in range(error.size):
-            error[lane] += count * abs(difference[0, lane])
+    for row in rows:
+        value += load(zero, weights, row, lane)
+    if level > 0:
+        store(sums, level, lane, value)
+        return
+    value -= truth
+    difference = value * value if squared else absolute(value)
+    store(error, 0, lane, load(zero, error, 0, lane) + count * difference)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -234,4 +229,10 @@ def feature_errors(weights, x, share, truth, counts, squared, error):
         for lane in range(error.size):
             difference[0, lane] = -truth[s]
         accumulate(weights, x, share, s, 1.0, difference, 0)
-        add_difference(difference, s, counts, squared, error)
+        count = counts[s] if counts.size > 0 else 1.0
+        if squared:
+            for lane in range(error.size):
+                error[lane] += count * difference[0, lane] * difference[0, lane]
+        else:
+            for lane in range(error.size):
+                error[lane] += count * abs(difference[0, lane])
