@@ -1,16 +1,17 @@
-"""Groups of lanes: neither their width nor the lanes that are dropped change a result."""
+"""Lanes that have diverged are dropped, which changes no result."""
 
 import numpy as np
 import pytest
 
-from gvf.study import Study, lanes, run_method, task
+from gvf.study import Study, run_method, task
+from gvf.study.lanes import Lanes
 
 STEPS = (0.0, 0.01, 1e3, *np.linspace(0.001, 0.02, 16), 2e3, 0.03)
 
 
 @pytest.mark.parametrize("method", ["IR", "IS", "WIS-TD(0)"])
 @pytest.mark.parametrize("update", ["incremental", "rmsprop"])
-def test_groups_give_the_bits_of_one_group(method, update, monkeypatch):
+def test_the_rest_has_the_same_bits_without_dead_lanes(method, update, monkeypatch):
     study = Study(
         "s", "continuous-four-rooms", (method,), STEPS, update=update,
         pairs=(("favoured-down", "uniform"),), steps=3000, warm_up=100, measure_every=50,
@@ -21,21 +22,22 @@ def test_groups_give_the_bits_of_one_group(method, update, monkeypatch):
     chosen = next(study.tasks())
     widths: list[int] = []
 
-    def spied(groups):
-        made = lanes.split(groups)
-        widths.append(sum(len(group.choice) for group in made))
-        return made
+    drop = Lanes.without_dead
 
-    monkeypatch.setattr(task, "split", spied)
+    def spied(self):
+        widths.append(len(drop(self).choice))
+        return drop(self)
+
+    monkeypatch.setattr(Lanes, "without_dead", spied)
     monkeypatch.setattr(task, "SLICE", 1e-9)  # one measurement at a time
-    in_groups = run_method(chosen, method)
-    monkeypatch.setattr(task, "split", lambda groups: groups)
+    fewer = run_method(chosen, method)
+    monkeypatch.setattr(Lanes, "without_dead", lambda self: self)
     together = run_method(chosen, method)
     for name in ("error", "final", "curve"):
-        np.testing.assert_array_equal(getattr(in_groups, name), getattr(together, name))
+        np.testing.assert_array_equal(getattr(fewer, name), getattr(together, name))
     if update == "incremental" or method == "WIS-TD(0)":
-        assert np.isinf(in_groups.error).any()
-        assert np.isfinite(in_groups.error).any()
+        assert np.isinf(fewer.error).any()
+        assert np.isfinite(fewer.error).any()
     if method == "WIS-TD(0)":
         assert widths == sorted(widths, reverse=True)
         assert widths[-1] < widths[0]

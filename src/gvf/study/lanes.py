@@ -1,8 +1,7 @@
-"""Groups of lanes: which of a method's choices learn side by side, and which have ended.
+"""The lanes of a method that learn side by side, without those that have ended.
 
-Lanes do not depend on each other, so they can learn in groups, and a lane that has diverged can be
-dropped: its error is infinite from then on. A group has as many lanes as a core's cache has room
-for, because updates of many weights take as long as reading and writing them.
+Lanes do not depend on each other, so a lane that has diverged can be dropped: its error is infinite
+from then on, and the others go on with the same bits.
 """
 
 from __future__ import annotations
@@ -16,12 +15,10 @@ from gvf.learner.update import LearnerState
 
 VECTOR, LINE = 8, 64
 """Numbers in the widest vectors of today's processors, and bytes in a cache line."""
-CACHE, FEWEST = 2**20, 16
-"""Bytes of a core's own cache, and the fewest lanes of a group that is smaller than all lanes."""
 
 
 @dataclass(frozen=True)
-class Group:
+class Lanes:
     """Lanes that learn side by side.
 
     Attributes:
@@ -38,53 +35,25 @@ class Group:
     sums: Array
 
     @classmethod
-    def of(cls, choice: Array, state: LearnerState, dead: Array, sums: Array) -> Group:
-        """Make a group whose arrays start at cache lines and belong to it alone."""
-        return cls(choice, LearnerState(*map(aligned, state)), dead.copy(), aligned(sums))
+    def start(cls, state: LearnerState, choices: int, points: int) -> Lanes:
+        """Make the lanes of an update before the first step; lanes after the choices repeat one."""
+        width = state.weights.shape[1]
+        choice, sums = np.minimum(np.arange(width), choices - 1), np.zeros((2 + points, width))
+        state = LearnerState(*map(aligned, state))
+        return cls(choice, state, np.zeros(width, np.bool_), aligned(sums))
 
-    def take(self, lanes: Array) -> Group:
-        """Make a group of some of the lanes."""
+    def without_dead(self) -> Lanes:
+        """Return the lanes that still learn, or these if no whole vector is saved."""
+        _, first = np.unique(self.choice, return_index=True)
+        kept = first[~self.dead[first]]
+        # Whole vectors are fastest, so the last lane is repeated.
+        kept = np.append(kept, np.repeat(kept[-1:], -len(kept) % VECTOR))
+        if len(kept) >= len(self.choice):
+            return self
         weights, memory, marks, values, numbers = self.state
-        state = LearnerState(
-            weights[:, lanes], memory[:, :, lanes], marks, values[:, lanes], numbers
-        )
-        return Group.of(self.choice[lanes], state, self.dead[lanes], self.sums[:, lanes])
-
-
-def split(groups: list[Group]) -> list[Group]:
-    """Put the lanes that still learn into as few groups as the cache allows."""
-    whole = _joined(groups)
-    _, first = np.unique(whole.choice, return_index=True)
-    lanes = first[~whole.dead[first]]
-    # Whole vectors are fastest, so the last lane is repeated.
-    lanes = np.append(lanes, np.repeat(lanes[-1:], -len(lanes) % VECTOR))
-    rows, memories = len(whole.state.weights), len(whole.state.memory)
-    room = CACHE // (8 * rows * (1 + memories))
-    width = max(FEWEST, room - room % VECTOR)
-    return [whole.take(lanes[i : i + width]) for i in range(0, len(lanes), width)]
-
-
-def can_shrink(groups: list[Group]) -> bool:
-    """Return True if the lanes that still learn need fewer vectors than there are."""
-    alive = {int(choice) for group in groups for choice in group.choice[~group.dead]}
-    return len(alive) <= sum(len(group.choice) for group in groups) - VECTOR
-
-
-def _joined(groups: list[Group]) -> Group:
-    if len(groups) == 1:
-        return groups[0]
-    states = [group.state for group in groups]
-    state = LearnerState(
-        np.concatenate([state.weights for state in states], axis=1),
-        np.concatenate([state.memory for state in states], axis=2),
-        states[0].marks,
-        np.concatenate([state.lanes for state in states], axis=1),
-        states[0].numbers,
-    )
-    choice, dead = (
-        np.concatenate([getattr(group, name) for group in groups]) for name in ("choice", "dead")
-    )
-    return Group(choice, state, dead, np.concatenate([group.sums for group in groups], axis=1))
+        state = (weights[:, kept], memory[:, :, kept], marks, values[:, kept], numbers)
+        aligned_state = LearnerState(*map(aligned, state))
+        return Lanes(self.choice[kept], aligned_state, self.dead[kept], aligned(self.sums[:, kept]))
 
 
 def aligned(array: Array) -> Array:

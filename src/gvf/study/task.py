@@ -28,7 +28,7 @@ from gvf.question import GVF
 from gvf.study.base import Interrupted, Stop, Task, seed_for
 from gvf.study.draws import Draws, draw
 from gvf.study.errors import Target, sum_tree
-from gvf.study.lanes import VECTOR, Group, can_shrink, split
+from gvf.study.lanes import VECTOR, Lanes
 from gvf.study.loop import compiled, experience_of, update_address
 from gvf.study.method import Method
 from gvf.study.study import ERRORS, Study
@@ -235,16 +235,11 @@ def run_method(
     blocks = experience.share.shape[1]
     state = update.start(domain.features.size * blocks)
     state.weights[...] = np.tile(initial_weights(domain), blocks)[:, None]
-    plan, width = shared.plan, state.weights.shape[1]
-    choice, sums = (
-        np.minimum(np.arange(width), len(choices) - 1),
-        np.zeros((2 + plan.points, width)),
-    )
-    groups = [Group.of(choice, state, np.zeros(width, np.bool_), sums)]
-    # An update of the user's own may have numbers that belong to lanes, so it keeps its one group.
-    own = is_reference(method.update or study.update)
-    groups = groups if own else split(groups)
+    plan = shared.plan
+    lanes = Lanes.start(state, len(choices), plan.points)
     results = np.zeros((2 + plan.points, len(choices)))
+    # An update of the user's own may have numbers that belong to lanes, so it keeps all lanes.
+    own = is_reference(method.update or study.update)
     whole = correction.draw.whole
     dense = experience.x.dtype.kind == "f"
     loop = compiled(dense, whole)
@@ -260,21 +255,19 @@ def run_method(
     measurements = (plan.upto, plan.held, plan.bins)
     parameters = correction.parameters
     start, size = 0, 1
-    while start < len(plan.upto) and groups:
+    while start < len(plan.upto) and len(lanes.choice) > 0:
         if stop():
             raise Interrupted(task.name)
         end = min(start + size, len(plan.upto))
         began = time.perf_counter()
-        for group in groups:
-            errors = (group.dead, group.sums[0], group.sums[1], group.sums[2:])
-            arrays = (group.state, experience, drawn, measurements, target, errors)
-            loop(kernels, arrays, draws.mass, parameters, ERRORS[study.error], start, end)
-            results[:, group.choice] = group.sums
-            # A lane that has diverged may be dropped, so its future is filled in.
-            results[2 + plan.bins[end - 1] + 1 :, group.choice[group.dead]] = np.inf
+        errors = (lanes.dead, lanes.sums[0], lanes.sums[1], lanes.sums[2:])
+        arrays = (lanes.state, experience, drawn, measurements, target, errors)
+        loop(kernels, arrays, draws.mass, parameters, ERRORS[study.error], start, end)
         start = end
-        if not own and can_shrink(groups):
-            groups = split(groups)
+        results[:, lanes.choice] = lanes.sums
+        # A lane that has diverged may be dropped, so its later errors are filled in.
+        results[2 + plan.bins[end - 1] + 1 :, lanes.choice[lanes.dead]] = np.inf
+        lanes = lanes if own else lanes.without_dead()
         # The length of a slice never changes a result.
         size = max(1, int(size * min(32.0, SLICE / max(time.perf_counter() - began, 1e-6))))
     held = np.bincount(plan.bins, plan.held, plan.points)
