@@ -89,10 +89,10 @@ def _rooms(effort: Effort) -> list[Row]:
 def _tiles(effort: Effort) -> list[Row]:
     lines = []
     for update, method, limit in (
-        ("sgd", "IR", 1.0),
-        ("rmsprop", "IR", 2.0),
-        ("incremental", "IR", 1.2),
-        ("sgd", "WIS-TD(0)", 2.5),
+        ("sgd", "IR", 0.6),
+        ("rmsprop", "IR", 1.8),
+        ("incremental", "IR", 0.6),
+        ("sgd", "WIS-TD(0)", 1.1),
     ):
         study = Study(
             "tiles", "continuous-four-rooms", (method,), tuple(np.linspace(1e-4, 1e-2, 24)),
@@ -131,7 +131,7 @@ def _errors(shared: SharedInputs, effort: Effort) -> list[Row]:
     case = "continuous rooms, errors in 1000 states"
     return [
         Row(case, "NumPy", plain * 1e6, "us", plain / ours),
-        at_most(case, "gvf", ours * 1e6, "us", 15.0),
+        at_most(case, "gvf", ours * 1e6, "us", 6.0),
     ]
 
 
