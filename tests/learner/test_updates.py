@@ -251,3 +251,33 @@ def test_wis_td_with_eta_above_one_has_diverged():
 def test_bad_constants_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("representation", FEATURES)
+@pytest.mark.parametrize(
+    "make",
+    [
+        gvf.TD,
+        gvf.IncrementalTD,
+        gvf.TDRC,
+        gvf.ExpectedSarsa,
+        lambda rate: gvf.TD(rate, gvf.RMSProp()),
+        lambda rate: gvf.WISTD(10.0, rate),
+    ],
+    ids=["sgd", "incremental", "tdrc", "expected sarsa", "rmsprop", "wis-td"],
+)
+def test_many_lanes_have_the_bits_of_each_alone(make, representation):
+    """27 lanes are a vector of 16, one of 8, and three single numbers."""
+    features = Tiles() if representation == "tiles" else FEATURES[representation]
+    rates = np.linspace(0.01, 0.9, 27)
+
+    def weights(rate):
+        options = {"behaviour": BEHAVIOUR, "window": 7, "batch_size": 4, "seed": 3}
+        learner = gvf.Learner(QUESTION, features, make(rate), gvf.IS(), **options)
+        for transition in stream(60, seed=8):
+            learner.observe(*transition)
+        return learner.weights
+
+    together = weights(rates)
+    alone = np.stack([weights(rate) for rate in rates], axis=-1)
+    np.testing.assert_array_equal(together.reshape(alone.shape), alone)

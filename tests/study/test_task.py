@@ -10,7 +10,7 @@ from own_code import CHAIN, write
 from small_studies import FIXED, ONLINE, ROOMS, TILES, dumb_errors
 
 from gvf.study import NAMED, Interrupted, Study, run_method, run_task
-from gvf.study.loop import measure
+from gvf.study.errors import measure, sum_tree
 from gvf.study.task import SharedInputs, unseen
 
 STEPS = (0.0, 0.3, 0.7)
@@ -144,7 +144,8 @@ def test_a_lane_is_dead_even_where_only_a_weight_that_no_state_shows_is_lost(
     weights = np.zeros((4, 3))
     weights[3, 1], weights[2, 2] = np.nan, np.inf
     dead, error = np.zeros(3, np.bool_), np.empty(3)
-    measure(weights, x, share, hidden, np.array([1.0, 1.0]), np.empty(0), squared, dead, error)
+    target = x, share, hidden, np.array([1.0, 1.0]), np.empty(0), *sum_tree(x, share)
+    measure(weights, target, squared, dead, error)
     assert dead.tolist() == [False, True, True]
     assert error.tolist() == [1.0, np.inf, np.inf]
 

@@ -19,7 +19,12 @@ import numpy as np
 from numba import float64, int32, njit, types
 
 from gvf.common.arrays import Array
+from gvf.common.vector import load, store, zeros
 from gvf.features import feature_level, weight_row
+
+WIDE, NARROW = 16, 8
+"""Lanes that are summed at once: two vectors of today's widest registers hide the time of an
+addition, and one is for the rest."""
 
 
 class Experience(NamedTuple):
@@ -45,35 +50,34 @@ def experience_type(dense: bool) -> types.NamedTuple:
 
 
 @njit(cache=True, nogil=True, forceinline=True)
+def add_block_value(total, weights, x, slot, part, first, lane):
+    """Add ``part`` times the value of one block of weights, in the lanes of a vector, to it."""
+    for j in range(x.shape[1]):
+        row, level = weight_row(x, slot, j, first), part * feature_level(x, slot, j)
+        total += level * load(total, weights, row, lane)
+    return total
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def accumulate(weights, x, share, slot, factor, out, i):
     """Add ``factor`` times the value at a slot, in all lanes, to ``out[i]``."""
     blocks, lanes = share.shape[1], weights.shape[1]
     size = weights.shape[0] // blocks
     for b in range(blocks):
-        part = factor * share[slot, b]
+        part, first, lane = factor * share[slot, b], b * size, 0
         # A block with share 0 is not read, because its weights may be infinite.
-        if part != 0.0:
-            first, whole = b * size, x.shape[1] - x.shape[1] % 4
-            if lanes == 1:  # the same sum, without the inner loop over lanes
-                total = out[i, 0]
-                for j in range(x.shape[1]):
-                    row, level = weight_row(x, slot, j, first), part * feature_level(x, slot, j)
-                    total += level * weights[row, 0]
-                out[i, 0] = total
-                continue
-            # Four features at a time give the same sum with fewer reads and writes.
-            for j in range(0, whole, 4):
-                d, e = weight_row(x, slot, j, first), weight_row(x, slot, j + 1, first)
-                f, g = weight_row(x, slot, j + 2, first), weight_row(x, slot, j + 3, first)
-                p, q = part * feature_level(x, slot, j), part * feature_level(x, slot, j + 1)
-                r, t = part * feature_level(x, slot, j + 2), part * feature_level(x, slot, j + 3)
-                for lane in range(lanes):
-                    two = out[i, lane] + p * weights[d, lane] + q * weights[e, lane]
-                    out[i, lane] = two + r * weights[f, lane] + t * weights[g, lane]
-            for j in range(whole, x.shape[1]):
-                row, level = weight_row(x, slot, j, first), part * feature_level(x, slot, j)
-                for lane in range(lanes):
-                    out[i, lane] += level * weights[row, lane]
+        if part == 0.0:
+            continue
+        while lane + WIDE <= lanes:
+            total = load(zeros(WIDE), out, i, lane)
+            store(out, i, lane, add_block_value(total, weights, x, slot, part, first, lane))
+            lane += WIDE
+        while lane + NARROW <= lanes:
+            total = load(zeros(NARROW), out, i, lane)
+            store(out, i, lane, add_block_value(total, weights, x, slot, part, first, lane))
+            lane += NARROW
+        for rest in range(lane, lanes):
+            out[i, rest] = add_block_value(out[i, rest], weights, x, slot, part, first, rest)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -85,22 +89,32 @@ def value_at(weights, x, share, slot, out, i):
 
 
 @njit(cache=True, nogil=True, forceinline=True)
+def add_block(step, weights, x, slot, part, first, lane):
+    """Add ``part * step`` times the features to one block of weights, in the step's lanes."""
+    for j in range(x.shape[1]):
+        row, level = weight_row(x, slot, j, first), part * feature_level(x, slot, j)
+        store(weights, row, lane, load(step, weights, row, lane) + step * level)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
 def add_at(weights, scale, x, share, slot, coefficient, i):
     """Add ``scale[lane] * coefficient[i, lane]`` times the slot's features to the weights."""
     blocks, lanes = share.shape[1], weights.shape[1]
     size = weights.shape[0] // blocks
     for b in range(blocks):
-        part = share[slot, b]
-        if part != 0.0 and lanes == 1:
-            step = scale[0] * coefficient[i, 0]
-            for j in range(x.shape[1]):
-                row, level = weight_row(x, slot, j, b * size), part * feature_level(x, slot, j)
-                weights[row, 0] += step * level
-        elif part != 0.0:
-            for j in range(x.shape[1]):
-                row, level = weight_row(x, slot, j, b * size), part * feature_level(x, slot, j)
-                for lane in range(lanes):
-                    weights[row, lane] += scale[lane] * coefficient[i, lane] * level
+        part, first, lane = share[slot, b], b * size, 0
+        if part == 0.0:
+            continue
+        while lane + WIDE <= lanes:
+            step = load(zeros(WIDE), scale, 0, lane) * load(zeros(WIDE), coefficient, i, lane)
+            add_block(step, weights, x, slot, part, first, lane)
+            lane += WIDE
+        while lane + NARROW <= lanes:
+            step = load(zeros(NARROW), scale, 0, lane) * load(zeros(NARROW), coefficient, i, lane)
+            add_block(step, weights, x, slot, part, first, lane)
+            lane += NARROW
+        for rest in range(lane, lanes):
+            add_block(scale[rest] * coefficient[i, rest], weights, x, slot, part, first, rest)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -111,6 +125,23 @@ def td_error_at(weights, experience, slot, factor, out, i):
         out[i, lane] = factor * c[slot]
     accumulate(weights, x, share, slot, -factor, out, i)
     accumulate(weights, x_next, share_next, slot, factor * gamma[slot], out, i)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def block_error(zero, weights, experience, slot, factor, lane):
+    """Return ``factor`` times a slot's TD error, in as many lanes as `zero` has numbers."""
+    x, share, x_next, share_next, c, gamma = experience
+    size = weights.shape[0] // share.shape[1]
+    error = zero + factor * c[slot]
+    for b in range(share.shape[1]):
+        part = -factor * share[slot, b]
+        if part != 0.0:
+            error = add_block_value(error, weights, x, slot, part, b * size, lane)
+    for b in range(share.shape[1]):
+        part = factor * gamma[slot] * share_next[slot, b]
+        if part != 0.0:
+            error = add_block_value(error, weights, x_next, slot, part, b * size, lane)
+    return error
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -175,6 +206,15 @@ def weight_at(w, i, lane):
         return w[i]
     else:
         return w[i, lane]
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def block_weight(zero, w, i, lane):
+    """Return the weights of the i-th drawn transition in as many lanes as `zero` has numbers."""
+    if w.ndim == 1:
+        return zero + w[i]
+    else:
+        return load(zero, w, i, lane)
 
 
 @njit(cache=True, nogil=True, forceinline=True)

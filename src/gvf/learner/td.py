@@ -26,7 +26,16 @@ from numba import njit
 
 from gvf.common.arrays import Array
 from gvf.common.checks import brief
-from gvf.learner.linear import add_at, td_direction, td_error_at, weigh_lanes, weight_at, weight_row
+from gvf.common.vector import absolute, choose, load, root, store, zeros
+from gvf.learner.linear import (
+    NARROW,
+    WIDE,
+    add_block,
+    block_error,
+    td_direction,
+    weight_at,
+    weight_row,
+)
 from gvf.learner.update import Lanes, Update
 
 
@@ -43,15 +52,17 @@ def td_rmsprop(state, experience, slots, w):
     memory: g (0 before and after) and m; marks: the last update of m for each row, then a clock;
     lanes: alpha; numbers: decay, epsilon.
     """
-    weights, memory, marks, lanes, numbers = state
+    weights, memory, marks, _, numbers = state
     x, share = experience.x, experience.share
-    direction, square = memory[0], memory[1]
-    decay, epsilon = numbers[0], numbers[1]
+    direction, decay = memory[0], numbers[0]
     td_direction(direction, np.ones(weights.shape[1]), weights, experience, slots, w)
     clock = marks[-1] + 1
     marks[-1] = clock
     blocks = share.shape[1]
     size = weights.shape[0] // blocks
+    fades = np.empty(min(64, slots.size * x.shape[1]))
+    for steps in range(fades.size):
+        fades[steps] = _power(decay, steps)
     # Rows that occur only in transitions of weight 0 come last: their g is 0, so only m decays.
     for last in range(2):
         for i in range(slots.size):
@@ -62,20 +73,36 @@ def td_rmsprop(state, experience, slots, w):
                     continue
                 for j in range(x.shape[1]):
                     row = weight_row(x, slots[i], j, b * size)
-                    if marks[row] == clock:
+                    steps = clock - marks[row]
+                    if steps == 0:
                         continue
-                    fade = _power(decay, clock - marks[row])
-                    marks[row] = clock
-                    if last:
-                        for lane in range(weights.shape[1]):
-                            square[row, lane] *= fade
-                        continue
-                    for lane in range(weights.shape[1]):
-                        g = direction[row, lane]
-                        m = fade * square[row, lane] + (1.0 - decay) * g * g
-                        square[row, lane] = m
-                        weights[row, lane] += lanes[0, lane] * g / np.sqrt(m + epsilon)
-                        direction[row, lane] = 0.0
+                    fade = fades[steps] if steps < fades.size else _power(decay, steps)
+                    marks[row], lane = clock, 0
+                    while lane + NARROW <= weights.shape[1]:
+                        rmsprop_step(zeros(NARROW), state, row, fade, last == 0, lane)
+                        lane += NARROW
+                    for rest in range(lane, weights.shape[1]):
+                        rmsprop_step(0.0, state, row, fade, last == 0, rest)
+
+
+@njit(cache=True, nogil=True, forceinline=True, error_model="numpy")
+def rmsprop_step(zero, state, row, fade, moves, lane):
+    """Take the step of one row, in as many lanes as `zero` has numbers, and clear its g.
+
+    A row that does not move has g = 0, and only its m decays.
+    """
+    weights, direction, square = state.weights, state.memory[0], state.memory[1]
+    decay, epsilon = state.numbers[0], state.numbers[1]
+    m = fade * load(zero, square, row, lane)
+    if not moves:
+        store(square, row, lane, m)
+        return
+    g = load(zero, direction, row, lane)
+    m += (1.0 - decay) * g * g
+    step = load(zero, state.lanes, 0, lane) * g / root(m + epsilon)
+    store(square, row, lane, m)
+    store(weights, row, lane, load(zero, weights, row, lane) + step)
+    store(direction, row, lane, zero)
 
 
 @njit(cache=True, nogil=True)
@@ -113,18 +140,38 @@ def td_adam(state, experience, slots, w):
 @njit(cache=True, nogil=True)
 def td_incremental(state, experience, slots, w):
     """Apply the batch's transitions one after the other, each with k * w_i; lanes: alpha."""
-    weights, alpha, k = state.weights, state.lanes[0], float(slots.size)
+    lane, lanes = 0, state.weights.shape[1]
+    while lane + WIDE <= lanes:
+        incremental_block(zeros(WIDE), state, experience, slots, w, lane)
+        lane += WIDE
+    while lane + NARROW <= lanes:
+        incremental_block(zeros(NARROW), state, experience, slots, w, lane)
+        lane += NARROW
+    for rest in range(lane, lanes):
+        incremental_block(0.0, state, experience, slots, w, rest)
+
+
+@njit(cache=True, nogil=True)
+def incremental_block(zero, state, experience, slots, w, lane):
+    """Apply the batch's transitions to as many lanes as `zero` has numbers."""
+    weights, alpha, k = state.weights, load(zero, state.lanes, 0, lane), float(slots.size)
     x, share = experience.x, experience.share
-    error = np.empty((1, weights.shape[1]))
+    size = weights.shape[0] // share.shape[1]
     for i in range(slots.size):
+        slot, error = slots[i], zero
         if w.ndim > 1:
-            td_error_at(weights, experience, slots[i], k, error, 0)
-            weigh_lanes(error, w, i, 0)
+            weight = load(zero, w, i, lane)
+            error = weight * block_error(zero, weights, experience, slot, k, lane)
+            # Weight 0 gives 0 even if the error is infinite.
+            error = choose(0.0, absolute(weight), error, zero)
         elif weight_at(w, i, 0) != 0.0:
-            td_error_at(weights, experience, slots[i], k * weight_at(w, i, 0), error, 0)
+            factor = k * weight_at(w, i, 0)
+            error = block_error(zero, weights, experience, slot, factor, lane)
         else:
             continue
-        add_at(weights, alpha, x, share, slots[i], error, 0)
+        for b in range(share.shape[1]):
+            if share[slot, b] != 0.0:
+                add_block(alpha * error, weights, x, slot, share[slot, b], b * size, lane)
 
 
 @dataclass(frozen=True)

@@ -19,38 +19,48 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from gvf.features import feature_index, feature_level
-from gvf.learner.linear import td_error_at, weight_at
+from gvf.common.vector import choose, load, store, zeros
+from gvf.features import feature_level, weight_row
+from gvf.learner.linear import NARROW, WIDE, block_error, block_weight
 from gvf.learner.update import Lanes, LearnerState, Update
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def wis_td(state, experience, slots, w):
     """Apply the batch's transitions one after the other; memory: u; lanes: u0, eta."""
-    weights, u, eta = state.weights, state.memory[0], state.lanes[1]
-    x, share = experience.x, experience.share
+    lane, lanes = 0, state.weights.shape[1]
+    while lane + WIDE <= lanes:
+        wis_td_block(zeros(WIDE), state, experience, slots, w, lane)
+        lane += WIDE
+    while lane + NARROW <= lanes:
+        wis_td_block(zeros(NARROW), state, experience, slots, w, lane)
+        lane += NARROW
+    for rest in range(lane, lanes):
+        wis_td_block(0.0, state, experience, slots, w, rest)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def wis_td_block(zero, state, experience, slots, w, lane):
+    """Apply the batch's transitions to as many lanes as `zero` has numbers."""
+    weights, memory, eta = state.weights, state.memory[0], load(zero, state.lanes, 1, lane)
+    x, share, k = experience.x, experience.share, float(slots.size)
     blocks = share.shape[1]
     size = weights.shape[0] // blocks
-    error = np.empty((1, weights.shape[1]))
     for i in range(slots.size):
-        slot = slots[i]
-        r = slots.size * weight_at(w, i, 0)
-        td_error_at(weights, experience, slot, 1.0, error, 0)
+        slot, r = slots[i], k * block_weight(zero, w, i, lane)
+        error = r * block_error(zero, weights, experience, slot, 1.0, lane)
         for b in range(blocks):
+            part = share[slot, b]
             for j in range(x.shape[1]):
-                row = b * size + feature_index(x, slot, j)
-                level = share[slot, b] * feature_level(x, slot, j)
+                row, level = weight_row(x, slot, j, b * size), part * feature_level(x, slot, j)
                 if level != 0.0:
-                    for lane in range(weights.shape[1]):
-                        if w.ndim > 1:
-                            r = slots.size * weight_at(w, i, lane)
-                        u[row, lane] *= 1.0 - eta[lane] * level * level
-                        u[row, lane] += r * level * level
-                        # The step would be negative: this lane has diverged.
-                        if u[row, lane] < 0.0:
-                            weights[row, lane] = np.nan
-                        if r > 0.0:
-                            weights[row, lane] += r * error[0, lane] * level / u[row, lane]
+                    u = load(zero, memory, row, lane) * (1.0 - eta * level * level)
+                    u += r * level * level
+                    store(memory, row, lane, u)
+                    # The step would be negative: this lane has diverged.
+                    before = choose(u, 0.0, np.nan, load(zero, weights, row, lane))
+                    after = choose(0.0, r, before + error * level / u, before)
+                    store(weights, row, lane, after)
 
 
 @dataclass(frozen=True)

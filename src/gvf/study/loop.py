@@ -21,8 +21,9 @@ from gvf.common.arrays import Array
 from gvf.common.compiled import address_of, call, compile_for, once, unowned
 from gvf.correction import RATIO
 from gvf.domain import Trajectory
-from gvf.learner.linear import Experience, accumulate, experience_type, weight_row
+from gvf.learner.linear import Experience, experience_type
 from gvf.learner.update import state_type
+from gvf.study.errors import measure
 
 
 def experience_of(
@@ -38,104 +39,6 @@ def experience_of(
         asked.cumulant,
         asked.continuation,
     )
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def table_errors(weights, x, truth, squared, error):
-    """Add |V - v|, or its square, of all states of a table to error [L], four states at a time."""
-    whole = truth.size - truth.size % 4
-    for s in range(0, whole, 4):
-        a, b = weight_row(x, s, 0, 0), weight_row(x, s + 1, 0, 0)
-        c, d = weight_row(x, s + 2, 0, 0), weight_row(x, s + 3, 0, 0)
-        p, q, r, t = truth[s], truth[s + 1], truth[s + 2], truth[s + 3]
-        if squared:
-            for lane in range(error.size):
-                first = error[lane] + (weights[a, lane] - p) ** 2 + (weights[b, lane] - q) ** 2
-                error[lane] = first + (weights[c, lane] - r) ** 2 + (weights[d, lane] - t) ** 2
-        else:
-            for lane in range(error.size):
-                first = abs(weights[a, lane] - p) + abs(weights[b, lane] - q)
-                second = abs(weights[c, lane] - r) + abs(weights[d, lane] - t)
-                error[lane] += first + second
-    for s in range(whole, truth.size):
-        a, p = weight_row(x, s, 0, 0), truth[s]
-        for lane in range(error.size):
-            difference = abs(weights[a, lane] - p)
-            error[lane] += difference * difference if squared else difference
-
-
-@njit(cache=True, nogil=True)
-def measure(weights, x, share, unseen, truth, counts, squared, dead, error):
-    """Write each lane's error over the states [S] into error [L]; inf if the lane has diverged.
-
-    The rows `unseen` are weights that change but that no value of these states depends on; they
-    only show whether a lane has diverged.
-    ``counts`` [S] are the weights of the states, with mean 1; empty if all are equal.
-    """
-    error[:] = 0.0
-    # With one weight the feature may be dense, and then its value matters.
-    table = x.shape[1] == 1 and weights.shape[0] > 1
-    if table and share.shape[1] == 1 and counts.size == 0:
-        table_errors(weights, x, truth, squared, error)
-    else:
-        feature_errors(weights, x, share, truth, counts, squared, error)
-    poison(weights, unseen, error)
-    for lane in range(error.size):
-        dead[lane] |= not error[lane] < np.inf
-        mean = error[lane] / truth.size
-        error[lane] = np.inf if dead[lane] else (np.sqrt(mean) if squared else mean)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def poison(weights, rows, error):
-    """Make the error [L] of a lane nan if a weight in these rows is not finite.
-
-    Zero times a number that is not finite is nan. Four rows are added at a time.
-    """
-    whole = rows.size - rows.size % 4
-    for i in range(0, whole, 4):
-        a, b = np.uint64(rows[i]), np.uint64(rows[i + 1])
-        c, d = np.uint64(rows[i + 2]), np.uint64(rows[i + 3])
-        for lane in range(error.size):
-            first = 0.0 * weights[a, lane] + 0.0 * weights[b, lane]
-            error[lane] += first + (0.0 * weights[c, lane] + 0.0 * weights[d, lane])
-    for i in range(whole, rows.size):
-        for lane in range(error.size):
-            error[lane] += 0.0 * weights[np.uint64(rows[i]), lane]
-
-
-@njit(cache=True, nogil=True)
-def feature_errors(weights, x, share, truth, counts, squared, error):
-    """Add |V - v|, or its square, of all states to error [L]."""
-    difference = np.empty((1, error.size))
-    blocks, size = share.shape[1], weights.shape[0] // share.shape[1]
-    for s in range(truth.size):
-        if x.shape[1] == 1 and size > 1 and not squared and counts.size == 0:
-            # Action values in a table: policies with one or two actions in a state need one pass.
-            first, last, actions = 0, 0, 0
-            for b in range(blocks):
-                if share[s, b] != 0.0:
-                    first, last, actions = (b if actions == 0 else first), b, actions + 1
-            p, q, v = share[s, first], share[s, last], -truth[s]
-            a, b = weight_row(x, s, 0, first * size), weight_row(x, s, 0, last * size)
-            if actions == 1:
-                for lane in range(error.size):
-                    error[lane] += abs(v + p * weights[a, lane])
-                continue
-            if actions == 2:
-                for lane in range(error.size):
-                    error[lane] += abs(v + p * weights[a, lane] + q * weights[b, lane])
-                continue
-        for lane in range(error.size):
-            difference[0, lane] = -truth[s]
-        accumulate(weights, x, share, s, 1.0, difference, 0)
-        count = counts[s] if counts.size > 0 else 1.0
-        if squared:
-            for lane in range(error.size):
-                error[lane] += count * difference[0, lane] * difference[0, lane]
-        else:
-            for lane in range(error.size):
-                error[lane] += count * abs(difference[0, lane])
 
 
 @njit(cache=True, nogil=True)
@@ -158,7 +61,6 @@ def _learn(kernels, arrays, mass, parameters, squared, start, stop):
     state, experience, drawn, schedule, target, errors = unowned(arrays)
     all_inputs, all_p, means, rows = drawn
     upto, held, bins = schedule
-    x, share, unseen, truth, counts = target
     dead, error, total, curve = errors
     k = rows.shape[1]
     inputs, w = np.empty((all_inputs.shape[0], k)), np.empty(k)
@@ -176,7 +78,7 @@ def _learn(kernels, arrays, mass, parameters, squared, start, stop):
                 call(weigh, (inputs, p, means[update], parameters, w))
                 call(update_kernel, (state, experience, rows[update], w))
             update += 1
-        measure(state.weights, x, share, unseen, truth, counts, squared, dead, error)
+        measure(state.weights, target, squared, dead, error)
         account(error, j, held, bins, total, curve)
 
 
@@ -190,7 +92,6 @@ def _learn_window(kernels, arrays, mass, parameters, squared, start, stop):
     state, experience, drawn, schedule, target, errors = unowned(arrays)
     all_inputs, means, kind, first, last = drawn
     upto, held, bins = schedule
-    x, share, unseen, truth, counts = target
     dead, error, total, curve = errors
     kinds = experience.x.shape[0]
     by_kind, slots, w = np.empty(kinds), np.empty(kinds, np.int64), np.empty(kinds)
@@ -215,7 +116,7 @@ def _learn_window(kernels, arrays, mass, parameters, squared, start, stop):
             if count > 0:
                 call(update_kernel, (state, experience, slots[:count], w[:count]))
             update += 1
-        measure(state.weights, x, share, unseen, truth, counts, squared, dead, error)
+        measure(state.weights, target, squared, dead, error)
         account(error, j, held, bins, total, curve)
 
 
@@ -226,7 +127,8 @@ def compiled(dense: bool, window: bool) -> Any:
     state, experience = state_type(), experience_type(dense)
     features = experience.types[0]
     drawn = (f2, f2, i1, i1, i1) if window else (f2, f1, f2, i2)
-    schedule, target, errors = (i1, f1, i1), (features, f2, i1, f1, f1), (boolean[::1], f1, f1, f2)
+    schedule, errors = (i1, f1, i1), (boolean[::1], f1, f1, f2)
+    target = (features, f2, i1, f1, f1, i2, i1)
     groups = (types.Tuple(group) for group in (drawn, schedule, target, errors))
     signature = void(
         types.UniTuple(int64, 2), types.Tuple([state, experience, *groups]), int64, f1, boolean,

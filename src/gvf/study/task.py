@@ -22,11 +22,13 @@ from gvf.correction.trace import carried
 from gvf.domain import Domain, Trajectory
 from gvf.features import features_of
 from gvf.learner.linear import Experience
-from gvf.learner.update import LearnerState, Update
+from gvf.learner.update import Update
 from gvf.policy import DiscretePolicy
 from gvf.question import GVF
 from gvf.study.base import Interrupted, Stop, Task, seed_for
 from gvf.study.draws import Draws, draw
+from gvf.study.errors import Target, sum_tree
+from gvf.study.lanes import VECTOR, Lanes
 from gvf.study.loop import compiled, experience_of, update_address
 from gvf.study.method import Method
 from gvf.study.study import ERRORS, Study
@@ -34,10 +36,6 @@ from gvf.truth import TrueValues
 
 SLICE = 0.2
 """Approximate seconds of a slice, and so the longest wait of an interrupt."""
-
-
-VECTOR, LINE = 8, 64
-"""Numbers in the widest vectors of today's processors, and bytes in a cache line."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +91,6 @@ def run_task(task: Task, stop: Stop = lambda: False) -> list[Outcome]:
     """Do a task; it stops between slices once `stop` returns True."""
     shared = SharedInputs(task)
     return [run_method(task, name, stop, shared) for name in task.study.methods]
-
-
-Target = tuple[Array, Array, Array, Array, Array]
-"""Features, block shares, unseen rows, true values and weights of the evaluation states."""
 
 
 class SharedInputs:
@@ -223,7 +217,7 @@ class SharedInputs:
         if id(path) not in self._learned:
             self._learned[id(path)] = occurring(path, size)
         hidden = unseen(x, share, self._learned[id(path)])
-        return x, share, hidden, truth.values, counts
+        return x, share, hidden, truth.values, counts, *sum_tree(x, share)
 
 
 def run_method(
@@ -239,11 +233,13 @@ def run_method(
     draws = shared.draws(correction, on_policy=method.on_policy)
     experience, target = shared.experience(update, method.on_policy)
     blocks = experience.share.shape[1]
-    state = LearnerState(*map(aligned, update.start(domain.features.size * blocks)))
+    state = update.start(domain.features.size * blocks)
     state.weights[...] = np.tile(initial_weights(domain), blocks)[:, None]
-    plan, width = shared.plan, state.weights.shape[1]
-    dead, sums = np.zeros(width, np.bool_), aligned(np.zeros((2 + plan.points, width)))
-    error, total, curve = sums[0], sums[1], sums[2:]
+    plan = shared.plan
+    lanes = Lanes.start(state, len(choices), plan.points)
+    results = np.zeros((2 + plan.points, len(choices)))
+    # An update of the user's own may have numbers that belong to lanes, so it keeps all lanes.
+    own = is_reference(method.update or study.update)
     whole = correction.draw.whole
     dense = experience.x.dtype.kind == "f"
     loop = compiled(dense, whole)
@@ -256,24 +252,27 @@ def run_method(
         drawn = (draws.inputs, draws.means, kind, draws.first, draws.last)
     else:
         drawn = (draws.inputs, draws.p, draws.means, draws.rows)
-    arrays = (
-        state, experience, drawn, (plan.upto, plan.held, plan.bins), target,
-        (dead, error, total, curve),
-    )  # fmt: skip
+    measurements = (plan.upto, plan.held, plan.bins)
     parameters = correction.parameters
     start, size = 0, 1
-    while start < len(plan.upto):
+    while start < len(plan.upto) and len(lanes.choice) > 0:
         if stop():
             raise Interrupted(task.name)
         end = min(start + size, len(plan.upto))
         began = time.perf_counter()
+        errors = (lanes.dead, lanes.sums[0], lanes.sums[1], lanes.sums[2:])
+        arrays = (lanes.state, experience, drawn, measurements, target, errors)
         loop(kernels, arrays, draws.mass, parameters, ERRORS[study.error], start, end)
         start = end
+        results[:, lanes.choice] = lanes.sums
+        # A lane that has diverged may be dropped, so its later errors are filled in.
+        results[2 + plan.bins[end - 1] + 1 :, lanes.choice[lanes.dead]] = np.inf
+        lanes = lanes if own else lanes.without_dead()
         # The length of a slice never changes a result.
         size = max(1, int(size * min(32.0, SLICE / max(time.perf_counter() - began, 1e-6))))
     held = np.bincount(plan.bins, plan.held, plan.points)
-    mean, curve = total / plan.held.sum(), (curve / held[:, None]).T
-    return Outcome(name, choices, *(column[: len(choices)] for column in (mean, error, curve)))
+    final, total, curve = results[0], results[1], results[2:]
+    return Outcome(name, choices, total / plan.held.sum(), final, (curve / held[:, None]).T)
 
 
 def _update(method: Method, rule: str, choices: tuple[Any, ...]) -> Update:
@@ -347,12 +346,3 @@ def occurring(path: Trajectory, size: int) -> Array:
     rows[path.x] = True
     rows[path.x_next] = True
     return rows
-
-
-def aligned(array: Array) -> Array:
-    """Copy to memory that starts at a cache line, so that no vector of a row spans two lines."""
-    memory = np.empty(array.nbytes + LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
-    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
