@@ -45,9 +45,7 @@ class RacingStudy(BaseStudy):
         methods: methods that learn state values from mini-batches; names, tables or corrections.
         step_sizes: the learning rates.
         optimiser: "sgd", "rmsprop" or "adam".
-        stream: the number of transitions recorded, for all runs together.
-        steps: the number of transitions that a run sees.
-        apart: the number of transitions from one run's first to the next run's first.
+        steps: the number of transitions of a run's stream.
         warm_up: the number of steps before the first gap.
         gap: the number of steps between updates.
         window: the number of recent transitions from which draws are made, n.
@@ -94,16 +92,14 @@ class RacingStudy(BaseStudy):
     methods: tuple[Any, ...] = ("IR", "BC-IR", "IS", "WIS-Minibatch", "V-trace(1.0)")
     step_sizes: tuple[float, ...] = ()
     optimiser: str = "adam"
-    stream: int = 38_000
-    steps: int = 20_000
-    apart: int = 2000
+    steps: int = 45_000
     warm_up: int = 5000
-    gap: int = 3
-    window: int = 15_000
+    gap: int = 2
+    window: int = 45_000
     batch_size: int = 16
     measure_every: int = 100
     points: int = 25
-    evaluation_states: int = 100
+    evaluation_states: int = 300
     rollouts: int = 5
     device: str = "cpu"
     runs: int = 10
@@ -130,9 +126,8 @@ class RacingStudy(BaseStudy):
                 raise ValueError(f"step_sizes must be finite and not negative, got {size}")
         for name in ("steps", "gap", "window", "batch_size", "measure_every", "points", "runs"):
             check_at_least(1, **{name: getattr(self, name)})
-        check_at_least(0, warm_up=self.warm_up, apart=self.apart, seed=self.seed)
+        check_at_least(0, warm_up=self.warm_up, seed=self.seed)
         check_at_least(1, evaluation_states=self.evaluation_states, rollouts=self.rollouts)
-        check_at_least(self.steps, stream=self.stream)
         if self.updates < self.measure_every:
             raise ValueError(
                 f"nothing would be measured: there are {self.updates} updates, and measure_every "
@@ -162,10 +157,6 @@ class RacingStudy(BaseStudy):
     def choices(self, method: str) -> tuple[float, ...]:
         """Return the learning rates, which are the same for every method."""
         return self.step_sizes
-
-    def begins(self, run: int) -> int:
-        """Return the number of a run's first transition."""
-        return run * self.apart % (self.stream - self.steps + 1)
 
     def key(self, choice: Any) -> Columns:
         """Return the learning rate, in its column."""
@@ -224,7 +215,7 @@ class RacingStudy(BaseStudy):
     def tiny(self) -> Self:
         """Return the study with one run of a few steps."""
         steps = max(50, 2 * self.gap)
-        return self.with_(stream=steps, steps=steps, warm_up=0, measure_every=1, points=1, runs=1)
+        return self.with_(steps=steps, warm_up=0, measure_every=1, points=1, runs=1)
 
     def probe(self) -> dict[int, float]:
         """Estimate the seconds of a task, by gap, from a few updates with blank images."""
@@ -237,7 +228,7 @@ class RacingStudy(BaseStudy):
             f"RacingStudy {self.name!r} in {self.simulator}\n"
             f"  methods: {', '.join(self.methods)}\n"
             f"  {self.optimiser}, learning rates {', '.join(f'{s:g}' for s in self.step_sizes)}\n"
-            f"  {self.steps} of {self.stream} steps, window {self.window}, batches of "
+            f"  {self.steps} steps, window {self.window}, batches of "
             f"{self.batch_size}, {self.updates} updates\n"
             f"  {self.evaluation_states} evaluation states, {self.runs} runs, seed {self.seed}, "
             f"on {self.device}"
