@@ -47,6 +47,8 @@ BEYOND = 1.5
 """The error beyond the limit: more than 1, and more than twice the best."""
 LIMIT = 4.0
 """The largest step size with error ``ERROR``, in the grids of all figures that use it."""
+CONSTANT = 1.0
+"""The error of the best constant, with images: between ``ERROR`` and ``BEYOND``."""
 EARLY, LATE = 1.0, 0.01
 """The variance of updates in the first hundred iterations, and after them."""
 
@@ -160,6 +162,8 @@ def planted(
                 steps = np.broadcast_to(np.arange(study.points) + 0.5, curve.shape)
                 columns = {"error": error, "final": curve[:, :, -1], "curve": curve}
                 columns["curve_steps"] = steps
+                if isinstance(study, RacingStudy):
+                    columns["constant"] = np.full(error.shape, CONSTANT)
                 cells[pair, gap, method] = MethodResults(study.choices(method), columns)
     return Results(study, protocol, cells)
 

@@ -209,6 +209,24 @@ CASES: Mapping[str, Mapping[str, Case]] = {
             unsure=(Truth(), Truth(error={"IS": 1.3})),
             about=("IR", "IS"),
         ),
+        **{
+            f"ir-less-sensitive-than-{SLUGS[other]}": Case(
+                # A rate counts if the error is below that of the best constant.
+                holds=Truth(limit={other: NEXT}),
+                fails=Truth(limit={"IR": NEXT}),
+                unsure=(Truth(), Truth(limit={other: NEXT})),
+                about=("IR", other),
+            )
+            for other in ("IS", "V-trace(1.0)")
+        },
+        "all-worse-above": Case(
+            holds=Truth(limit=FALLS),
+            # One method that is best at the largest rate is enough.
+            fails=Truth(error={"IS": 5.0}, limit=FALLS),
+            about=("IR", *IMAGES, "WIS-Minibatch"),
+        ),
+    },
+    "racing-momentum": {
         "bc-ir-worse-at-the-largest-rate": Case(
             # The largest rate that IR can use, which need not be the largest of all.
             holds=(Truth(limit={"BC-IR": NEXT}), Truth(limit={"IR": NEXT, "BC-IR": LOW})),
@@ -217,12 +235,6 @@ CASES: Mapping[str, Mapping[str, Case]] = {
                 Truth(error={"BC-IR": 0.9}, limit={"IR": NEXT, "BC-IR": NEXT}),
             ),
             about=("IR", "BC-IR"),
-        ),
-        "all-worse-above": Case(
-            holds=Truth(limit=FALLS),
-            # One method that is best at the largest rate is enough.
-            fails=Truth(error={"IS": 5.0}, limit=FALLS),
-            about=("IR", *IMAGES, "WIS-Minibatch"),
         ),
     },
     "continuous-sgd-all": DIFFERENCES,
@@ -454,7 +466,12 @@ SAID: Mapping[str, set[tuple[str, str]]] = {
         *((RACING, f"ir-better-than-{other}") for other in (*PLAIN, "bc-ir")),
     },
     "where it is stable, IS is not": {(RACING, "is-unstable-where-ir-is-not")},
-    "BC-IR does worse at the largest learning rate": {(RACING, "bc-ir-worse-at-the-largest-rate")},
+    "and is less sensitive to the learning rate than IS and V-trace": {
+        (RACING, f"ir-less-sensitive-than-{other}") for other in ("is", "v-trace-1")
+    },
+    "BC-IR does worse at the largest learning rate": {
+        ("racing-momentum", "bc-ir-worse-at-the-largest-rate")
+    },
     "and every method gets worse above the best ones": {(RACING, "all-worse-above")},
     "the variance of IR is lower than that of IS": {(VARIANCE, "ir-variance-lower")},
     "and far lower early": {(VARIANCE, "ir-variance-far-below-early")},

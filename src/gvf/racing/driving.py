@@ -119,9 +119,7 @@ def _episodes(
     longest = simulators.get(simulator).episode
     with ExitStack() as stack:
         # TORCS starts at the first reset, so a road that is never driven costs nothing.
-        envs = [
-            stack.enter_context(closing(simulators.make(simulator, **road))) for road in roads
-        ]
+        envs = [stack.enter_context(closing(simulators.make(simulator, **road))) for road in roads]
         for env in cycle(envs):
             if not steps:
                 return

@@ -14,11 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gvf.common.arrays import Array
 from gvf.common.cache import default_folder
 from gvf.common.progress import progress_bar
 from gvf.racing.recording import Recording, hash_of, record
@@ -59,10 +58,13 @@ class Material:
         >>> from gvf.racing import RacingStudy
         >>> from gvf.racing.material import Material
         >>> material = Material(RacingStudy("mine", step_sizes=(1e-3,)))
-        >>> [file.path.name for file in material.stream_files(7)]
-        ['torcs-stream-7-part-0-15000', 'torcs-stream-7-part-1-15000', 'torcs-stream-7-part-2-15000']
-        >>> [file.path.name for file in (material.states_file, material.film_file)]
-        ['torcs-states-300x5', 'torcs-film-300']
+        >>> for file in (*material.stream_files(7), material.states_file, material.film_file):
+        ...     print(file.path.name)
+        torcs-stream-7-part-0-15000
+        torcs-stream-7-part-1-15000
+        torcs-stream-7-part-2-15000
+        torcs-states-300x5
+        torcs-film-300
     """
 
     study: RacingStudy
@@ -129,9 +131,21 @@ class Material:
         hashes = [hash_of(file.path) for file in self.stream_files(run)]
         return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
 
-    def has_stream(self, run: int) -> bool:
-        """Return True if all parts of a run's stream are in the cache."""
-        return all(file.path.exists() for file in self.stream_files(run))
+    def facts(self) -> dict[str, str]:
+        """Return the hashes of the files, by name; make those that are missing, where possible.
+
+        A stream that cannot be made here is left out, since a machine may do some of the runs.
+        """
+        facts = {"states": self.states.hash, "film": self.film.hash}
+        for run in range(self.study.runs):
+            try:
+                for file in self.stream_files(run):
+                    if not file.path.exists():
+                        take(file)
+            except FileNotFoundError:
+                continue
+            facts[f"stream-{run}"] = self.stream_hash(run)
+        return facts
 
     def _path(self, name: str) -> Path:
         return folder() / f"seed-{self.study.seed}" / f"{self.study.simulator}-{name}"

@@ -1,10 +1,10 @@
 """The racing car as a study: networks that learn from images, for many learning rates at once.
 
-A stream of images is recorded once (:mod:`gvf.racing.recording`). Run r learns online from
-``steps`` transitions of it, from number ``r * apart`` on, with an update every ``gap`` steps. A
-task is one run. Its lanes are all methods and learning rates; they share the draws and the
-network's initial weights. Predictions are compared with returns of the target policy from states
-outside the stream, which are also recorded once. :mod:`gvf.racing.task` runs a task.
+A stream of images is recorded for every run (:mod:`gvf.racing.material`), and the run learns online
+from its stream, with an update every ``gap`` steps. Streams have their own seeds, so runs are
+independent. A task is one run. Its lanes are all methods and learning rates; they share the draws
+and the network's initial weights. Predictions are compared with returns of the target policy from
+states outside all streams, which are recorded too. :mod:`gvf.racing.task` runs a task.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from gvf.study.check import (
 )
 from gvf.study.method import Method
 
-OPTIMISERS = ("sgd", "rmsprop", "adam")
-"""Optimisers of PyTorch, by name."""
+OPTIMISERS = ("sgd", "momentum", "rmsprop", "adam")
+"""Optimisers of PyTorch, by name; "momentum" is SGD with momentum .9."""
 DEVICES = ("cpu", "cuda")
 """Devices on which networks learn."""
 
 
 @dataclass(frozen=True, repr=False)
 class RacingStudy(BaseStudy):
-    """A grid of methods and learning rates, run over parts of one recorded stream.
+    """A grid of methods and learning rates, with a recorded stream for every run.
 
     Attributes:
         name: the name of the study.
         simulator: "torcs" or "car-racing".
         methods: methods that learn state values from mini-batches; names, tables or corrections.
         step_sizes: the learning rates.
-        optimiser: "sgd", "rmsprop" or "adam".
+        optimiser: "sgd", "momentum" (SGD with momentum .9), "rmsprop" or "adam".
         steps: the number of transitions of a run's stream.
         warm_up: the number of steps before the first gap.
         gap: the number of steps between updates.
@@ -56,20 +56,20 @@ class RacingStudy(BaseStudy):
         rollouts: the number of rollouts of the target policy from each evaluation state.
         device: "cpu" or "cuda"; results agree up to rounding.
         runs: the number of runs.
-        seed: the seed of everything random.
+        seed: the seed of everything random, recordings included.
         own: the methods that are not ours, by name; it follows from `methods`.
 
     Example:
         >>> from gvf.racing import RacingStudy
         >>> study = RacingStudy("r", step_sizes=(0.01, 0.1), runs=2)
         >>> study.updates, [task.name for task in study.tasks()]
-        (5000, ['r/left/wander/gap-3/run-0', 'r/left/wander/gap-3/run-1'])
+        (20000, ['r/left/wander/gap-2/run-0', 'r/left/wander/gap-2/run-1'])
         >>> study
         RacingStudy 'r' in torcs
           methods: IR, BC-IR, IS, WIS-Minibatch, V-trace(1.0)
           adam, learning rates 0.01, 0.1
-          20000 of 38000 steps, window 15000, batches of 16, 5000 updates
-          100 evaluation states, 2 runs, seed 0, on cpu
+          45000 steps, window 45000, batches of 16, 20000 updates
+          300 evaluation states, 2 runs, seed 0, on cpu
     """
 
     kind = "gvf.racing:RacingStudy"
@@ -80,6 +80,8 @@ class RacingStudy(BaseStudy):
         "curve": "means over equal parts of the run",
         "curve_steps": "the middle of each part, in updates",
         "film": "predictions along a drive",
+        "constant": "of the best constant",
+        "zero": "of predicting 0",
     }
     pictures = ("sensitivity", "learning-curves")
     quantity = "mean squared return error"
@@ -184,6 +186,8 @@ class RacingStudy(BaseStudy):
             "curve": np.concatenate([outcome.curve for outcome in outcomes]),
             "curve_steps": np.tile(middle, (len(self.methods) * len(self.step_sizes), 1)),
             "film": np.concatenate([outcome.film for outcome in outcomes]),
+            "constant": np.concatenate([outcome.constant for outcome in outcomes]),
+            "zero": np.concatenate([outcome.zero for outcome in outcomes]),
         }
 
     def check(self) -> None:
@@ -194,11 +198,10 @@ class RacingStudy(BaseStudy):
             try_methods(self.tiny(), try_batches)
 
     def facts(self) -> dict[str, Any]:
-        """Return the hashes of the stream, the evaluation states and the film."""
+        """Return the hashes of the evaluation states, the film, and the streams."""
         from gvf.racing.task import material
 
-        here = material(self)
-        return {"stream": here.stream.hash, "states": here.states.hash, "film": here.film.hash}
+        return material(self).facts()
 
     def finished(self, task: Task) -> None:
         """Remove the checkpoint of a task whose result is stored."""

@@ -31,7 +31,7 @@ class Provenance:
         finished: the time of completion, as ISO 8601 in UTC.
         seconds: the processor time of all tasks together.
         options: settings of the study besides scale and runs.
-        stream: the hash of the recorded stream behind it, if there is one.
+        stream: the hashes of the recorded streams behind it, if there are any.
     """
 
     scale: str
