@@ -106,7 +106,7 @@ def add(commands: Any) -> None:
         RECORD,
         "examples:\n"
         '  gvf record                            for the scale "quick": takes minutes\n'
-        "  gvf record --scale paper              for all runs: takes an hour, and 1.6 GB\n"
+        "  gvf record --scale paper              for all runs: takes an hour, and 1.5 GB\n"
         "  gvf record racing-tuning-adam         the stream on which optimisers are compared\n",
     )
     recording.add_argument(

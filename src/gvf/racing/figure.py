@@ -66,6 +66,7 @@ def _tuning(optimiser: str) -> NamedStudy:
             methods=("IR", "IS", "V-trace(1.0)"),
             step_sizes=RATES,
             optimiser=optimiser,
+            evaluation_states=100,
             runs=1,
             seed=TUNING_SEED,
         ),
