@@ -81,7 +81,7 @@ def _figure(simulator: str, name: str, results: Results) -> list[str]:
     rows = figure.read(results)
     write_csv(rows, PAGE / f"{simulator}-{name}.csv")
     title = f"{figure.title} ({figure.remark(results.study)})"
-    pictures = {name: draw(rows, figure.axes, title=title)}
+    pictures: dict[str, Any] = {name: draw(rows, figure.axes, title=title)}
     captions = {name: "Mean squared return error, averaged over the run (y), against the learning "
                 "rate (x, logarithmic), and that of the best constant prediction. Bands: one "
                 "standard error over runs."}  # fmt: skip
@@ -93,7 +93,7 @@ def _figure(simulator: str, name: str, results: Results) -> list[str]:
     said = []
     for key, picture in pictures.items():
         (PAGE / f"{simulator}-{key}.png").write_bytes(render(picture, "png"))
-        said += [f"![{captions[key]}](racing/{simulator}-{key}.png)", f"*{captions[key]}*"]
+        said += [f"![{title}](racing/{simulator}-{key}.png)", f"*{captions[key]}*"]
     said[2:2] = [_markdown(_errors(results))]
     verdicts = [judge(claim, results) for claim in figure.claims]
     text = json.dumps([asdict(verdict) for verdict in verdicts], indent=1)

@@ -238,7 +238,7 @@ def _lanes(task: Task, group: Sequence[int] | None = None) -> Lanes:
     how = "unfold" if study.device == "cuda" else "native"
     return Lanes(
         partial(driving_network, convolution=how),
-        _optimiser(study.optimiser),
+        optimiser_named(study.optimiser),
         rates,
         [initial] * len(rates),
         group=group,
@@ -268,7 +268,8 @@ def _on(device: torch.device, frames: Array) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(frames)).to(device)
 
 
-def _optimiser(name: str) -> Callable[..., torch.optim.Optimizer]:
+def optimiser_named(name: str) -> Callable[..., torch.optim.Optimizer]:
+    """Return the function that makes the optimiser of this name, one of ``OPTIMISERS``."""
     import torch
 
     return {
