@@ -143,7 +143,7 @@ def check_against(outcomes: list[RacingOutcome], expected: Any, rtol: float) -> 
 
 
 @pytest.mark.parametrize(
-    ("number", "optimiser"), [(0, "sgd"), (1, "sgd"), (1, "rmsprop"), (1, "adam")]
+    ("number", "optimiser"), [(0, "sgd"), (1, "momentum"), (1, "rmsprop"), (1, "adam")]
 )
 def test_a_run_is_that_of_a_plain_loop_over_single_networks(
     number: int, optimiser: str, small: None

@@ -254,6 +254,8 @@ class Lanes:
     def _prepare_optimiser(self) -> None:
         """Tell the optimiser that it will be recorded; a recording of its old state is dropped."""
         self._graph = Graph(self._step) if self._recorded else None
+        # Without this, PyTorch warns of the first steps, which are not recorded.
+        vars(self._optimiser)["_warned_capturable_if_run_uncaptured"] = True
         for group in self._optimiser.param_groups:
             if "capturable" in group and self._recorded:
                 group["capturable"] = True
