@@ -86,7 +86,7 @@ RUNS = 10
 NOTES = (
     "The paper states neither steps, window, mini-batch, optimiser nor rates. Chosen, at the scale "
     "paper: each run has its own stream of 45,000 steps of .1 s at 15 m/s, over three tracks in "
-    "turn; the window holds the whole stream; k = 16, after 5,000 steps an update every 2 steps, "
+    "turn; the window holds the whole stream; k = 16, after 25,000 steps an update every step, "
     "20,000 in all; Adam; near the middle is within .1 half-widths of the road. The error is "
     "averaged over the run, over 300 states with returns of 5 rollouts each."
 )

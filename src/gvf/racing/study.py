@@ -63,7 +63,7 @@ class RacingStudy(BaseStudy):
         >>> from gvf.racing import RacingStudy
         >>> study = RacingStudy("r", step_sizes=(0.01, 0.1), runs=2)
         >>> study.updates, [task.name for task in study.tasks()]
-        (20000, ['r/left/wander/gap-2/run-0', 'r/left/wander/gap-2/run-1'])
+        (20000, ['r/left/wander/gap-1/run-0', 'r/left/wander/gap-1/run-1'])
         >>> study
         RacingStudy 'r' in torcs
           methods: IR, BC-IR, IS, WIS-Minibatch, V-trace(1.0)
@@ -95,8 +95,8 @@ class RacingStudy(BaseStudy):
     step_sizes: tuple[float, ...] = ()
     optimiser: str = "adam"
     steps: int = 45_000
-    warm_up: int = 5000
-    gap: int = 2
+    warm_up: int = 25_000
+    gap: int = 1
     window: int = 45_000
     batch_size: int = 16
     measure_every: int = 100
