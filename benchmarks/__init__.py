@@ -5,5 +5,6 @@ lines of a table: :mod:`.transitions` (whole transitions), :mod:`.indices` (slot
 :mod:`.compiled` (kernels in a compiled loop), :mod:`.questions` (many questions at once),
 :mod:`.neural` (lanes of networks), :mod:`.racing` (steps of the simulators), :mod:`.first_use`
 (start-up and compilation) and :mod:`.endurance` (exactness after 1e8 insertions).
-Nothing here fails on a slow machine; the table says which targets are met.
+Nothing here fails on a slow machine; the table says which targets are met. :mod:`.lanes` needs a
+GPU and is run alone, as ``python -m benchmarks.lanes``.
 """

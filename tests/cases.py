@@ -536,6 +536,31 @@ RACING = {
         unsure=(Truth(), Truth(error={"IS": 1.3})),
         about=("IR", "IS"),
     ),
+    **{
+        f"ir-less-sensitive-than-{SLUGS[other]}": Case(
+            # A rate counts if the error is below that of the best constant.
+            holds=(Truth(limit={other: NEXT}),),
+            fails=(Truth(limit={"IR": NEXT}),),
+            unsure=(Truth(), Truth(limit={other: NEXT})),
+            about=("IR", other),
+        )
+        for other in ("IS", "V-trace(1.0)")
+    },
+    "ir-better-than-constant-at-the-end": Case(
+        # Bad for most of the run, and good in the end.
+        holds=(Truth(error={"IR": 3.0}, end={"IR": 0.2}),),
+        fails=(Truth(end={"IR": 3.0}),),
+        about=("IR",),
+    ),
+    "all-worse-above": Case(
+        holds=(Truth(limit=FALLS),),
+        # One method that is best at the largest rate is enough.
+        fails=(Truth(limit=FALLS, beyond={"IS": 0.3}),),
+        about=("IR", *IMAGES, "WIS-Minibatch"),
+    ),
+}
+
+MOMENTUM = {
     "bc-ir-worse-at-the-largest-rate": Case(
         # The largest rate that IR can use, which need not be the largest of all.
         holds=(Truth(limit={"BC-IR": NEXT}), Truth(limit={"IR": NEXT, "BC-IR": LOW})),
@@ -544,12 +569,6 @@ RACING = {
             Truth(error={"BC-IR": 0.9}, limit={"IR": NEXT, "BC-IR": NEXT}),
         ),
         about=("IR", "BC-IR"),
-    ),
-    "all-worse-above": Case(
-        holds=(Truth(limit=FALLS),),
-        # One method that is best at the largest rate is enough.
-        fails=(Truth(limit=FALLS, beyond={"IS": 0.3}),),
-        about=("IR", *IMAGES, "WIS-Minibatch"),
     ),
 }
 
@@ -755,6 +774,7 @@ CASES: Mapping[str, Mapping[str, Case]] = {
     "continuous-incremental-all": dict(all_policies((*PLAIN, "WIS-TD(0)"))),
     "continuous-sgd-step-size-all": dict(sensitivities(ROOMS, 0.25, 0.5)),
     "racing-step-size": RACING,
+    "racing-momentum": MOMENTUM,
     "markov-step-size": CHAIN,
     "markov-vtrace": CHAIN_CLIPS,
     "markov-variance": VARIANCE,

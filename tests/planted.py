@@ -49,6 +49,8 @@ BEYOND = 1.5
 """The error beyond the limit: more than 1, and more than twice ``ERROR``."""
 LIMIT = 4.0
 """The largest step size with error ``ERROR``, in the grids of most figures that use it."""
+CONSTANT = 1.0
+"""The error of the best constant, with images: between ``ERROR`` and ``BEYOND``."""
 EARLY, LATE = 1.0, 0.01
 """The variance of updates in the first hundred iterations, and after them."""
 
@@ -185,6 +187,8 @@ def planted(
         curve[:, :, -(study.points // 10) :] *= ends[:, None, None]
         steps = np.broadcast_to(np.arange(study.points) + 0.5, curve.shape)
         columns = {"error": values, "final": curve[:, :, -1], "curve": curve, "curve_steps": steps}
+        if isinstance(study, RacingStudy):
+            columns["constant"] = np.full(values.shape, CONSTANT)
         return MethodResults(choices, columns)
 
     return Results(study, protocol, Cells(study, make))

@@ -20,7 +20,7 @@ from gvf.racing.task import folder
 TARGET, SD, NEAR, GAMMA = 0.15, 0.0075, 0.1, 0.9
 METHODS = ("IR", "BC-IR", "IS", "WIS-Minibatch", "V-trace(1.0)")
 TINY: dict[str, Any] = {
-    "stream": 50, "steps": 40, "apart": 5, "warm_up": 10, "gap": 3, "window": 20, "batch_size": 4,
+    "steps": 40, "warm_up": 10, "gap": 3, "window": 20, "batch_size": 4,
     "measure_every": 2, "points": 3, "evaluation_states": 5, "rollouts": 2, "runs": 2,
     "step_sizes": (0.01, 0.1), "optimiser": "sgd",
 }  # fmt: skip
@@ -33,15 +33,15 @@ def images(count: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (count, 64, 128), np.uint8)
 
 
-def recording(steps: int = 50) -> Recording:
+def recording(steps: int = 40, seed: int = 0) -> Recording:
     """Of two episodes; actions near the target's mean, so that ratios are not all 0."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     count = steps + 2
-    first = np.delete(np.arange(count - 1), 30)
+    first = np.delete(np.arange(count - 1), steps // 2)
     action = rng.normal(TARGET, 2 * SD, steps)
     angle, speed, distance = rng.normal(size=(3, count))
     return Recording(
-        images(count, 0), first, action, rng.normal(0.5, 0.3, steps),
+        images(count, seed), first, action, rng.normal(0.5, 0.3, steps),
         rng.uniform(-0.3, 0.3, count), angle, speed, distance, {"simulator": "torcs"},
     )  # fmt: skip
 
@@ -52,10 +52,17 @@ def states(count: int, seed: int, **settings: Any) -> EvaluationSet:
     return EvaluationSet(images(count, seed), value, 0 * value, lateral, told)
 
 
+PLACE = Path("racing-2") / "seed-0"
+"""The folder of the material in the cache."""
+
+
 def put_material(where: Path, simulator: str = "torcs") -> None:
-    recording().save(where / "racing-1" / f"{simulator}-stream-50")
-    states(5, 2).save(where / "racing-1" / f"{simulator}-states-5x2")
-    states(8, 3, every=3).save(where / "racing-1" / f"{simulator}-film-300")
+    for run in range(3):
+        for steps in (20, 40):
+            name = f"{simulator}-stream-{run}-part-0-{steps}"
+            recording(steps, seed=run).save(where / PLACE / name)
+    states(5, 2).save(where / PLACE / f"{simulator}-states-5x2")
+    states(8, 3, every=3).save(where / PLACE / f"{simulator}-film-300")
 
 
 def small_network(convolution: str = "native") -> nn.Module:

@@ -1,51 +1,185 @@
-"""Copy the results of `gvf reproduce racing-step-size --scale paper` into the documentation.
+"""Write the results of the racing car into the documentation, from stored results alone.
 
     python tools/racing_page.py gvf-results        writes docs/racing/<simulator>-*
 
-Pictures are copied. The tables are made from the files beside them, so no number is typed by hand.
+It draws the figures, judges the claims, and writes every number of the page's results, so no number
+is typed by hand. It takes the studies racing-step-size, racing-momentum and racing-tuning-* that
+the folder has, with their latest settings. The numbers about streams come from the recordings in
+the cache.
 """
 
-import csv
-import json
-import shutil
-import sys
-from pathlib import Path
+from __future__ import annotations
 
-FIGURE = "racing-step-size"
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from gvf import paper
+from gvf.figure.claim import judge
+from gvf.figure.figure import write_csv
+from gvf.figure.picture import draw, render
+from gvf.figure.reading import best_choice, summary
+from gvf.racing import policy, simulators
+from gvf.racing.figure import CONSTANT, TUNING, constant
+from gvf.racing.material import Material
+from gvf.study import load
+from gvf.study.results import Results
+from gvf.study.store import Store, latest
+
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "racing"
+Table = list[list[str]]
 
 
 def main(out: Path) -> None:
     """Write everything that the page shows from a folder of results."""
-    made = out / FIGURE
-    how = json.loads((made / "made-paper.json").read_text(encoding="utf-8"))
-    simulator = how["options"]["simulator"]
+    found = {
+        name: Results.read(Store(load(path).with_(name=name), out), "paper")
+        for name, path in latest(out).items()
+        if name.startswith("racing-")
+    }
     PAGE.mkdir(exist_ok=True)
-    for name in (FIGURE, "learning-curves", "film"):
-        shutil.copyfile(made / f"{name}.png", PAGE / f"{simulator}-{name}.png")
-    with (made / f"{FIGURE}.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    rates = list(dict.fromkeys(row["x"] for row in rows))
-    lines = [["", *(f"{float(rate):g}" for rate in rates)]]
-    for method in dict.fromkeys(row["series"] for row in rows):
-        mine = [row for row in rows if row["series"] == method]
-        points = (f"{float(row['y']):.3f} ± {float(row['stderr']):.3f}" for row in mine)
-        lines.append([method, *points])
-    _write(f"{simulator}-errors", lines)
-    claims = json.loads((made / "claims.json").read_text(encoding="utf-8"))
+    main_results = found["racing-step-size"]
+    simulator = main_results.study.simulator
+    said = [_overview(main_results)]
+    for name in ("racing-step-size", "racing-momentum"):
+        if name in found:
+            said += _figure(simulator, name, found[name])
+    tuned = {name: found[name] for name in (study.name for study in TUNING) if name in found}
+    if tuned:
+        said += [
+            "Optimisers on the tuning stream, by learning rate, one run; in brackets the error at "
+            "the end of the run:",
+            _markdown(_optimisers(tuned)),
+        ]
+    said += ["The streams:", _markdown(_streams(main_results))]
+    _write(f"{simulator}-results", "\n\n".join(said) + "\n")
+
+
+def _overview(results: Results) -> str:
+    """Describe the size of the study, and the two references."""
+    study, store = results.study, results.store
+    assert store is not None
+    lines = [line for line in store.logged() if "seconds" in line and "task" in line]
+    minutes = np.median([line["seconds"] for line in lines]) / 60
+    zero = float(results.of(study.methods[0])["zero"][0, 0])
+    return (
+        f"{results.runs} runs of {len(study.methods)} methods and {len(study.step_sizes)} learning "
+        f"rates with {study.updates:,} updates each; a run took {minutes:.1f} minutes on "
+        f"{study.device}. The best constant prediction has an error of {constant(results):.3f}, "
+        f"predicting 0 one of {zero:.3f}."
+    )
+
+
+def _figure(simulator: str, name: str, results: Results) -> list[str]:
+    """Write a figure's pictures, points and verdicts; return the Markdown that shows them."""
+    figure = paper.get(name)
+    rows = figure.read(results)
+    write_csv(rows, PAGE / f"{simulator}-{name}.csv")
+    title = f"{figure.title} ({figure.remark(results.study)})"
+    pictures: dict[str, Any] = {name: draw(rows, figure.axes, title=title)}
+    captions = {name: "Mean squared return error, averaged over the run (y), against the learning "
+                "rate (x, logarithmic), and that of the best constant prediction. Bands: one "
+                "standard error over runs."}  # fmt: skip
+    for companion in figure.companions:
+        drawn = companion.draw(results)
+        if drawn is not None:
+            pictures[f"{name}-{companion.name}"] = drawn
+            captions[f"{name}-{companion.name}"] = companion.caption
+    said = []
+    for key, picture in pictures.items():
+        (PAGE / f"{simulator}-{key}.png").write_bytes(render(picture, "png"))
+        said += [f"![{title}](racing/{simulator}-{key}.png)", f"*{captions[key]}*"]
+    said[2:2] = [_markdown(_errors(results))]
+    verdicts = [judge(claim, results) for claim in figure.claims]
+    text = json.dumps([asdict(verdict) for verdict in verdicts], indent=1)
+    (PAGE / f"{simulator}-{name}-claims.json").write_text(text + "\n", encoding="utf-8")
+    return [*said, _markdown(_verdicts(verdicts))]
+
+
+def _errors(results: Results) -> Table:
+    """Tabulate the error of every method at every rate, and at the end of the run at the best."""
+    rates = results.study.step_sizes
+    lines = [["", *(f"{rate:g}" for rate in rates), "at the end, best rate"]]
+    for method in results.study.methods:
+        measured = results.of(method)
+        points = zip(*summary(measured.error), strict=True)
+        ((mean,), (spread,)) = summary(measured.final[:, [best_choice(measured)]])
+        lines.append([method, *(_number(*point) for point in points), _number(mean, spread)])
+    level = f"{constant(results):.3f}"
+    return [*lines, [CONSTANT, *[level] * (len(rates) + 1)]]
+
+
+def _number(mean: float, spread: float) -> str:
+    return f"{mean:.3f} ± {spread:.3f}" if np.isfinite(spread) else f"{mean:.3f}"
+
+
+def _verdicts(verdicts: list[Any]) -> Table:
     lines = [["claim", "statistic", "95 % interval", "verdict"]]
-    for claim in claims:
-        between = f"{claim['low']:.3g} to {claim['high']:.3g}"
-        statistic = f"{claim['statistic']:.3g}: {claim['measure']}"
-        lines.append([claim["sentence"], statistic, between, f"**{claim['verdict']}**"])
-    _write(f"{simulator}-claims", lines)
+    for verdict in verdicts:
+        low, high, value = (
+            "unknown" if number is None else f"{number:.3g}"
+            for number in (verdict.low, verdict.high, verdict.statistic)
+        )
+        statistic = f"{value}: {verdict.measure}"
+        words = f"**{verdict.verdict}**" + (f" ({verdict.remark})" if verdict.remark else "")
+        lines.append([verdict.sentence, statistic, f"{low} to {high}", words])
+    return lines
 
 
-def _write(name: str, lines: list[list[str]]) -> None:
-    """Write a table in Markdown."""
+def _optimisers(tuned: dict[str, Results]) -> Table:
+    """Tabulate the errors on the tuning stream: a row for each optimiser and method."""
+    rates = next(iter(tuned.values())).study.step_sizes
+    lines = [["optimiser", "method", *(f"{rate:g}" for rate in rates)]]
+    for results in tuned.values():
+        for method in results.study.methods:
+            measured = results.of(method)
+            pairs = zip(measured.error[0], measured.final[0], strict=True)
+            points = [f"{mean:.3f} ({final:.3f})" for mean, final in pairs]
+            lines.append([results.study.optimiser, method, *points])
+    level = f"{constant(next(iter(tuned.values()))):.3f}"
+    return [*lines, ["", CONSTANT, *[level] * len(rates)]]
+
+
+def _streams(results: Results) -> Table:
+    """Tabulate ratios and hashes of the streams that are in the cache."""
+    here = Material(results.study)
+    near = simulators.get(results.study.simulator).near
+    lines = [
+        ["run", "mean ratio", "largest", "effective sample size", "near the middle", "SHA-256"]
+    ]
+    for run in range(results.runs):
+        paths = [file.path for file in here.stream_files(run)]
+        if not all(path.exists() for path in paths):
+            continue
+        columns = ["action", "log_mu", "lateral"]
+        tables = [pq.read_table(path, columns=columns) for path in paths]
+        action, log_mu, lateral = (
+            np.concatenate([table[name].to_numpy() for table in tables]) for name in columns
+        )
+        drawn = ~np.isnan(action)
+        log_pi = policy.TARGET.log_probability(np.zeros(drawn.sum()), action[drawn])
+        ratio = np.exp(log_pi - log_mu[drawn])
+        size = ratio.sum() ** 2 / (ratio**2).sum()
+        share = (np.abs(lateral) < near).mean()
+        lines.append([
+            f"{run}", f"{ratio.mean():.3f}", f"{ratio.max():.0f}", f"{size:.0f}",
+            f"{100 * share:.1f} %", f"`{here.stream_hash(run)}`",
+        ])  # fmt: skip
+    return lines
+
+
+def _markdown(lines: Table) -> str:
     lines = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
-    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    (PAGE / f"{name}.markdown").write_text(text + "\n", encoding="utf-8")
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _write(name: str, text: str) -> None:
+    (PAGE / f"{name}.markdown").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -345,3 +345,11 @@ def test_states_from_before_lanes_kept_their_arguments_can_be_loaded():
     again = Lanes(vectors, torch.optim.SGD, RATES, SEEDS)
     again.load_state_dict(state)
     assert torch.equal(again.predict(VECTORS), lanes.predict(VECTORS))
+
+
+def test_updates_are_recorded_on_a_gpu_only() -> None:
+    with pytest.raises(ValueError, match="graph=True needs a stack of lanes on a GPU"):
+        Lanes(partial(mlp, 2), torch.optim.Adam, [0.1], [0], graph=True)
+    lanes = Lanes(partial(mlp, 2), torch.optim.Adam, [0.1], [0])
+    assert lanes._graph is None
+    assert not lanes._optimiser.param_groups[0]["capturable"]

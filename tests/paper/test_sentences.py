@@ -13,12 +13,6 @@ SENTENCES = {sentence.id: sentence for sentence in sentences()}
 CLAIMS = {
     f"{figure.id}/{claim.id}": claim for figure in paper.FIGURES.values() for claim in figure.claims
 }
-COMING = {
-    "racing-step-size/ir-less-sensitive-than-is",
-    "racing-step-size/ir-less-sensitive-than-v-trace-1",
-    "racing-step-size/ratios-reach-1000",
-}
-"""Claims that sentences name and that are still to be written. It must become empty."""
 THEORY = {picture.stem for picture in (Path(__file__).parents[2] / "docs" / "theory").glob("*.png")}
 """The results of `gvf verify`, which draws a picture of each."""
 
@@ -41,7 +35,7 @@ def test_a_claim_that_a_sentence_names_exists() -> None:
             Sentence("s", "p", "s", claims=(one,)).judged_by(*name.split("/")) for name in CLAIMS
         )
     }
-    assert missing == COMING
+    assert missing == set()
 
 
 def test_every_claim_judges_a_sentence() -> None:
@@ -85,15 +79,7 @@ def test_texts_are_whole_sentences() -> None:
             assert text.endswith("."), text
 
 
-@pytest.mark.parametrize(
-    "figure",
-    [
-        # Its claims are still to say why their ranges were chosen.
-        pytest.param(figure, marks=[pytest.mark.xfail(strict=True)] * (id == "racing-step-size"))
-        for id, figure in paper.FIGURES.items()
-    ],
-    ids=lambda figure: figure.id,
-)
+@pytest.mark.parametrize("figure", paper.FIGURES.values(), ids=lambda figure: figure.id)
 def test_a_claim_has_a_reason_for_its_range_and_a_history(figure: paper.Figure) -> None:
     for claim in figure.claims:
         assert claim.why.endswith("."), claim.id

@@ -18,7 +18,9 @@ def flat(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def place(**options: Any) -> None:
         there = simulators.SIMULATORS["torcs"]
-        here = dataclasses.replace(there, entry_point="flat_road:Flat", start=5, stretch=60)
+        here = dataclasses.replace(
+            there, entry_point="flat_road:Flat", start=5, stretch=60, tracks=()
+        )
         monkeypatch.setitem(simulators.SIMULATORS, "torcs", here)
         module = type(sys)("flat_road")
         vars(module)["made"] = made = []

@@ -7,7 +7,16 @@ import shutil
 from pathlib import Path
 
 import pytest
-from racing_by_hand import FIGURE, METHODS, STUDY, checkpoints, put_material, states, tiny_figure
+from racing_by_hand import (
+    FIGURE,
+    METHODS,
+    PLACE,
+    STUDY,
+    checkpoints,
+    put_material,
+    states,
+    tiny_figure,
+)
 
 from gvf import paper
 from gvf.cli import main
@@ -64,6 +73,7 @@ def test_a_part_alone_is_printed(toml: str, tmp_path: Path, small: None, capsys)
         "error": [outcome.error[1]], "final": [outcome.final[1]],
         "curve": outcome.curve[1].tolist(), "film": outcome.film[1].tolist(),
         "curve_steps": [pytest.approx(x) for x in (10 / 6, 30 / 6, 50 / 6)],
+        "constant": [outcome.constant[1]], "zero": [outcome.zero[1]],
     }  # fmt: skip
 
 
@@ -106,11 +116,13 @@ def test_the_figure_leaves_its_other_pictures_in_folder_and_page(reproduced: Pat
 def test_the_figure_leaves_its_numbers_and_claims(reproduced: Path) -> None:
     with (reproduced / FIGURE / f"{FIGURE}.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [row["series"] for row in rows] == [name for name in METHODS for _ in range(2)]
+    assert [row["series"] for row in rows] == [
+        name for name in (*METHODS, "best constant") for _ in range(2)
+    ]
     assert {(row["protocol"], row["panel"], row["runs"]) for row in rows} == {
         ("paper", "main", "2")
     }
-    assert [float(row["x"]) for row in rows] == [0.01, 0.1] * 5
+    assert [float(row["x"]) for row in rows] == [0.01, 0.1] * 6
     claims = json.loads((reproduced / FIGURE / "claims.json").read_text())
     assert [claim["id"] for claim in claims] == [claim.id for claim in paper.get(FIGURE).claims]
     assert {claim["verdict"] for claim in claims} == {"undecided"}  # two runs do not tell
@@ -166,7 +178,7 @@ def test_options_of_the_racing_car_need_it(tmp_path: Path, capsys) -> None:
         assert f"{option[0]} is about the racing car: name racing-step-size with it" in told
 
 
-@pytest.mark.parametrize("kind", ["stream", "states", "film"])
+@pytest.mark.parametrize("kind", ["stream-0", "states", "film"])
 def test_results_from_other_material_do_not_mix(
     kind: str, toml: str, tmp_path: Path, small: None, capsys
 ) -> None:
@@ -174,7 +186,7 @@ def test_results_from_other_material_do_not_mix(
     assert main(["run", toml, "--out", str(out)]) == 0
     (log,) = out.glob("logs/*/*.jsonl")
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    found = getattr(racing_task.material(STUDY), kind).hash
+    found = racing_task.material(STUDY).facts()[kind]
     assert {line[kind] for line in lines} == {found}
     log.write_text("".join(json.dumps(line | {kind: "of another"}) + "\n" for line in lines))
     assert main(["run", toml, "--runs", "3", "--out", str(out)]) == 2
@@ -205,5 +217,5 @@ def test_another_film_is_not_drawn_under_these_predictions(
     assert draw_film(results) is not None
     monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path))
     put_material(tmp_path)
-    states(8, 4, every=3).save(tmp_path / "racing-1" / "torcs-film-300")  # as long as the other
+    states(8, 4, every=3).save(tmp_path / PLACE / "torcs-film-300")  # as long as the other
     assert draw_film(results) is None

@@ -9,9 +9,8 @@ import pytest
 from racing_by_hand import FIGURE, METHODS, STUDY, states
 
 from gvf import paper
-from gvf.figure.companion import LEARNING_CURVES
 from gvf.racing import RacingStudy
-from gvf.racing.figure import _spread, _steadier, remark
+from gvf.racing.figure import LEARNING_CURVES, _spread, _steadier, remark
 from gvf.racing.film import draw_film
 from gvf.report.exhibit import Exhibit, Provenance
 from gvf.study.results import MethodResults, Results, resampling
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("one_thread", "cache")
 # Pictures, by hand.
 
 
-def results_of(study: RacingStudy, **errors: Any) -> Results:
+def results_of(study: RacingStudy, constant: float = 2.0, **errors: Any) -> Results:
     """Results with these errors [R, L] of a method, and of all others ones."""
     rng = np.random.default_rng(0)
     cells = {}
@@ -35,7 +34,9 @@ def results_of(study: RacingStudy, **errors: Any) -> Results:
         # The middles of four equal parts of ten updates.
         steps = np.broadcast_to([1.25, 3.75, 6.25, 8.75], curve.shape)
         columns = {"error": error, "final": error, "curve": curve, "curve_steps": steps}
-        cells[key] = MethodResults(study.step_sizes, columns | {"film": shown})
+        cells[key] = MethodResults(
+            study.step_sizes, columns | {"film": shown, "constant": np.full(error.shape, constant)}
+        )
     return Results(study, "paper", cells)
 
 
@@ -102,7 +103,44 @@ def test_the_title_fits_the_picture(simulator: str, runs: int) -> None:
     assert room.x0 < box.x0 < box.x1 < room.x1
 
 
+def test_the_best_constant_is_a_line_across_the_picture() -> None:
+    figure = paper.get(FIGURE)
+    results = results_of(STUDY, constant=0.25)
+    line = [row for row in figure.read(results) if row.series == "best constant"]
+    assert [(row.x, row.y, row.stderr) for row in line] == [(0.01, 0.25, 0.0), (0.1, 0.25, 0.0)]
+    picture = LEARNING_CURVES.draw(results)
+    assert picture is not None
+    assert "best constant" in [text.get_text() for text in picture.legends[0].get_texts()]
+
+
 # Statistics.
+
+
+@pytest.mark.parametrize("other", ["IS", "V-trace(1.0)"])
+def test_sensitivity_counts_the_rates_that_are_better_than_the_best_constant(other: str) -> None:
+    study = replace(STUDY, runs=2, step_sizes=(0.1, 0.2, 0.3))
+    (claim,) = (
+        claim
+        for claim in paper.get(FIGURE).claims
+        if claim.id.startswith("ir-less-sensitive") and other in claim.sentence
+    )
+    # The mean counts, and a tie with the constant is not better.
+    errors = {
+        "IR": [[0.1, 0.4, 0.9], [0.1, 0.5, 0.9]],
+        other: [[0.5, 0.1, 0.9], [0.5, 0.2, math.inf]],
+    }
+    assert claim.statistic(results_of(study, constant=0.5, **errors))[0] == 1
+    assert claim.statistic(results_of(study, constant=1.0, **errors))[0] == 1
+    assert claim.statistic(results_of(study, constant=0.1, **errors))[0] == 0
+
+
+def test_bc_ir_is_judged_at_the_largest_rate_that_ir_can_use() -> None:
+    study = replace(STUDY, runs=2, step_sizes=(0.1, 0.2, 0.3))
+    (claim,) = paper.get("racing-momentum").claims
+    errors = {"IR": [[0.1, 0.4, 0.9]] * 2, "BC-IR": [[0.3, 0.6, 0.9]] * 2}
+    for constant, expected in ((1.0, 1.0), (0.5, 1.5), (0.2, 3.0), (0.05, math.nan)):
+        found = claim.statistic(results_of(study, constant=constant, **errors))
+        np.testing.assert_allclose(found, expected)
 
 
 def test_the_spread_over_runs_is_that_of_every_sample_by_itself() -> None:
@@ -112,8 +150,10 @@ def test_the_spread_over_runs_is_that_of_every_sample_by_itself() -> None:
     plain[:, 1] = 5 * plain[:, 1]
     plain[2, 2] = math.inf
     ir[2, 3] = plain[2, 3] = math.inf
-    results = results_of(study, IR=ir, IS=plain)
-    spread, more = _spread(results, "IS"), _steadier(results)
+    ir[:, 1] += rng.normal(0.1, 0.1, 6)  # usable in some samples
+    results = results_of(study, constant=1.1, IR=ir, IS=plain)
+    with np.errstate(invalid="ignore"):  # as where a claim is judged
+        spread, more = _spread(results, "IS"), _steadier(results)
     counts = np.rint(resampling(6) * 6).astype(int)
     assert len(spread) == len(more) == len(counts) == 2001
     for sample in range(300):
@@ -128,5 +168,6 @@ def test_the_spread_over_runs_is_that_of_every_sample_by_itself() -> None:
                 both.append(some.std() if np.isfinite(some).all() else math.inf)
             # A relative error of 1e-9 remains where runs differ in the seventh digit.
             assert spread[sample, rate] == pytest.approx(both[0], rel=1e-6)
-            ratios.append(1.0 if both == [math.inf] * 2 else both[0] / both[1])
+            # Rates at which IR is no better than the best constant do not count.
+            ratios.append(both[0] / both[1] if ir[runs, rate].mean() < 1.1 else 0.0)
         assert more[sample] == pytest.approx(sorted(ratios)[-2], rel=1e-6)

@@ -1,11 +1,13 @@
 """Tasks of the racing car against a plain loop, and their interruptions; from files alone."""
 
 import math
+import shutil
 import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from racing_by_hand import (
     GAMMA,
     METHODS,
     NEAR,
+    PLACE,
     SD,
     STUDY,
     TARGET,
@@ -32,7 +35,7 @@ import gvf
 from gvf.neural import Lanes
 from gvf.racing import RacingStudy
 from gvf.racing import task as racing_task
-from gvf.racing.task import RacingOutcome, material, run_racing
+from gvf.racing.task import RacingOutcome, run_racing
 from gvf.study import Interrupted, Task
 from gvf.study.base import seed_for
 from gvf.study.draws import draw
@@ -59,7 +62,8 @@ def stop_after(updates: int) -> Callable[[], bool]:
 
 
 OPTIMISERS: dict[str, Any] = {
-    "sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam,
+    "sgd": torch.optim.SGD, "momentum": partial(torch.optim.SGD, momentum=0.9),
+    "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam,
 }  # fmt: skip
 
 
@@ -79,13 +83,11 @@ def by_hand(
     study: RacingStudy, number: int, make: Callable[[], nn.Module]
 ) -> dict[tuple[str, float], tuple[list[float], np.ndarray]]:
     """Errors at every measurement and predictions along the film, of each lane by itself."""
-    stream, evaluated, shown = recording(), states(5, 2), states(8, 3)
-    begin = number * study.apart
-    rows = range(begin, begin + study.steps)
+    stream, evaluated, shown = recording(study.steps, number), states(5, 2), states(8, 3)
     frames = torch.from_numpy(stream.frames)
     log_pi = -0.5 * ((stream.action - TARGET) / SD) ** 2 - math.log(SD * math.sqrt(2 * math.pi))
-    rho = np.exp(log_pi - stream.log_mu)[begin : begin + study.steps]
-    near = [abs(stream.lateral[stream.first[t] + 1]) < NEAR for t in rows]
+    rho = np.exp(log_pi - stream.log_mu)
+    near = [abs(stream.lateral[at + 1]) < NEAR for at in stream.first]
     uniform, by_ratio = (
         draw(
             correction, rho, window=study.window, batch_size=study.batch_size,
@@ -109,7 +111,7 @@ def by_hand(
                 loss = torch.zeros(())
                 for i, row in enumerate(drawn[u].tolist()):
                     assert end - study.window <= row < end
-                    at = int(stream.first[begin + row])
+                    at = int(stream.first[row])
                     value = network(frames[at : at + 1])[0]
                     with torch.no_grad():
                         following = network(frames[at + 1 : at + 2])[0]
@@ -141,7 +143,7 @@ def check_against(outcomes: list[RacingOutcome], expected: Any, rtol: float) -> 
 
 
 @pytest.mark.parametrize(
-    ("number", "optimiser"), [(0, "sgd"), (1, "sgd"), (1, "rmsprop"), (1, "adam")]
+    ("number", "optimiser"), [(0, "sgd"), (1, "momentum"), (1, "rmsprop"), (1, "adam")]
 )
 def test_a_run_is_that_of_a_plain_loop_over_single_networks(
     number: int, optimiser: str, small: None
@@ -198,8 +200,8 @@ def test_a_window_without_mass_changes_nothing_for_those_who_draw_by_ratio(
     monkeypatch.setenv("GVF_CACHE_DIR", str(tmp_path))
     put_material(tmp_path)
     # A density under the target that is 0 in floating point.
-    far = replace(recording(), action=np.full(50, -1.0))
-    far.save(tmp_path / "racing-1" / "torcs-stream-50")
+    far = replace(recording(), action=np.full(40, -1.0))
+    far.save(tmp_path / PLACE / "torcs-stream-0-part-0-40")
     for outcome in run_racing(next(STUDY.tasks())):
         np.testing.assert_array_equal(outcome.curve, outcome.curve[0, 0])
 
@@ -219,10 +221,12 @@ def test_a_part_alone_is_the_same_as_in_its_grid(method: str) -> None:
         )
 
 
-def test_runs_begin_apart_and_within_the_stream() -> None:
-    study = replace(STUDY, runs=5)
-    assert [study.begins(number) for number in range(5)] == [0, 5, 10, 4, 9]
-    assert [replace(STUDY, steps=50).begins(number) for number in range(3)] == [0, 0, 0]
+def test_the_errors_of_a_constant_and_of_nothing_are_told(small: None) -> None:
+    value = states(5, 2).value
+    best = min(((value - guess) ** 2).mean() for guess in np.linspace(0, 1, 100_001))
+    for outcome in run_racing(next(STUDY.tasks())):
+        np.testing.assert_allclose(outcome.constant, [best] * 2, rtol=1e-6)
+        np.testing.assert_allclose(outcome.zero, [(value**2).mean()] * 2)
 
 
 def test_a_lane_that_is_lost_has_an_infinite_error_and_its_neighbour_has_not(small: None) -> None:
@@ -323,19 +327,22 @@ def test_a_damaged_checkpoint_is_ignored(harm: str, small: None) -> None:
 
 
 def test_a_checkpoint_is_taken_up_with_the_same_settings_and_data_only(
-    small: None, monkeypatch: pytest.MonkeyPatch
+    small: None, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = next(STUDY.tasks())
     with pytest.raises(Interrupted):
         run_racing(task, stop_after(9))
-    for changes in ({"seed": 1}, {"step_sizes": (0.01, 0.2)}, {"batch_size": 5}, {"gap": 2}):
+    for changes in ({"warm_up": 7}, {"step_sizes": (0.01, 0.2)}, {"batch_size": 5}, {"gap": 2}):
         other = next(replace(STUDY, **changes).tasks())
         with pytest.raises(Interrupted):
             run_racing(other, stop_after(2))
-    here = material(STUDY)
-    for changed in (replace(here, states=states(5, 9)), replace(here, stream=recording(51))):
+    for name, changed in (
+        ("states-5x2", states(5, 9)), ("stream-0-part-0-40", recording(seed=9)),
+    ):  # fmt: skip
         with monkeypatch.context() as patch:
-            patch.setattr(racing_task, "material", lambda study, changed=changed: changed)
+            patch.setenv("GVF_CACHE_DIR", str(tmp_path / name))
+            shutil.copytree(cache, tmp_path / name)
+            changed.save(tmp_path / name / PLACE / f"torcs-{name}")
             with pytest.raises(Interrupted):
                 run_racing(task, stop_after(2))
     # How many runs there are does not change one of them.

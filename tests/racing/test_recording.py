@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from roads import sketch
+from roads import Flat, same, sketch
 
 import gvf
+from gvf.racing import simulators
 from gvf.racing.driving import Drive, driven, seeds
 from gvf.racing.policy import Wander
 from gvf.racing.recording import Recording, record
-from gvf.racing.rollouts import EvaluationSet
+from gvf.racing.rollouts import EvaluationSet, evaluation, film
 from gvf.racing.simulators import make
 
 
@@ -172,3 +173,46 @@ def test_learning_from_a_recording_needs_neither_gymnasium_nor_a_simulator(tmp_p
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout.strip() == "9", done.stderr
+
+
+def test_episodes_take_turns_on_the_tracks(
+    flat: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flat()
+    taken: list[str] = []
+    there = dataclasses.replace(simulators.get("torcs"), tracks=("a", "b"), episode=7)
+    monkeypatch.setitem(simulators.SIMULATORS, "torcs", there)
+
+    class Road(Flat):
+        def __init__(self, track: str) -> None:
+            super().__init__()
+            self.track = track
+
+        def reset(self, *, seed: int) -> Any:
+            taken.append(self.track)
+            return super().reset(seed=seed)
+
+    monkeypatch.setattr(sys.modules["flat_road"], "Flat", Road)
+    assert len(record("torcs", 20, seed=4)) == 20
+    assert taken == ["a", "b", "a"]
+    taken.clear()
+    # A track that is named is the only one.
+    record("torcs", 20, seed=4, track="c")
+    assert taken == ["c"] * 3
+    taken.clear()
+    evaluation("torcs", 5, 1, seed=4, episodes=5, workers=1)
+    assert list(dict.fromkeys(taken)) == ["a", "b"]
+    assert taken.count("a") > taken.count("b") > 0  # three episodes and two
+    taken.clear()
+    film("torcs", 9, 1, seed=4, workers=1)
+    assert {*taken} == {"a"}
+
+
+def test_parts_are_joined_in_order() -> None:
+    parts = [sketch(9, seed) for seed in range(3)]
+    whole = Recording.join(parts)
+    assert same(
+        whole.transitions(), gvf.Transitions.concatenate([part.transitions() for part in parts])
+    )
+    assert len(whole.frames) == sum(len(part.frames) for part in parts)
+    assert [part["seed"] for part in whole.settings["parts"]] == [0, 1, 2]

@@ -145,10 +145,10 @@ def test_an_interrupt_ends_the_jobs_in_progress(
 
 
 def test_rollouts_from_nowhere_are_an_error(flat: Callable[..., None]) -> None:
-    with pytest.raises(ValueError, match="at least 1, got 0, 5 and 10"):
+    with pytest.raises(ValueError, match="at least 1, got 0, 5 and 15"):
         evaluation("torcs", 0)
-    with pytest.raises(ValueError, match="2 episodes of torcs have at most 4400 states"):
-        evaluation("torcs", 4401, episodes=2)
+    with pytest.raises(ValueError, match="2 episodes of torcs have at most 5000 states"):
+        evaluation("torcs", 5001, episodes=2)
     with pytest.raises(ValueError, match="at least 1, got 300, 5 and 0"):
         film("torcs", every=0)
     with pytest.raises(ValueError, match=r"value has shape \(2,\) for 3 frames"):

@@ -37,8 +37,9 @@ figures of the main text:
   four-rooms-learning-curves, four-rooms-gap, four-rooms-step-size       Fig. 1
   continuous-incremental, continuous-rmsprop                             Fig. 2
   markov-step-size, markov-vtrace, markov-variance                       Fig. 4
-the racing car (needs PyTorch, and TORCS, Gymnasium's CarRacing or a recorded stream):
+the racing car (needs PyTorch, and TORCS, Gymnasium's CarRacing or recorded streams):
   racing-step-size                                                       Fig. 3
+  racing-momentum                                                        a sentence on Fig. 3
 figures of the appendix, the authors' code and their talk:
   markov-step-size-all, markov-vtrace-all, markov-variance-all, four-rooms-step-size-often,
   continuous-sgd-all, continuous-rmsprop-all, continuous-incremental-all,
@@ -54,12 +55,13 @@ examples:
 """
 
 RECORD = """\
-Record what the racing car's networks learn from: a stream of images, returns of the target policy
-from states that are not in the stream, and a short film. Nothing is learned yet. The recordings are
-files in the cache, and those that exist are kept.
+Record what the racing car's networks learn from: a stream of images for every run, returns of the
+target policy from states that are in no stream, and a short film. Nothing is learned yet. The
+recordings are files in the cache, and those that exist are kept.
 
 Copied to the cache of another machine, they are all that `gvf reproduce racing-step-size` needs
-there besides PyTorch: no simulator and no Gymnasium."""
+there besides PyTorch: no simulator and no Gymnasium. A machine that does one run (`gvf run --only`)
+needs only the stream of that run."""
 
 DEFAULT_OUT = "gvf-results"
 """The default folder of results."""
@@ -122,8 +124,16 @@ def add(commands: Any) -> None:
         "record the images that the racing car learns from",
         RECORD,
         "examples:\n"
-        '  gvf record                  enough for the scale "quick": takes a minute\n'
-        "  gvf record --scale paper    for all runs: takes some minutes, and 140 MB\n",
+        '  gvf record                            for the scale "quick": takes minutes\n'
+        "  gvf record --scale paper              for all runs: takes an hour, and 1.5 GB\n"
+        "  gvf record racing-tuning-adam         the stream on which optimisers are compared\n",
+    )
+    recording.add_argument(
+        "study",
+        nargs="?",
+        default="racing-step-size",
+        metavar="STUDY",
+        help="a study of the racing car (default: racing-step-size)",
     )
     _add_scale(recording)
     _add_simulator(recording)
@@ -164,13 +174,20 @@ def _add_simulator(parser: argparse.ArgumentParser) -> None:
 
 def _record_material(given: argparse.Namespace) -> int:
     from gvf import paper
-    from gvf.racing.material import files, take
+    from gvf.paper import studies
+    from gvf.racing import RacingStudy
+    from gvf.racing.material import Material, take
 
     options = {} if given.simulator is None else {"simulator": given.simulator}
-    study: Any = paper.get("racing-step-size").study("paper", given.scale, **options)
-    here = take(study)
-    for kind, path in files(study).items():
-        print(f"{path}  {path.stat().st_size / 1e6:.1f} MB, hash {getattr(here, kind).hash}")
+    if given.study in paper.FIGURES:
+        study = paper.get(given.study).study("paper", given.scale)
+    else:  # other studies have one scale
+        study = studies.get(given.study)
+    if not isinstance(study, RacingStudy):
+        raise ValueError(f"{given.study} records nothing; racing-step-size does")
+    for file in Material(study.with_(**options)).files():
+        hash = take(file).hash
+        print(f"{file.path}  {file.path.stat().st_size / 1e6:.1f} MB, hash {hash}", flush=True)
     return 0
 
 
@@ -270,11 +287,18 @@ def _record(figure: Any, protocol: str, study: Any, given: argparse.Namespace) -
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=round(sum(spent(store).values()), 1),
         options=options,
-        stream=store.fact("stream") or "",
+        stream=_streams(store),
         commit=commit(),
         **found,
     )
     record(figure, Path(given.out), protocol, made)
+
+
+def _streams(store: Any) -> str:
+    """Return the hashes of the recorded streams behind the results, in the order of the runs."""
+    logged = {name: said for line in store.logged() for name, said in line.items()}
+    names = (f"stream-{run}" for run in range(store.study.runs))
+    return " ".join(logged[name][:12] for name in names if name in logged)
 
 
 def command_of(given: argparse.Namespace, *figure_and_protocol: str) -> str:

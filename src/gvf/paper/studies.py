@@ -12,7 +12,7 @@ from typing import Any
 
 from gvf.common.names import known
 from gvf.domain.domain import PROTOCOLS
-from gvf.racing.figure import STEP_SIZE
+from gvf.racing import figure as racing
 from gvf.study.base import BaseStudy, NamedStudy
 from gvf.study.method import BETWEEN, PAPER
 from gvf.study.study import Study
@@ -265,7 +265,7 @@ _study(
 
 # The racing car is a slice of its own.
 
-CATALOGUE[STEP_SIZE.name] = STEP_SIZE
+CATALOGUE.update({study.name: study for study in racing.STUDIES})
 
 # Between IS and IR, not in the paper: can a ratio that is split between draw and weight beat both?
 # Each method's best step size lies well inside these grids.

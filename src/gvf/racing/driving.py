@@ -9,7 +9,8 @@ a learner as they come. :mod:`.rollouts` returns to some of their states.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping
-from itertools import count
+from contextlib import ExitStack, closing
+from itertools import count, cycle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,15 +86,16 @@ class Step(NamedTuple):
 def driven(simulator: str, steps: int, *, seed: int = 0, **options: Any) -> Generator[Step]:
     """Drive the behaviour and yield its steps, through as many episodes as they need.
 
-    In CarRacing an episode has at most 1,000 steps, and the next one is on another track. The first
-    steps after a reset, while the car gets up to speed, are left out. The same arguments give the
-    same steps. The simulator is closed at the end, or when the iterator is deleted.
+    An episode has at most 2,500 steps in TORCS and 1,000 in CarRacing, and the next one is on
+    another track: in TORCS three tracks take turns, in CarRacing every episode has its own. The
+    first steps after a reset, while the car gets up to speed, are left out. The same arguments give
+    the same steps. The simulator is closed at the end, or when the iterator is deleted.
 
     Args:
         simulator: "torcs" or "car-racing".
         steps: the number of steps.
         seed: the seed of goals, noise and, in CarRacing, tracks.
-        **options: options of the environment, for example ``track="g-track-1"``.
+        **options: options of the environment; ``track="g-track-1"`` makes it the only track.
 
     Example:
         >>> from gvf.racing.driving import driven
@@ -105,20 +107,22 @@ def driven(simulator: str, steps: int, *, seed: int = 0, **options: Any) -> Gene
     """
     if steps < 1:
         raise ValueError(f"steps must be at least 1, got {steps}")
-    longest = simulators.get(simulator).episode or steps
-    return _episodes(simulator, steps, longest, seeds(seed), options)
+    return _episodes(simulator, steps, seeds(seed), simulators.roads(simulator, options))
 
 
 def _episodes(
     simulator: str,
     steps: int,
-    longest: int,
     episodes: Iterator[np.random.SeedSequence],
-    options: dict[str, Any],
+    roads: list[dict[str, Any]],
 ) -> Generator[Step]:
-    env = simulators.make(simulator, **options)
-    try:
-        while steps:
+    longest = simulators.get(simulator).episode
+    with ExitStack() as stack:
+        # TORCS starts at the first reset, so a road that is never driven costs nothing.
+        envs = [stack.enter_context(closing(simulators.make(simulator, **road))) for road in roads]
+        for env in cycle(envs):
+            if not steps:
+                return
             episode = Drive(env, simulator, seed=next(episodes))
             after = View(episode.frame, episode.info)
             for _ in range(min(longest, steps)):
@@ -129,8 +133,6 @@ def _episodes(
                 steps -= 1
                 if ended:
                     break
-    finally:
-        env.close()
 
 
 def seeds(seed: int) -> Iterator[np.random.SeedSequence]:

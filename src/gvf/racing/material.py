@@ -1,48 +1,157 @@
-"""The files that the runs of a racing study share: a stream, states with returns, a film.
+"""The files of a racing study: a stream for each run, states with returns, and a film.
 
-They are made once, which needs the simulator, and stored in the cache under the name of the
-simulator and their size. A machine without a simulator can use copies of them in its own cache.
+They are made once, which needs the simulator, and stored in the cache under the study's seed, the
+simulator and their size. A machine without a simulator can use copies of them in its own cache; it
+needs the streams of only those runs that it does. A stream is stored in parts of
+:data:`PART` steps, so that no file is large.
 """
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gvf.common.cache import default_folder
 from gvf.common.progress import progress_bar
-from gvf.racing.recording import Recording, record
+from gvf.racing.recording import Recording, hash_of, record
 from gvf.racing.rollouts import EvaluationSet, evaluation, film
 from gvf.racing.study import RacingStudy
+from gvf.study.base import seed_for
 from gvf.study.progress import EVERY
 
-GENERATION = 1
+GENERATION = 2
 """Part of the folder's name; raise it when the same seeds give other frames or returns."""
-STREAM_SEED, EVALUATION_SEED, FILM_SEED = 10, 11, 12
-"""Seeds of the stream, of the evaluation states, and of the film."""
+PART = 15_000
+"""The largest number of steps in one file of a stream, about 50 MB."""
 FILM_FRAMES = 300
 """The number of steps of the film's drive."""
+WORKERS = 2
+"""The number of simulators that are used at once for returns."""
+
+
+class File(NamedTuple):
+    """A file of a study's material, whether or not it exists.
+
+    Attributes:
+        path: its place in the cache.
+        kind: the class that reads it.
+        make: a function that makes its content, given ``progress``.
+    """
+
+    path: Path
+    kind: type[Recording] | type[EvaluationSet]
+    make: Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Material:
-    """The recordings and returns that all runs of a study share.
+    """The recordings and returns of one study.
 
-    Attributes:
-        stream: the behaviour's stream, from which networks learn.
-        states: states with returns, with which predictions are compared.
-        film: one drive in order, with returns.
+    Example:
+        >>> from gvf.racing import RacingStudy
+        >>> from gvf.racing.material import Material
+        >>> material = Material(RacingStudy("mine", step_sizes=(1e-3,)))
+        >>> for file in (*material.stream_files(7), material.states_file, material.film_file):
+        ...     print(file.path.name)
+        torcs-stream-7-part-0-15000
+        torcs-stream-7-part-1-15000
+        torcs-stream-7-part-2-15000
+        torcs-states-300x5
+        torcs-film-300
     """
 
-    stream: Recording
-    states: EvaluationSet
-    film: EvaluationSet
+    study: RacingStudy
+
+    def stream_files(self, run: int) -> list[File]:
+        """Return the parts of a run's stream, in order."""
+        parts = range(0, self.study.steps, PART)
+        return [self._part(run, part, self.study.steps - start) for part, start in enumerate(parts)]
+
+    def _part(self, run: int, part: int, left: int) -> File:
+        steps, seed = min(PART, left), self._seed(run, "stream", part)
+
+        def make(**options: Any) -> Recording:
+            return record(self.study.simulator, steps, seed=seed, **options)
+
+        return File(self._path(f"stream-{run}-part-{part}-{steps}"), Recording, make)
+
+    @property
+    def states_file(self) -> File:
+        """The evaluation states."""
+        states, rollouts = self.study.evaluation_states, self.study.rollouts
+
+        def make(**options: Any) -> EvaluationSet:
+            seed = self._seed(0, "states")
+            return evaluation(
+                self.study.simulator, states, rollouts, seed=seed, workers=WORKERS, **options
+            )
+
+        return File(self._path(f"states-{states}x{rollouts}"), EvaluationSet, make)
+
+    @property
+    def film_file(self) -> File:
+        """The film."""
+
+        def make(**options: Any) -> EvaluationSet:
+            seed = self._seed(0, "film")
+            return film(self.study.simulator, FILM_FRAMES, seed=seed, workers=WORKERS, **options)
+
+        return File(self._path(f"film-{FILM_FRAMES}"), EvaluationSet, make)
+
+    def files(self) -> Iterator[File]:
+        """Yield all files that the study's runs need."""
+        yield self.states_file
+        yield self.film_file
+        for run in range(self.study.runs):
+            yield from self.stream_files(run)
+
+    @cached_property
+    def states(self) -> EvaluationSet:
+        """States with returns, with which predictions are compared; no learner sees them."""
+        return take(self.states_file)
+
+    @cached_property
+    def film(self) -> EvaluationSet:
+        """One drive in order, with returns."""
+        return take(self.film_file)
+
+    def stream(self, run: int) -> Recording:
+        """Return the stream from which a run learns."""
+        return Recording.join([take(file) for file in self.stream_files(run)])
+
+    def stream_hash(self, run: int) -> str:
+        """Return the digest of the hashes of a stream's parts, which must be in the cache."""
+        hashes = [hash_of(file.path) for file in self.stream_files(run)]
+        return hashlib.sha256(" ".join(hashes).encode()).hexdigest()
+
+    def facts(self) -> dict[str, str]:
+        """Return the hashes of the files, by name; make those that are missing, where possible.
+
+        A stream that cannot be made here is left out, since a machine may do some of the runs.
+        """
+        facts = {"states": self.states.hash, "film": self.film.hash}
+        for run in range(self.study.runs):
+            try:
+                for file in self.stream_files(run):
+                    if not file.path.exists():
+                        take(file)
+            except FileNotFoundError:
+                continue
+            facts[f"stream-{run}"] = self.stream_hash(run)
+        return facts
+
+    def _path(self, name: str) -> Path:
+        return folder() / f"seed-{self.study.seed}" / f"{self.study.simulator}-{name}"
+
+    def _seed(self, run: int, *purpose: object) -> int:
+        return int(seed_for(self.study.seed, run, *purpose).generate_state(1)[0])
 
 
 def folder() -> Path:
@@ -50,56 +159,21 @@ def folder() -> Path:
     return default_folder() / f"racing-{GENERATION}"
 
 
-def files(study: RacingStudy) -> dict[str, Path]:
-    """Return the paths of a study's stream, states and film, whether or not they exist.
-
-    Example:
-        >>> from gvf.racing import RacingStudy
-        >>> from gvf.racing.material import files
-        >>> study = RacingStudy("mine", step_sizes=(1e-3,))
-        >>> [path.name for path in files(study).values()]
-        ['torcs-stream-38000', 'torcs-states-100x5', 'torcs-film-300']
-    """
-    names = {
-        "stream": f"{study.stream}",
-        "states": f"{study.evaluation_states}x{study.rollouts}",
-        "film": f"{FILM_FRAMES}",
-    }
-    return {kind: folder() / f"{study.simulator}-{kind}-{size}" for kind, size in names.items()}
-
-
-def take(study: RacingStudy) -> Material:
-    """Take a study's material from the cache, and make missing files in the simulator."""
-    size = (study.stream, study.evaluation_states, study.rollouts)
-    return _take(study.simulator, *size, tuple(files(study).values()))
-
-
-@cache
-def _take(
-    simulator: str, steps: int, states: int, rollouts: int, paths: tuple[Path, ...]
-) -> Material:
-    def kept(path: Path, kind: Any, make: Callable[..., Any], *size: int, seed: int) -> Any:
-        if path.exists():
-            return kind.load(path)
-        try:
-            with _bar(path.name) as tell:
-                made = make(simulator, *size, seed=seed, progress=tell)
-        except _not_installed() as error:
-            missing = ", ".join(str(path) for path in paths if not path.exists())
-            raise FileNotFoundError(
-                f"{missing}: not there, and cannot be made here. Make them where the simulator is "
-                "(`gvf record`) and copy them to this place, or use another one (`--simulator "
-                f"car-racing`). What is missing: {error}"
-            ) from error
-        made.save(path)
-        return made
-
-    stream, evaluated, shown = paths
-    return Material(
-        kept(stream, Recording, record, steps, seed=STREAM_SEED),
-        kept(evaluated, EvaluationSet, evaluation, states, rollouts, seed=EVALUATION_SEED),
-        kept(shown, EvaluationSet, film, FILM_FRAMES, seed=FILM_SEED),
-    )
+def take(file: File) -> Any:
+    """Take a file from the cache; make it in the simulator if it is missing."""
+    if file.path.exists():
+        return file.kind.load(file.path)
+    try:
+        with _bar(file.path.name) as tell:
+            made = file.make(progress=tell)
+    except _not_installed() as error:
+        raise FileNotFoundError(
+            f"{file.path}: not there, and cannot be made here. Make it where the simulator is "
+            "(`gvf record`) and copy it to this place, or use another one (`--simulator "
+            f"car-racing`). What is missing: {error}"
+        ) from error
+    made.save(file.path)
+    return made
 
 
 def _not_installed() -> tuple[type[Exception], ...]:
@@ -113,7 +187,7 @@ def _not_installed() -> tuple[type[Exception], ...]:
 
 def film_of(study: RacingStudy) -> EvaluationSet | None:
     """Return the film of a study if it is in the cache, else None."""
-    path = files(study)["film"]
+    path = Material(study).film_file.path
     return EvaluationSet.load(path) if path.exists() else None
 
 

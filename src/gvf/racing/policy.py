@@ -8,7 +8,7 @@ A controller that wanders over the road steers with a_det in [-1, 1], and
 where the second numbers of the gaussians are standard deviations. The paper does not define "near"
 and does not describe its controller. A controller that holds the middle makes the question trivial,
 so ours follows a goal across the road, which changes now and then. It stays on the road, and is
-within .1 half-widths of the middle about a sixth of the time in TORCS and about a quarter in
+within .1 half-widths of the middle about a fifth of the time in TORCS and about a quarter in
 CarRacing. States are images, which do not show a_det (it depends on the goal), so ratios come from
 the recorded density, ``behaviour_log_probability``.
 """

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -158,6 +158,22 @@ class Recording:
         check_hash(path, recording.hash, expected)
         return recording
 
+    @classmethod
+    def join(cls, parts: Sequence[Recording]) -> Self:
+        """Join recordings in order; the first frame of a part begins an episode."""
+        starts = np.cumsum([0, *(len(part.frames) for part in parts[:-1])])
+        columns = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("frames", "action", "log_mu", *_OF_A_FRAME)
+        }
+        return cls(
+            first=np.concatenate(
+                [part.first + start for part, start in zip(parts, starts, strict=True)]
+            ),
+            settings={**parts[0].settings, "parts": [part.settings for part in parts]},
+            **columns,
+        )
+
     def __repr__(self) -> str:
         simulator = self.settings.get("simulator", "unknown simulator")
         return (
@@ -176,7 +192,7 @@ def record(
         steps: the number of transitions of :func:`gvf.racing.driving.driven`.
         seed: the seed of goals, noise and, in CarRacing, tracks.
         progress: a function that is called now and then with the transitions done and ``steps``.
-        **options: options of the environment, for example ``track="g-track-1"``.
+        **options: options of the environment; ``track="g-track-1"`` makes it the only track.
     """
     drive = driven(simulator, steps, seed=seed, **options)
     # Two frames a transition are enough, and memory that is never written takes no space.
@@ -274,6 +290,13 @@ def write(
                 pa.binary(pixels), len(piece), [None, pa.py_buffer(piece)]
             )
             writer.write_table(pa.Table.from_arrays([images, *arrays], schema=schema))
+
+
+def hash_of(path: str | os.PathLike[str]) -> str:
+    """Return the hash that was written into a file, without reading its frames."""
+    import pyarrow.parquet as pq
+
+    return (pq.read_schema(path).metadata or {})[b"hash"].decode()
 
 
 def read(

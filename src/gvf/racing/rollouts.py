@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice
+from itertools import cycle, islice
 from threading import Event
 from typing import Any, Self
 
@@ -122,7 +122,7 @@ def evaluation(
     rollouts: int = 5,
     *,
     seed: int = 1,
-    episodes: int = 10,
+    episodes: int = 15,
     workers: int = 2,
     progress: Progress | None = None,
     **options: Any,
@@ -130,8 +130,9 @@ def evaluation(
     """Choose states from episodes of the behaviour, and measure the target's returns from them.
 
     The states are spread evenly over ``episodes`` episodes that no learner sees, and are chosen
-    uniformly from a stretch of each, in TORCS about a lap. The same arguments give the same
-    numbers, with any number of workers.
+    uniformly from a stretch of each. The episodes take turns on the tracks of a stream
+    (:func:`gvf.racing.driving.driven`). The same arguments give the same numbers, with any number
+    of workers.
 
     Args:
         simulator: "torcs" or "car-racing".
@@ -142,7 +143,7 @@ def evaluation(
         episodes: the number of episodes that the states come from.
         workers: the number of threads, each with a simulator.
         progress: a function that is called with the states done and ``states``.
-        **options: options of the environment, for example ``track="g-track-1"``.
+        **options: options of the environment; ``track="g-track-1"`` makes it the only track.
     """
     if states < 1 or rollouts < 1 or episodes < 1:
         raise ValueError(
@@ -157,10 +158,11 @@ def evaluation(
         )
     jobs = []
     shares = np.array_split(np.arange(states), episodes)
-    for share, sequence in zip(shares, islice(seeds(seed), episodes), strict=True):
+    roads = cycle(simulators.roads(simulator, options))
+    for share, sequence, road in zip(shares, islice(seeds(seed), episodes), roads, strict=False):
         chooser, drive, returns = sequence.spawn(3)
         steps = np.sort(np.random.default_rng(chooser).choice(stretch, len(share), replace=False))
-        jobs.append(_Job(simulator, options, steps.tolist(), rollouts, drive, returns))
+        jobs.append(_Job(simulator, road, steps.tolist(), rollouts, drive, returns))
     settings = {"states": states, "rollouts": rollouts, "seed": seed, "episodes": episodes}
     return _collect(simulator, options, jobs, settings, workers, progress)
 
@@ -178,6 +180,8 @@ def film(
 ) -> EvaluationSet:
     """Keep every few frames of one drive, in order, with returns as in :func:`evaluation`.
 
+    The drive is on the first of the simulator's tracks.
+
     Args:
         simulator: "torcs" or "car-racing".
         steps: the number of steps of the drive.
@@ -193,16 +197,17 @@ def film(
             f"steps, rollouts and every must be at least 1, got {steps}, {rollouts} and {every}"
         )
     drive, returns = next(seeds(seed)).spawn(2)
+    road = simulators.roads(simulator, options)[0]
     kept = list(range(0, steps, every))
     # A piece has few states, so that the workers have about equal shares.
     pieces = [kept[i : i + 10] for i in range(0, len(kept), 10)]
     streams = returns.spawn(len(pieces))
     jobs = [
-        _Job(simulator, options, piece, rollouts, drive, stream)
+        _Job(simulator, road, piece, rollouts, drive, stream)
         for piece, stream in zip(pieces, streams, strict=True)
     ]
     settings = {"film": steps, "every": every, "rollouts": rollouts, "seed": seed}
-    return _collect(simulator, options, jobs, settings, workers, progress)
+    return _collect(simulator, road, jobs, settings, workers, progress)
 
 
 @dataclass(frozen=True)

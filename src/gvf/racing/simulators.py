@@ -8,6 +8,7 @@ imported only when it is made, so recordings can be read without either.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -27,10 +28,11 @@ class Simulator:
         entry_point: "module:attribute", which makes the environment.
         near: the largest distance to the middle that is near, in half-widths of the road.
         start: the number of steps at the start of an episode in which the car gets up to speed.
-        stretch: the number of steps from which evaluation states are chosen. In TORCS it is about a
-            lap. In CarRacing it is a third of a lap, because replays are slow and every episode has
-            another track.
-        episode: the largest number of steps in an episode of a recording; None if unlimited.
+        stretch: the number of steps from which evaluation states are chosen. In TORCS it is a
+            whole episode. In CarRacing it is a third of a lap, because replays are slow and every
+            episode has another track.
+        episode: the largest number of steps in an episode of a recording.
+        tracks: the tracks that episodes take in turn; none if the seed of a reset chooses one.
     """
 
     environment: str
@@ -38,7 +40,8 @@ class Simulator:
     near: float
     start: int
     stretch: int
-    episode: int | None
+    episode: int
+    tracks: tuple[str, ...] = ()
 
 
 SIMULATORS = {
@@ -47,8 +50,9 @@ SIMULATORS = {
         "gvf.racing.simulators:torcs",
         near=0.1,
         start=30,
-        stretch=2200,
-        episode=None,
+        stretch=2500,
+        episode=2500,
+        tracks=("e-track-1", "e-track-4", "g-track-1"),
     ),
     "car-racing": Simulator(
         "gvf/CarRacing-v0",
@@ -77,6 +81,22 @@ def make(name: str, **options: Any) -> Any:
     """Make the environment of a simulator, without Gymnasium's wrappers."""
     module, attribute = get(name).entry_point.split(":")
     return getattr(import_module(module), attribute)(**options)
+
+
+def roads(name: str, options: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the options of the environments that episodes take in turn, one for each track.
+
+    If the options name a track, it is the only one.
+
+    Example:
+        >>> from gvf.racing import simulators
+        >>> [road["track"] for road in simulators.roads("torcs", {"speed": 10})]
+        ['e-track-1', 'e-track-4', 'g-track-1']
+        >>> simulators.roads("torcs", {"track": "forza"})
+        [{'track': 'forza'}]
+    """
+    tracks = () if "track" in options else get(name).tracks
+    return [{**options, "track": track} for track in tracks] or [dict(options)]
 
 
 def torcs(**options: Any) -> Any:

@@ -1,10 +1,10 @@
 """The racing car as a study: networks that learn from images, for many learning rates at once.
 
-A stream of images is recorded once (:mod:`gvf.racing.recording`). Run r learns online from
-``steps`` transitions of it, from number ``r * apart`` on, with an update every ``gap`` steps. A
-task is one run. Its lanes are all methods and learning rates; they share the draws and the
-network's initial weights. Predictions are compared with returns of the target policy from states
-outside the stream, which are also recorded once. :mod:`gvf.racing.task` runs a task.
+A stream of images is recorded for every run (:mod:`gvf.racing.material`), and the run learns online
+from its stream, with an update every ``gap`` steps. Streams have their own seeds, so runs are
+independent. A task is one run. Its lanes are all methods and learning rates; they share the draws
+and the network's initial weights. Predictions are compared with returns of the target policy from
+states outside all streams, which are recorded too. :mod:`gvf.racing.task` runs a task.
 """
 
 from __future__ import annotations
@@ -29,25 +29,23 @@ from gvf.study.check import (
 )
 from gvf.study.method import Method
 
-OPTIMISERS = ("sgd", "rmsprop", "adam")
-"""Optimisers of PyTorch, by name."""
+OPTIMISERS = ("sgd", "momentum", "rmsprop", "adam")
+"""Optimisers of PyTorch, by name; "momentum" is SGD with momentum .9."""
 DEVICES = ("cpu", "cuda")
 """Devices on which networks learn."""
 
 
 @dataclass(frozen=True, repr=False)
 class RacingStudy(BaseStudy):
-    """A grid of methods and learning rates, run over parts of one recorded stream.
+    """A grid of methods and learning rates, with a recorded stream for every run.
 
     Attributes:
         name: the name of the study.
         simulator: "torcs" or "car-racing".
         methods: methods that learn state values from mini-batches; names, tables or corrections.
         step_sizes: the learning rates.
-        optimiser: "sgd", "rmsprop" or "adam".
-        stream: the number of transitions recorded, for all runs together.
-        steps: the number of transitions that a run sees.
-        apart: the number of transitions from one run's first to the next run's first.
+        optimiser: "sgd", "momentum" (SGD with momentum .9), "rmsprop" or "adam".
+        steps: the number of transitions of a run's stream.
         warm_up: the number of steps before the first gap.
         gap: the number of steps between updates.
         window: the number of recent transitions from which draws are made, n.
@@ -58,20 +56,20 @@ class RacingStudy(BaseStudy):
         rollouts: the number of rollouts of the target policy from each evaluation state.
         device: "cpu" or "cuda"; results agree up to rounding.
         runs: the number of runs.
-        seed: the seed of everything random.
+        seed: the seed of everything random, recordings included.
         own: the methods that are not ours, by name; it follows from `methods`.
 
     Example:
         >>> from gvf.racing import RacingStudy
         >>> study = RacingStudy("r", step_sizes=(0.01, 0.1), runs=2)
         >>> study.updates, [task.name for task in study.tasks()]
-        (5000, ['r/left/wander/gap-3/run-0', 'r/left/wander/gap-3/run-1'])
+        (20000, ['r/left/wander/gap-1/run-0', 'r/left/wander/gap-1/run-1'])
         >>> study
         RacingStudy 'r' in torcs
           methods: IR, BC-IR, IS, WIS-Minibatch, V-trace(1.0)
           adam, learning rates 0.01, 0.1
-          20000 of 38000 steps, window 15000, batches of 16, 5000 updates
-          100 evaluation states, 2 runs, seed 0, on cpu
+          45000 steps, window 45000, batches of 16, 20000 updates
+          300 evaluation states, 2 runs, seed 0, on cpu
     """
 
     kind = "gvf.racing:RacingStudy"
@@ -82,6 +80,8 @@ class RacingStudy(BaseStudy):
         "curve": "means over equal parts of the run",
         "curve_steps": "the middle of each part, in updates",
         "film": "predictions along a drive",
+        "constant": "of the best constant",
+        "zero": "of predicting 0",
     }
     pictures = ("sensitivity", "learning-curves")
     quantity = "mean squared return error"
@@ -94,16 +94,14 @@ class RacingStudy(BaseStudy):
     methods: tuple[Any, ...] = ("IR", "BC-IR", "IS", "WIS-Minibatch", "V-trace(1.0)")
     step_sizes: tuple[float, ...] = ()
     optimiser: str = "adam"
-    stream: int = 38_000
-    steps: int = 20_000
-    apart: int = 2000
-    warm_up: int = 5000
-    gap: int = 3
-    window: int = 15_000
+    steps: int = 45_000
+    warm_up: int = 25_000
+    gap: int = 1
+    window: int = 45_000
     batch_size: int = 16
     measure_every: int = 100
     points: int = 25
-    evaluation_states: int = 100
+    evaluation_states: int = 300
     rollouts: int = 5
     device: str = "cpu"
     runs: int = 10
@@ -130,9 +128,8 @@ class RacingStudy(BaseStudy):
                 raise ValueError(f"step_sizes must be finite and not negative, got {size}")
         for name in ("steps", "gap", "window", "batch_size", "measure_every", "points", "runs"):
             check_at_least(1, **{name: getattr(self, name)})
-        check_at_least(0, warm_up=self.warm_up, apart=self.apart, seed=self.seed)
+        check_at_least(0, warm_up=self.warm_up, seed=self.seed)
         check_at_least(1, evaluation_states=self.evaluation_states, rollouts=self.rollouts)
-        check_at_least(self.steps, stream=self.stream)
         if self.updates < self.measure_every:
             raise ValueError(
                 f"nothing would be measured: there are {self.updates} updates, and measure_every "
@@ -163,10 +160,6 @@ class RacingStudy(BaseStudy):
         """Return the learning rates, which are the same for every method."""
         return self.step_sizes
 
-    def begins(self, run: int) -> int:
-        """Return the number of a run's first transition."""
-        return run * self.apart % (self.stream - self.steps + 1)
-
     def key(self, choice: Any) -> Columns:
         """Return the learning rate, in its column."""
         return {"step_size": choice}
@@ -193,6 +186,8 @@ class RacingStudy(BaseStudy):
             "curve": np.concatenate([outcome.curve for outcome in outcomes]),
             "curve_steps": np.tile(middle, (len(self.methods) * len(self.step_sizes), 1)),
             "film": np.concatenate([outcome.film for outcome in outcomes]),
+            "constant": np.concatenate([outcome.constant for outcome in outcomes]),
+            "zero": np.concatenate([outcome.zero for outcome in outcomes]),
         }
 
     def check(self) -> None:
@@ -203,11 +198,10 @@ class RacingStudy(BaseStudy):
             try_methods(self.tiny(), try_batches)
 
     def facts(self) -> dict[str, Any]:
-        """Return the hashes of the stream, the evaluation states and the film."""
+        """Return the hashes of the evaluation states, the film, and the streams."""
         from gvf.racing.task import material
 
-        here = material(self)
-        return {"stream": here.stream.hash, "states": here.states.hash, "film": here.film.hash}
+        return material(self).facts()
 
     def finished(self, task: Task) -> None:
         """Remove the checkpoint of a task whose result is stored."""
@@ -224,7 +218,7 @@ class RacingStudy(BaseStudy):
     def tiny(self) -> Self:
         """Return the study with one run of a few steps."""
         steps = max(50, 2 * self.gap)
-        return self.with_(stream=steps, steps=steps, warm_up=0, measure_every=1, points=1, runs=1)
+        return self.with_(steps=steps, warm_up=0, measure_every=1, points=1, runs=1)
 
     def probe(self) -> dict[int, float]:
         """Estimate the seconds of a task, by gap, from a few updates with blank images."""
@@ -237,7 +231,7 @@ class RacingStudy(BaseStudy):
             f"RacingStudy {self.name!r} in {self.simulator}\n"
             f"  methods: {', '.join(self.methods)}\n"
             f"  {self.optimiser}, learning rates {', '.join(f'{s:g}' for s in self.step_sizes)}\n"
-            f"  {self.steps} of {self.stream} steps, window {self.window}, batches of "
+            f"  {self.steps} steps, window {self.window}, batches of "
             f"{self.batch_size}, {self.updates} updates\n"
             f"  {self.evaluation_states} evaluation states, {self.runs} runs, seed {self.seed}, "
             f"on {self.device}"

@@ -29,8 +29,8 @@ from gvf.common.version import __version__
 from gvf.correction import Draw
 from gvf.correction.trace import carried
 from gvf.racing import policy, simulators
-from gvf.racing.material import Material, folder, take
-from gvf.racing.recording import Recording
+from gvf.racing.material import Material, folder
+from gvf.racing.recording import Recording, hash_of
 from gvf.racing.study import RacingStudy
 from gvf.study.base import Interrupted, Stop, Task, seed_for
 from gvf.study.draws import Draws, draw
@@ -48,16 +48,21 @@ CHECKPOINT_EVERY = 120.0
 
 @dataclass(frozen=True)
 class RacingOutcome(Outcome):
-    """The errors of one method, and its last predictions for the film, float64[L, m]."""
+    """The errors of one method, and its last predictions for the film.
+
+    Attributes:
+        film: float64[L, m].
+        constant: the error of the best constant prediction, the same in all rows, float64[L].
+        zero: the error of predicting 0, likewise.
+    """
 
     film: Array
+    constant: Array
+    zero: Array
 
 
 def material(study: RacingStudy) -> Material:
-    """Take a study's material, as :func:`gvf.racing.material.take`.
-
-    PyTorch and its device are checked first, since recording takes long.
-    """
+    """Return a study's material; PyTorch and its device are checked, since recording takes long."""
     try:
         import torch
     except ModuleNotFoundError:
@@ -65,7 +70,7 @@ def material(study: RacingStudy) -> Material:
         raise ModuleNotFoundError(needed, name="torch") from None
     if study.device == "cuda" and not torch.cuda.is_available():
         raise ValueError("device 'cuda': PyTorch finds no CUDA device here; choose 'cpu'")
-    return take(study)
+    return Material(study)
 
 
 @dataclass(frozen=True)
@@ -89,16 +94,13 @@ class _Batches:
 
 def _batches(task: Task, stream: Recording) -> _Batches:
     study = task.study
-    begin = study.begins(task.run)
-    end = begin + study.steps
     question = policy.towards_middle(simulators.get(study.simulator).near)
-    first = stream.first[begin:end]
     # The target does not depend on the image, so frame numbers can stand for images.
     transitions = Transitions(
-        state=first,
-        action=stream.action[begin:end],
-        behaviour_log_probability=stream.log_mu[begin:end],
-        next_lateral=stream.lateral[first + 1],
+        state=stream.first,
+        action=stream.action,
+        behaviour_log_probability=stream.log_mu,
+        next_lateral=stream.lateral[stream.first + 1],
     )
     ratio, cumulant, continuation = question.evaluate(transitions)
     drawn: dict[Draw, Draws] = {}
@@ -123,7 +125,7 @@ def _batches(task: Task, stream: Recording) -> _Batches:
         [np.where(one.rows < 0, one.last[:, None] - 1, one.rows) for one in drawn.values()], axis=1
     )
     return _Batches(
-        first[rows],
+        stream.first[rows],
         cumulant[rows].astype(np.float32),
         continuation[rows].astype(np.float32),
         np.stack(weights, axis=1),
@@ -133,7 +135,7 @@ def _batches(task: Task, stream: Recording) -> _Batches:
 
 def try_batches(task: Task) -> None:
     """Make a task's mini-batches from a made-up stream; corrections are used nowhere else."""
-    steps, rng = task.study.stream, np.random.default_rng(0)
+    steps, rng = task.study.steps, np.random.default_rng(0)
     nothing = np.zeros(steps + 1, np.float32)
     stream = Recording(
         frames=np.zeros((steps + 1, *simulators.FRAME), np.uint8),
@@ -195,10 +197,10 @@ def _run(task: Task, stop: Stop) -> list[RacingOutcome]:
 
     study = task.study
     here = material(study)
-    batches, device = _batches(task, here.stream), torch.device(study.device)
-    low = int(batches.frame.min())
-    frames = _on(device, here.stream.frames[low : int(batches.frame.max()) + 2])
-    index = torch.as_tensor(batches.frame - low, device=device)
+    stream, device = here.stream(task.run), torch.device(study.device)
+    batches = _batches(task, stream)
+    frames = _on(device, stream.frames)
+    index = torch.as_tensor(batches.frame, device=device)
     cumulant, continuation, weight = (
         torch.as_tensor(column, device=device)
         for column in (batches.cumulant, batches.continuation, batches.weight)
@@ -222,7 +224,7 @@ def _run(task: Task, stop: Stop) -> list[RacingOutcome]:
             errors.append(np.where(alive, squared, np.inf))
             checkpoint.save_sometimes(u + 1, lanes, errors)
     shown = lanes.predict(_on(device, here.film.frames)).cpu().numpy().astype(np.float64)
-    return _outcomes(study, np.array(errors), shown)
+    return _outcomes(study, np.array(errors), shown, values)
 
 
 def _lanes(task: Task, group: Sequence[int] | None = None) -> Lanes:
@@ -236,7 +238,7 @@ def _lanes(task: Task, group: Sequence[int] | None = None) -> Lanes:
     how = "unfold" if study.device == "cuda" else "native"
     return Lanes(
         partial(driving_network, convolution=how),
-        _optimiser(study.optimiser),
+        optimiser_named(study.optimiser),
         rates,
         [initial] * len(rates),
         group=group,
@@ -266,14 +268,29 @@ def _on(device: torch.device, frames: Array) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(frames)).to(device)
 
 
-def _optimiser(name: str) -> Callable[..., torch.optim.Optimizer]:
+def optimiser_named(name: str) -> Callable[..., torch.optim.Optimizer]:
+    """Return the function that makes the optimiser of this name, one of ``OPTIMISERS``."""
     import torch
 
-    return {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}[name]
+    return {
+        "sgd": torch.optim.SGD,
+        "momentum": partial(torch.optim.SGD, momentum=0.9),
+        "rmsprop": torch.optim.RMSprop,
+        "adam": torch.optim.Adam,
+    }[name]
 
 
-def _outcomes(study: RacingStudy, errors: Array, shown: Array) -> list[RacingOutcome]:
-    """Make the outcome of each method from errors [J, L] and predictions for the film [L, m]."""
+def _outcomes(
+    study: RacingStudy, errors: Array, shown: Array, values: Array
+) -> list[RacingOutcome]:
+    """Make the outcome of each method.
+
+    Args:
+        study: the study.
+        errors: the errors that were measured, [J, L].
+        shown: predictions for the film, [L, m].
+        values: the mean returns from the evaluation states.
+    """
     points = min(study.points, len(errors))
     bins = np.arange(len(errors)) * points // len(errors)
     curve = np.stack([errors[bins == point].mean(axis=0) for point in range(points)], axis=1)
@@ -283,7 +300,16 @@ def _outcomes(study: RacingStudy, errors: Array, shown: Array) -> list[RacingOut
         first = at.stop
         mean, final = errors[:, at].mean(axis=0), errors[-1, at]
         outcomes.append(
-            RacingOutcome(name, study.choices(name), mean, final, curve[at], film=shown[at])
+            RacingOutcome(
+                name,
+                study.choices(name),
+                mean,
+                final,
+                curve[at],
+                film=shown[at],
+                constant=np.full(len(mean), values.var()),
+                zero=np.full(len(mean), (values**2).mean()),
+            )
         )
     return outcomes
 
@@ -302,7 +328,7 @@ class _Checkpoint:
     def __init__(self, task: Task, here: Material) -> None:
         # A run does not depend on the number of runs.
         settings = asdict(task.study) | {"runs": None}
-        hashes = [here.stream.hash, here.states.hash]
+        hashes = [here.stream_hash(task.run), hash_of(here.states_file.path)]
         versions = [__version__, metadata.version("torch")]
         key = json.dumps([settings, task.run, hashes, versions], sort_keys=True)
         name = f"{task.study.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.checkpoint"

@@ -32,7 +32,7 @@ class Provenance:
         finished: the time of completion, as ISO 8601 in UTC.
         seconds: the processor time of all tasks together.
         options: settings of the study besides scale, runs and seed.
-        stream: the hash of the recorded stream behind it, if there is one.
+        stream: the hashes of the recorded streams behind it, if there are any.
         commit: the commit of gvf's source; "" if the source is no git checkout, as in a wheel.
         settings: all settings of the study.
         variant: the digest of the settings that all tasks share; it names the folder of results.
