@@ -1,6 +1,7 @@
 """Write the results of the racing car into the documentation, from stored results alone.
 
     python tools/racing_page.py gvf-results        writes docs/racing/<simulator>-*
+    python tools/racing_page.py gvf-results 6      the same of the first 6 runs, if there are no more
 
 It draws the figures, judges the claims, and writes every number of the page's results, so no number
 is typed by hand. It takes the studies racing-step-size, racing-momentum and racing-tuning-* that
@@ -35,12 +36,16 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "racing"
 Table = list[list[str]]
 
 
-def main(out: Path) -> None:
+def main(out: Path, runs: int = 10) -> None:
     """Write everything that the page shows from a folder of results."""
-    found = {
-        name: Results.read(Store(load(path).with_(name=name), out), "paper")
+    studies = {
+        name: load(path).with_(name=name)
         for name, path in latest(out).items()
         if name.startswith("racing-")
+    }
+    found = {
+        name: Results.read(Store(study.with_(runs=min(runs, study.runs)), out), "paper")
+        for name, study in studies.items()
     }
     PAGE.mkdir(exist_ok=True)
     main_results = found["racing-step-size"]
@@ -183,4 +188,4 @@ def _write(name: str, text: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:3]))

@@ -95,6 +95,9 @@ METHODS: Mapping[str, Style] = MappingProxyType(
 )
 """The paper's methods, in the order of legends."""
 
+REFERENCES: Mapping[str, Style] = MappingProxyType({"best constant": Style("#5c5c63", "", DASHED)})
+"""Lines that are no method, but a height to compare methods with."""
+
 # Five spare colours, eight markers and three dashes give 120 combinations before one repeats.
 _MARKERS = ("o", "s", "^", "D", "v", "X", "P", "*")
 _DASHES = (SOLID, DASHED, DOTTED)
@@ -114,9 +117,10 @@ def styles(names: Iterable[str], colours: Mapping[str, str] | None = None) -> di
     """
     wanted = dict.fromkeys(names)
     found = {name: style for name, style in METHODS.items() if name in wanted}
-    own = (name for name in wanted if name not in METHODS)
+    own = (name for name in wanted if name not in METHODS and name not in REFERENCES)
     for position, (name, colour) in enumerate(colours_of(own).items()):
         marker, dash = _MARKERS[position % len(_MARKERS)], _DASHES[position % len(_DASHES)]
         found[name] = Style(colour, marker, dash)
+    found |= {name: style for name, style in REFERENCES.items() if name in wanted}
     given = {name: one for name, one in (colours or {}).items() if one and name in found}
     return found | {name: replace(found[name], colour=one) for name, one in given.items()}
