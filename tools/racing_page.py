@@ -1,7 +1,7 @@
 """Write the results of the racing car into the documentation, from stored results alone.
 
     python tools/racing_page.py gvf-results        writes docs/racing/<simulator>-*
-    python tools/racing_page.py gvf-results 6      the same of the first 6 runs, if there are no more
+    python tools/racing_page.py gvf-results 6      the same of the first 6 runs
 
 It draws the figures, judges the claims, and writes every number of the page's results, so no number
 is typed by hand. It takes the studies racing-step-size, racing-momentum and racing-tuning-* that

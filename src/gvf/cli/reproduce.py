@@ -40,8 +40,9 @@ figures of the main text:
 the racing car (needs PyTorch, and TORCS, Gymnasium's CarRacing or recorded streams):
   racing-step-size                                                       Fig. 3
   racing-momentum                                                        a sentence on Fig. 3
-figures of the appendix, the authors' code and their talk:
-  markov-step-size-all, markov-vtrace-all, markov-variance-all, four-rooms-step-size-often,
+figures of the appendix, the authors' code and their talk, and one of ours:
+  four-rooms-targets, four-rooms-step-size-often,
+  markov-step-size-all, markov-vtrace-all, markov-variance-all,
   continuous-sgd-all, continuous-rmsprop-all, continuous-incremental-all,
   continuous-sgd-step-size-all
 
