@@ -165,7 +165,7 @@ _study(
 _study("four-rooms-step-size", "error against step size (Fig. 1 right)", _four_rooms_step_size)
 _study(
     "four-rooms-targets",
-    "error against steps, two targets (a sentence of Section 4.1)",
+    "error against steps, two targets (not in the paper)",
     _four_rooms,
     pairs=(("down", "random-state"), ("favoured-down", "random-state")),
     methods=("IR", "IS", "WIS-Minibatch", *VTRACE),

@@ -60,7 +60,7 @@ def _tuning(optimiser: str) -> NamedStudy:
     name = f"racing-tuning-{optimiser}"
     return NamedStudy(
         name,
-        f"{optimiser} at seven rates on the tuning stream, from images",
+        f"{optimiser} on the tuning stream, from images",
         lambda protocol: RacingStudy(
             name,
             methods=("IR", "IS", "V-trace(1.0)"),
