@@ -64,6 +64,8 @@ Copied to the cache of another machine, they are all that `gvf reproduce racing-
 there besides PyTorch: no simulator and no Gymnasium. A machine that does one run (`gvf run --only`)
 needs only the stream of that run."""
 
+NAMED = 3
+"""The number of failing claims of a figure that the terminal names."""
 DEFAULT_OUT = "gvf-results"
 """The default folder of results."""
 
@@ -349,9 +351,11 @@ def _summarise(shown: Sequence[Exhibit], out: Path) -> None:
     nothing = f"no figures were made in {out}: `gvf reproduce --out {out}` makes them"
     print(_count(made) if made else nothing)
     for one in made:
-        for verdict in one.verdicts:
-            if verdict.verdict == "fails":
-                print(f"  fails: {verdict.sentence} [{one.figure.id}, protocol {verdict.protocol}]")
+        failing = [verdict for verdict in one.verdicts if verdict.verdict == "fails"]
+        for verdict in failing[:NAMED]:
+            print(f"  fails: {verdict.sentence} [{one.figure.id}, protocol {verdict.protocol}]")
+        if failing[NAMED:]:
+            print(f"  fails: {len(failing) - NAMED} more of {one.figure.id}, all on the page")
     matches = [match for one in made for match in one.matches if match.protocol == "authors"]
     if matches:
         good = sum(match.matches for match in matches)
