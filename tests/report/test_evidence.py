@@ -123,7 +123,7 @@ def test_claims_have_a_column_for_now_and_one_for_what_is_shipped() -> None:
     table = text[text.index('<table class="claims">') :]
     table = table[: table.index("</table>")]
     assert re.findall('<th scope="col">(.*?)</th>', table) == [
-        "Claim", "Now", "Shipped", "Seeds", "Holds if", "Protocol",
+        "Comparison", "Now", "Shipped", "Seeds", "Holds if", "Protocol",
     ]  # fmt: skip
     now = re.findall('data-label="Now"><span><span class="badge [a-z]*">(.*?)<', table)
     assert now == ["✓ holds", "✓ holds", "✗ fails", "✗ fails", "? undecided", "? undecided"]
@@ -133,7 +133,7 @@ def test_claims_have_a_column_for_now_and_one_for_what_is_shipped() -> None:
     assert seeds == ["3 of 3 seeds"] * 4 + ["2 of 3 seeds; seed 2: undecided"] * 2
     assert "4 of 6 shipped verdicts are the same under the seeds 0, 1, 2." in text
     summary = text[: text.index("<main>")]
-    assert "Claims, protocol paper, shipped</a>: " in summary
+    assert "Comparisons, protocol paper, shipped</a>: " in summary
     assert "✓ 3 hold" in summary
 
 
