@@ -123,7 +123,7 @@ def test_claims_have_a_column_for_now_and_one_for_what_is_shipped() -> None:
     table = text[text.index('<table class="claims">') :]
     table = table[: table.index("</table>")]
     assert re.findall('<th scope="col">(.*?)</th>', table) == [
-        "Claim", "Now", "Shipped", "Seeds", "Holds if", "Protocol",
+        "Comparison", "Now", "Shipped", "Seeds", "Holds if", "Protocol",
     ]  # fmt: skip
     now = re.findall('data-label="Now"><span><span class="badge [a-z]*">(.*?)<', table)
     assert now == ["✓ holds", "✓ holds", "✗ fails", "✗ fails", "? undecided", "? undecided"]

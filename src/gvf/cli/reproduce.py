@@ -108,8 +108,8 @@ def add(commands: Any) -> None:
         "--seed",
         type=int,
         metavar="N",
-        help="the seed of everything random, except the racing car's recorded stream (default: 0); "
-        "a folder holds the figures of one seed",
+        help="the seed of everything random, the racing car's streams included (default: 0); a "
+        "folder holds the figures of one seed",
     )
     _add_simulator(reproduce)
     reproduce.add_argument(

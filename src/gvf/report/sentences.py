@@ -1,7 +1,8 @@
 """The paper's sentences on the page: a summary, and each sentence with the claims that judge it.
 
-A sentence is judged by what was made here and by what was shipped, under each protocol. The summary
-takes shipped verdicts where there are any, since those are at the paper's scale.
+A sentence is judged by what was made here and by what was shipped, under each protocol. It has a
+verdict only if every claim that judges it has one: a missing claim may be the one that fails. The
+summary takes shipped verdicts if they are complete, since those are at the paper's scale.
 """
 
 from __future__ import annotations
@@ -13,13 +14,17 @@ from typing import Any
 from gvf.figure.claim import Verdict
 from gvf.figure.figure import Figure
 from gvf.figure.sentence import Sentence, weigh
+from gvf.paper import FIGURES
 from gvf.report.exhibit import Exhibit
 from gvf.report.tables import SIGNS, Badge, place, versions
 
-SENTENCE_SIGNS = SIGNS | {"in part": Badge("quick", "± in part")}
+SENTENCE_SIGNS = SIGNS | {
+    "in part": Badge("quick", "± in part"),
+    "": Badge("open", "… incomplete"),
+}
 """The badge of each verdict on a sentence."""
-ORDER = ("holds", "in part", "fails", "undecided")
-"""The verdicts in the order of the summary."""
+WORDS = {"holds": "hold", "in part": "hold in part", "fails": "fail", "undecided": "undecided"}
+"""The verdicts in the order of the summary, each with the words that follow a count."""
 NAMED = 2
 """The number of failing claims that the summary names."""
 
@@ -38,9 +43,29 @@ def verdicts_on(sentence: Sentence, shown: Iterable[Exhibit], origin: str, proto
     ]
 
 
-def judged(sentence: Sentence, told: Judged) -> str:
-    """Return the verdict on a sentence; "" if nothing that judges it was made."""
-    if not told:
+def judging(sentence: Sentence, protocol: str) -> set[tuple[str, str]]:
+    """Return figure and id of every claim that judges a sentence, without those that do not count.
+
+    Example:
+        >>> from gvf.figure.sentence import Sentence
+        >>> from gvf.report.sentences import judging
+        >>> sentence = Sentence("s", "Section 1", "IR is wide.", claims=("markov-vtrace/ir-*",))
+        >>> len(judging(sentence, "paper"))
+        3
+    """
+    return {
+        (figure.id, claim.id)
+        for figure in FIGURES.values()
+        for claim in figure.claims
+        if protocol in claim.protocols
+        and not claim.given
+        and sentence.judged_by(figure.id, claim.id)
+    }
+
+
+def judged(sentence: Sentence, told: Judged, protocol: str = "paper") -> str:
+    """Return the verdict on a sentence; "" if not every claim that judges it has one."""
+    if judging(sentence, protocol) - {(figure.id, verdict.id) for figure, verdict in told}:
         return ""
     return weigh((verdict for _, verdict in told), some=sentence.some)
 
@@ -66,7 +91,7 @@ def _sentence(
         if any(told.values()):
             rows.append(
                 {"protocol": protocol}
-                | {origin: _told(sentence, there) for origin, there in told.items()}
+                | {origin: _told(sentence, there, protocol) for origin, there in told.items()}
             )
     return {
         "id": sentence.id,
@@ -82,12 +107,15 @@ def _sentence(
     }
 
 
-def _told(sentence: Sentence, told: Judged) -> dict[str, Any] | None:
+def _told(sentence: Sentence, told: Judged, protocol: str) -> dict[str, Any] | None:
     if not told:
         return None
     counted = Counter(verdict.verdict for _, verdict in told if not verdict.given)
-    parts = [f"{counted[verdict]} {verdict}" for verdict in ORDER if counted[verdict]]
-    return {"badge": SENTENCE_SIGNS[judged(sentence, told)], "counts": ", ".join(parts)}
+    parts = [f"{counted[verdict]} {words}" for verdict, words in WORDS.items() if counted[verdict]]
+    return {
+        "badge": SENTENCE_SIGNS[judged(sentence, told, protocol)],
+        "counts": ", ".join([*parts, f"of {len(judging(sentence, protocol))}"]),
+    }
 
 
 def _claims(sentence: Sentence, shown: Sequence[Exhibit]) -> list[dict[str, Any]]:
@@ -111,52 +139,61 @@ def _claims(sentence: Sentence, shown: Sequence[Exhibit]) -> list[dict[str, Any]
 def summary(sentences: Sequence[Sentence], shown: Sequence[Exhibit]) -> dict[str, Any]:
     """Return the summary of the page: counts, and the sentences that matter most.
 
-    Verdicts are those under protocol "paper": shipped ones, or those made here if none are shipped.
+    Verdicts are those under protocol "paper": shipped ones, or those made here if the shipped ones
+    are incomplete.
     """
-    verdicts = {sentence.id: _best_known(sentence, shown) for sentence in sentences}
-    counted = Counter(judged(one, verdicts[one.id]) or "absent" for one in sentences if one.counts)
-    others = {
-        "about theory": sum(bool(one.theory) and not one.claims for one in sentences),
-        "not testable": sum(bool(one.excuse) for one in sentences),
-        "repeated": sum(bool(one.repeats) for one in sentences),
-    }
-    leading = [one for one in sentences if one.headline and verdicts[one.id]]
-    lines = [
-        {
-            "badge": SENTENCE_SIGNS[judged(one, verdicts[one.id])],
-            "says": one.says,
-            "id": one.id,
-            "turns": _turns(one, verdicts[one.id]),
-        }
-        for verdict in ORDER
-        for one in leading
-        if judged(one, verdicts[one.id]) == verdict
-    ]
+    known = {sentence.id: _best_known(sentence, shown) for sentence in sentences}
+    verdicts = {one.id: judged(one, known[one.id]) for one in sentences}
+    counted = Counter(verdicts[one.id] for one in sentences if one.counts)
+    papers = [one for one in sentences if not one.ours]
+    untested = [one for one in papers if not one.claims and not one.repeats]
     return {
-        "judged": sum(counted.values()) - counted["absent"],
+        "all": len(papers),
+        "testable": counted.total(),
+        "judged": counted.total() - counted[""],
+        "absent": counted[""],
         "counts": [
             Badge(SENTENCE_SIGNS[verdict].kind, f"{counted[verdict]} {words}")
-            for verdict, words in zip(ORDER, ("hold", "in part", "fail", "undecided"), strict=True)
+            for verdict, words in WORDS.items()
         ],
-        "absent": counted["absent"],
-        "others": others,
-        "lines": lines,
+        "repeated": sum(bool(one.repeats) for one in papers),
+        "theory": sum(bool(one.theory) for one in untested),
+        "excused": sum(not one.theory for one in untested),
+        "lines": [
+            {
+                "badge": SENTENCE_SIGNS[verdict],
+                "says": one.says,
+                "id": one.id,
+                "turns": _turns(one, known[one.id]),
+            }
+            for verdict in WORDS
+            for one in sentences
+            if one.headline and verdicts[one.id] == verdict
+        ],
     }
 
 
 def _best_known(sentence: Sentence, shown: Sequence[Exhibit]) -> Judged:
     shipped = verdicts_on(sentence, shown, "shipped", "paper")
-    return shipped or verdicts_on(sentence, shown, "now", "paper")
+    return shipped if judged(sentence, shipped) else verdicts_on(sentence, shown, "now", "paper")
 
 
 def _turns(sentence: Sentence, told: Judged) -> str:
-    """Say where a sentence fails."""
-    counting = [verdict for _, verdict in told if not verdict.given]
-    failing = [verdict.sentence for verdict in counting if verdict.verdict == "fails"]
-    if not failing:
+    """Say where a sentence fails, or where it is undecided if it fails nowhere."""
+    counting = [(figure, verdict) for figure, verdict in told if not verdict.given]
+    found = {verdict.verdict for _, verdict in counting} - {"holds"}
+    if not found:
         return ""
-    where = f"Fails in {len(failing)} of {len(counting)} comparisons"
-    reason = f" {sentence.remark}" if sentence.remark else ""
-    if len(failing) > NAMED or sentence.remark:
-        return f"{where}.{reason}" if reason else f"{where}, first: {failing[0]}"
-    return f"{where}: {' '.join(failing)}"
+    least, words = ("fails", "fail") if "fails" in found else ("undecided", "are undecided")
+    there = [(figure, verdict) for figure, verdict in counting if verdict.verdict == least]
+    every = Counter(_world(figure) for figure, _ in counting)
+    worlds = Counter(_world(figure) for figure, _ in there)
+    where = ", ".join(f"{count} of {every[world]} ({world})" for world, count in worlds.items())
+    names = " ".join(verdict.sentence for _, verdict in there[:NAMED])
+    example = f"For example: {names}" if len(there) > NAMED else names
+    return f"Comparisons that {words}: {where}. {sentence.remark or example}"
+
+
+def _world(figure: Figure) -> str:
+    """Return the experiment that a figure belongs to: its title up to the colon."""
+    return figure.title.split(":")[0]

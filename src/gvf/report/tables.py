@@ -197,18 +197,18 @@ def number(value: float) -> str:
 
 
 def span(least: float | None, most: float | None) -> str:
-    """Write a range; None is no bound.
+    """Write a range, whose ends do not belong to it; None is no bound.
 
     Example:
         >>> from gvf.report.tables import span
         >>> span(0.5, 2.0), span(1.0, None), span(None, 0.05)
-        ('0.5 to 2', '≥ 1', '≤ 0.05')
+        ('0.5 to 2', '> 1', '< 0.05')
     """
     if least is not None and most is not None:
         return f"{least:.3g} to {most:.3g}"
     if least is not None:
-        return f"≥ {least:.3g}"
-    return "any" if most is None else f"≤ {most:.3g}"
+        return f"> {least:.3g}"
+    return "any" if most is None else f"< {most:.3g}"
 
 
 def statistic(verdict: Verdict) -> str:

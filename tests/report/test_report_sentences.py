@@ -1,0 +1,243 @@
+"""The paper's sentences on the page: their verdicts, the summary, and what is said of failures."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from shown import made, rows, verdict, write
+
+from gvf.figure import Figure
+from gvf.figure.sentence import Sentence
+from gvf.paper import get
+from gvf.paper.sentences import sentences
+from gvf.report.exhibit import Exhibit
+from gvf.report.sentences import judging, summary, table
+
+CLIPS = ("v-trace-1", "v-trace-0.5-max", "v-trace-0.9-max")
+"""The ends of the ids of three claims of the figure markov-vtrace."""
+
+
+def saying(claims: str = "markov-vtrace/ir-less-sensitive-*", **more: Any) -> Sentence:
+    more = {"headline": True} | more
+    return Sentence("s", "Section 1, paragraph 2", "IR is best.", claims=(claims,), **more)
+
+
+def exhibit(
+    *told: str, id: str = "markov-vtrace", protocol: str = "paper", shipped: bool = False
+) -> Exhibit:
+    """A figure with verdicts on its claims about IR's sensitivity, as many as are told."""
+    figure = get(id)
+    names = sorted(name for there, name in judging(saying(f"{id}/ir-*"), protocol) if there == id)
+    verdicts = [verdict(name, one, protocol) for name, one in zip(names, told, strict=False)]
+    how = {protocol: made(protocol)}
+    return Exhibit(figure, (), (), (), verdicts, how, shipped=shipped)
+
+
+def row(sentence: Sentence, *shown: Exhibit) -> list[dict[str, Any]]:
+    """The rows of a sentence in the table."""
+    [group] = table([sentence], shown)
+    [there] = group["sentences"]
+    return there["rows"]
+
+
+def line(sentence: Sentence, *shown: Exhibit) -> tuple[str, str]:
+    """The badge of a sentence in the summary, and what is said of where it fails."""
+    [there] = summary([sentence], shown)["lines"]
+    return there["badge"].text, there["turns"]
+
+
+def counts(told: dict[str, Any]) -> list[str]:
+    return [badge.text for badge in told["counts"]]
+
+
+def test_the_claims_that_judge_a_sentence_are_known_without_results() -> None:
+    assert judging(saying(), "paper") == {
+        ("markov-vtrace", f"ir-less-sensitive-than-{clip}") for clip in CLIPS
+    }
+    # Those that count for nothing are left out.
+    figure = get("markov-step-size")
+    given = {claim.id for claim in figure.claims if claim.given}
+    ids = {id for _, id in judging(saying("markov-step-size/*"), "paper")}
+    assert given
+    assert ids == {claim.id for claim in figure.claims} - given
+
+
+@pytest.mark.parametrize(
+    ("told", "badge", "counted"),
+    [
+        (("holds",) * 3, "✓ holds", "3 hold, of 3"),
+        (("holds", "holds", "fails"), "± in part", "2 hold, 1 fail, of 3"),
+        (("fails", "fails", "undecided"), "✗ fails", "2 fail, 1 undecided, of 3"),
+        (("holds", "holds", "undecided"), "? undecided", "2 hold, 1 undecided, of 3"),
+        (("holds", "holds"), "… incomplete", "2 hold, of 3"),
+        (("holds", "fails"), "… incomplete", "1 hold, 1 fail, of 3"),
+    ],
+)
+def test_the_table_has_the_verdict_and_the_number_of_all_comparisons(
+    told: tuple[str, ...], badge: str, counted: str
+) -> None:
+    [there] = row(saying(), exhibit(*told))
+    assert (there["now"]["badge"].text, there["now"]["counts"]) == (badge, counted)
+    assert there["shipped"] is None
+
+
+def test_what_was_made_here_and_what_was_shipped_are_judged_apart() -> None:
+    shipped = exhibit("holds", "holds", "fails", shipped=True)
+    [there] = row(saying(), replace(exhibit("holds", "holds", "holds"), beside=shipped))
+    assert there["protocol"] == "paper"
+    assert there["now"]["badge"].text == "✓ holds"
+    assert there["shipped"]["badge"].text == "± in part"
+
+
+def test_protocols_are_judged_apart() -> None:
+    both = replace(
+        exhibit("holds", "holds", "holds"),
+        verdicts=[
+            *exhibit("holds", "holds", "holds").verdicts,
+            *exhibit("fails", "fails", "fails", protocol="authors").verdicts,
+        ],
+    )
+    assert [(one["protocol"], one["now"]["badge"].text) for one in row(saying(), both)] == [
+        ("paper", "✓ holds"),
+        ("authors", "✗ fails"),
+    ]
+    assert line(saying(), both) == ("✓ holds", "")
+
+
+def test_a_sentence_without_results_has_no_row_and_waits() -> None:
+    absent = Exhibit(get("markov-vtrace"), (), (), (), (), {})
+    assert row(saying(), absent) == []
+    told = summary([saying()], [absent])
+    assert (told["judged"], told["absent"], told["lines"]) == (0, 1, [])
+
+
+def test_a_sentence_of_two_figures_waits_for_both() -> None:
+    both = replace(saying(), claims=("markov-vtrace/ir-*", "markov-step-size/ir-wider-*"))
+    first = exhibit("holds", "holds", "holds")
+    wider = sorted(id for there, id in judging(both, "paper") if there == "markov-step-size")
+    assert wider
+    second = replace(
+        exhibit(id="markov-step-size"), verdicts=[verdict(id, "holds") for id in wider]
+    )
+    assert summary([both], [first])["absent"] == 1
+    assert summary([both], [second])["absent"] == 1
+    assert line(both, first, second) == ("✓ holds", "")
+
+
+def test_the_summary_takes_shipped_verdicts_where_they_are_complete() -> None:
+    now = exhibit("fails", "fails", "fails")
+    full = exhibit("holds", "holds", "holds", shipped=True)
+    part = exhibit("holds", "holds", shipped=True)
+    assert line(saying(), replace(now, beside=full))[0] == "✓ holds"
+    assert line(saying(), replace(now, beside=part))[0] == "✗ fails"
+    assert summary([saying()], [part])["absent"] == 1
+
+
+def test_one_comparison_is_enough_where_a_sentence_says_some() -> None:
+    told = exhibit("fails", "undecided", "holds")
+    assert line(saying(some=True), told)[0] == "✓ holds"
+    assert line(saying(), told)[0] == "± in part"
+
+
+def test_the_summary_counts_sentences_of_the_paper_once() -> None:
+    wait = "markov-variance/*"
+    several = [
+        replace(saying(), id="a"),
+        replace(saying(), id="b", headline=False),
+        replace(saying(wait), id="c"),
+        replace(saying(), id="ours", ours=True, headline=False),
+        Sentence("d", "Section 1", "It is so.", repeats="a"),
+        Sentence("e", "Section 1", "It is so.", theory=("theorem-3-1",)),
+        Sentence("f", "Section 1", "It is so.", theory=("theorem-3-1",), excuse="No."),
+        Sentence("g", "Section 1", "It is so.", excuse="No."),
+    ]
+    told = summary(several, [exhibit("holds", "holds", "fails")])
+    assert counts(told) == ["0 hold", "2 hold in part", "0 fail", "0 undecided"]
+    numbers = ("all", "testable", "judged", "absent", "repeated", "theory", "excused")
+    assert [told[name] for name in numbers] == [7, 3, 2, 1, 1, 2, 1]
+    assert [one["id"] for one in told["lines"]] == ["a"]
+
+
+def test_every_statement_of_the_paper_is_counted_once() -> None:
+    told = summary(sentences(), [])
+    parts = ("testable", "repeated", "theory", "excused")
+    assert sum(told[name] for name in parts) == told["all"] > 100
+    assert told["absent"] == told["testable"]
+
+
+def test_the_main_sentences_come_in_the_order_of_their_verdicts() -> None:
+    several = [
+        replace(saying(f"markov-vtrace/ir-less-sensitive-than-{clip}"), id=clip) for clip in CLIPS
+    ]
+    verdicts = [
+        verdict(f"ir-less-sensitive-than-{clip}", told)
+        for clip, told in zip(CLIPS, ("undecided", "fails", "holds"), strict=True)
+    ]
+    told = summary(several, [replace(exhibit(), verdicts=verdicts)])
+    assert [one["id"] for one in told["lines"]] == [CLIPS[2], CLIPS[1], CLIPS[0]]
+    assert counts(told) == ["1 hold", "0 hold in part", "1 fail", "1 undecided"]
+
+
+# Where a sentence fails
+
+
+def test_failures_are_named_where_they_are_few() -> None:
+    told = exhibit("holds", "fails", "undecided")
+    failing = told.verdicts[1].sentence
+    assert line(saying(), told)[1] == f"Comparisons that fail: 1 of 3 (Markov chain). {failing}"
+
+
+def test_many_failures_are_told_by_examples_or_by_the_remark() -> None:
+    told = exhibit("fails", "fails", "fails")
+    first, second, third = (one.sentence for one in told.verdicts)
+    begin = "Comparisons that fail: 3 of 3 (Markov chain)."
+    assert line(saying(), told)[1] == f"{begin} For example: {first} {second}"
+    assert third not in line(saying(), told)[1]
+    assert line(saying(remark="Clips help."), told)[1] == f"{begin} Clips help."
+
+
+def test_what_is_undecided_is_told_if_nothing_fails() -> None:
+    told = exhibit("holds", "undecided", "holds")
+    badge, turns = line(saying(), told)
+    assert badge == "? undecided"
+    assert turns.startswith("Comparisons that are undecided: 1 of 3 (Markov chain). ")
+    assert line(saying(remark="Clips help."), exhibit("holds", "holds", "holds"))[1] == ""
+
+
+def test_failures_are_counted_by_experiment() -> None:
+    both = replace(saying(), claims=("markov-vtrace/ir-*", "four-rooms-step-size/ir-wider-*"))
+    rooms: Figure = get("four-rooms-step-size")
+    ids = sorted(id for there, id in judging(both, "paper") if there == rooms.id)
+    told = ["fails", *["holds"] * (len(ids) - 1)]
+    verdicts = [verdict(*one) for one in zip(ids, told, strict=True)]
+    shown = [
+        exhibit("fails", "holds", "fails"),
+        replace(exhibit(id=rooms.id), verdicts=verdicts),
+    ]
+    where = f"2 of 3 (Markov chain), 1 of {len(ids)} (Four Rooms)."
+    assert line(both, *shown)[1].startswith(f"Comparisons that fail: {where} For example: ")
+
+
+def test_comparisons_that_count_for_nothing_do_not_count() -> None:
+    sentence = saying("markov-step-size/*")
+    figure = get("markov-step-size")
+    verdicts = [
+        verdict(claim.id, "fails" if claim.given else "holds", given=claim.given)
+        for claim in figure.claims
+    ]
+    there = replace(exhibit(id=figure.id), verdicts=verdicts)
+    counting = sum(not claim.given for claim in figure.claims)
+    assert counting < len(verdicts)
+    [found] = row(sentence, there)
+    assert (found["now"]["badge"].text, found["now"]["counts"]) == (
+        "✓ holds",
+        f"{counting} hold, of {counting}",
+    )
+    assert line(sentence, there) == ("✓ holds", "")
+
+
+def test_the_page_says_how_many_sentences_wait() -> None:
+    text = write([replace(exhibit("holds", "holds", "fails"), rows=rows())])
+    waiting = summary(sentences(), [])["testable"]
+    assert f"{waiting} of these wait for results." in text
+    assert "… incomplete" in text
