@@ -18,7 +18,7 @@ import numpy as np
 
 from gvf.common.arrays import Floats
 from gvf.common.colours import SPARE_COLOURS
-from gvf.figure.claim import tail_of
+from gvf.figure.interval import tail_of
 from gvf.paper.studies import get
 from gvf.study import NAMED, Store, Study, run
 from gvf.study.results import Results, resampling, standard_error
