@@ -16,7 +16,7 @@ import numpy as np
 from gvf import domain as domains
 from gvf.common.arrays import Array
 from gvf.common.names import is_reference
-from gvf.correction import Correction
+from gvf.correction import RATIO, Correction
 from gvf.correction import Draw as HowToDraw
 from gvf.correction.trace import carried
 from gvf.domain import Domain, Trajectory
@@ -250,6 +250,11 @@ def run_method(
         rows, kind = one_of_each(path.kind)
         experience = Experience(*(np.ascontiguousarray(column[rows]) for column in experience))
         drawn = (draws.inputs, draws.means, kind, draws.first, draws.last)
+        if correction.skips_zeros:
+            kept = np.flatnonzero(draws.inputs[RATIO])
+            first, last = np.searchsorted(kept, (draws.first, draws.last))
+            inputs = np.ascontiguousarray(draws.inputs[:, kept])
+            drawn = (inputs, draws.means, kind[kept], first, last)
     else:
         drawn = (draws.inputs, draws.p, draws.means, draws.rows)
     measurements = (plan.upto, plan.held, plan.bins)
