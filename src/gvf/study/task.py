@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from gvf import domain as domains
 from gvf.common.arrays import Array
@@ -348,6 +349,13 @@ def occurring(path: Trajectory, size: int) -> Array:
     if path.x.dtype.kind != "i":
         return np.ones(size, np.bool_)
     rows = np.zeros(size, np.bool_)
-    rows[path.x] = True
-    rows[path.x_next] = True
+    for x in (path.x, path.x_next):
+        _mark(x, rows)
     return rows
+
+
+@njit(cache=True, nogil=True)
+def _mark(x, rows):
+    # NumPy takes ten times as long, because it first copies x as int64.
+    for index in x.flat:
+        rows[np.uint64(index)] = True
