@@ -54,6 +54,31 @@ def test_masses_and_means_are_those_of_the_table(correction):
     assert correction.draw.whole == isinstance(p, str)
 
 
+def test_weights_are_the_same_without_rows_of_ratio_0_where_a_correction_says_so():
+    saying = [correction for correction in CORRECTIONS if correction.skips_zeros]
+    assert saying == [gvf.WISOptimal()]
+    for correction in saying:
+        means, kept = correction.means(WINDOW), WINDOW > 0.0
+        weights = correction.weights(WINDOW, means)
+        np.testing.assert_array_equal(weights[kept], correction.weights(WINDOW[kept], means))
+        np.testing.assert_array_equal(weights[~kept], 0.0)
+
+
+def test_a_correction_with_its_own_weights_is_not_said_to_skip_rows_of_ratio_0():
+    @dataclass(frozen=True)
+    class Renamed(gvf.WISOptimal):
+        label = "renamed"
+
+    @dataclass(frozen=True)
+    class Mean(gvf.WISOptimal):
+        @staticmethod
+        def weigh(inputs, p, means, parameters, out):
+            out[:] = inputs[RATIO] / out.size
+
+    assert Renamed.skips_zeros
+    assert not Mean.skips_zeros
+
+
 def test_the_ends_of_interpolation_are_is_and_ir_to_the_last_bit():
     for low, high in ((gvf.IS(), gvf.IR()), (gvf.IS(), gvf.BCIR())):
         kind = gvf.BCInterpolated if high == gvf.BCIR() else gvf.Interpolated

@@ -3,15 +3,17 @@
 import importlib
 import re
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from own_code import CHAIN, write
 from small_studies import FIXED, ONLINE, ROOMS, TILES, dumb_errors
 
+import gvf
 from gvf.study import NAMED, Interrupted, Study, run_method, run_task
 from gvf.study.errors import measure, sum_tree
-from gvf.study.task import SharedInputs, unseen
+from gvf.study.task import SharedInputs, occurring, unseen
 
 STEPS = (0.0, 0.3, 0.7)
 CASES = [
@@ -57,6 +59,35 @@ def test_the_compiled_loop_equals_the_dumb_one(method, update, settings):
         if len(expected) % 5 == 0:
             np.testing.assert_allclose(outcome.curve[i], parts, rtol=1e-9)
     assert outcome.error[0] != outcome.error[-1]
+
+
+@pytest.mark.parametrize("gap", [1, 4])
+def test_the_whole_window_gives_the_same_bits_without_rows_of_ratio_0(gap, monkeypatch):
+    settings = {**ROOMS, **ONLINE, "pairs": (("down", "random-state"),), "gaps": (gap,)}
+    study = Study("s", methods=("WIS-Optimal",), step_sizes=STEPS, runs=1, seed=3, **settings)
+    task = next(study.tasks())
+    ratio = SharedInputs(task).off_policy.signals["down"].ratio
+    assert 0 < np.count_nonzero(ratio) < len(ratio)
+    without = run_method(task, "WIS-Optimal")
+    monkeypatch.setattr(gvf.WISOptimal, "skips_zeros", False)
+    every_row = run_method(task, "WIS-Optimal")
+    np.testing.assert_array_equal(without.curve, every_row.curve)
+    np.testing.assert_array_equal(without.final, every_row.final)
+    expected = dumb_errors(task, "WIS-Optimal", STEPS[-1])
+    assert without.error[-1] == pytest.approx(expected.mean(), rel=1e-9)
+    assert without.error[-1] != without.error[0]
+
+
+@pytest.mark.parametrize("domain", ["four-rooms", "continuous-four-rooms"])
+def test_all_features_of_a_walk_are_found_and_no_others(domain):
+    settings = ROOMS if domain == "four-rooms" else TILES
+    shared = SharedInputs(next(Study("s", methods=("IR",), step_sizes=STEPS, runs=1, seed=3,
+                                     **settings, **ONLINE).tasks()))  # fmt: skip
+    path, size = shared.off_policy, shared.domain.features.size
+    path = replace(path, x=path.x[:5], x_next=path.x_next[-5:])
+    found = np.flatnonzero(occurring(path, size))
+    np.testing.assert_array_equal(found, np.union1d(path.x, path.x_next))
+    assert len(np.unique(path.x)) < len(found) < size
 
 
 def test_a_part_alone_gives_the_same_bits_as_in_its_grid():

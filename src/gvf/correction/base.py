@@ -132,6 +132,8 @@ class Correction:
     label: ClassVar[str] = ""
     needs_ratios: ClassVar[bool] = True
     """True if the correction uses ratios. If False, the behaviour may be unknown."""
+    skips_zeros: ClassVar[bool] = False
+    """True if rows of ratio 0 have weight 0 and the other weights are the same without them."""
 
     def __init_subclass__(cls) -> None:
         """Accept kernels that are compiled or not, and static methods or not."""
@@ -147,6 +149,9 @@ class Correction:
                 raise TypeError(f"{cls.__name__}.{name} must be a kernel, got {given!r}")
         if cls.weigh is None:
             raise TypeError(f"{cls.__name__} must say how to weigh: a static method weigh(...)")
+        if "weigh" in cls.__dict__:
+            # A subclass with its own weights does not inherit what is said about others.
+            cls.skips_zeros = cls.__dict__.get("skips_zeros", False)
 
     @property
     def name(self) -> str:

@@ -199,6 +199,7 @@ class WISOptimal(Correction):
 
     mass = WINDOW
     weigh = _share_of_batch
+    skips_zeros = True
     label = "WIS-Optimal"
 
 
