@@ -25,6 +25,7 @@ from gvf.common.files import replaced, write_text
 from gvf.paper import get
 from gvf.racing import RacingStudy
 from gvf.racing.recording import Recording
+from gvf.racing.rollouts import EvaluationSet
 from gvf.racing.task import _Checkpoint
 from gvf.report import build as report
 from gvf.report.exhibit import Provenance
@@ -120,7 +121,12 @@ def of_recording(folder: Path) -> Writer:
 
 def of_networks(folder: Path) -> Writer:
     pytest.importorskip("torch")
-    here: Any = SimpleNamespace(stream=SimpleNamespace(hash="1"), states=SimpleNamespace(hash="2"))
+    EvaluationSet(np.zeros((1, 64, 128), np.uint8), np.zeros(1), np.zeros(1), np.zeros(1), {}).save(
+        folder / "states"
+    )
+    here: Any = SimpleNamespace(
+        stream_hash=lambda run: "1", states_file=SimpleNamespace(path=folder / "states")
+    )
     kept = _Checkpoint(next(RacingStudy("mine", step_sizes=(1e-3,)).tasks()), here)
 
     class Lanes:
