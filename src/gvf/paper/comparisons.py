@@ -11,7 +11,7 @@ from typing import Any
 
 from gvf.common.arrays import Array
 from gvf.figure.claim import Claim
-from gvf.figure.statistics import accurate_range, named, reach, usable_range
+from gvf.figure.statistics import Statistic, accurate_range, named, reach, usable_range
 from gvf.study.results import Pair, Results
 
 TIE = "1 is a tie. The sentence names no amount, so any difference to the right side supports it."
@@ -117,60 +117,56 @@ def lower_error(
     )
 
 
-def larger_steps(
+def _over_ir(
+    id: str,
+    says: str,
+    measure: str,
+    statistic: Statistic,
     other: str,
-    pair: Pair | None = None,
-    *,
-    history: tuple[str, ...] = (AUDITED,),
-    **more: Any,
+    pair: Pair | None,
+    more: dict[str, Any],
 ) -> Claim:
-    """Make the claim that IR bears larger step sizes than another method."""
+    """Make the claim that a statistic of IR is larger than that of another method."""
     slug, setting = _setting(pair, "")
     return Claim(
-        f"ir-bears-larger-steps-than-{SLUGS[other]}{slug}",
-        f"IR bears larger step sizes than {other}{setting}.",
-        f"step size at which the error passes 1, IR's over that of {other}",
-        lambda results: reach(results, "IR", pair) / reach(results, other, pair),
-        least=1.0,
-        why=TIE,
-        history=history,
-        **more,
+        f"{id}-than-{SLUGS[other]}{slug}",
+        f"{says} than {other}{setting}.",
+        f"{measure}, IR's over that of {other}",
+        statistic,
+        **({"least": 1.0, "why": TIE, "history": (AUDITED,)} | more),
     )
 
 
-def wider_range(
-    other: str,
-    pair: Pair | None = None,
-    *,
-    history: tuple[str, ...] = (AUDITED,),
-    **more: Any,
-) -> Claim:
+def larger_steps(other: str, pair: Pair | None = None, **more: Any) -> Claim:
+    """Make the claim that IR bears larger step sizes than another method."""
+    return _over_ir(
+        "ir-bears-larger-steps",
+        "IR bears larger step sizes",
+        "step size at which the error passes 1",
+        lambda results: reach(results, "IR", pair) / reach(results, other, pair),
+        other,
+        pair,
+        more,
+    )
+
+
+def wider_range(other: str, pair: Pair | None = None, **more: Any) -> Claim:
     """Make the claim that IR has the wider range of usable step sizes."""
-    slug, setting = _setting(pair, "")
-    return Claim(
-        f"ir-wider-than-{SLUGS[other]}{slug}",
-        f"IR has a wider range of usable step sizes than {other}{setting}.",
-        "ratio of the largest to the smallest step size within twice the method's best error, "
-        f"IR's over that of {other}",
+    return _over_ir(
+        "ir-wider",
+        "IR has a wider range of usable step sizes",
+        "ratio of the largest to the smallest step size within twice the method's best error",
         lambda results: (
             usable_range(results, "IR", pair) / usable_range(results, named(results, other), pair)
         ),
-        least=1.0,
-        why=TIE,
-        history=history,
-        **more,
+        other,
+        pair,
+        more,
     )
 
 
-def accurate_over_wider_range(
-    other: str,
-    pair: Pair | None = None,
-    *,
-    history: tuple[str, ...] = (AUDITED,),
-    **more: Any,
-) -> Claim:
+def accurate_over_wider_range(other: str, pair: Pair | None = None, **more: Any) -> Claim:
     """Make the claim that IR is accurate over a wider range of step sizes."""
-    slug, setting = _setting(pair, "")
 
     def statistic(results: Results) -> Array:
         there = named(results, other)
@@ -178,15 +174,16 @@ def accurate_over_wider_range(
             results, there, "IR", pair
         )
 
-    return Claim(
-        f"ir-accurate-over-wider-range-than-{SLUGS[other]}{slug}",
-        f"IR is accurate over a wider range of step sizes than {other}{setting}.",
-        "ratio of the largest to the smallest step size within twice the best error of the two, "
-        f"IR's over that of {other}",
+    why = (
+        f"{TIE} Unlike the range within twice the method's own best error, this one is not wide "
+        "for a method that is inaccurate at every step size."
+    )
+    return _over_ir(
+        "ir-accurate-over-wider-range",
+        "IR is accurate over a wider range of step sizes",
+        "ratio of the largest to the smallest step size within twice the best error of the two",
         statistic,
-        least=1.0,
-        why=f"{TIE} Unlike the range within twice the method's own best error, this one is not "
-        "wide for a method that is inaccurate at every step size.",
-        history=history,
-        **more,
+        other,
+        pair,
+        {"why": why} | more,
     )
