@@ -14,6 +14,9 @@ base := .venv/.installed-base
 dev := .venv/.installed-dev
 bench := .venv-bench/.installed-bench
 
+# Lint and docs at the same time, before the tests.
+MAKEFLAGS += --jobs=2
+
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: bench clean distclean docs help lint reproduce test

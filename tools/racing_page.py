@@ -99,7 +99,7 @@ def _figure(simulator: str, name: str, results: Results) -> list[str]:
     for key, picture in pictures.items():
         (PAGE / f"{simulator}-{key}.png").write_bytes(render(picture, "png"))
         said += [f"![{title}](racing/{simulator}-{key}.png)", f"*{captions[key]}*"]
-    said[2:2] = [_markdown(_errors(results))]
+    said[2:2] = [_markdown(_errors(results)), *_peaks(results)]
     verdicts = [judge(claim, results) for claim in figure.claims]
     text = json.dumps([asdict(verdict) for verdict in verdicts], indent=1)
     (PAGE / f"{simulator}-{name}-claims.json").write_text(text + "\n", encoding="utf-8")
@@ -109,17 +109,45 @@ def _figure(simulator: str, name: str, results: Results) -> list[str]:
 def _errors(results: Results) -> Table:
     """Tabulate the error of every method at every rate, and at the end of the run at the best."""
     rates = results.study.step_sizes
-    lines = [["", *(f"{rate:g}" for rate in rates), "at the end, best rate"]]
+    at_best = ["median of the runs, best rate", "at the end, best rate"]
+    lines = [["", *(f"{rate:g}" for rate in rates), *at_best]]
     for method in results.study.methods:
-        measured = results.of(method)
+        measured, best = results.of(method), best_choice(results.of(method))
         points = zip(*summary(measured.error), strict=True)
-        ((mean,), (spread,)) = summary(measured.final[:, [best_choice(measured)]])
-        lines.append([method, *(_number(*point) for point in points), _number(mean, spread)])
+        ((mean,), (spread,)) = summary(measured.final[:, [best]])
+        middle = _number(float(np.median(measured.error[:, best])), np.nan)
+        lines.append([method, *(_number(*one) for one in points), middle, _number(mean, spread)])
     level = f"{constant(results):.3f}"
-    return [*lines, [CONSTANT, *[level] * (len(rates) + 1)]]
+    return [*lines, [CONSTANT, *[level] * (len(rates) + 2)]]
+
+
+def _peaks(results: Results) -> list[str]:
+    """Name the runs whose error is very large for a while, at rates at which they learn."""
+    study, lines = results.study, []
+    zero = float(results.of(study.methods[0])["zero"][0, 0])
+    for method in study.methods:
+        measured = results.of(method)
+        curve = measured.curve  # [runs, rates, points]
+        learns = np.median(measured.error, axis=0) < constant(results)
+        high = np.isfinite(curve).all(axis=2) & (curve.max(axis=2) > 2 * zero) & learns
+        for run, rate in np.argwhere(high).tolist():
+            points = curve[run, rate]
+            at = int((points.argmax() + 0.5) * study.updates / len(points))
+            lines.append(
+                f"{method} at {study.step_sizes[rate]:g} in run {run} (up to {points.max():.2g} "
+                f"around update {at:,}, {points[-1]:.3f} in the end)"
+            )
+    if not lines:
+        return []
+    return [
+        f"An error above twice that of predicting 0, for a while, at a rate at which most runs "
+        f"learn: {'; '.join(lines)}. Means over runs contain such peaks, medians hardly."
+    ]
 
 
 def _number(mean: float, spread: float) -> str:
+    if not np.isfinite(mean):
+        return "diverged"
     return f"{mean:.3f} ± {spread:.3f}" if np.isfinite(spread) else f"{mean:.3f}"
 
 
@@ -138,14 +166,17 @@ def _verdicts(verdicts: list[Any]) -> Table:
 
 def _optimisers(tuned: dict[str, Results]) -> Table:
     """Tabulate the errors on the tuning stream: a row for each optimiser and method."""
-    rates = next(iter(tuned.values())).study.step_sizes
+    rates = sorted({rate for results in tuned.values() for rate in results.study.step_sizes})
     lines = [["optimiser", "method", *(f"{rate:g}" for rate in rates)]]
     for results in tuned.values():
         for method in results.study.methods:
             measured = results.of(method)
-            pairs = zip(measured.error[0], measured.final[0], strict=True)
-            points = [f"{mean:.3f} ({final:.3f})" for mean, final in pairs]
-            lines.append([results.study.optimiser, method, *points])
+            found = zip(measured.error[0], measured.final[0], strict=True)
+            said = {
+                rate: f"{mean:.3f} ({final:.3f})" if np.isfinite(mean) else "diverged"
+                for rate, (mean, final) in zip(results.study.step_sizes, found, strict=True)
+            }
+            lines.append([results.study.optimiser, method, *(said.get(x, "") for x in rates)])
     level = f"{constant(next(iter(tuned.values()))):.3f}"
     return [*lines, ["", CONSTANT, *[level] * len(rates)]]
 

@@ -197,6 +197,13 @@ def test_points_where_a_curve_leaves_the_frame_do_not_count() -> None:
     assert compare(ours, FRAMED, points[1:]) == []
 
 
+def test_points_that_agree_with_any_value_do_not_count() -> None:
+    points = [theirs(0.5, x=1.0), theirs(0.5, x=2.0)]
+    for stderr, counted in ((0.07, 2), (0.08, 1)):  # times sqrt 2: below and above a tenth
+        (match,) = compare([mine(0.5, x=1.0), mine(0.5, stderr, x=2.0)], FRAMED, points)
+        assert (match.points, match.within) == (counted, counted)
+
+
 def test_series_are_compared_one_by_one_where_both_have_points() -> None:
     ours = [mine(0.5, x=x, series=series) for x in (1.0, 2.0) for series in ("IR", "IS", "Sarsa")]
     points = [theirs(0.5), theirs(0.9, series="IS"), theirs(0.5, x=2.0), theirs(0.5, x=3.0)]

@@ -132,7 +132,8 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
     value, low, high = interval(claim.statistic, [results, *more])
     if math.isnan(low):
         few = f"fewer than {FEWEST_RUNS} runs do not tell"
-        remark = few if runs < FEWEST_RUNS else "too many runs have diverged to tell"
+        none = "some bootstrap samples have no value: too many runs diverge, or too few learn"
+        remark = few if runs < FEWEST_RUNS else none
         return _verdict(claim, results.protocol, runs, (value, low, high), remark=remark)
     above = low > claim.least or claim.least == -math.inf
     below = high < claim.most or claim.most == math.inf

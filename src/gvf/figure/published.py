@@ -7,7 +7,8 @@ poster, each with its source. A published point and ours agree if
 
 Here s is the standard deviation over our R runs. It is also used for their R' runs, because the
 drawn error bars are about twice the standard error and partly missing. The last term is the
-precision of the reading. Points where a curve leaves the frame do not count.
+precision of the reading. Points where a curve leaves the frame do not count, and neither do points
+whose combined standard error is above a tenth of the axis: any value would agree there.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ GRID_TOLERANCE = 2e-3
 """The largest distance of a read x from its value in our grid, as a share of x or of 1."""
 AGREEMENT_ERRORS = 2.0
 """Combined standard errors within which points agree."""
+LARGEST_ERROR = 0.1
+"""The largest combined standard error of a point that is compared, as a share of the axis."""
 MATCHING_SHARE = 0.9
 """The share of points that must agree for a curve to match."""
 STEPS, LEARNING = 100_000, 99_000
@@ -53,7 +56,6 @@ class Published:
         protocols: the protocols whose settings are similar enough to draw both together.
         must_match: True if our curves must match under protocol "authors".
         note: a note to the reader.
-        times: the factor that multiplies every published y; `frame` is in the units after it.
 
     Example:
         >>> from gvf.paper import get
@@ -75,7 +77,6 @@ class Published:
     protocols: tuple[str, ...] = ("paper", "authors")
     must_match: bool = False
     note: str = ""
-    times: float = 1.0
 
     @property
     def source(self) -> str:
@@ -179,6 +180,8 @@ def compare(ours: Iterable[Point], published: Published, theirs: Sequence[Point]
         if mine is None or (published.frame is not None and row.y >= published.frame * (1 - 1e-6)):
             continue
         one = mine.stderr**2 * (1.0 + mine.runs / published.runs)
+        if (LARGEST_ERROR * published.axis) ** 2 < one < math.inf:
+            continue
         beyond = max(0.0, abs(mine.y - row.y) - READING_ERROR * published.axis)
         score = 0.0 if beyond == 0.0 else (beyond / math.sqrt(one) if one > 0 else math.inf)
         scores[mine.protocol, row.panel, row.series].append(score)

@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
 RATES = (1e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2)
 """Learning rates, from too small to too large."""
-MOMENTUM_RATES = (1e-3, 3e-3, 1e-2)
-"""Learning rates of SGD with momentum around IR's best one on the tuning stream."""
+LARGE_RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
+"""Learning rates of SGD with momentum on the tuning stream: it bears larger ones than Adam."""
+MOMENTUM_RATES = (3e-2, 1e-1, 3e-1)
+"""IR's best learning rate with momentum on the tuning stream, and its neighbours."""
 TUNING_SEED = 1
 """The seed of the tuning stream and its evaluation states; the figures' runs have seed 0."""
 STEP_SIZE = NamedStudy(
@@ -56,7 +58,7 @@ MOMENTUM = NamedStudy(
 """BC-IR differs from IR by a factor, which Adam divides out and SGD with momentum does not."""
 
 
-def _tuning(optimiser: str) -> NamedStudy:
+def _tuning(optimiser: str, rates: tuple[float, ...] = RATES) -> NamedStudy:
     name = f"racing-tuning-{optimiser}"
     return NamedStudy(
         name,
@@ -64,7 +66,7 @@ def _tuning(optimiser: str) -> NamedStudy:
         lambda protocol: RacingStudy(
             name,
             methods=("IR", "IS", "V-trace(1.0)"),
-            step_sizes=RATES,
+            step_sizes=rates,
             optimiser=optimiser,
             evaluation_states=100,
             runs=1,
@@ -73,7 +75,7 @@ def _tuning(optimiser: str) -> NamedStudy:
     )
 
 
-TUNING = tuple(map(_tuning, ("momentum", "rmsprop", "adam")))
+TUNING = (_tuning("momentum", LARGE_RATES), _tuning("rmsprop"), _tuning("adam"))
 """Optimisers compared on a stream that no other study uses."""
 STUDIES = (STEP_SIZE, MOMENTUM, *TUNING)
 """All studies of the racing car that are known by name."""
