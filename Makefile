@@ -28,7 +28,7 @@ reproduce: $(base) ## Redraw the paper's figures and judge its claims: gvf-resul
 	.venv/bin/gvf reproduce
 
 test: lint docs ## Check everything: ruff, pyright, docs, tests, examples
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest --numprocesses=2 --dist=loadfile
 
 lint: $(dev) ## Check style and types only
 	.venv/bin/ruff check

@@ -186,6 +186,9 @@ class Listed(Policy):
     def sample(self, states, *, rng):
         return rng.exponential(size=len(states)).tolist()  # type: ignore[return-value]
 
+    def __repr__(self):
+        return "Listed()"
+
 
 ACTING = [
     *DISCRETE,

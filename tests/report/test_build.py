@@ -11,6 +11,8 @@ from gvf.paper import get
 from gvf.report import build
 from gvf.report.evidence import recorded
 from gvf.report.exhibit import Provenance
+from gvf.study import run
+from gvf.study.store import Store
 
 
 def test_two_protocols_recorded_at_once_are_both_kept(
@@ -37,3 +39,16 @@ def test_two_protocols_recorded_at_once_are_both_kept(
                 ("paper", made),
                 ("authors", made),
             ]
+
+
+def test_a_study_of_the_paper_in_progress_is_not_shown_as_a_study_of_ones_own(
+    tmp_path: Path,
+) -> None:
+    few = {"methods": ("IR",), "step_sizes": (0.1, 0.2), "updates": 20, "runs": 2}
+    study = get("markov-step-size").study("paper").with_(**few)
+    run(study, tmp_path)
+    last = Store(study, tmp_path).path(list(study.tasks())[-1])
+    last.unlink()
+    with pytest.warns(RuntimeWarning, match="not finished; `gvf reproduce markov-step-size`"):
+        shown = build.build(tmp_path, "command")
+    assert all(one.shipped or not one.made for one in shown)

@@ -29,7 +29,7 @@ from gvf.paper import FIGURES
 from gvf.report.evidence import CLAIMS, MADE, copies, recorded, shipped
 from gvf.report.exhibit import Exhibit, Provenance, compared
 from gvf.report.page import page
-from gvf.report.study import leave, show
+from gvf.report.study import finished, leave, show
 from gvf.study.local import processors
 from gvf.study.results import Results
 from gvf.study.store import Store, latest
@@ -96,7 +96,10 @@ def _own(out: Path, figures: Set[str]) -> list[Exhibit]:
         if name in figures:
             continue
         try:
-            shown += show(load(path).with_(name=name), out)
+            study = load(path).with_(name=name)
+            if name in FIGURES and finished(study, out).runs < study.runs:
+                raise ValueError(f"it is not finished; `gvf reproduce {name}` goes on")
+            shown += show(study, out)
         except (ValueError, OSError) as error:
             warnings.warn(f"study {name!r} is left out: {error}", RuntimeWarning, stacklevel=2)
     return shown
