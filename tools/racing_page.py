@@ -70,13 +70,13 @@ def _overview(results: Results) -> str:
     study, store = results.study, results.store
     assert store is not None
     lines = [line for line in store.logged() if "seconds" in line and "task" in line]
-    minutes = np.median([line["seconds"] for line in lines]) / 60
+    minutes = np.array([line["seconds"] for line in lines]) / 60
     zero = float(results.of(study.methods[0])["zero"][0, 0])
     return (
         f"{results.runs} runs of {len(study.methods)} methods and {len(study.step_sizes)} learning "
-        f"rates with {study.updates:,} updates each; a run took {minutes:.1f} minutes on "
-        f"{study.device}. The best constant prediction has an error of {constant(results):.3f}, "
-        f"predicting 0 one of {zero:.3f}."
+        f"rates with {study.updates:,} updates each; a run took {minutes.min():.1f} to "
+        f"{minutes.max():.1f} minutes on {study.device}. The best constant prediction has an "
+        f"error of {constant(results):.3f}, predicting 0 one of {zero:.3f}."
     )
 
 
@@ -113,10 +113,14 @@ def _errors(results: Results) -> Table:
     lines = [["", *(f"{rate:g}" for rate in rates), *at_best]]
     for method in results.study.methods:
         measured, best = results.of(method), best_choice(results.of(method))
-        points = zip(*summary(measured.error), strict=True)
+        gone = (~np.isfinite(measured.error)).sum(axis=0)
+        points = [
+            _number(*point, f"diverged in {count} of {results.runs} runs")
+            for *point, count in zip(*summary(measured.error), gone, strict=True)
+        ]
         ((mean,), (spread,)) = summary(measured.final[:, [best]])
         middle = _number(float(np.median(measured.error[:, best])), np.nan)
-        lines.append([method, *(_number(*one) for one in points), middle, _number(mean, spread)])
+        lines.append([method, *points, middle, _number(mean, spread)])
     level = f"{constant(results):.3f}"
     return [*lines, [CONSTANT, *[level] * (len(rates) + 2)]]
 
@@ -134,8 +138,9 @@ def _peaks(results: Results) -> list[str]:
             points = curve[run, rate]
             at = int((points.argmax() + 0.5) * study.updates / len(points))
             lines.append(
-                f"{method} at {study.step_sizes[rate]:g} in run {run} (up to {points.max():.2g} "
-                f"around update {at:,}, {points[-1]:.3f} in the end)"
+                f"{method} at {study.step_sizes[rate]:g} in run {run} (a mean of "
+                f"{points.max():.2g} over {study.updates // len(points)} updates around update "
+                f"{at:,}, and {points[-1]:.3f} over the last ones)"
             )
     if not lines:
         return []
@@ -145,9 +150,9 @@ def _peaks(results: Results) -> list[str]:
     ]
 
 
-def _number(mean: float, spread: float) -> str:
+def _number(mean: float, spread: float, diverged: str = "diverged") -> str:
     if not np.isfinite(mean):
-        return "diverged"
+        return diverged
     return f"{mean:.3f} ± {spread:.3f}" if np.isfinite(spread) else f"{mean:.3f}"
 
 
@@ -158,9 +163,10 @@ def _verdicts(verdicts: list[Any]) -> Table:
             "unknown" if number is None else f"{number:.3g}"
             for number in (verdict.low, verdict.high, verdict.statistic)
         )
+        interval = "none" if low == high == "unknown" else f"{low} to {high}"
         statistic = f"{value}: {verdict.measure}"
         words = f"**{verdict.verdict}**" + (f" ({verdict.remark})" if verdict.remark else "")
-        lines.append([verdict.sentence, statistic, f"{low} to {high}", words])
+        lines.append([verdict.sentence, statistic, interval, words])
     return lines
 
 

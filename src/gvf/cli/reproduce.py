@@ -28,9 +28,9 @@ figures that you make, and in place of those that you do not. `gvf report` in an
 them alone.
 
 The scale "quick" takes minutes: it has few runs and coarse grids. The scale "paper" has the paper's
-own runs and grids, and takes under an hour for the main text on two cores, a night for the
-appendix. Only missing results are computed, so you can stop at any time (Ctrl-C) and give the same
-command again to go on."""
+own runs and grids, and takes about a quarter of an hour for the main text on two cores, and two
+hours for the appendix. Only missing results are computed, so you can stop at any time (Ctrl-C) and
+give the same command again to go on."""
 
 REPRODUCE_EXAMPLES = """\
 figures of the main text:
