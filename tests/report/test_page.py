@@ -166,7 +166,7 @@ def test_a_figure_shows_its_notes_and_the_source_of_what_was_published(text: str
     ):
         assert said in article
     assert f"<dt>Protocol authors</dt><dd>{figure.notes['authors']}</dd>" in article
-    assert "2 of 4 curves match" in article
+    assert "curves that match the published ones: 1 of 2 (paper), 1 of 2 (authors)" in article
     assert re.findall(r"[✓✗?] [a-z, ]+", article) == ["✓ holds", "✗ fails", "? undecided"]
     other = text[text.index('<article id="continuous-sgd-step-size-all">') :]
     assert "Grey" not in other

@@ -34,8 +34,8 @@ class Sentence:
         excuse: the reason why it cannot be tested.
         repeats: the id of the sentence that it repeats; repetitions are not counted.
         ours: True if it is not in the paper but was added by us; it is not counted.
-        some: True if it says "can", "could", "potentially" or "in some settings": it holds if one of
-            its claims does.
+        some: True if it says "can", "could", "potentially" or "in some settings": it holds if one
+            of its claims does.
         headline: True if it belongs in a summary of the paper.
         remark: the place where it turns around, and the reason, if known.
 
