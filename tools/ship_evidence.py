@@ -58,12 +58,7 @@ class RefusedError(ValueError):
 
 
 def main(given: argparse.Namespace) -> None:
-    """Ship every figure that the folder has, and say how large it is; or the outcome of theory."""
-    if given.theory:
-        _json(EVIDENCE.parent / THEORY, checked_theory())
-        return
-    if given.folder is None:
-        raise RefusedError("name the folder of results, or --theory")
+    """Ship every figure that the folder has, and say how large it is."""
     found = [figure for figure in FIGURES.values() if recorded(figure, given.folder / figure.id)]
     if not found:
         raise RefusedError(f"{given.folder} has no figures: `gvf reproduce` makes them")
@@ -87,8 +82,8 @@ def main(given: argparse.Namespace) -> None:
         print(f"{figure.id}: {', '.join(made)}, {size / 1000:.0f} kB")
 
 
-def checked_theory(seed: int = 0) -> dict[str, Any]:
-    """Run ``gvf verify``, and return its rows as a reader sees them."""
+def ship_theory(seed: int = 0) -> None:
+    """Run ``gvf verify``, and ship its rows as a reader sees them."""
     findings = {
         finding.slug: {
             "result": finding.result,
@@ -102,7 +97,8 @@ def checked_theory(seed: int = 0) -> dict[str, Any]:
         for finding in verify(seed=seed)
     }
     date = f"{datetime.now(UTC):%Y-%m-%d}"
-    return {"date": date, "version": __version__, "seed": seed, "findings": findings}
+    told = {"date": date, "version": __version__, "seed": seed, "findings": findings}
+    _json(EVIDENCE.parent / THEORY, told)
 
 
 def check(figure: Figure, folder: Path, commit: str = "") -> dict[str, Provenance]:
@@ -235,7 +231,10 @@ if __name__ == "__main__":
     parser.add_argument(
         "--commit", default="", help="the commit that made the results, if their records name none"
     )
+    given = parser.parse_args()
+    if (given.folder is None) != given.theory:
+        parser.error("give either a folder of results or --theory")
     try:
-        main(parser.parse_args())
+        ship_theory() if given.theory else main(given)
     except RefusedError as error:
         sys.exit(f"refused: {error}")

@@ -49,7 +49,7 @@ def test_a_figure_leaves_pictures_numbers_claims_and_a_page(out: Path) -> None:
     assert all(list(claim)[:8] == KEYS for claim in claims)
     # The last three compare with a figure that is not made here.
     verdicts = [claim["verdict"] for claim in claims]
-    assert verdicts == ["holds", "holds", "undecided", "undecided", "undecided"]
+    assert verdicts == ["holds", "holds", "not judged", "not judged", "not judged"]
     page = (out / "report.html").read_text()
     assert f"gvf reproduce {FIGURE} --scale quick --protocol paper --runs 5" in page
 

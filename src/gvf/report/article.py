@@ -16,15 +16,12 @@ from gvf.figure.picture import render
 from gvf.figure.published import Published
 from gvf.report.data import data
 from gvf.report.evidence import CLAIMS, MADE, NARROW, copies
-from gvf.report.exhibit import Exhibit, Provenance
+from gvf.report.exhibit import PAPER, Exhibit, Provenance
 from gvf.report.tables import SIGNS, Badge, by_claim, first, place, versions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
 
-PAPER = ("Figures of the main text", "Figures of the appendix", "Tests of ours")
-"""The parts of the page that show the paper's figures, and tests of its sentences. They come first,
-in this order."""
 PER_INCH = 110
 """Pixels per inch of a picture on a wide screen."""
 DPI = 150

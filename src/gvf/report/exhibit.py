@@ -18,6 +18,13 @@ from gvf.study.results import Results
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
 
+PAPER = (
+    "Figures of the main text",
+    "Figures of the appendix, the talk and the code",
+    "Tests of ours",
+)
+"""The parts of the page about the paper: its figures, and our tests of its sentences."""
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -99,8 +106,8 @@ class Exhibit:
     pictures: Mapping[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        main = "Figures of the main text" if self.figure.main else "Figures of the appendix"
-        part = "Tests of ours" if self.figure.ours else main
+        main, others, ours = PAPER
+        part = ours if self.figure.ours else main if self.figure.main else others
         object.__setattr__(self, "part", self.part or part)
         folder, name = self.place
         place = (folder or self.figure.id, name or self.figure.id)

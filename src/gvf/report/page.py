@@ -23,9 +23,9 @@ from gvf.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE
 from gvf.paper.sentences import sentences
 from gvf.report import sentences as sentence_tables
 from gvf.report import tables
-from gvf.report.article import PAPER, article, code_of, is_quick, made_under, moment
+from gvf.report.article import article, code_of, is_quick, made_under, moment
 from gvf.report.evidence import theory
-from gvf.report.exhibit import Exhibit
+from gvf.report.exhibit import PAPER, Exhibit
 from gvf.report.sentences import counted
 from gvf.report.tables import SIGNS, Badge, published_curves, versions
 
