@@ -92,9 +92,9 @@ def test_a_report_without_results_shows_what_is_shipped(
     page = (tmp_path / "gvf-results" / "report.html").read_text()
     assert re.findall('<article id="(.*?)">', page) == [
         figure.id
-        for main_text in (True, False)
+        for part in ((True, False), (False, False), (False, True))
         for figure in paper.FIGURES.values()
-        if figure.main == main_text
+        if (figure.main, figure.ours) == part
     ]
     assert main(["report", "nowhere"]) == 2
     assert "no folder nowhere" in capsys.readouterr().err

@@ -54,9 +54,9 @@ REPEATED = {"WIS-Buffer": BUFFER_IS_IS, "Sarsa": SARSA_IS_VTRACE}
 TUNED = "The sentence names no amount. If clips differ by a quarter or more, the choice matters."
 NOTES = {
     "paper": "n = 2500, k = 16, 250,000 steps (the paper does not say how many), absolute error "
-    "over the 104 free cells, averaged over all steps. The target goes down. The behaviour is "
-    "uniform, but in 25 cells goes down with probability .05; two of the authors' 25 are walls, so "
-    "23 matter.",
+    "over the 104 free cells, averaged over all steps. The target goes down. The behaviour, "
+    "random-state, is uniform but in 25 cells goes down with probability .05; two of the authors' "
+    "25 are walls, so 23 matter.",
     "authors": "As in the authors' talk: 500,000 steps and root mean square errors. Sarsa draws "
     "its next action from the target; the published one does not, and so differs.",
 }
