@@ -53,9 +53,15 @@ def made(protocol: str, scale: str = "paper", runs: int = 100) -> Provenance:
 
 
 def chain(scale: str = "paper", protocols=("paper", "authors")) -> Exhibit:
-    """The chain's step sizes, with a published curve, claims of each kind, and matches."""
-    figure = get("markov-step-size")
-    ours = [row._replace(x=12 * row.x) for row in rows(("IR", "IS"), protocols=protocols)]
+    """The chain's step sizes, with a published curve, claims of each kind, and matches.
+
+    Unlike the true ones, its results differ between the protocols.
+    """
+    figure, factor = get("markov-step-size"), {"paper": 1.0, "authors": 1.01}
+    ours = [
+        row._replace(x=12 * row.x, y=factor[row.protocol] * row.y)
+        for row in rows(("IR", "IS"), protocols=protocols)
+    ]
     theirs = [r for r in figure.published[0].rows(r.x for r in ours) if r.series in ("IR", "IS")]
     matches = [
         Match(protocol, "main", name, 70, within, worst)

@@ -3,6 +3,7 @@
     gvf reproduce --scale paper --protocol both --out DIR            makes them
     gvf reproduce --scale paper --protocol both --seed 1 --out DIR1  and again with other seeds
     python tools/ship_evidence.py DIR --seed-folders DIR1 DIR2       writes src/gvf/paper/evidence
+    python tools/ship_evidence.py --theory                  writes src/gvf/paper/theory.json
 
 Every figure that DIR has replaces the one that was shipped before; the others stay. Numbers get
 seven digits, and pictures a palette, so that all together stay at a few megabytes. Results are
@@ -18,11 +19,13 @@ import shlex
 import shutil
 import sys
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from PIL import Image
 
+from gvf.common.version import __version__
 from gvf.figure import Figure, Verdict
 from gvf.figure.figure import write_csv
 from gvf.figure.picture import render
@@ -32,6 +35,7 @@ from gvf.report.evidence import (
     MADE,
     NARROW,
     SEEDS,
+    THEORY,
     fingerprint,
     points,
     recorded,
@@ -40,6 +44,7 @@ from gvf.report.evidence import (
 from gvf.report.exhibit import Exhibit, Provenance, compared
 from gvf.study.encoding import variant
 from gvf.study.store import Store
+from gvf.theory import table, verify
 
 EVIDENCE = Path(__file__).resolve().parents[1] / "src" / "gvf" / "paper" / "evidence"
 DIGITS = 7
@@ -75,6 +80,25 @@ def main(given: argparse.Namespace) -> None:
         _json(to / SEEDS, agreement(figure, checked[figure.id]))
         size = sum(file.stat().st_size for file in to.iterdir())
         print(f"{figure.id}: {', '.join(made)}, {size / 1000:.0f} kB")
+
+
+def ship_theory(seed: int = 0) -> None:
+    """Run ``gvf verify``, and ship its rows as a reader sees them."""
+    findings = {
+        finding.slug: {
+            "result": finding.result,
+            "title": finding.title,
+            "rows": [
+                dict(zip(("claim", *table.COLUMNS), (row.claim, *table.cells(row)), strict=True))
+                | {"basis": row.basis, "holds": row.holds}
+                for row in finding.rows
+            ],
+        }
+        for finding in verify(seed=seed)
+    }
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    told = {"date": date, "version": __version__, "seed": seed, "findings": findings}
+    _json(EVIDENCE.parent / THEORY, told)
 
 
 def check(figure: Figure, folder: Path, commit: str = "") -> dict[str, Provenance]:
@@ -198,7 +222,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description="Ship results at the paper's scale with the package."
     )
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the results to ship")
+    parser.add_argument("folder", type=Path, nargs="?", metavar="DIR", help="the results to ship")
+    parser.add_argument("--theory", action="store_true", help="ship the outcome of `gvf verify`")
     parser.add_argument(
         "--seed-folders", type=Path, nargs="*", default=[], metavar="DIR",
         help="the same figures with other seeds",
@@ -206,7 +231,10 @@ if __name__ == "__main__":
     parser.add_argument(
         "--commit", default="", help="the commit that made the results, if their records name none"
     )
+    given = parser.parse_args()
+    if (given.folder is None) != given.theory:
+        parser.error("give either a folder of results or --theory")
     try:
-        main(parser.parse_args())
+        ship_theory() if given.theory else main(given)
     except RefusedError as error:
         sys.exit(f"refused: {error}")

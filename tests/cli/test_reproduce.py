@@ -49,7 +49,7 @@ def test_a_figure_leaves_pictures_numbers_claims_and_a_page(out: Path) -> None:
     assert all(list(claim)[:8] == KEYS for claim in claims)
     # The last three compare with a figure that is not made here.
     verdicts = [claim["verdict"] for claim in claims]
-    assert verdicts == ["holds", "holds", "undecided", "undecided", "undecided"]
+    assert verdicts == ["holds", "holds", "not judged", "not judged", "not judged"]
     page = (out / "report.html").read_text()
     assert f"gvf reproduce {FIGURE} --scale quick --protocol paper --runs 5" in page
 
@@ -92,9 +92,9 @@ def test_a_report_without_results_shows_what_is_shipped(
     page = (tmp_path / "gvf-results" / "report.html").read_text()
     assert re.findall('<article id="(.*?)">', page) == [
         figure.id
-        for main_text in (True, False)
+        for part in ((True, False), (False, False), (False, True))
         for figure in paper.FIGURES.values()
-        if figure.main == main_text
+        if (figure.main, figure.ours) == part
     ]
     assert main(["report", "nowhere"]) == 2
     assert "no folder nowhere" in capsys.readouterr().err

@@ -73,5 +73,6 @@ def test_only_judged_sentences_of_the_paper_count() -> None:
 
 
 def test_a_sentence_needs_something_that_judges_it() -> None:
-    with pytest.raises(ValueError, match=r"^s: needs claims, theory, an excuse or what it repeats"):
+    with pytest.raises(ValueError, match=r"^s: needs claims, theory, a refutation, an excuse or "):
         Sentence("s", "Section 1", "It is so.")
+    assert not Sentence("s", "Section 1", "It is so.", refuted="It is not.").counts

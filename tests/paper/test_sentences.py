@@ -1,5 +1,6 @@
 """The list of the paper's sentences, against the claims of its figures."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -61,6 +62,27 @@ def test_theory_is_verified() -> None:
     assert {result for sentence in sentences() for result in sentence.theory} == THEORY
 
 
+def test_a_refuted_sentence_is_judged_by_nothing_else() -> None:
+    for sentence in sentences():
+        others = sentence.claims or sentence.theory or sentence.excuse or sentence.repeats
+        assert not (sentence.refuted and others), sentence.id
+
+
+def test_numbers_of_the_racing_cars_streams_are_those_of_the_documentation() -> None:
+    results = Path(__file__).parents[2] / "docs" / "racing" / "torcs-results.markdown"
+    lines = re.findall(
+        r"^\| \d+ \| ([\d.]+) \| (\d+) \| (\d+) \| .* \| `", results.read_text(), re.M
+    )
+    mean, largest, effective = (
+        [float(one) for one in column] for column in zip(*lines, strict=True)
+    )
+    assert len(lines) == 10
+    for id, numbers in (("torcs-ratios-1000", largest), ("torcs-is-high-variance", effective)):
+        assert f"between {min(numbers):g} and {max(numbers):g}" in SENTENCES[id].excuse
+    assert "most of our ten streams" in SENTENCES["torcs-ir-reduces-variance"].refuted
+    assert sum(ratio < 1 for ratio in mean) > 5
+
+
 def test_a_sentence_is_judged_by_a_claim_that_counts() -> None:
     for sentence in sentences():
         names = judges(sentence)
@@ -75,7 +97,8 @@ def test_those_that_are_ours_come_last_and_are_not_said_to_be_in_the_paper() -> 
 
 def test_texts_are_whole_sentences() -> None:
     for sentence in sentences():
-        for text in filter(None, (sentence.says, sentence.excuse, sentence.remark)):
+        texts = (sentence.says, sentence.refuted, sentence.excuse, sentence.remark)
+        for text in filter(None, texts):
             assert text.endswith("."), text
 
 

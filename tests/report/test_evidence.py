@@ -114,7 +114,7 @@ def beside(**changes) -> str:
         }
         for one in told
     }
-    there = replace(there, verdicts=told, seeds=seeds, **changes)
+    there = replace(there, rows=here.rows, verdicts=told, seeds=seeds, **changes)
     return write([replace(here, beside=there)])
 
 

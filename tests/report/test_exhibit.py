@@ -29,6 +29,15 @@ def test_a_quick_picture_says_so() -> None:
     assert "quick scale, 25 runs" in words
 
 
+def test_a_panel_names_its_error_if_protocols_differ() -> None:
+    shown = chain("quick")
+    figure = replace(shown.figure, measured={"paper": "a mean", "authors": "a root"})
+    panels = replace(shown, figure=figure).draw().axes
+    assert [panel.texts[0].get_text() for panel in panels] == [
+        f"{error}, quick scale, 25 runs" for error in ("a mean", "a root")
+    ]
+
+
 def test_equal_points_give_equal_files(tmp_path: Path) -> None:
     save(chain().draw(), tmp_path / "one", "figure")
     with matplotlib.rc_context({"font.size": 20, "svg.hashsalt": None, "xtick.direction": "in"}):

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from shown import PLAIN, chain, made, rows, six_panels, verdict, write
 
-from gvf.figure import Figure
+from gvf.figure import Figure, Match
 from gvf.figure.figure import write_csv
 from gvf.paper import get
+from gvf.report.evidence import theory
 from gvf.report.exhibit import Exhibit
-from gvf.report.tables import statistic
+from gvf.report.tables import published_curves, statistic
 from gvf.study import NamedStudy, Study
 
 # The page
@@ -96,6 +97,29 @@ def test_the_page_counts_verdicts_and_matches(text: str) -> None:
     assert "1 of 2 that must match do" in summary
 
 
+def test_a_published_curve_counts_once_however_many_figures_show_it() -> None:
+    first = chain()
+    again = replace(get("markov-vtrace"), published=first.figure.published)
+    rooms = get("four-rooms-step-size")
+    others = [Match("authors", "main", name, 10, 10, 0.0) for name in ("IR", "IS")]
+    shown = [first, replace(first, figure=again), replace(first, figure=rooms, matches=others)]
+    assert published_curves(shown) == (2, 1, 2, 2)
+    # A curve matches only if it does in all figures.
+    worse = [replace(match, within=0) for match in first.matches]
+    assert published_curves([replace(first, matches=worse), first]) == (2, 0, 0, 0)
+    assert "2 of 2 others match" in write(shown)
+
+
+def test_the_page_shows_the_checks_of_the_theory(text: str) -> None:
+    checks = text[text.index('<section id="theory">') :]
+    checks = checks[: checks.index("</section>")]
+    assert 'id="theory.theorem-3-1">Theorem 3.1: ' in checks
+    every = [row for one in theory()["findings"].values() for row in one["rows"]]
+    assert checks.count("✓ holds") == sum(row["holds"] for row in every) == len(every)
+    assert theory()["date"] in checks
+    assert '<a href="#theory.theorem-3-1">theorem-3-1</a>' in text
+
+
 def test_every_claim_has_its_row(text: str) -> None:
     table = text[text.index('<table class="claims">') :]
     table = table[: table.index("</table>")]
@@ -166,7 +190,7 @@ def test_a_figure_shows_its_notes_and_the_source_of_what_was_published(text: str
     ):
         assert said in article
     assert f"<dt>Protocol authors</dt><dd>{figure.notes['authors']}</dd>" in article
-    assert "2 of 4 curves match" in article
+    assert "curves that match the published ones: 1 of 2 (paper), 1 of 2 (authors)" in article
     assert re.findall(r"[✓✗?] [a-z, ]+", article) == ["✓ holds", "✗ fails", "? undecided"]
     other = text[text.index('<article id="continuous-sgd-step-size-all">') :]
     assert "Grey" not in other
@@ -302,14 +326,18 @@ def test_the_protocol_of_ones_own_study_is_named_and_not_explained_as_the_papers
 
 
 def test_own_studies_come_after_the_figures_of_the_paper() -> None:
-    text = write([own(), six_panels(), chain()])
+    test = replace(six_panels(), figure=get("four-rooms-targets"), part="", verdicts=())
+    text = write([own(), test, six_panels(), chain()])
     assert re.findall(r'<h2 class="sheet">(.*?)</h2>', text) == [
         "Figures of the main text",
-        "Figures of the appendix",
+        "Figures of the appendix, the talk and the code",
+        "Tests of ours",
         "Studies",
     ]
     articles = re.findall('<article id="(.*?)">', text)
-    assert articles == ["markov-step-size", "continuous-sgd-step-size-all", "mine"]
+    assert articles == [
+        "markov-step-size", "continuous-sgd-step-size-all", "four-rooms-targets", "mine",
+    ]  # fmt: skip
     assert "Schlegel" in text
     assert "Studies that are not the paper's come after its figures." in text
     assert "come after" not in write([chain()])

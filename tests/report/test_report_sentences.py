@@ -11,7 +11,8 @@ from gvf.figure.sentence import Sentence
 from gvf.paper import get
 from gvf.paper.sentences import sentences
 from gvf.report.exhibit import Exhibit
-from gvf.report.sentences import judging, summary, table
+from gvf.report.sentences import counted, judging, summary, table
+from gvf.report.tables import Badge
 
 CLIPS = ("v-trace-1", "v-trace-0.5-max", "v-trace-0.9-max")
 """The ends of the ids of three claims of the figure markov-vtrace."""
@@ -150,17 +151,19 @@ def test_the_summary_counts_sentences_of_the_paper_once() -> None:
         Sentence("e", "Section 1", "It is so.", theory=("theorem-3-1",)),
         Sentence("f", "Section 1", "It is so.", theory=("theorem-3-1",), excuse="No."),
         Sentence("g", "Section 1", "It is so.", excuse="No."),
+        Sentence("h", "Section 1", "It is so.", refuted="It is not."),
     ]
     told = summary(several, [exhibit("holds", "holds", "fails")])
     assert counts(told) == ["0 hold", "2 hold in part", "0 fail", "0 undecided"]
-    numbers = ("all", "testable", "judged", "absent", "repeated", "theory", "excused")
-    assert [told[name] for name in numbers] == [7, 3, 2, 1, 1, 2, 1]
+    numbers = ("all", "testable", "judged", "absent", "repeated", "theory", "excused", "refuted")
+    assert [told[name] for name in numbers] == [8, 3, 2, 1, 1, 2, 1, 1]
+    assert told["held"] == Badge("good", "2 of them hold")
     assert [one["id"] for one in told["lines"]] == ["a"]
 
 
 def test_every_statement_of_the_paper_is_counted_once() -> None:
     told = summary(sentences(), [])
-    parts = ("testable", "repeated", "theory", "excused")
+    parts = ("testable", "repeated", "theory", "excused", "refuted")
     assert sum(told[name] for name in parts) == told["all"] > 100
     assert told["absent"] == told["testable"]
 
@@ -234,6 +237,69 @@ def test_comparisons_that_count_for_nothing_do_not_count() -> None:
         f"{counting} hold, of {counting}",
     )
     assert line(sentence, there) == ("✓ holds", "")
+
+
+def test_verdicts_that_count_are_of_the_papers_sentences_and_are_counted_once() -> None:
+    rooms = get("four-rooms-gap")
+    names = ("ir-ahead-as-updates-get-rarer", "ir-overlaps-wis-optimal-at-every-gap")
+    told = [verdict(id, "holds", protocol) for protocol in ("paper", "authors") for id in names]
+    told += [verdict("is-worse-with-gap", "fails", given="It follows.")]
+    ours = rows(protocols=("paper", "authors"))
+    shown = Exhibit(rooms, ours, (), (), told, {one: made(one) for one in ("paper", "authors")})
+    # The second claim judges only a sentence of ours, and both protocols have the same points.
+    assert [(one.id, one.protocol) for one in counted(shown)] == [(names[0], "paper")]
+    other = [row._replace(y=1.0) if row.protocol == "authors" else row for row in ours]
+    assert [one.protocol for one in counted(replace(shown, rows=other))] == ["paper", "authors"]
+
+
+def test_protocols_with_the_same_points_are_shown_once() -> None:
+    protocols = ("paper", "authors")
+    told = [
+        one for p in protocols for one in exhibit("holds", "holds", "fails", protocol=p).verdicts
+    ]
+    shown = replace(
+        exhibit(),
+        rows=rows(protocols=protocols),
+        verdicts=told,
+        made={protocol: made(protocol) for protocol in protocols},
+    )
+    assert [one["protocol"] for one in row(saying(), shown)] == ["paper"]
+    text = write([shown])
+    assert "Markov chain: settings and numbers are the same." in text
+    assert '<th scope="row">paper and authors</th>' in text
+    assert text.count('<td data-label="Time">') == 1
+
+
+def test_a_claim_that_was_not_judged_leaves_its_sentence_incomplete() -> None:
+    [there] = row(saying(), exhibit("holds", "holds", "not judged"))
+    assert (there["now"]["badge"].text, there["now"]["counts"]) == ("… incomplete", "2 hold, of 3")
+    several, none = (
+        write([replace(exhibit(*told), rows=rows())]).partition("<main>")[0]
+        for told in (("holds", "fails", "not judged"), ("holds", "fails"))
+    )
+    assert "– 1 not judged" in several
+    assert "? 0 undecided" in several
+    assert "not judged" not in none
+
+
+def test_a_sentence_that_no_claim_judges_shows_what_decides_it() -> None:
+    def shown(**decided: Any) -> dict[str, Any]:
+        [group] = table([Sentence("s", "Section 1", "It is so.", **decided)], [])
+        return group["sentences"][0]
+
+    assert shown(refuted="It is not.")["badge"] == Badge("bad", "✗ refuted")
+    assert shown(theory=("corollary-3-1-1",))["badge"] == Badge("good", "✓ 2 of 2 checks hold")
+    assert shown(excuse="It cannot be tested.")["badge"] is None
+
+
+def test_a_check_that_fails_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"holds": True}, {"holds": False}]
+    told = {"findings": {"theorem": {"rows": rows}}}
+    monkeypatch.setattr("gvf.report.sentences.theory", lambda: told)
+    wrong = Sentence("s", "Section 1", "It is so.", theory=("theorem",))
+    [group] = table([wrong], [])
+    assert group["sentences"][0]["badge"] == Badge("bad", "✗ 1 of 2 checks hold")
+    assert summary([wrong], [])["held"] == Badge("bad", "0 of them hold")
 
 
 def test_the_page_says_how_many_sentences_wait() -> None:

@@ -22,6 +22,7 @@ from gvf.cli import main
 from gvf.correction import RATIO, Correction
 from gvf.diagnosis.comparison import separation
 from gvf.figure.style import METHODS, styles
+from gvf.report import evidence
 from gvf.study.draws import Draws, draw
 from gvf.theory import Finding, FindingRow, table, variance_lemma
 from gvf.theory.finding import exactly, sampled
@@ -204,6 +205,17 @@ def verified() -> list[Finding]:
 
 def test_every_row_holds(verified: list[Finding]) -> None:
     assert [row.claim for finding in verified for row in finding.rows if not row.holds] == []
+
+
+def test_the_shipped_outcome_is_that_of_these_rows(verified: list[Finding]) -> None:
+    shipped = evidence.theory()["findings"]
+    assert {name: (one["result"], one["title"]) for name, one in shipped.items()} == {
+        finding.slug: (finding.result, finding.title) for finding in verified
+    }
+    for finding in verified:
+        told = shipped[finding.slug]["rows"]
+        assert [row["claim"] for row in told] == [row.claim for row in finding.rows]
+        assert [row["holds"] for row in told] == [row.holds for row in finding.rows]
 
 
 def test_every_row_has_been_seen_to_fail(verified: list[Finding]) -> None:

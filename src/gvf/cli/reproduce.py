@@ -342,7 +342,8 @@ def _build(out: Path, command: str) -> list[Exhibit]:
 def _summarise(shown: Sequence[Exhibit], out: Path) -> None:
     """Print the number of figures by origin, verdicts and matching curves, and the page's path."""
     from gvf.report.build import PAGE
-    from gvf.report.tables import versions
+    from gvf.report.sentences import counted
+    from gvf.report.tables import published_curves, versions
 
     every = [versions(one) for one in shown]
     made, shipped = (
@@ -351,15 +352,17 @@ def _summarise(shown: Sequence[Exhibit], out: Path) -> None:
     nothing = f"no figures were made in {out}: `gvf reproduce --out {out}` makes them"
     print(_count(made) if made else nothing)
     for one in made:
-        failing = [verdict for verdict in one.verdicts if verdict.verdict == "fails"]
+        failing = [verdict for verdict in counted(one) if verdict.verdict == "fails"]
         for verdict in failing[:NAMED]:
             print(f"  fails: {verdict.sentence} [{one.figure.id}, protocol {verdict.protocol}]")
         if failing[NAMED:]:
             print(f"  fails: {len(failing) - NAMED} more of {one.figure.id}, all on the page")
-    matches = [match for one in made for match in one.matches if match.protocol == "authors"]
-    if matches:
-        good = sum(match.matches for match in matches)
-        print(f"{good} of {len(matches)} curves lie on the published ones (protocol authors)")
+    must, good, others, alike = published_curves(made)
+    if must or others:
+        print(
+            f"published curves (protocol authors): {good} of {must} that must match do, and "
+            f"{alike} of {others} others"
+        )
     if shipped:
         print(f"shipped with gvf, at the paper's scale: {_count(shipped)}")
         counts = Counter(next(iter(one), "absent") for one in every)
@@ -369,10 +372,14 @@ def _summarise(shown: Sequence[Exhibit], out: Path) -> None:
 
 
 def _count(shown: Sequence[Exhibit]) -> str:
-    """Count figures and the verdicts on their claims."""
-    counts = Counter(verdict.verdict for one in shown for verdict in one.verdicts)
+    """Count figures and the verdicts on their claims that count."""
+    from gvf.report.sentences import counted
+
+    counts = Counter(verdict.verdict for one in shown for verdict in counted(one))
     judged = (
         f"; of {counts.total()} claims {counts['holds']} hold, {counts['fails']} fail, "
         f"{counts['undecided']} are undecided"
     )
+    if counts["not judged"]:
+        judged += f", {counts['not judged']} not judged for want of another figure"
     return f"{len(shown)} figure{'' if len(shown) == 1 else 's'}{judged if counts else ''}"

@@ -10,6 +10,8 @@ The claim
     fails       if the whole interval lies outside the range,
     undecided   otherwise; more runs may decide it.
 
+If the results of another figure are missing, it is not judged.
+
 The ends of a range belong to neither side, so a tie does not support "wider".
 """
 
@@ -76,7 +78,7 @@ class Verdict:
         high: the upper end of its interval.
         runs: the number of runs behind it.
         protocol: "paper" or "authors".
-        verdict: "holds", "fails" or "undecided".
+        verdict: "holds", "fails", "undecided" or "not judged".
         measure: a description of the statistic.
         range: the range in which the statistic must lie for the sentence to hold; None is no bound.
         remark: the reason why it fails or cannot be judged, if known.
@@ -92,7 +94,7 @@ class Verdict:
         >>> results = Results(figure.study("paper"), "paper", {})
         >>> verdict = judge(figure.claims[-1], results)
         >>> verdict.verdict, verdict.remark
-        ('undecided', 'needs markov-step-size too')
+        ('not judged', 'needs markov-step-size too')
     """
 
     id: str
@@ -127,7 +129,8 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
     absent = [name for name in claim.needs if name not in (others or {})]
     runs = min([results.runs, *((others or {})[name].runs for name in claim.needs if not absent)])
     if absent:
-        return _verdict(claim, results.protocol, runs, remark=f"needs {', '.join(absent)} too")
+        remark = f"needs {', '.join(absent)} too"
+        return _verdict(claim, results.protocol, runs, verdict="not judged", remark=remark)
     more = [(others or {})[name] for name in claim.needs]
     value, low, high = interval(claim.statistic, [results, *more])
     if math.isnan(low):

@@ -121,12 +121,14 @@ class Figure:
         read: the function from results to points; see :mod:`gvf.figure.reading`.
         quick: the settings that the study changes at the scale "quick".
         main: True if it belongs to the paper's main text.
+        ours: True if it is not the paper's but a test of ours.
         published: the authors' curves that are drawn under ours.
         claims: the claims that it judges.
         notes: notes to the reader, by protocol.
         on_request: True if it is made only when named.
         remark: the function from a study to an addition to the title.
         panels: the titles of panels whose own names do not say what they show.
+        measured: the quantity on the y axis by protocol, if protocols differ.
         companions: pictures that go with it.
 
     Example:
@@ -143,6 +145,7 @@ class Figure:
     read: Callable[[Results], Sequence[Point]]
     quick: Mapping[str, Any] = field(default_factory=dict)
     main: bool = True
+    ours: bool = False
     published: tuple[Published, ...] = ()
     claims: tuple[Claim, ...] = ()
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -150,11 +153,17 @@ class Figure:
     remark: Callable[[Any], str] = lambda study: ""
     companions: tuple[Companion, ...] = ()
     panels: Mapping[str, str] = field(default_factory=dict)
+    measured: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
         """The name of the figure, and of its study."""
         return self.source.name
+
+    @property
+    def world(self) -> str:
+        """The experiment that it belongs to: its title up to the colon."""
+        return self.title.split(":")[0]
 
     def study(
         self, protocol: str, scale: str = "paper", runs: int | None = None, **options: Any

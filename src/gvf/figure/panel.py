@@ -1,7 +1,8 @@
 """One panel of a picture: curves with bands of one standard error, over published curves.
 
-A point that diverged is infinite. Its curve leaves the panel at the top and does not come back.
-Points that are only too large are cut off by the panel's edge.
+A point that diverged is infinite, and a curve ends before its first such point: a line towards it
+would show a slope that nobody measured. Points that are only too large are cut off by the panel's
+edge.
 """
 
 from __future__ import annotations
@@ -71,6 +72,23 @@ def limits(drawn: Sequence[Curve], axes: Axes) -> tuple[float, float]:
     return 1.05 * min(0.0, lowest), axes.y_top or 1.05 * highest or 1.0
 
 
+def label_few_decades(panel: Panel, axes: Axes) -> None:
+    """Label 1 and 3 of each decade if a logarithmic axis has fewer than two decades.
+
+    A single label would not tell the scale. The curves must have been drawn.
+    """
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    for axis, log, (low, high) in (
+        (panel.xaxis, axes.x_log, panel.get_xlim()),
+        (panel.yaxis, axes.y_log, panel.get_ylim()),
+    ):
+        if log and high < 100 * low:
+            axis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+            axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+            axis.set_minor_formatter(NullFormatter())
+
+
 def set_up(panel: Panel, axes: Axes, limits: tuple[float, float], height: float) -> None:
     """Set scales, limits and labels of a panel of this height in inches."""
     from matplotlib.ticker import NullFormatter, StrMethodFormatter
@@ -95,6 +113,8 @@ def draw_ours(
     """Draw a curve and its band; `phase`, from 0 to 1, shifts its markers along the curve."""
     x, y, stderr = _visible(curve, axes, top)
     order = 3 + look.width / 10
+    # The x axis shows where points diverged, too.
+    panel.update_datalim([(place, top) for place in curve.x[_on_scale(curve.x, axes.x_log)]])
     panel.plot(x, y, **look.ours, markevery=_markers(x, phase), zorder=order)
     # Just before a method diverges its standard error is meaningless, so no band leaves the panel.
     inside = np.isfinite(stderr) & (y <= top)
@@ -142,14 +162,11 @@ def _on_scale(values: np.ndarray, log: bool) -> np.ndarray:
 
 
 def _visible(curve: Curve, axes: Axes, top: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return x, y and standard errors up to the diverged point, which is put above the top."""
+    """Return x, y and standard errors of the points before the first that diverged."""
     kept = _on_scale(curve.x, axes.x_log) & _on_scale(curve.y, axes.y_log)
     x, y, stderr = curve.x[kept], curve.y[kept], curve.stderr[kept]
-    gone = np.flatnonzero(np.isinf(y))
-    # A curve that starts at infinity has nothing to draw.
-    end = len(y) if not gone.size else 0 if gone[0] == 0 else gone[0] + 1
-    y = np.where(np.isinf(y), _above(axes, top), np.minimum(y, 100 * top))
-    return x[:end], y[:end], stderr[:end]
+    end = int(np.append(np.isinf(y), True).argmax())
+    return x[:end], np.minimum(y[:end], 100 * top), stderr[:end]
 
 
 def _above(axes: Axes, top: float) -> float:

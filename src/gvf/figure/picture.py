@@ -131,6 +131,7 @@ def draw(
                 draw_panel.draw_published(place, curve, looks[name], axes, top, phases[name], own)
             for name, curve in here.items():
                 draw_panel.draw_ours(place, curve, looks[name], axes, top, phases[name])
+            draw_panel.label_few_decades(place, axes)
             draw_panel.head(place, *_words(panel, panels, here, remarks or {}, names or {}))
             if layout.columns > 1:
                 place.label_outer()
@@ -263,7 +264,7 @@ def _words(
         words.append(names.get(name, name.replace("/", " / ")))
     if len({protocol for protocol, _ in panels}) > 1:
         words.append(f"protocol {protocol}")
-    words += [remarks[protocol]] if protocol in remarks else []
+    words += [remarks[protocol]] if remarks.get(protocol) else []
     words.append(draw_panel.runs_of(here))
     first = words.pop(0) if len(panels) > 1 else ""
     return first, ", ".join(words)

@@ -8,7 +8,7 @@ A sentence is judged by one claim or many, which may belong to several figures. 
     undecided   otherwise.
 
 Claims that count for nothing (``Claim.given``) are left out. A sentence without claims is judged by
-theory, says why it cannot be tested, or repeats another one.
+theory, is refuted by arithmetic, says why it cannot be tested, or repeats another one.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ class Sentence:
         claims: the claims that judge it, as "figure/claim"; "figure/prefix*" stands for all claims
             of a figure whose ids begin so.
         theory: the names of theoretical results that judge it.
+        refuted: the reason why arithmetic refutes it.
         excuse: the reason why it cannot be tested.
         repeats: the id of the sentence that it repeats; repetitions are not counted.
         ours: True if it is not in the paper but was added by us; it is not counted.
-        some: True if it says "in some settings" or "can": it holds if one of its claims does.
+        some: True if it says "can", "could", "potentially" or "in some settings": it holds if one
+            of its claims does.
         headline: True if it belongs in a summary of the paper.
         remark: the place where it turns around, and the reason, if known.
 
@@ -48,6 +50,7 @@ class Sentence:
     says: str
     claims: tuple[str, ...] = ()
     theory: tuple[str, ...] = ()
+    refuted: str = ""
     excuse: str = ""
     repeats: str = ""
     ours: bool = False
@@ -56,8 +59,10 @@ class Sentence:
     remark: str = ""
 
     def __post_init__(self) -> None:
-        if not (self.claims or self.theory or self.excuse or self.repeats):
-            raise ValueError(f"{self.id}: needs claims, theory, an excuse or what it repeats")
+        if not (self.claims or self.theory or self.refuted or self.excuse or self.repeats):
+            raise ValueError(
+                f"{self.id}: needs claims, theory, a refutation, an excuse or what it repeats"
+            )
 
     @property
     def counts(self) -> bool:

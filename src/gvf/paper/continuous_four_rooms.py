@@ -44,11 +44,16 @@ PUBLISHED_U0 = 640.0
 """The u0 that fits the published curve of WIS-TD(0)."""
 NOTES = {
     "paper": "n = 15,000, k = 16, 100,000 steps, 64 tilings of 8 x 8. True values are means of 100 "
-    "rollouts from 1000 positions that the behaviour visits.",
+    "rollouts from 1000 positions that the behaviour visits. Targets: down always goes down (the "
+    "paper's persistent down), favoured-down with probability .9 (favored down). Behaviours: "
+    "uniform; random-state (the paper's State Variant), uniform but in some cells down with "
+    "probability .1 (protocol authors: .05); random-state-weight (State Weight Variant), uniform "
+    "but in these cells with probabilities drawn at random.",
     "authors": "With the authors' noise, evaluation states, stored states (one sub-step ahead) and "
     "true values: their rollouts take the first step from (y, y) instead of (y, x), which is why "
     "all curves level off near .2. What they draw as IS is NormIS: every ratio divided by the "
-    "largest possible one. Left out: next actions drawn at the wrong state.",
+    "largest possible one. So under this protocol a comparison with IS is one with NormIS. Left "
+    "out: next actions drawn at the wrong state.",
 }
 BIAS_REASON = (
     "Where the target is not deterministic, V-trace(1.0) keeps the bias of its clip, with however "

@@ -16,14 +16,12 @@ from gvf.figure.picture import render
 from gvf.figure.published import Published
 from gvf.report.data import data
 from gvf.report.evidence import CLAIMS, MADE, NARROW, copies
-from gvf.report.exhibit import Exhibit, Provenance
+from gvf.report.exhibit import PAPER, Exhibit, Provenance
 from gvf.report.tables import SIGNS, Badge, by_claim, first, place, versions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
 
-PAPER = ("Figures of the main text", "Figures of the appendix")
-"""The parts of the page that show the paper's figures. They come first, in this order."""
 PER_INCH = 110
 """Pixels per inch of a picture on a wide screen."""
 DPI = 150
@@ -35,9 +33,7 @@ def article(one: Exhibit) -> dict[str, Any]:
     figure, both = one.figure, versions(one)
     under = made_under(one)
     beneath = [theirs for theirs in figure.published if {*theirs.protocols} & {*under}]
-    matches = next((version.matches for version in both.values() if version.matches), ())
-    good = sum(match.matches for match in matches)
-    made = [(origin, *how) for origin, version in both.items() for how in version.made.items()]
+    made = [(origin, *how) for origin, version in both.items() for how in version.distinct.items()]
     return {
         "figure": figure,
         "title": next((version.title for version in both.values()), figure.title),
@@ -50,7 +46,7 @@ def article(one: Exhibit) -> dict[str, Any]:
         "claims": _claims(one),
         "notes": _notes(figure, under) | _sources(figure, beneath),
         "streams": list(dict.fromkeys(how.stream for _, _, how in made if how.stream)),
-        "compared": f"{good} of {len(matches)} curves match the published ones" if matches else "",
+        "compared": _compared(next((each for each in both.values() if each.matches), one)),
         "made": [_made(one, *each) for each in made],
         "commands": list(dict.fromkeys(how.command for _, _, how in made if how.command)),
         "files": {origin: _files(version) for origin, version in both.items()},
@@ -177,9 +173,18 @@ def _sources(figure: Figure, beneath: Sequence[Published]) -> dict[str, str]:
     return said
 
 
+def _compared(one: Exhibit) -> str:
+    """Say how many curves match the published ones, under each protocol."""
+    by_protocol: dict[str, list[bool]] = {}
+    for match in one.matches:
+        by_protocol.setdefault(match.protocol, []).append(match.matches)
+    told = [f"{sum(good)} of {len(good)} ({name})" for name, good in by_protocol.items()]
+    return f"curves that match the published ones: {', '.join(told)}" if told else ""
+
+
 def _made(one: Exhibit, origin: str, protocol: str, made: Provenance) -> dict[str, Any]:
     """Return a row of the table that says how a figure was made."""
-    full = versions(one)[origin].paper_runs(protocol)
+    full = versions(one)[origin].paper_runs(made)
     other = full is not None and made.runs != full
     return {
         "protocol": protocol,

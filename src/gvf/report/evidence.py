@@ -2,6 +2,7 @@
 
     gvf/paper/evidence/<figure>/<figure>.csv, claims.json, made-<protocol>.json, seeds.json
     gvf/paper/evidence/<figure>/<figure>.png, <figure>-narrow.png, and pictures that go with it
+    gvf/paper/theory.json       the outcome of ``gvf verify``
 
 These are the files that ``gvf reproduce --scale paper`` leaves, with numbers of seven digits.
 ``seeds.json`` has the verdicts on the same claims under other seeds. ``tools/ship_evidence.py``
@@ -17,6 +18,7 @@ import io
 import json
 import math
 import subprocess
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -36,6 +38,8 @@ CLAIMS = "claims.json"
 """The file with a figure's verdicts."""
 SEEDS = "seeds.json"
 """The file with the verdicts under several seeds."""
+THEORY = "theory.json"
+"""The file with the outcome of ``gvf verify``."""
 NARROW = "-narrow"
 """The end of the name of a picture with one column."""
 
@@ -43,6 +47,18 @@ NARROW = "-narrow"
 def evidence() -> Traversable:
     """Return the folder of the evidence."""
     return files("gvf.paper") / "evidence"
+
+
+@cache
+def theory() -> dict[str, Any]:
+    """Return the shipped outcome of ``gvf verify``: its origin, and rows by the result's name.
+
+    Example:
+        >>> from gvf.report.evidence import theory
+        >>> [row["holds"] for row in theory()["findings"]["corollary-3-1-1"]["rows"]]
+        [True, True]
+    """
+    return json.loads((files("gvf.paper") / THEORY).read_text(encoding="utf-8"))
 
 
 def shipped(figure: Figure) -> Exhibit | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gvf.figure.claim import Verdict
@@ -16,6 +17,13 @@ from gvf.study.results import Results
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as MatplotlibFigure
+
+PAPER = (
+    "Figures of the main text",
+    "Figures of the appendix, the talk and the code",
+    "Tests of ours",
+)
+"""The parts of the page about the paper: its figures, and our tests of its sentences."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +106,26 @@ class Exhibit:
     pictures: Mapping[str, bytes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        main = "Figures of the main text" if self.figure.main else "Figures of the appendix"
-        object.__setattr__(self, "part", self.part or main)
+        main, others, ours = PAPER
+        part = ours if self.figure.ours else main if self.figure.main else others
+        object.__setattr__(self, "part", self.part or part)
         folder, name = self.place
         place = (folder or self.figure.id, name or self.figure.id)
         object.__setattr__(self, "place", place)
+
+    @cached_property
+    def once(self) -> bool:
+        """True if both protocols have the same points, which then count once, as "paper"."""
+        by_protocol = [
+            [repr(row[1:]) for row in self.rows if row.protocol == protocol]
+            for protocol in ("paper", "authors")
+        ]
+        return by_protocol[0] == by_protocol[1] != []
+
+    @property
+    def distinct(self) -> dict[str, Provenance]:
+        """The provenance of results that differ, by protocol or by both protocols."""
+        return {"paper and authors": self.made["paper"]} if self.once else dict(self.made)
 
     @property
     def title(self) -> str:
@@ -128,23 +151,26 @@ class Exhibit:
             for row in self.published
             if row.panel == theirs.panel
         }
-        quick = {name: "quick scale" for name, made in self.made.items() if made.scale == "quick"}
+        said = {
+            name: (self.figure.measured.get(name), "quick scale" * (made.scale == "quick"))
+            for name, made in self.made.items()
+        }
         return draw(
             self.rows,
             self.figure.axes,
             published=beneath,
             title=self.title if titled else "",
-            remarks=quick,
+            remarks={name: ", ".join(filter(None, words)) for name, words in said.items()},
             columns=columns or self.columns,
             colours=self.colours,
             names=self.figure.panels,
         )
 
-    def paper_runs(self, protocol: str) -> int | None:
+    def paper_runs(self, made: Provenance) -> int | None:
         """Return the paper's number of runs; None for a study that is not the paper's."""
         if self.part == "Studies":
             return None
-        return self.figure.study(protocol, **self.made[protocol].options).runs
+        return self.figure.study("paper", **made.options).runs
 
 
 def compared(figure: Figure, rows: Sequence[Point]) -> tuple[list[Point], list[Match]]:

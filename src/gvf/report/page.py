@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -22,9 +23,11 @@ from gvf.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE
 from gvf.paper.sentences import sentences
 from gvf.report import sentences as sentence_tables
 from gvf.report import tables
-from gvf.report.article import PAPER, article, code_of, is_quick, made_under, moment
-from gvf.report.exhibit import Exhibit
-from gvf.report.tables import SIGNS, Badge, must_match, versions
+from gvf.report.article import article, code_of, is_quick, made_under, moment
+from gvf.report.evidence import theory
+from gvf.report.exhibit import PAPER, Exhibit
+from gvf.report.sentences import counted
+from gvf.report.tables import SIGNS, Badge, published_curves, versions
 
 PROTOCOLS = {
     "paper": "the paper's text, with correct true values. This is what we stand behind.",
@@ -80,9 +83,9 @@ def page(
         quick=is_quick(now),
         counts=_counts(now) | {f"{name}, shipped": told for name, told in _counts(shipped).items()},
         matched={
-            words: badge
-            for words, badge in (("", _matched(now)), (", shipped", _matched(shipped)))
-            if badge
+            words: told
+            for words, told in (("", _matched(now)), (", shipped", _matched(shipped)))
+            if told
         },
         settings=_settings(now) | _shipped(of_paper),
         agreement=_agreement(shipped),
@@ -91,6 +94,7 @@ def page(
         level=f"{LEVEL:.0%}",
         summary=sentence_tables.summary(sentences(), of_paper) if of_paper else None,
         sentences=sentence_tables.table(sentences(), of_paper) if of_paper else [],
+        theory=_theory() if of_paper else None,
         claims=tables.claims(ordered),
         within=f"{AGREEMENT_ERRORS:g}",
         enough=f"{MATCHING_SHARE:.0%}",
@@ -127,26 +131,36 @@ def _parts(shown: Iterable[Exhibit]) -> dict[str, list[Exhibit]]:
 
 
 def _counts(shown: Iterable[Exhibit]) -> dict[str, list[Badge]]:
-    """Count the claims that hold, fail and are undecided, by protocol."""
-    counts = Counter((v.protocol, v.verdict) for one in shown for v in one.verdicts)
-    words = dict(zip(SIGNS, ("hold", "fail", "undecided"), strict=True))
+    """Count the verdicts that count, by protocol; "not judged" appears only if there are any."""
+    counts = Counter((v.protocol, v.verdict) for one in shown for v in counted(one))
+    words = dict(zip(SIGNS, ("hold", "fail", "undecided", "not judged"), strict=True))
     return {
         protocol: [
             Badge(sign.kind, f"{sign.text[0]} {counts[protocol, verdict]} {words[verdict]}")
             for verdict, sign in SIGNS.items()
+            if counts[protocol, verdict] or verdict != "not judged"
         ]
         for protocol in dict.fromkeys(protocol for protocol, _ in counts)
     }
 
 
-def _matched(shown: Iterable[Exhibit]) -> Badge | None:
-    """Count the curves that match among those that must; None if none must."""
-    expected = [match for one in shown for match in one.matches if must_match(one.figure, match)]
-    if not expected:
-        return None
-    good = sum(match.matches for match in expected)
-    kind, sign = ("good", "✓") if good == len(expected) else ("bad", "✗")
-    return Badge(kind, f"{sign} {good} of {len(expected)} that must match do")
+def _matched(shown: Iterable[Exhibit]) -> list[Badge]:
+    """Count the published curves that must match, and the others."""
+    must, good, others, alike = published_curves(shown)
+    kind, sign = ("good", "✓") if good == must else ("bad", "✗")
+    told = [Badge(kind, f"{sign} {good} of {must} that must match do")] if must else []
+    return told + ([Badge("open", f"{alike} of {others} others match")] if others else [])
+
+
+def _theory() -> dict[str, Any]:
+    """Return the shipped outcome of ``gvf verify``, with a badge for each row."""
+    told = theory()
+    signs = {True: SIGNS["holds"], False: SIGNS["fails"]}
+    findings = {
+        name: one | {"rows": [row | {"badge": signs[row["holds"]]} for row in one["rows"]]}
+        for name, one in told["findings"].items()
+    }
+    return told | {"findings": findings}
 
 
 def _settings(shown: Iterable[Exhibit]) -> dict[str, str]:
@@ -160,9 +174,17 @@ def _settings(shown: Iterable[Exhibit]) -> dict[str, str]:
     return {name: said for name, said in settings.items() if said}
 
 
-def _protocols(shown: Iterable[Exhibit]) -> dict[str, str]:
+def _protocols(shown: Sequence[Exhibit]) -> dict[str, str]:
+    """Describe the protocols in use, and name the figures in which both give the same numbers."""
     used = {protocol for one in shown for protocol in made_under(one)}
-    return {f"Protocol {name}": said for name, said in PROTOCOLS.items() if name in used}
+    told = {f"Protocol {name}": said for name, said in PROTOCOLS.items() if name in used}
+    every = (version for one in shown for version in versions(one).values() if version.once)
+    if same := list(dict.fromkeys(one.figure.world for one in every)):
+        told["Both protocols"] = (
+            f"{', '.join(same)}: settings and numbers are the same. They are listed and counted "
+            "once, under protocol paper."
+        )
+    return told
 
 
 def _shipped(shown: Sequence[Exhibit]) -> dict[str, str]:
@@ -175,7 +197,7 @@ def _shipped(shown: Sequence[Exhibit]) -> dict[str, str]:
     if not how:
         return {"Figures": ", ".join(told)} if told else {}
     days = sorted({made.finished[:10] for made in how})
-    time = duration(sum(made.seconds for made in how))
+    time = duration(sum(made.seconds for one in there for made in one.distinct.values()))
     facts = [f"gvf {code_of(made)}" for made in how] + [made.machine for made in how]
     said = [f"{len(there)} figures", " to ".join(dict.fromkeys((days[0], days[-1]))), *facts]
     where = "; ".join(dict.fromkeys([*said, f"{time} of processor time"]))

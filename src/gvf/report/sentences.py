@@ -1,4 +1,4 @@
-"""The paper's sentences on the page: a summary, and each sentence with the claims that judge it.
+"""The paper's sentences on the page: a summary, and each sentence with what judges it.
 
 A sentence is judged by what was made here and by what was shipped, under each protocol. It has a
 verdict only if every claim that judges it has one: a missing claim may be the one that fails. The
@@ -15,6 +15,8 @@ from gvf.figure.claim import Verdict
 from gvf.figure.figure import Figure
 from gvf.figure.sentence import Sentence, weigh
 from gvf.paper import FIGURES
+from gvf.paper import sentences as paper
+from gvf.report.evidence import theory
 from gvf.report.exhibit import Exhibit
 from gvf.report.tables import SIGNS, Badge, place, versions
 
@@ -25,6 +27,8 @@ SENTENCE_SIGNS = SIGNS | {
 """The badge of each verdict on a sentence."""
 WORDS = {"holds": "hold", "in part": "hold in part", "fails": "fail", "undecided": "undecided"}
 """The verdicts in the order of the summary, each with the words that follow a count."""
+REFUTED = Badge("bad", "✗ refuted")
+"""The badge of a sentence that arithmetic refutes."""
 NAMED = 2
 """The number of failing claims that the summary names."""
 
@@ -32,14 +36,34 @@ Judged = list[tuple[Figure, Verdict]]
 """Verdicts on claims, each with its figure."""
 
 
+def counted(one: Exhibit) -> list[Verdict]:
+    """Return the verdicts of a figure that count.
+
+    Left out are claims that count for nothing, claims that judge only sentences of ours, and
+    verdicts of protocol "authors" if both protocols have the same results.
+    """
+    return [
+        verdict
+        for verdict in one.verdicts
+        if not (verdict.given or (one.once and verdict.protocol == "authors"))
+        and not _is_ours(one.figure, verdict)
+    ]
+
+
+def _is_ours(figure: Figure, verdict: Verdict) -> bool:
+    judged = [each for each in paper.sentences() if each.judged_by(figure.id, verdict.id)]
+    return bool(judged) and all(each.ours for each in judged)
+
+
 def verdicts_on(sentence: Sentence, shown: Iterable[Exhibit], origin: str, protocol: str) -> Judged:
-    """Return the verdicts on the claims that judge a sentence."""
+    """Return the verdicts on the claims that judge a sentence and could be judged."""
     return [
         (one.figure, verdict)
         for one in shown
         if origin in versions(one)
         for verdict in versions(one)[origin].verdicts
-        if verdict.protocol == protocol and sentence.judged_by(one.figure.id, verdict.id)
+        if verdict.protocol == protocol and verdict.verdict != "not judged"
+        if sentence.judged_by(one.figure.id, verdict.id)
     ]
 
 
@@ -84,11 +108,13 @@ def _sentence(
     sentence: Sentence, shown: Sequence[Exhibit], says: Mapping[str, str]
 ) -> dict[str, Any]:
     rows = []
+    once = {one.figure.id for one in shown if all(each.once for each in versions(one).values())}
     for protocol in ("paper", "authors"):
         told = {
             origin: verdicts_on(sentence, shown, origin, protocol) for origin in ("now", "shipped")
         }
-        if any(told.values()):
+        found = {figure.id for there in told.values() for figure, _ in there}
+        if found and not (protocol == "authors" and found <= once):
             rows.append(
                 {"protocol": protocol}
                 | {origin: _told(sentence, there, protocol) for origin, there in told.items()}
@@ -100,11 +126,24 @@ def _sentence(
         "ours": sentence.ours,
         "remark": sentence.remark,
         "excuse": sentence.excuse,
+        "refuted": sentence.refuted,
         "theory": sentence.theory,
+        "badge": _badge(sentence),
         "repeats": (sentence.repeats, says[sentence.repeats]) if sentence.repeats else (),
         "rows": rows,
         "claims": _claims(sentence, shown),
     }
+
+
+def _badge(sentence: Sentence) -> Badge | None:
+    """Return the badge of a sentence that no claim judges; None if nothing does."""
+    if sentence.refuted:
+        return REFUTED
+    if not sentence.theory:
+        return None
+    held = [row["holds"] for name in sentence.theory for row in theory()["findings"][name]["rows"]]
+    sign = SIGNS["holds" if all(held) else "fails"]
+    return Badge(sign.kind, f"{sign.text[0]} {sum(held)} of {len(held)} checks hold")
 
 
 def _told(sentence: Sentence, told: Judged, protocol: str) -> dict[str, Any] | None:
@@ -146,7 +185,10 @@ def summary(sentences: Sequence[Sentence], shown: Sequence[Exhibit]) -> dict[str
     verdicts = {one.id: judged(one, known[one.id]) for one in sentences}
     counted = Counter(verdicts[one.id] for one in sentences if one.counts)
     papers = [one for one in sentences if not one.ours]
-    untested = [one for one in papers if not one.claims and not one.repeats]
+    badges = [_badge(one) for one in papers if not one.claims and not one.repeats]
+    checked = [badge for badge in badges if badge not in (None, REFUTED)]
+    good = sum(badge is not None and badge.kind == "good" for badge in checked)
+    held = Badge("good" if good == len(checked) else "bad", f"{good} of them hold")
     return {
         "all": len(papers),
         "testable": counted.total(),
@@ -157,8 +199,10 @@ def summary(sentences: Sequence[Sentence], shown: Sequence[Exhibit]) -> dict[str
             for verdict, words in WORDS.items()
         ],
         "repeated": sum(bool(one.repeats) for one in papers),
-        "theory": sum(bool(one.theory) for one in untested),
-        "excused": sum(not one.theory for one in untested),
+        "theory": len(checked),
+        "held": held,
+        "refuted": badges.count(REFUTED),
+        "excused": badges.count(None),
         "lines": [
             {
                 "badge": SENTENCE_SIGNS[verdict],
@@ -186,14 +230,9 @@ def _turns(sentence: Sentence, told: Judged) -> str:
         return ""
     least, words = ("fails", "fail") if "fails" in found else ("undecided", "are undecided")
     there = [(figure, verdict) for figure, verdict in counting if verdict.verdict == least]
-    every = Counter(_world(figure) for figure, _ in counting)
-    worlds = Counter(_world(figure) for figure, _ in there)
+    every = Counter(figure.world for figure, _ in counting)
+    worlds = Counter(figure.world for figure, _ in there)
     where = ", ".join(f"{count} of {every[world]} ({world})" for world, count in worlds.items())
     names = " ".join(verdict.sentence for _, verdict in there[:NAMED])
     example = f"For example: {names}" if len(there) > NAMED else names
     return f"Comparisons that {words}: {where}. {sentence.remark or example}"
-
-
-def _world(figure: Figure) -> str:
-    """Return the experiment that a figure belongs to: its title up to the colon."""
-    return figure.title.split(":")[0]

@@ -33,6 +33,7 @@ SIGNS = {
     "holds": Badge("good", "✓ holds"),
     "fails": Badge("bad", "✗ fails"),
     "undecided": Badge("open", "? undecided"),
+    "not judged": Badge("open", "– not judged"),
 }
 """The badge of each verdict."""
 
@@ -59,10 +60,12 @@ Told = dict[str, dict[str, Verdict]]
 
 
 def by_claim(one: Exhibit) -> list[Told]:
-    """Group a figure's verdicts by claim."""
+    """Group a figure's verdicts by claim; those that both protocols share appear once."""
     grouped: dict[str, Told] = {}
     for origin, version in versions(one).items():
         for verdict in version.verdicts:
+            if version.once and verdict.protocol == "authors":
+                continue
             told = grouped.setdefault(verdict.id, {})
             told.setdefault(verdict.protocol, {})[origin] = verdict
     return list(grouped.values())
@@ -142,6 +145,7 @@ def matches(shown: Iterable[Exhibit]) -> list[dict[str, Any]]:
                 {"origin": origin, **_match(one.figure, match)}
                 for origin, version in versions(one).items()
                 for match in version.matches
+                if not (version.once and match.protocol == "paper")
             ],
         }
         for one in shown
@@ -164,6 +168,36 @@ def must_match(figure: Figure, match: Match) -> bool:
     return match.protocol == "authors" and any(
         published.must_match and published.panel == match.panel for published in figure.published
     )
+
+
+class Curves(NamedTuple):
+    """The number of published curves, and of those that ours match, under protocol "authors".
+
+    Attributes:
+        must: the number of published curves that ours must match.
+        good: the number of these that ours match.
+        others: the number of other published curves.
+        alike: the number of these that ours match.
+    """
+
+    must: int
+    good: int
+    others: int
+    alike: int
+
+
+def published_curves(shown: Iterable[Exhibit]) -> Curves:
+    """Count each published curve once, however many figures show it."""
+    found: dict[tuple[str, str], tuple[bool, bool]] = {}
+    for one in shown:
+        for match in one.matches:
+            if match.protocol == "authors":
+                theirs = next(each for each in one.figure.published if each.panel == match.panel)
+                must, good = found.get((theirs.file, match.series), (False, True))
+                told = (must or theirs.must_match, good and match.matches)
+                found[theirs.file, match.series] = told
+    must, others = ([good for m, good in found.values() if m is kind] for kind in (True, False))
+    return Curves(len(must), sum(must), len(others), sum(others))
 
 
 def _match(figure: Figure, match: Match) -> dict[str, Any]:
@@ -214,7 +248,7 @@ def span(least: float | None, most: float | None) -> str:
 def statistic(verdict: Verdict) -> str:
     """Write a statistic with its interval, or a dash if it could not be computed."""
     numbers = (verdict.statistic, verdict.low, verdict.high)
-    if numbers == (None, None, None) and verdict.verdict == "undecided":
+    if numbers == (None, None, None) and verdict.verdict in ("undecided", "not judged"):
         return "–"
     # A verdict stores infinity as None; a lower end above the value can only be minus infinity.
     value, low, high = (math.inf if one is None else one for one in numbers)
