@@ -417,8 +417,8 @@ def _with_larger_ratios() -> tuple[Claim, ...]:
 
 NO_BIAS_SEEN = (
     "With ratios of up to 99 the error after 1000 updates is mostly variance, and does not tell "
-    "the bias. That bias follows from arithmetic: clipped updates lead to the values of a policy that "
-    "goes right with probability .989 (clip .9 max), .980 (.5 max) or .5 (1.0) instead of .99."
+    "the bias. That bias follows from arithmetic: clipped updates lead to the values of a policy "
+    "that goes right with probability .989 (clip .9 max), .980 (.5 max) or .5 (1.0) instead of .99."
 )
 """The reason why errors on the pair hardest do not tell the bias of V-trace."""
 NO_BIAS_SEEN_HISTORY = (
