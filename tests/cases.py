@@ -538,8 +538,8 @@ def sensitivities(pairs: Sequence[Pair], low: float, high: float) -> Iterator[tu
 # The racing car
 
 IMAGES = ("BC-IR", "IS", "V-trace(1.0)")
-LOW, NEXT, _ = sorted(paper.get("racing-step-size").quick["step_sizes"])[-3:]
-"""Learning rates with images: those before the largest."""
+_, NEXT, _ = sorted(paper.get("racing-step-size").quick["step_sizes"])[-3:]
+"""The learning rate with images before the largest."""
 RACING = {
     "ir-best": best("IR", IMAGES),
     **{
@@ -571,13 +571,15 @@ RACING = {
     ),
 }
 
+LOW, MIDDLE, _ = sorted(paper.get("racing-momentum").quick["step_sizes"])
+"""Learning rates with momentum: those before the largest."""
 MOMENTUM = {
     "bc-ir-worse-at-the-largest-rate": Case(
         # The largest rate that IR can use, which need not be the largest of all.
-        holds=(Truth(limit={"BC-IR": NEXT}), Truth(limit={"IR": NEXT, "BC-IR": LOW})),
+        holds=(Truth(limit={"BC-IR": MIDDLE}), Truth(limit={"IR": MIDDLE, "BC-IR": LOW})),
         fails=(
             Truth(error={"BC-IR": 0.5}),
-            Truth(error={"BC-IR": 0.9}, limit={"IR": NEXT, "BC-IR": NEXT}),
+            Truth(error={"BC-IR": 0.9}, limit={"IR": MIDDLE, "BC-IR": MIDDLE}),
         ),
         about=("IR", "BC-IR"),
     ),

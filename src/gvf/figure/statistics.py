@@ -136,24 +136,25 @@ def accurate_range(results: Results, method: str, other: str, pair: Pair | None 
 
 
 def _range(results: Results, method: str, pair: Pair | None, best: Array) -> Bounds:
-    """Return the largest over the smallest step size with at most twice an error.
+    """Return the largest over the smallest step size with at most twice an error; 1 if none has it.
 
-    It is 1 if there is none. If the smallest error lies where the grid does not resolve the curve,
-    there may be a range all the same. An error at the last step size that is far above the limit
-    does not come down beyond it.
+    A method without such a step size on the grid may have some between its points, unless the grid
+    resolves the curve around its smallest error, or this error is far above the limit. If the
+    smallest error is that of step size 0, even the smallest step is too large.
     """
     limits = USABLE_FACTOR * np.where(np.isfinite(best), best, 0.0)
     sizes, errors = _curve(results, method, pair, limits[0])
     usable = (errors <= limits[:, None]) & np.isfinite(best[0])
     last = sizes.size - 1
     low, high = usable.argmax(axis=1), last - usable[:, ::-1].argmax(axis=1)
-    width = _between(sizes, errors, limits, high, log=True) / _between(
-        sizes, errors, limits, low - 1, log=True
+    smallest_size, largest_size = (
+        _between(sizes, errors, limits, number, log=True) for number in (low - 1, high)
     )
-    plain = results.errors(method, pair=pair)[:, -sizes.size :]  # step sizes rise from 0
-    bottom, resolved = plain.argmin(axis=1), _resolved(_padded(sizes))
-    far = (bottom == last) & (plain.min(axis=1) > MOST_FACTOR * limits)
-    empty = resolved[bottom] & (resolved[bottom + 1] | far)
+    width = largest_size / smallest_size
+    plain, resolved = results.errors(method, pair=pair), _resolved(_padded(sizes))
+    bottom = plain.argmin(axis=1) - (plain.shape[1] - sizes.size)  # -1: that of step size 0
+    far = plain.min(axis=1) > MOST_FACTOR * limits
+    empty = (bottom >= 0) & (far | (resolved[bottom] & resolved[bottom + 1]))
     found = usable.any(axis=1)
     return Bounds(
         np.where(found, width.least, 1.0),
