@@ -34,16 +34,11 @@ SIGNIFICANT = (
     "The sentence says significantly. We take this as: the interval excludes a tie, by any amount."
 )
 WRITTEN = "2026-11-15: written. No record tells whether results had been seen by then."
-GRID_ENDS = (
-    "2026-11-16: ends that the grid does not resolve have bounds. Before, the end of the grid, or "
-    "a line across a wide gap, stood for them. This was changed when results were known."
-)
 RANGES_WRITTEN = (
     WRITTEN,
     "2026-11-16: ranges end between the step sizes of a grid, and a diverged run counts as twice "
     "the limit. Before, they ended on the grid, and one diverged run ended them. This was chosen "
     "so that intervals cover, when results were known. In Four Rooms, verdicts changed.",
-    GRID_ENDS,
 )
 AUDITED = (
     "2026-11-16: written after small runs in an audit, which showed on which side of their ranges "
@@ -63,6 +58,20 @@ BUFFER_IS_IS = "WIS-Buffer is IS up to the window's mean ratio, which is 1 withi
 """The reason why a comparison with WIS-Buffer repeats the one with IS."""
 SARSA_IS_VTRACE = "With a deterministic target Sarsa is V-trace(1.0), number for number."
 """The reason why a comparison with Sarsa in Four Rooms repeats the one with V-trace(1.0)."""
+
+
+def grid_ends(before: str = "No verdict changed.") -> str:
+    """Return the entry of a history that says how ends outside the grid are treated."""
+    return (
+        "2026-11-16: ends that the grid does not resolve have bounds. Before, the end of the grid, "
+        "or a line across a wide gap, stood for them. This was changed when results were known. "
+        f"{before}"
+    )
+
+
+def uncapped(told: str) -> str:
+    """Return the remark that a claim would be judged otherwise if no run's error were bounded."""
+    return f" With plain averages, in which single runs with huge errors decide, {told}."
 
 
 def _setting(pair: Pair | None, at: str) -> tuple[str, str]:
@@ -152,7 +161,7 @@ def _over_ir(
         f"{says} than {other}{setting}.",
         f"{measure}, IR's over that of {other}",
         statistic,
-        **({"least": 1.0, "why": STEPS_TIE, "history": (AUDITED, GRID_ENDS)} | more),
+        **({"least": 1.0, "why": STEPS_TIE, "history": (AUDITED, grid_ends())} | more),
     )
 
 

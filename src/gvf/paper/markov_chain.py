@@ -25,7 +25,6 @@ from gvf.paper.comparisons import (
     AUDITED,
     BUFFER_IS_IS,
     GRID,
-    GRID_ENDS,
     PASSES,
     RANGES_WRITTEN,
     SLUGS,
@@ -34,6 +33,7 @@ from gvf.paper.comparisons import (
     TIE,
     WRITTEN,
     bears_more,
+    grid_ends,
     wider_range,
 )
 from gvf.paper.four_rooms import BC_IR_IS_LIKE_IR
@@ -103,7 +103,7 @@ def _less_sensitive(other: str, because: str = "") -> Claim:
         needs=("markov-step-size",) if clipped else (),
         because=because,
         why=STEPS_TIE,
-        history=RANGES_WRITTEN,
+        history=(*RANGES_WRITTEN, grid_ends()),
         given=BUFFER_IS_IS if other == "WIS-Buffer" else "",
     )
 
@@ -247,7 +247,7 @@ STEP_SIZE = Figure(
             least=1 / 1.1,
             most=1.1,
             why=f"{TENTH} {GRID}",
-            history=RANGES_WRITTEN,
+            history=(*RANGES_WRITTEN, grid_ends()),
         ),
         *(_less_sensitive(other) for other in SENSITIVE_METHODS),
         _less_sensitive("Sarsa", because=SARSA_REASON),
@@ -258,11 +258,13 @@ STEP_SIZE = Figure(
             others_bear_more,
             least=1.0,
             why=STEPS_TIE,
-            history=(WRITTEN, GRID_ENDS),
+            history=(WRITTEN, grid_ends()),
         ),
-        wider_range("IS", history=RANGES_WRITTEN),
-        wider_range("WIS-Buffer", history=RANGES_WRITTEN, given=BUFFER_IS_IS),
-        wider_range("WIS-Minibatch", history=RANGES_WRITTEN, because=LENIENT_REASON),
+        wider_range("IS", history=(*RANGES_WRITTEN, grid_ends())),
+        wider_range("WIS-Buffer", history=(*RANGES_WRITTEN, grid_ends()), given=BUFFER_IS_IS),
+        wider_range(
+            "WIS-Minibatch", history=(*RANGES_WRITTEN, grid_ends()), because=LENIENT_REASON
+        ),
         BC_IR_IS_LIKE_IR,
     ),
     notes=NOTES,
