@@ -43,10 +43,12 @@ def by_hand(errors: dict[Any, Any], protocol: str = "paper", **settings: Any) ->
     return Results(study, protocol, cells)
 
 
-ERROR = 0.6
+ERROR = 0.4
 """The error of every method up to its limit."""
 BEYOND = 1.5
 """The error beyond the limit: more than 1, and more than twice ``ERROR``."""
+BELOW = 0.9
+"""The error below the floor: less than 1, and more than twice ``ERROR``."""
 LIMIT = 4.0
 """The largest step size with error ``ERROR``, in the grids of most figures that use it."""
 CONSTANT = 1.0
@@ -69,6 +71,7 @@ class Truth:
         error: the factors of the error.
         u0: further factors of the error, by u0 of WIS-TD(0).
         end: further factors in the last tenth of the run.
+        floor: the step size below which every method has the error ``BELOW``.
         limit: the step sizes up to which methods have this error.
         beyond: the errors beyond the limit; by default ``BEYOND``, or the error up to the limit if
             that is larger.
@@ -83,6 +86,7 @@ class Truth:
     error: Factors = field(default_factory=dict)
     u0: Mapping[float, float] = field(default_factory=dict)
     end: Factors = field(default_factory=dict)
+    floor: float = 0.0
     limit: Factors = field(default_factory=dict)
     beyond: Factors = field(default_factory=dict)
     early: Factors = field(default_factory=dict)
@@ -105,6 +109,7 @@ class Truth:
         return np.array([
             level * self.u0.get(choice[0], 1.0)
             if isinstance(choice, tuple)
+            else BELOW if choice < self.floor
             else level if choice <= limit else beyond
             for choice in choices
         ])  # fmt: skip

@@ -8,9 +8,9 @@ import pytest
 from planted import DOWN, by_hand
 
 from gvf.common.arrays import Array
-from gvf.figure.interval import interval
-from gvf.figure.statistics import reach, usable_range
-from gvf.study.results import Results
+from gvf.figure.interval import interval, tail_of
+from gvf.figure.statistics import Bounds, reach, usable_range
+from gvf.study.results import Results, resampling
 
 
 def one_method(errors: Array, sizes: tuple[float, ...]) -> Results:
@@ -66,8 +66,8 @@ def test_intervals_of_the_best_error_cover_it(runs: int) -> None:
     assert covered(draw, lambda r: r.best("IR"), 1.0, sizes, 500) > 0.88
 
 
-@pytest.mark.parametrize("statistic", [reach, usable_range])
-def test_intervals_of_ranges_cover_them(statistic: Callable[[Results, str], Array]) -> None:
+@pytest.mark.parametrize("range_of", [reach, usable_range])
+def test_intervals_of_ranges_cover_them(range_of: Callable[[Results, str], Bounds]) -> None:
     # A population of 40 runs, two of which have huge errors from the fourth step size on. Few
     # experiments with 8 runs see both; with plain averages they alone decide where a range ends.
     sizes = (0.5, 1.0, 2.0, 3.0, 4.0, 5.0)
@@ -75,9 +75,31 @@ def test_intervals_of_ranges_cover_them(statistic: Callable[[Results, str], Arra
     spread = 1 + 0.2 * rng.normal(size=(40, 1)) + 0.1 * rng.normal(size=(40, 6))
     population = np.array([0.9, 0.4, 0.3, 0.35, 0.5, 1.3]) * spread
     population[:2, 3:] *= 1e6
-    truth = float(statistic(one_method(population, sizes), "IR")[0])
+
+    def statistic(results: Results) -> Array:
+        return range_of(results, "IR").least
+
+    truth = float(statistic(one_method(population, sizes))[0])
 
     def draw() -> Array:
         return population[rng.integers(0, 40, 8)]
 
-    assert covered(draw, lambda results: statistic(results, "IR"), truth, sizes, 300) > 0.90
+    assert covered(draw, statistic, truth, sizes, 300) > 0.90
+
+
+def test_samples_without_a_value_may_lie_on_either_side() -> None:
+    results = one_method(np.ones((8, 1)), (1.0,))
+    samples = resampling(8).shape[0] - 1
+    few, many = (int(share * tail_of(8) * samples) for share in (0.5, 1.5))
+
+    def told(lost: int, value: float = 0.0) -> tuple[float, float, float]:
+        numbers = np.arange(samples + 1.0)
+        numbers[0], numbers[-1 - lost : -1] = value, math.nan
+        return interval(lambda _: numbers, [results])
+
+    plain, partly = told(0), told(few)
+    # The largest is left, so the lost ones widen the interval at both ends.
+    assert partly[1] == plain[1] - few
+    assert partly[2] >= plain[2]
+    assert all(math.isnan(end) for end in told(many)[1:])
+    assert all(math.isnan(end) for end in told(0, math.nan)[1:])

@@ -11,24 +11,30 @@ from scipy.stats import spearmanr
 
 from gvf.figure.reading import against_step_size
 from gvf.figure.statistics import (
+    Bounds,
     accurate_range,
-    beside,
+    agreement,
     best_of_all,
     ends_at,
     gaps,
     growth,
+    largest,
     named,
     over_gaps,
     rank_correlation,
     reach,
+    rises,
+    smallest,
     spread,
     times,
     usable_range,
+    within,
 )
 from gvf.study import Study
 from gvf.study.results import Results, resampling
 
-SIZES = (0.0, 0.1, 0.5, 1.0, 2.0, 4.0)
+SIZES = (0.0, 0.2, 0.5, 1.0, 2.0, 4.0)
+INF = math.inf
 SOME = (0, 1, 2, 77, 2000)
 
 
@@ -39,7 +45,7 @@ def random_results(seed: int, points: int = 20) -> Results:
     for gap in (2, 8, 32):
         for method in ("IR", "IS", "Sarsa"):
             error = rng.uniform(0.2, 1.3, (6, len(SIZES)))
-            error[rng.random((6, len(SIZES))) < 0.1] = math.inf
+            error[rng.random((6, len(SIZES))) < 0.1] = INF
             error[:, 0] = 0.8
             errors[DOWN, gap, method] = error
     results = by_hand(errors, **settings)
@@ -63,7 +69,7 @@ def averages(results: Results, sample: int, values: np.ndarray) -> list[float]:
     told = []
     for column in values.T:
         drawn = [value for value, count in zip(column, counts, strict=True) for _ in range(count)]
-        told.append(math.inf if math.inf in drawn else sum(drawn) / len(drawn))
+        told.append(INF if INF in drawn else sum(drawn) / len(drawn))
     return told
 
 
@@ -94,18 +100,30 @@ def passing(a: tuple[float, float], b: tuple[float, float], limit: float) -> flo
     return a[0] + (limit - a[1]) / (b[1] - a[1]) * (b[0] - a[0])
 
 
-def usable_by_walking(errors: Sequence[float], limit: float) -> float:
-    """Return the usable range, along the line through the points (log size, error)."""
+def usable_by_walking(errors: Sequence[float], limit: float) -> tuple[float, float]:
+    """Return bounds on the usable range, along the line through the points (log size, error).
+
+    Neighbours of this grid are near each other, and no smallest error is far above the limit.
+    """
     points = [(math.log(size), e) for size, e in zip(SIZES[1:], errors[1:], strict=True)]
     usable = [i for i, (_, error) in enumerate(points) if error <= limit]
     if not usable:
-        return 1.0
-    low, high = points[usable[0]][0], points[usable[-1]][0]
+        bottom = errors.index(min(errors))
+        return 1.0, 1.0 if 1 < bottom < len(points) else INF
+    low, high, open_ended = points[usable[0]][0], points[usable[-1]][0], False
     if usable[0] > 0:
         low = passing(points[usable[0]], points[usable[0] - 1], limit)
+    else:
+        open_ended = True
     if usable[-1] < len(points) - 1:
         high = passing(points[usable[-1]], points[usable[-1] + 1], limit)
-    return math.exp(high - low)
+    else:
+        open_ended = True
+    return math.exp(high - low), INF if open_ended else math.exp(high - low)
+
+
+def told(bounds: Bounds, sample: int = 0) -> tuple[float, float]:
+    return float(bounds.least[sample]), float(bounds.most[sample])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -113,11 +131,11 @@ def test_the_usable_range_is_that_of_step_sizes_within_twice_the_best(seed: int)
     results = one_gap(random_results(seed))
     ranges = {method: usable_range(results, method) for method in ("IR", "IS")}
     for sample in SOME:
-        for method, told in ranges.items():
+        for method, found in ranges.items():
             best = min(lanes_of(results, sample, method))
             most = 4 * min(lanes_of(results, 0, method))
             expected = usable_by_walking(bounded(results, sample, method, most), 2 * best)
-            np.testing.assert_allclose(told[sample], expected)
+            assert told(found, sample) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -125,10 +143,10 @@ def test_the_usable_range_is_that_of_step_sizes_within_twice_the_best(seed: int)
     [
         ([0.8, 0.3, 0.3, 0.3, 0.3, 0.8], 0.6),  # as accurate, over a wider range
         ([0.8, 0.6, 0.6, 0.6, 0.6, 0.8], 0.6),  # exactly twice the best is accurate
-        ([0.8, 0.7, 0.7, 0.7, 0.7, 0.8], 0.6),  # inaccurate everywhere
+        ([0.8, 0.9, 0.7, 0.7, 0.7, 0.8], 0.6),  # inaccurate everywhere
         ([0.8, 0.9, 0.1, 0.9, 0.9, 0.9], 0.2),  # so accurate that ours is not
         ([0.1, 0.9, 0.9, 0.9, 0.9, 0.9], 0.2),  # a step size of 0 has no ratio
-        ([math.inf] * 6, 0.6),
+        ([INF] * 6, 0.6),
     ],
 )
 def test_a_range_is_accurate_by_the_better_of_two_methods(other: list[float], limit: float) -> None:
@@ -138,7 +156,27 @@ def test_a_range_is_accurate_by_the_better_of_two_methods(other: list[float], li
     for one, another in (("IR", "IS"), ("IS", "IR")):
         counted = [min(error, 2 * limit) for error in errors[one]]
         expected = usable_by_walking(counted, limit)
-        np.testing.assert_allclose(accurate_range(results, one, another), expected)
+        assert told(accurate_range(results, one, another)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        ([0.8, 0.7, 0.6, 0.5, 0.5, 0.6], (1.0, 1.0)),  # the grid shows that there is none
+        ([0.8, 0.7, 0.6, 0.5, 0.5, 0.3], (1.0, INF)),  # falling at the end of the grid
+        ([0.8, 0.3, 0.5, 0.5, 0.5, 0.5], (1.0, INF)),  # smallest at the smallest step size
+        ([0.8, 0.5, 0.6, 0.6, 0.6, 0.6], (1.0, 1.0)),  # the same, but far above the limit
+        ([0.8, 0.9, INF, INF, INF, INF], (1.0, INF)),  # all are too large
+        ([0.8, INF, INF, INF, INF, INF], (1.0, INF)),
+    ],
+)
+def test_no_step_size_of_the_grid_may_mean_that_there_is_none(
+    theirs: list[float], expected: tuple[float, float]
+) -> None:
+    errors = {"IR": [0.8, 0.7, 0.1, 0.1, 0.1, 0.7], "IS": theirs}
+    cells = {(DOWN, 8, method): [error] * 2 for method, error in errors.items()}
+    results = by_hand(cells, step_sizes=SIZES)
+    assert told(accurate_range(results, "IS", "IR")) == expected
 
 
 def test_a_method_is_compared_with_the_best_of_all_others() -> None:
@@ -164,66 +202,122 @@ def test_a_method_is_compared_with_the_best_of_all_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("errors", "expected"),
+    ("errors", "least", "most"),
     [
-        ([0.3, 0.2, 0.2, 0.2, 0.2, 0.2], 40.0),  # the grid ends before the range
-        ([0.9, 0.6, 0.2, 0.2, 0.2, 0.6], math.sqrt(8 / 0.05)),  # half-way on either side
-        ([0.9, 0.2, 0.2, 0.2, 0.2, math.inf], 2 ** (4 / 3) / 0.1),  # counts as .8
-        ([0.9, 0.2, 0.2, 0.2, 0.2, 1e300], 2 ** (4 / 3) / 0.1),
-        ([0.1, 0.6, 0.6, 0.6, 0.6, 0.6], 1.0),  # only without learning
-        ([math.inf] * 6, 1.0),
+        ([0.9, 0.6, 0.2, 0.2, 0.2, 0.6], math.sqrt(8 / 0.1), math.sqrt(8 / 0.1)),  # half-way
+        ([0.3, 0.2, 0.2, 0.2, 0.2, 0.2], 20.0, INF),  # beyond the grid on either side
+        ([0.9, 0.6, 0.2, 0.2, 0.2, 0.2], 4 / math.sqrt(0.1), INF),  # beyond its end
+        ([0.9, 0.2, 0.2, 0.2, 0.2, INF], 2 ** (4 / 3) / 0.2, INF),  # below its start; counts as .8
+        ([0.9, 0.2, 0.2, 0.2, 0.2, 1e300], 2 ** (4 / 3) / 0.2, INF),
+        ([0.1, 0.6, 0.6, 0.6, 0.6, 0.6], 1.0, INF),  # only without learning
+        ([INF] * 6, 1.0, INF),
     ],
 )
-def test_the_usable_range_of_a_curve(errors: list[float], expected: float) -> None:
+def test_the_usable_range_of_a_curve(errors: list[float], least: float, most: float) -> None:
     results = by_hand({(DOWN, 8, "IR"): [errors, errors]}, step_sizes=SIZES)
-    np.testing.assert_allclose(usable_range(results, "IR"), expected)
+    assert told(usable_range(results, "IR")) == pytest.approx((least, most))
+
+
+def test_an_end_in_a_wide_gap_of_the_grid_has_bounds() -> None:
+    errors = [0.9, 0.7, 0.2, 0.2, 0.2, 0.6]
+    sizes = (0.0, 0.016, 0.16, 0.4, 0.8, 1.6)
+    results = by_hand({(DOWN, 8, "IR"): [errors, errors]}, step_sizes=sizes)
+    largest_usable = math.sqrt(0.8 * 1.6)
+    expected = largest_usable / 0.16, largest_usable / 0.016
+    assert told(usable_range(results, "IR")) == pytest.approx(expected)
+    passes = [0.5, 0.5, 1.5, 1.5, 1.5, 1.5]
+    results = by_hand({(DOWN, 8, "IR"): [passes, passes]}, step_sizes=sizes)
+    assert told(reach(results, "IR")) == (0.016, 0.16)
 
 
 def test_a_finer_grid_has_the_same_usable_range() -> None:
-    def range_on(sizes: Sequence[float]) -> float:
+    def range_on(sizes: Sequence[float]) -> tuple[float, float]:
         errors = [0.1 + 0.1 * abs(math.log2(size)) for size in sizes]
         results = by_hand({(DOWN, 8, "IR"): [errors, errors]}, step_sizes=sizes)
-        return float(usable_range(results, "IR")[0])
+        return told(usable_range(results, "IR"))
 
     # From a half to 2; on the points of the coarse grid there is only 1.
-    assert range_on((0.25, 0.5, 1.0, 2.0, 4.0)) == pytest.approx(4.0)
-    assert range_on((0.25, 1.0, 4.0)) == pytest.approx(4.0)
+    assert range_on((0.25, 0.5, 1.0, 2.0, 4.0)) == pytest.approx((4.0, 4.0))
+    assert range_on((0.4, 1.0, 2.5)) == pytest.approx((4.0, 4.0))
 
 
-def reach_by_walking(errors: Sequence[float]) -> float:
-    """Return the place where a line through the points first reaches 1."""
-    for i, error in enumerate(errors):
+def reach_by_walking(errors: Sequence[float]) -> tuple[float, float]:
+    """Return bounds on the place where a line through the points above 0 first reaches 1."""
+    for i, error in enumerate(errors[1:], start=1):
         if error < 1.0:
             continue
-        here = SIZES[i], error
-        return passing((SIZES[i - 1], errors[i - 1]), here, 1.0) if i else SIZES[0]
-    return SIZES[-1]
+        if i == 1:
+            return 0.0, SIZES[1]
+        place = passing((SIZES[i - 1], errors[i - 1]), (SIZES[i], error), 1.0)
+        return place, place
+    return SIZES[-1], INF
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_reach_is_where_the_error_passes_1(seed: int) -> None:
     results = one_gap(random_results(seed))
-    told = reach(results, "IR")
+    found = reach(results, "IR")
     for sample in SOME:
         expected = reach_by_walking(bounded(results, sample, "IR", 2.0))
-        assert told[sample] == pytest.approx(expected)
+        assert told(found, sample) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
-    ("errors", "expected"),
+    ("errors", "least", "most"),
     [
-        ([0.5, 0.5, 0.5, 0.5, 0.5, 0.5], 4.0),  # never
-        ([0.5, 0.5, 0.5, 0.5, 0.5, 1.5], 3.0),  # half-way between 2 and 4
-        ([0.5, 0.5, 0.5, 1.0, 0.5, 0.5], 1.0),  # touching counts
-        ([0.5, 0.5, 0.5, math.inf, 0.5, 0.5], 2 / 3),  # counts as 2
-        ([0.5, 1.5, 0.5, 1.5, 0.5, 0.5], 0.05),  # the first time counts
-        ([1.5, 0.5, 0.5, 0.5, 0.5, 0.5], 0.0),  # from the start
-        ([0.5, 0.5, 0.5, 0.5, 1e300, 1e300], 4 / 3),
+        ([0.5, 0.5, 0.5, 0.5, 0.5, 0.5], 4.0, INF),  # never
+        ([0.5, 0.5, 0.5, 0.5, 0.5, 1.5], 3.0, 3.0),  # half-way between 2 and 4
+        ([0.5, 0.5, 0.5, 1.0, 0.5, 0.5], 1.0, 1.0),  # touching counts
+        ([0.5, 0.5, 0.5, INF, 0.5, 0.5], 2 / 3, 2 / 3),  # counts as 2
+        ([0.5, 1.5, 0.5, 1.5, 0.5, 0.5], 0.0, 0.2),  # the first time counts
+        ([1.5, 0.5, 0.5, 0.5, 0.5, 0.5], 4.0, INF),  # a step size of 0 does not
+        ([0.5, 0.5, 0.5, 0.5, 1e300, 1e300], 4 / 3, 4 / 3),
     ],
 )
-def test_the_reach_of_a_curve(errors: list[float], expected: float) -> None:
+def test_the_reach_of_a_curve(errors: list[float], least: float, most: float) -> None:
     results = by_hand({(DOWN, 8, "IR"): [errors, errors]}, step_sizes=SIZES)
-    np.testing.assert_allclose(reach(results, "IR"), expected, atol=1e-12)
+    assert told(reach(results, "IR")) == pytest.approx((least, most))
+
+
+def bounds(least: float, most: float) -> Bounds:
+    return Bounds(np.array([least]), np.array([most]))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "marks", "expected"),
+    [
+        ((6.0, 6.0), (3.0, 3.0), (1.0,), 2.0),
+        ((3.0, 3.0), (3.0, 3.0), (1.0,), 1.0),  # a tie that is known
+        ((12.0, INF), (3.0, 3.0), (1.0,), 4.0),  # at least
+        ((3.0, 3.0), (12.0, INF), (1.0,), 0.25),  # at most
+        ((12.0, INF), (12.0, INF), (1.0,), math.nan),  # both are beyond the grid
+        ((0.5, 0.5), (0.0, 0.1), (1.0,), 5.0),  # theirs is below the smallest step size
+        ((0.0, 0.1), (0.0, 0.1), (1.0,), math.nan),
+        ((12.0, INF), (11.0, 11.0), (1 / 1.1, 1.1), math.nan),  # may be alike, or not
+        ((12.0, INF), (6.0, 6.0), (1 / 1.1, 1.1), 2.0),
+        ((2.0, 2.1), (2.0, 2.0), (1 / 1.1, 1.1), 1.05),  # alike wherever it lies
+        ((3.0, 6.0), (12.0, 12.0), (1.0,), 0.5),
+        ((3.0, 30.0), (12.0, 12.0), (1.0,), math.nan),  # an end in a wide gap
+    ],
+)
+def test_bounds_decide_or_give_no_value(
+    ours: tuple[float, float],
+    theirs: tuple[float, float],
+    marks: tuple[float, ...],
+    expected: float,
+) -> None:
+    (value,) = (bounds(*ours) / bounds(*theirs)).against(*marks)
+    assert value == pytest.approx(expected, nan_ok=True)
+
+
+def test_bounds_of_several_numbers() -> None:
+    numbers = [bounds(1.0, 1.0), bounds(2.0, 3.0), bounds(12.0, INF)]
+    assert told(smallest(numbers)) == (1.0, 1.0)
+    assert told(smallest(numbers[1:])) == (2.0, 3.0)
+    assert told(largest(numbers)) == (12.0, INF)
+    assert told(largest(numbers[:2])) == (2.0, 3.0)
+    assert told(rises(numbers)) == (2.0, 3.0)
+    assert told(rises([numbers[0], numbers[2], numbers[2]])) == (0.0, INF)
 
 
 def test_one_run_in_many_does_not_decide_a_range() -> None:
@@ -233,9 +327,8 @@ def test_one_run_in_many_does_not_decide_a_range() -> None:
         by_hand({(DOWN, 8, "IR"): [usual] * 50 + [last]}, step_sizes=SIZES)
         for last in (usual, lost)
     )
-    assert reach(mixed, "IR")[0] == pytest.approx(reach(plain, "IR")[0], rel=0.02)
-    ranges = [usable_range(results, "IR")[0] for results in (mixed, plain)]
-    assert ranges[0] == pytest.approx(ranges[1], rel=0.02)
+    for range_of in (reach, usable_range):
+        assert told(range_of(mixed, "IR")) == pytest.approx(told(range_of(plain, "IR")), rel=0.02)
 
 
 def test_a_step_size_can_be_chosen_once_for_all_samples() -> None:
@@ -277,13 +370,25 @@ def test_statistics_over_gaps() -> None:
 
 def test_statistics_of_several_methods() -> None:
     results = one_gap(random_results(5))
-    ratio, against = times("IR", "IS")(results), beside(results, "Sarsa", ["IR", "IS"])
+    ratio, outside = times("IR", "IS")(results), within(results, "Sarsa", ["IR", "IS"])
     apart = spread([results.best(method) for method in ("IR", "IS", "Sarsa")])
     for sample in SOME:
         ir, is_, sarsa = (min(lanes_of(results, sample, m)) for m in ("IR", "IS", "Sarsa"))
         assert ratio[sample] == pytest.approx(ir / is_)
-        assert against[sample] == pytest.approx(sarsa / math.sqrt(ir * is_))
+        expected = max(sarsa / max(ir, is_), min(ir, is_) / sarsa)
+        assert outside[sample] == pytest.approx(expected)
         assert apart[sample] == pytest.approx(max(ir, is_, sarsa) / min(ir, is_, sarsa))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [(4.0, 2.0, 2.0), (2.0, 4.0, 2.0), (0.25, 0.5, 2.0), (4.0, 0.5, 0.5), (0.5, 4.0, 0.5),
+     (1.0, 4.0, 1.0), (INF, 2.0, 2.0)],
+)  # fmt: skip
+def test_agreement_is_the_smaller_of_two_factors(
+    first: float, second: float, expected: float
+) -> None:
+    assert agreement(np.array([first]), np.array([second]))[0] == pytest.approx(expected)
 
 
 def test_is_stands_for_what_is_drawn_as_it() -> None:
@@ -296,7 +401,7 @@ def test_the_rank_correlation_is_that_of_spearman() -> None:
     rng = np.random.default_rng(6)
     # Small whole numbers: many ties.
     first, second = rng.integers(0, 5, (2, 200, 8)).astype(np.float64)
-    first[:3, 0] = math.inf
+    first[:3, 0] = INF
     expected = np.array([spearmanr(a, b)[0] for a, b in zip(first, second, strict=True)], float)
     np.testing.assert_allclose(rank_correlation(first, second), expected, atol=1e-12)
     rising = np.arange(8.0)[None]

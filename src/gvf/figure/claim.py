@@ -135,7 +135,10 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
     value, low, high = interval(claim.statistic, [results, *more])
     if math.isnan(low):
         few = f"fewer than {FEWEST_RUNS} runs do not tell"
-        none = "some bootstrap samples have no value: too many runs diverge, or too few learn"
+        none = (
+            "some bootstrap samples have no value: too many runs diverge, too few learn, or the "
+            "grid of step sizes does not resolve it"
+        )
         remark = few if runs < FEWEST_RUNS else none
         return _verdict(claim, results.protocol, runs, (value, low, high), remark=remark)
     above = low > claim.least or claim.least == -math.inf

@@ -29,7 +29,8 @@ def interval(
 ) -> tuple[float, float, float]:
     """Compute a statistic of results and both ends of its interval.
 
-    The ends are nan if there are too few runs, or if a sample has no value.
+    A bootstrap sample without a value may lie on either side of the interval. The ends are nan if
+    there are too few runs, or too many such samples, or if the statistic itself has no value.
 
     Example:
         >>> from gvf.figure.interval import interval
@@ -46,15 +47,21 @@ def interval(
     with np.errstate(divide="ignore", invalid="ignore"):  # diverged runs have infinite errors
         anew = statistic(*results)
         once = statistic(*(one.choosing_once() for one in results))
-    value = float(anew[0])
-    if runs < FEWEST_RUNS or np.isnan(anew).any() or np.isnan(once).any():
+    value, samples = float(anew[0]), [anew[1:], once[1:]]
+    if runs < FEWEST_RUNS or math.isnan(value):
         return value, math.nan, math.nan
     tail = tail_of(runs)
+    if any(np.isnan(values).mean() >= tail for values in samples):
+        return value, math.nan, math.nan
     # Some values may be infinite, so quantiles do not interpolate.
-    ends = [
-        np.quantile(values[1:], (tail, 1 - tail), method="inverted_cdf") for values in (anew, once)
-    ]
-    return value, float(min(low for low, _ in ends)), float(max(high for _, high in ends))
+    low, high = (
+        [
+            np.quantile(np.where(np.isnan(values), end, values), share, method="inverted_cdf")
+            for values in samples
+        ]
+        for end, share in ((-np.inf, tail), (np.inf, 1 - tail))
+    )
+    return value, float(min(low)), float(max(high))
 
 
 def tail_of(runs: int) -> float:

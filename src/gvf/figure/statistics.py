@@ -7,11 +7,17 @@ Ranges of step sizes end where a line through the points passes a limit. If they
 the grid, small changes of an error would move them by whole steps. Near the end of a range few runs
 have huge errors, and the rarest run alone would decide the mean. So in a range a run's error counts
 as at most `MOST_FACTOR` times the limit.
+
+A grid need not resolve an end. The end may lie beyond the last step size, or below the smallest one
+above 0, or between two step sizes that are far apart. Then only bounds on it are known
+(:class:`Bounds`). A comparison has a value where the bounds decide it, and none where they do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -26,6 +32,8 @@ REACH_LIMIT = 1.0
 """The error at which a method's reach ends."""
 MOST_FACTOR = 2.0
 """A run's error counts as at most this many times the limit of a range of step sizes."""
+WIDEST_GAP = 2.5
+"""An end between two step sizes is known if the larger is at most this many times the smaller."""
 LAST_SHARE = 0.1
 """The share of a run that counts as its end."""
 
@@ -43,8 +51,59 @@ def named(results: Results, method: str) -> str:
     return "NormIS" if method == "IS" and "IS" not in results.study.methods else method
 
 
-def usable_range(results: Results, method: str, pair: Pair | None = None) -> Array:
-    """Return the largest usable step size over the smallest, [1 + B]; 1 if none is usable.
+@dataclass(frozen=True)
+class Bounds:
+    """A positive number of which only bounds may be known, in every sample.
+
+    Attributes:
+        least: the lower bound, float64[1 + B].
+        most: the upper bound, float64[1 + B]; the same as `least` where the number is known.
+
+    Example:
+        >>> from gvf.figure.statistics import Bounds
+        >>> import numpy as np
+        >>> beyond = Bounds(np.array([12.0]), np.array([np.inf]))
+        >>> known = Bounds(np.array([8.0]), np.array([8.0]))
+        >>> (beyond / known).against(1.0).tolist()  # at least 12 / 8
+        [1.5]
+        >>> (beyond / beyond).against(1.0).tolist()
+        [nan]
+    """
+
+    least: Array
+    most: Array
+
+    def __truediv__(self, other: Bounds) -> Bounds:
+        with np.errstate(divide="ignore"):
+            return Bounds(self.least / other.most, self.most / other.least)
+
+    def against(self, *marks: float) -> Array:
+        """Return a number on the same side of every mark as the true one, [1 + B].
+
+        It is the number itself where that is known. Elsewhere it is the bound next to the marks, or
+        nan where a mark lies between the bounds.
+        """
+        between = np.any([(self.least <= mark) & (mark <= self.most) for mark in marks], axis=0)
+        bound = np.where(self.least > max(marks), self.least, self.most)
+        return np.where(between & (self.least < self.most), np.nan, bound)
+
+
+def smallest(numbers: Sequence[Bounds]) -> Bounds:
+    """Return the smallest of several numbers."""
+    return Bounds(
+        *(np.min([getattr(n, end) for n in numbers], axis=0) for end in ("least", "most"))
+    )
+
+
+def largest(numbers: Sequence[Bounds]) -> Bounds:
+    """Return the largest of several numbers."""
+    return Bounds(
+        *(np.max([getattr(n, end) for n in numbers], axis=0) for end in ("least", "most"))
+    )
+
+
+def usable_range(results: Results, method: str, pair: Pair | None = None) -> Bounds:
+    """Return the largest usable step size over the smallest; 1 if none is usable.
 
     Between points the error is a line in the logarithm of the step size, since grids are coarse
     where step sizes are small.
@@ -55,17 +114,18 @@ def usable_range(results: Results, method: str, pair: Pair | None = None) -> Arr
         >>> from gvf.study import Study
         >>> import numpy as np
         >>> pairs = [("down", "uniform")]
-        >>> study = Study("s", "four-rooms", ("IR",), (1, 2, 8), pairs=pairs, runs=1)
-        >>> error = np.array([[0.25, 0.25, 0.75]])
+        >>> study = Study("s", "four-rooms", ("IR",), (1, 2, 4, 8), pairs=pairs, runs=1)
+        >>> error = np.array([[0.75, 0.25, 0.25, 0.75]])
         >>> measured = MethodResults(study.choices("IR"), {"error": error})
         >>> results = Results(study, "paper", {(study.pairs[0], 1, "IR"): measured})
-        >>> round(float(usable_range(results, "IR")[0]), 6)  # the line passes twice 0.25 at 4
+        >>> found = usable_range(results, "IR")
+        >>> round(float(found.least[0]), 6)  # from the root of 2 to that of 32
         4.0
     """
     return _range(results, method, pair, results.best(method, pair=pair))
 
 
-def accurate_range(results: Results, method: str, other: str, pair: Pair | None = None) -> Array:
+def accurate_range(results: Results, method: str, other: str, pair: Pair | None = None) -> Bounds:
     """Return the same as :func:`usable_range`, but judged by the better of two methods.
 
     A step size counts if its error is at most twice the best error of the two. The range is 1 if
@@ -75,47 +135,74 @@ def accurate_range(results: Results, method: str, other: str, pair: Pair | None 
     return _range(results, method, pair, best)
 
 
-def _range(results: Results, method: str, pair: Pair | None, best: Array) -> Array:
-    """Return the largest over the smallest step size with at most twice an error [1 + B].
+def _range(results: Results, method: str, pair: Pair | None, best: Array) -> Bounds:
+    """Return the largest over the smallest step size with at most twice an error; 1 if none has it.
 
-    It is 1 if there is none.
+    A method without such a step size on the grid may have some between its points, unless the grid
+    resolves the curve around its smallest error, or this error is far above the limit. If the
+    smallest error is that of step size 0, even the smallest step is too large.
     """
-    measured = results.of(method, pair=pair)
-    if not np.isfinite(best[0]):
-        return np.ones(best.shape)
     limits = USABLE_FACTOR * np.where(np.isfinite(best), best, 0.0)
-    sizes = np.array(measured.choices)
-    errors = results.average(np.minimum(measured.error, MOST_FACTOR * limits[0]))[:, sizes > 0]
-    logs = np.log(sizes[sizes > 0])
-    usable = errors <= limits[:, None]
-    last = logs.size - 1
+    sizes, errors = _curve(results, method, pair, limits[0])
+    usable = (errors <= limits[:, None]) & np.isfinite(best[0])
+    last = sizes.size - 1
     low, high = usable.argmax(axis=1), last - usable[:, ::-1].argmax(axis=1)
-    smallest = _crossing(logs, errors, limits, low, np.maximum(low - 1, 0))
-    largest = _crossing(logs, errors, limits, high, np.minimum(high + 1, last))
-    return np.where(usable.any(axis=1), np.exp(largest - smallest), 1.0)
+    smallest_size, largest_size = (
+        _between(sizes, errors, limits, number, log=True) for number in (low - 1, high)
+    )
+    width = largest_size / smallest_size
+    plain, resolved = results.errors(method, pair=pair), _resolved(_padded(sizes))
+    bottom = plain.argmin(axis=1) - (plain.shape[1] - sizes.size)  # -1: that of step size 0
+    far = plain.min(axis=1) > MOST_FACTOR * limits
+    empty = (bottom >= 0) & (far | (resolved[bottom] & resolved[bottom + 1]))
+    found = usable.any(axis=1)
+    return Bounds(
+        np.where(found, width.least, 1.0),
+        np.where(found, width.most, np.where(empty, 1.0, np.inf)),
+    )
 
 
-def reach(results: Results, method: str, pair: Pair | None = None) -> Array:
-    """Return the step size at which the error passes 1, or the grid's last if none, [1 + B]."""
+def reach(results: Results, method: str, pair: Pair | None = None) -> Bounds:
+    """Return the step size above 0 at which the error passes 1."""
+    sizes, errors = _curve(results, method, pair, REACH_LIMIT)
+    over = errors >= REACH_LIMIT
+    within = np.where(over.any(axis=1), over.argmax(axis=1), sizes.size) - 1
+    return _between(sizes, errors, np.full(len(errors), REACH_LIMIT), within, log=False)
+
+
+def _curve(results: Results, method: str, pair: Pair | None, limit: float) -> tuple[Array, Array]:
+    """Return the step sizes above 0 [L] and their errors [1 + B, L], bounded by the limit."""
     measured = results.of(method, pair=pair)
     sizes = np.array(measured.choices)
-    errors = results.average(np.minimum(measured.error, MOST_FACTOR * REACH_LIMIT))
-    over = errors >= REACH_LIMIT
-    beyond = np.where(over.any(axis=1), over.argmax(axis=1), sizes.size)
-    limits = np.full(len(errors), REACH_LIMIT)
-    within, beyond = np.maximum(beyond - 1, 0), np.minimum(beyond, sizes.size - 1)
-    return _crossing(sizes, errors, limits, within, beyond)
+    errors = results.average(np.minimum(measured.error, MOST_FACTOR * limit))
+    return sizes[sizes > 0], errors[:, sizes > 0]
 
 
-def _crossing(places: Array, errors: Array, limits: Array, within: Array, beyond: Array) -> Array:
-    """Return the place at which a line from `within` to `beyond` passes the limit, [1 + B].
+def _padded(sizes: Array) -> Array:
+    return np.concatenate([[0.0], sizes, [np.inf]])
 
-    Both are numbers of places, and neighbours; equal ones mean the end of the grid.
+
+def _resolved(places: Array) -> Array:
+    """Return which gaps between neighbouring places are narrow enough to draw a line across."""
+    return places[1:] <= WIDEST_GAP * places[:-1]
+
+
+def _between(sizes: Array, errors: Array, limits: Array, within: Array, *, log: bool) -> Bounds:
+    """Return the place at which the line from a step size to the next one passes the limit.
+
+    `within` is the number of the step size [1 + B]: -1 if the place lies below the first one, and
+    the last number if it lies beyond the last one.
     """
-    row = np.arange(len(errors))
-    low, high = errors[row, within], errors[row, beyond]
-    share = (limits - low) / np.where(high > low, high - low, 1.0)
-    return places[within] + share * (places[beyond] - places[within])
+    places, row, last = _padded(sizes), np.arange(len(errors)), sizes.size - 1
+    least, most = places[within + 1], places[within + 2]
+    here, there = errors[row, np.maximum(within, 0)], errors[row, np.minimum(within + 1, last)]
+    share = (limits - here) / np.where(here != there, there - here, 1.0)
+    resolved = _resolved(places)[within + 1]
+    step = np.where(resolved, most, least) - least
+    line = least + share * step
+    if log:
+        line = least * (1 + step / np.where(resolved, least, 1.0)) ** share
+    return Bounds(np.where(resolved, line, least), np.where(resolved, line, most))
 
 
 def ends_at(results: Results, method: str, pair: Pair | None = None) -> Array:
@@ -157,10 +244,34 @@ def spread(errors: Sequence[Array]) -> Array:
     return stacked.max(axis=0) / stacked.min(axis=0)
 
 
-def beside(results: Results, method: str, others: Sequence[str]) -> Array:
-    """Return a method's error over the geometric mean of the errors of others, [1 + B]."""
-    theirs = np.stack([results.best(other) for other in others])
-    return results.best(method) / np.exp(np.log(theirs).mean(axis=0))
+def within(results: Results, method: str, others: Sequence[str], pair: Pair | None = None) -> Array:
+    """Return the factor by which a method's error lies outside the range of those of others.
+
+    It is at most 1 if the error lies within the range.
+    """
+    mine = results.best(method, pair=pair)
+    theirs = [results.best(other, pair=pair) for other in others]
+    return np.maximum(mine / np.max(theirs, axis=0), np.min(theirs, axis=0) / mine)
+
+
+def rises(numbers: Sequence[Bounds]) -> Bounds:
+    """Return the smallest factor from one number to the next."""
+    return smallest([second / first for first, second in pairwise(numbers)])
+
+
+def agreement(first: Array, second: Array) -> Array:
+    """Return the smaller of two factors, above 1 if both lie on the same side of 1, else below.
+
+    A factor below 1 counts as its reciprocal.
+
+    Example:
+        >>> from gvf.figure.statistics import agreement
+        >>> import numpy as np
+        >>> agreement(np.array([4.0, 0.25, 4.0]), np.array([2.0, 0.5, 0.5])).round(6).tolist()
+        [2.0, 2.0, 0.5]
+    """
+    a, b = np.log(first), np.log(second)
+    return np.exp(np.sign(a) * np.sign(b) * np.minimum(np.abs(a), np.abs(b)))
 
 
 def best_of_all(method: str, pair: Pair | None = None, without: Sequence[str] = ()) -> Statistic:

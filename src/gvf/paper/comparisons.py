@@ -16,9 +16,23 @@ from gvf.study.results import Pair, Results
 
 TIE = "1 is a tie. The sentence names no amount, so any difference to the right side supports it."
 NO_GROWTH = "0 is equal growth. The sentence names no amount."
+GRID = (
+    "An end that lies beyond the grid of step sizes, or in a gap of it wider than a factor of 2.5, "
+    "has bounds only. The ratio is then a bound too, or has no value if it may lie on either side."
+)
+"""The reason why a ratio of step sizes may be a bound, or have no value."""
+STEPS_TIE = f"{TIE} {GRID}"
+PASSES = "step size at which the error passes 1 (a run's error counts as at most 2)"
+"""The measure of the step sizes that a method bears."""
+CAPPED = "a run's error counts as at most twice the limit"
 TENTH = "The sentence calls two methods alike and names no amount. We take a factor of at most 1.1."
 QUARTER = "The sentence names no amount. We take a factor of at most 1.25."
 NOTICEABLE = "The sentence says noticeable and names no amount. We take a tenth and more."
+NOTICED = 1.1
+"""The factor from which a difference counts as noticeable."""
+SIGNIFICANT = (
+    "The sentence says significantly. We take this as: the interval excludes a tie, by any amount."
+)
 WRITTEN = "2026-11-15: written. No record tells whether results had been seen by then."
 RANGES_WRITTEN = (
     WRITTEN,
@@ -44,6 +58,20 @@ BUFFER_IS_IS = "WIS-Buffer is IS up to the window's mean ratio, which is 1 withi
 """The reason why a comparison with WIS-Buffer repeats the one with IS."""
 SARSA_IS_VTRACE = "With a deterministic target Sarsa is V-trace(1.0), number for number."
 """The reason why a comparison with Sarsa in Four Rooms repeats the one with V-trace(1.0)."""
+
+
+def grid_ends(before: str = "No verdict changed.") -> str:
+    """Return the entry of a history that says how ends outside the grid are treated."""
+    return (
+        "2026-11-16: ends that the grid does not resolve have bounds. Before, the end of the grid, "
+        "or a line across a wide gap, stood for them. This was changed when results were known. "
+        f"{before}"
+    )
+
+
+def uncapped(told: str) -> str:
+    """Return the remark that a claim would be judged otherwise if no run's error were bounded."""
+    return f" With plain averages, in which single runs with huge errors decide, {told}."
 
 
 def _setting(pair: Pair | None, at: str) -> tuple[str, str]:
@@ -133,7 +161,17 @@ def _over_ir(
         f"{says} than {other}{setting}.",
         f"{measure}, IR's over that of {other}",
         statistic,
-        **({"least": 1.0, "why": TIE, "history": (AUDITED,)} | more),
+        **({"least": 1.0, "why": STEPS_TIE, "history": (AUDITED, grid_ends())} | more),
+    )
+
+
+def bears_more(first: str, second: str, pair: Pair | None = None, *marks: float) -> Statistic:
+    """Make the statistic: the step size that one method bears over that of another.
+
+    `marks` are the ends of the claim's range; by default 1.
+    """
+    return lambda results: (reach(results, first, pair) / reach(results, second, pair)).against(
+        *(marks or (1.0,))
     )
 
 
@@ -142,8 +180,8 @@ def larger_steps(other: str, pair: Pair | None = None, **more: Any) -> Claim:
     return _over_ir(
         "ir-bears-larger-steps",
         "IR bears larger step sizes",
-        "step size at which the error passes 1",
-        lambda results: reach(results, "IR", pair) / reach(results, other, pair),
+        PASSES,
+        bears_more("IR", other, pair),
         other,
         pair,
         more,
@@ -155,10 +193,11 @@ def wider_range(other: str, pair: Pair | None = None, **more: Any) -> Claim:
     return _over_ir(
         "ir-wider",
         "IR has a wider range of usable step sizes",
-        "ratio of the largest to the smallest step size within twice the method's best error",
+        "ratio of the largest to the smallest step size within twice the method's best error "
+        f"({CAPPED})",
         lambda results: (
             usable_range(results, "IR", pair) / usable_range(results, named(results, other), pair)
-        ),
+        ).against(1.0),
         other,
         pair,
         more,
@@ -170,18 +209,20 @@ def accurate_over_wider_range(other: str, pair: Pair | None = None, **more: Any)
 
     def statistic(results: Results) -> Array:
         there = named(results, other)
-        return accurate_range(results, "IR", there, pair) / accurate_range(
-            results, there, "IR", pair
+        ours, theirs = (
+            accurate_range(results, *two, pair) for two in (("IR", there), (there, "IR"))
         )
+        return (ours / theirs).against(1.0)
 
     why = (
-        f"{TIE} Unlike the range within twice the method's own best error, this one is not wide "
-        "for a method that is inaccurate at every step size."
+        f"{STEPS_TIE} Unlike the range within twice the method's own best error, this one is not "
+        "wide for a method that is inaccurate at every step size."
     )
     return _over_ir(
         "ir-accurate-over-wider-range",
         "IR is accurate over a wider range of step sizes",
-        "ratio of the largest to the smallest step size within twice the best error of the two",
+        "ratio of the largest to the smallest step size within twice the best error of the two "
+        f"({CAPPED})",
         statistic,
         other,
         pair,
