@@ -87,7 +87,7 @@ def test_fewer_than_five_runs_decide_nothing(figure: Figure, claim: Claim) -> No
 @pytest.mark.parametrize(("figure", "claim"), NEEDY)
 def test_a_claim_says_what_else_it_needs(figure: Figure, claim: Claim) -> None:
     told = judge(claim, planted(figure, "paper", [Truth()]))
-    assert (told.verdict, told.statistic, told.low, told.high) == ("undecided", None, None, None)
+    assert (told.verdict, told.statistic, told.low, told.high) == ("not judged", None, None, None)
     for name in claim.needs:
         assert name in told.remark
     json.dumps(asdict(told), allow_nan=False)
