@@ -2,9 +2,9 @@
 
 A map has a ``size``, the number of weights. Called with states [m, ...] it returns either the
 indices of the features that are 1, int32[m, a], if all others are 0 (:class:`OneHot`,
-:class:`TileCoder`), or all features, float64[m, size] (:class:`Dense`). Tile coding lays a grids
-over the state space, each displaced by a fraction of a tile. In each grid the tile that contains
-the state is active, so the resolution is a times that of one grid.
+:class:`ActiveTable`, :class:`TileCoder`), or all features, float64[m, size] (:class:`Dense`). Tile
+coding lays a grids over the state space, each displaced by a fraction of a tile. In each grid the
+tile that contains the state is active, so the resolution is a times that of one grid.
 """
 
 from __future__ import annotations
@@ -103,6 +103,42 @@ class OneHot:
                 f"{self} needs a larger size, or the states a shift"
             )
         return (values - first if first else values).astype(np.int32)[:, None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ActiveTable:
+    """Binary features that a table lists, for states that are integers 0 .. S-1.
+
+    Args:
+        rows: the indices of the features that are 1 in each state, int[S, a].
+        size: the number of features.
+
+    Example:
+        >>> from gvf.features import ActiveTable
+        >>> import numpy as np
+        >>> features = ActiveTable(np.array([[0, 1], [1, 2]]), size=3)
+        >>> features
+        ActiveTable(2 states, 2 of 3 features)
+        >>> features([1, 0])
+        array([[1, 2],
+               [0, 1]], dtype=int32)
+    """
+
+    rows: NDArray[np.integer]
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_size(self.size)
+        rows = features_of(lambda states: states, self.size, self.rows).astype(np.int32)
+        object.__setattr__(self, "rows", _frozen(rows))
+
+    def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
+        """Map states int[m] to indices int32[m, a]."""
+        return self.rows[OneHot(len(self.rows))(states)[:, 0]]
+
+    def __repr__(self) -> str:
+        states, active = self.rows.shape
+        return f"ActiveTable({states} states, {active} of {self.size} features)"
 
 
 @dataclass(frozen=True)
