@@ -124,12 +124,12 @@ class ActiveTable:
                [0, 1]], dtype=int32)
     """
 
-    rows: NDArray[np.integer]
+    rows: NDArray[Any]
     size: int
 
     def __post_init__(self) -> None:
         _check_size(self.size)
-        rows = features_of(lambda states: states, self.size, self.rows).astype(np.int32)
+        rows = np.asarray(features_of(np.asarray, self.size, self.rows), np.int32)
         object.__setattr__(self, "rows", _frozen(rows))
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
