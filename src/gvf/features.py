@@ -88,21 +88,8 @@ class OneHot:
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """Map states int[m] to indices int32[m, 1]."""
-        values = as_array(states, "the states")
-        _check_no_fields(values, "OneHot")
-        if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
-            raise ValueError(
-                f"one-hot states are a batch of integers [m], got {values.dtype}"
-                f"{list(values.shape)}; for other states use TileCoder or Dense"
-            )
-        first, last = self.start, self.start + self.size - 1
-        if values.size and (values.min() < first or values.max() > last):
-            row = int(np.argmax((values < first) | (values > last)))
-            raise ValueError(
-                f"state {values[row]} in row {row} is outside {first} .. {last}; "
-                f"{self} needs a larger size, or the states a shift"
-            )
-        return (values - first if first else values).astype(np.int32)[:, None]
+        values = _numbers(states, self.start, self.size, self)
+        return (values - self.start if self.start else values).astype(np.int32)[:, None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,7 +121,7 @@ class ActiveTable:
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """Map states int[m] to indices int32[m, a]."""
-        return self.rows[OneHot(len(self.rows))(states)[:, 0]]
+        return self.rows[_numbers(states, 0, len(self.rows), self).astype(np.intp)]
 
     def __repr__(self) -> str:
         states, active = self.rows.shape
@@ -369,6 +356,25 @@ def weight_row(x, slot, j, first):
     The row is unsigned, because Numba checks signed indices for negative values on every access.
     """
     return np.uint64(first + feature_index(x, slot, j))
+
+
+def _numbers(states: ArrayLike, first: int, count: int, features: FeatureMap) -> NDArray[Any]:
+    """Return states as an array of integers [m] from ``first`` on, or raise ValueError."""
+    values = as_array(states, "the states")
+    _check_no_fields(values, type(features).__name__)
+    if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
+        raise ValueError(
+            f"the states of {type(features).__name__} are a batch of integers [m], got "
+            f"{values.dtype}{list(values.shape)}; for other states use TileCoder or Dense"
+        )
+    last = first + count - 1
+    if values.size and (values.min() < first or values.max() > last):
+        row = int(np.argmax((values < first) | (values > last)))
+        raise ValueError(
+            f"state {values[row]} in row {row} is outside {first} .. {last}; "
+            f"{features} needs more states, or the states a shift"
+        )
+    return values
 
 
 def _check_no_fields(states: NDArray[Any], what: str) -> None:
