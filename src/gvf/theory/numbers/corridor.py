@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
 from gvf.study.base import seed_for
@@ -41,8 +42,8 @@ class Stream:
     ratio: Floats
     continuation: Floats
     interest: Floats
-    ended: Floats
-    row: Floats
+    ended: NDArray[np.bool_]
+    row: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,8 @@ class Corridor:
         weight = np.outer(emphasis, PI).ravel()
         here = phi.repeat(2, axis=0)
         moved = here - self.continuation[:, None] * phi_next
-        return np.linalg.solve((weight[:, None] * here).T @ moved, (weight * self.cumulant) @ here)
+        matrix, vector = (weight[:, None] * here).T @ moved, (weight * self.cumulant) @ here
+        return np.asarray(np.linalg.solve(matrix, vector), np.float64)
 
     def updates(self, theta: Floats) -> Floats:
         """Return the TD update of each kind at weights theta, [K, d]."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
 from gvf.correction import Correction
@@ -167,7 +168,12 @@ def emphatic_bias(wis: Correction, carried: Carried) -> EmphaticBias:
 
 
 def _mean_of_windows(
-    wis: Correction, inputs: Floats, episode: Floats, update: Floats, chance: Floats, n: int
+    wis: Correction,
+    inputs: Floats,
+    episode: NDArray[np.int64],
+    update: Floats,
+    chance: Floats,
+    n: int,
 ) -> Floats:
     """Return E[X] over windows of n episodes, [d]; rows that repeat are weighted as one."""
     counts, probability = multinomial_windows(chance, n)
