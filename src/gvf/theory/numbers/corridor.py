@@ -62,7 +62,7 @@ class Corridor:
         >>> from gvf.theory.numbers.corridor import Corridor
         >>> corridor = Corridor.of(3)
         >>> corridor.trace.round(3)
-        array([1.  , 1.94, 4.44])
+        array([1.   , 1.94 , 4.743])
     """
 
     ratio: Floats
