@@ -4,13 +4,13 @@ An algorithm learns from each transition once, when it happens, and needs neithe
 correction. A trace z remembers the features of earlier states, so that an error also changes the
 predictions for these. A step of the stream is
 
-    kernel(state, trace, x, x_next, i, now, lane)
+    kernel(state, trace, x, x_next, i, now, first, last)
 
     state        the arrays that all streams share, an :class:`OnlineState`
     trace        the arrays of this stream, a :class:`Carried`
     x, x_next    the features of all steps, as in :mod:`gvf.features`; those of this step in row i
     now          the numbers of this step, a :class:`Now`
-    lane         the first of the lanes that the kernel changes, as many as a vector has
+    first, last  the lanes that the kernel changes, first .. last - 1, in whole vectors
 
 and is written with the functions of :mod:`gvf.online.vectors`. All kernels have this signature, so
 one loop runs them all (:mod:`gvf.online.run`).
@@ -123,12 +123,13 @@ class Algorithm(LaneFields):
 
         >>> from dataclasses import dataclass
         >>> import gvf, numba
-        >>> from gvf.online.vectors import add_features, of_lanes, td_error
+        >>> from gvf.online.vectors import WIDTH, add_features, of_lanes, td_error
         >>> @numba.njit
-        ... def step(state, trace, x, x_next, i, now, lane):
-        ...     delta = td_error(state.weights, x, x_next, i, now, lane)
-        ...     alpha = of_lanes(state, 0, lane)
-        ...     add_features(state.weights, alpha * now.rho * delta, x, i, lane)
+        ... def step(state, trace, x, x_next, i, now, first, last):
+        ...     for lane in range(first, last, WIDTH):
+        ...         delta = td_error(state.weights, x, x_next, i, now, lane)
+        ...         alpha = of_lanes(state, 0, lane)
+        ...         add_features(state.weights, alpha * now.rho * delta, x, i, lane)
         >>> @dataclass(frozen=True)
         ... class Plain(gvf.online.Algorithm):
         ...     step_size: float
@@ -168,7 +169,8 @@ class Algorithm(LaneFields):
     def start(self, rows: int) -> OnlineState:
         """Return the initial arrays; all weights are 0."""
         values = self.lane_values()
-        count = -(-values.shape[1] // WIDTH) * WIDTH
+        # An odd number of vectors spreads the rows evenly over the places of a processor's cache.
+        count = (-(-values.shape[1] // WIDTH) | 1) * WIDTH
         lanes = np.zeros((len(values), count))
         lanes[:, : values.shape[1]] = values
         return OnlineState(

@@ -28,7 +28,17 @@ from numba import njit
 from gvf.common.vector import load, store
 from gvf.learner.update import Lanes
 from gvf.online.algorithm import Algorithm
-from gvf.online.vectors import add_features, add_trace, fade, inner, of_lanes, overlap, td_error, value
+from gvf.online.vectors import (
+    WIDTH,
+    add_features,
+    add_trace,
+    fade,
+    inner,
+    of_lanes,
+    overlap,
+    td_error,
+    value,
+)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -46,87 +56,91 @@ def move_trace(z, decay, trace, x, i, now, lane):
 
 
 @njit(cache=True, nogil=True)
-def gtd(state, trace, x, x_next, i, now, lane):
+def gtd(state, trace, x, x_next, i, now, first, last):
     """Take a step of GTD or TDRC; lanes: alpha, lambda, eta; numbers: the pull of h to 0."""
     w, h, z = state.weights, state.memory[0], trace.traces[0]
-    alpha, decay, second = parameters(state, lane)
-    move_trace(z, decay, trace, x, i, now, lane)
-    delta = td_error(w, x, x_next, i, now, lane)
-    expected = value(h, x, i, lane)
-    if now.gamma_next != 0.0:
-        along = inner(z, h, trace, lane)
-        step = -now.gamma_next * alpha * (1.0 - decay) * along
-        add_features(w, step, x_next, i, lane)
-    add_trace(w, alpha * delta, z, trace, lane)
-    if state.numbers[0] != 0.0:
-        kept = 1.0 - state.numbers[0] * second
-        for row in range(h.shape[0]):
-            store(h, row, lane, kept * load(kept, h, row, lane))
-    add_trace(h, second * delta, z, trace, lane)
-    add_features(h, 0.0 - second * expected, x, i, lane)
+    for lane in range(first, last, WIDTH):
+        alpha, decay, second = parameters(state, lane)
+        move_trace(z, decay, trace, x, i, now, lane)
+        delta = td_error(w, x, x_next, i, now, lane)
+        expected = value(h, x, i, lane)
+        if now.gamma_next != 0.0:
+            along = inner(z, h, trace, lane)
+            step = -now.gamma_next * alpha * (1.0 - decay) * along
+            add_features(w, step, x_next, i, lane)
+        add_trace(w, alpha * delta, z, trace, lane)
+        if state.numbers[0] != 0.0:
+            kept = 1.0 - state.numbers[0] * second
+            for row in range(h.shape[0]):
+                store(h, row, lane, kept * load(kept, h, row, lane))
+        add_trace(h, second * delta, z, trace, lane)
+        add_features(h, 0.0 - second * expected, x, i, lane)
 
 
 @njit(cache=True, nogil=True)
-def gtd2(state, trace, x, x_next, i, now, lane):
+def gtd2(state, trace, x, x_next, i, now, first, last):
     """Take a step of GTD2; lanes: alpha, lambda, eta."""
     w, h, z = state.weights, state.memory[0], trace.traces[0]
-    alpha, decay, second = parameters(state, lane)
-    move_trace(z, decay, trace, x, i, now, lane)
-    delta = td_error(w, x, x_next, i, now, lane)
-    expected = value(h, x, i, lane)
-    if now.gamma_next != 0.0:
-        along = inner(z, h, trace, lane)
-        step = -now.gamma_next * alpha * (1.0 - decay) * along
-        add_features(w, step, x_next, i, lane)
-    add_features(w, alpha * expected, x, i, lane)
-    add_trace(h, second * delta, z, trace, lane)
-    add_features(h, 0.0 - second * expected, x, i, lane)
+    for lane in range(first, last, WIDTH):
+        alpha, decay, second = parameters(state, lane)
+        move_trace(z, decay, trace, x, i, now, lane)
+        delta = td_error(w, x, x_next, i, now, lane)
+        expected = value(h, x, i, lane)
+        if now.gamma_next != 0.0:
+            along = inner(z, h, trace, lane)
+            step = -now.gamma_next * alpha * (1.0 - decay) * along
+            add_features(w, step, x_next, i, lane)
+        add_features(w, alpha * expected, x, i, lane)
+        add_trace(h, second * delta, z, trace, lane)
+        add_features(h, 0.0 - second * expected, x, i, lane)
 
 
 @njit(cache=True, nogil=True)
-def htd(state, trace, x, x_next, i, now, lane):
+def htd(state, trace, x, x_next, i, now, first, last):
     """Take a step of HTD; lanes: alpha, lambda, eta; traces: z, z_b."""
     w, h, z, z_b = state.weights, state.memory[0], trace.traces[0], trace.traces[1]
-    alpha, decay, second = parameters(state, lane)
-    move_trace(z, decay, trace, x, i, now, lane)
-    fade(z_b, now.gamma * decay, trace, lane)
-    add_features(z_b, 1.0, x, i, lane)
-    delta = td_error(w, x, x_next, i, now, lane)
-    behind = inner(z_b, h, trace, lane)
-    ahead = alpha * (inner(z, h, trace, lane) - behind)
-    behind = second * behind
-    add_trace(w, alpha * delta, z, trace, lane)
-    add_trace(h, second * delta, z, trace, lane)
-    add_features(w, ahead, x, i, lane)
-    add_features(h, 0.0 - behind, x, i, lane)
-    if now.gamma_next != 0.0:
-        add_features(w, -now.gamma_next * ahead, x_next, i, lane)
-        add_features(h, now.gamma_next * behind, x_next, i, lane)
+    for lane in range(first, last, WIDTH):
+        alpha, decay, second = parameters(state, lane)
+        move_trace(z, decay, trace, x, i, now, lane)
+        fade(z_b, now.gamma * decay, trace, lane)
+        add_features(z_b, 1.0, x, i, lane)
+        delta = td_error(w, x, x_next, i, now, lane)
+        behind = inner(z_b, h, trace, lane)
+        ahead = alpha * (inner(z, h, trace, lane) - behind)
+        behind = second * behind
+        add_trace(w, alpha * delta, z, trace, lane)
+        add_trace(h, second * delta, z, trace, lane)
+        add_features(w, ahead, x, i, lane)
+        add_features(h, 0.0 - behind, x, i, lane)
+        if now.gamma_next != 0.0:
+            add_features(w, -now.gamma_next * ahead, x_next, i, lane)
+            add_features(h, now.gamma_next * behind, x_next, i, lane)
 
 
 @njit(cache=True, nogil=True)
-def proximal_gtd2(state, trace, x, x_next, i, now, lane):
+def proximal_gtd2(state, trace, x, x_next, i, now, first, last):
     """Take a step of Proximal GTD2; lanes: alpha, lambda, eta.
 
     The middle is not stored, since the step only needs its products with x, x' and z.
     """
     w, h, z = state.weights, state.memory[0], trace.traces[0]
-    alpha, decay, second = parameters(state, lane)
-    move_trace(z, decay, trace, x, i, now, lane)
-    back = now.gamma_next * (1.0 - decay)
-    x_x, x_y, y_y = overlap(x, x, i), overlap(x, x_next, i), overlap(x_next, x_next, i)
-    z_x, z_z = value(z, x, i, lane), inner(z, z, trace, lane)
-    delta = td_error(w, x, x_next, i, now, lane)
-    expected, along = value(h, x, i, lane), inner(z, h, trace, lane)
-    middle_delta = delta - alpha * (expected * x_x - back * along * x_y)
-    middle_delta += now.gamma_next * alpha * (expected * x_y - back * along * y_y)
-    middle_expected = expected + second * (delta * z_x - expected * x_x)
-    middle_along = along + second * (delta * z_z - expected * z_x)
-    add_features(w, alpha * middle_expected, x, i, lane)
-    if now.gamma_next != 0.0:
-        add_features(w, 0.0 - alpha * back * middle_along, x_next, i, lane)
-    add_trace(h, second * middle_delta, z, trace, lane)
-    add_features(h, 0.0 - second * middle_expected, x, i, lane)
+    for lane in range(first, last, WIDTH):
+        alpha, decay, second = parameters(state, lane)
+        move_trace(z, decay, trace, x, i, now, lane)
+        back = now.gamma_next * (1.0 - decay)
+        x_x, x_y, y_y = overlap(x, x, i), overlap(x, x_next, i), overlap(x_next, x_next, i)
+        z_x, z_z = value(z, x, i, lane), inner(z, z, trace, lane)
+        delta = td_error(w, x, x_next, i, now, lane)
+        expected, along = value(h, x, i, lane), inner(z, h, trace, lane)
+        middle_delta = delta - alpha * (expected * x_x - back * along * x_y)
+        middle_delta += now.gamma_next * alpha * (expected * x_y - back * along * y_y)
+        middle_expected = expected + second * (delta * z_x - expected * x_x)
+        middle_along = along + second * (delta * z_z - expected * z_x)
+        add_features(w, alpha * middle_expected, x, i, lane)
+        if now.gamma_next != 0.0:
+            add_features(w, 0.0 - alpha * back * middle_along, x_next, i, lane)
+        add_trace(h, second * middle_delta, z, trace, lane)
+        add_features(h, 0.0 - second * middle_expected, x, i, lane)
 
 
 @dataclass(frozen=True)

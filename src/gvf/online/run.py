@@ -209,8 +209,7 @@ def _run(kernel, arrays, every, rest):
                 steps.interest[i],
             )
             enlist(trace, x, i, first, last, now)
-            for lane in range(first, last, WIDTH):
-                call(kernel, (state, trace, x, x_next, i, now, lane))
+            call(kernel, (state, trace, x, x_next, i, now, first, last))
             before[s, 0], before[s, 1] = steps.ratio[i], steps.probability[i]
 
 
@@ -243,4 +242,4 @@ def _compiled(dense: bool) -> tuple[Any, Any]:
     steps = types.NamedTuple((x, x, f1, f1, f1, f1, f1, f1, i1), Steps)
     arrays = types.Tuple((state, streams, steps, types.Tuple((f2, f1)), f2))
     loop = compile_for(_run, void(int64, arrays, int64, float64))
-    return loop, void(state, trace, x, x, int64, now_type(), int64)
+    return loop, void(state, trace, x, x, int64, now_type(), int64, int64)

@@ -31,32 +31,34 @@ from gvf.online.vectors import WIDTH, add_features, add_trace, fade, of_lanes, t
 
 
 @njit(cache=True, nogil=True)
-def td_lambda(state, trace, x, x_next, i, now, lane):
+def td_lambda(state, trace, x, x_next, i, now, first, last):
     """Take a step of TD(lambda); lanes: alpha, lambda."""
     w, z = state.weights, trace.traces[0]
-    alpha, decay = of_lanes(state, 0, lane), of_lanes(state, 1, lane)
-    fade(z, now.rho * now.gamma * decay, trace, lane)
-    add_features(z, now.rho, x, i, lane)
-    delta = td_error(w, x, x_next, i, now, lane)
-    add_trace(w, alpha * delta, z, trace, lane)
+    for lane in range(first, last, WIDTH):
+        alpha, decay = of_lanes(state, 0, lane), of_lanes(state, 1, lane)
+        fade(z, now.rho * now.gamma * decay, trace, lane)
+        add_features(z, now.rho, x, i, lane)
+        delta = td_error(w, x, x_next, i, now, lane)
+        add_trace(w, alpha * delta, z, trace, lane)
 
 
 @njit(cache=True, nogil=True)
-def emphatic_td(state, trace, x, x_next, i, now, lane):
+def emphatic_td(state, trace, x, x_next, i, now, first, last):
     """Take a step of emphatic TD; lanes: alpha, lambda, beta (negative: the continuation)."""
     w, z = state.weights, trace.traces[0]
-    alpha, decay = of_lanes(state, 0, lane), of_lanes(state, 1, lane)
-    beta = of_lanes(state, 2, lane)
-    beta = choose(beta, 0.0, now.gamma, beta)
-    follow_on = zeros(WIDTH) + now.interest
-    if now.gamma != 0.0:  # else an episode begins
-        follow_on += beta * now.rho_before * load(beta, trace.follow_on, 0, lane)
-    store(trace.follow_on, 0, lane, follow_on)
-    emphasis = decay * now.interest + (1.0 - decay) * follow_on
-    fade(z, now.rho * now.gamma * decay, trace, lane)
-    add_features(z, now.rho * emphasis, x, i, lane)
-    delta = td_error(w, x, x_next, i, now, lane)
-    add_trace(w, alpha * delta, z, trace, lane)
+    for lane in range(first, last, WIDTH):
+        alpha, decay = of_lanes(state, 0, lane), of_lanes(state, 1, lane)
+        beta = of_lanes(state, 2, lane)
+        beta = choose(beta, 0.0, now.gamma, beta)
+        follow_on = zeros(WIDTH) + now.interest
+        if now.gamma != 0.0:  # else an episode begins
+            follow_on += beta * now.rho_before * load(beta, trace.follow_on, 0, lane)
+        store(trace.follow_on, 0, lane, follow_on)
+        emphasis = decay * now.interest + (1.0 - decay) * follow_on
+        fade(z, now.rho * now.gamma * decay, trace, lane)
+        add_features(z, now.rho * emphasis, x, i, lane)
+        delta = td_error(w, x, x_next, i, now, lane)
+        add_trace(w, alpha * delta, z, trace, lane)
 
 
 @njit(cache=True, nogil=True, forceinline=True)
@@ -70,30 +72,33 @@ def outer_ratio_step(state, trace, x, x_next, i, now, lane, decay):
 
 
 @njit(cache=True, nogil=True)
-def tree_backup(state, trace, x, x_next, i, now, lane):
+def tree_backup(state, trace, x, x_next, i, now, first, last):
     """Take a step of Tree Backup(lambda); lanes: alpha, lambda."""
-    decay = now.pi_before * of_lanes(state, 1, lane)
-    outer_ratio_step(state, trace, x, x_next, i, now, lane, decay)
+    for lane in range(first, last, WIDTH):
+        decay = now.pi_before * of_lanes(state, 1, lane)
+        outer_ratio_step(state, trace, x, x_next, i, now, lane, decay)
 
 
 @njit(cache=True, nogil=True)
-def v_trace(state, trace, x, x_next, i, now, lane):
+def v_trace(state, trace, x, x_next, i, now, first, last):
     """Take a step of V-trace(lambda); lanes: alpha, lambda."""
-    decay = min(1.0, now.rho_before) * of_lanes(state, 1, lane)
-    outer_ratio_step(state, trace, x, x_next, i, now, lane, decay)
+    for lane in range(first, last, WIDTH):
+        decay = min(1.0, now.rho_before) * of_lanes(state, 1, lane)
+        outer_ratio_step(state, trace, x, x_next, i, now, lane, decay)
 
 
 @njit(cache=True, nogil=True)
-def abtd(state, trace, x, x_next, i, now, lane):
+def abtd(state, trace, x, x_next, i, now, first, last):
     """Take a step of ABTD(zeta); lanes: alpha, zeta; numbers: xi_0, xi_max.
 
     ``nu pi = min(xi pi, pi / max(pi, mu)) = min(xi pi, 1, rho)`` needs no mu.
     """
-    zeta, xi_0, xi_max = of_lanes(state, 1, lane), state.numbers[0], state.numbers[1]
-    above = choose(0.5, zeta, 2.0 * zeta - 1.0, 0.0)
-    most = (2.0 * xi_0 * zeta + above * (xi_max - 2.0 * xi_0)) * now.pi_before
-    limit = min(1.0, now.rho_before)
-    outer_ratio_step(state, trace, x, x_next, i, now, lane, choose(most, limit, most, limit))
+    for lane in range(first, last, WIDTH):
+        zeta, xi_0, xi_max = of_lanes(state, 1, lane), state.numbers[0], state.numbers[1]
+        above = choose(0.5, zeta, 2.0 * zeta - 1.0, 0.0)
+        most = (2.0 * xi_0 * zeta + above * (xi_max - 2.0 * xi_0)) * now.pi_before
+        limit = min(1.0, now.rho_before)
+        outer_ratio_step(state, trace, x, x_next, i, now, lane, choose(most, limit, most, limit))
 
 
 @dataclass(frozen=True)
