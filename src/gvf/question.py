@@ -5,9 +5,10 @@ A general value function is the expected discounted sum of a signal if a policy 
     v(s) = E_pi[ C_{t+1} + gamma_{t+1} C_{t+2} + gamma_{t+1} gamma_{t+2} C_{t+3} + ... | S_t = s ],
 
 with a target policy pi, a cumulant C and a continuation gamma; the last two are functions of a
-transition. :class:`GVF` holds the three. From transitions and the behaviour it computes the numbers
-that samplers and learners use: the ratio (:mod:`gvf.policy`), the cumulant and the continuation of
-each transition.
+transition. :class:`GVF` holds the three, and the interest i in each state, by which emphatic
+corrections weigh. From transitions and the behaviour it computes the numbers that samplers and
+learners use: the ratio (:mod:`gvf.policy`), the cumulant, the continuation and the interest of each
+transition.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ OnNaN = Literal["error", "skip"]
 
 
 class Evaluation(NamedTuple):
-    """The ratios, cumulants and continuations of m transitions for a question.
+    """The ratios, cumulants, continuations and interests of m transitions for a question.
 
     Example:
         >>> import gvf
         >>> question = gvf.GVF(gvf.Always(1, actions=2))
         >>> batch = gvf.Transitions(state=[0, 0], action=[0, 1], reward=[5.0, 7.0])
-        >>> ratio, cumulant, continuation = question.evaluate(batch, behaviour=gvf.Uniform(2))
-        >>> ratio, cumulant
+        >>> found = question.evaluate(batch, behaviour=gvf.Uniform(2))
+        >>> found.ratio, found.cumulant
         (array([0., 2.]), array([5., 7.]))
     """
 
@@ -47,6 +48,8 @@ class Evaluation(NamedTuple):
     """The signal to sum, float64[m]."""
     continuation: NDArray[np.float64]
     """The discount after the transition, float64[m] in [0, 1]."""
+    interest: NDArray[np.float64]
+    """The interest in the state, float64[m], not negative."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,6 +65,10 @@ class GVF:
         continuation: a number in [0, 1], or a function of m transitions that returns such numbers
             [m].
         name: a name for reports.
+        interest: the interest in the value of each state: a number, the name of a column, or a
+            function of m transitions that returns numbers [m]; none may be negative. None is 1.
+            Only corrections with a trace use it, such as :class:`gvf.EmphaticIR`; the others ignore
+            it.
 
     Example:
         The discounted reward, if the action were always 1:
@@ -82,13 +89,21 @@ class GVF:
         >>> question.evaluate(batch, behaviour=gvf.Fixed([0.2, 0.8]))
         Evaluation(ratio=array([2.5  , 0.625]),
                    cumulant=array([0., 1.]),
-                   continuation=array([1., 0.]))
+                   continuation=array([1., 0.]),
+                   interest=array([1., 1.]))
+
+        The same question, if only the values of states near the goal matter:
+
+        >>> from dataclasses import replace
+        >>> replace(question, interest=lambda t: t.state >= 3).interests(batch)
+        array([1., 1.])
     """
 
     policy: Policy
     cumulant: str | Signal = "reward"
     continuation: float | Signal = 0.9
     name: str = ""
+    interest: float | str | Signal | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
@@ -107,6 +122,13 @@ class GVF:
                 "continuation must be a number in [0, 1] or a function of transitions, got "
                 f"{brief(self.continuation)}"
             )
+        if not callable(self.interest) and not isinstance(self.interest, str | None):
+            number = isinstance(self.interest, int | float | np.number)
+            if not (number and 0 <= self.interest < np.inf):
+                raise ValueError(
+                    "interest must be a finite number that is not negative, the name of a column "
+                    f"or a function of transitions, got {brief(self.interest)}"
+                )
 
     def evaluate(
         self,
@@ -115,16 +137,16 @@ class GVF:
         behaviour: Policy | None = None,
         on_conflict: OnConflict = "error",
     ) -> Evaluation:
-        """Compute the ratio, cumulant and continuation of each of m transitions.
+        """Compute the ratio, cumulant, continuation and interest of each of m transitions.
 
         The behaviour mu is the recorded probability if the transitions have one, and otherwise the
         given policy. The record takes precedence because a behaviour may change while it learns.
 
         Args:
-            transitions: transitions with the columns ``state``, ``action``, and those that cumulant
-                and continuation use. Without ``behaviour`` they also need the column
-                ``behaviour_log_probability`` or ``behaviour_probability``; the first is used if
-                there are both.
+            transitions: transitions with the columns ``state``, ``action``, and those that
+                cumulant, continuation and interest use. Without ``behaviour`` they also need the
+                column ``behaviour_log_probability`` or ``behaviour_probability``; the first is used
+                if there are both.
             behaviour: the policy that chose the actions, mu.
             on_conflict: the rule if there are both a record and a policy. "error": use the record,
                 and raise an error if the policy differs from it by more than 1e-5 (relative; in log
@@ -136,8 +158,8 @@ class GVF:
 
         Raises:
             ValueError: if mu is not known, if record and policy differ, if mu is 0 where pi is not,
-                if a cumulant is not finite, or if a continuation is not in [0, 1]. The message
-                names the transition.
+                if a cumulant is not finite, if a continuation is not in [0, 1], or if an interest
+                is negative or not finite. The message names the transition.
 
         Example:
             The behaviour preferred action 1 when it acted, and is uniform now:
@@ -156,6 +178,7 @@ class GVF:
             self.ratios(transitions, behaviour=behaviour, on_conflict=on_conflict),
             self.cumulants(transitions),
             self.continuations(transitions),
+            self.interests(transitions),
         )
 
     def ratios(
@@ -215,11 +238,28 @@ class GVF:
             values = np.where(_ended(transitions["terminated"]), 0.0, values)
         return values
 
-    def missing(self, transitions: Transitions) -> NDArray[np.bool_]:
+    def interests(self, transitions: Transitions) -> NDArray[np.float64]:
+        """Compute the interest in each transition's state, float64[m], finite, not negative."""
+        given, what = self.interest, f"interest {describe(self.interest)}"
+        if given is None or not (callable(given) or isinstance(given, str)):
+            return np.full(len(transitions), 1.0 if given is None else given, np.float64)
+        values = given(transitions) if callable(given) else transitions[given]
+        interests = _one_each(values, len(transitions), what)
+        good = (interests >= 0) & (interests < np.inf)
+        if not good.all():
+            at = int(good.argmin())
+            where = "" if isinstance(given, str) else _nan_there(transitions, at)
+            raise ValueError(
+                f"{what} is {interests[at]} at position {at}{where}; it must be finite and not "
+                f"negative{_SKIP if np.isnan(interests[at]) else ''}"
+            )
+        return interests
+
+    def missing(self, transitions: Transitions, *, interest: bool = True) -> NDArray[np.bool_]:
         """Find the transitions that cannot be used because of a NaN: bool[m].
 
         The NaN may be in the state, the next state if one is predicted from, the action, a recorded
-        probability, the cumulant or the continuation.
+        probability, the cumulant, the continuation, or the interest if it is used.
         """
         bad = np.zeros(len(transitions), bool)
         predicted = without_last_states(transitions)
@@ -228,7 +268,7 @@ class GVF:
                 bad |= nan_rows(predicted[name])
         good = np.flatnonzero(~bad)
         rest = transitions[good]
-        for signal in (self.cumulant, self.continuation):
+        for signal in (self.cumulant, self.continuation, self.interest if interest else None):
             if len(good) and (callable(signal) or isinstance(signal, str)):
                 values = signal(rest) if callable(signal) else rest[signal]
                 bad[good] |= np.isnan(_one_each(values, len(good), describe(signal)))
@@ -236,8 +276,9 @@ class GVF:
 
     def __repr__(self) -> str:
         name = f", name={self.name!r}" if self.name else ""
+        interest = "" if self.interest is None else f", interest={describe(self.interest)}"
         parts = ", ".join(describe(p) for p in (self.policy, self.cumulant, self.continuation))
-        return f"GVF({parts}{name})"
+        return f"GVF({parts}{name}{interest})"
 
 
 _RECORDED = ("behaviour_log_probability", "behaviour_probability")  # the first one there is used

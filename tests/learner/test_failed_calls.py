@@ -47,7 +47,6 @@ def test_an_empty_batch_changes_nothing():
 def broken(name, value):
     """A batch with a NaN in row 1, and a value that is refused in row 3."""
     columns = {name: column.copy() for name, column in DATA[:6].columns.items()}
-    columns = {"interest": np.ones(6), **columns}
     columns["reward"][1] = np.nan
     columns[name][3] = value
     return gvf.Transitions(**columns)
@@ -55,7 +54,13 @@ def broken(name, value):
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
-    [("action", 7, "at position 2"), ("state", 9, "outside"), ("interest", -1.0, "interest")],
+    [
+        ("action", 7, "at position 2"),
+        ("state", 9, "outside"),
+        ("state", 4, "at position 2 does not begin in the state where the one before it ended"),
+        ("care", -1.0, "interest 'care' is -1.0 at position 2"),
+        ("behaviour_probability", 1e-200, "trace of FollowOn overflows at position 2"),
+    ],
 )
 def test_a_batch_with_gaps_that_fails_is_not_observed_at_all(name, value, message, tmp_path):
     learner, straight = (make(correction=FollowOn(), on_nan="skip") for _ in range(2))

@@ -466,13 +466,6 @@ def test_a_trace_begins_anew_when_the_environment_is_reset():
     assert learner.buffer.inputs[1].tolist() == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5]
 
 
-def test_interest_comes_from_a_column():
-    rows = gvf.Transitions(interest=[1.0, 0.0, 2.0], state=[0, 1, 2])
-    assert Trace(Age()).inputs(np.ones(3), np.ones(3), rows)[1].tolist() == [1.0, 1.0, 3.0]
-    with pytest.raises(ValueError, match="interest"):
-        Trace(Age()).inputs(np.ones(1), np.ones(1), gvf.Transitions(interest=[-1.0]))
-
-
 @pytest.mark.parametrize("names", [2**60 + np.arange(4), np.array(["a", "b", "c", "d"])])
 def test_episodes_may_have_any_names(names):
     rows = gvf.Transitions(episode=names.repeat(2))

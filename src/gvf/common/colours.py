@@ -2,7 +2,7 @@
 
 The hues are those of Okabe and Ito, which colour-blind people can distinguish. Methods of a family
 share a hue: resampling is vermilion, plain reweighting blue, weighted reweighting green, clipping
-purple, Sarsa amber.
+purple, Sarsa amber. Emphatic methods have hues next to those of their plain forms.
 """
 
 from __future__ import annotations
@@ -28,16 +28,20 @@ METHOD_COLOURS: Mapping[str, str] = MappingProxyType(
         "Sarsa": "#e69f00",
         "Expected Sarsa": "#c9b458",
         "On-policy": "#222222",
+        "Emphatic IR": "#c2004f",
+        "Emphatic BC-IR": "#6e0030",
+        "Emphatic WIS-Minibatch": "#66a61e",
+        "Emphatic IS": "#4053d3",
     }
 )
-"""The colours of the paper's methods, in the order of legends."""
+"""The colours of the paper's methods and of the emphatic ones, in the order of legends."""
 
 SPARE_COLOURS = ("#332288", "#999933", "#882255", "#117733", "#5b5b5b")
 """Colours for other methods, and for curves that show no method."""
 
 
 def colours_of(names: Iterable[str]) -> dict[str, str]:
-    """Assign the paper's methods their colours, and other names the spare colours in turn.
+    """Assign methods of the table their colours, and other names the spare colours in turn.
 
     Example:
         >>> from gvf.common.colours import colours_of

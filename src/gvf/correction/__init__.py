@@ -11,6 +11,12 @@ from gvf.correction.base import (
     by_ratio,
     kernel,
 )
+from gvf.correction.emphatic import (
+    EmphaticBCIR,
+    EmphaticIR,
+    EmphaticIS,
+    EmphaticWISMinibatch,
+)
 from gvf.correction.table import (
     BCIR,
     IR,
@@ -37,6 +43,10 @@ __all__ = [
     "BCInterpolated",
     "Correction",
     "Draw",
+    "EmphaticBCIR",
+    "EmphaticIR",
+    "EmphaticIS",
+    "EmphaticWISMinibatch",
     "Interpolated",
     "NormIS",
     "OnPolicy",

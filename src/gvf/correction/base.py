@@ -1,14 +1,14 @@
 """The base of corrections: kernels, with parameters, that draw and weigh rows.
 
 Draw slot i with probability proportional to p_i, then add ``w_i * update_i``, summed over the batch
-of k. :class:`Correction` has the kernels for p and w; :mod:`gvf.correction.table` has the library's
-own corrections. Buffers, learners, studies, theory and diagnosis ask a correction for its kernels
-and know none by name.
+of k. :class:`Correction` has the kernels for p and w; :mod:`gvf.correction.table` and
+:mod:`gvf.correction.emphatic` have the library's own corrections. Buffers, learners, studies, theory
+and diagnosis ask a correction for its kernels and know none by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from inspect import get_annotations, isfunction
@@ -98,8 +98,8 @@ class Correction:
     ``trace(carry, ratio, continuation, interest, restart, parameters)``
         returns a quantity carried along the stream, the row's second input. ``carry``, ``ratio``
         and ``continuation`` belong to the transition before it in the same stream; ``restart`` is
-        True if there is none because an episode begins. ``interest`` is the interest of the state:
-        the column of that name, or 1.
+        True if there is none because an episode begins. ``interest`` is the question's interest in
+        the state.
     ``refresh(delta, inputs, parameters, out)``
         writes new masses of the drawn rows into ``out`` [k], from their TD errors ``delta`` [k],
         before the update. Only corrections whose masses change have one.
@@ -134,6 +134,8 @@ class Correction:
     """True if the correction uses ratios. If False, the behaviour may be unknown."""
     skips_zeros: ClassVar[bool] = False
     """True if rows of ratio 0 have weight 0 and the other weights are the same without them."""
+    emphatic: ClassVar[bool] = False
+    """True if the mean update aims at that of ratio times trace, instead of the ratio."""
 
     def __init_subclass__(cls) -> None:
         """Accept kernels that are compiled or not, and static methods or not."""
@@ -156,10 +158,8 @@ class Correction:
     @property
     def name(self) -> str:
         """The name that figures and tables use, for example ``V-trace(1.0)``."""
-        label = self.label or type(self).__name__
         values = [getattr(self, field.name) for field in fields(self)]
-        shown = ", ".join("None" if value is None else str(float(value)) for value in values)
-        return f"{label}({shown})" if values else label
+        return with_parameters(self.label or type(self).__name__, values)
 
     @cached_property
     def parameters(self) -> Floats:
@@ -267,6 +267,21 @@ class Correction:
                 f"{rows.shape}"
             )
         return np.ascontiguousarray(rows)
+
+
+def with_parameters(label: str, values: Sequence[float | str | None]) -> str:
+    """Return a label with parameters in brackets, without those at the end that are None.
+
+    Example:
+        >>> from gvf.correction.base import with_parameters
+        >>> with_parameters("V-trace", [1]), with_parameters("V-trace", ["0.5 max"])
+        ('V-trace(1.0)', 'V-trace(0.5 max)')
+        >>> with_parameters("Emphatic IR", [None])
+        'Emphatic IR'
+    """
+    given = max((i + 1 for i, value in enumerate(values) if value is not None), default=0)
+    shown = [str(v if isinstance(v, str | None) else float(v)) for v in values[:given]]
+    return f"{label}({', '.join(shown)})" if shown else label
 
 
 @cache

@@ -18,7 +18,14 @@ correction             p_i              w_i
 ``BCInterpolated(b)``  rho_i^b          m rho_i^(1-b) / k
 ``WISOptimal``         the whole window rho_i / sum of rho over the window
 ``OnPolicy``           1                1 / k (the data come from the target)
+``EmphaticIR(b)``      rho_i F_i        1 / k
+``EmphaticBCIR(b)``    rho_i F_i        m / k
+``EmphaticIS(b)``      1                rho_i F_i / k
+``EmphaticWIS-         1                rho_i F_i / sum of rho F over the batch
+Minibatch(b)``
 ====================== ================ =======================================
+
+The last four are in :mod:`gvf.correction.emphatic`, with F the follow-on trace.
 
 Note the 1/k: a step size multiplies the weighted *sum*, here and everywhere. A new correction is a
 subclass of :class:`gvf.Correction` with a kernel or two.

@@ -215,6 +215,15 @@ class ContinuousDomain(CellDomain):
         both = Transitions(reward=np.array([0.0, 1.0]))
         return asked.cumulants(both), asked.continuations(both)
 
+    def _interests(
+        self, question: str, position: Floats, action: NDArray[np.int64]
+    ) -> Floats | None:
+        asked = self.question(question)
+        if asked.interest is None:
+            return None
+        walk = Transitions(state=position[:-1], action=action, next_state=position[1:])
+        return asked.interests(walk)
+
     def walk(
         self,
         policy: DiscretePolicy,
@@ -236,7 +245,12 @@ class ContinuousDomain(CellDomain):
         for name in questions:
             cumulant, continuation = self.signals(name)
             ratio = self.ratios_along(name, mu, cell[:-1], action)
-            signals[name] = Signals(ratio, cumulant[collision], continuation[collision])
+            signals[name] = Signals(
+                ratio,
+                cumulant[collision],
+                continuation[collision],
+                self._interests(name, position, action),
+            )
         seen = self.features(position)
         x = self.features(kept) if ahead else seen[:-1]
         return Trajectory(x, seen[1:], action, position[1:], signals)

@@ -343,7 +343,13 @@ class GymnasiumDomain(Domain):
         ratio = np.zeros(len(stream))
         if active.any():  # in other states the target may be undefined
             ratio[active] = asked.ratios(stream[active])
-        return Signals(ratio, asked.cumulants(stream), asked.continuations(stream), active)
+        return Signals(
+            ratio,
+            asked.cumulants(stream),
+            asked.continuations(stream),
+            asked.interests(stream),
+            active,
+        )
 
     def _features(self, states: NDArray[Any]) -> NDArray[Any]:
         x = features_of(self.features, self.features.size, states)

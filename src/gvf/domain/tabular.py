@@ -315,6 +315,7 @@ class TabularDomain(CellDomain):
                 self.ratios_along(name, mu, state, action),
                 cumulant.ravel()[outcome],
                 continuation.ravel()[outcome],
+                self._interests(name, outcome),
                 self.active[name][state] if name in self.active else None,
             )
         x, x_next = self.features(state), self.features(after)
@@ -395,6 +396,12 @@ class TabularDomain(CellDomain):
             self._made[name] = make()
             self._made[name].setflags(write=False)
         return self._made[name]
+
+    def _interests(self, question: str, outcome: NDArray[np.int64]) -> Floats | None:
+        asked = self.question(question)
+        if asked.interest is None:
+            return None
+        return asked.interests(self.model.transitions)[outcome]
 
     def signals(self, question: str) -> tuple[Floats, Floats]:
         """Compute cumulant and continuation of every outcome, each float64[S, A, B]."""

@@ -17,12 +17,13 @@ from gvf.common.arrays import Array
 
 @dataclass(frozen=True, eq=False)
 class Signals:
-    """The ratios, cumulants and continuations of one question for T transitions.
+    """The ratios, cumulants, continuations and interests of one question for T transitions.
 
     Attributes:
         ratio: the ratio pi(a|s) / mu(a|s), float64[T]; 0 if the question is not active.
         cumulant: the cumulant, float64[T].
         continuation: the continuation, float64[T].
+        interest: the interest in the state, float64[T]; None if it is always 1.
         active: True if the question is active in the state, bool[T]; None if it always is. Other
             transitions are not learned from.
     """
@@ -30,6 +31,7 @@ class Signals:
     ratio: NDArray[np.float64]
     cumulant: NDArray[np.float64]
     continuation: NDArray[np.float64]
+    interest: NDArray[np.float64] | None = None
     active: NDArray[np.bool_] | None = None
 
 
@@ -76,8 +78,10 @@ class Trajectory:
                 raise ValueError(f"{name} of a trajectory has indices outside 0 .. {size - 1}")
             if x.dtype == np.float64 and (x.shape[1] != size or not np.isfinite(x).all()):
                 raise ValueError(f"{name} of a trajectory must be [{steps}, {size}] and finite")
-        for name in ("ratio", "cumulant", "continuation"):
+        for name in ("ratio", "cumulant", "continuation", "interest"):
             column = getattr(asked, name)
+            if name == "interest" and column is None:
+                continue
             if column.shape != (steps,) or column.dtype != np.float64:
                 raise ValueError(
                     f"{name} of question {question!r} must be float64[{steps}], got "
@@ -88,6 +92,8 @@ class Trajectory:
                 raise ValueError(f"{name} of question {question!r} is {column[at]} in row {at}")
         if (asked.ratio < 0).any():
             raise ValueError(f"a ratio of question {question!r} is negative")
+        if asked.interest is not None and (asked.interest < 0).any():
+            raise ValueError(f"an interest of question {question!r} is negative")
         for name in ("kind", "ended"):
             column = getattr(self, name)
             if column is not None and column.shape != (steps,):

@@ -23,7 +23,7 @@ MIXED: Dash = (0.0, (6.0, 1.6, 1.4, 1.6))
 GREY = "#8a8a8a"
 """The colour of published curves."""
 
-THIN_MARKERS = "*+PXx"
+THIN_MARKERS = "*+PXx12"
 """Markers with little surface."""
 
 
@@ -87,13 +87,17 @@ _SHAPES: dict[str, tuple[Any, ...]] = {
     "Sarsa": ("P",),
     "Expected Sarsa": ("X", DASHED),
     "On-policy": ("x", MIXED),
+    "Emphatic IR": ("H", SOLID, 2.2),
+    "Emphatic BC-IR": ("8", DOTTED),
+    "Emphatic WIS-Minibatch": ("2",),
+    "Emphatic IS": ("1",),
 }
-"""Marker, dash and width of each of the paper's methods."""
+"""Marker, dash and width of each method that has a colour of its own."""
 
 METHODS: Mapping[str, Style] = MappingProxyType(
     {name: Style(colour, *_SHAPES[name]) for name, colour in METHOD_COLOURS.items()}
 )
-"""The paper's methods, in the order of legends."""
+"""The methods that have a style of their own, in the order of legends."""
 
 REFERENCES: Mapping[str, Style] = MappingProxyType({"best constant": Style("#5c5c63", "", DASHED)})
 """Lines that are no method, but a height to compare methods with."""
@@ -106,8 +110,8 @@ _DASHES = (SOLID, DASHED, DOTTED)
 def styles(names: Iterable[str], colours: Mapping[str, str] | None = None) -> dict[str, Style]:
     """Return the styles of some methods, in the order of legends.
 
-    The paper's methods come first and always look the same. Other names follow in their given order
-    and get the next spare style, or the colour that is given for them.
+    Methods of the table come first and always look the same. Other names follow in their given
+    order and get the next spare style, or the colour that is given for them.
 
     Example:
         >>> from gvf.figure.style import styles

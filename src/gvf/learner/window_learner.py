@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -26,6 +26,7 @@ from gvf.common.arrays import Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.common.gym import gym, is_environment
 from gvf.correction import Correction
+from gvf.correction.trace import TraceOverflowError
 from gvf.learner import source as sources
 from gvf.learner.loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
 from gvf.learner.report import DIVERGED, LearnerReport, largest_return
@@ -213,27 +214,37 @@ class WindowLearner:
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
         if not len(transitions):
             return
-        missing = self.question.missing(transitions) if self.on_nan == "skip" else None
-        if missing is None or not missing.any():
-            self._take_in_whole(transitions, behaviour)
+        if self.on_nan == "error":
+            self._take_in_kept(transitions, behaviour)
             return
-        kept, left_out = np.flatnonzero(~missing), np.flatnonzero(missing)
-        if len(kept):
-            gaps = np.unique(np.searchsorted(kept, left_out)).tolist()
-            try:
-                self._take_in_whole(transitions[kept], behaviour, gaps)
-            except ValueError as error:
-                rows = np.array2string(left_out, separator=", ", threshold=8)
-                error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
-                raise
-        else:
-            self.buffer.trace.restart()
+        missing = self.question.missing(transitions, interest=self._uses_interest)
+        if not missing.any():
+            self._take_in_kept(transitions, behaviour)
+            return
+        left_out = np.flatnonzero(missing)
+        try:
+            if missing.all():
+                self.buffer.trace.inputs(np.empty(0), np.empty(0), transitions, missing=missing)
+            else:
+                self._take_in_kept(transitions, behaviour, missing)
+        except ValueError as error:
+            rows = np.array2string(left_out, separator=", ", threshold=8)
+            error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
+            raise
         self.seen[MISSING] += len(left_out)
 
-    def _take_in_whole(
-        self, transitions: Transitions, behaviour: Policy | None, gaps: Sequence[int] = ()
+    @property
+    def _uses_interest(self) -> bool:
+        return self.correction.trace is not None
+
+    def _take_in_kept(
+        self,
+        given: Transitions,
+        behaviour: Policy | None,
+        missing: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Observe transitions without skipping any; no trace is carried over `gaps`."""
+        """Observe transitions, without those that are `missing`."""
+        transitions = given if missing is None else given[~missing]
         known = self.correction.needs_ratios or self._knows_behaviour(transitions, behaviour)
         ratio = np.ones(len(transitions))
         if known:
@@ -242,14 +253,20 @@ class WindowLearner:
             )
         cumulant = self.question.cumulants(transitions)
         continuation = self.question.continuations(transitions)
+        interest = self.question.interests(transitions) if self._uses_interest else None
         columns = {
             "cumulant": cumulant,
             "continuation": continuation,
             # Last, because it may draw numbers, and an observation that fails must change nothing.
             **self.values.represent(without_last_states(transitions)),
         }
-        with self.buffer.rows(columns, ratio, continuation, transitions, gaps) as rows:
-            self.values.observe(self.buffer, rows, self.schedule)
+        try:
+            with self.buffer.rows(
+                columns, ratio, continuation, given, interest=interest, missing=missing
+            ) as rows:
+                self.values.observe(self.buffer, rows, self.schedule)
+        except TraceOverflowError as error:
+            raise TraceOverflowError(f"{self.question}: {error}") from None
         seen = self.seen
         if len(transitions) == 1:  # reductions would take longer than the update
             seen[CUMULANT] = max(seen[CUMULANT], abs(cumulant[0]))
@@ -315,6 +332,7 @@ class WindowLearner:
             else:
                 if info:
                     raise ValueError("info names values of an environment, and this source is none")
+                self.buffer.trace.change_source()
                 batches = sources.batches(source, steps, chunk, interrupted)
             taken = 0
             with sources.bar(progress, steps) as advance:
@@ -535,6 +553,10 @@ def renewed(description: dict[str, Any]) -> dict[str, Any]:
         words = {"ratio": "secondary"}
         arguments = {words.get(name, name): v for name, v in update["arguments"].items()}
         description = {**description, "update": {**update, "arguments": arguments}}
+    question = description.get("question")
+    if isinstance(question, dict) and question.get("class") == "gvf:GVF":
+        arguments = {"interest": None, **question["arguments"]}
+        description = {**description, "question": {**question, "arguments": arguments}}
     return {**description, "on_nan": description.get("on_nan", "error")}
 
 

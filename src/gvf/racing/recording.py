@@ -113,12 +113,18 @@ class Recording:
         """The SHA-256 of the numbers, in hexadecimal, without settings and compression."""
         return digest({"frames": self.frames, **{name: getattr(self, name) for name in _DTYPES}})
 
+    @property
+    def ended(self) -> NDArray[np.bool_]:
+        """True for transitions that the next one does not follow, bool[T]."""
+        return np.diff(self.first, append=-1) != 1
+
     def transitions(self, start: int = 0, stop: int | None = None) -> Transitions:
         """Return the transitions start, ..., stop - 1, for a learner or a window.
 
         Returns:
             The columns ``state``, ``next_state`` (uint8[m, 64, 128], views within an episode),
-            ``action``, ``behaviour_log_probability``, ``next_lateral``.
+            ``action``, ``behaviour_log_probability``, ``next_lateral``, and ``truncated``, which is
+            True at the ends of episodes.
         """
         chosen = slice(start, stop)
         first = self.first[chosen]
@@ -133,6 +139,7 @@ class Recording:
             else self.frames[following],
             behaviour_log_probability=self.log_mu[chosen],
             next_lateral=self.lateral[following],
+            truncated=self.ended[chosen],
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -102,7 +102,7 @@ def _batches(task: Task, stream: Recording) -> _Batches:
         behaviour_log_probability=stream.log_mu,
         next_lateral=stream.lateral[stream.first + 1],
     )
-    ratio, cumulant, continuation = question.evaluate(transitions)
+    ratio, cumulant, continuation, interest = question.evaluate(transitions)
     drawn: dict[Draw, Draws] = {}
     weights, group = [], []
     for name in study.methods:
@@ -110,7 +110,7 @@ def _batches(task: Task, stream: Recording) -> _Batches:
         if correction.draw not in drawn:
             drawn[correction.draw] = draw(
                 correction,
-                carried(correction, ratio, continuation),
+                carried(correction, ratio, continuation, stream.ended, interest),
                 window=study.window,
                 batch_size=study.batch_size,
                 seed=seed_for(study.seed, task.run, "draws"),

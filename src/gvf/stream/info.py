@@ -36,7 +36,7 @@ def info_columns(question: GVF, more: Iterable[str] = ()) -> tuple[str, ...]:
     """Return the names of values of ``info`` that a question needs, beyond the standard columns.
 
     Args:
-        question: the question, whose cumulant and continuation may be names of columns.
+        question: the question, whose cumulant and interest may be names of columns.
         more: further names, which functions of transitions use.
 
     Example:
@@ -47,7 +47,7 @@ def info_columns(question: GVF, more: Iterable[str] = ()) -> tuple[str, ...]:
         >>> info_columns(gvf.GVF(gvf.Uniform(2), "reward"), more=["distance"])
         ('distance',)
     """
-    named: tuple[Any, ...] = (question.cumulant, question.continuation)
+    named: tuple[Any, ...] = (question.cumulant, question.continuation, question.interest)
     own = [name for name in named if isinstance(name, str) and name not in STANDARD]
     return tuple(dict.fromkeys([*own, *_checked(more)]))
 

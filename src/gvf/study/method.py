@@ -22,7 +22,8 @@ from numbers import Real
 from typing import Any
 
 from gvf.common.names import check_lasting, find, is_reference, known
-from gvf.correction import Correction, table
+from gvf.correction import Correction, emphatic, table
+from gvf.correction.base import with_parameters
 from gvf.learner import TD, TDC, TDRC, WISTD, ExpectedSarsa, IncrementalTD, RMSProp, Sarsa, Update
 from gvf.learner.td import SGD, Adam, Optimiser
 
@@ -37,7 +38,7 @@ OWN_UPDATES = ("sarsa", "expected sarsa", "wis-td")
 
 _CORRECTIONS: dict[str, type[Correction]] = {
     name: cls
-    for name, cls in vars(table).items()
+    for name, cls in (vars(table) | vars(emphatic)).items()
     if isinstance(cls, type) and issubclass(cls, Correction) and cls is not Correction
 }
 _LABELS = {cls.label or name: name for name, cls in _CORRECTIONS.items()}
@@ -110,8 +111,7 @@ class Method:
 
     def _following_name(self) -> str:
         label = self._class.label or self.correction.rpartition(":")[2].rpartition(".")[2]
-        values = [str(v if isinstance(v, str | None) else float(v)) for _, v in self.parameters]
-        name = f"{label}({', '.join(values)})" if values else label
+        name = with_parameters(label, [value for _, value in self.parameters])
         if not self.update:
             return name
         own = ", ".join(f"{value}" for _, value in self.update_parameters)
@@ -361,5 +361,10 @@ BETWEEN = _named(
 )
 """Corrections between IS and IR, or BC-IR, by name."""
 
-NAMED = PAPER | BETWEEN
+EMPHATIC = _named(
+    *(_plain(name) for name in ("EmphaticIR", "EmphaticBCIR", "EmphaticWISMinibatch", "EmphaticIS"))
+)
+"""Corrections with the follow-on trace, by name."""
+
+NAMED = PAPER | BETWEEN | EMPHATIC
 """All methods that have a name of their own."""

@@ -146,7 +146,9 @@ class SharedInputs:
             asked = path.signals[task.question]
             self._draws[key] = draw(
                 correction,
-                carried(correction, asked.ratio, asked.continuation, path.ended),
+                carried(
+                    correction, asked.ratio, asked.continuation, path.ended, asked.interest
+                ),
                 window=study.window,
                 batch_size=study.batch_size,
                 seed=seed_for(

@@ -214,7 +214,9 @@ def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
             if correction.draw not in drawn:
                 drawn[correction.draw] = draw(
                     correction,
-                    carried(correction, asked.ratio, asked.continuation, path.ended),
+                    carried(
+                        correction, asked.ratio, asked.continuation, path.ended, asked.interest
+                    ),
                     window=study.buffer,
                     batch_size=study.batch_size,
                     updates=study.batches,

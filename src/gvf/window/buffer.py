@@ -13,10 +13,9 @@ same kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -279,7 +278,9 @@ class Buffer:
         ratio: Floats,
         continuation: Floats,
         transitions: Transitions | None = None,
-        gaps: Sequence[int] = (),
+        *,
+        interest: Floats | None = None,
+        missing: NDArray[np.bool_] | None = None,
     ) -> Iterator[Rows]:
         """Make the next rows of their streams, with inputs and masses.
 
@@ -290,9 +291,10 @@ class Buffer:
             columns: the window's columns, [m, ...] each.
             ratio: the ratio of each row, [m].
             continuation: the continuation of each row, [m].
-            transitions: the rows as given; see :meth:`gvf.correction.trace.Trace.inputs`.
-            gaps: rows before which something is missing, in order, so that no trace is carried to
-                them; m for a gap after the last row.
+            transitions: the rows as given, with those that are missing; see
+                :meth:`gvf.correction.trace.Trace.inputs`.
+            interest: the interest in the state of each row, [m]; 1 by default.
+            missing: True for transitions that are not among the rows.
         """
         if self.correction.trace is None:
             inputs = self.trace.inputs(ratio, continuation)
@@ -300,14 +302,9 @@ class Buffer:
             return
         carried, place = self.trace.checkpoint(), self.masses.place.copy()
         try:
-            pieces: list[Floats] = []
-            for start, end in pairwise([0, *gaps, len(ratio)]):
-                if pieces:
-                    self.trace.restart()
-                rows = slice(start, end)
-                given = None if transitions is None else transitions[rows]
-                pieces.append(self.trace.inputs(ratio[rows], continuation[rows], given))
-            inputs = np.concatenate(pieces, axis=1)
+            inputs = self.trace.inputs(
+                ratio, continuation, transitions, interest=interest, missing=missing
+            )
             yield Rows(columns, inputs, self.correction.masses(inputs))
         except Exception:
             if np.array_equal(place, self.masses.place):
@@ -363,7 +360,7 @@ class Buffer:
         """Restore a checkpoint; the window's own must be restored first."""
         for name, own in (("rings", self.masses.rings), ("nodes", self.masses.nodes)):
             check_like(name, arrays[name], own)
-        trace = {name: arrays[f"trace/{name}"] for name in self.trace.checkpoint()}
+        trace = {name[6:]: array for name, array in arrays.items() if name.startswith("trace/")}
         self.masses.rings[...], self.masses.nodes[...] = arrays["rings"], arrays["nodes"]
         self.trace.restore(trace)
 
