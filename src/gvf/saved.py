@@ -18,9 +18,9 @@ import numpy as np
 from gvf.common import checkpoint, spec
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief
+from gvf.learner.base import renewed
 from gvf.learner.learner import Learner
 from gvf.learner.values import LinearPrediction
-from gvf.learner.window_learner import renewed
 from gvf.sampling.generator import KNOWN_GENERATORS
 
 
