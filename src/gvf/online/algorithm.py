@@ -151,6 +151,9 @@ class Algorithm(LaneFields):
     needs_probabilities: ClassVar[bool] = False
     """True if the kernel uses ``pi_before``; the target must then be discrete."""
 
+    uses_interest: ClassVar[bool] = False
+    """True if the kernel uses the interest of the question."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in self.unit_fields:

@@ -1,7 +1,7 @@
 """Online TD with traces: TD(lambda), emphatic TD, Tree Backup, V-trace(lambda) and ABTD.
 
-All five add ``alpha delta z`` to the weights, or ``alpha rho delta z``. They differ in their traces,
-which is to say in how the ratios of earlier actions enter:
+All five add ``alpha delta z`` to the weights, or ``alpha rho delta z``. They differ in how the
+ratios of earlier actions enter their traces:
 
     TD(lambda)     z <- rho (gamma lambda z + x)                        w += alpha delta z
     emphatic TD    z <- rho (gamma lambda z + m x)                      w += alpha delta z
@@ -42,6 +42,16 @@ def td_lambda(state, trace, x, x_next, i, now, first, last):
         add_trace(w, alpha * delta, z, trace, lane)
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def follow(trace, beta, decay, now, lane):
+    """Move the follow-on trace, F <- beta rho_before F + i, and return the emphasis m."""
+    follow_on = zeros(WIDTH) + now.interest
+    if now.gamma != 0.0:  # else an episode begins
+        follow_on += beta * now.rho_before * load(beta, trace.follow_on, 0, lane)
+    store(trace.follow_on, 0, lane, follow_on)
+    return decay * now.interest + (1.0 - decay) * follow_on
+
+
 @njit(cache=True, nogil=True)
 def emphatic_td(state, trace, x, x_next, i, now, first, last):
     """Take a step of emphatic TD; lanes: alpha, lambda, beta (negative: the continuation)."""
@@ -49,12 +59,7 @@ def emphatic_td(state, trace, x, x_next, i, now, first, last):
     for lane in range(first, last, WIDTH):
         alpha, decay = of_lanes(state, 0, lane), of_lanes(state, 1, lane)
         beta = of_lanes(state, 2, lane)
-        beta = choose(beta, 0.0, now.gamma, beta)
-        follow_on = zeros(WIDTH) + now.interest
-        if now.gamma != 0.0:  # else an episode begins
-            follow_on += beta * now.rho_before * load(beta, trace.follow_on, 0, lane)
-        store(trace.follow_on, 0, lane, follow_on)
-        emphasis = decay * now.interest + (1.0 - decay) * follow_on
+        emphasis = follow(trace, choose(beta, 0.0, now.gamma, beta), decay, now, lane)
         fade(z, now.rho * now.gamma * decay, trace, lane)
         add_features(z, now.rho * emphasis, x, i, lane)
         delta = td_error(w, x, x_next, i, now, lane)
@@ -149,6 +154,7 @@ class EmphaticTD(TDLambda):
     lane_fields = ("step_size", "trace_decay", "beta")
     unit_fields = ("trace_decay", "beta")
     unset: ClassVar[Mapping[str, float]] = {"beta": -1.0}
+    uses_interest = True
     kernel = staticmethod(emphatic_td)
 
 

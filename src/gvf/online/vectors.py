@@ -1,7 +1,8 @@
 """The vocabulary of online kernels: weights, traces and features of neighbouring lanes.
 
 Every function works on WIDTH lanes of arrays [rows, lanes], from a lane on, and takes and returns
-vectors of as many numbers (:mod:`gvf.common.vector`); a factor or step may also be one number. Features are read as in :mod:`gvf.features`.
+vectors of as many numbers (:mod:`gvf.common.vector`). A factor or step may also be one number.
+Features are read as in :mod:`gvf.features`.
 
     dot(w, x)              value(w, x, i, lane)
     c + gamma' v' - v      td_error(w, x, x_next, i, now, lane)
