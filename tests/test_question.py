@@ -328,7 +328,7 @@ def test_one_transition_and_none_are_batches_too():
     question = GVF(FunctionPolicy(lambda s: np.full((len(s), 2), 0.5), 2))
     for rows in (slice(0, 1), slice(0, 0)):
         result = question.evaluate(BATCH[rows], behaviour=BEHAVIOUR)
-        assert [array.shape for array in result] == [(len(BATCH[rows]),)] * 3
+        assert [array.shape for array in result] == [(len(BATCH[rows]),)] * 4
 
 
 def test_questions_print_as_they_are_made():

@@ -443,3 +443,29 @@ def test_frames_are_copied_once_an_update(monkeypatch):
     monkeypatch.setattr(FrameWindow, "__getitem__", None)
     learner.observe_many(film(30, seed=0))
     assert learner.updates > 20
+
+
+def test_a_trace_of_frames_follows_episodes_and_refuses_shuffled_frames():
+    film = np.random.default_rng(0).integers(0, 256, (30, 6, 8), np.uint8)
+    first = np.concatenate([np.arange(12), np.arange(14, 28)])
+    cut = np.append(np.diff(first) != 1, True)
+    rows = gvf.Transitions(
+        state=film[first], action=np.arange(26) % 2, reward=np.ones(26), next_state=film[first + 1],
+        truncated=cut,
+    )  # fmt: skip
+    question = gvf.GVF(gvf.Fixed([0.2, 0.8]), "reward", 0.9)
+
+    def learner():
+        return NeuralLearner(
+            question, picture(), SGD, gvf.EmphaticIR(), behaviour=gvf.Uniform(2), seed=0,
+            window=FrameWindow(50), batch_size=4,
+        )  # fmt: skip
+
+    followed, expected = learner(), [1.0]
+    followed.learn(rows)
+    for t in range(25):
+        carried = 0.9 * (1.6 if rows.action[t] else 0.4) * expected[t]
+        expected.append(1.0 if cut[t] else carried + 1.0)
+    np.testing.assert_allclose(followed.buffer.inputs[1], expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="carries a trace from each transition to the next"):
+        learner().learn(rows[::-1])

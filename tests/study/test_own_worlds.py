@@ -36,9 +36,9 @@ class Weighted(Domain):
         here = state[:-1] != 1 if self.active else None
         signals = {}
         for name in questions:
-            ratio, cumulant, continuation = self.questions[name].evaluate(seen)
+            ratio, cumulant, continuation, interest = self.questions[name].evaluate(seen)
             ratio = ratio if here is None else np.where(here, ratio, 0.0)
-            signals[name] = Signals(ratio, cumulant, continuation, here)
+            signals[name] = Signals(ratio, cumulant, continuation, interest, here)
         x, x_next = self.features(state[:-1]), self.features(state[1:])
         return Trajectory(x, x_next, action, state[1:], signals)
 

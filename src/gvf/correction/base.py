@@ -2,8 +2,8 @@
 
 Draw slot i with probability proportional to p_i, then add ``w_i * update_i``, summed over the batch
 of k. :class:`Correction` has the kernels for p and w; :mod:`gvf.correction.table` and
-:mod:`gvf.correction.emphatic` have the library's own corrections. Buffers, learners, studies, theory
-and diagnosis ask a correction for its kernels and know none by name.
+:mod:`gvf.correction.emphatic` have the library's own corrections. Buffers, learners, studies,
+theory and diagnosis ask a correction for its kernels and know none by name.
 """
 
 from __future__ import annotations
