@@ -54,7 +54,7 @@ class Step(NamedTuple):
         return self.pi / self.mu
 
     def delta(self, w: Floats) -> float:
-        return self.c + self.g_next * (w @ self.x_next) - w @ self.x
+        return float(self.c + self.g_next * (w @ self.x_next) - w @ self.x)
 
 
 def td(stream: list[Step], alpha: float, lam: float) -> Iterator[Floats]:

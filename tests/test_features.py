@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from gvf.features import Dense, OneHot, TileCoder, tile_code, tile_code_one
+from gvf.features import ActiveTable, Dense, OneHot, TileCoder, tile_code, tile_code_one
 
 
 def reference_tiles(state, low, high, tiles, offsets):
@@ -209,3 +209,18 @@ def test_one_hot_takes_a_space_of_gymnasium_with_its_first_state():
     assert OneHot(Discrete(16)) == OneHot(16)  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match=r"numbered, .* and this is Box.*use TileCoder or Dense"):
         OneHot(Box(-1.0, 1.0, (2,)))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_table_lists_the_features_that_are_one():
+    features = ActiveTable(np.array([[0, 4], [1, 2], [4, 3]]), 5)
+    assert features([2, 0]).tolist() == [[4, 3], [0, 4]]
+    assert features([2, 0]).dtype == np.int32
+    assert features([]).shape == (0, 2)
+    with pytest.raises(ValueError, match=r"state -1 in row 1 is outside 0 .. 2; ActiveTable\(3 st"):
+        features([0, -1])
+    with pytest.raises(
+        ValueError, match=r"the states of ActiveTable are a batch of integers \[m\]"
+    ):
+        features([[0.5]])
+    with pytest.raises(ValueError, match=r"active features must be in \[0, 4\), got 0 to 4"):
+        ActiveTable(np.array([[0, 4]]), 4)

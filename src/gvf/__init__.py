@@ -74,11 +74,13 @@ from gvf.stream import transitions
 from gvf.transition import Transitions
 from gvf.truth import (
     Estimate,
+    FixedPoint,
     HeldOutReturns,
     Model,
     ReturnError,
     TrueValues,
     exact_values,
+    fixed_point,
     held_out_returns,
 )
 from gvf.window import Window
@@ -107,6 +109,7 @@ __all__ = [
     "Favour",
     "FeatureMap",
     "Fixed",
+    "FixedPoint",
     "FrameWindow",
     "FunctionPolicy",
     "GVF",
@@ -151,6 +154,7 @@ __all__ = [
     "Window",
     "diagnose",
     "exact_values",
+    "fixed_point",
     "held_out_returns",
     "largest_ratio",
     "load",
@@ -167,6 +171,9 @@ for _environment, _entry_point in (
     ("FourRooms", "gvf.domain.four_rooms:FourRooms"),
     ("ContinuousFourRooms", "gvf.domain.continuous_four_rooms:ContinuousFourRooms"),
     ("Star", "gvf.domain.star:Star"),
+    ("Collision", "gvf.domain.collision:Collision"),
+    ("Rooms", "gvf.domain.rooms:Rooms"),
+    ("HighVarianceRooms", "gvf.domain.rooms:Rooms"),
     ("Torcs", "gvf.racing.simulators:torcs"),
     ("CarRacing", "gvf.racing.car_racing:CarRacing"),
 ):

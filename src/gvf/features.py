@@ -2,9 +2,9 @@
 
 A map has a ``size``, the number of weights. Called with states [m, ...] it returns either the
 indices of the features that are 1, int32[m, a], if all others are 0 (:class:`OneHot`,
-:class:`TileCoder`), or all features, float64[m, size] (:class:`Dense`). Tile coding lays a grids
-over the state space, each displaced by a fraction of a tile. In each grid the tile that contains
-the state is active, so the resolution is a times that of one grid.
+:class:`ActiveTable`, :class:`TileCoder`), or all features, float64[m, size] (:class:`Dense`). Tile
+coding lays a grids over the state space, each displaced by a fraction of a tile. In each grid the
+tile that contains the state is active, so the resolution is a times that of one grid.
 """
 
 from __future__ import annotations
@@ -88,21 +88,44 @@ class OneHot:
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """Map states int[m] to indices int32[m, 1]."""
-        values = as_array(states, "the states")
-        _check_no_fields(values, "OneHot")
-        if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
-            raise ValueError(
-                f"one-hot states are a batch of integers [m], got {values.dtype}"
-                f"{list(values.shape)}; for other states use TileCoder or Dense"
-            )
-        first, last = self.start, self.start + self.size - 1
-        if values.size and (values.min() < first or values.max() > last):
-            row = int(np.argmax((values < first) | (values > last)))
-            raise ValueError(
-                f"state {values[row]} in row {row} is outside {first} .. {last}; "
-                f"{self} needs a larger size, or the states a shift"
-            )
-        return (values - first if first else values).astype(np.int32)[:, None]
+        values = _numbers(states, self.start, self.size, self)
+        return (values - self.start if self.start else values).astype(np.int32)[:, None]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ActiveTable:
+    """Binary features that a table lists, for states that are integers 0 .. S-1.
+
+    Args:
+        rows: the indices of the features that are 1 in each state, int[S, a].
+        size: the number of features.
+
+    Example:
+        >>> from gvf.features import ActiveTable
+        >>> import numpy as np
+        >>> features = ActiveTable(np.array([[0, 1], [1, 2]]), size=3)
+        >>> features
+        ActiveTable(2 states, 2 of 3 features)
+        >>> features([1, 0])
+        array([[1, 2],
+               [0, 1]], dtype=int32)
+    """
+
+    rows: NDArray[Any]
+    size: int
+
+    def __post_init__(self) -> None:
+        _check_size(self.size)
+        rows = np.asarray(features_of(np.asarray, self.size, self.rows), np.int32)
+        object.__setattr__(self, "rows", _frozen(rows))
+
+    def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
+        """Map states int[m] to indices int32[m, a]."""
+        return self.rows[_numbers(states, 0, len(self.rows), self).astype(np.intp)]
+
+    def __repr__(self) -> str:
+        states, active = self.rows.shape
+        return f"ActiveTable({states} states, {active} of {self.size} features)"
 
 
 @dataclass(frozen=True)
@@ -333,6 +356,25 @@ def weight_row(x, slot, j, first):
     The row is unsigned, because Numba checks signed indices for negative values on every access.
     """
     return np.uint64(first + feature_index(x, slot, j))
+
+
+def _numbers(states: ArrayLike, first: int, count: int, features: FeatureMap) -> NDArray[Any]:
+    """Return states as an array of integers [m] from ``first`` on, or raise ValueError."""
+    values = as_array(states, "the states")
+    _check_no_fields(values, type(features).__name__)
+    if values.ndim != 1 or (values.dtype.kind not in "iu" and values.size):
+        raise ValueError(
+            f"the states of {type(features).__name__} are a batch of integers [m], got "
+            f"{values.dtype}{list(values.shape)}; for other states use TileCoder or Dense"
+        )
+    last = first + count - 1
+    if values.size and (values.min() < first or values.max() > last):
+        row = int(np.argmax((values < first) | (values > last)))
+        raise ValueError(
+            f"state {values[row]} in row {row} is outside {first} .. {last}; "
+            f"{features} needs more states, or the states a shift"
+        )
+    return values
 
 
 def _check_no_fields(states: NDArray[Any], what: str) -> None:

@@ -22,12 +22,15 @@ from gvf.domain.tabular import draw_outcome, draw_start, first_above, outcome_su
 from gvf.policy import Table
 from gvf.policy.base import thresholds
 
-TABULAR = ["markov-chain", "four-rooms", "star"]
+TABULAR = ["markov-chain", "four-rooms", "star", "collision", "rooms"]
 ENVIRONMENTS = {
     "gvf/MarkovChain-v0": 2,
     "gvf/FourRooms-v0": 4,
     "gvf/ContinuousFourRooms-v0": 4,
     "gvf/Star-v0": 2,
+    "gvf/Collision-v0": 2,
+    "gvf/Rooms-v0": 4,
+    "gvf/HighVarianceRooms-v0": 4,
 }
 
 
@@ -87,7 +90,7 @@ def test_other_seeds_give_other_streams() -> None:
 def test_an_action_outside_the_space_is_an_error(name: str, action: object) -> None:
     env = gym.make(name).unwrapped
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"action .* is not one of 0 (left|up|dashed), 1 "):
+    with pytest.raises(ValueError, match=r"action .* is not one of 0 (left|up|dashed|forward), 1 "):
         env.step(action)
 
 

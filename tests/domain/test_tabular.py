@@ -249,7 +249,7 @@ def test_parts_of_a_table_that_do_not_fit_are_refused(given: Any, message: str) 
         two_rooms(**given)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", [name for name in names() if name != "collision"])
 def test_a_domain_is_the_same_in_every_run_unless_it_says_otherwise(name: str) -> None:
     assert get(name).for_run(3, seed=0) is get(name)
 

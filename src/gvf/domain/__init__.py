@@ -14,7 +14,7 @@ from typing import Any
 
 from gvf.common.gym import gym
 from gvf.common.names import find, is_reference, known, nearest
-from gvf.domain import continuous_four_rooms, four_rooms, markov_chain, star
+from gvf.domain import collision, continuous_four_rooms, four_rooms, markov_chain, rooms, star
 from gvf.domain.continuous_four_rooms import ContinuousDomain
 from gvf.domain.domain import PROTOCOLS, CellDomain, Domain
 from gvf.domain.gymnasium_domain import GymnasiumDomain
@@ -40,6 +40,9 @@ _DOMAINS = {
     "four-rooms-left-column": four_rooms.left_column,
     "continuous-four-rooms": continuous_four_rooms.domain,
     "star": star.domain,
+    "collision": collision.domain,
+    "rooms": rooms.domain,
+    "high-variance-rooms": rooms.high_variance,
 }
 _GROUP = "gvf.domains"
 
@@ -50,7 +53,8 @@ def names() -> list[str]:
     Example:
         >>> from gvf.domain import names
         >>> names()
-        ['markov-chain', 'four-rooms', 'four-rooms-left-column', 'continuous-four-rooms', 'star']
+        ['markov-chain', 'four-rooms', 'four-rooms-left-column', 'continuous-four-rooms', 'star',
+         'collision', 'rooms', 'high-variance-rooms']
     """
     return list(_DOMAINS)
 

@@ -7,7 +7,7 @@ is a collision:
     C = 1 and gamma = 0 on a collision, else C = 0 and gamma = .9.
 
 Episodes never end, and begin in any of the 104 free cells. Map, cells and questions are shared with
-:mod:`gvf.domain.continuous_four_rooms`.
+:mod:`gvf.domain.continuous_four_rooms`, map and moves with :mod:`gvf.domain.rooms`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,22 @@ SPECIAL = np.array([
 CONTINUATION = 0.9
 
 
-class FourRooms(TabularEnvironment):
+class MapEnvironment(TabularEnvironment):
+    """An environment on the map, in whose pictures the agent is orange when the reward is 1."""
+
+    def _text(self) -> str:
+        return text_map(WALLS, *divmod(self._state, SIDE))
+
+    def _picture(self) -> Image:
+        cell = 40
+        image = board(WALLS, cell)
+        row, column = divmod(self._state, SIDE)
+        colour = ORANGE if self._reward == 1 else BLUE
+        disc(image, (row + 0.5) * cell, (column + 0.5) * cell, 0.3 * cell, colour)
+        return image
+
+
+class FourRooms(MapEnvironment):
     """The rooms as a Gymnasium environment, ``gvf/FourRooms-v0``.
 
     The reward is 1 on a collision, which is also in ``info["collision"]``.
@@ -85,17 +100,6 @@ class FourRooms(TabularEnvironment):
 
     def _information(self) -> dict[str, Any]:
         return {"collision": self._reward == 1}
-
-    def _text(self) -> str:
-        return text_map(WALLS, *divmod(self._state, SIDE))
-
-    def _picture(self) -> Image:
-        cell = 40
-        image = board(WALLS, cell)
-        row, column = divmod(self._state, SIDE)
-        colour = ORANGE if self._reward == 1 else BLUE
-        disc(image, (row + 0.5) * cell, (column + 0.5) * cell, 0.3 * cell, colour)
-        return image
 
 
 def model() -> Model:

@@ -31,7 +31,7 @@ from gvf.domain.trajectory import Signals, Trajectory
 from gvf.domain.visits import long_run, reached
 from gvf.policy import DiscretePolicy
 from gvf.policy.base import thresholds
-from gvf.truth import Model, TrueValues, exact_values
+from gvf.truth import FixedPoint, Model, TrueValues, exact_values, fixed_point
 
 
 @njit(cache=True, nogil=True)
@@ -336,6 +336,47 @@ class TabularDomain(CellDomain):
         weights = self._weights(question, behaviour, counted)
         values = self._once(("values", question), lambda: self._values(question))[counted]
         return TrueValues(counted, values, np.zeros(len(values)), weights)
+
+    def fixed_point(
+        self,
+        question: str,
+        behaviour: str,
+        *,
+        trace_decay: float = 0.0,
+        emphatic: bool = False,
+        beta: float | None = None,
+    ) -> FixedPoint:
+        """Compute the fixed point of a question with these features, as :func:`gvf.fixed_point`.
+
+        States count as often as the behaviour visits them, whatever the ``weighting`` of errors.
+
+        Example:
+            >>> from gvf.domain import get
+            >>> rooms = get("rooms")
+            >>> truth = rooms.truth("SW-H0", "uniform")
+            >>> round(rooms.fixed_point("SW-H0", "uniform").error(truth), 4)
+            0.2281
+            >>> round(rooms.fixed_point("SW-H0", "uniform", emphatic=True).error(truth), 4)
+            0.0944
+        """
+        asked = replace(
+            self.question(question),
+            policy=_Partial(self.target(question), self.target_table(question)),
+        )
+        x = self.features(self.cells)
+        if x.dtype.kind in "iu":
+            dense = np.zeros((len(x), self.features.size))
+            np.add.at(dense, (self.cells[:, None], x), 1.0)
+            x = dense
+        return fixed_point(
+            self.model,
+            asked,
+            x,
+            self.visits(behaviour),
+            trace_decay=trace_decay,
+            emphatic=emphatic,
+            beta=beta,
+        )
 
     def _weights(
         self, question: str, behaviour: str | None, counted: NDArray[np.int64]
