@@ -36,16 +36,19 @@ class Steps(NamedTuple):
     x: Array
     """The features of the states: int32[T, a] (active indices) or float64[T, size] (dense)."""
     x_next: Array
-    cumulant: Floats
-    continuation: Floats
+    cumulant: Array
+    """float64[T]"""
+    continuation: Array
     """The continuation of each transition, into its next state, float64[T]."""
-    into: Floats
+    into: Array
     """The continuation into each state, float64[T]; 0 where an episode begins."""
-    ratio: Floats
-    probability: Floats
+    ratio: Array
+    """float64[T]"""
+    probability: Array
     """The target's probability of each action, float64[T]; only some algorithms use it."""
-    interest: Floats
-    stream: NDArray[np.int64]
+    interest: Array
+    """float64[T]"""
+    stream: Array
     """The number of the stream that each step belongs to, int64[T]."""
 
 
