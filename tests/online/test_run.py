@@ -45,9 +45,8 @@ def test_active_indices_and_dense_features_give_the_same_weights() -> None:
 
 
 def released(run_number: int) -> Measure:
-    x, d = reference.collision_features(run_number), reference.RELEASED_SHARES
-    roots = np.sqrt(d / d.sum())
-    return Measure(roots[:, None] * x, roots * reference.COLLISION_VALUES, 0.0)
+    x = reference.collision_features(run_number)
+    return Measure.of_states(x, reference.COLLISION_VALUES, reference.RELEASED_SHARES)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +136,19 @@ def test_slices_of_a_stream_give_the_same_bits(name: str) -> None:
     assert np.abs(whole.weights).max() > 0.01
 
 
+def test_columns_of_other_lengths_are_refused() -> None:
+    x, ones = np.zeros((3, 1), np.int32), np.ones(3)
+    with pytest.raises(ValueError, match="one number a step, 3: \\(2,\\)"):
+        steps_of(x, x, ones[:2], ones, ones)
+
+
+def test_columns_of_other_types_are_converted() -> None:
+    x, ones = np.zeros((4, 2), np.int64), np.ones(8, np.float32)[::2]
+    x[:, 1] = 1
+    plain = steps_of(x[:, ::-1], x, ones, 0 * ones, ones)  # pyright: ignore[reportArgumentType]
+    np.testing.assert_allclose(learned(online.TDLambda(0.25), plain, 2), 0.5 - 0.5**5, rtol=1e-15)
+
+
 def test_lanes_do_not_depend_on_each_other() -> None:
     steps = steps_from(random_stream(4), dense=False)
     decays = tuple(np.linspace(0, 1, 130))
@@ -194,6 +206,17 @@ def test_an_infinite_weight_of_an_ended_episode_is_not_read() -> None:
     steps = steps_of(x, x_next, one, 0 * one, one)
     run(algorithm, state, start_streams(algorithm, state, 1), steps)
     assert algorithm.weights(state)[0, 0] == 0.1
+
+
+def test_an_error_over_states_is_a_root_mean_square() -> None:
+    rng = np.random.default_rng(0)
+    x, values, shares = rng.normal(size=(20, SIZE)), rng.normal(size=20), rng.uniform(size=20)
+    measure = Measure.of_states(x, values, shares)
+    assert measure.root.shape == (SIZE, SIZE)
+    for w in rng.normal(size=(5, SIZE)):
+        want = np.sqrt(np.average((x @ w - values) ** 2, weights=shares))
+        found = np.sqrt(np.sum((measure.root @ w - measure.target) ** 2) + measure.rest)
+        assert found == pytest.approx(want, rel=1e-13)
 
 
 def test_errors_are_measured_before_the_steps() -> None:
