@@ -95,7 +95,36 @@ def test_on_collision_tree_backup_is_v_trace_and_abtd_is_flat_above_one_half() -
     assert np.abs(flat[:, 0] - flat[:, 3]).max() > 0.01
 
 
-def test_gtd_is_tdc_at_lambda_0_and_td_without_a_second_step_size() -> None:
+def partly_active(seed: int) -> list[Step]:
+    """Make a stream of a question that is active half of the time, as the released Rooms have it.
+
+    In an inactive state the target has no probabilities, and the continuation into it is 0.
+    """
+    rng, stream = np.random.default_rng(seed), random_stream(seed)
+    active = np.cumsum(rng.random(len(stream) + 1) < 0.2) % 2 == 0
+    made, g = [], 0.0
+    for i, step in enumerate(stream):
+        g_next = 0.8 if active[i + 1] else 0.0
+        pi = step.pi if active[i] else 0.0
+        made.append(step._replace(pi=pi, g=g, g_next=g_next, active=bool(active[i])))
+        g = g_next
+    return made
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_inactive_steps_can_be_left_out_except_for_htd(name: str) -> None:
+    algorithm, oracles = CASES[name]
+    stream = partly_active(1)
+    active = np.array([step.active for step in stream])
+    steps = steps_from(stream, dense=False)
+    after_gap = active & ~np.append(False, active[:-1])
+    steps.into[after_gap] = 0.0
+    kept = Steps(*(column[active] for column in steps))
+    same = np.allclose(learned(algorithm, kept), expected(oracles, stream), rtol=0, atol=1e-12)
+    assert same == (not isinstance(algorithm, online.HTD) or algorithm.eta == 0.0)
+
+
+def test_gtd_without_a_second_step_size_is_td() -> None:
     steps = steps_from(random_stream(3), dense=False)
     gtd = learned(online.GTD(0.02, (0.0, 0.5), eta=0.0), steps)
     np.testing.assert_allclose(gtd, learned(online.TDLambda(0.02, (0.0, 0.5)), steps), atol=1e-12)

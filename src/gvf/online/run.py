@@ -79,7 +79,7 @@ class Measure(NamedTuple):
     rest: float = 0.0
 
     @classmethod
-    def of_states(cls, x: Floats, values: Floats, shares: Floats) -> Measure:
+    def of_states(cls, x: ArrayLike, values: ArrayLike, shares: ArrayLike) -> Measure:
         """Make the root mean square error of predictions for S states.
 
         It has at most as many rows as there are weights, however many the states are.
@@ -90,9 +90,10 @@ class Measure(NamedTuple):
             shares: the weight of each state, float64[S]; their sum does not matter.
         """
         roots = np.sqrt(np.asarray(shares) / np.sum(shares))
-        q, root = np.linalg.qr(roots[:, None] * x)
-        target = q.T @ (roots * values)
-        return cls(root, target, float(np.sum((roots * values - q @ target) ** 2)))
+        q, root = np.linalg.qr(roots[:, None] * np.asarray(x))
+        scaled = roots * np.asarray(values)
+        target = q.T @ scaled
+        return cls(root, target, float(np.sum((scaled - q @ target) ** 2)))
 
 
 def start_streams(algorithm: Algorithm, state: OnlineState, count: int) -> Streams:
