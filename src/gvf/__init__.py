@@ -52,6 +52,7 @@ from gvf.learner import (
     Sarsa,
     Update,
 )
+from gvf.online import OnlineLearner, OnlineReport
 from gvf.policy import (
     Always,
     DiscretePolicy,
@@ -126,6 +127,8 @@ __all__ = [
     "NormIS",
     "OnPolicy",
     "OneHot",
+    "OnlineLearner",
+    "OnlineReport",
     "Policy",
     "Predictor",
     "RMSProp",

@@ -18,13 +18,16 @@ import numpy as np
 from gvf.common import checkpoint, spec
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief
+from gvf.learner.base import renewed
 from gvf.learner.learner import Learner
 from gvf.learner.values import LinearPrediction
-from gvf.learner.window_learner import renewed
+from gvf.online import OnlineLearner
 from gvf.sampling.generator import KNOWN_GENERATORS
 
+_KINDS = ("learner", "online learner", "neural learner")
 
-def load(path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Learner:
+
+def load(path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Learner | OnlineLearner:
     """Load a learner that :meth:`Learner.save` wrote; it continues bit for bit.
 
     A learner with a network, or with a lambda in its question, cannot be made from a file. Make it
@@ -51,7 +54,7 @@ def load(path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Learner:
         >>> again.predict([0]), again.steps
         (array([0.5]), 1)
     """
-    description, arrays = checkpoint.read(path, ("learner", "neural learner"))
+    description, arrays = checkpoint.read(path, _KINDS)
     if "network" in description:
         raise ValueError(
             f"{os.fspath(path)} holds a learner with a network, whose code is not in the file: "
@@ -60,6 +63,10 @@ def load(path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Learner:
     trusted = _packages(trust)
     with checkpoint.damage_named(path):
         made = _build(renewed(description), arrays, trusted)
+        if "algorithm" in made:
+            online = OnlineLearner(**made)
+            online.restore(arrays)
+            return online
         generators = {kind.__name__: kind for kind in KNOWN_GENERATORS}
         learner = Learner(seed=np.random.Generator(generators[made.pop("rng")](0)), **made)
         learner.restore(arrays)
@@ -125,7 +132,7 @@ def load_predictor(
         >>> predictor.predict([0, 1])
         array([0.5, 0. ])
     """
-    kinds = ("predictor of a learner", "predictor of a neural learner")
+    kinds = tuple(f"predictor of a {kind}" for kind in _KINDS)
     description, arrays = checkpoint.read(path, kinds)
     if "network" in description:
         if network is None:

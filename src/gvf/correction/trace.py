@@ -169,7 +169,7 @@ class Trace:
             if name in columns:
                 ended |= columns[name].astype(bool)
         before, after = _comparable(columns.get("state"), columns.get("next_state"), m)
-        place = self._find(columns["stream"]) if "stream" in columns else self._find_one(nowhere)
+        place = self._places_of(columns, nowhere)
         if self._after.shape[1] != after.shape[1]:
             self._after = np.zeros((len(self._numbers), after.shape[1]), np.uint8)
             self._numbers[:, _KNOWN] = 0.0
@@ -216,6 +216,15 @@ class Trace:
             f"the transition at position {at} {why}, and {name} carries a trace from each "
             f"transition to the next: {_REMEDY}"
         )
+
+    def places(self, transitions: Transitions) -> NDArray[np.int64]:
+        """Return the number of each row's stream, int64[m]: 0, 1, ... in the order they came."""
+        return self._places_of(transitions.columns, np.zeros(len(transitions), np.int64))
+
+    def _places_of(
+        self, columns: Mapping[str, Column], nowhere: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        return self._find(columns["stream"]) if "stream" in columns else self._find_one(nowhere)
 
     def _find_one(self, nowhere: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the row of memory of the only stream, 0, for each of m rows."""

@@ -13,8 +13,78 @@ STANDARD_ERRORS = 8.0
 """The distance of a mean ratio from 1 that is worth a sentence; rows of a stream are dependent."""
 
 
+class BaseReport:
+    """The sentences that the reports of all learners have in common."""
+
+    steps: int
+    mean_ratio: float
+    max_ratio: float
+    zero_ratios: float
+    effective_sample_size: float
+    diverged: tuple[int, ...]
+    largest_predictions: tuple[float, ...]
+    largest_return: float
+    missing: int
+
+    @property
+    def _counted(self) -> int:
+        """The number of ratios that the statistics are about."""
+        return self.steps
+
+    @property
+    def divergence(self) -> str:
+        """A sentence on the divergence and its remedy; empty if no lane has diverged."""
+        if not self.diverged:
+            return ""
+        most = max(self.largest_predictions[lane] for lane in self.diverged)
+        finding = f"predictions up to {most:.3g}, " if math.isfinite(most) else "infinite weights, "
+        return (
+            f"{finding}and no return here can be above {self.largest_return:.3g}; take a smaller "
+            "step size"
+        )
+
+    @property
+    def doubt(self) -> str:
+        """A sentence about a mean ratio that is far from 1; empty if it is near.
+
+        With n ratios of the mean m and the effective sample size e, the standard error of m is
+        m sqrt((n / e - 1) / n), since ratios of the true behaviour are 1 on average.
+        """
+        n, size, mean = self._counted, self.effective_sample_size, self.mean_ratio
+        if n < FEWEST_RATIOS or not mean > 0:
+            return ""
+        error = mean * math.sqrt(max(n / size - 1, 1e-12) / n)
+        away = abs(mean - 1) / error
+        if away < STANDARD_ERRORS:
+            return ""
+        return (
+            f"the mean ratio is {away:.0f} standard errors from 1: check the behaviour's "
+            "probabilities, unless large ratios are rare"
+        )
+
+    @property
+    def _steps(self) -> str:
+        left_out = f", {self.missing} transitions left out for a NaN" if self.missing else ""
+        return f"{self.steps} steps{left_out}"
+
+    @property
+    def _ratios(self) -> str:
+        if self._counted and math.isnan(self.mean_ratio):
+            return "ratios and effective sample size unknown (the behaviour is not known)"
+        return (
+            f"mean ratio {self.mean_ratio:.3g}, max {self.max_ratio:.3g}, "
+            f"{100 * self.zero_ratios:.0f} % zeros, "
+            f"effective sample size {self.effective_sample_size:.4g}"
+        )
+
+    @property
+    def _warnings(self) -> str:
+        lanes = f"; DIVERGED in lanes {list(self.diverged)}: {self.divergence}"
+        return f"{f'; {self.doubt}' if self.doubt else ''}{lanes if self.diverged else ''}"
+
+
 @dataclass(frozen=True)
-class LearnerReport:
+class LearnerReport(BaseReport):
     """The counts of a learner and the statistics of its window.
 
     A lane has diverged if a weight is not finite, or if a prediction for a state in the window is
@@ -67,52 +137,15 @@ effective sample size 0)
     missing: int
 
     @property
-    def divergence(self) -> str:
-        """A sentence on the divergence and its remedy; empty if no lane has diverged."""
-        if not self.diverged:
-            return ""
-        most = max(self.largest_predictions[lane] for lane in self.diverged)
-        finding = f"predictions up to {most:.3g}, " if math.isfinite(most) else "infinite weights, "
-        return (
-            f"{finding}and no return here can be above {self.largest_return:.3g}; take a smaller "
-            "step size"
-        )
-
-    @property
-    def doubt(self) -> str:
-        """A sentence about a mean ratio that is far from 1; empty if it is near.
-
-        With n ratios of the mean m and the effective sample size e, the standard error of m is
-        m sqrt((n / e - 1) / n), since ratios of the true behaviour are 1 on average.
-        """
-        n, size, mean = self.window, self.effective_sample_size, self.mean_ratio
-        if n < FEWEST_RATIOS or not mean > 0:
-            return ""
-        error = mean * math.sqrt(max(n / size - 1, 1e-12) / n)
-        away = abs(mean - 1) / error
-        if away < STANDARD_ERRORS:
-            return ""
-        return (
-            f"the mean ratio is {away:.0f} standard errors from 1: check the behaviour's "
-            "probabilities, unless large ratios are rare"
-        )
+    def _counted(self) -> int:
+        """The number of transitions in the window."""
+        return self.window
 
     def __repr__(self) -> str:
-        ratios = (
-            f"mean ratio {self.mean_ratio:.3g}, max {self.max_ratio:.3g}, "
-            f"{100 * self.zero_ratios:.0f} % zeros, "
-            f"effective sample size {self.effective_sample_size:.4g}"
-        )
-        if self.window and math.isnan(self.mean_ratio):
-            ratios = "ratios and effective sample size unknown (the behaviour is not known)"
-        left_out = f", {self.missing} transitions left out for a NaN" if self.missing else ""
         step_size = f"; step size {self.step_size:.3g} by default" if self.step_size else ""
-        lanes = f"; DIVERGED in lanes {list(self.diverged)}: {self.divergence}"
         return (
-            f"LearnerReport({self.steps} steps{left_out}, {self.updates} updates, "
-            f"{self.skipped} skipped; window {self.window}, {ratios}{step_size}"
-            f"{f'; {self.doubt}' if self.doubt else ''}"
-            f"{lanes if self.diverged else ''})"
+            f"LearnerReport({self._steps}, {self.updates} updates, {self.skipped} skipped; "
+            f"window {self.window}, {self._ratios}{step_size}{self._warnings})"
         )
 
 

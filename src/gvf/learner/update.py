@@ -17,7 +17,7 @@ All updates have this signature, so one loop runs them all.
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -57,7 +57,55 @@ def state_type() -> types.NamedTuple:
 
 
 @dataclass(frozen=True)
-class Update(ABC):
+class LaneFields(ABC):
+    """A frozen description with fields that are one number, or one for each lane."""
+
+    lane_fields: ClassVar[tuple[str, ...]]
+    """The fields that have lanes."""
+    unset: ClassVar[Mapping[str, float]] = {}
+    """The fields that may be None, with the number that stands for None in the lanes."""
+
+    def __post_init__(self) -> None:
+        for name in self.lane_fields:
+            given = getattr(self, name)
+            if given is None and name in self.unset:
+                continue
+            try:
+                value = as_array(given, name).astype(np.float64)
+            except (TypeError, ValueError):
+                value = np.zeros(0)
+            if value.ndim > 1 or value.size == 0:
+                raise ValueError(
+                    f"{name} must be a number or a sequence of them, got {brief(given)}"
+                )
+            if not np.all((value >= 0.0) & np.isfinite(value)):
+                raise ValueError(f"{name} must be finite and not negative, got {brief(given)}")
+            plain = float(value) if value.ndim == 0 else tuple(value.tolist())
+            object.__setattr__(self, name, plain)
+        self.lane_values()
+
+    @property
+    def lanes(self) -> int | None:
+        """The number of lanes; None if every field is a single number."""
+        values = [getattr(self, name) for name in self.lane_fields]
+        return max((len(v) for v in values if isinstance(v, tuple)), default=None)
+
+    def lane_values(self) -> Array:
+        """Return the lane fields as rows [P, L]."""
+        given = {name: getattr(self, name) for name in self.lane_fields}
+        values: list[Any] = [
+            np.atleast_1d(self.unset[name] if value is None else value)
+            for name, value in given.items()
+        ]
+        try:
+            return np.array(np.broadcast_arrays(*values), np.float64)
+        except ValueError:
+            names = " and ".join(self.lane_fields)
+            raise ValueError(f"{names} must have as many lanes each: {self}") from None
+
+
+@dataclass(frozen=True)
+class Update(LaneFields):
     """The base class of all updates: the rules that change the weights by drawn transitions.
 
     A field named in `lane_fields` is a number or a sequence of L numbers. With a sequence, L copies
@@ -89,37 +137,14 @@ class Update(ABC):
     """
 
     lane_fields: ClassVar[tuple[str, ...]] = ("step_size",)
+    # The default step size is 0, which changes nothing, until features are known.
+    unset: ClassVar[Mapping[str, float]] = {"step_size": 0.0}
     action_values: ClassVar[bool] = False
     """True if the update learns a value for every action, False for one per state."""
     next_action: ClassVar[str] = "none"
     """The bootstrap of action values: "sampled" for one action of pi, "expected" for the mean."""
     kernel: ClassVar[Callable[..., None]]
     memories: ClassVar[int] = 0
-
-    def __post_init__(self) -> None:
-        for name in self.lane_fields:
-            given = getattr(self, name)
-            if given is None and name == "step_size":
-                continue
-            try:
-                value = as_array(given, name).astype(np.float64)
-            except (TypeError, ValueError):
-                value = np.zeros(0)
-            if value.ndim > 1 or value.size == 0:
-                raise ValueError(
-                    f"{name} must be a number or a sequence of them, got {brief(given)}"
-                )
-            if not np.all((value >= 0.0) & np.isfinite(value)):
-                raise ValueError(f"{name} must be finite and not negative, got {brief(given)}")
-            plain = float(value) if value.ndim == 0 else tuple(value.tolist())
-            object.__setattr__(self, name, plain)
-        self._lane_values()
-
-    @property
-    def lanes(self) -> int | None:
-        """The number of lanes; None if every field is a single number."""
-        values = [getattr(self, name) for name in self.lane_fields]
-        return max((len(v) for v in values if isinstance(v, tuple)), default=None)
 
     @property
     def chooses_step_size(self) -> bool:
@@ -156,7 +181,7 @@ class Update(ABC):
 
     def start(self, rows: int) -> LearnerState:
         """Return the initial state; all weights are 0."""
-        lanes = self._lane_values()
+        lanes = self.lane_values()
         shape = (rows, lanes.shape[1])
         return LearnerState(
             weights=np.zeros(shape),
@@ -177,14 +202,3 @@ class Update(ABC):
     def apply(self, state: LearnerState, experience: Experience, slots: Array, w: Array) -> None:
         """Change the state by the transitions in slots [k], with weights w [k] or [k, lanes]."""
         self.kernel(state, experience, slots, w)
-
-    def _lane_values(self) -> Array:
-        """Return the lane fields as rows [P, L]."""
-        given = [getattr(self, name) for name in self.lane_fields]
-        # The default step size is 0, which changes nothing, until features are known.
-        values: list[Any] = [np.atleast_1d(0.0 if v is None else v) for v in given]
-        try:
-            return np.array(np.broadcast_arrays(*values), np.float64)
-        except ValueError:
-            names = " and ".join(self.lane_fields)
-            raise ValueError(f"{names} must have as many lanes each: {self}") from None

@@ -8,6 +8,7 @@ are in :mod:`gvf.learner.linear`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
@@ -69,6 +70,47 @@ class LinearPrediction:
         return out if self.several else out[:, 0]
 
 
+def check_features(features: FeatureMap) -> None:
+    """Raise TypeError if an object is no feature map."""
+    if not callable(features) or not hasattr(features, "size"):
+        raise TypeError(
+            f"features must be a feature map such as gvf.OneHot(5), got {brief(features)}"
+        )
+
+
+Form = tuple[np.dtype[Any], int]
+"""The type and the width of features; compiled loops would write beside arrays of another."""
+
+
+def represent(
+    features: FeatureMap, transitions: Transitions, form: Collection[Form] = ()
+) -> tuple[Array, Array]:
+    """Return the features of the states and of the next states, both of the same form.
+
+    Args:
+        features: the representation.
+        transitions: the transitions.
+        form: the form of earlier features, if there are any.
+
+    Raises:
+        ValueError: if a form differs, or a state has a NaN; the message says where.
+    """
+
+    def features_in(name: str) -> Array:
+        try:
+            return features_of(features, features.size, transitions[name])
+        except ValueError:
+            check_no_nan(name, transitions[name])
+            raise
+
+    x, x_next = features_in("state"), features_in("next_state")
+    forms = {(x.dtype, x.shape[1]), (x_next.dtype, x_next.shape[1]), *form}
+    if len(forms) > 1:
+        shown = sorted(f"{dtype}[m, {width}]" for dtype, width in forms)
+        raise ValueError(f"features must always have the same form; got {' and '.join(shown)}")
+    return x, x_next
+
+
 class LinearValues:
     """The value function of :class:`gvf.Learner`.
 
@@ -84,10 +126,7 @@ class LinearValues:
     ) -> None:
         if not isinstance(update, Update):
             raise TypeError(f"update must be a gvf.Update, got {brief(update)}")
-        if not callable(features) or not hasattr(features, "size"):
-            raise TypeError(
-                f"features must be a feature map such as gvf.OneHot(5), got {brief(features)}"
-            )
+        check_features(features)
         if update.action_values and not isinstance(policy, DiscretePolicy):
             raise ValueError(
                 f"{type(update).__name__} learns a value for every action, and {brief(policy)} "
@@ -101,18 +140,12 @@ class LinearValues:
         self.state = update.start(features.size * self.blocks)
         self._ones = np.ones((0, 1))
         self._compiled: tuple[Any, ...] | None = None
-        self._form: set[tuple[np.dtype[Any], int]] = set()
+        self._form: set[Form] = set()
 
     def represent(self, transitions: Transitions) -> dict[str, Array]:
         """Return the columns to keep in the window."""
-        columns = {
-            "x": self._features_of(transitions, "state"),
-            "x_next": self._features_of(transitions, "next_state"),
-        }
-        forms = {(x.dtype, x.shape[1]) for x in columns.values()} | self._form
-        if len(forms) > 1:  # compiled loops would write beside the column
-            shown = sorted(f"{dtype}[m, {width}]" for dtype, width in forms)
-            raise ValueError(f"features must always have the same form; got {' and '.join(shown)}")
+        x, x_next = represent(self.features, transitions, self._form)
+        columns = {"x": x, "x_next": x_next}
         if self._averaged is not None:
             next_state = transitions["next_state"]
             columns["share"] = np.eye(self.blocks)[transitions["action"]]
@@ -129,14 +162,6 @@ class LinearValues:
                         f"{len(transitions)} states, got {columns[name].shape}"
                     )
         return columns
-
-    def _features_of(self, transitions: Transitions, name: str) -> Array:
-        """Return the features of a column of states; an error names a NaN in the column."""
-        try:
-            return features_of(self.features, self.features.size, transitions[name])
-        except ValueError:
-            check_no_nan(name, transitions[name])
-            raise
 
     def experience(self, columns: dict[str, Array]) -> Experience:
         """Return columns [m, ...] in the form that updates read."""

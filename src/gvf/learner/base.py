@@ -1,0 +1,382 @@
+"""The part that all learners share: transitions in, predictions out, and files.
+
+:class:`BaseLearner` takes transitions from environments, logs and calls, leaves out those with a
+NaN if asked to, and saves and restores. How a learner uses the transitions is up to its subclass:
+:class:`gvf.learner.window_learner.WindowLearner` draws from a window of them, and
+:class:`gvf.OnlineLearner` uses each once.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf import stream, truth
+from gvf.common import checkpoint, spec
+from gvf.common.arrays import Floats
+from gvf.common.checks import brief, check_choice, whole
+from gvf.common.gym import gym, is_environment
+from gvf.correction.trace import Trace
+from gvf.learner import source as sources
+from gvf.policy import DiscretePolicy, Policy
+from gvf.question import GVF, OnConflict, OnNaN
+from gvf.stream.info import info_columns
+from gvf.transition import Transitions, as_row
+from gvf.truth import ReturnError
+
+CUMULANT, CONTINUATION, UNKNOWN, MISSING = range(4)
+"""Positions in ``BaseLearner.seen``: the largest absolute cumulant, the largest continuation, the
+last step with an unknown ratio, and the number of transitions skipped because of a NaN."""
+
+
+Report = TypeVar("Report")
+"""The type of a learner's report."""
+
+
+def check_answers(behaviour: Policy | None, on_conflict: OnConflict, on_nan: OnNaN) -> None:
+    """Raise an error if an option that all learners have is not one of its choices."""
+    check_choice("on_conflict", on_conflict, OnConflict)
+    check_choice("on_nan", on_nan, OnNaN)
+    if behaviour is not None and not isinstance(behaviour, Policy):
+        raise TypeError(f"behaviour must be a gvf.Policy, got {brief(behaviour)}")
+
+
+class BaseLearner(ABC, Generic[Report]):
+    """A learner that answers one question.
+
+    Args:
+        question: the question to answer.
+        behaviour: the policy that chooses the actions, if known.
+        on_conflict: as in :class:`gvf.Learner`.
+        on_nan: as in :class:`gvf.Learner`.
+    """
+
+    kind: ClassVar[str] = "learner"
+    """The kind of object that its checkpoints hold."""
+
+    def __init__(
+        self,
+        question: GVF,
+        behaviour: Policy | None,
+        on_conflict: OnConflict,
+        on_nan: OnNaN,
+    ) -> None:
+        check_answers(behaviour, on_conflict, on_nan)
+        policies = [p for p in (question.policy, behaviour) if isinstance(p, DiscretePolicy)]
+        if len({p.actions for p in policies}) > 1:
+            raise ValueError(
+                f"target and behaviour differ in their number of actions: {policies[0].actions} "
+                f"and {policies[1].actions}"
+            )
+        self.question, self.behaviour = question, behaviour
+        self.on_conflict: OnConflict = on_conflict
+        self.on_nan: OnNaN = on_nan
+        self.seen = np.zeros(4)
+
+    @abstractmethod
+    def predict(self, states: Any) -> Floats:
+        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several lanes."""
+
+    @abstractmethod
+    def report(self) -> Report:
+        """Return counts, statistics of the ratios, and the lanes that have diverged."""
+
+    @property
+    @abstractmethod
+    def trace(self) -> Trace:
+        """The trace that knows which transition follows which."""
+
+    @property
+    @abstractmethod
+    def _uses_interest(self) -> bool:
+        """True if the interest of the question matters."""
+
+    @abstractmethod
+    def _take_in_kept(
+        self,
+        given: Transitions,
+        behaviour: Policy | None,
+        missing: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Observe transitions, without those that are `missing`."""
+
+    @property
+    @abstractmethod
+    def _exported(self) -> dict[str, Any]:
+        """The parts that predictions need."""
+
+    @abstractmethod
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """Return copies of all arrays of the state."""
+
+    @abstractmethod
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Restore the arrays that :meth:`_arrays` returned."""
+
+    @abstractmethod
+    def _parts(self) -> dict[str, Any]:
+        """Return the arguments that make a learner like this one, except the seed."""
+
+    def observe(
+        self,
+        state: Any,
+        action: Any,
+        reward: float,
+        next_state: Any,
+        terminated: bool,
+        truncated: bool = False,
+        **more: Any,
+    ) -> None:
+        """Observe one transition, and update if an update is due.
+
+        Further columns, such as ``behaviour_probability``, are given by keyword; the question's
+        cumulant and continuation can use them. If the behaviour changes over time, for example
+        because it uses this learner's predictions, give the probability with which it chose the
+        action: it cannot be computed later.
+        """
+        named = {
+            "state": state,
+            "action": action,
+            "reward": reward,
+            "next_state": next_state,
+            "terminated": terminated,
+            "truncated": truncated,
+            **more,
+        }
+        rows = {
+            key: as_row(v) if isinstance(v, dict) else np.asarray(v)[None]
+            for key, v in named.items()
+        }
+        self.observe_many(Transitions(**rows))
+
+    def observe_many(self, transitions: Transitions) -> None:
+        """Observe a batch of transitions in order, with the same result as one by one."""
+        self._take_in(transitions, self.behaviour)
+
+    def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
+        if not len(transitions):
+            return
+        if self.on_nan == "error":
+            self._take_in_kept(transitions, behaviour)
+            return
+        missing = self.question.missing(transitions, interest=self._uses_interest)
+        if not missing.any():
+            self._take_in_kept(transitions, behaviour)
+            return
+        left_out = np.flatnonzero(missing)
+        try:
+            if missing.all():
+                self.trace.inputs(np.empty(0), np.empty(0), transitions, missing=missing)
+            else:
+                self._take_in_kept(transitions, behaviour, missing)
+        except ValueError as error:
+            rows = np.array2string(left_out, separator=", ", threshold=8)
+            error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
+            raise
+        self.seen[MISSING] += len(left_out)
+
+    @staticmethod
+    def _knows_behaviour(transitions: Transitions, behaviour: Policy | None) -> bool:
+        recorded = {"behaviour_probability", "behaviour_log_probability"}
+        return behaviour is not None or bool(recorded & transitions.columns.keys())
+
+    def _note(self, cumulant: Floats, continuation: Floats) -> None:
+        """Keep the largest cumulant and continuation, from which the largest return follows."""
+        seen = self.seen
+        if len(cumulant) == 1:  # reductions would take longer than the update
+            seen[CUMULANT] = max(seen[CUMULANT], abs(cumulant[0]))
+            seen[CONTINUATION] = max(seen[CONTINUATION], continuation[0])
+        else:
+            seen[CUMULANT] = max(seen[CUMULANT], cumulant.max(), -cumulant.min())
+            seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
+
+    def learn(
+        self,
+        source: Any,
+        steps: int | None = None,
+        *,
+        seed: int | None = None,
+        chunk: int | None = None,
+        info: Iterable[str] = (),
+        progress: bool | None = None,
+    ) -> Report:
+        """Learn from a Gymnasium environment, or from an iterable of transitions.
+
+        Ctrl-C stops after the current transition or batch of the source (in an environment, after
+        the current ``chunk``) without loss; call again to continue. A second Ctrl-C stops at once,
+        even if the source waits for data.
+
+        Args:
+            source: a Gymnasium environment (single or vector) in which the behaviour acts, or an
+                iterable of :class:`Transitions` (batches) or of mappings (one transition each).
+            steps: the number of transitions; required for an environment.
+            seed: the seed of the environment and of the behaviour's actions.
+            chunk: the number of transitions observed together. The result does not depend on it,
+                unless the behaviour depends on the learner: in an environment the behaviour acts
+                for ``chunk`` steps (64 by default) before the learner observes them. A behaviour
+                that uses the latest predictions needs ``chunk=1``.
+            info: names of entries of the environment's ``info`` that functions of the question use
+                as columns, as in :func:`gvf.transitions`. If the cumulant is such a name, it is
+                included automatically.
+            progress: True to show a progress bar; by default only if standard error is a terminal.
+
+        Returns:
+            The same as :meth:`report`.
+        """
+        steps = None if steps is None else whole("steps", steps, 0)
+        chunk = None if chunk is None else whole("chunk", chunk, 1)
+        acting = is_environment(source)
+        # The stream recorded the behaviour's probabilities. They are not computed again, since a
+        # behaviour that has changed since would give others.
+        behaviour = None if acting else self.behaviour
+        with sources.postponed_interrupt() as interrupted:
+            if acting:
+                self.trace.restart()  # the environment is reset
+                batches = self._act(source, steps, seed, chunk or sources.JOINED_ROWS, info)
+            else:
+                if info:
+                    raise ValueError("info names values of an environment, and this source is none")
+                self.trace.change_source()
+                batches = sources.batches(source, steps, chunk, interrupted)
+            taken = 0
+            with sources.bar(progress, steps) as advance:
+                for batch in batches:
+                    try:
+                        self._take_in(batch, behaviour)
+                    except ValueError as error:
+                        error.add_note(f"Positions count from transition {taken} of the source.")
+                        raise
+                    taken += len(batch)
+                    advance(len(batch))
+                    if interrupted():
+                        break
+        return self.report()
+
+    def _act(
+        self, env: Any, steps: int | None, seed: int | None, chunk: int, info: Iterable[str]
+    ) -> Iterable[Transitions]:
+        if self.behaviour is None:
+            raise ValueError(
+                "to act in an environment the learner needs a behaviour policy: "
+                f"{type(self).__name__}(..., behaviour=gvf.Uniform(4))"
+            )
+        if steps is None:
+            raise ValueError("say how many steps to learn from the environment: steps=10_000")
+        named = info_columns(self.question, info)
+        acted = stream.transitions(env, self.behaviour, steps, seed=seed, batch=chunk, info=named)
+        return sources.batches(acted, chunk=chunk)
+
+    def return_error(
+        self, env: gym.Env[Any, Any], **options: Any
+    ) -> ReturnError | list[ReturnError]:
+        """Compare predictions with returns of the target policy, in states the behaviour visits.
+
+        No ground truth is needed, only an environment in which the target policy can act.
+
+        Args:
+            env: a Gymnasium environment other than the one being learned from.
+            **options: options of :func:`gvf.held_out_returns`: ``states``, ``rollouts``, ``seed``
+                and others.
+
+        Returns:
+            A :class:`gvf.ReturnError` with standard errors; with several step sizes, a list of
+            one for each.
+        """
+        options = {"behaviour": self.behaviour, **options}
+        held_out = truth.held_out_returns(env, self.question, **options)
+        predictions = self.predict(held_out.states)
+        if predictions.ndim == 1:
+            return held_out.error(lambda _: predictions)
+        return [held_out.error(lambda _, p=p: p) for p in predictions.T]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the learner's state and a description of its arguments to one file.
+
+        :meth:`load` restores the state into a learner made with the same arguments.
+        :func:`gvf.load` also makes the learner, if all of its parts can be imported by name.
+        """
+        parts: dict[str, NDArray[Any]] = {}
+        description = {name: spec.describe(part, parts) for name, part in self._parts().items()}
+        checkpoint.write(path, self.kind, parts | self._arrays(), description)
+
+    def load(self, path: str | os.PathLike[str], *, same_functions: bool = False) -> Self:
+        """Restore the state that :meth:`save` wrote; the arguments must have been the same.
+
+        From then on both learners do the same, bit for bit.
+
+        Args:
+            path: the file.
+            same_functions: True to accept functions that cannot be compared (such as a lambda that
+                uses a network) as equal.
+
+        Returns:
+            The learner itself.
+
+        Raises:
+            ValueError: if the file was saved by a learner with other arguments.
+        """
+        description, arrays = checkpoint.read(path, self.kind)
+        description = renewed(description)
+        own = {name: spec.describe(part, {}) for name, part in self._parts().items()}
+        different = spec.differences(
+            *({"dict": [*map(list, parts.items())]} for parts in (description, own))
+        )
+        if same_functions:
+            different = [difference for difference in different if difference.is_known]
+        if different:
+            unknown = not all(difference.is_known for difference in different)
+            lines = "\n".join(f"  {difference.text}" for difference in different)
+            hint = "\nWhere you know that they are the same: load(path, same_functions=True)"
+            raise ValueError(
+                f"{os.fspath(path)} was saved by another learner:\n{lines}{hint if unknown else ''}"
+            )
+        with checkpoint.damage_named(path):
+            self.restore(arrays)
+        return self
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write the parts that predict, without the window; :func:`load_predictor` reads them."""
+        parts: dict[str, NDArray[Any]] = {}
+        named = {"question": repr(self.question), **self._exported}
+        arrays = {name: part for name, part in named.items() if isinstance(part, np.ndarray)}
+        description = {
+            name: spec.describe(part, parts) for name, part in named.items() if name not in arrays
+        }
+        checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
+
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Restore the arrays of a checkpoint of the same kind of learner, or change nothing."""
+        before = self._arrays()
+        try:
+            self._restore(arrays)
+        except BaseException:
+            self._restore(before)
+            raise
+
+    def _shown(self) -> dict[str, Any]:
+        """Return the arguments that ``repr`` shows, with their present values."""
+        return self._parts()
+
+    def __repr__(self) -> str:
+        made = {name: part for name, part in self._shown().items() if name != "rng"}
+        parts = ", ".join(f"{name}={part!r}" for name, part in made.items())
+        return f"{type(self).__name__}({parts})"
+
+
+def renewed(description: dict[str, Any]) -> dict[str, Any]:
+    """Return a description by an earlier gvf with the argument names of this version."""
+    update = description.get("update")
+    if isinstance(update, dict) and update.get("class") in ("gvf:TDC", "gvf:TDRC"):
+        words = {"ratio": "secondary"}
+        arguments = {words.get(name, name): v for name, v in update["arguments"].items()}
+        description = {**description, "update": {**update, "arguments": arguments}}
+    question = description.get("question")
+    if isinstance(question, dict) and question.get("class") == "gvf:GVF":
+        arguments = {"interest": None, **question["arguments"]}
+        description = {**description, "question": {**question, "arguments": arguments}}
+    return {**description, "on_nan": description.get("on_nan", "error")}

@@ -1,0 +1,332 @@
+"""The learner that uses each transition once, when it happens.
+
+    transitions -> question (ratio, cumulant, continuation, interest) -> steps -> kernel -> weights
+
+It takes neither a window nor a correction. What belongs to a stream, the traces, is kept apart for
+each environment of a vector environment; the weights are shared. A trace begins anew with each
+episode, and after a transition that was left out for a NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gvf.common.arrays import Array, Floats
+from gvf.common.checks import brief
+from gvf.correction import IS
+from gvf.correction.trace import Trace
+from gvf.features import FeatureMap, features_of
+from gvf.learner.base import CONTINUATION, CUMULANT, MISSING, BaseLearner
+from gvf.learner.linear import values
+from gvf.learner.report import DIVERGED, BaseReport, largest_return
+from gvf.learner.values import LinearPrediction, check_features, represent
+from gvf.online.algorithm import Algorithm
+from gvf.online.run import Steps, Streams, run, start_streams
+from gvf.policy import DiscretePolicy, Policy
+from gvf.question import GVF, OnConflict, OnNaN
+from gvf.transition import Transitions, without_last_states
+from gvf.window.buffer import check_like
+
+_RECENT = 64  # states whose predictions a report looks at
+_SUM, _SQUARES, _LARGEST, _ZEROS = range(4)  # positions in the statistics of the ratios
+
+
+@dataclass(frozen=True)
+class OnlineReport(BaseReport):
+    """The counts of an online learner and the statistics of all ratios so far.
+
+    A lane has diverged if a weight is not finite, or if the prediction for one of the latest 64
+    states is more than 1000 times the largest possible return, as in :class:`LearnerReport`.
+
+    Attributes:
+        steps: the number of transitions observed, each of them once.
+        mean_ratio: the mean ratio. It should be near 1; if not, the behaviour's probabilities are
+            probably wrong.
+        max_ratio: the largest ratio.
+        zero_ratios: the share of ratios that are exactly 0.
+        effective_sample_size: (sum rho)^2 / sum rho^2, at most ``steps``.
+        diverged: the numbers of the lanes that have diverged.
+        largest_predictions: the largest absolute prediction for recent states, one per lane.
+        largest_return: the largest possible return.
+        missing: the number of transitions skipped because of a NaN, with ``on_nan="skip"``.
+
+    Example:
+        >>> import gvf
+        >>> question = gvf.GVF(gvf.Always(0, actions=2), "reward", 0.9)
+        >>> learner = gvf.OnlineLearner(
+        ...     question, gvf.OneHot(3), gvf.online.TDLambda(0.1), behaviour=gvf.Uniform(2)
+        ... )
+        >>> learner.observe(0, 1, 0.0, 1, False)
+        >>> learner.report()
+        OnlineReport(1 steps; mean ratio 0, max 0, 100 % zeros, effective sample size 0)
+    """
+
+    steps: int
+    mean_ratio: float
+    max_ratio: float
+    zero_ratios: float
+    effective_sample_size: float
+    diverged: tuple[int, ...]
+    largest_predictions: tuple[float, ...]
+    largest_return: float
+    missing: int
+
+    def __repr__(self) -> str:
+        return f"OnlineReport({self._steps}; {self._ratios}{self._warnings})"
+
+
+@njit(cache=True, nogil=True)
+def _add_ratios(known, ratio):
+    """Add ratios to the statistics, one after the other, so that batches do not matter."""
+    for rho in ratio:
+        known[_SUM] += rho
+        known[_SQUARES] += rho * rho
+        known[_LARGEST] = max(known[_LARGEST], rho)
+        known[_ZEROS] += 1.0 if rho == 0.0 else 0.0
+
+
+@dataclass(frozen=True)
+class _Arrival(IS):
+    """Importance sampling that carries the continuation into each state."""
+
+    label = "an online algorithm"
+
+    @staticmethod
+    def trace(carry, ratio, continuation, interest, restart, parameters):
+        """Return the continuation of the transition before; 0 where an episode begins."""
+        return 0.0 if restart else continuation
+
+
+class OnlineLearner(BaseLearner[OnlineReport]):
+    """A learner with linear values that learns online, with traces, from each transition once.
+
+    Args:
+        question: the question to answer.
+        features: the representation: :class:`OneHot`, :class:`TileCoder`, :class:`Dense`, or any
+            object with ``size`` that maps states to features.
+        algorithm: the algorithm of :mod:`gvf.online`, such as :class:`online.TDLambda`. With
+            sequences of parameters, one copy of the weights learns with each, and predictions are
+            [m, lanes].
+        behaviour: the policy that chooses the actions, if known. Otherwise transitions must have a
+            column ``behaviour_probability`` or ``behaviour_log_probability``. A recorded
+            probability takes precedence over the policy.
+        on_conflict: as in :class:`Learner`.
+        on_nan: as in :class:`Learner`.
+
+    Transitions must come in the order of their stream; those that do not are refused. The columns
+    ``stream`` and ``episode`` tell environments and episodes apart.
+
+    Example:
+        >>> import gymnasium, gvf
+        >>> env = gymnasium.make("FrozenLake-v1", is_slippery=False)
+        >>> question = gvf.GVF(gvf.Favour(2, 0.9, actions=4), "reward", 0.9)
+        >>> learner = gvf.OnlineLearner(
+        ...     question, gvf.OneHot(16), gvf.online.TDLambda(0.1, 0.9), behaviour=gvf.Uniform(4)
+        ... )
+        >>> report = learner.learn(env, steps=2000, seed=0)
+        >>> report.steps
+        2000
+        >>> learner.predict([14]).shape
+        (1,)
+    """
+
+    kind = "online learner"
+
+    def __init__(
+        self,
+        question: GVF,
+        features: FeatureMap,
+        algorithm: Algorithm,
+        *,
+        behaviour: Policy | None = None,
+        on_conflict: OnConflict = "error",
+        on_nan: OnNaN = "error",
+    ) -> None:
+        if not isinstance(question, GVF):
+            raise TypeError(f"question must be a gvf.GVF, got {brief(question)}")
+        check_features(features)
+        if not isinstance(algorithm, Algorithm):
+            raise TypeError(
+                "algorithm must be one of gvf.online, such as gvf.online.TDLambda(0.1), got "
+                f"{brief(algorithm)}"
+            )
+        if algorithm.needs_probabilities and not isinstance(question.policy, DiscretePolicy):
+            raise ValueError(
+                f"{type(algorithm).__name__} needs the probabilities of actions, and "
+                f"{brief(question.policy)} has densities; use TDLambda or VTraceLambda"
+            )
+        super().__init__(question, behaviour, on_conflict, on_nan)
+        self.features, self.algorithm = features, algorithm
+        self.state = algorithm.start(features.size)
+        self.streams = start_streams(algorithm, self.state, 0)
+        self._trace = Trace(_Arrival())
+        self._steps = 0
+        self._ratios = np.zeros(4)
+        self._recent: Array = np.zeros((0, 0), np.int32)
+
+    @property
+    def steps(self) -> int:
+        """The number of transitions observed."""
+        return self._steps
+
+    @property
+    def weights(self) -> Floats:
+        """The weights: [rows], or [rows, lanes] with several lanes.
+
+        They are the weights themselves, not a copy, except for :class:`online.LSTD`, which solves
+        for them.
+        """
+        weights = self.algorithm.weights(self.state)
+        return weights[:, 0] if self.algorithm.lanes is None else weights
+
+    @property
+    def trace(self) -> Trace:
+        """The trace that knows which transition follows which."""
+        return self._trace
+
+    @property
+    def _uses_interest(self) -> bool:
+        return self.algorithm.uses_interest
+
+    def _take_in_kept(
+        self,
+        given: Transitions,
+        behaviour: Policy | None,
+        missing: NDArray[np.bool_] | None = None,
+    ) -> None:
+        transitions = given if missing is None else given[~missing]
+        question, ones = self.question, np.ones(len(transitions))
+        ratio = question.ratios(transitions, behaviour=behaviour, on_conflict=self.on_conflict)
+        cumulant, continuation = (
+            question.cumulants(transitions),
+            question.continuations(transitions),
+        )
+        interest = question.interests(transitions) if self._uses_interest else ones
+        probability = ones
+        if self.algorithm.needs_probabilities:
+            probability = question.policy.probability(transitions["state"], transitions["action"])
+        x, x_next = represent(self.features, without_last_states(transitions))
+        before = self.trace.checkpoint()
+        try:
+            into = self.trace.inputs(ratio, continuation, given, missing=missing)[1]
+        except ValueError:
+            self.trace.restore(before)
+            raise
+        place = self.trace.places(transitions)
+        new = int(place.max()) + 1 - len(self.streams.before)
+        if new > 0:
+            more = start_streams(self.algorithm, self.state, new)
+            self.streams = Streams(*map(np.concatenate, zip(self.streams, more, strict=True)))
+        steps = Steps(
+            x=x,
+            x_next=x_next,
+            cumulant=cumulant,
+            continuation=continuation,
+            into=np.ascontiguousarray(into),
+            ratio=ratio,
+            probability=np.ascontiguousarray(probability, np.float64),
+            interest=interest,
+            stream=place,
+        )
+        run(self.algorithm, self.state, self.streams, steps)
+        self._steps += len(transitions)
+        self._note(cumulant, continuation)
+        _add_ratios(self._ratios, ratio)
+        same = self._recent.shape[1:] == x.shape[1:] and self._recent.dtype == x.dtype
+        recent = np.concatenate([self._recent, x]) if same else x
+        self._recent = recent[-_RECENT:].copy()
+
+    @property
+    def _prediction(self) -> LinearPrediction:
+        weights = np.ascontiguousarray(self.algorithm.weights(self.state))
+        return LinearPrediction(self.features, None, self.algorithm.lanes is not None, weights)
+
+    def predict(self, states: Any) -> Floats:
+        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several lanes."""
+        return self._prediction.predict(states)
+
+    @property
+    def _exported(self) -> dict[str, Any]:
+        return vars(self._prediction)
+
+    def report(self) -> OnlineReport:
+        """Return counts, statistics of the ratios, and the lanes that have diverged."""
+        none, steps = float("nan"), self.steps
+        total, squares, largest_ratio, zeros = self._ratios.tolist()
+        cumulant, continuation = self.seen[[CUMULANT, CONTINUATION]].tolist()
+        limit = largest_return(cumulant, continuation, steps)
+        weights = np.ascontiguousarray(self.algorithm.weights(self.state))
+        shown = np.zeros((len(self._recent), weights.shape[1]))
+        values(weights, self._recent, np.ones((len(shown), 1)), shown)
+        finite = np.isfinite(weights).all(axis=0)
+        largest = np.where(finite, np.abs(shown).max(axis=0, initial=0.0), np.inf)
+        return OnlineReport(
+            steps=steps,
+            mean_ratio=total / steps if steps else none,
+            max_ratio=largest_ratio if steps else none,
+            zero_ratios=zeros / steps if steps else none,
+            effective_sample_size=total * (total / squares) if squares else 0.0,
+            diverged=tuple(np.flatnonzero(~(largest <= DIVERGED * limit)).tolist()),
+            largest_predictions=tuple(largest.tolist()),
+            largest_return=limit,
+            missing=int(self.seen[MISSING]),
+        )
+
+    def _parts(self) -> dict[str, Any]:
+        return {
+            "question": self.question,
+            "features": self.features,
+            "algorithm": self.algorithm,
+            "behaviour": self.behaviour,
+            "on_conflict": self.on_conflict,
+            "on_nan": self.on_nan,
+        }
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "weights": self.state.weights.copy(),
+            "memory": self.state.memory.copy(),
+            **{f"streams/{name}": a.copy() for name, a in self.streams._asdict().items()},
+            **{f"trace/{name}": array for name, array in self.trace.checkpoint().items()},
+            "steps": np.array(self.steps),
+            "seen": self.seen.copy(),
+            "ratios": self._ratios.copy(),
+            "recent": self._recent,
+        }
+
+    def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        def group(name: str) -> dict[str, NDArray[Any]]:
+            start = f"{name}/"
+            return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
+
+        saved = group("streams")
+        streams = start_streams(self.algorithm, self.state, len(saved["before"]))
+        state = {"weights": self.state.weights, "memory": self.state.memory}
+        for given, own in ((saved, streams._asdict()), (arrays, state)):
+            for name, array in own.items():
+                check_like(name, given[name], array)
+                array[...] = given[name]
+        _check_lists(streams)
+        self.trace.restore(group("trace"))
+        recent = arrays["recent"]
+        if len(recent):
+            recent = features_of(lambda _: recent, self.features.size, recent)
+        self.streams, self._recent, self._steps = streams, recent, int(arrays["steps"])
+        self.seen[:], self._ratios[:] = arrays["seen"], arrays["ratios"]
+
+
+def _check_lists(streams: Streams) -> None:
+    """Raise ValueError if a list of rows is not one, because compiled loops check nothing."""
+    rows = streams.listed.shape[2]
+    for at in np.ndindex(streams.listed.shape[:2]):
+        count, flags = streams.counts[at][0], np.zeros(rows, np.int64)
+        listed = streams.listed[at][: max(count, 0)]
+        if 0 <= count <= rows and ((listed >= 0) & (listed < rows)).all():
+            flags[listed] = 1
+        if flags.sum() != count or not np.array_equal(flags, streams.is_listed[at]):
+            raise ValueError(f"the {count} listed rows of stream {at[0]} are not a list of rows")

@@ -1,0 +1,128 @@
+"""LSTD against exact fixed points, on enumerated streams and on long ones."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from charts_reference import Floats
+
+import gvf
+from gvf import online
+from gvf.domain import collision
+
+COLLISION = collision.domain("paper")
+QUESTION, BEHAVIOUR = COLLISION.question("wall"), COLLISION.behaviour("turning")
+X = np.zeros((9, 6))
+np.put_along_axis(X, COLLISION.features(np.arange(9)), 1.0, axis=1)
+
+
+def enumerated() -> gvf.Transitions:
+    """Every episode as often as the behaviour makes it in 64: a start, then where it turns."""
+    rows = []
+    for start, (turn, copies) in product(range(4), [(4, 8), (5, 4), (6, 2), (7, 1), (8, 1)]):
+        for _ in range(copies):
+            last = min(turn, 7)
+            for state in range(start, last + 1):
+                turns, hits = state == turn, state == 7 and turn == 8
+                ends = turns or hits
+                rows.append((state, int(turns), float(hits), 8 if ends else state + 1, ends))
+    names = ("state", "action", "reward", "next_state", "terminated")
+    return gvf.Transitions(
+        **{
+            name: np.array(column)
+            for name, column in zip(names, zip(*rows, strict=True), strict=True)
+        }
+    )
+
+
+def fixed(trace_decay: float, emphatic: bool) -> Floats:
+    point = gvf.fixed_point(
+        COLLISION.model,
+        QUESTION,
+        X,
+        COLLISION.visits("turning"),
+        trace_decay=trace_decay,
+        emphatic=emphatic,
+    )
+    return point.values[:8]
+
+
+@pytest.mark.parametrize("emphatic", [False, True])
+def test_an_enumerated_stream_gives_the_exact_fixed_points(emphatic: bool) -> None:
+    decays = (0.0, 0.5, 0.9, 1.0)
+    learner = gvf.OnlineLearner(
+        QUESTION, COLLISION.features, online.LSTD(decays, emphatic), behaviour=BEHAVIOUR
+    )
+    learner.observe_many(enumerated())
+    want = np.stack([fixed(decay, emphatic) for decay in decays], axis=1)
+    np.testing.assert_allclose(learner.predict(np.arange(8)), want, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "correction",
+    [gvf.IS(), gvf.IR(), gvf.BCIR(), gvf.WISMinibatch(), gvf.WISBuffer(), gvf.NormIS(2.0)],
+    ids=lambda c: c.name,
+)
+def test_a_window_gives_the_fixed_point_of_td_with_any_unbiased_correction(
+    correction: gvf.Correction,
+) -> None:
+    weights = online.window_lstd(
+        QUESTION, COLLISION.features, enumerated(), correction, behaviour=BEHAVIOUR
+    )
+    np.testing.assert_allclose((X @ weights)[:8], fixed(0.0, False), atol=1e-10)
+
+
+def test_a_window_gives_the_emphatic_fixed_point() -> None:
+    weights = online.window_lstd(
+        QUESTION, COLLISION.features, enumerated(), gvf.EmphaticIR(), behaviour=BEHAVIOUR
+    )
+    np.testing.assert_allclose((X @ weights)[:8], fixed(0.0, True), atol=1e-10)
+
+
+def test_a_window_with_clipped_ratios_solves_the_clipped_equations() -> None:
+    data = enumerated()
+    weights = online.window_lstd(
+        QUESTION, COLLISION.features, data, gvf.VTrace(1.0), behaviour=BEHAVIOUR
+    )
+    rho, c, gamma, _ = QUESTION.evaluate(data, behaviour=BEHAVIOUR)
+    clipped, x = np.minimum(rho, 1.0)[:, None], X[data.state]
+    a = (clipped * x).T @ (x - gamma[:, None] * X[data.next_state])
+    want = np.linalg.lstsq(a, (clipped * x).T @ c, rcond=1e-10)[0]
+    np.testing.assert_allclose(weights, want, atol=1e-10)
+    assert np.abs((X @ weights)[:8] - fixed(0.0, False)).max() > 0.1
+
+
+@pytest.mark.parametrize("emphatic", [False, True])
+def test_long_streams_lead_to_the_fixed_points(emphatic: bool) -> None:
+    """The mean of 30 runs of 4000 steps is within 4 standard errors in every state."""
+    found = []
+    for seed in range(30):
+        learner = gvf.OnlineLearner(
+            QUESTION, COLLISION.features, online.LSTD(0.5, emphatic), behaviour=BEHAVIOUR
+        )
+        learner.learn(collision.Collision(), 4000, seed=seed)
+        found.append(learner.predict(np.arange(8)))
+    mean, spread = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(30)
+    assert (np.abs(mean - fixed(0.5, emphatic)) < 4 * spread).all()
+    assert (spread < 0.02).all()
+
+
+def test_singular_equations_have_the_solution_of_least_norm() -> None:
+    twice = gvf.Dense(2, lambda s: np.ones((len(s), 2)))
+    learner = gvf.OnlineLearner(
+        gvf.GVF(gvf.Uniform(2), "reward", 0.5), twice, online.LSTD(), behaviour=gvf.Uniform(2)
+    )
+    assert not learner.predict([0]).any()
+    learner.observe(0, 0, 1.0, 0, False)
+    np.testing.assert_allclose(learner.weights, [1.0, 1.0])
+
+
+def test_the_regulariser_shrinks() -> None:
+    learner = gvf.OnlineLearner(
+        gvf.GVF(gvf.Uniform(2), "reward", 0.0),
+        gvf.OneHot(1),
+        online.LSTD(regulariser=3.0),
+        behaviour=gvf.Uniform(2),
+    )
+    learner.observe(0, 0, 1.0, 0, False)
+    np.testing.assert_allclose(learner.weights, [0.25])
