@@ -37,6 +37,7 @@ from gvf.truth import ReturnError
 from gvf.window import Window
 from gvf.window.buffer import Buffer, Rows
 from gvf.window.frames import FrameWindow
+from gvf.window.n_step import NSteps
 
 
 class ValueFunction(Learns, Protocol):
@@ -102,9 +103,10 @@ class Options:
     warm_up: int
     on_conflict: OnConflict
     on_nan: OnNaN
+    n_step: int
 
     def __post_init__(self) -> None:
-        for name, least in (("batch_size", 1), ("every", 1), ("warm_up", 0)):
+        for name, least in (("batch_size", 1), ("every", 1), ("warm_up", 0), ("n_step", 1)):
             whole(name, getattr(self, name), least)
         if not isinstance(self.window, Window | FrameWindow):
             whole("window", self.window, 1)
@@ -156,13 +158,14 @@ class WindowLearner:
         self.seen = np.zeros(4)
         self.window = window if isinstance(window, Window | FrameWindow) else Window(window)
         self.buffer = Buffer(self.window, correction)
+        self.n_steps = NSteps(options.n_step, correction)
         self.values = values
         self.schedule = Schedule(options.batch_size, options.every, options.warm_up, rng)
 
     @property
     def steps(self) -> int:
         """The number of transitions observed."""
-        return int(self.schedule.counts[STEPS])
+        return int(self.schedule.counts[STEPS]) + len(self.n_steps)
 
     @property
     def updates(self) -> int:
@@ -227,7 +230,7 @@ class WindowLearner:
                 error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
                 raise
         else:
-            self.buffer.trace.restart()
+            self._begin_anew()
         self.seen[MISSING] += len(left_out)
 
     def _take_in_whole(
@@ -248,8 +251,14 @@ class WindowLearner:
             # Last, because it may draw numbers, and an observation that fails must change nothing.
             **self.values.represent(without_last_states(transitions)),
         }
-        with self.buffer.rows(columns, ratio, continuation, transitions, gaps) as rows:
-            self.values.observe(self.buffer, rows, self.schedule)
+        waiting, inserted = self.n_steps.checkpoint(), int(self.schedule.counts[STEPS])
+        try:
+            with self.buffer.rows(columns, ratio, continuation, transitions, gaps) as rows:
+                self._insert(self.n_steps.join(rows, transitions, gaps))
+        except Exception:
+            if self.schedule.counts[STEPS] == inserted:
+                self.n_steps.restore(waiting)
+            raise
         seen = self.seen
         if len(transitions) == 1:  # reductions would take longer than the update
             seen[CUMULANT] = max(seen[CUMULANT], abs(cumulant[0]))
@@ -259,6 +268,16 @@ class WindowLearner:
             seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
         seen[UNKNOWN] = seen[UNKNOWN] if known else self.steps
 
+    def _insert(self, rows: Rows) -> None:
+        """Insert rows and update when due; there may be none, as long as all rows wait."""
+        if len(rows):
+            self.values.observe(self.buffer, rows, self.schedule)
+
+    def _begin_anew(self) -> None:
+        """Let no row follow those before: traces restart, and rows that wait get no more steps."""
+        self.buffer.trace.restart()
+        self.n_steps.cut()
+
     @staticmethod
     def _knows_behaviour(transitions: Transitions, behaviour: Policy | None) -> bool:
         recorded = {"behaviour_probability", "behaviour_log_probability"}
@@ -267,7 +286,7 @@ class WindowLearner:
     @property
     def knows_ratios(self) -> bool:
         """True if all ratios in the window are known; a correction without ratios needs none."""
-        return self.steps - self.seen[UNKNOWN] >= len(self.window)
+        return self.schedule.counts[STEPS] - self.seen[UNKNOWN] >= len(self.window)
 
     def learn(
         self,
@@ -310,7 +329,7 @@ class WindowLearner:
         behaviour = None if acting else self.behaviour
         with sources.postponed_interrupt() as interrupted:
             if acting:
-                self.buffer.trace.restart()  # the environment is reset
+                self._begin_anew()  # the environment is reset
                 batches = self._act(source, steps, seed, chunk or sources.JOINED_ROWS, info)
             else:
                 if info:
@@ -328,6 +347,9 @@ class WindowLearner:
                     advance(len(batch))
                     if interrupted():
                         break
+                else:
+                    if len(self.n_steps):
+                        self._insert(self.n_steps.rest())
         return self.report()
 
     def _act(
@@ -375,7 +397,7 @@ class WindowLearner:
         """Return counts, statistics of the window's ratios, and the lanes that have diverged."""
         none = float("nan")
         ratios = self.buffer.ratios if self.knows_ratios else np.zeros(0)
-        passed_on = self.updates * self.schedule.batch_size
+        passed_on = self.updates * self.schedule.batch_size * self.n_steps.n
         cumulant, continuation = self.seen[[CUMULANT, CONTINUATION]].tolist()
         limit = largest_return(cumulant, continuation, passed_on)
         largest = self.values.largest(self.window) if len(self.window) else np.zeros(0)
@@ -467,6 +489,7 @@ class WindowLearner:
             "values": self.values.checkpoint(),
             "window": self.window.checkpoint(),
             "buffer": self.buffer.checkpoint(),
+            "n_step": self.n_steps.checkpoint(),
             "own": {"counts": counts, "rng": np.array(rngs), "seen": seen},
         }
         return {
@@ -485,6 +508,8 @@ class WindowLearner:
         if len(self.window):
             self.values.check(self.window)
         self.buffer.restore(group("buffer"))
+        if "n_step/cut" in arrays:  # older files do not have it
+            self.n_steps.restore(group("n_step"))
         for rng, state in zip(self._rngs, arrays["own/rng"], strict=True):
             rng.bit_generator.state = json.loads(str(state), object_hook=_decoded)
         self.schedule.counts[:] = arrays["own/counts"]
@@ -515,6 +540,7 @@ class WindowLearner:
             "warm_up": self.schedule.warm_up,
             "on_conflict": self.on_conflict,
             "on_nan": self.on_nan,
+            "n_step": self.n_steps.n,
             "rng": type(self.schedule.rng.bit_generator).__name__,
         }
 
@@ -535,7 +561,7 @@ def renewed(description: dict[str, Any]) -> dict[str, Any]:
         words = {"ratio": "secondary"}
         arguments = {words.get(name, name): v for name, v in update["arguments"].items()}
         description = {**description, "update": {**update, "arguments": arguments}}
-    return {**description, "on_nan": description.get("on_nan", "error")}
+    return {"on_nan": "error", "n_step": 1, **description}
 
 
 def _encoded(array: Any) -> dict[str, Any]:

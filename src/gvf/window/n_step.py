@@ -1,0 +1,191 @@
+"""n-step transitions: n transitions of a stream, joined into one.
+
+From S_t on, n transitions with ratios rho, cumulants C and continuations gamma become one with
+
+    ratio           rho_t rho_{t+1} ... rho_{t+n-1}
+    cumulant        C_{t+1} + gamma_{t+1} C_{t+2} + ... + gamma_{t+1} ... gamma_{t+n-1} C_{t+n}
+    continuation    gamma_{t+1} gamma_{t+2} ... gamma_{t+n}
+    next state      S_{t+n}.
+
+The rest of the row, its trace included, is that of S_t. A row has fewer steps where the stream ends
+or is cut: at the end of an episode, at a gap, at the end of a log. It then bootstraps from the last
+state that is known. It also ends at a continuation of 0, because nothing after it belongs to the
+return, and the ratios of later actions would only add noise. Every transition becomes exactly one
+row, as soon as its last step is known. Rows go to the buffer, which draws and weighs them by the
+product of ratios as it does others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.common.arrays import Bools, Floats
+from gvf.common.checks import whole
+from gvf.correction import RATIO, Correction
+from gvf.sampling.prefix_sums import LARGEST_RATIO
+from gvf.transition import Transitions
+from gvf.window.buffer import Rows
+
+_Indices = NDArray[np.intp]
+
+
+class NSteps:
+    """Rows of n steps, for any number of streams, and the rows that still wait for their steps.
+
+    Args:
+        n: the number of steps, at least 1.
+        correction: the correction, which computes the masses of joined rows.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> from gvf.window.buffer import Rows
+        >>> from gvf.window.n_step import NSteps
+        >>> steps = NSteps(2, gvf.IR())
+        >>> columns = {"x": np.arange(3), "x_next": np.arange(1, 4)}
+        >>> columns |= {"cumulant": np.array([1.0, 2.0, 4.0]), "continuation": np.full(3, 0.5)}
+        >>> rows = Rows(columns, np.array([[2.0, 3.0, 0.5]]), np.ones(3))
+        >>> joined = steps.join(rows, gvf.Transitions(truncated=[False, False, False]))
+        >>> joined.columns["x_next"], joined.columns["cumulant"], joined.inputs
+        (array([2, 3]), array([2., 4.]), array([[6. , 1.5]]))
+        >>> len(steps), steps.rest().columns["cumulant"]
+        (1, array([4.]))
+    """
+
+    def __init__(self, n: int, correction: Correction) -> None:
+        self.n, self._correction = whole("n_step", n, 1), correction
+        self._waiting: dict[str, NDArray[Any]] = {}  # by column; empty, or [w, ...] each
+        self._cut = False  # True if no later row follows those that wait
+
+    def __len__(self) -> int:
+        """Return the number of rows that wait."""
+        return len(self._waiting["stream"]) if self._waiting else 0
+
+    def cut(self) -> None:
+        """Begin anew in every stream: the rows that wait get no more steps."""
+        self._cut = True
+
+    def join(self, rows: Rows, transitions: Transitions, gaps: Sequence[int] = ()) -> Rows:
+        """Return the rows that are complete after these, in the order of their completion.
+
+        Args:
+            rows: the next rows of their streams, one step each. Columns of the next state have
+                "next" in their names.
+            transitions: the rows as given. Their columns ``stream``, ``episode``, ``terminated``
+                and ``truncated``, if present, determine which row follows which.
+            gaps: rows before which something is missing, in order; m for a gap after the last row.
+        """
+        if self.n == 1:
+            return rows
+        count, given = len(rows), transitions.columns
+        ended = rows.columns["continuation"] == 0.0
+        for name in ("terminated", "truncated"):
+            if name in given:
+                ended |= np.asarray(given[name]).astype(bool)
+        none = np.zeros(count, np.int64)
+        section = np.searchsorted(np.asarray(gaps, np.int64), np.arange(count), "right")
+        new = {f"column/{name}": column for name, column in rows.columns.items()}
+        new |= {"inputs": np.ascontiguousarray(rows.inputs.T)}
+        new |= {"stream": given.get("stream", none), "episode": given.get("episode", none)}
+        new |= {"ended": ended, "section": section + self._cut}
+        self._cut = bool(gaps) and gaps[-1] == count
+        return self._complete(new, flush=False)
+
+    def rest(self) -> Rows:
+        """Return the rows that wait, with the steps that they have; then none wait."""
+        self._cut = False
+        return self._complete({name: column[:0] for name, column in self._waiting.items()}, True)
+
+    def _complete(self, new: dict[str, NDArray[Any]], flush: bool) -> Rows:
+        """Join what can be joined of the rows that wait and new ones, and keep the others."""
+        held = self._waiting or {name: column[:0] for name, column in new.items()}
+        every = {name: np.concatenate([held[name], column]) for name, column in new.items()}
+        spans = (every[name] for name in ("stream", "episode", "section", "ended"))
+        order, first, last, waits = _spans(*spans, n=self.n, flush=flush)
+        start, end = order[first], order[last]
+        columns = {
+            name.removeprefix("column/"): column[end if "next" in name else start]
+            for name, column in every.items()
+            if name.startswith("column/")
+        }
+        inputs = np.ascontiguousarray(every["inputs"][start].T)
+        steps = (every["inputs"][:, RATIO], every["column/cumulant"], every["column/continuation"])
+        ratio, columns["cumulant"], columns["continuation"] = _returns(*steps, order, first, last)
+        if not (ratio <= LARGEST_RATIO).all():
+            raise ValueError(
+                f"a product of {self.n} ratios is above {LARGEST_RATIO:g}; take a smaller n_step"
+            )
+        inputs[RATIO] = ratio
+        joined = Rows(columns, inputs, self._correction.masses(inputs))
+        self._waiting = {name: column[waits] for name, column in every.items()}
+        self._waiting["section"][:] = 0
+        return joined
+
+    def checkpoint(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays that make up the state, for :meth:`restore`."""
+        return {**self._waiting, "cut": np.array(self._cut)}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Restore a checkpoint."""
+        self._waiting = {name: array for name, array in arrays.items() if name != "cut"}
+        self._cut = bool(arrays["cut"])
+
+
+def _spans(
+    stream: NDArray[Any],
+    episode: NDArray[Any],
+    section: NDArray[np.int64],
+    ended: Bools,
+    *,
+    n: int,
+    flush: bool,
+) -> tuple[_Indices, _Indices, _Indices, _Indices]:
+    """Find the rows that each of T rows is joined with.
+
+    Returns:
+        The rows sorted by stream, [T]; for each row that is complete, in the order of completion,
+        the places of its first and its last step in that order; and the rows that wait.
+    """
+    order = np.argsort(stream, kind="stable")
+    rows, place = len(order), np.arange(len(order))
+    stream, episode, apart, ended = stream[order], episode[order], section[order], ended[order]
+    goes_on = np.append(stream[1:] == stream[:-1], [False] * min(rows, 1))
+    linked = goes_on & ~ended
+    linked[:-1] &= (episode[1:] == episode[:-1]) & (apart[1:] == apart[:-1])
+    ends = np.flatnonzero(~linked)
+    end = ends[np.searchsorted(ends, place)]  # the last row that can be reached from each
+    last = np.minimum(place + n - 1, end)
+    # A row is complete once the row of its last step is there. If its stream is cut before, it is
+    # complete once a later row shows that: the next of its stream, or one after the gap.
+    following = np.where(goes_on[end], order[np.minimum(end + 1, rows - 1)], rows)
+    shown = np.minimum(following, np.searchsorted(section, apart, "right"))
+    complete = np.where((place + n - 1 <= end) | ended[last], order[last], shown)
+    ready = np.lexsort((order, complete))
+    if not flush:
+        ready = ready[complete[ready] < rows]
+    waits = np.ones(rows, bool)
+    waits[order[ready]] = False
+    return order, ready, last[ready], np.flatnonzero(waits)
+
+
+def _returns(
+    ratios: Floats,
+    cumulants: Floats,
+    continuations: Floats,
+    order: _Indices,
+    first: _Indices,
+    last: _Indices,
+) -> tuple[Floats, Floats, Floats]:
+    """Compute ratio, cumulant and continuation of joined rows; indices as in :func:`_spans`."""
+    count = len(first)
+    ratio, cumulant, continuation = np.ones(count), np.zeros(count), np.ones(count)
+    for step in range(int((last - first).max(initial=-1)) + 1):
+        has, row = first + step <= last, order[np.minimum(first + step, last)]
+        with np.errstate(over="ignore"):
+            ratio *= np.where(has, ratios[row], 1.0)
+        cumulant += np.where(has, continuation * cumulants[row], 0.0)
+        continuation *= np.where(has, continuations[row], 1.0)
+    return ratio, cumulant, continuation
