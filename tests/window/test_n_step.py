@@ -274,16 +274,13 @@ def test_a_transition_left_out_for_a_nan_cuts_returns():
     broken = gvf.Transitions(**{**log.columns, "reward": reward})
     together, alone = (make(gvf.IR(), n_step=4, window=50, on_nan="skip") for _ in range(2))
     together.learn(broken)
-    for i in range(20):
-        alone.observe_many(broken[i : i + 1])
-    np.testing.assert_array_equal(together.weights[:0], alone.weights[:0])
-    kept = np.delete(np.arange(20), 9)
-    assert len(together.window) == 19
-    # Row 8 has one step, rows 5 to 7 have fewer than 4.
-    single = log.columns["reward"][8]
-    at = kept.tolist().index(8)
-    assert together.window.columns["cumulant"][at] == pytest.approx(single)
-    assert len(alone.window) == 19 - len(alone.n_steps) == 16
+    alone.learn((broken[i : i + 1] for i in range(20)), chunk=1)
+    np.testing.assert_array_equal(together.weights, alone.weights)
+    at = np.delete(np.arange(20), 9).tolist().index(8)
+    for learner in (together, alone):
+        assert len(learner.window) == 19
+        # The row before the gap has one step.
+        assert learner.window.columns["cumulant"][at] == pytest.approx(log.reward[8])
 
 
 def test_an_observation_that_fails_changes_nothing():
@@ -306,6 +303,19 @@ def test_an_observation_that_fails_changes_nothing():
     after = learner._arrays()
     assert before.keys() == after.keys()
     assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_rows_that_could_not_be_inserted_wait_as_before(monkeypatch):
+    learner, log = make(gvf.IR(), n_step=3), batch(40)
+    learner.observe_many(log[:20])
+    with monkeypatch.context() as broken:
+        broken.setattr(learner.values, "observe", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            learner.observe_many(log[20:])
+    learner.observe_many(log[20:])
+    whole = make(gvf.IR(), n_step=3)
+    whole.observe_many(log)
+    np.testing.assert_array_equal(learner.weights, whole.weights)
 
 
 def test_action_values_are_refused_in_one_line():
