@@ -155,7 +155,9 @@ def make(correction, **options):
 def batch(count, seed=8):
     names = ("state", "action", "reward", "next_state", "terminated")
     columns = zip(*stream(count, seed), strict=True)
-    return gvf.Transitions(**dict(zip(names, map(np.array, columns), strict=True)))
+    # With a column `episode` the states, which are random, need not follow one another.
+    episode = np.zeros(count, int)
+    return gvf.Transitions(**dict(zip(names, map(np.array, columns), strict=True)), episode=episode)
 
 
 class JoinedByHand(dumb.DumbLearner):
@@ -263,7 +265,8 @@ def test_a_vector_environment_is_three_single_ones():
 
     assert rows_of(log) == rows_of(*(log[log["stream"] == i] for i in range(3)))
     in_one_stream = gvf.Transitions(**{k: v for k, v in log.columns.items() if k != "stream"})
-    assert rows_of(log) != rows_of(in_one_stream)
+    with pytest.raises(ValueError, match="or add the columns 'stream' and 'episode'"):
+        rows_of(in_one_stream)
 
 
 def test_a_transition_left_out_for_a_nan_cuts_returns():
@@ -316,6 +319,58 @@ def test_rows_that_could_not_be_inserted_wait_as_before(monkeypatch):
     whole = make(gvf.IR(), n_step=3)
     whole.observe_many(log)
     np.testing.assert_array_equal(learner.weights, whole.weights)
+
+
+def walk(count):
+    """A walk through the chain of the tests, with the columns of an environment."""
+    batches = gvf.transitions(Chain(), CHAIN_BEHAVIOUR, count, seed=2, batch=count)
+    return gvf.Transitions.concatenate(batches)
+
+
+@pytest.mark.parametrize("size", [1, 7, 60])
+def test_transitions_out_of_order_are_refused_in_one_line_and_change_nothing(size):
+    log = walk(60)
+    order = np.arange(60)
+    at = next(i for i in range(20, 60) if not log.terminated[i - 1] and not log.terminated[i])
+    order[at] = next(i for i in range(60) if log.state[i] != log.state[at])
+    learner, fresh, told = (
+        gvf.Learner(CHAIN, gvf.OneHot(5), gvf.TD(0.1), n_step=3, behaviour=CHAIN_BEHAVIOUR, seed=0)
+        for _ in range(3)
+    )
+    seen = at // size * size
+    learner.observe_many(log[:seen])
+    with pytest.raises(ValueError, match=rf"position {at - seen} does not begin .* n_step=3 joins"):
+        learner.observe_many(log[order[seen : seen + size]])
+    assert learner.steps == seen
+    learner.observe_many(log[seen:])
+    fresh.observe_many(log)
+    np.testing.assert_array_equal(learner.weights, fresh.weights)
+    told.observe_many(gvf.Transitions(**log[order].columns, episode=np.arange(60)))
+
+
+def test_states_of_every_kind_follow_one_another():
+    for name in ("CartPole-v1", "Blackjack-v1"):
+        env = gymnasium.make(name)
+        if name == "Blackjack-v1":
+            env = gymnasium.wrappers.TransformObservation(
+                env, lambda s: {"hand": np.array(s[:2]), "ace": s[2]},
+                gymnasium.spaces.Dict(hand=gymnasium.spaces.MultiDiscrete([32, 11]),
+                                      ace=gymnasium.spaces.Discrete(2)),
+            )  # fmt: skip
+        learner = gvf.Learner(
+            gvf.GVF(gvf.Uniform(2)), Count(), gvf.TD(0.01), behaviour=gvf.Uniform(2), n_step=4
+        )
+        assert learner.learn(env, 300, seed=0).steps == 300
+        assert len(learner.window) == 300
+
+
+class Count:
+    """One feature that is 1 in every state."""
+
+    size = 1
+
+    def __call__(self, states):
+        return np.ones((len(states), 1))
 
 
 def test_action_values_are_refused_in_one_line():

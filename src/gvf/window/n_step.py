@@ -13,17 +13,21 @@ state that is known. It also ends at a continuation of 0, because nothing after 
 return, and the ratios of later actions would only add noise. Every transition becomes exactly one
 row, as soon as its last step is known. Rows go to the buffer, which draws and weighs them by the
 product of ratios as it does others.
+
+Transitions must come in the order of their streams. The column ``stream`` tells streams apart, and
+``episode`` episodes. Without ``episode``, a transition that does not begin in the state where the
+one before it ended is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Bools, Floats
+from gvf.common.arrays import Arrays, Bools, Floats
 from gvf.common.checks import whole
 from gvf.correction import RATIO, Correction
 from gvf.sampling.prefix_sums import LARGEST_RATIO
@@ -77,6 +81,10 @@ class NSteps:
             transitions: the rows as given. Their columns ``stream``, ``episode``, ``terminated``
                 and ``truncated``, if present, determine which row follows which.
             gaps: rows before which something is missing, in order; m for a gap after the last row.
+
+        Raises:
+            ValueError: if a row does not follow the one before it in its stream, or if a product of
+                ratios overflows. Nothing has changed then.
         """
         if self.n == 1:
             return rows
@@ -91,20 +99,25 @@ class NSteps:
         new |= {"inputs": np.ascontiguousarray(rows.inputs.T)}
         new |= {"stream": given.get("stream", none), "episode": given.get("episode", none)}
         new |= {"ended": ended, "section": section + self._cut}
+        new |= {name: given[name] for name in ("state", "next_state") if name in given}
+        new |= {"told": np.full(count, "episode" in given or "next_state" not in given)}
+        joined = self._complete(new, flush=False)
         self._cut = bool(gaps) and gaps[-1] == count
-        return self._complete(new, flush=False)
+        return joined
 
     def rest(self) -> Rows:
         """Return the rows that wait, with the steps that they have; then none wait."""
-        self._cut = False
-        return self._complete({name: column[:0] for name, column in self._waiting.items()}, True)
+        nothing = {name: column[:0] for name, column in self._waiting.items()}
+        return self._complete(nothing, flush=True)
 
     def _complete(self, new: dict[str, NDArray[Any]], flush: bool) -> Rows:
         """Join what can be joined of the rows that wait and new ones, and keep the others."""
         held = self._waiting or {name: column[:0] for name, column in new.items()}
         every = {name: np.concatenate([held[name], column]) for name, column in new.items()}
-        spans = (every[name] for name in ("stream", "episode", "section", "ended"))
-        order, first, last, waits = _spans(*spans, n=self.n, flush=flush)
+        order = np.argsort(every["stream"], kind="stable")
+        linked = _links(every, order)
+        self._check_order(every, order, linked)
+        first, last, waits = _spans(every, order, linked, self.n, flush)
         start, end = order[first], order[last]
         columns = {
             name.removeprefix("column/"): column[end if "next" in name else start]
@@ -124,51 +137,75 @@ class NSteps:
         self._waiting["section"][:] = 0
         return joined
 
+    def _check_order(self, every: Arrays, order: _Indices, linked: Bools) -> None:
+        """Raise ValueError if a new row is linked to one that ended in another state."""
+        asked = np.flatnonzero(linked & ~every["told"][order])
+        before, after = order[asked], order[asked + 1]
+        if not len(asked):
+            return
+        wrong = ~_equal_rows(every["next_state"][before], every["state"][after])
+        if wrong.any():
+            raise ValueError(
+                f"the transition at position {after[wrong].min() - len(self)} does not begin in "
+                f"the state where the one before it ended, and n_step={self.n} joins transitions "
+                "of a stream: give them in its order, with truncated=True in the last row of an "
+                "unfinished episode, or add the columns 'stream' and 'episode'"
+            )
+
     def checkpoint(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that make up the state, for :meth:`restore`."""
         return {**self._waiting, "cut": np.array(self._cut)}
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore(self, arrays: Arrays) -> None:
         """Restore a checkpoint."""
         self._waiting = {name: array for name, array in arrays.items() if name != "cut"}
         self._cut = bool(arrays["cut"])
 
 
+def _equal_rows(a: NDArray[Any], b: NDArray[Any]) -> Bools:
+    """Return True where rows of two columns [m, ...] are equal, bool[m]."""
+    if a.dtype.names is not None:
+        return np.all([_equal_rows(a[name], b[name]) for name in a.dtype.names], axis=0)
+    return (a == b).reshape(len(a), -1).all(axis=1)
+
+
+def _links(every: Arrays, order: _Indices) -> Bools:
+    """Return True for rows in `order` whose next step is the next row, bool[T]."""
+    linked = ~every["ended"][order]
+    for name in ("stream", "episode", "section"):
+        column = every[name][order]
+        linked[:-1] &= column[1:] == column[:-1]
+    linked[-1:] = False
+    return linked
+
+
 def _spans(
-    stream: NDArray[Any],
-    episode: NDArray[Any],
-    section: NDArray[np.int64],
-    ended: Bools,
-    *,
-    n: int,
-    flush: bool,
-) -> tuple[_Indices, _Indices, _Indices, _Indices]:
-    """Find the rows that each of T rows is joined with.
+    every: Arrays, order: _Indices, linked: Bools, n: int, flush: bool
+) -> tuple[_Indices, _Indices, _Indices]:
+    """Find the steps of the rows that are complete, or of all if `flush`.
 
     Returns:
-        The rows sorted by stream, [T]; for each row that is complete, in the order of completion,
-        the places of its first and its last step in that order; and the rows that wait.
+        The places in `order` of the first and the last step of each such row, in the order of
+        their completion; and the rows that wait.
     """
-    order = np.argsort(stream, kind="stable")
     rows, place = len(order), np.arange(len(order))
-    stream, episode, apart, ended = stream[order], episode[order], section[order], ended[order]
-    goes_on = np.append(stream[1:] == stream[:-1], [False] * min(rows, 1))
-    linked = goes_on & ~ended
-    linked[:-1] &= (episode[1:] == episode[:-1]) & (apart[1:] == apart[:-1])
     ends = np.flatnonzero(~linked)
     end = ends[np.searchsorted(ends, place)]  # the last row that can be reached from each
     last = np.minimum(place + n - 1, end)
     # A row is complete once the row of its last step is there. If its stream is cut before, it is
     # complete once a later row shows that: the next of its stream, or one after the gap.
-    following = np.where(goes_on[end], order[np.minimum(end + 1, rows - 1)], rows)
-    shown = np.minimum(following, np.searchsorted(section, apart, "right"))
-    complete = np.where((place + n - 1 <= end) | ended[last], order[last], shown)
+    stream, section = every["stream"][order], every["section"]
+    after = np.minimum(end + 1, rows - 1)
+    next_row = np.where((after > end) & (stream[after] == stream), order[after], rows)
+    shown = np.minimum(next_row, np.searchsorted(section, section[order], "right"))
+    full = (place + n - 1 <= end) | every["ended"][order[last]]
+    complete = np.where(full, order[last], shown)
     ready = np.lexsort((order, complete))
     if not flush:
         ready = ready[complete[ready] < rows]
     waits = np.ones(rows, bool)
     waits[order[ready]] = False
-    return order, ready, last[ready], np.flatnonzero(waits)
+    return ready, last[ready], np.flatnonzero(waits)
 
 
 def _returns(
