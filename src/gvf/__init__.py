@@ -25,6 +25,8 @@ from gvf.correction import (
     Interpolated,
     NormIS,
     OnPolicy,
+    PrioritisedIR,
+    StateRatioIR,
     VTrace,
     WISBuffer,
     WISMinibatch,
@@ -32,6 +34,7 @@ from gvf.correction import (
 )
 from gvf.diagnosis import Diagnosis, diagnose
 from gvf.domain import Domain, GymnasiumDomain
+from gvf.domain.state_ratios import target_visits, visit_ratios
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
 from gvf.learner import (
     SGD,
@@ -117,11 +120,13 @@ __all__ = [
     "OneHot",
     "Policy",
     "Predictor",
+    "PrioritisedIR",
     "RMSProp",
     "RatioRing",
     "ReturnError",
     "SGD",
     "Sarsa",
+    "StateRatioIR",
     "SumTree",
     "TD",
     "TDC",
@@ -145,8 +150,10 @@ __all__ = [
     "load",
     "load_predictor",
     "ratio",
+    "target_visits",
     "transitions",
     "uniform_slots",
+    "visit_ratios",
 ]
 
 _SUBPACKAGES = ("cli", "figure", "neural", "paper", "racing", "report", "study", "theory")

@@ -134,6 +134,8 @@ class Correction:
     """True if the correction uses ratios. If False, the behaviour may be unknown."""
     skips_zeros: ClassVar[bool] = False
     """True if rows of ratio 0 have weight 0 and the other weights are the same without them."""
+    looks_back: ClassVar[bool] = True
+    """True if a trace depends on earlier rows, so that rows must come in the order of a stream."""
 
     def __init_subclass__(cls) -> None:
         """Accept kernels that are compiled or not, and static methods or not."""

@@ -153,8 +153,8 @@ class Learner(WindowLearner):
 
         Args:
             batch_size: the number of transitions in a mini-batch, k; by default the learner's.
-            corrections: as in :func:`gvf.diagnose`; by default those and the learner's own. A
-                correction with a trace must draw as the learner's own does.
+            corrections: as in :func:`gvf.diagnose`; by default those and the learner's own, unless
+                its masses change. A correction with a trace must draw as the learner's own does.
             batches: as in :func:`gvf.diagnose`.
             rng: as in :func:`gvf.diagnose`.
 
@@ -179,7 +179,8 @@ class Learner(WindowLearner):
                 "behaviour_probability"
             )
         if corrections is None:
-            corrections = list(dict.fromkeys([*DEFAULT_CORRECTIONS, self.correction]))
+            own = [self.correction] if self.correction.refresh is None else []
+            corrections = list(dict.fromkeys([*DEFAULT_CORRECTIONS, *own]))
         for other in corrections:
             if other.trace is not None and other.draw != self.correction.draw:
                 raise ValueError(
