@@ -41,20 +41,21 @@ MOVES = np.array([[1, 2], [2, 0], [0, 3], [3, -1]])  # state by action; -1 ends
 
 
 def balanced_log():
-    """Each action of each state as often as the behaviour takes it; episodes begin in 0 and 2."""
+    """Each action of each state as often as the behaviour takes it."""
     rows = [(s, a) for s in range(4) for a in range(2) for _ in range(round(4 * MU[s, a]))]
     s, a = np.array(rows).T
     after = MOVES[s, a]
     return gvf.Transitions(
         state=s, action=a, next_state=after, terminated=after < 0,
         stream=np.where(s < 2, 0, s),  # the streams begin in states 0, 2 and 3
-        episode=np.where(s == 3, np.arange(len(s)) == 15, 0),
+        episode=np.where(s == 3, np.arange(len(s)) >= 13, 0),
     )  # fmt: skip
 
 
 def test_the_law_of_the_target_is_exact_if_the_log_is():
     log = balanced_log()
-    starts = np.array([0.25, 0.0, 0.25, 0.5])  # state 3 begins a stream, and an episode in it
+    # State 3 begins a stream, an episode by its column, and one after an end.
+    starts = np.array([0.2, 0.0, 0.2, 0.6])
     moves = np.zeros((4, 4))
     for s in range(4):
         for a in range(2):
