@@ -343,9 +343,9 @@ class StateRatioIR(Correction):
     (:func:`gvf.visit_ratios`), it is the fixed point of learning on-policy, where linear TD(0) is
     stable.
 
-    It matters only if features cannot represent the values: in a table all weights above 0 have the
-    same fixed point, and weights then only reduce the effective sample size. Weights are normalised
-    by the draw, so their scale has no effect.
+    It helps where features are too few to represent the values. In a table all weights above 0 have
+    the same fixed point, and weights only make the effective sample size smaller. Their scale has
+    no effect.
 
     The weight of a row is its column ``interest``, by default 1. Rows may come in any order.
 
@@ -372,11 +372,10 @@ class PrioritisedIR(Correction):
     :class:`BCIR` and :class:`IS`. Only the variance depends on priorities. It is least, for given
     values, if the mass is proportional to rho |delta| and the lengths of all features are equal.
 
-    A priority is that of the last time when a row was drawn, so it lags behind the values. It
-    helps where few transitions have a large error and errors change slowly, such as rare events
-    in a long window. It does not help if errors are mostly noise of the cumulant, and harms if an
-    error grows after it was found to be small: the row is then drawn rarely, with a large weight.
-    The floor bounds weights by (mean mass) / (floor k).
+    A priority is that of the last time when a row was drawn, so it lags behind the values. It helps
+    where rows are drawn many times while they are in the window. It harms where they are drawn
+    rarely: a row whose error has grown since it was found to be small is hardly drawn, and then
+    with a large weight. The floor bounds weights by (mean mass) / (floor k).
 
     It is for a learner with one step size: several would share their draws, and studies draw
     beforehand.
