@@ -394,6 +394,37 @@ def test_a_network_learns_from_the_same_rows():
     np.testing.assert_allclose(neural.predict(np.arange(5)), linear.weights, rtol=1e-9)
 
 
+def test_frames_are_those_of_n_steps():
+    torch = pytest.importorskip("torch")
+    from gvf.neural import NeuralLearner
+
+    film = np.arange(22, dtype=np.uint8).repeat(4).reshape(22, 2, 2)
+    log = gvf.Transitions(
+        state=film[:-1], action=np.ones(21, int), reward=np.arange(21.0), next_state=film[1:],
+        terminated=np.zeros(21, bool),
+    )  # fmt: skip
+
+    class Mean(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 1)
+
+        def forward(self, frames):
+            return self.layer(frames.flatten(1).float() / 255)
+
+    windows = (gvf.FrameWindow(12), gvf.Window(12))
+    for window in windows:
+        NeuralLearner(
+            gvf.GVF(gvf.Always(1, actions=2), "reward", 0.5), Mean(),
+            partial(torch.optim.SGD, lr=0.01), behaviour=gvf.Uniform(2), window=window, n_step=3,
+        ).observe_many(log)  # fmt: skip
+    frames, plain = (window[window.oldest_first] for window in windows)
+    np.testing.assert_array_equal(frames.state[:, 0, 0], np.arange(7, 19))
+    np.testing.assert_array_equal(frames.next_state[:, 0, 0], np.arange(10, 22))
+    for name in ("state", "next_state", "cumulant", "continuation"):
+        np.testing.assert_array_equal(frames[name], plain[name])
+
+
 # The expected update, by exact enumeration, in a world of three states and two actions.
 
 PI = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]])

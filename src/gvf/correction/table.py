@@ -366,11 +366,12 @@ class StateRatioIR(Correction):
 
 @dataclass(frozen=True)
 class PrioritisedIR(Correction):
-    """Resampling by ratio and TD error: p = rho b, w = (mean mass) / (b k), b = |delta|^a + floor.
+    """Resampling by ratio and priority: p = rho b, w = (mean mass) / (b k).
 
-    The weights undo the priority b, whatever it is: given the window, the mean update is that of
-    :class:`BCIR` and :class:`IS`. Only the variance depends on priorities. It is least, for given
-    values, if the mass is proportional to rho |delta| and the lengths of all features are equal.
+    The priority ``b = abs(delta)^a + floor`` follows the TD error delta of the row. The weights
+    undo it: given the window, the mean update is that of :class:`BCIR` and :class:`IS`, whatever
+    the priorities are. Only the variance depends on them. It is least, for given values, if the
+    mass is proportional to the ratio times the length of the update.
 
     A priority is that of the last time when a row was drawn, so it lags behind the values. It helps
     where rows are drawn many times while they are in the window. It harms where they are drawn
