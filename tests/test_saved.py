@@ -316,12 +316,12 @@ def test_lambdas_that_use_a_class_of_ones_own_are_told_apart():
 
 
 def test_a_file_of_an_earlier_version_is_read(tmp_path):
-    """Files without ``on_nan`` and what was seen, and with the former name of ``secondary``."""
+    """Files without ``on_nan``, ``n_step`` and what was seen, and with a former name."""
     learner, path = make(gvf.TDC(0.1, secondary=0.5)), tmp_path / "learner"
     learner.observe_many(DATA)
     learner.save(path)
     description, arrays = checkpoint.read(path)
-    del description["on_nan"], arrays["own/seen"]
+    del description["on_nan"], description["n_step"], arrays["own/seen"], arrays["n_step/cut"]
     values = description["update"]["arguments"]
     values["ratio"] = values.pop("secondary")
     checkpoint.write(path, "learner", arrays, description)

@@ -1,18 +1,21 @@
 """Weights of states: from exact visits, from counts, and estimated from a log."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from five_states import Chain
 
 import gvf
 from gvf import domain as domains
+from gvf.domain.visits import long_run
 
 
 def test_ratios_of_exact_visits_turn_one_law_into_the_other():
     chain = domains.get("markov-chain")
     assert isinstance(chain, domains.TabularDomain)
     mu = chain.visits("hard")
-    pi = domains.visits.long_run(chain.model, chain.starts, chain.target_table("hard"))
+    pi = long_run(chain.model, chain.starts, chain.target_table("hard"))
     u = gvf.visit_ratios(pi, 70.0 * mu)  # only shares matter
     np.testing.assert_allclose(mu * u, pi, rtol=1e-12)
     assert mu @ u == pytest.approx(1.0, rel=1e-12)
@@ -96,7 +99,7 @@ def test_a_state_after_which_nothing_is_known_is_an_end():
 def test_bad_logs_are_named():
     question, uniform = gvf.GVF(gvf.Always(1, actions=2)), gvf.Uniform(2)
 
-    def visits(states=3, **changed):
+    def visits(states: Any = 3, **changed):
         columns = {"state": [0, 1, 2], "action": [1, 1, 1], "next_state": [1, 2, 0]} | changed
         return gvf.target_visits(
             gvf.Transitions(**columns), question, states=states, behaviour=uniform

@@ -302,7 +302,8 @@ class WindowLearner:
 
         Ctrl-C stops after the current transition or batch of the source (in an environment, after
         the current ``chunk``) without loss; call again to continue. A second Ctrl-C stops at once,
-        even if the source waits for data.
+        even if the source waits for data. With ``n_step``, transitions that still wait for further
+        steps are learned from at the end of the source, with the steps that they have.
 
         Args:
             source: a Gymnasium environment (single or vector) in which the behaviour acts, or an
