@@ -29,6 +29,8 @@ from gvf.correction import (
     Interpolated,
     NormIS,
     OnPolicy,
+    PrioritisedIR,
+    StateRatioIR,
     VTrace,
     WISBuffer,
     WISMinibatch,
@@ -36,6 +38,7 @@ from gvf.correction import (
 )
 from gvf.diagnosis import Diagnosis, diagnose
 from gvf.domain import Domain, GymnasiumDomain
+from gvf.domain.state_ratios import target_visits, visit_ratios
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
 from gvf.learner import (
     SGD,
@@ -131,11 +134,13 @@ __all__ = [
     "OnlineReport",
     "Policy",
     "Predictor",
+    "PrioritisedIR",
     "RMSProp",
     "RatioRing",
     "ReturnError",
     "SGD",
     "Sarsa",
+    "StateRatioIR",
     "SumTree",
     "TD",
     "TDC",
@@ -160,8 +165,10 @@ __all__ = [
     "load",
     "load_predictor",
     "ratio",
+    "target_visits",
     "transitions",
     "uniform_slots",
+    "visit_ratios",
 ]
 
 _SUBPACKAGES = ("cli", "figure", "neural", "paper", "racing", "report", "study", "theory")

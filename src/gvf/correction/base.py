@@ -136,6 +136,8 @@ class Correction:
     """True if rows of ratio 0 have weight 0 and the other weights are the same without them."""
     emphatic: ClassVar[bool] = False
     """True if the mean update aims at that of ratio times trace, instead of the ratio."""
+    looks_back: ClassVar[bool] = True
+    """True if a trace depends on earlier rows, so that rows must come in the order of a stream."""
 
     def __init_subclass__(cls) -> None:
         """Accept kernels that are compiled or not, and static methods or not."""

@@ -2,7 +2,7 @@
 
 Draw slot i with probability proportional to p_i, then add ``w_i * update_i``, summed over the
 batch of k. With ratios rho, their mean over the window r, and m the window's mean of p (paper,
-sections 3 and 5):
+sections 3 and 5), TD errors delta and weights u(s) of states:
 
 ====================== ================ =======================================
 correction             p_i              w_i
@@ -23,9 +23,11 @@ correction             p_i              w_i
 ``EmphaticIS(b)``      1                rho_i F_i / k
 ``EmphaticWIS-         1                rho_i F_i / sum of rho F over the batch
 Minibatch(b)``
+``StateRatioIR``       rho_i u(s_i)     1 / k
+``PrioritisedIR``      rho_i b_i        m / (b_i k), with b_i = abs(delta_i)^a + floor
 ====================== ================ =======================================
 
-The last four are in :mod:`gvf.correction.emphatic`, with F the follow-on trace.
+The emphatic ones are in :mod:`gvf.correction.emphatic`, with F the follow-on trace.
 
 Note the 1/k: a step size multiplies the weighted *sum*, here and everywhere. A new correction is a
 subclass of :class:`gvf.Correction` with a kernel or two.
@@ -35,7 +37,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gvf.correction.base import MASS, RATIO, WINDOW, Correction, by_ratio, kernel
+from gvf.correction.base import MASS, RATIO, TRACE, WINDOW, Correction, by_ratio, kernel
+from gvf.sampling.prefix_sums import LARGEST_RATIO
 
 
 @kernel
@@ -100,6 +103,34 @@ def _ratio_to_mass(inputs, p, means, parameters, out):
 def _ratio_to_relative_mass(inputs, p, means, parameters, out):
     for i in range(out.size):
         out[i] = means[MASS] * (inputs[RATIO, i] / p[i]) / out.size if p[i] > 0.0 else 0.0
+
+
+@kernel
+def _interest(carry, ratio, continuation, interest, restart, parameters):
+    return interest
+
+
+@kernel
+def _ratio_and_weight_of_state(inputs, parameters):
+    return inputs[RATIO] * inputs[TRACE]
+
+
+@kernel
+def _prioritised(ratio, error, parameters):
+    return ratio * (error ** parameters[0] + parameters[1])
+
+
+@kernel
+def _first_priority(inputs, parameters):
+    return _prioritised(inputs[RATIO], parameters[2], parameters)
+
+
+@kernel
+def _new_priority(delta, inputs, parameters, out):
+    for i in range(out.size):
+        p = _prioritised(inputs[RATIO, i], abs(delta[i]), parameters)
+        # The errors of a learner that diverges overflow; its report says so, and no draw fails.
+        out[i] = p if p <= LARGEST_RATIO else LARGEST_RATIO
 
 
 def _positive(correction: Correction, name: str) -> None:
@@ -306,3 +337,90 @@ class OnPolicy(Correction):
     weigh = _equal
     label = "On-policy"
     needs_ratios = False
+
+
+@dataclass(frozen=True)
+class StateRatioIR(Correction):
+    """Resampling that also corrects how often states are visited: p = rho u(s), w = 1 / k.
+
+    Ratios correct actions, not states: ``IR`` learns as if states came as the behaviour visits
+    them. With a weight u(s) for each state, here the interest in it, states count as in
+    d_mu(s) u(s), where d_mu are the behaviour's visits. The fixed point is that of TD(0) under
+    these visits. If u is the ratio of the visits of target and behaviour
+    (:func:`gvf.visit_ratios`), it is the fixed point of learning on-policy, where linear TD(0) is
+    stable.
+
+    It helps where features are too few to represent the values. In a table all weights above 0 have
+    the same fixed point, and weights only make the effective sample size smaller. Their scale has
+    no effect.
+
+    The weights are the ``interest`` of the question: 1 by default, a column, or a function such as
+    ``lambda t: u[t.state]``. Rows may come in any order.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> correction = gvf.StateRatioIR()
+        >>> ratio, weight = np.array([2.0, 0.5, 1.0]), np.array([0.1, 1.0, 3.0])
+        >>> correction.masses([ratio, weight])
+        array([0.2, 0.5, 3. ])
+    """
+
+    trace = _interest
+    mass = _ratio_and_weight_of_state
+    weigh = _equal
+    label = "State-ratio IR"
+    looks_back = False
+    emphatic = True
+
+
+@dataclass(frozen=True)
+class PrioritisedIR(Correction):
+    """Resampling by ratio and priority: p = rho b, w = (mean mass) / (b k).
+
+    The priority ``b = abs(delta)^a + floor`` follows the TD error delta of the row. The weights
+    undo it: given the window, the mean update is that of :class:`BCIR` and :class:`IS`, whatever
+    the priorities are. Only the variance depends on them. It is least, for given values, if the
+    mass is proportional to the ratio times the length of the update.
+
+    A priority is that of the last time when a row was drawn, so it lags behind the values. It helps
+    where rows are drawn many times while they are in the window. It harms where they are drawn
+    rarely: a row whose error has grown since it was found to be small is hardly drawn, and then
+    with a large weight. The floor bounds weights by (mean mass) / (floor k).
+
+    It is for a learner with one step size: several would share their draws, and studies draw
+    beforehand.
+
+    Args:
+        exponent: the exponent a of the error, from 0 (``BCIR``) to 1.
+        floor: the least priority, above 0, so that no row is lost.
+        initial: the error that a row is taken to have until it is first drawn. The largest error
+            expected is a good choice: new rows are then drawn soon. A mass is made before its row
+            has an error, and the expected update does not depend on it.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> correction = gvf.PrioritisedIR(exponent=0.5, floor=0.5)
+        >>> correction.masses([1.0, 3.0])
+        array([1.5, 4.5])
+        >>> new = np.empty(2)
+        >>> correction.refresh(np.array([-4.0, 0.0]), np.array([[1.0, 3.0]]),
+        ...                    correction.parameters, new)
+        >>> new
+        array([2.5, 1.5])
+        >>> correction.weights([1.0, 3.0], means=[2.0, 2.0], p=new)
+        array([0.4, 2. ])
+    """
+
+    exponent: float = 0.6
+    floor: float = 0.1
+    initial: float = 1.0
+    mass = _first_priority
+    weigh = _ratio_to_relative_mass
+    refresh = _new_priority
+    label = "Prioritised IR"
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.exponent <= 1.0:
+            raise ValueError(f"exponent must be from 0 to 1, got {self.exponent}")
+        _positive(self, "floor")
+        _positive(self, "initial")

@@ -13,6 +13,8 @@ other row must follow the one before it, and is refused if it does not:
 - with a column ``episode``, if it returns to the episode that was left for the present one before
   its end;
 - without it, if its state is not the next state of the row before.
+
+If a correction says ``looks_back = False``, every row begins anew, and rows may come in any order.
 """
 
 from __future__ import annotations
@@ -164,7 +166,9 @@ class Trace:
         present = None if missing is None else ~missing
         m = len(ratio) if missing is None else len(missing)
         columns: Mapping[str, Column] = {} if transitions is None else transitions.columns
-        ended, nowhere = np.zeros(m, np.bool_), np.zeros(m, np.int64)
+        # A trace that does not look back begins anew in every row.
+        ended = np.full(m, not self._correction.looks_back)
+        nowhere = np.zeros(m, np.int64)
         for name in ("terminated", "truncated"):
             if name in columns:
                 ended |= columns[name].astype(bool)

@@ -111,7 +111,7 @@ def warnings(found: Diagnosis) -> Iterator[str]:
     if found.emphatic_sample_size < SMALL_SAMPLE:
         yield (
             f"Weighted by rho F, the window is worth {found.emphatic_sample_size:.3g} transitions: "
-            "enlarge the window, or choose a smaller beta."
+            "enlarge the window. With an emphatic correction a smaller beta helps, too."
         )
     empty = found.zero_ratios**found.batch_size
     if empty > EMPTY_SHARE:

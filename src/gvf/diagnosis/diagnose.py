@@ -180,6 +180,11 @@ def _check_corrections(corrections: Iterable[Correction], rows: int) -> tuple[Co
     for correction in shown:
         if not isinstance(correction, Correction):
             raise TypeError(f"corrections must be like gvf.IR(), got {brief(correction)}")
+        if correction.refresh is not None:
+            raise ValueError(
+                f"the masses of {correction.name} change as it learns, which ratios do not tell: "
+                "diagnose other corrections"
+            )
         if correction.rows > rows:
             raise ValueError(
                 f"{correction.name} carries a quantity along the stream, which ratios alone do not "

@@ -68,11 +68,24 @@ def long_run(model: Model, starts: NDArray[np.int64], mu: Floats) -> Floats:
         array([0.   , 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.125, 0.   ])
     """
     visited = np.flatnonzero(reached(model, starts, mu > 0))
-    moves = _moves(model, starts, mu, visited)
-    again = np.flatnonzero(_recurrent(moves > 0))
     share = np.zeros(len(model.terminal))
-    share[visited[again]] = _stationary(moves[np.ix_(again, again)])
+    share[visited] = stationary(_moves(model, starts, mu, visited))
     return share
+
+
+def stationary(moves: Floats) -> Floats:
+    """Compute the law d = d P of a chain P [n, n], float64[n]; raise ValueError if it has several.
+
+    Example:
+        >>> from gvf.domain.visits import stationary
+        >>> import numpy as np
+        >>> stationary(np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.0, 0.25, 0.75]])).round(4)
+        array([0.    , 0.3333, 0.6667])
+    """
+    again = np.flatnonzero(_recurrent(moves > 0))
+    law = np.zeros(len(moves))
+    law[again] = _stationary(moves[np.ix_(again, again)])
+    return law
 
 
 def _moves(
@@ -96,7 +109,7 @@ def _recurrent(edges: Bools) -> Bools:
     """Return True for the recurrent states of a chain, bool[n], or raise if it is reducible."""
     state = 0
     while True:
-        ahead, behind = _connected(edges, state), _connected(edges.T, state)
+        ahead, behind = connected(edges, state), connected(edges.T, state)
         lost = np.flatnonzero(ahead & ~behind)  # the chain never returns from these
         if not lost.size:
             break
@@ -109,7 +122,7 @@ def _recurrent(edges: Bools) -> Bools:
     return ahead
 
 
-def _connected(edges: Bools, state: int) -> Bools:
+def connected(edges: Bools, state: int) -> Bools:
     """Return True for states to which edges [n, n] lead from a state, itself included, bool[n]."""
     found, new = np.zeros(len(edges), bool), np.array([state])
     while new.size:

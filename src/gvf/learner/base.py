@@ -171,7 +171,7 @@ class BaseLearner(ABC, Generic[Report]):
         left_out = np.flatnonzero(missing)
         try:
             if missing.all():
-                self.trace.inputs(np.empty(0), np.empty(0), transitions, missing=missing)
+                self._leave_out(transitions)
             else:
                 self._take_in_kept(transitions, behaviour, missing)
         except ValueError as error:
@@ -179,6 +179,18 @@ class BaseLearner(ABC, Generic[Report]):
             error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
             raise
         self.seen[MISSING] += len(left_out)
+
+    def _begin_anew(self) -> None:
+        """Let no transition follow those before."""
+        self.trace.restart()
+
+    def _leave_out(self, transitions: Transitions) -> None:
+        """Let no transition follow these, which are all left out, or those before in a stream."""
+        missing = np.ones(len(transitions), np.bool_)
+        self.trace.inputs(np.empty(0), np.empty(0), transitions, missing=missing)
+
+    def _end_source(self) -> None:
+        """Learn from what still waits at the end of a source, if anything does."""
 
     @staticmethod
     def _knows_behaviour(transitions: Transitions, behaviour: Policy | None) -> bool:
@@ -209,7 +221,8 @@ class BaseLearner(ABC, Generic[Report]):
 
         Ctrl-C stops after the current transition or batch of the source (in an environment, after
         the current ``chunk``) without loss; call again to continue. A second Ctrl-C stops at once,
-        even if the source waits for data.
+        even if the source waits for data. With ``n_step``, transitions that still wait for further
+        steps are learned from at the end of the source, with the steps that they have.
 
         Args:
             source: a Gymnasium environment (single or vector) in which the behaviour acts, or an
@@ -236,7 +249,7 @@ class BaseLearner(ABC, Generic[Report]):
         behaviour = None if acting else self.behaviour
         with sources.postponed_interrupt() as interrupted:
             if acting:
-                self.trace.restart()  # the environment is reset
+                self._begin_anew()  # the environment is reset
                 batches = self._act(source, steps, seed, chunk or sources.JOINED_ROWS, info)
             else:
                 if info:
@@ -255,6 +268,8 @@ class BaseLearner(ABC, Generic[Report]):
                     advance(len(batch))
                     if interrupted():
                         break
+                else:
+                    self._end_source()
         return self.report()
 
     def _act(
@@ -379,4 +394,6 @@ def renewed(description: dict[str, Any]) -> dict[str, Any]:
     if isinstance(question, dict) and question.get("class") == "gvf:GVF":
         arguments = {"interest": None, **question["arguments"]}
         description = {**description, "question": {**question, "arguments": arguments}}
-    return {**description, "on_nan": description.get("on_nan", "error")}
+    if "correction" in description:
+        description = {"n_step": 1, **description}
+    return {"on_nan": "error", **description}

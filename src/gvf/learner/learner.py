@@ -43,6 +43,9 @@ class Learner(WindowLearner):
         batch_size: the number of transitions drawn for an update, k.
         every: the number of steps between updates.
         warm_up: the number of steps before the first of these intervals begins.
+        n_step: the number of transitions in a return before it bootstraps, at least 1. From 2 on,
+            transitions must come in the order of their streams, and each is learned from once the
+            n - 1 after it are known; see :mod:`gvf.window.n_step`.
         on_conflict: the response to a recorded probability that differs from that of
             ``behaviour``: ``"error"`` raises, ``"recorded"`` uses the recorded probability, and
             ``"behaviour"`` that of the policy.
@@ -79,6 +82,7 @@ class Learner(WindowLearner):
         batch_size: int = 16,
         every: int = 1,
         warm_up: int = 0,
+        n_step: int = 1,
         on_conflict: OnConflict = "error",
         on_nan: OnNaN = "error",
         seed: Any = None,
@@ -89,7 +93,9 @@ class Learner(WindowLearner):
             raise TypeError(
                 "a linear learner keeps features, not frames: give a gvf.Window, or a number"
             )
-        options = Options(behaviour, window, batch_size, every, warm_up, on_conflict, on_nan)
+        options = Options(
+            behaviour, window, batch_size, every, warm_up, on_conflict, on_nan, n_step
+        )
         # An update draws actions from its own generator, so that results do not depend on how many
         # transitions are observed together.
         rng, action_rng = map(native, np.random.default_rng(seed).spawn(2))
@@ -99,6 +105,11 @@ class Learner(WindowLearner):
             raise ValueError(
                 f"the masses of {correction.name} follow the errors of one learner, and several "
                 "step sizes share their draws; give one step size"
+            )
+        if update.action_values and options.n_step > 1:
+            raise ValueError(
+                f"n_step is for state values, and {type(update).__name__} learns action values; "
+                "use TD, IncrementalTD, WISTD, TDC or TDRC"
             )
         super().__init__(question, correction, values, options, rng)  # last: it takes the window
 
@@ -142,8 +153,8 @@ class Learner(WindowLearner):
 
         Args:
             batch_size: the number of transitions in a mini-batch, k; by default the learner's.
-            corrections: as in :func:`gvf.diagnose`; by default those and the learner's own. A
-                correction with a trace must draw as the learner's own does.
+            corrections: as in :func:`gvf.diagnose`; by default those and the learner's own, unless
+                its masses change. A correction with a trace must draw as the learner's own does.
             batches: as in :func:`gvf.diagnose`.
             rng: as in :func:`gvf.diagnose`.
 
@@ -168,7 +179,8 @@ class Learner(WindowLearner):
                 "behaviour_probability"
             )
         if corrections is None:
-            corrections = list(dict.fromkeys([*DEFAULT_CORRECTIONS, self.correction]))
+            own = [self.correction] if self.correction.refresh is None else []
+            corrections = list(dict.fromkeys([*DEFAULT_CORRECTIONS, *own]))
         for other in corrections:
             if other.trace is not None and other.draw != self.correction.draw:
                 raise ValueError(

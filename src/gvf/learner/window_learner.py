@@ -38,6 +38,7 @@ from gvf.transition import Transitions, without_last_states
 from gvf.window import Window
 from gvf.window.buffer import Buffer, Rows
 from gvf.window.frames import FrameWindow
+from gvf.window.n_step import NSteps
 
 
 class ValueFunction(Learns, Protocol):
@@ -103,9 +104,10 @@ class Options:
     warm_up: int
     on_conflict: OnConflict
     on_nan: OnNaN
+    n_step: int
 
     def __post_init__(self) -> None:
-        for name, least in (("batch_size", 1), ("every", 1), ("warm_up", 0)):
+        for name, least in (("batch_size", 1), ("every", 1), ("warm_up", 0), ("n_step", 1)):
             whole(name, getattr(self, name), least)
         if not isinstance(self.window, Window | FrameWindow):
             whole("window", self.window, 1)
@@ -137,13 +139,14 @@ class WindowLearner(BaseLearner[LearnerReport]):
         self.correction, window = correction, options.window
         self.window = window if isinstance(window, Window | FrameWindow) else Window(window)
         self.buffer = Buffer(self.window, correction)
+        self.n_steps = NSteps(options.n_step, correction)
         self.values = values
         self.schedule = Schedule(options.batch_size, options.every, options.warm_up, rng)
 
     @property
     def steps(self) -> int:
         """The number of transitions observed."""
-        return int(self.schedule.counts[STEPS])
+        return int(self.schedule.counts[STEPS]) + len(self.n_steps)
 
     @property
     def updates(self) -> int:
@@ -170,8 +173,8 @@ class WindowLearner(BaseLearner[LearnerReport]):
         behaviour: Policy | None,
         missing: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Observe transitions, without those that are `missing`."""
         transitions = given if missing is None else given[~missing]
+        gaps = [] if missing is None else np.unique(np.cumsum(~missing)[missing]).tolist()
         known = self.correction.needs_ratios or self._knows_behaviour(transitions, behaviour)
         ratio = np.ones(len(transitions))
         if known:
@@ -187,20 +190,42 @@ class WindowLearner(BaseLearner[LearnerReport]):
             # Last, because it may draw numbers, and an observation that fails must change nothing.
             **self.values.represent(without_last_states(transitions)),
         }
+        waiting, inserted = self.n_steps.checkpoint(), int(self.schedule.counts[STEPS])
         try:
             with self.buffer.rows(
                 columns, ratio, continuation, given, interest=interest, missing=missing
             ) as rows:
-                self.values.observe(self.buffer, rows, self.schedule)
-        except TraceOverflowError as error:
-            raise TraceOverflowError(f"{self.question}: {error}") from None
+                self._insert(self.n_steps.join(rows, transitions, gaps))
+        except Exception as error:
+            if self.schedule.counts[STEPS] == inserted:
+                self.n_steps.restore(waiting)
+            if isinstance(error, TraceOverflowError):
+                raise TraceOverflowError(f"{self.question}: {error}") from None
+            raise
         self._note(cumulant, continuation)
         self.seen[UNKNOWN] = self.seen[UNKNOWN] if known else self.steps
+
+    def _insert(self, rows: Rows) -> None:
+        """Insert rows and update when due; there may be none, as long as all rows wait."""
+        if len(rows):
+            self.values.observe(self.buffer, rows, self.schedule)
+
+    def _begin_anew(self) -> None:
+        super()._begin_anew()
+        self.n_steps.cut()  # the rows that wait get no more steps
+
+    def _leave_out(self, transitions: Transitions) -> None:
+        super()._leave_out(transitions)
+        self.n_steps.cut()
+
+    def _end_source(self) -> None:
+        if len(self.n_steps):
+            self._insert(self.n_steps.rest())
 
     @property
     def knows_ratios(self) -> bool:
         """True if all ratios in the window are known; a correction without ratios needs none."""
-        return self.steps - self.seen[UNKNOWN] >= len(self.window)
+        return self.schedule.counts[STEPS] - self.seen[UNKNOWN] >= len(self.window)
 
     def predict(self, states: Any) -> Floats:
         """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several step sizes."""
@@ -214,7 +239,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
         """Return counts, statistics of the window's ratios, and the lanes that have diverged."""
         none = float("nan")
         ratios = self.buffer.ratios if self.knows_ratios else np.zeros(0)
-        passed_on = self.updates * self.schedule.batch_size
+        passed_on = self.updates * self.schedule.batch_size * self.n_steps.n
         cumulant, continuation = self.seen[[CUMULANT, CONTINUATION]].tolist()
         limit = largest_return(cumulant, continuation, passed_on)
         largest = self.values.largest(self.window) if len(self.window) else np.zeros(0)
@@ -242,6 +267,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
             "values": self.values.checkpoint(),
             "window": self.window.checkpoint(),
             "buffer": self.buffer.checkpoint(),
+            "n_step": self.n_steps.checkpoint(),
             "own": {"counts": counts, "rng": np.array(rngs), "seen": seen},
         }
         return {
@@ -260,6 +286,8 @@ class WindowLearner(BaseLearner[LearnerReport]):
         if len(self.window):
             self.values.check(self.window)
         self.buffer.restore(group("buffer"))
+        if "n_step/cut" in arrays:  # older files do not have it
+            self.n_steps.restore(group("n_step"))
         for rng, state in zip(self._rngs, arrays["own/rng"], strict=True):
             rng.bit_generator.state = json.loads(str(state), object_hook=_decoded)
         self.schedule.counts[:] = arrays["own/counts"]
@@ -290,6 +318,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
             "warm_up": self.schedule.warm_up,
             "on_conflict": self.on_conflict,
             "on_nan": self.on_nan,
+            "n_step": self.n_steps.n,
             "rng": type(self.schedule.rng.bit_generator).__name__,
         }
 

@@ -69,6 +69,7 @@ class NeuralLearner(WindowLearner):
         batch_size: the number of transitions drawn for an update, k.
         every: the number of steps between updates.
         warm_up: the number of steps before the first of these intervals begins.
+        n_step: as in :class:`gvf.Learner`.
         on_conflict: as in :class:`gvf.Learner`.
         on_nan: as in :class:`gvf.Learner`.
         seed: the seed of the draws; anything that :func:`numpy.random.default_rng` takes. For
@@ -112,6 +113,7 @@ class NeuralLearner(WindowLearner):
         batch_size: int = 16,
         every: int = 1,
         warm_up: int = 0,
+        n_step: int = 1,
         on_conflict: OnConflict = "error",
         on_nan: OnNaN = "error",
         seed: Any = None,
@@ -122,7 +124,9 @@ class NeuralLearner(WindowLearner):
     ) -> None:
         if not isinstance(question, GVF):
             raise TypeError(f"question must be a gvf.GVF, got {brief(question)}")
-        options = Options(behaviour, window, batch_size, every, warm_up, on_conflict, on_nan)
+        options = Options(
+            behaviour, window, batch_size, every, warm_up, on_conflict, on_nan, n_step
+        )
         # The first of two, so that a linear learner with the same seed has the same draws.
         rng = native(np.random.default_rng(seed).spawn(2)[0])
         values = NetworkValues(
