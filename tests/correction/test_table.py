@@ -118,9 +118,17 @@ def test_the_scale_of_weights_has_no_effect_and_one_is_importance_resampling():
         learned(gvf.StateRatioIR(), lambda t: -u[t.state])
 
 
-def test_weights_of_states_do_not_look_back():
-    assert not gvf.StateRatioIR.looks_back
-    assert gvf.Correction.looks_back
+def test_a_diagnosis_measures_the_bias_from_the_weighted_update():
+    question = gvf.GVF(gvf.Table(PI), "reward", GAMMA, interest="interest")
+    learner = gvf.Learner(
+        question, Features(), gvf.TD(0.1), gvf.StateRatioIR(), behaviour=gvf.Table(MU)
+    )
+    learner.observe_many(population(np.array([0.2, 3.0, 1.1])))
+    found = learner.diagnose()
+    assert isinstance(found, gvf.Diagnosis)
+    assert found.moments["State-ratio IR"].bias < 1e-3  # that of WIS, which falls as 1/n
+    p = learner.correction.masses(learner.buffer.inputs)
+    assert found.emphatic_sample_size == pytest.approx(p.sum() ** 2 / (p @ p))
 
 
 # Prioritised IR.
@@ -187,6 +195,7 @@ def test_priorities_of_a_learner_are_those_of_its_errors(tmp_path):
     resumed.observe_many(log[:140])
     resumed.save(tmp_path / "learner")
     resumed = gvf.load(tmp_path / "learner")
+    assert isinstance(resumed, gvf.Learner)
     resumed.observe_many(log[140:])
     np.testing.assert_array_equal(learner.weights, resumed.weights)
     np.testing.assert_array_equal(learner.buffer.masses.nodes, resumed.buffer.masses.nodes)

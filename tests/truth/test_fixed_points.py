@@ -1,5 +1,7 @@
 """Exact fixed points: against published digits, enumeration, series, and a long walk."""
 
+from dataclasses import replace
+
 import charts_reference as reference
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from maps import tabular
 import gvf
 from gvf.domain import TabularDomain
 from gvf.domain.visits import long_run
+from gvf.theory.numbers.corridor import MU, PI, Corridor
 from gvf.truth import FixedPoint, Model, fixed_point
 
 SETTINGS = {
@@ -212,6 +215,43 @@ def test_traces_that_never_decay_give_the_projection(name, question, behaviour) 
     np.put_along_axis(x, listed, 1.0, axis=1)
     best = np.linalg.lstsq(root[:, None] * x, root * truth.values)[0]
     assert np.abs(plain.weights - best).max() < 1e-12  # of least norm, too
+
+
+# Interest
+
+
+def test_interest_weighs_states_in_emphatic_fixed_points_only() -> None:
+    """The corridor of the theory has an exact solve of its own."""
+    corridor = Corridor.of(6)
+    end, going_on = 6, np.arange(6)
+    reward, next_state = np.zeros((7, 2, 1)), np.full((7, 2, 1), end)
+    next_state[:5, 1, 0], reward[5, 1, 0] = going_on[1:], 1.0
+    kinds = np.append(corridor.continuation, [0.0, 0.0])
+    x = np.vstack([corridor.phi, np.zeros(2)])
+    domain = TabularDomain(
+        name="corridor",
+        behaviours={"half": gvf.Fixed(MU)},
+        questions={
+            "on": gvf.GVF(
+                gvf.Fixed(PI),
+                "reward",
+                lambda t: kinds[2 * t.state + t.action],
+                interest=lambda t: np.append(corridor.interest, 1.0)[t.state],
+            )
+        },
+        features=gvf.Dense(2, lambda s: x[s]),
+        model=Model(np.ones((7, 2, 1)), next_state, reward, np.arange(7) == end),
+        starts=np.array([0]),
+    )
+    emphatic = corridor.fixed_point(corridor.visits * corridor.trace)
+    plain = corridor.fixed_point(corridor.visits)
+    found = domain.fixed_point("on", "half", emphatic=True).weights
+    np.testing.assert_allclose(found, emphatic, rtol=1e-12)
+    np.testing.assert_allclose(domain.fixed_point("on", "half").weights, plain, rtol=1e-12)
+    asked = replace(domain.question("on"), interest=lambda t: t.action)
+    odd = replace(domain, questions={"on": asked})
+    with pytest.raises(ValueError, match="of question 'on' depends on more than the state"):
+        odd.fixed_point("on", "half", emphatic=True)
 
 
 # A long walk

@@ -220,7 +220,9 @@ def test_results_do_not_depend_on_batches_and_survive_a_file(correction, tmp_pat
         assert len(whole.n_steps) == len(other.n_steps)
     with pytest.raises(ValueError, match="n_step"):
         make(correction, n_step=3).load(tmp_path / "half")
-    assert gvf.load(tmp_path / "half", trust=["own_corrections"]).n_steps.n == 4
+    loaded = gvf.load(tmp_path / "half", trust=["own_corrections"])
+    assert isinstance(loaded, gvf.Learner)
+    assert loaded.n_steps.n == 4
 
 
 def test_a_trace_is_that_of_single_steps():

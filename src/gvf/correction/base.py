@@ -369,3 +369,9 @@ def _over_batches() -> Any:
 def by_ratio(inputs, parameters):
     """Return the mass of importance resampling: the ratio itself."""
     return inputs[RATIO]
+
+
+@kernel
+def by_ratio_and_trace(inputs, parameters):
+    """Return the mass of emphatic resampling: the product of ratio and trace."""
+    return inputs[RATIO] * inputs[TRACE]

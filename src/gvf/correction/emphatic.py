@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gvf.correction.base import MASS, RATIO, TRACE, Correction, kernel
+from gvf.correction.base import MASS, RATIO, TRACE, Correction, by_ratio_and_trace, kernel
 from gvf.correction.table import IR
 
 
@@ -32,11 +32,6 @@ def _follow_on(carry, ratio, continuation, interest, restart, parameters):
         return interest
     beta = parameters[0]
     return (continuation if np.isnan(beta) else beta) * ratio * carry + interest
-
-
-@kernel
-def _emphasis(inputs, parameters):
-    return inputs[RATIO] * inputs[TRACE]
 
 
 @kernel
@@ -134,7 +129,7 @@ class EmphaticIR(EmphaticIS):
         ('Emphatic IR', 'Emphatic IR(0.6)')
     """
 
-    mass = _emphasis
+    mass = by_ratio_and_trace
     weigh = IR.weigh
     label = "Emphatic IR"
 

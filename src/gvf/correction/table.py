@@ -37,7 +37,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gvf.correction.base import MASS, RATIO, TRACE, WINDOW, Correction, by_ratio, kernel
+from gvf.correction.base import (
+    MASS,
+    RATIO,
+    WINDOW,
+    Correction,
+    by_ratio,
+    by_ratio_and_trace,
+    kernel,
+)
 from gvf.sampling.prefix_sums import LARGEST_RATIO
 
 
@@ -108,11 +116,6 @@ def _ratio_to_relative_mass(inputs, p, means, parameters, out):
 @kernel
 def _interest(carry, ratio, continuation, interest, restart, parameters):
     return interest
-
-
-@kernel
-def _ratio_and_weight_of_state(inputs, parameters):
-    return inputs[RATIO] * inputs[TRACE]
 
 
 @kernel
@@ -366,7 +369,7 @@ class StateRatioIR(Correction):
     """
 
     trace = _interest
-    mass = _ratio_and_weight_of_state
+    mass = by_ratio_and_trace
     weigh = _equal
     label = "State-ratio IR"
     looks_back = False

@@ -172,7 +172,7 @@ class Trace:
         for name in ("terminated", "truncated"):
             if name in columns:
                 ended |= columns[name].astype(bool)
-        before, after = _comparable(columns.get("state"), columns.get("next_state"), m)
+        before, after = comparable(columns.get("state"), columns.get("next_state"), m)
         place = self._places_of(columns, nowhere)
         if self._after.shape[1] != after.shape[1]:
             self._after = np.zeros((len(self._numbers), after.shape[1]), np.uint8)
@@ -332,10 +332,13 @@ def _numbered(episodes: NDArray[Any]) -> NDArray[np.int64]:
     return np.frombuffer(b"".join(digests), np.int64)[which]
 
 
-def _comparable(
+def comparable(
     state: Column | None, following: Column | None, m: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Return states and next states as bytes [m, b] that are equal for equal states."""
+    """Return states and next states as bytes [m, b] that are equal for equal states.
+
+    If states are not given or cannot be compared, b is 0.
+    """
     if state is not None and following is not None:
         one, other = _as_bytes(state), _as_bytes(following)
         if one.shape == other.shape:

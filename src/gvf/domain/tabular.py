@@ -349,6 +349,8 @@ class TabularDomain(CellDomain):
         """Compute the fixed point of a question with these features, as :func:`gvf.fixed_point`.
 
         States count as often as the behaviour visits them, whatever the ``weighting`` of errors.
+        For emphatic TD they also count by the question's interest, which may depend on the state
+        only.
 
         Example:
             >>> from gvf.domain import get
@@ -368,11 +370,14 @@ class TabularDomain(CellDomain):
             dense = np.zeros((len(x), self.features.size))
             np.add.at(dense, (self.cells[:, None], x), 1.0)
             x = dense
+        visits = self.visits(behaviour)
+        if emphatic:
+            visits = visits * self._interest_in_states(question)
         return fixed_point(
             self.model,
             asked,
             x,
-            self.visits(behaviour),
+            visits,
             trace_decay=trace_decay,
             emphatic=emphatic,
             beta=beta,
@@ -443,6 +448,17 @@ class TabularDomain(CellDomain):
         if asked.interest is None:
             return None
         return asked.interests(self.model.transitions)[outcome]
+
+    def _interest_in_states(self, question: str) -> Floats:
+        """Return the interest in each state, float64[S]."""
+        each = (
+            self.question(question).interests(self.model.transitions).reshape(len(self.cells), -1)
+        )
+        if (each != each[:, :1]).any():
+            raise ValueError(
+                f"the interest of question {question!r} depends on more than the state"
+            )
+        return each[:, 0]
 
     def signals(self, question: str) -> tuple[Floats, Floats]:
         """Compute cumulant and continuation of every outcome, each float64[S, A, B]."""

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from gvf.common.arrays import Arrays, Bools, Floats
 from gvf.common.checks import whole
 from gvf.correction import RATIO, Correction
+from gvf.correction.trace import comparable
 from gvf.sampling.prefix_sums import LARGEST_RATIO
 from gvf.transition import Transitions
 from gvf.window.buffer import Rows
@@ -99,8 +100,10 @@ class NSteps:
         new |= {"inputs": np.ascontiguousarray(rows.inputs.T)}
         new |= {"stream": given.get("stream", none), "episode": given.get("episode", none)}
         new |= {"ended": ended, "section": section + self._cut}
-        new |= {name: given[name] for name in ("state", "next_state") if name in given}
-        new |= {"told": np.full(count, "episode" in given or "next_state" not in given)}
+        new["state"], new["next_state"] = comparable(
+            given.get("state"), given.get("next_state"), count
+        )
+        new["told"] = np.full(count, "episode" in given)
         joined = self._complete(new, flush=False)
         self._cut = bool(gaps) and gaps[-1] == count
         return joined
@@ -143,7 +146,7 @@ class NSteps:
         before, after = order[asked], order[asked + 1]
         if not len(asked):
             return
-        wrong = ~_equal_rows(every["next_state"][before], every["state"][after])
+        wrong = (every["next_state"][before] != every["state"][after]).any(axis=1)
         if wrong.any():
             raise ValueError(
                 f"the transition at position {after[wrong].min() - len(self)} does not begin in "
@@ -160,13 +163,6 @@ class NSteps:
         """Restore a checkpoint."""
         self._waiting = {name: array for name, array in arrays.items() if name != "cut"}
         self._cut = bool(arrays["cut"])
-
-
-def _equal_rows(a: NDArray[Any], b: NDArray[Any]) -> Bools:
-    """Return True where rows of two columns [m, ...] are equal, bool[m]."""
-    if a.dtype.names is not None:
-        return np.all([_equal_rows(a[name], b[name]) for name in a.dtype.names], axis=0)
-    return (a == b).reshape(len(a), -1).all(axis=1)
 
 
 def _links(every: Arrays, order: _Indices) -> Bools:
