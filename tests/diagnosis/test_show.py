@@ -43,7 +43,7 @@ def test_tables_show_the_size_of_rho_f_beside_that_of_rho():
         console.print(gvf.diagnose(inputs, np.ones(50), corrections=[gvf.EmphaticIR()]))
     text = " ".join(captured.get().split())
     assert "effective sample size 50 (100 %) ... of rho F 14.3 (29 %)" in text
-    assert "Emphatic corrections aim at" in text
+    assert "Corrections by rho F aim at" in text
 
 
 def test_the_record_shows_itself_as_tables(shown):

@@ -32,9 +32,7 @@ GREY = "#8a8f98"
 """The colour of corrections that are not recommended."""
 
 
-OTHER_AIM = (
-    "Corrections with a trace F aim at updates weighted by rho F; the advice is about the others."
-)
+OTHER_AIM = "Corrections by rho F aim at updates weighted by it; the advice is about the others."
 """The remark beside the advice if a correction is emphatic."""
 
 
