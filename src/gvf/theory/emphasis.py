@@ -37,7 +37,7 @@ def emphatic_resampling(
 ) -> Finding:
     """Test that emphatic IR is emphatic WIS on average, with the fixed point of emphatic TD(0).
 
-    With the follow-on trace F_t = gamma_t rho_{t-1} F_{t-1} + i_t, for every window B with mass,
+    With the follow-on trace F_t = gamma_t rho_{t-1} F_{t-1} + i_t, for every window B with mass::
 
         E[X | B] = sum_i rho_i F_i Delta_i / sum_j rho_j F_j,
         V(X | B) = (1/k) (sum_i P_i g_i - |E[X | B]|^2),    P_i = rho_i F_i / sum_j rho_j F_j.
