@@ -107,6 +107,12 @@ GVF_PARTS = [
     Interpolated(beta=0.5),
     BCInterpolated(beta=0.5),
     gvf.OnPolicy(),
+    gvf.EmphaticIR(),
+    gvf.EmphaticBCIR(beta=0.5),
+    gvf.EmphaticWISMinibatch(),
+    gvf.EmphaticIS(),
+    gvf.StateRatioIR(),
+    gvf.PrioritisedIR(exponent=0.5, floor=0.2),
 ]
 OUR_PARTS = [
     gvf.FunctionPolicy(equal_shares, actions=2),
