@@ -115,8 +115,8 @@ def _errors(results: Results) -> Table:
         measured, best = results.of(method), best_choice(results.of(method))
         gone = (~np.isfinite(measured.error)).sum(axis=0)
         points = [
-            _number(*point, f"diverged in {count} of {results.runs} runs")
-            for *point, count in zip(*summary(measured.error), gone, strict=True)
+            _number(mean, spread, f"diverged in {count} of {results.runs} runs")
+            for mean, spread, count in zip(*summary(measured.error), gone, strict=True)
         ]
         ((mean,), (spread,)) = summary(measured.final[:, [best]])
         middle = _number(float(np.median(measured.error[:, best])), np.nan)

@@ -47,9 +47,11 @@ def test_a_figure_leaves_pictures_numbers_claims_and_a_page(out: Path) -> None:
     claims = json.loads((out / FIGURE / "claims.json").read_text())
     assert [claim["id"] for claim in claims] == [c.id for c in paper.get(FIGURE).claims]
     assert all(list(claim)[:8] == KEYS for claim in claims)
-    # The last three compare with a figure that is not made here.
+    # Some compare with a figure that is not made here.
     verdicts = [claim["verdict"] for claim in claims]
-    assert verdicts == ["holds", "holds", "not judged", "not judged", "not judged"]
+    needy = [bool(claim.needs) for claim in paper.get(FIGURE).claims]
+    assert verdicts == ["not judged" if needs else "holds" for needs in needy]
+    assert 0 < sum(needy) < len(needy)
     page = (out / "report.html").read_text()
     assert f"gvf reproduce {FIGURE} --scale quick --protocol paper --runs 5" in page
 
