@@ -17,6 +17,7 @@ from gvf.sampling import RatioRing
 from gvf.theory import pictures
 from gvf.theory.finding import Finding, FindingRow, exactly
 from gvf.theory.numbers import bias as numbers
+from gvf.theory.numbers.emphasis import EmphaticBias
 from gvf.theory.numbers.enumeration import MakeRing
 
 
@@ -68,8 +69,7 @@ def theorem_3_1(
 def _rows_by_size(
     found: numbers.BiasBySize, equal_ratios: tuple[Floats, Floats]
 ) -> tuple[FindingRow, ...]:
-    off, n = found.distance, int(numbers.SIZES[-1])
-    worst = int(np.argmax(off[-1] / np.abs(found.next_term)))
+    n = int(numbers.SIZES[-1])
     return (
         exactly(
             "at n = 1 the bias is E_mu - E_pi",
@@ -83,8 +83,19 @@ def _rows_by_size(
             *equal_ratios,
             "weights wrong by 2e-12",
         ),
+        *first_order(f"-Cov_pi(rho, Delta); n = {n}", found, n),
+    )
+
+
+def first_order(
+    limit: str, found: numbers.BiasBySize | EmphaticBias, n: int
+) -> tuple[FindingRow, ...]:
+    """Return the rows that test that n times a bias tends to a limit, and how fast."""
+    off = found.distance
+    worst = int(np.argmax(off[-1] / np.abs(found.next_term)))
+    return (
         FindingRow(
-            f"n * bias tends to -Cov_pi(rho, Delta); n = {n}",
+            f"n * bias tends to {limit}",
             float(found.limit[worst]),
             float(n * found.bias[-1, worst]),
             2.0 * abs(float(found.next_term[worst])) / n,

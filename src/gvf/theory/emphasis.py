@@ -17,6 +17,7 @@ from gvf.correction.trace import carried
 from gvf.sampling import RatioRing
 from gvf.study.draws import draw
 from gvf.theory import pictures
+from gvf.theory.bias import first_order
 from gvf.theory.finding import Finding, FindingRow, exactly, sampled
 from gvf.theory.numbers import emphasis as numbers
 from gvf.theory.numbers.bias import SIZES
@@ -90,26 +91,8 @@ def emphatic_resampling(
 
 
 def _rows_of_bias(found: numbers.EmphaticBias) -> tuple[FindingRow, ...]:
-    off, n = found.distance, int(SIZES[-1])
-    worst = int(np.argmax(off[-1] / np.abs(found.next_term)))
-    return (
-        FindingRow(
-            f"n * bias tends to -Cov(H, Y); n = {n} episodes",
-            float(found.limit[worst]),
-            float(n * found.bias[-1, worst]),
-            2.0 * abs(float(found.next_term[worst])) / n,
-            "2 next terms",
-            "weights wrong by 1e-4",
-        ),
-        FindingRow(
-            f"|n * bias - limit| halves from n = {n // 2} to {n}",
-            0.5,
-            float(off[-1, worst] / off[-2, worst]),
-            0.005,
-            "1 %",
-            "weights wrong by 1e-6",
-        ),
-    )
+    n = int(SIZES[-1])
+    return first_order(f"-Cov(H, Y); n = {n} episodes", found, n)
 
 
 def _rows_of_fixed_point(found: numbers.FixedPoints) -> tuple[FindingRow, ...]:
