@@ -48,10 +48,11 @@ def stream(domain: str, question: str, behaviour: str) -> list[Step]:
     for t in range(STEPS):
         x, x_next = np.zeros((2, world.features.size))
         x[path.x[t]], x_next[path.x_next[t]] = 1, 1
-        chance = (float(table[state[t], path.action[t]]) for table in (pi, mu))
+        place = state[t], path.action[t]
+        chances = float(pi[place]), float(mu[place])
         g_next = signals.continuation[t]
         steps.append(
-            Step(x, x_next, *chance, g, g_next, signals.cumulant[t], bool(active[state[t]]))
+            Step(x, x_next, *chances, g, g_next, signals.cumulant[t], bool(active[state[t]]))
         )
         g = 0.0 if ended[t] else g_next
     return steps
