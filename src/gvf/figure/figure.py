@@ -128,6 +128,8 @@ class Figure:
         remark: the function from a study to an addition to the title.
         panels: the titles of panels whose own names do not say what they show.
         companions: pictures that go with it.
+        part: the heading of the page under which it stands; by default the paper's main text or
+            its appendix.
 
     Example:
         >>> from gvf.paper import get
@@ -150,6 +152,7 @@ class Figure:
     remark: Callable[[Any], str] = lambda study: ""
     companions: tuple[Companion, ...] = ()
     panels: Mapping[str, str] = field(default_factory=dict)
+    part: str = ""
 
     @property
     def id(self) -> str:

@@ -99,7 +99,14 @@ METHODS: Mapping[str, Style] = MappingProxyType(
 )
 """The methods that have a style of their own, in the order of legends."""
 
-REFERENCES: Mapping[str, Style] = MappingProxyType({"best constant": Style("#5c5c63", "", DASHED)})
+REFERENCES: Mapping[str, Style] = MappingProxyType(
+    {
+        "best constant": Style("#5c5c63", "", DASHED),
+        "TD fixed point": Style("#5c5c63", "", DASHED),
+        "emphatic TD fixed point": Style("#5c5c63", "", MIXED),
+        "best representable": Style("#5c5c63", "", DOTTED),
+    }
+)
 """Lines that are no method, but a height to compare methods with."""
 
 # Five spare colours, eight markers and three dashes give 120 combinations before one repeats.

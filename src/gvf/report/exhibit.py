@@ -99,7 +99,7 @@ class Exhibit:
 
     def __post_init__(self) -> None:
         main = "Figures of the main text" if self.figure.main else "Figures of the appendix"
-        object.__setattr__(self, "part", self.part or main)
+        object.__setattr__(self, "part", self.part or self.figure.part or main)
         folder, name = self.place
         place = (folder or self.figure.id, name or self.figure.id)
         object.__setattr__(self, "place", place)
