@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -178,7 +179,7 @@ def test_the_example_of_the_readme_needs_one_word_to_be_emphatic():
 
 
 def test_studies_take_interest_from_the_question():
-    world = domains.get("markov-chain", "paper")
+    world: Any = domains.get("markov-chain", "paper")
     name = next(iter(world.questions))
     asked = replace(world.question(name), interest=lambda t: t.state % 3)
     with_interest = replace(world, questions={**world.questions, name: asked})

@@ -116,6 +116,17 @@ def test_a_column_of_episodes_is_believed_where_states_differ():
     assert learner.steps == 200
 
 
+def test_the_next_source_may_have_the_names_of_episodes_of_the_one_before():
+    learner, zero, one = make(), np.zeros(2, int), np.ones(2, int)
+    first = gvf.Transitions(**WHOLE[:2].columns | {"terminated": zero > 0})
+    learner.learn(with_columns(first, episode=zero))  # episode 0 is left before its end
+    learner.learn(with_columns(first, episode=one))
+    learner.learn(with_columns(first, episode=zero))
+    learner.observe_many(with_columns(first, episode=one))
+    with pytest.raises(ValueError, match="returns to an episode"):
+        learner.observe_many(with_columns(first, episode=zero))
+
+
 def test_the_same_log_may_come_twice():
     log, learner = numbered(DATA), make()
     learner.observe_many(log[:LAST_END])

@@ -578,3 +578,38 @@ def test_what_is_of_the_wrong_kind_is_named():
         gvf.diagnose(*window, corrections=gvf.IR())  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError):
         gvf.diagnose(*window, batch_size=2.5)  # pyright: ignore[reportArgumentType]
+
+
+EMPHATIC = {
+    gvf.EmphaticIR(): gvf.IR(),
+    gvf.EmphaticBCIR(): gvf.BCIR(),
+    gvf.EmphaticIS(): gvf.IS(),
+    gvf.EmphaticWISMinibatch(): gvf.WISMinibatch(),
+}
+
+
+def test_emphatic_corrections_are_the_plain_ones_with_rho_f():
+    rng = np.random.default_rng(3)
+    rho, trace, updates = rng.lognormal(size=500), rng.lognormal(size=500), rng.normal(size=500)
+    found = gvf.diagnose(np.stack([rho, trace]), updates, corrections=EMPHATIC)
+    plain = gvf.diagnose(rho * trace, updates, corrections=EMPHATIC.values())
+    assert found.emphatic_sample_size == pytest.approx(plain.effective_sample_size)
+    for emphatic, other in EMPHATIC.items():
+        one, two = found.moments[emphatic.name], plain.moments[other.name]
+        for name in ("variance", "error", "length", "bias", "effective_sample_size"):
+            assert getattr(one, name) == pytest.approx(getattr(two, name), abs=1e-12), name
+
+
+def test_the_sizes_of_rho_and_of_rho_f_are_shown_side_by_side():
+    rho, trace = np.array([1.0, 3.0]).repeat(50), np.append(np.ones(99), 1000.0)
+    both = gvf.diagnose([rho, trace], np.ones(100), corrections=[gvf.IR(), gvf.EmphaticIR()])
+    assert "effective sample size: 80 (80 %), of rho F: 1.14 (1.1 %)" in repr(both)
+    assert any("Weighted by rho F, the window is worth 1.14" in text for text in both.warnings)
+    assert "the advice is about the others" in repr(both)
+    alone = gvf.diagnose([rho, trace], np.ones(100), corrections=[gvf.IR()])
+    assert math.isnan(alone.emphatic_sample_size)
+    assert "rho F" not in repr(alone)
+    with pytest.raises(ValueError, match=r"carries .* give ratios and traces, \[2, n\], or use"):
+        gvf.diagnose(rho, np.ones(100), corrections=[gvf.EmphaticIR()])
+    with pytest.raises(ValueError, match="products of ratios and traces must be finite, and not"):
+        gvf.diagnose([rho, 0 * trace], np.ones(100), corrections=[gvf.EmphaticIR()])

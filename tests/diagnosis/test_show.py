@@ -34,6 +34,18 @@ def test_the_record_shows_itself_in_words(shown):
     assert f"WARNING: {doubtful.warnings[0]}" in " ".join(repr(doubtful).split())
 
 
+def test_tables_show_the_size_of_rho_f_beside_that_of_rho():
+    from rich.console import Console
+
+    inputs, console = np.ones((2, 50)), Console(width=100)
+    inputs[1, :10] = 20.0
+    with console.capture() as captured:
+        console.print(gvf.diagnose(inputs, np.ones(50), corrections=[gvf.EmphaticIR()]))
+    text = " ".join(captured.get().split())
+    assert "effective sample size 50 (100 %) ... of rho F 14.3 (29 %)" in text
+    assert "Emphatic corrections aim at" in text
+
+
 def test_the_record_shows_itself_as_tables(shown):
     from rich.console import Console
 

@@ -8,15 +8,16 @@ import pytest
 from shown import NAMES
 
 from gvf.figure.style import METHODS, ONLINE, styles
+from gvf.study.method import EMPHATIC
 from gvf.study.online import NAMED
 
 
 def test_every_method_looks_different_and_has_a_marker_of_its_own() -> None:
-    assert set(METHODS) == set(NAMES)
+    assert set(METHODS) == {*NAMES, *EMPHATIC}
     looks = list(METHODS.values())
     assert len({(look.colour, look.marker, look.dash) for look in looks}) == len(looks)
     assert len({look.marker for look in looks}) == len(looks)
-    others = (METHODS[name].width for name in NAMES[1:])
+    others = (look.width for name, look in METHODS.items() if name != "IR")
     assert METHODS["IR"].width > max(others)
 
 
@@ -46,6 +47,7 @@ TOGETHER = (
     [name for name in NAMES if "TD(0)" not in name and name != "NormIS"],
     ["IR", "IS", "WIS-Minibatch", "V-trace(1.0)", "WIS-TD(0)", "IR+WIS-TD(0)"],
     ["IR", "NormIS", "WIS-Minibatch", "V-trace(1.0)", "WIS-TD(0)", "IR+WIS-TD(0)"],
+    ["IR", "BC-IR", "WIS-Minibatch", "IS", "V-trace(1.0)", "On-policy", *EMPHATIC],
     [*ONLINE],
 )
 

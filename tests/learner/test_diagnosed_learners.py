@@ -218,3 +218,17 @@ def test_memory_grows_with_the_window_and_not_with_window_times_weights():
     small, large = peak(4000), peak(16_000)
     assert large < 4.2 * small
     assert large < 16_000 * coder.size * 8 / 50
+
+
+def test_a_learner_with_a_trace_shows_the_effective_sample_size_of_rho_f():
+    learner = make(correction=gvf.EmphaticIR())
+    learner.observe_many(gvf.Transitions(**data(400).columns, episode=np.arange(400) // 20))
+    ratio, trace = learner.buffer.inputs
+    found = learner.diagnose()
+    assert not isinstance(found, list)
+    emphasis = ratio * trace
+    expected = emphasis.sum() ** 2 / (emphasis**2).sum()
+    assert found.emphatic_sample_size == pytest.approx(expected)
+    assert found.effective_sample_size == pytest.approx(ratio.sum() ** 2 / (ratio**2).sum())
+    assert "Emphatic IR" in found.moments
+    assert "of rho F" in repr(found)

@@ -11,6 +11,7 @@ import pytest
 from roads import learned, same
 
 import gvf
+from gvf.correction.trace import Trace
 from gvf.racing import get
 from gvf.racing.policy import Behaviour
 from gvf.racing.recording import record
@@ -75,3 +76,14 @@ def test_learning_online_is_learning_from_the_recording(flat: Callable[..., None
     recorded = learned(record("torcs", 120, seed=6).transitions(), 100)
     for predictions in online:
         assert np.array_equal(predictions, recorded)
+
+
+def test_a_trace_begins_anew_in_every_episode_of_the_stream(flat: Callable[..., None]) -> None:
+    flat(end=12)  # episodes of 7 transitions
+    domain = get("torcs")
+    stream = gvf.Transitions.concatenate(list(domain.stream(30, seed=4)))
+    question = next(iter(domain.questions.values()))
+    ratio, _, continuation, _ = question.evaluate(stream)
+    trace = Trace(gvf.EmphaticIR(0.9)).inputs(ratio, continuation, stream)[1]
+    assert (trace[::7] == 1.0).all()
+    assert (trace > 1.5).any()

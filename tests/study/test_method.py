@@ -114,7 +114,7 @@ def test_where_a_new_correction_makes_no_sense_is_said(changes, update, message)
 
 def test_methods_of_every_form_are_written_to_a_file_and_read_back(tmp_path):
     methods = (
-        "IR", "V-trace(0.5 max)", "VTrace(0.3)", TwiceIS, Limited(), Limited(2.0),
+        "IR", "V-trace(0.5 max)", "VTrace(0.3)", TwiceIS, Limited(), Limited(2.0), "Emphatic IR",
         {"correction": "VTrace", "clip": "0.7 max", "name": 'called "so"', "colour": "#117733"},
         {"correction": "IS", "update": "tdrc"},
         {"correction": "IR", "update": {"rule": "rmsprop", "decay": 0.8}},
@@ -184,6 +184,12 @@ def test_what_is_no_update_is_told(update):
         (SquareRoot(), "SquareRoot", SquareRoot()),
         (SquareRoot, "SquareRoot", SquareRoot()),
         (gvf.Interpolated(0.3), "Interpolated(0.3)", gvf.Interpolated(0.3)),
+        ("Emphatic IR", "Emphatic IR", gvf.EmphaticIR()),
+        ("EmphaticBCIR", "Emphatic BC-IR", gvf.EmphaticBCIR()),
+        ("EmphaticIR(0.6)", "Emphatic IR(0.6)", gvf.EmphaticIR(0.6)),
+        ("Emphatic IR(beta=0.6)", "Emphatic IR(0.6)", gvf.EmphaticIR(0.6)),
+        ({"correction": "EmphaticIS", "beta": 1}, "Emphatic IS(1.0)", gvf.EmphaticIS(1.0)),
+        (gvf.EmphaticWISMinibatch(), "Emphatic WIS-Minibatch", gvf.EmphaticWISMinibatch()),
     ],
 )
 def test_a_method_is_meant_in_many_ways(given, name, made):

@@ -1,5 +1,6 @@
 """Studies in worlds of one's own."""
 
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import numpy as np
@@ -181,3 +182,29 @@ def test_a_world_may_differ_from_run_to_run():
     study = Study("s", "test_own_worlds:Redrawn", **GRID | {"runs": 2, "step_sizes": (0.0,)})
     first, second = (run_task(task)[0] for task in study.tasks())
     assert (first.final[0], second.final[0]) == (2.0, 98.0)
+
+
+class Endless(Weighted):
+    """A walk on which every ratio is 10, and the question never ends."""
+
+    name = "endless"
+
+    def walk(self, policy, questions, steps, seed):
+        path = super().walk(policy, questions, steps, seed)
+        large, ones = np.full(steps, 10.0), np.ones(steps)
+        signals = {q: replace(path.signals[q], ratio=large, continuation=ones) for q in questions}
+        return replace(path, signals=signals)
+
+
+def test_a_trace_that_overflows_in_a_study_leaves_the_other_methods_alone():
+    methods = ("Emphatic IR", "IR", "EmphaticIR(0.05)")
+    study = Study(
+        "s", "test_own_worlds:Endless", methods, (0.1, 0.2), steps=600, window=100, runs=1
+    )
+    task = next(iter(study.tasks()))
+    with pytest.warns(RuntimeWarning, match=r"question .*: the trace of Emphatic IR overflows"):
+        lost, *others = run_task(task)
+    assert np.isinf([*lost.error, *lost.final, *lost.curve.ravel()]).all()
+    for outcome in others:
+        assert np.isfinite(outcome.error).all()
+        assert outcome.curve.shape == lost.curve.shape

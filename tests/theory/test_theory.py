@@ -144,6 +144,36 @@ def four_scaled(factor: float) -> Planted:
     }
 
 
+def own_ratio(correction, ratio, continuation, ended, interest):
+    """A trace that multiplies by the ratio of the row itself, not of the one before."""
+    return _followed(ratio, ratio, np.append(0.0, continuation[:-1]), ended, interest)
+
+
+def own_continuation(correction, ratio, continuation, ended, interest):
+    """A trace that decays by the continuation after the row, not by that into its state."""
+    return _followed(ratio, np.append(0.0, ratio[:-1]), continuation, ended, interest)
+
+
+def without_trace(correction, ratio, continuation, ended, interest):
+    return np.stack([ratio, np.ones_like(ratio)])
+
+
+def _followed(ratio, by_ratio, decay, ended, interest):
+    trace = interest.copy()
+    for t in range(1, len(ratio)):
+        if not ended[t - 1]:
+            trace[t] += decay[t] * by_ratio[t] * trace[t - 1]
+    return np.stack([ratio, trace])
+
+
+def emphatic_scaled(factor: float) -> Planted:
+    return {
+        "ir": scaled(gvf.EmphaticIR(), factor),
+        "bcir": scaled(gvf.EmphaticBCIR(), factor),
+        "importance_sampling": scaled(gvf.EmphaticIS(), factor),
+    }
+
+
 EXACT, SMALL = 1 + 2e-12, 1 + 1e-2
 BC, ALL_ONE = gvf.BCIR(), chain.Chain.of((0.5, 0.5), (0.5, 0.5))
 
@@ -187,6 +217,16 @@ PLANTED: list[tuple[str, Planted, set[int]]] = [
     ("total_variance", four_scaled(1.05), {0, 1, 2, 3, 4, 5, 6, 7, 8}),
     ("total_variance", {"draw": draw_stratified, "ring": WrongRatio}, {0, 1, 3, 5, 7, 8}),
     ("total_variance", {"chain": ALL_ONE}, {9}),
+    ("emphatic_resampling", {"ir": scaled(gvf.EmphaticIR(), EXACT)}, {0, 5}),
+    ("emphatic_resampling", {"ring": WrongRatio}, {0, 5}),
+    ("emphatic_resampling", {"wis": scaled(gvf.EmphaticWISMinibatch(), 1 + 1e-4)}, {1, 2}),
+    ("emphatic_resampling", {"wis": scaled(gvf.EmphaticWISMinibatch(), 1 + 1e-6)}, {2}),
+    ("emphatic_resampling", {"draw": draw_uniformly(0.02)}, {3, 6}),
+    ("emphatic_resampling", {"draw": draw_stratified}, {6}),
+    ("emphatic_resampling", {"carried": own_ratio}, {0, 1, 2, 3, 5, 6}),
+    ("emphatic_resampling", {"carried": own_continuation}, {0, 1, 2, 3, 5, 6}),
+    ("emphatic_resampling", {"carried": without_trace}, {0, 1, 2, 3, 4, 5, 6}),
+    ("emphatic_resampling", emphatic_scaled(1.02), {0, 5, 6}),
 ]
 """An experiment, what is planted in it, and which rows must fail: those that name it, and kin."""
 

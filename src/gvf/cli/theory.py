@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from gvf.theory import Finding
 
 VERIFY = """\
-Check every formal result of the paper by an experiment with this library's own draws and weights.
-It takes seconds.
+Check every formal result of the paper, and our own about emphatic resampling, by an experiment with
+this library's draws and weights. It takes seconds.
 
 Each row of the table is one claim: what the theory predicts, what was measured, how far apart the
 two are, and how far they may be. Where nothing is sampled ("exact"), they may differ by 1e-12 of

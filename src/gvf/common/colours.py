@@ -28,10 +28,10 @@ METHOD_COLOURS: Mapping[str, str] = MappingProxyType(
         "Sarsa": "#e69f00",
         "Expected Sarsa": "#c9b458",
         "On-policy": "#222222",
-        "Emphatic IR": "#c2004f",
-        "Emphatic BC-IR": "#6e0030",
-        "Emphatic WIS-Minibatch": "#66a61e",
-        "Emphatic IS": "#4053d3",
+        "Emphatic IR": "#f00b53",
+        "Emphatic BC-IR": "#7f0f59",
+        "Emphatic WIS-Minibatch": "#90d83c",
+        "Emphatic IS": "#2229b5",
     }
 )
 """The colours of the paper's methods and of the emphatic ones, in the order of legends."""

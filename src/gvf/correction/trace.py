@@ -20,7 +20,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -194,7 +195,9 @@ class Trace:
         if verdict[0] != _GOOD:
             at = int(verdict[1])
             self._refuse(int(verdict[0]), at if present is None else int(present[:at].sum()))
-        return np.stack([np.asarray(ratio, np.float64), out if present is None else out[present]])
+        inputs = np.empty((2, len(ratio)))
+        inputs[0], inputs[1] = ratio, out if present is None else out[present]
+        return inputs
 
     def _refuse(self, verdict: int, at: int) -> None:
         name = self._correction.name
@@ -248,6 +251,19 @@ class Trace:
             self._numbers = np.concatenate([self._numbers, fresh])
             self._episodes, self._left = np.pad([self._episodes, self._left], ((0, 0), (0, new)))
             self._after = np.pad(self._after, ((0, new), (0, 0)))
+
+    @contextmanager
+    def undone(self, unless: Callable[[], bool]) -> Iterator[None]:
+        """Restore the state if an error leaves this context, unless the function returns True."""
+        places = dict(self._places)
+        arrays = [a.copy() for a in (self._numbers, self._episodes, self._left, self._after)]
+        try:
+            yield
+        except Exception:
+            if not unless():
+                self._places = places
+                self._numbers, self._episodes, self._left, self._after = arrays
+            raise
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that make up the state, for :meth:`restore`."""
@@ -331,7 +347,9 @@ def _as_bytes(column: Column) -> NDArray[np.uint8]:
     if column.dtype.names is not None:
         fields = [_as_bytes(column[name]) for name in column.dtype.names]
         return np.ascontiguousarray(np.concatenate(fields, axis=1))
-    if column.dtype.kind in "biuf" and column.dtype != np.uint8:
+    if column.dtype.kind in "biu" and column.dtype != np.uint8:
+        column = column.astype(np.float32)
+    elif column.dtype.kind == "f":
         with np.errstate(over="ignore"):
             column = column.astype(np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
     elif column.dtype.hasobject or column.dtype.kind == "V":

@@ -6,7 +6,8 @@ in learning, the variance of IS is about n / (effective sample size) times large
 is therefore recommended only if its present advantage exceeds this factor. Two decisions remain:
 whether the bias of IR matters (:mod:`gvf.diagnosis.moments`), and whether the window can be trusted
 at all (:mod:`gvf.diagnosis.tail`). V-trace and WIS-Minibatch are never recommended, because their
-biases do not vanish with more transitions.
+biases do not vanish with more transitions. Emphatic corrections aim at another update, that of
+emphatic TD, so the advice does not compare them with the others.
 """
 
 from __future__ import annotations
@@ -106,6 +107,11 @@ def warnings(found: Diagnosis) -> Iterator[str]:
             f"The window is worth {found.effective_sample_size:.3g} transitions from the target, "
             f"and one of them holds {100 * found.max_share:.2g} % of the mass: enlarge the window, "
             "or choose a behaviour closer to the target."
+        )
+    if found.emphatic_sample_size < SMALL_SAMPLE:
+        yield (
+            f"Weighted by rho F, the window is worth {found.emphatic_sample_size:.3g} transitions: "
+            "enlarge the window, or choose a smaller beta."
         )
     empty = found.zero_ratios**found.batch_size
     if empty > EMPTY_SHARE:

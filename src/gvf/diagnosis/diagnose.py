@@ -19,7 +19,7 @@ import numpy as np
 
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, whole
-from gvf.correction import BCIR, IR, IS, RATIO, Correction, VTrace, WISMinibatch
+from gvf.correction import BCIR, IR, IS, RATIO, TRACE, Correction, VTrace, WISMinibatch
 from gvf.diagnosis.comparison import compare
 from gvf.diagnosis.moments import WindowSums, all_moments
 from gvf.diagnosis.record import Diagnosis
@@ -50,7 +50,9 @@ def diagnose(
     as WIS-Minibatch. For the window of a learner use :meth:`gvf.Learner.diagnose`.
 
     Args:
-        ratios: the importance ratios of the window's transitions, [n].
+        ratios: the importance ratios of the window's transitions, [n]. Corrections with a trace,
+            such as :class:`gvf.EmphaticIR`, need ratios and traces, [2, n], as
+            :func:`gvf.correction.trace.carried` computes them.
         updates: the on-policy update of each transition, [n, d]: for example the TD error times the
             features, or a gradient. One number per transition, [n], is also accepted.
         batch_size: the number of transitions drawn for an update, k.
@@ -81,17 +83,21 @@ def diagnose(
         >>> list(found.moments)
         ['IR', 'BC-Interpolated(0.5)']
     """
-    rho = np.asarray(numpy_array(ratios, "ratios"), np.float64)
-    if rho.ndim != 1:
-        raise ValueError(f"ratios must be [n], one for each transition, got shape {rho.shape}")
-    vectors, dimensions = updates_of_array(updates)
-    if len(vectors.x) != len(rho):
+    given = np.asarray(numpy_array(ratios, "ratios"), np.float64)
+    if given.ndim != 1 and not (given.ndim == 2 and len(given) == 2):
         raise ValueError(
-            f"updates has {len(vectors.x)} rows, but the window has {len(rho)} ratios; "
+            "ratios must be [n], one for each transition, or [2, n] with traces, got shape "
+            f"{given.shape}"
+        )
+    inputs = np.ascontiguousarray(np.atleast_2d(given))
+    vectors, dimensions = updates_of_array(updates)
+    if len(vectors.x) != inputs.shape[1]:
+        raise ValueError(
+            f"updates has {len(vectors.x)} rows, but the window has {inputs.shape[1]} ratios; "
             "give one update for each ratio"
         )
     return diagnose_updates(
-        rho[None],
+        inputs,
         vectors,
         dimensions,
         batch_size=batch_size,
@@ -131,13 +137,19 @@ def diagnose_updates(
     )
     ratios = inputs[RATIO]
     _check_mass(ratios)
-    n, largest = len(ratios), float(ratios.max())
-    # If all ratios are equal, the computed mean may differ from them in the last digit.
-    mean = float(ratios.mean()) if ratios.min() < largest else largest
-    window = WindowSums.of(inputs, mean, updates, dimensions)
+    window = WindowSums.of(inputs, ratios, updates, dimensions)
+    emphatic = None
+    if any(correction.emphatic for correction in shown):
+        emphasis = ratios * inputs[TRACE]
+        if not (emphasis.any() and np.isfinite(emphasis).all()):
+            raise ValueError("the products of ratios and traces must be finite, and not all 0")
+        emphatic = WindowSums.of(inputs, emphasis, updates, dimensions)
+    n, mean = len(ratios), window.mean
     # IS and BC-IR are always compared, even if they are not shown.
     needed = dict.fromkeys([IS(), BCIR(), *shown])
-    found = all_moments(tuple(needed), window, batch_size=batch_size, batches=batches, rng=rng)
+    found = all_moments(
+        tuple(needed), window, emphatic, batch_size=batch_size, batches=batches, rng=rng
+    )
     moments = dict(zip(needed, found, strict=True))
     pair = moments[IS()], moments[BCIR()]
     # In units of the mean, because squares of large ratios may overflow.
@@ -145,9 +157,10 @@ def diagnose_updates(
     return Diagnosis(
         window=n,
         batch_size=batch_size,
-        effective_sample_size=1.0 / float(np.sum(window.shares * window.shares)),
+        effective_sample_size=window.effective_sample_size,
+        emphatic_sample_size=math.nan if emphatic is None else emphatic.effective_sample_size,
         zero_ratios=float(np.mean(ratios == 0.0)),
-        max_ratio=largest,
+        max_ratio=float(ratios.max()),
         max_share=float(window.shares.max()),
         mean_ratio=mean,
         mean_ratio_error=mean * spread / math.sqrt(n),
@@ -170,7 +183,8 @@ def _check_corrections(corrections: Iterable[Correction], rows: int) -> tuple[Co
         if correction.rows > rows:
             raise ValueError(
                 f"{correction.name} carries a quantity along the stream, which ratios alone do not "
-                "tell: use the diagnose method of a learner that has this correction"
+                "tell: give ratios and traces, [2, n], or use the diagnose method of a learner "
+                "that has this correction"
             )
     names = Counter(correction.name for correction in shown)
     if not names:

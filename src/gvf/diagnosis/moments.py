@@ -7,7 +7,8 @@ batch, they are simulated. With rho the ratios, r their mean, ``w_i = rho_i / su
 
 E_IS has no bias over windows. X has the bias of WIS-Optimal, ``b = -sum_i w_i^2 (Delta_i - X)`` to
 first order in 1/n. So the bias of a correction is ``E - E_IS``, or ``(E - X) + b``. The latter has
-less noise for a self-normalised correction, because it does not contain the noise of r.
+less noise for a self-normalised correction, because it does not contain the noise of r. Emphatic
+corrections aim at another mean: for them rho is replaced by rho F, the product of ratio and trace.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gvf.common.arrays import Floats
-from gvf.correction import RATIO, Correction
+from gvf.correction import Correction
 from gvf.diagnosis.law import Law, law_of, self_normalised
 from gvf.diagnosis.updates import Updates, squared_distances, weighted_sum
 from gvf.sampling import RatioRing
@@ -41,7 +42,8 @@ class Moments:
             the expected update from that of IS: 0 for IS and BC-IR, the effect of the clip for
             V-trace. If the total of the weights does not depend on the scale of the ratios (IR, all
             of WIS, OnPolicy), it is an estimate over windows: the distance from WIS-Optimal plus
-            the bias of WIS-Optimal, which falls as 1/n.
+            the bias of WIS-Optimal, which falls as 1/n. For emphatic corrections, IS and
+            WIS-Optimal are those with ratio times trace in place of the ratio.
         effective_sample_size: the effective sample size of the draws, (sum p)^2 / sum p^2 for the
             masses p; n for uniform draws.
 
@@ -66,11 +68,11 @@ class WindowSums:
 
     Attributes:
         inputs: the ratios, and the trace if there is one, [C, n].
-        mean: the mean ratio r.
+        mean: the mean ratio r; that of ratio times trace for emphatic corrections.
         updates: the updates, in d dimensions.
         dimensions: the dimension d.
         squares: the squared lengths of the updates, [n].
-        shares: the shares w of the ratios in their sum, [n].
+        shares: the shares w of the ratios (or of ratio times trace) in their sum, [n].
         optimal: the update X of WIS-Optimal, [d].
         bias: the bias b of X over windows, [d].
         bias_windows: the number of windows after which this bias outweighs chance.
@@ -87,9 +89,11 @@ class WindowSums:
     bias_windows: float
 
     @classmethod
-    def of(cls, inputs: Floats, mean: float, updates: Updates, dimensions: int) -> WindowSums:
-        """Compute the sums for a window whose mean ratio is above 0."""
-        n = inputs.shape[1]
+    def of(cls, inputs: Floats, ratios: Floats, updates: Updates, dimensions: int) -> WindowSums:
+        """Compute the sums for a window with ratios, or ratios times traces, not all of them 0."""
+        n, largest = len(ratios), float(ratios.max())
+        # If all ratios are equal, the computed mean may differ from them in the last digit.
+        mean = float(ratios.mean()) if ratios.min() < largest else largest
         each, ones = np.arange(n)[:, None], np.ones((n, 1))
         squares = squared_distances(*updates, dimensions, each, ones, np.zeros(dimensions))
         if not np.isfinite(squares).all():
@@ -97,10 +101,15 @@ class WindowSums:
             raise ValueError(
                 f"the update in row {at} is too long: its squared length is not finite"
             )
-        w = inputs[RATIO] / mean / n
+        w = ratios / mean / n
         optimal, second = (weighted_sum(*updates, dimensions, x) for x in (w, w * w))
         bias, windows = _bias_over_windows(w, squares, optimal, second)
         return cls(inputs, mean, updates, dimensions, squares, w, optimal, bias, windows)
+
+    @property
+    def effective_sample_size(self) -> float:
+        """(sum rho)^2 / sum rho^2, with rho F in place of rho for emphatic corrections."""
+        return 1.0 / _product(self.shares, self.shares)
 
     def sum(self, weights: Floats) -> Floats:
         """Return the sum of weights [n] times updates, [d]."""
@@ -109,7 +118,8 @@ class WindowSums:
 
 def all_moments(
     corrections: Sequence[Correction],
-    window: WindowSums,
+    plain: WindowSums,
+    emphatic: WindowSums | None = None,
     *,
     batch_size: int,
     batches: int,
@@ -119,6 +129,7 @@ def all_moments(
     start = rng.bit_generator.state
     found = []
     for correction in corrections:
+        window = emphatic if correction.emphatic and emphatic is not None else plain
         inputs = window.inputs[: correction.rows]
         law = law_of(correction, inputs[:, None], batch_size)
         aim = _Aim.of(window, self_normalised(correction, batch_size))

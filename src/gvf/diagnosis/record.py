@@ -30,6 +30,8 @@ class Diagnosis:
         batch_size: the number of transitions in a mini-batch, k.
         effective_sample_size: (sum rho)^2 / sum rho^2, about the number of on-policy transitions
             that the window is worth.
+        emphatic_sample_size: the same of rho F, the products of ratios and traces, if a correction
+            is emphatic; otherwise nan.
         zero_ratios: the share of ratios that are exactly 0.
         max_ratio: the largest ratio.
         max_share: the share of the largest ratio in the sum of all ratios.
@@ -64,6 +66,7 @@ class Diagnosis:
     window: int
     batch_size: int
     effective_sample_size: float
+    emphatic_sample_size: float
     zero_ratios: float
     max_ratio: float
     max_share: float

@@ -32,6 +32,10 @@ GREY = "#8a8f98"
 """The colour of corrections that are not recommended."""
 
 
+OTHER_AIM = "Emphatic corrections aim at the update of emphatic TD; the advice is about the others."
+"""The remark beside the advice if a correction is emphatic."""
+
+
 class Histogram(NamedTuple):
     """The shares of transitions and of their mass in each bar; each sums to 1.
 
@@ -68,10 +72,11 @@ def summary(found: Diagnosis) -> str:
         f"Diagnosis of {found.window:,} transitions, batches of {found.batch_size}: "
         f"use {found.recommendation.name}",
         f"  {found.reason}",
+        *([] if math.isnan(found.emphatic_sample_size) else [f"  {OTHER_AIM}"]),
         f"  ratios: mean {found.mean_ratio:.3g} ± {found.mean_ratio_error:.2g}, "
         f"largest {found.max_ratio:.4g} with {_percent(found.max_share)} of the mass, "
         f"{_percent(found.zero_ratios)} zeros",
-        f"  effective sample size: {_count(size)} ({_percent(size / found.window)})",
+        f"  effective sample size: {_size(found, size)}{_emphatic(found)}",
         f"  tail: {_tail(found)}",
         f"  variance: {variances}",
         *(f"  WARNING: {warning}" for warning in found.warnings),
@@ -86,11 +91,14 @@ def tables(found: Diagnosis) -> Group:
     from rich.table import Table
     from rich.text import Text
 
-    size, comparison = found.effective_sample_size, found.comparison
+    size, comparison, emphatic = (
+        found.effective_sample_size, found.comparison, found.emphatic_sample_size
+    )  # fmt: skip
     style: Any = {"box": box.SIMPLE, "title_justify": "left", "pad_edge": False}
     window = Table("ratios", "", title=f"{found.window:,} transitions", **style)
     for name, value in (
-        ("effective sample size", f"{_count(size)} ({_percent(size / found.window)})"),
+        ("effective sample size", _size(found, size)),
+        *([] if math.isnan(emphatic) else [("... of rho F", _size(found, emphatic))]),
         ("mean", f"{found.mean_ratio:.3g} ± {found.mean_ratio_error:.2g}"),
         ("zeros", _percent(found.zero_ratios)),
         ("largest", f"{found.max_ratio:.4g}, {_percent(found.max_share)} of the mass"),
@@ -120,7 +128,8 @@ def tables(found: Diagnosis) -> Group:
     )
     advice = Text.assemble((f"Use {found.recommendation.name}. ", "bold"), found.reason)
     warnings = [Text.assemble(("Warning: ", "bold red"), text) for text in found.warnings]
-    return Group(window, corrections, Text(theorems), Text(""), advice, *warnings)
+    other = [] if math.isnan(emphatic) else [Text(OTHER_AIM)]
+    return Group(window, corrections, Text(theorems), Text(""), advice, *other, *warnings)
 
 
 def picture(found: Diagnosis, axes: Any = None) -> Figure:
@@ -192,6 +201,15 @@ def _draw_variances(axes: Axes, found: Diagnosis) -> None:
         xlabel=f"variance of an update with {found.batch_size} transitions\n"
         "(bias in units of the mean update)"
     )
+
+
+def _size(found: Diagnosis, size: float) -> str:
+    return f"{_count(size)} ({_percent(size / found.window)})"
+
+
+def _emphatic(found: Diagnosis) -> str:
+    size = found.emphatic_sample_size
+    return "" if math.isnan(size) else f", of rho F: {_size(found, size)}"
 
 
 def _tail(found: Diagnosis) -> str:

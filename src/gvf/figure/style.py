@@ -87,7 +87,7 @@ _SHAPES: dict[str, tuple[Any, ...]] = {
     "Sarsa": ("P",),
     "Expected Sarsa": ("X", DASHED),
     "On-policy": ("x", MIXED),
-    "Emphatic IR": ("H", SOLID, 2.2),
+    "Emphatic IR": ("H", SOLID, 1.8),
     "Emphatic BC-IR": ("8", DOTTED),
     "Emphatic WIS-Minibatch": ("2",),
     "Emphatic IS": ("1",),

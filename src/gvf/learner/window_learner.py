@@ -162,7 +162,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
 
     @property
     def _uses_interest(self) -> bool:
-        return self.correction.trace is not None
+        return self.correction.trace is not None and self.question.interest is not None
 
     def _take_in_kept(
         self,

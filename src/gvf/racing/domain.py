@@ -105,7 +105,7 @@ class RacingDomain:
             >>> from gvf.racing import get
             >>> next(get("torcs").stream(100))  # doctest: +SKIP
             Transitions(64: state uint8[64, 128], action float64, next_state uint8[64, 128],
-            behaviour_log_probability float64, next_lateral float64)
+            behaviour_log_probability float64, next_lateral float64, truncated bool)
         """
         if batch < 1:
             raise ValueError(f"batch must be at least 1, got {batch}")
@@ -153,4 +153,5 @@ def _join(steps: list[Step]) -> Transitions:
         next_state=np.stack([step.after.frame for step in steps]),
         behaviour_log_probability=np.array([step.log_mu for step in steps]),
         next_lateral=np.array([step.after.info["lateral"] for step in steps], np.float64),
+        truncated=np.array([step.last for step in steps]),
     )

@@ -81,6 +81,8 @@ class Step(NamedTuple):
     action: float
     log_mu: float
     after: View
+    last: bool
+    """True if the next step, if there is one, is of another episode."""
 
 
 def driven(simulator: str, steps: int, *, seed: int = 0, **options: Any) -> Generator[Step]:
@@ -125,11 +127,12 @@ def _episodes(
                 return
             episode = Drive(env, simulator, seed=next(episodes))
             after = View(episode.frame, episode.info)
-            for _ in range(min(longest, steps)):
+            length = min(longest, steps)
+            for i in range(length):
                 before = after
                 action, log_mu, ended = episode.step()
                 after = View(episode.frame, episode.info)
-                yield Step(before, action, log_mu, after)
+                yield Step(before, action, log_mu, after, ended or i == length - 1)
                 steps -= 1
                 if ended:
                     break

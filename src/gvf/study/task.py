@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numba import njit
@@ -19,7 +20,7 @@ from gvf.common.arrays import Array
 from gvf.common.names import is_reference
 from gvf.correction import RATIO, Correction
 from gvf.correction import Draw as HowToDraw
-from gvf.correction.trace import carried
+from gvf.correction.trace import TraceOverflowError, carried
 from gvf.domain import Domain, Trajectory
 from gvf.features import features_of
 from gvf.learner.linear import Experience
@@ -226,14 +227,23 @@ class SharedInputs:
 def run_method(
     task: Task, name: str, stop: Stop = lambda: False, shared: SharedInputs | None = None
 ) -> Outcome:
-    """Do one method of a task, with the same bits alone as among others."""
+    """Do one method of a task, with the same bits alone as among others.
+
+    If the trace of its correction overflows, all of its errors are infinite.
+    """
     shared = shared or SharedInputs(task)
     study, domain, choices = shared.study, shared.domain, shared.study.choices(name)
     method = study.method(name)
     correction, path = method.make(shared.largest_ratio), shared.walk(method.on_policy)
     update = _update(method, study.update, choices)
     _check_activity(path, task.question, correction, update)
-    draws = shared.draws(correction, on_policy=method.on_policy)
+    try:
+        draws = shared.draws(correction, on_policy=method.on_policy)
+    except TraceOverflowError as error:
+        warn(f"question {task.question!r}, run {task.run}: {error}", RuntimeWarning, stacklevel=2)
+        lost = np.full(len(choices), np.inf)
+        curve = np.full((len(choices), shared.plan.points), np.inf)
+        return Outcome(name, choices, lost, lost, curve)
     experience, target = shared.experience(update, method.on_policy)
     blocks = experience.share.shape[1]
     state = update.start(domain.features.size * blocks)

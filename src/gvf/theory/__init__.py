@@ -1,11 +1,13 @@
-"""The paper's theory as experiments: each formal result is tested with the library's own parts.
+"""The theory as experiments: each formal result is tested with the library's own parts.
 
 Each function here states one result and tests it. It takes the parts under test (corrections, the
 ring, the draws of the studies) as arguments, and returns a :class:`Finding`: rows of predicted,
-measured and tolerance, and a picture. :func:`verify` runs them all, as ``gvf verify`` does.
+measured and tolerance, and a picture. :func:`verify` runs them all, as ``gvf verify`` does. All
+results are the paper's, except those about emphasis.
 
     numbers                     the numbers that the theory predicts, and that the library gives
-    bias, consistency, variance_lemma, variance, totals         the results, with rows of numbers
+    bias, consistency, variance_lemma, variance, totals         the paper's results, with rows
+    emphasis                    our own result about emphatic resampling, with rows
     finding, table, pictures    rows; tables of rows; pictures of their numbers
 """
 
@@ -15,6 +17,7 @@ from collections.abc import Iterator
 
 from gvf.theory.bias import corollary_3_1_1, theorem_3_1
 from gvf.theory.consistency import proposition, theorem_3_2
+from gvf.theory.emphasis import emphatic_resampling
 from gvf.theory.finding import Finding, FindingRow
 from gvf.theory.totals import total_variance
 from gvf.theory.variance import theorem_3_3, theorem_3_4
@@ -24,6 +27,7 @@ __all__ = [
     "Finding",
     "FindingRow",
     "corollary_3_1_1",
+    "emphatic_resampling",
     "lemma",
     "proposition",
     "theorem_3_1",
@@ -52,3 +56,4 @@ def verify(*, seed: int = 0) -> Iterator[Finding]:
     yield theorem_3_3(seed=seed)
     yield theorem_3_4(seed=seed)
     yield total_variance(seed=seed)
+    yield emphatic_resampling(seed=seed)

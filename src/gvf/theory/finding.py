@@ -71,7 +71,7 @@ class Finding:
     """One formal result: the rows that test it, and a picture.
 
     Attributes:
-        result: the name of the result in the paper.
+        result: the name of the result, in the paper if it has it.
         title: the result in one line.
         rows: the tests.
         picture: the function that draws the rows' numbers into a matplotlib Figure.

@@ -15,7 +15,7 @@ import numpy as np
 from gvf.common.colours import METHOD_COLOURS, SPARE_COLOURS, colours_of
 from gvf.common.files import replaced
 from gvf.theory.finding import STANDARD_ERRORS, Finding
-from gvf.theory.numbers import bias, consistency, lemma, totals, variance
+from gvf.theory.numbers import bias, consistency, emphasis, lemma, totals, variance
 
 BLACK = "#000000"
 DOT_TITLE = f"one dot a window of {variance.WINDOW}, batches of {variance.BATCH}"
@@ -174,6 +174,32 @@ def draw_total_variance(
     axis.set_xticks(place, list(totals.METHODS))
     title = f"windows of {totals.WINDOW} of the chain, batches of {totals.BATCH}"
     _label(axis, "", "V(update)", title)
+
+
+def draw_emphatic_resampling(
+    found: emphasis.EmphaticBias, points: emphasis.FixedPoints, figure: Any
+) -> None:
+    """Draw n times the bias of Emphatic IR against n, and values at the fixed points."""
+    left, right = figure.subplots(1, 2)
+    sizes, colour = bias.SIZES, METHOD_COLOURS["Emphatic IR"]
+    for component, (marker, face) in enumerate((("o", colour), ("s", "white"))):
+        left.plot(
+            sizes, sizes * found.bias[:, component], color=colour, marker=marker,
+            markerfacecolor=face, label=f"component {component + 1}",
+        )  # fmt: skip
+        left.axhline(found.limit[component], color=BLACK, linestyle="--", linewidth=1)
+    left.set_xscale("log", base=2)
+    _label(left, "window size n, in episodes", "n × bias of Emphatic IR", "dashed: −Cov(H, Y)")
+    corridor = emphasis.LONG
+    states = np.arange(corridor.states)
+    right.plot(states, corridor.values, "--", color=BLACK, label="true values")
+    right.plot(states, corridor.phi @ points.td, color=METHOD_COLOURS["IR"], label="TD(0), IR")
+    emphatic = corridor.phi @ points.emphatic_td
+    right.plot(states, emphatic, color=colour, label="emphatic TD(0)")
+    drawn = corridor.phi @ points.mean
+    right.plot(states, drawn, "o", color=colour, markerfacecolor="white", label="Emphatic IR")
+    right.set_xticks(states)
+    _label(right, "state of the corridor", "value", "at fixed points; points: measured")
 
 
 def _points(axis: Any, x: Any, y: Any, errors: Any, colour: str, label: str) -> None:

@@ -300,16 +300,12 @@ class Buffer:
             inputs = self.trace.inputs(ratio, continuation)
             yield Rows(columns, inputs, self.correction.masses(inputs))
             return
-        carried, place = self.trace.checkpoint(), self.masses.place.copy()
-        try:
+        place = self.masses.place.copy()
+        with self.trace.undone(unless=lambda: not np.array_equal(place, self.masses.place)):
             inputs = self.trace.inputs(
                 ratio, continuation, transitions, interest=interest, missing=missing
             )
             yield Rows(columns, inputs, self.correction.masses(inputs))
-        except Exception:
-            if np.array_equal(place, self.masses.place):
-                self.trace.restore(carried)
-            raise
 
     def extend(self, rows: Rows) -> None:
         """Insert rows, oldest first."""

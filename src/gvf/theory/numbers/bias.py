@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
 from gvf.correction import Correction, WISOptimal
@@ -102,14 +103,28 @@ def expected_wis(
         >>> expected_wis(mu, rho, np.array([[0.0], [4.0], [9.0]]), 1)
         array([1.])
     """
-    first, second = np.indices((n + 1, n + 1)).reshape(2, -1)
-    counts = np.column_stack([first, second, n - first - second])[first + second <= n]
-    logarithms = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, n + 1.0)))])
-    chance = np.exp(logarithms[n] - logarithms[counts].sum(axis=1) + counts @ np.log(mu))
+    counts, chance = multinomial_windows(mu, n)
     rows = np.arange(counts.size).reshape(counts.shape)
     masses: Floats = counts * rho
     w = wis.weigh_rows(masses.reshape(1, -1), np.empty(0), rows, np.ones((len(rows), 2)))
     return chance @ (w @ update)
+
+
+def multinomial_windows(mu: Floats, n: int) -> tuple[NDArray[np.int64], Floats]:
+    """Return the counts [W, 3] of three kinds in windows of n, and their probabilities [W].
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.theory.numbers.bias import multinomial_windows
+        >>> counts, chance = multinomial_windows(np.array([0.5, 0.25, 0.25]), 1)
+        >>> counts.tolist(), chance.round(12)
+        ([[0, 0, 1], [0, 1, 0], [1, 0, 0]], array([0.25, 0.25, 0.5 ]))
+    """
+    first, second = np.indices((n + 1, n + 1)).reshape(2, -1)
+    counts = np.column_stack([first, second, n - first - second])[first + second <= n]
+    logarithms = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, n + 1.0)))])
+    chance = np.exp(logarithms[n] - logarithms[counts].sum(axis=1) + counts @ np.log(mu))
+    return counts, chance
 
 
 @dataclass(frozen=True)
