@@ -1,6 +1,6 @@
 """Collision: the facts that its authors released, and the oracle of online prediction on it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import charts_reference as reference
 import numpy as np
@@ -100,3 +100,21 @@ def test_the_walk_of_the_domain_is_a_stream_of_the_oracle(domain: TabularDomain)
         )
     }
     assert ours == kinds
+
+
+def test_algorithms_of_the_oracle_coincide_where_they_must() -> None:
+    stream = reference.collision_stream(3, steps=3000)
+
+    def same(first: Iterator[np.ndarray], second: Iterator[np.ndarray]) -> bool:
+        return np.abs(np.array(list(first)) - np.array(list(second))).max() < 1e-12
+
+    alpha, td = 2**-6, reference.td(stream, 2**-6, 0.0)
+    assert same(td, reference.tree_backup(stream, alpha, 0.0))
+    assert same(reference.v_trace(stream, alpha, 0.0), reference.abtd(stream, alpha, 0.0, 2.0))
+    assert same(reference.td(stream, alpha, 0.0), reference.v_trace(stream, alpha, 0.0))
+    assert same(reference.td(stream, alpha, 1.0), reference.emphatic_td(stream, alpha, 1.0))
+    assert same(reference.tree_backup(stream, alpha, 0.7), reference.v_trace(stream, alpha, 0.7))
+    assert same(reference.abtd(stream, alpha, 0.5, 2.0), reference.abtd(stream, alpha, 0.9, 2.0))
+    emphatic = reference.emphatic_td(stream, alpha, 0.3)
+    assert same(emphatic, reference.emphatic_td(stream, alpha, 0.3, beta=0.9))
+    assert not same(reference.td(stream, alpha, 0.3), reference.td(stream, alpha, 0.4))
