@@ -18,6 +18,7 @@ import gvf
 import gvf.domain
 import gvf.figure
 import gvf.neural
+import gvf.online
 import gvf.paper
 import gvf.racing
 import gvf.report
@@ -94,8 +95,8 @@ def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
     """Warn, and so fail the build, where a public name has no entry."""
     documented = environment.domains.python_domain.objects
     shown = (
-        gvf, gvf.domain, gvf.figure, gvf.neural, gvf.paper, gvf.racing, gvf.report, gvf.study,
-        gvf.theory,
+        gvf, gvf.domain, gvf.figure, gvf.neural, gvf.online, gvf.paper, gvf.racing, gvf.report,
+        gvf.study, gvf.theory,
     )  # fmt: skip
     for module in shown:
         for name in module.__all__:

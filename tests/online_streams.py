@@ -72,7 +72,7 @@ CASES: dict[str, tuple[online.Algorithm, list[Oracle]]] = {
     "Tree Backup": (online.TreeBackup(ALPHA, LAMBDAS), with_lambda(reference.tree_backup)),
     "V-trace": (online.VTraceLambda(ALPHA, LAMBDAS), with_lambda(reference.v_trace)),
 }
-for _eta in (0.0, 0.25, 4.0):
+for _eta in (0.25, 1.0, 4.0):
     for _made, _oracle in (
         (online.GTD, reference.gtd),
         (online.GTD2, reference.gtd2),

@@ -10,7 +10,7 @@ import gvf
 from gvf import online
 from gvf.domain import collision
 
-COLLISION = collision.domain("own")
+COLLISION = collision.domain("paper")
 QUESTION, BEHAVIOUR = COLLISION.question("wall"), COLLISION.behaviour("turning")
 X = np.zeros((9, 6))
 np.put_along_axis(X, COLLISION.features(np.arange(9)), 1.0, axis=1)

@@ -45,9 +45,8 @@ def test_active_indices_and_dense_features_give_the_same_weights() -> None:
 
 
 def released(run_number: int) -> Measure:
-    x, d = reference.collision_features(run_number), reference.RELEASED_SHARES
-    roots = np.sqrt(d / d.sum())
-    return Measure(roots[:, None] * x, roots * reference.COLLISION_VALUES, 0.0)
+    x = reference.collision_features(run_number)
+    return Measure.of_states(x, reference.COLLISION_VALUES, reference.RELEASED_SHARES)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,36 @@ def test_on_collision_tree_backup_is_v_trace_and_abtd_is_flat_above_one_half() -
     assert np.abs(flat[:, 0] - flat[:, 3]).max() > 0.01
 
 
-def test_gtd_is_tdc_at_lambda_0_and_td_without_a_second_step_size() -> None:
+def partly_active(seed: int) -> list[Step]:
+    """Make a stream of a question that is active half of the time, as the released Rooms have it.
+
+    In an inactive state the target has no probabilities, and the continuation into it is 0.
+    """
+    rng, stream = np.random.default_rng(seed), random_stream(seed)
+    active = np.cumsum(rng.random(len(stream) + 1) < 0.2) % 2 == 0
+    made, g = [], 0.0
+    for i, step in enumerate(stream):
+        g_next = 0.8 if active[i + 1] else 0.0
+        pi = step.pi if active[i] else 0.0
+        made.append(step._replace(pi=pi, g=g, g_next=g_next, active=bool(active[i])))
+        g = g_next
+    return made
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_inactive_steps_can_be_left_out_except_for_htd(name: str) -> None:
+    algorithm, oracles = CASES[name]
+    stream = partly_active(1)
+    active = np.array([step.active for step in stream])
+    steps = steps_from(stream, dense=False)
+    after_gap = active & ~np.append(False, active[:-1])
+    steps.into[after_gap] = 0.0
+    kept = Steps(*(column[active] for column in steps))
+    same = np.allclose(learned(algorithm, kept), expected(oracles, stream), rtol=0, atol=1e-12)
+    assert same == (not isinstance(algorithm, online.HTD))
+
+
+def test_gtd_without_a_second_step_size_is_td() -> None:
     steps = steps_from(random_stream(3), dense=False)
     gtd = learned(online.GTD(0.02, (0.0, 0.5), eta=0.0), steps)
     np.testing.assert_allclose(gtd, learned(online.TDLambda(0.02, (0.0, 0.5)), steps), atol=1e-12)
@@ -135,6 +163,19 @@ def test_slices_of_a_stream_give_the_same_bits(name: str) -> None:
         run(algorithm, cut, streams, part)
     assert np.array_equal(whole.weights, cut.weights)
     assert np.abs(whole.weights).max() > 0.01
+
+
+def test_columns_of_other_lengths_are_refused() -> None:
+    x, ones = np.zeros((3, 1), np.int32), np.ones(3)
+    with pytest.raises(ValueError, match="one number a step, 3: \\(2,\\)"):
+        steps_of(x, x, ones[:2], ones, ones)
+
+
+def test_columns_of_other_types_are_converted() -> None:
+    x, ones = np.zeros((4, 2), np.int64), np.ones(8, np.float32)[::2]
+    x[:, 1] = 1
+    plain = steps_of(x[:, ::-1], x, ones, 0 * ones, ones)  # pyright: ignore[reportArgumentType]
+    np.testing.assert_allclose(learned(online.TDLambda(0.25), plain, 2), 0.5 - 0.5**5, rtol=1e-15)
 
 
 def test_lanes_do_not_depend_on_each_other() -> None:
@@ -194,6 +235,17 @@ def test_an_infinite_weight_of_an_ended_episode_is_not_read() -> None:
     steps = steps_of(x, x_next, one, 0 * one, one)
     run(algorithm, state, start_streams(algorithm, state, 1), steps)
     assert algorithm.weights(state)[0, 0] == 0.1
+
+
+def test_an_error_over_states_is_a_root_mean_square() -> None:
+    rng = np.random.default_rng(0)
+    x, values, shares = rng.normal(size=(20, SIZE)), rng.normal(size=20), rng.uniform(size=20)
+    measure = Measure.of_states(x, values, shares)
+    assert measure.root.shape == (SIZE, SIZE)
+    for w in rng.normal(size=(5, SIZE)):
+        want = np.sqrt(np.average((x @ w - values) ** 2, weights=shares))
+        found = np.sqrt(np.sum((measure.root @ w - measure.target) ** 2) + measure.rest)
+        assert found == pytest.approx(want, rel=1e-13)
 
 
 def test_errors_are_measured_before_the_steps() -> None:

@@ -124,11 +124,11 @@ def proximal_gtd2(state, trace, x, x_next, i, now, first, last):
     The middle is not stored, since the step only needs its products with x, x' and z.
     """
     w, h, z = state.weights, state.memory[0], trace.traces[0]
+    x_x, x_y, y_y = overlap(x, x, i), overlap(x, x_next, i), overlap(x_next, x_next, i)
     for lane in range(first, last, WIDTH):
         alpha, decay, second = parameters(state, lane)
         move_trace(z, decay, trace, x, i, now, lane)
         back = now.gamma_next * (1.0 - decay)
-        x_x, x_y, y_y = overlap(x, x, i), overlap(x, x_next, i), overlap(x_next, x_next, i)
         z_x, z_z = value(z, x, i, lane), inner(z, z, trace, lane)
         delta = td_error(w, x, x_next, i, now, lane)
         expected, along = value(h, x, i, lane), inner(z, h, trace, lane)

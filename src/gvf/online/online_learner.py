@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Floats
@@ -77,6 +78,16 @@ class OnlineReport(BaseReport):
 
     def __repr__(self) -> str:
         return f"OnlineReport({self._steps}; {self._ratios}{self._warnings})"
+
+
+@njit(cache=True, nogil=True)
+def _add_ratios(known, ratio):
+    """Add ratios to the statistics, one after the other, so that batches do not matter."""
+    for rho in ratio:
+        known[_SUM] += rho
+        known[_SQUARES] += rho * rho
+        known[_LARGEST] = max(known[_LARGEST], rho)
+        known[_ZEROS] += 1.0 if rho == 0.0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -225,18 +236,10 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         run(self.algorithm, self.state, self.streams, steps)
         self._steps += len(transitions)
         self._note(cumulant, continuation)
-        self._note_ratios(ratio)
+        _add_ratios(self._ratios, ratio)
         same = self._recent.shape[1:] == x.shape[1:] and self._recent.dtype == x.dtype
         recent = np.concatenate([self._recent, x]) if same else x
         self._recent = recent[-_RECENT:].copy()
-
-    def _note_ratios(self, ratio: Floats) -> None:
-        """Add ratios to the statistics, one after the other, so that batches do not matter."""
-        known = self._ratios
-        known[_SUM] = np.cumsum(np.append(known[_SUM], ratio))[-1]
-        known[_SQUARES] = np.cumsum(np.append(known[_SQUARES], ratio * ratio))[-1]
-        known[_LARGEST] = max(known[_LARGEST], ratio.max())
-        known[_ZEROS] += np.count_nonzero(ratio == 0.0)
 
     @property
     def _prediction(self) -> LinearPrediction:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float64, int32, int64, njit, types, void
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gvf.common.arrays import Array, Floats
 from gvf.common.compiled import address_of, call, compile_for, once, unowned
@@ -70,17 +70,30 @@ class Streams(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """An error of the weights, sqrt(|root w - target|^2 + rest).
-
-    For states with features x_s, values v_s and shares d_s, the root has the rows sqrt(d_s) x_s,
-    and the target is sqrt(d_s) v_s.
-    """
+    """An error of the weights, sqrt(|root w - target|^2 + rest)."""
 
     root: Floats
     """float64[m, rows]"""
     target: Floats
     """float64[m]"""
-    rest: float
+    rest: float = 0.0
+
+    @classmethod
+    def of_states(cls, x: ArrayLike, values: ArrayLike, shares: ArrayLike) -> Measure:
+        """Make the root mean square error of predictions for S states.
+
+        It has at most as many rows as there are weights, however many the states are.
+
+        Args:
+            x: the features of the states, float64[S, rows].
+            values: the true values, float64[S].
+            shares: the weight of each state, float64[S]; their sum does not matter.
+        """
+        roots = np.sqrt(np.asarray(shares) / np.sum(shares))
+        q, root = np.linalg.qr(roots[:, None] * np.asarray(x))
+        scaled = roots * np.asarray(values)
+        target = q.T @ scaled
+        return cls(root, target, float(np.sum((scaled - q @ target) ** 2)))
 
 
 def start_streams(algorithm: Algorithm, state: OnlineState, count: int) -> Streams:
@@ -127,7 +140,7 @@ def run(
         >>> state = algorithm.start(rows=1)
         >>> x, ones = np.zeros((4, 1), np.int32), np.ones(4)
         >>> steps = steps_of(x, x, cumulant=ones, continuation=0 * ones, ratio=ones)
-        >>> measure = Measure(np.ones((1, 1)), np.ones(1), rest=0.0)
+        >>> measure = Measure(np.ones((1, 1)), np.ones(1))
         >>> run(algorithm, state, start_streams(algorithm, state, 1), steps, measure, every=2)
         array([[1.  , 1.  ],
                [0.81, 0.25]])
@@ -135,18 +148,18 @@ def run(
         array([[0.3439, 0.9375]])
     """
     if measure is None:
-        measure = Measure(np.zeros((0, len(state.weights))), np.zeros(0), 0.0)
+        measure = Measure(np.zeros((0, len(state.weights))), np.zeros(0))
     measured = -(-len(steps.cumulant) // every) if len(measure.target) else 0
     errors = np.empty((measured, state.weights.shape[1]))
-    loop, signature = _compiled(steps.x.dtype.kind == "f")
-    arrays = (state, streams, steps, measure[:2], errors)
-    loop(address_of(algorithm.kernel, signature), arrays, every, measure.rest)
+    goal = (np.ascontiguousarray(measure.root, np.float64), np.array(measure.target, np.float64))
+    loop, kernel = _compiled(algorithm.kernel, steps.x.dtype.kind == "f")
+    loop(kernel, (state, streams, steps, goal, errors), every, measure.rest)
     return errors[:, : algorithm.lanes or 1]
 
 
 def steps_of(
-    x: Array,
-    x_next: Array,
+    x: ArrayLike,
+    x_next: ArrayLike,
     cumulant: Floats,
     continuation: Floats,
     ratio: Floats,
@@ -156,8 +169,10 @@ def steps_of(
 ) -> Steps:
     """Make the steps of one stream from its columns.
 
+    Indices of features are not checked, neither here nor in :func:`run`.
+
     Args:
-        x: the features of the states: int32[T, a] (active indices) or float64[T, size] (dense).
+        x: the features of the states: int[T, a] (active indices) or float64[T, size] (dense).
         x_next: the features of the next states.
         cumulant: float64[T].
         continuation: the continuation of each transition, float64[T].
@@ -165,20 +180,19 @@ def steps_of(
         restart: True for steps that do not follow the one before; by default only the first.
         probability: the target's probability of each action; only some algorithms use it.
     """
-    into = np.concatenate([[0.0], continuation[:-1]])
-    if restart is not None:
-        into[restart] = 0.0
-    ones = np.ones(len(ratio))
+    count, active = len(ratio), np.asarray(x).dtype.kind in "iu"
+    into = np.append(0.0, continuation[:-1])
+    into[slice(0) if restart is None else restart] = 0.0
+    columns = [cumulant, continuation, into, ratio, np.ones(count), np.ones(count)]
+    if probability is not None:
+        columns[4] = probability
+    for column in columns:
+        if np.shape(column) != (count,):
+            raise ValueError(f"columns must have one number a step, {count}: {np.shape(column)}")
     return Steps(
-        x=x,
-        x_next=x_next,
-        cumulant=cumulant,
-        continuation=continuation,
-        into=into,
-        ratio=ratio,
-        probability=ones if probability is None else probability,
-        interest=ones,
-        stream=np.zeros(len(ratio), np.int64),
+        *(np.ascontiguousarray(f, np.int32 if active else np.float64) for f in (x, x_next)),
+        *(np.ascontiguousarray(column, np.float64) for column in columns),
+        stream=np.zeros(count, np.int64),
     )
 
 
@@ -231,11 +245,11 @@ def write_errors(weights, measure, rest, first, last, out, k):
 
 
 @once
-def _compiled(dense: bool) -> tuple[Any, Any]:
-    """Return the compiled loop for a representation, and the signature of its kernel.
+def _compiled(kernel: Any, dense: bool) -> tuple[Any, int]:
+    """Return the compiled loop for a representation, and the address of a kernel for it.
 
-    The call is ``loop(kernel, arrays, every, rest)``, with the address of a kernel, the arrays of
-    the state, the streams, the steps and the measure, and the errors to write.
+    The call is ``loop(kernel, arrays, every, rest)``, with the arrays of the state, the streams,
+    the steps and the measure, and the errors to write.
     """
     f1, f2, f3 = float64[::1], float64[:, ::1], float64[:, :, ::1]
     i1, i3 = int64[::1], int64[:, :, ::1]
@@ -244,5 +258,11 @@ def _compiled(dense: bool) -> tuple[Any, Any]:
     streams = types.NamedTuple((float64[:, :, :, ::1], f3, i3, i3, i3, f2), Streams)
     steps = types.NamedTuple((x, x, f1, f1, f1, f1, f1, f1, i1), Steps)
     arrays = types.Tuple((state, streams, steps, types.Tuple((f2, f1)), f2))
-    loop = compile_for(_run, void(int64, arrays, int64, float64))
-    return loop, void(state, trace, x, x, int64, now_type(), int64, int64)
+    signature = void(state, trace, x, x, int64, now_type(), int64, int64)
+    loop = _loop(void(int64, arrays, int64, float64))
+    return loop, address_of(kernel, signature)
+
+
+@once
+def _loop(signature: Any) -> Any:
+    return compile_for(_run, signature)

@@ -133,16 +133,20 @@ def _remove(trace, first, last, limit):
     kept = 0
     for k in range(trace.counts[0]):
         row = trace.listed[k]
-        remains = False
-        if limit < np.inf:
-            for t in range(trace.traces.shape[0]):
-                for lane in range(first, last):
-                    if not abs(trace.traces[t, row, lane]) < limit:  # a NaN remains
-                        remains = True
-        if remains:
+        if limit < np.inf and _reaches(trace.traces, row, first, last, limit):
             trace.listed[kept] = row
             kept += 1
         else:
             trace.is_listed[row] = 0
             trace.traces[:, row, first:last] = 0.0
     trace.counts[0] = kept
+
+
+@njit(cache=True, nogil=True)
+def _reaches(traces, row, first, last, limit):
+    """Return True if a trace of the row is not below the limit; a NaN is not."""
+    for t in range(traces.shape[0]):
+        for lane in range(first, last):
+            if not abs(traces[t, row, lane]) < limit:
+                return True
+    return False
