@@ -16,7 +16,6 @@ from gvf.cli.options import add_command, add_engine, add_out
 from gvf.common.version import __version__
 
 if TYPE_CHECKING:
-    from gvf.figure import Figure
     from gvf.report.exhibit import Exhibit
 
 REPRODUCE = """\
@@ -240,7 +239,7 @@ def _reproduce(given: argparse.Namespace) -> int:
     return 0
 
 
-def _figure(id: str) -> Figure:
+def _figure(id: str) -> Any:
     """Return a figure of the paper or a chart, by its id."""
     from gvf import charts, paper
     from gvf.common.names import known
