@@ -12,7 +12,7 @@ from gvf.cli import main
 from gvf.figure import judge
 from gvf.figure.claim import Claim
 from gvf.paper.studies import CATALOGUE
-from gvf.study import MethodResults, Results
+from gvf.study import MethodResults, OnlineStudy, Results
 
 RUNS = 8
 
@@ -29,6 +29,7 @@ def test_every_study_is_a_figure_and_known_by_name() -> None:
 
 def test_online_grids_are_the_published_ones() -> None:
     study = charts.FIGURES["rooms-online"].study("paper")
+    assert isinstance(study, OnlineStudy)
     assert study.steps == 50_000
     counts = {method: len(study.choices(method)) for method in study.methods}
     assert len(counts) == 11
@@ -70,8 +71,8 @@ def planted(id: str, levels: Levels, traced: float = 1.0) -> Results:
     return Results(study, "paper", found)
 
 
-def group(methods: tuple[str, ...], *level: float) -> Levels:
-    return {method: level for method in methods}  # pyright: ignore[reportReturnType]
+def group(methods: tuple[str, ...], error: float, early: float, final: float) -> Levels:
+    return dict.fromkeys(methods, (error, early, final))
 
 
 TD = ("TD(lambda)",)
@@ -132,7 +133,10 @@ def test_published_statements_can_hold_and_fail(id: str) -> None:
 def test_claims_about_emphatic_resampling_can_hold_and_fail(
     ours: float, theirs: float, want: str
 ) -> None:
-    window = planted("rooms-window", {"Emphatic IR": (ours,) * 3, "IR": (theirs,) * 3})
+    window = planted(
+        "rooms-window",
+        group(("Emphatic IR",), ours, ours, ours) | group(("IR",), theirs, theirs, theirs),
+    )
     every = group((*EMPHATIC, *GRADIENT, *TD, *CLIPPED), theirs, theirs, theirs)
     worlds = {"rooms-window": window, "rooms-online": planted("rooms-online", every, traced=1.1)}
     told = verdicts("rooms-window", charts.FIGURES["rooms-window"].claims, worlds)
@@ -155,5 +159,6 @@ def test_charts_are_made_by_the_command_and_have_a_page_of_their_own(
     page = (tmp_path / "out" / "charts.html").read_text()
     assert "Collision: online algorithms with traces" in page
     assert "High Variance Rooms: online algorithms with traces" in page, "as not made yet"
-    assert (tmp_path / "out" / "collision-online" / "learning-curves.png").exists()
+    for name in ("learning-curves", "best-errors", "every-trace-decay"):
+        assert (tmp_path / "out" / "collision-online" / f"{name}.png").exists()
     assert not (tmp_path / "out" / "report.html").exists()

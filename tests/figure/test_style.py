@@ -57,7 +57,7 @@ def test_colours_drawn_together_are_apart_for_colour_blind_eyes_too(eye: str) ->
     def lightness_and_hue(name: str) -> np.ndarray:
         """CIELAB, in which a distance of 2.3 can just be noticed."""
         colour = np.array(
-            [int((METHODS | ONLINE)[name].colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+            [int({**METHODS, **ONLINE}[name].colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
         )
         linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
         seen = np.clip(EYES[eye] @ linear, 0, 1)

@@ -89,15 +89,15 @@ def spread_over_traces(results: Results, method: str) -> Array:
     The other parameters are the best ones for each value.
     """
     choices = results.of(method, pair=results.study.pairs[0]).choices
-    values = sorted({_trace(choice) for choice in choices})
     errors = [
-        best(results, method, where=lambda choice, value=value: _trace(choice) == value)
-        for value in values
+        best(results, method, where=lambda choice, value=value: trace_of(choice) == value)
+        for value in sorted(set(map(trace_of, choices)))
     ]
     return np.max(errors, axis=0) / np.min(errors, axis=0)
 
 
-def _trace(choice: Any) -> float:
+def trace_of(choice: Any) -> float:
+    """Return lambda, or zeta, of a choice of an online algorithm."""
     return choice.zeta if choice.trace_decay is None else choice.trace_decay
 
 

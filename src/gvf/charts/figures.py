@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gvf.charts.claims import COLLISION, HIGH_VARIANCE_ROOMS, ROOMS, emphatic_resampling
-from gvf.charts.reading import PANELS, QUANTITY, against_step_size, learning_curves
+from gvf.charts.pictures import BEST, CURVES, QUANTITY, TOP, TRACES
+from gvf.charts.reading import PANELS, against_step_size
 from gvf.charts.studies import BATCHES, STUDIES
 from gvf.figure.claim import Claim
-from gvf.figure.companion import Companion
 from gvf.figure.figure import Axes, Figure
 
 TASKS: dict[str, tuple[str, tuple[Claim, ...]]] = {
@@ -17,7 +17,7 @@ TASKS: dict[str, tuple[str, tuple[Claim, ...]]] = {
     "high-variance-rooms": ("High Variance Rooms", HIGH_VARIANCE_ROOMS),
 }
 """The tasks, each with its title and the published statements about it."""
-AXES = Axes("step size", f"{QUANTITY}, averaged over the run", x_log=True, y_top=0.75)
+AXES = Axes("step size", f"{QUANTITY}, averaged over the run", x_log=True, y_top=TOP)
 QUICK: dict[str, Any] = {
     "runs": 10,
     "step_sizes": tuple(2.0**-x for x in range(0, 19, 2)),
@@ -28,12 +28,6 @@ QUICK_ONLINE: dict[str, Any] = QUICK | {
     "etas": (0.0625, 1.0, 16.0),
     "betas": (0.2, 0.6, 0.8),
 }
-CURVES = Companion(
-    "learning-curves",
-    "Error while learning, at the parameters of each method with the lowest error over the run. "
-    "Lines: exact fixed points. Bands: one standard error.",
-    learning_curves,
-)
 ONLINE_NOTE = (
     "One update after every step at which a question is active. All parameters but the step size "
     "are those with the lowest error, chosen anew for every step size; on the right lambda and "
@@ -56,7 +50,7 @@ def _figures() -> dict[str, Figure]:
             claims=published,
             notes=note,
             panels=PANELS,
-            companions=(CURVES,),
+            companions=(CURVES, BEST, TRACES),
             part=title,
         )
         for end, size in BATCHES.items():
@@ -73,7 +67,7 @@ def _figures() -> dict[str, Figure]:
                 quick=QUICK,
                 claims=emphatic_resampling(domain),
                 notes={"paper": told, "authors": told},
-                companions=(CURVES,),
+                companions=(CURVES, BEST),
                 part=title,
             )
     return found

@@ -1,23 +1,30 @@
-"""The points of a chart: sensitivity to the step size, learning curves, and exact fixed points."""
+"""The points of a chart: sensitivity to the step size, learning curves, and exact fixed points.
+
+:mod:`gvf.charts.pictures` draws those of them that go with a figure.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gvf import domain as domains
-from gvf.charts.errors import Where, any_choice, best_choice, choices_of, column_of, without_traces
+from gvf.charts.errors import (
+    Where,
+    any_choice,
+    best_choice,
+    choices_of,
+    column_of,
+    trace_of,
+    without_traces,
+)
 from gvf.domain import TabularDomain
-from gvf.figure.figure import Axes, Point
-from gvf.figure.picture import draw
+from gvf.figure.figure import Point
 from gvf.figure.reading import NAN, step_size_of, summary
 from gvf.study.results import Results
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Picture
 
 PANELS = {"traces": "best trace decay", "no traces": "no traces"}
 """The titles of the panels of online algorithms."""
@@ -113,9 +120,16 @@ def against_steps(results: Results) -> list[Point]:
     return [*rows, *_lines(results, "main", [row.x for row in rows])]
 
 
-def learning_curves(results: Results) -> Picture:
-    """Draw learning curves at the best choice of every method."""
-    return draw(against_steps(results), Axes("steps", QUANTITY, y_top=0.75))
+def against_traces(results: Results) -> list[Point]:
+    """Return the error of every step size for each lambda or zeta, with a panel for each method."""
+    rows = []
+    for method in results.study.methods:
+        choices = results.of(method, pair=results.study.pairs[0]).choices
+        for value in sorted(set(map(trace_of, choices))):
 
+            def where(choice: Any, value: float = value) -> bool:
+                return trace_of(choice) == value
 
-QUANTITY = "root mean square value error"
+            points = _sensitivity(results, method, method, where)
+            rows += (row._replace(series=f"{value:.4g}") for row in points)
+    return rows

@@ -146,7 +146,7 @@ def styles(names: Iterable[str], colours: Mapping[str, str] | None = None) -> di
         (['IR', 'IS', 'my own'], '#d55e00')
     """
     wanted = dict.fromkeys(names)
-    found = {name: style for name, style in (METHODS | ONLINE).items() if name in wanted}
+    found = {name: style for name, style in {**METHODS, **ONLINE}.items() if name in wanted}
     own = (name for name in wanted if name not in found and name not in REFERENCES)
     for position, (name, colour) in enumerate(colours_of(own).items()):
         marker, dash = _MARKERS[position % len(_MARKERS)], _DASHES[position % len(_DASHES)]
