@@ -30,6 +30,18 @@ def masses(correction, rho):
     return "window" if name == "WISOptimal" else None
 
 
+def follow_on(ratio, continuation, interest, ended, beta=None):
+    """Return the follow-on trace; the decay is the continuation of the transition before."""
+    out = []
+    for t in range(len(ratio)):
+        if t == 0 or ended[t - 1] or continuation[t - 1] == 0.0:
+            out.append(interest[t])
+        else:
+            decay = continuation[t - 1] if beta is None else beta
+            out.append(decay * ratio[t - 1] * out[-1] + interest[t])
+    return np.array(out)
+
+
 def probabilities(correction, rho):
     """Return the probability of each transition of a window in one draw; 1 without draws."""
     p = masses(correction, rho)

@@ -3,6 +3,7 @@
 import dumb
 import numpy as np
 
+import gvf
 from gvf import domain as domains
 from gvf.study.base import seed_for
 from gvf.study.task import SharedInputs
@@ -58,6 +59,10 @@ def dumb_errors(task, name, lane):
     update = dumb.DumbUpdate(kind=kind, rows=x.shape[1], **constants)
     correction = method.make(domain.largest_ratio(task.question, task.behaviour))
     draws = bench.draws(correction, on_policy=method.on_policy)
+    if correction.emphatic:  # the plain form, with rho F in place of rho
+        none, ones = np.zeros(len(ratio), bool), np.ones(len(ratio))
+        ratio = ratio * dumb.follow_on(ratio, asked.continuation, ones, none)
+        correction = getattr(gvf, type(correction).__name__.removeprefix("Emphatic"))()
 
     errors, done = [], 0
     for t in range(1, (study.updates or study.steps) + 1):

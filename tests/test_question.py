@@ -374,3 +374,36 @@ def test_recorded_probabilities_must_agree_with_their_logarithms():
         question.evaluate(gvf.Transitions(**columns, behaviour_log_probability=logs))
     logs = np.log([0.4, 0.4])
     question.evaluate(gvf.Transitions(**columns, behaviour_log_probability=logs))
+
+
+@pytest.mark.parametrize("interest", [-0.5, np.inf, np.nan, [1.0], True + 1j])
+def test_an_interest_that_is_no_number_above_zero_is_refused(interest):
+    with pytest.raises(ValueError, match=r"^interest must be a finite number that is not negative"):
+        GVF(TARGET, interest=interest)
+
+
+@pytest.mark.parametrize(
+    ("interest", "message"),
+    [
+        ("care", r"^interest 'care' is -1.0 at position 2; it must be finite and not negative$"),
+        (lambda t: t.care, r"^interest <lambda> is -1.0 at position 2; "),
+        (lambda t: np.inf * t.care**2, r"is inf at position 0"),
+    ],
+)
+def test_a_bad_interest_of_a_state_is_named(interest, message):
+    batch = with_columns(care=[0.5, 1.0, -1.0, 2.0])
+    with pytest.raises(ValueError, match=message):
+        GVF(TARGET, interest=interest).evaluate(batch, behaviour=BEHAVIOUR)
+
+
+def test_interest_is_shown_only_if_it_is_given():
+    assert repr(GVF(Uniform(2))) == "GVF(Uniform(2), 'reward', 0.9)"
+    shown = repr(GVF(Uniform(2), name="far", interest="care"))
+    assert shown == "GVF(Uniform(2), 'reward', 0.9, name='far', interest='care')"
+
+
+def test_a_missing_interest_counts_only_where_it_is_used():
+    question = GVF(TARGET, interest="care")
+    batch = with_columns(care=[1.0, np.nan, 1.0, 1.0])
+    assert question.missing(batch).tolist() == [False, True, False, False]
+    assert not question.missing(batch, interest=False).any()

@@ -316,12 +316,14 @@ def test_lambdas_that_use_a_class_of_ones_own_are_told_apart():
 
 
 def test_a_file_of_an_earlier_version_is_read(tmp_path):
-    """Files without ``on_nan`` and what was seen, and with the former name of ``secondary``."""
+    """Files without ``on_nan``, interest and what was seen, with less of a trace and old names."""
     learner, path = make(gvf.TDC(0.1, secondary=0.5)), tmp_path / "learner"
     learner.observe_many(DATA)
     learner.save(path)
     description, arrays = checkpoint.read(path)
-    del description["on_nan"], arrays["own/seen"]
+    del description["on_nan"], arrays["own/seen"], description["question"]["arguments"]["interest"]
+    del arrays["buffer/trace/left"], arrays["buffer/trace/after"]
+    arrays["buffer/trace/memory"] = arrays["buffer/trace/memory"][:, :5]
     values = description["update"]["arguments"]
     values["ratio"] = values.pop("secondary")
     checkpoint.write(path, "learner", arrays, description)

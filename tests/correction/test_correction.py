@@ -227,7 +227,7 @@ class Several(gvf.Correction):
 
 def test_parameters_means_and_masses_reach_the_kernels():
     correction = Several(3.0)
-    assert correction.name == "Several(3.0, None)"
+    assert correction.name == "Several(3.0)"
     np.testing.assert_allclose(correction.weights(WINDOW, correction.means(WINDOW)), WINDOW)
     bounded = Several(3.0, 1.0)
     np.testing.assert_allclose(

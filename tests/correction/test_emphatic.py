@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dumb import follow_on
 from five_states import CHAIN, CHAIN_BEHAVIOUR, chain_stream
 
 import gvf
@@ -24,18 +25,6 @@ PAIRS = [
 ]
 EMPHATIC = [pair[0] for pair in PAIRS]
 BETAS = [None, 0.0, 0.6, 1.0]
-
-
-def follow_on(ratio, continuation, interest, ended, beta=None):
-    """The definition, row by row; the decay is the continuation of the transition before."""
-    out = []
-    for t in range(len(ratio)):
-        if t == 0 or ended[t - 1] or continuation[t - 1] == 0.0:
-            out.append(interest[t])
-        else:
-            decay = continuation[t - 1] if beta is None else beta
-            out.append(decay * ratio[t - 1] * out[-1] + interest[t])
-    return np.array(out)
 
 
 def rows(m, seed):

@@ -3,9 +3,9 @@
 import gymnasium
 import numpy as np
 import pytest
+from dumb import follow_on
 from five_states import CHAIN, CHAIN_BEHAVIOUR, chain_stream
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from test_emphatic import follow_on
 
 import gvf
 from gvf.correction.trace import Trace, TraceOverflowError
