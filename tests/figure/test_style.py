@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from shown import NAMES
 
-from gvf.figure.style import METHODS, styles
+from gvf.figure.style import METHODS, ONLINE, styles
 from gvf.study.method import EMPHATIC
+from gvf.study.online import NAMED
 
 
 def test_every_method_looks_different_and_has_a_marker_of_its_own() -> None:
@@ -18,6 +19,11 @@ def test_every_method_looks_different_and_has_a_marker_of_its_own() -> None:
     assert len({look.marker for look in looks}) == len(looks)
     others = (look.width for name, look in METHODS.items() if name != "IR")
     assert METHODS["IR"].width > max(others)
+
+
+def test_every_online_algorithm_has_a_marker_of_its_own() -> None:
+    assert [*ONLINE] == [*NAMED]
+    assert len({look.marker for look in ONLINE.values()}) == len(ONLINE)
 
 
 def test_methods_of_a_family_share_a_hue() -> None:
@@ -42,6 +48,7 @@ TOGETHER = (
     ["IR", "IS", "WIS-Minibatch", "V-trace(1.0)", "WIS-TD(0)", "IR+WIS-TD(0)"],
     ["IR", "NormIS", "WIS-Minibatch", "V-trace(1.0)", "WIS-TD(0)", "IR+WIS-TD(0)"],
     ["IR", "BC-IR", "WIS-Minibatch", "IS", "V-trace(1.0)", "On-policy", *EMPHATIC],
+    [*ONLINE],
 )
 
 
@@ -49,7 +56,9 @@ TOGETHER = (
 def test_colours_drawn_together_are_apart_for_colour_blind_eyes_too(eye: str) -> None:
     def lightness_and_hue(name: str) -> np.ndarray:
         """CIELAB, in which a distance of 2.3 can just be noticed."""
-        colour = np.array([int(METHODS[name].colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+        colour = np.array(
+            [int({**METHODS, **ONLINE}[name].colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        )
         linear = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
         seen = np.clip(EYES[eye] @ linear, 0, 1)
         to_xyz = np.array([[0.412, 0.358, 0.180], [0.213, 0.715, 0.072], [0.019, 0.119, 0.951]])

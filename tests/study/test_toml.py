@@ -36,7 +36,10 @@ VARIANCE = 'kind = "variance"\n'
         ),
         (ROOM + "step_sizes = [-1]", "step_sizes must be finite and not negative, got -1"),
         (ROOM + 'pairs = [["up", "x"]]', "unknown question of four-rooms in pairs: 'up'"),
-        (ROOM + 'kind = "x"', "unknown kind of study: 'x'; known are 'errors', 'variance'"),
+        (
+            ROOM + 'kind = "x"',
+            "unknown kind of study: 'x'; known are 'errors', 'online', 'variance'",
+        ),
         (ROOM + "kind = [1]", r"kind must be a name, got \[1\]$"),
         (
             VARIANCE + "steps = 5",

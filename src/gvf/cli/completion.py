@@ -115,10 +115,10 @@ def _names(parser: argparse.ArgumentParser) -> str:
 
 def _words(action: argparse.Action) -> str:
     """Return the known values of an argument, as words."""
-    from gvf import paper
+    from gvf import charts, paper
     from gvf.paper import studies as catalogue
 
-    known = {"STUDY": catalogue.CATALOGUE, "FIGURE": paper.FIGURES}
+    known = {"STUDY": catalogue.CATALOGUE, "FIGURE": paper.FIGURES | charts.FIGURES}
     return " ".join(action.choices or known.get(str(action.metavar), ()))
 
 

@@ -46,6 +46,11 @@ figures of the appendix, the authors' code and their talk, and one of ours:
   continuous-sgd-all, continuous-rmsprop-all, continuous-incremental-all,
   continuous-sgd-step-size-all
 
+charts of Ghiassian and Sutton (2021), on a page of their own, charts.html:
+  collision-online, rooms-online, high-variance-rooms-online             eleven online algorithms
+  collision-window, rooms-window, high-variance-rooms-window             mini-batches of 16
+  collision-window-1, rooms-window-1, high-variance-rooms-window-1       mini-batches of 1
+
 examples:
   gvf reproduce                                     the main text, at the scale "quick"
   gvf reproduce markov-step-size --scale paper      one figure, with all runs
@@ -202,7 +207,7 @@ def _reproduce(given: argparse.Namespace) -> int:
     began = time.perf_counter()
     if given.runs is not None and given.runs < 1:
         raise ValueError(f"--runs must be at least 1, got {given.runs}")
-    wanted = [paper.get(id) for id in dict.fromkeys(given.figures)]
+    wanted = [_figure(id) for id in dict.fromkeys(given.figures)]
     wanted = wanted or [
         figure for figure in paper.FIGURES.values() if figure.main and not figure.on_request
     ]
@@ -234,12 +239,21 @@ def _reproduce(given: argparse.Namespace) -> int:
     return 0
 
 
+def _figure(id: str) -> Any:
+    """Return a figure of the paper or a chart, by its id."""
+    from gvf import charts, paper
+    from gvf.common.names import known
+
+    figures = paper.FIGURES | charts.FIGURES
+    return figures[known(id, figures, "figure", "`gvf reproduce --help` shows all")]
+
+
 def _refuse_other_seeds(given: argparse.Namespace) -> None:
     """Raise an error if the folder has figures of another seed, since claims compare figures."""
-    from gvf import paper
+    from gvf import charts, paper
     from gvf.report.evidence import recorded
 
-    for figure in paper.FIGURES.values():
+    for figure in (*paper.FIGURES.values(), *charts.FIGURES.values()):
         seed = figure.study("paper").seed if given.seed is None else given.seed
         for made in recorded(figure, Path(given.out) / figure.id).values():
             if made.seed != seed:
@@ -341,7 +355,7 @@ def _build(out: Path, command: str) -> list[Exhibit]:
 
 def _summarise(shown: Sequence[Exhibit], out: Path) -> None:
     """Print the number of figures by origin, verdicts and matching curves, and the page's path."""
-    from gvf.report.build import PAGE
+    from gvf.report.build import CHARTS, PAGE
     from gvf.report.sentences import counted
     from gvf.report.tables import published_curves, versions
 
@@ -368,7 +382,9 @@ def _summarise(shown: Sequence[Exhibit], out: Path) -> None:
         counts = Counter(next(iter(one), "absent") for one in every)
         absent = f", {counts['absent']} not shipped yet" if counts["absent"] else ""
         print(f"the page has {counts['now']} made now and {counts['shipped']} shipped{absent}")
-    print(f"report: {out / PAGE}")
+    for page in (PAGE, CHARTS):
+        if (out / page).exists():
+            print(f"report: {out / page}")
 
 
 def _count(shown: Sequence[Exhibit]) -> str:

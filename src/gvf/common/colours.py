@@ -36,6 +36,23 @@ METHOD_COLOURS: Mapping[str, str] = MappingProxyType(
 )
 """The colours of the paper's methods and of the emphatic ones, in the order of legends."""
 
+ONLINE_COLOURS: Mapping[str, str] = MappingProxyType(
+    {
+        "TD(lambda)": "#222222",
+        "GTD(lambda)": "#0072b2",
+        "GTD2(lambda)": "#56b4e9",
+        "HTD(lambda)": "#4053d3",
+        "Proximal GTD2(lambda)": "#009e73",
+        "TDRC(lambda)": "#7fd8c0",
+        "Emphatic TD(lambda)": "#e69f00",
+        "Emphatic TD(lambda, beta)": "#8a5a00",
+        "Tree Backup(lambda)": "#cc79a7",
+        "V-trace(lambda)": "#9c4a80",
+        "ABTD(zeta)": "#6b2460",
+    }
+)
+"""The colours of online algorithms: gradients are blue and green, clipped traces purple."""
+
 SPARE_COLOURS = ("#332288", "#999933", "#882255", "#117733", "#5b5b5b")
 """Colours for other methods, and for curves that show no method."""
 

@@ -317,6 +317,7 @@ class TabularDomain(CellDomain):
                 continuation.ravel()[outcome],
                 self._interests(name, outcome),
                 self.active[name][state] if name in self.active else None,
+                self.target_table(name)[state, action],
             )
         x, x_next = self.features(state), self.features(after)
         return Trajectory(x, x_next, action, after, signals, outcome)

@@ -26,6 +26,8 @@ class Signals:
         interest: the interest in the state, float64[T]; None if it is always 1.
         active: True if the question is active in the state, bool[T]; None if it always is. Other
             transitions are not learned from.
+        probability: the target's probability of the action, float64[T]; None if it is not known.
+            Only some online algorithms use it.
     """
 
     ratio: NDArray[np.float64]
@@ -33,6 +35,7 @@ class Signals:
     continuation: NDArray[np.float64]
     interest: NDArray[np.float64] | None = None
     active: NDArray[np.bool_] | None = None
+    probability: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -130,6 +130,8 @@ class Figure:
         panels: the titles of panels whose own names do not say what they show.
         measured: the quantity on the y axis by protocol, if protocols differ.
         companions: pictures that go with it.
+        part: the heading of the page under which it stands; by default the paper's main text or
+            its appendix.
 
     Example:
         >>> from gvf.paper import get
@@ -154,6 +156,7 @@ class Figure:
     companions: tuple[Companion, ...] = ()
     panels: Mapping[str, str] = field(default_factory=dict)
     measured: Mapping[str, str] = field(default_factory=dict)
+    part: str = ""
 
     @property
     def id(self) -> str:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LONGEST_LABEL = 34
 """Letters of the longest name that fits beside a panel."""
+SHORT_LABEL = 20
+"""Letters of the longest name that fits a column of 1.5 inches in a legend below the panels."""
 
 LOOK: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -245,7 +247,7 @@ class _Layout:
             return cls(1, 1, (6.3, 3.4), 2.6, True, 1)
         width = {1: 4.2, 2: 7.6}.get(columns, 9.4)
         height = 2.7 if columns < 3 else 2.4
-        across = max(1, int(width / (1.5 if longest <= LONGEST_LABEL else 0.5 + 0.075 * longest)))
+        across = max(1, int(width / (1.5 if longest <= SHORT_LABEL else 0.5 + 0.075 * longest)))
         below = 0.3 + 0.17 * math.ceil(entries / across)
         return cls(rows, columns, (width, rows * height + below), height - 0.7, False, across)
 

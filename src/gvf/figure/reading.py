@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from gvf.common.arrays import Array
 from gvf.figure.figure import Point
+from gvf.study.base import BaseStudy
 from gvf.study.results import MethodResults, Pair, Results, standard_error
 
 NAN = float("nan")
@@ -33,7 +35,7 @@ def panel_of(results: Results, pair: Pair, gap: int | None = None) -> str:
 def against_step_size(results: Results) -> list[Point]:
     """Return the error of every step size, at every gap.
 
-    If a method has another parameter too (u0 of WIS-TD(0)), its best value is taken.
+    If a method has other parameters too (u0 of WIS-TD(0)), their best values are taken.
 
     Example:
         >>> from gvf.figure.reading import against_step_size
@@ -54,7 +56,7 @@ def against_step_size(results: Results) -> list[Point]:
         points = zip(measured.choices, *summary(measured.error), strict=True)
         best: dict[float, Point] = {}
         for choice, y, spread in points:
-            size = choice[1] if isinstance(choice, tuple) else choice
+            size = step_size_of(study, choice)
             if size not in best or y < best[size].y:
                 best[size] = Point(*at, size, y, spread, results.runs, size)
         rows += best.values()
@@ -81,7 +83,9 @@ def _best(results: Results, updates: bool) -> Iterator[Point]:
                 x = study.updates_at(gap) if updates else gap
                 ((y,), (spread,)) = summary(measured.error[:, [choice]])
                 at = (results.protocol, panel_of(results, pair), method, float(x))
-                yield Point(*at, y, spread, results.runs, step_size_of(measured, choice))
+                yield Point(
+                    *at, y, spread, results.runs, step_size_of(study, measured.choices[choice])
+                )
 
 
 def against_steps(results: Results) -> list[Point]:
@@ -97,7 +101,7 @@ def against_steps(results: Results) -> list[Point]:
             strict=True,
         )
         rows += (
-            Point(*at, x, y, spread, results.runs, step_size_of(measured, choice))
+            Point(*at, x, y, spread, results.runs, step_size_of(study, measured.choices[choice]))
             for x, y, spread in points
         )
     return rows
@@ -142,7 +146,7 @@ def best_choice(measured: MethodResults) -> int:
     return int(np.argmin(_mean(measured.error)))
 
 
-def step_size_of(measured: MethodResults, choice: int) -> float:
+def step_size_of(study: BaseStudy, choice: Any) -> float:
     """Return a choice's step size; for WIS-TD(0) it is eta, the step size in the limit."""
-    chosen = measured.choices[choice]
-    return chosen[1] if isinstance(chosen, tuple) else chosen
+    key = study.key(choice)
+    return key["step_size"] if "step_size" in key else key["eta"]

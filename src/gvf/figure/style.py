@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from gvf.common.colours import METHOD_COLOURS, colours_of
+from gvf.common.colours import METHOD_COLOURS, ONLINE_COLOURS, colours_of
 
 Dash = str | tuple[float, tuple[float, ...]]
 
@@ -99,7 +99,33 @@ METHODS: Mapping[str, Style] = MappingProxyType(
 )
 """The methods that have a style of their own, in the order of legends."""
 
-REFERENCES: Mapping[str, Style] = MappingProxyType({"best constant": Style("#5c5c63", "", DASHED)})
+_ONLINE_SHAPES: dict[str, tuple[Any, ...]] = {
+    "TD(lambda)": ("o",),
+    "GTD(lambda)": ("s",),
+    "GTD2(lambda)": ("^", DASHED),
+    "HTD(lambda)": ("v", DOTTED),
+    "Proximal GTD2(lambda)": ("D",),
+    "TDRC(lambda)": ("P", DASHED),
+    "Emphatic TD(lambda)": ("*", SOLID, 2.0),
+    "Emphatic TD(lambda, beta)": ("X", DASHED),
+    "Tree Backup(lambda)": ("<",),
+    "V-trace(lambda)": (">", DASHED),
+    "ABTD(zeta)": ("p", DOTTED),
+}
+
+ONLINE: Mapping[str, Style] = MappingProxyType(
+    {name: Style(colour, *_ONLINE_SHAPES[name]) for name, colour in ONLINE_COLOURS.items()}
+)
+"""The online algorithms, which have pictures of their own, in the order of legends."""
+
+REFERENCES: Mapping[str, Style] = MappingProxyType(
+    {
+        "best constant": Style("#5c5c63", "", DASHED),
+        "TD fixed point": Style("#5c5c63", "", DASHED),
+        "emphatic TD fixed point": Style("#5c5c63", "", MIXED),
+        "best representable": Style("#5c5c63", "", DOTTED),
+    }
+)
 """Lines that are no method, but a height to compare methods with."""
 
 # Five spare colours, eight markers and three dashes give 120 combinations before one repeats.
@@ -120,8 +146,8 @@ def styles(names: Iterable[str], colours: Mapping[str, str] | None = None) -> di
         (['IR', 'IS', 'my own'], '#d55e00')
     """
     wanted = dict.fromkeys(names)
-    found = {name: style for name, style in METHODS.items() if name in wanted}
-    own = (name for name in wanted if name not in METHODS and name not in REFERENCES)
+    found = {name: style for name, style in {**METHODS, **ONLINE}.items() if name in wanted}
+    own = (name for name in wanted if name not in found and name not in REFERENCES)
     for position, (name, colour) in enumerate(colours_of(own).items()):
         marker, dash = _MARKERS[position % len(_MARKERS)], _DASHES[position % len(_DASHES)]
         found[name] = Style(colour, marker, dash)

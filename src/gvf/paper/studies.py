@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gvf import charts
 from gvf.common.names import known
 from gvf.domain.domain import PROTOCOLS
 from gvf.racing import figure as racing
@@ -265,9 +266,9 @@ _study(
     step_sizes=(0.0, *(0.0001 * 2**i for i in range(8)), *_steps(0.025, 0.025, 1.0)),
 )
 
-# The racing car is a slice of its own.
+# The racing car is a slice of its own, and so are the charts.
 
-CATALOGUE.update({study.name: study for study in racing.STUDIES})
+CATALOGUE.update({study.name: study for study in (*racing.STUDIES, *charts.STUDIES)})
 
 # Between IS and IR, not in the paper: can a ratio that is split between draw and weight beat both?
 # Each method's best step size lies well inside these grids.

@@ -20,12 +20,12 @@ from collections.abc import Mapping, Set
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from gvf import charts, paper
 from gvf.common.files import replaced, write_text
 from gvf.common.version import __version__
 from gvf.figure import Figure, judge
 from gvf.figure.figure import Point, write_csv
 from gvf.figure.picture import save
-from gvf.paper import FIGURES
 from gvf.report.evidence import CLAIMS, MADE, copies, recorded, shipped
 from gvf.report.exhibit import Exhibit, Provenance, compared
 from gvf.report.page import page
@@ -35,7 +35,8 @@ from gvf.study.results import Results
 from gvf.study.store import Store, latest
 from gvf.study.toml import load
 
-PAGE = "report.html"
+PAGE, CHARTS = "report.html", "charts.html"
+"""The names of the pages: that of the paper and of studies, and that of the charts."""
 
 
 def record(figure: Figure, out: Path, protocol: str, made: Provenance) -> None:
@@ -46,32 +47,57 @@ def record(figure: Figure, out: Path, protocol: str, made: Provenance) -> None:
 
 
 def build(out: Path, command: str) -> list[Exhibit]:
-    """Draw every figure that was made under a folder, judge its claims, and write the page.
+    """Draw every figure that was made under a folder, judge its claims, and write the pages.
 
-    The page shows the other figures of the paper as they were shipped, unless the folder has only
-    studies that are not the paper's. In an empty folder all figures are the shipped ones.
+    One page is the paper's. It shows the other figures of the paper as they were shipped, unless
+    the folder has only charts, or studies that are not the paper's. In an empty folder all figures
+    are the shipped ones. The charts have a page of their own if one was made.
     """
-    made = {figure.id: recorded(figure, out / figure.id) for figure in FIGURES.values()}
+    every = [*paper.FIGURES.values(), *charts.FIGURES.values()]
+    made = {figure.id: recorded(figure, out / figure.id) for figure in every}
     own = _own(out, {id for id, there in made.items() if there})
     results = {
         (figure.id, protocol): _read(figure, out, protocol, one)
-        for figure in FIGURES.values()
+        for figure in every
         for protocol, one in made[figure.id].items()
     }
-    shown = []
-    for figure in FIGURES.values() if results or not own else ():
-        there = shipped(figure)
-        if made[figure.id]:
-            shown.append(replace(_show(figure, made[figure.id], results), beside=there))
-            _leave(shown[-1], out / figure.id)
-        else:
-            shown.append(there or Exhibit(figure, (), (), (), (), {}))
-        if there is not None:
-            _copy(there, out)
-    title = "Importance resampling for off-policy prediction, reproduced" if shown else "Studies"
+    drawn = {
+        figure.id: replace(_show(figure, made[figure.id], results), beside=shipped(figure))
+        for figure in every
+        if made[figure.id]
+    }
+    for one in drawn.values():
+        _leave(one, out / one.figure.id)
     for one in own:
         leave(one, out)
-        shown.append(one)
+    of_charts = _with_shipped(charts.FIGURES, drawn, out) if {*drawn} & {*charts.FIGURES} else []
+    if of_charts:
+        title = "Online algorithms and importance resampling on the same tasks"
+        _write(out / CHARTS, of_charts, title, command)
+    of_paper = {*drawn} & {*paper.FIGURES}
+    if not of_paper and not own and of_charts:
+        return of_charts
+    shown = _with_shipped(paper.FIGURES, drawn, out) if of_paper or not own else []
+    title = "Importance resampling for off-policy prediction, reproduced" if shown else "Studies"
+    _write(out / PAGE, [*shown, *own], title, command)
+    return [*shown, *own, *of_charts]
+
+
+def _with_shipped(
+    figures: Mapping[str, Figure], drawn: Mapping[str, Exhibit], out: Path
+) -> list[Exhibit]:
+    """Return all figures of a page: as drawn here, else as shipped, else without points."""
+    shown = []
+    for figure in figures.values():
+        there = shipped(figure)
+        shown.append(drawn.get(figure.id) or there or Exhibit(figure, (), (), (), (), {}))
+        if there is not None:
+            _copy(there, out)
+    return shown
+
+
+def _write(path: Path, shown: list[Exhibit], title: str, command: str) -> None:
+    """Write a page."""
     # The pictures of a study share its results, so their time counts once.
     every = {id(how): how for one in shown if not one.shipped for how in one.made.values()}
     text = page(
@@ -82,8 +108,7 @@ def build(out: Path, command: str) -> list[Exhibit]:
         machine=machine(),
         seconds=sum(how.seconds for how in every.values()),
     )
-    write_text(out / PAGE, text)
-    return shown
+    write_text(path, text)
 
 
 def _own(out: Path, figures: Set[str]) -> list[Exhibit]:
@@ -97,7 +122,7 @@ def _own(out: Path, figures: Set[str]) -> list[Exhibit]:
             continue
         try:
             study = load(path).with_(name=name)
-            if name in FIGURES and finished(study, out).runs < study.runs:
+            if name in {*paper.FIGURES, *charts.FIGURES} and finished(study, out).runs < study.runs:
                 raise ValueError(f"it is not finished; `gvf reproduce {name}` goes on")
             shown += show(study, out)
         except (ValueError, OSError) as error:

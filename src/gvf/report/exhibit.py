@@ -108,7 +108,7 @@ class Exhibit:
     def __post_init__(self) -> None:
         main, others, ours = PAPER
         part = ours if self.figure.ours else main if self.figure.main else others
-        object.__setattr__(self, "part", self.part or part)
+        object.__setattr__(self, "part", self.part or self.figure.part or part)
         folder, name = self.place
         place = (folder or self.figure.id, name or self.figure.id)
         object.__setattr__(self, "place", place)

@@ -3,6 +3,7 @@
 from gvf.study.base import BaseStudy, Interrupted, NamedStudy, Task
 from gvf.study.engine import Summary, run
 from gvf.study.method import NAMED, Method
+from gvf.study.online import OnlineStudy
 from gvf.study.results import MethodResults, Results
 from gvf.study.store import Store
 from gvf.study.study import Study
@@ -17,6 +18,7 @@ __all__ = [
     "Method",
     "NAMED",
     "NamedStudy",
+    "OnlineStudy",
     "Outcome",
     "Results",
     "Store",

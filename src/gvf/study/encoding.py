@@ -52,7 +52,9 @@ COLUMNS = {
     "scalar": "float64",
     "trace": "float64",
 }
-"""The columns of every file, with their types; a column that does not apply is null."""
+"""The columns of every file, with their types; a column that does not apply is null.
+
+Other key columns and measured columns follow them."""
 
 
 def settings(study: BaseStudy) -> dict[str, Any]:
@@ -122,7 +124,8 @@ def encode(task: Task, measured: Columns) -> bytes:
     place = {"study": study.name, "protocol": study.protocol, "variant": variant(study)}
     place |= {name: getattr(task, name) for name in PLACE}
     columns = {}
-    for name, kind in (COLUMNS | _others(measured)).items():
+    kinds = COLUMNS | _others(keys) | _others(measured)
+    for name, kind in kinds.items():
         if name in keys:
             columns[name] = keys[name]
         elif place.get(name) is not None:
@@ -139,7 +142,6 @@ def encode(task: Task, measured: Columns) -> bytes:
     }
     file = io.BytesIO()
     # Storing bytes of equal significance together is smaller and faster than Parquet's default.
-    kinds = COLUMNS | _others(measured)
     lists = [name for name in measured if kinds[name] == "list" and name != "curve_steps"]
     plain = [name for name in measured if kinds[name] == "float64"]
     split = [*(f"{name}.list.element" for name in lists), *plain]
@@ -180,10 +182,10 @@ def checksum(table: pa.Table) -> str:
     return digest.hexdigest()
 
 
-def _others(measured: Columns) -> dict[str, str]:
-    """Return the types of the measured columns that are not in ``COLUMNS``, by name."""
-    names = [name for name in measured if name not in COLUMNS]
-    return {name: "list" if np.ndim(measured[name]) > 1 else "float64" for name in names}
+def _others(columns: Mapping[str, Any]) -> dict[str, str]:
+    """Return the types of those columns that are not in ``COLUMNS``, by name."""
+    names = [name for name in columns if name not in COLUMNS]
+    return {name: "list" if np.ndim(columns[name]) > 1 else "float64" for name in names}
 
 
 @lru_cache(maxsize=8)

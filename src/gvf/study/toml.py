@@ -11,10 +11,11 @@ from typing import Any
 from gvf.common.names import check_place, find, is_reference, known, look_in
 from gvf.study.base import BaseStudy
 from gvf.study.encoding import references
+from gvf.study.online import OnlineStudy
 from gvf.study.study import Study
 from gvf.study.variance import VarianceStudy
 
-KINDS: dict[str, Any] = {one.kind: one for one in (Study, VarianceStudy)}
+KINDS: dict[str, Any] = {one.kind: one for one in (Study, OnlineStudy, VarianceStudy)}
 """Kinds of studies, by the word that a file has for them."""
 BESIDE = "# modules beside: "
 """The start of a line, in a stored study, that names a folder with the study's modules."""
@@ -23,10 +24,10 @@ BESIDE = "# modules beside: "
 def load(path: str | Path) -> BaseStudy:
     r"""Load a study from a TOML file whose keys are the attributes of :class:`Study`.
 
-    With ``kind = "variance"`` the keys are the attributes of :class:`VarianceStudy`. With a
-    reference, ``kind = "module:Class"``, they are those of that subclass of :class:`BaseStudy`. The
-    study's name is the file's, unless the file has a ``name``. Modules that the file names may lie
-    beside it.
+    With ``kind = "online"`` or ``kind = "variance"`` the keys are the attributes of
+    :class:`OnlineStudy` or :class:`VarianceStudy`. With a reference, ``kind = "module:Class"``,
+    they are those of that subclass of :class:`BaseStudy`. The study's name is the file's, unless
+    the file has a ``name``. Modules that the file names may lie beside it.
 
     Example:
         >>> from gvf.study import load

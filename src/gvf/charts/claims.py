@@ -1,0 +1,243 @@
+"""Claims about the charts: what was published, and what we believe of emphatic resampling.
+
+The published statements are those of the abstracts of the two comparisons. They name no amounts, so
+any difference to the right side supports them. Each is judged at the best parameters of every
+algorithm, on the published grids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gvf.charts.errors import (
+    Where,
+    any_choice,
+    best,
+    flat_range,
+    highest,
+    lowest,
+    spread_over_traces,
+    without_traces,
+)
+from gvf.common.arrays import Array
+from gvf.figure.claim import Claim
+from gvf.study.results import Results
+
+EMPHATIC = ("Emphatic TD(lambda)", "Emphatic TD(lambda, beta)")
+GRADIENT = (
+    "GTD(lambda)",
+    "GTD2(lambda)",
+    "HTD(lambda)",
+    "Proximal GTD2(lambda)",
+    "TDRC(lambda)",
+)
+MIDDLE = (*GRADIENT, "TD(lambda)")
+CLIPPED = ("Tree Backup(lambda)", "V-trace(lambda)", "ABTD(zeta)")
+OTHERS = (*MIDDLE, *CLIPPED)
+EVERY = (*EMPHATIC, *OTHERS)
+TIE = "1 is a tie. The statement names no amount, so any difference to the right side supports it."
+WRITTEN = "2026-11-16: written, after a small probe of the same tasks with other code."
+FLAT = 1.5
+"""A step size belongs to the flat range if its error is at most this many times the best."""
+
+
+def _claim(
+    id: str, sentence: str, measure: str, statistic: Callable[..., Array], **more: Any
+) -> Claim:
+    given: dict[str, Any] = {"least": 1.0, "why": TIE, "history": (WRITTEN,)} | more
+    return Claim(id, sentence, measure, statistic, **given)
+
+
+def _ahead(
+    id: str,
+    sentence: str,
+    first: Sequence[str],
+    second: Sequence[str],
+    column: str = "error",
+    where: Where = any_choice,
+) -> Claim:
+    """Claim that every method of the first group has a lower column than every one of the second.
+
+    Final errors are compared at the parameters with the lowest final error.
+    """
+    words = {
+        "error": "error averaged over the run",
+        "early": "error in the first tenth of the run",
+        "final": "error in the last 1 % of the run, at the parameters that are best there",
+    }
+    by = "final" if column == "final" else "error"
+    return _claim(
+        id,
+        sentence,
+        f"{words[column]}: the lowest of {', '.join(second)} over the highest of "
+        f"{', '.join(first)}",
+        lambda results: (
+            lowest(results, second, column, where, by) / highest(results, first, column, where, by)
+        ),
+    )
+
+
+def _robust(results: Results) -> Array:
+    spreads = {method: spread_over_traces(results, method) for method in (*EMPHATIC, *MIDDLE)}
+    return np.min([spreads[method] for method in MIDDLE], axis=0) / np.max(
+        [spreads[method] for method in EMPHATIC], axis=0
+    )
+
+
+COLLISION = (
+    _ahead(
+        "emphatic-lowest",
+        "The two emphatic algorithms reach the lowest errors.",
+        EMPHATIC,
+        OTHERS,
+    ),
+    _ahead(
+        "emphatic-lowest-without-traces",
+        "Without traces, the two emphatic algorithms reach the lowest errors.",
+        EMPHATIC,
+        OTHERS,
+        where=without_traces,
+    ),
+    _ahead(
+        "emphatic-fastest", "The two emphatic algorithms learn fastest.", EMPHATIC, OTHERS, "early"
+    ),
+    _claim(
+        "emphatic-robust",
+        "The gradient algorithms and TD are more sensitive to lambda than the emphatic ones.",
+        "highest over lowest error as lambda varies, the other parameters at their best: the "
+        "smallest of TD and the gradient algorithms over the largest of the emphatic ones",
+        _robust,
+    ),
+    _ahead(
+        "clipped-worst",
+        "Tree Backup, V-trace and ABTD reach higher errors than TD and the gradient algorithms.",
+        MIDDLE,
+        CLIPPED,
+    ),
+    _ahead(
+        "clipped-higher-asymptote",
+        "Tree Backup, V-trace and ABTD end at higher errors than TD and the gradient algorithms.",
+        MIDDLE,
+        CLIPPED,
+        "final",
+    ),
+    _claim(
+        "clipped-no-faster",
+        "Tree Backup, V-trace and ABTD learn no faster than the others.",
+        "error in the first tenth of the run: the lowest of Tree Backup, V-trace and ABTD over the "
+        "lowest of all others",
+        lambda results: (
+            lowest(results, CLIPPED, "early") / lowest(results, (*EMPHATIC, *MIDDLE), "early")
+        ),
+    ),
+)
+"""The published statements about Collision."""
+
+ROOMS = (
+    _ahead(
+        "emphatic-lowest-asymptote",
+        "Emphatic TD(lambda) ends at the lowest error.",
+        EMPHATIC[:1],
+        OTHERS,
+        "final",
+    ),
+    _claim(
+        "emphatic-slower",
+        "Emphatic TD(lambda) learns more slowly than others.",
+        "error in the first tenth of the run: Emphatic TD(lambda) over the lowest of all that are "
+        "not emphatic",
+        lambda results: best(results, EMPHATIC[0], "early") / lowest(results, OTHERS, "early"),
+    ),
+    _claim(
+        "clipped-bootstrap-too-much",
+        "Tree Backup, V-trace and ABTD end at higher errors than Emphatic TD(lambda).",
+        "error in the last 1 % of the run, at the parameters that are best there: the lowest of "
+        "the three over Emphatic TD(lambda)",
+        lambda results: (
+            lowest(results, CLIPPED, "final", by="final")
+            / best(results, EMPHATIC[0], "final", by="final")
+        ),
+    ),
+)
+"""The published statements about Rooms."""
+
+
+def _growth(results: Results, rooms: Results) -> Array:
+    """Return the smallest growth of an error of the others over the largest of the clipped."""
+    grown = {method: best(results, method) / best(rooms, method) for method in EVERY}
+    others = np.min([grown[method] for method in EVERY if method not in CLIPPED], axis=0)
+    return others / np.max([grown[method] for method in CLIPPED], axis=0)
+
+
+HIGH_VARIANCE_ROOMS = (
+    *ROOMS,
+    _claim(
+        "clipped-least-affected",
+        "The variance of ratios affects Tree Backup, V-trace and ABTD least.",
+        "growth of the error from Rooms to High Variance Rooms: the smallest of the other "
+        "algorithms over the largest of the three",
+        _growth,
+        needs=("rooms-online",),
+    ),
+    _ahead(
+        "clipped-lowest",
+        "Tree Backup, V-trace and ABTD reach the lowest errors.",
+        CLIPPED,
+        (*EMPHATIC, *MIDDLE),
+    ),
+)
+"""The published statements about High Variance Rooms."""
+
+
+def emphatic_resampling(domain: str) -> tuple[Claim, ...]:
+    """Return our claims about emphatic IR on a task, beside the online algorithms."""
+    online = (f"{domain}-online",)
+    ours = "Emphatic IR"
+    error = "error averaged over the run"
+    return (
+        _claim(
+            "emphatic-ir-beats-ir",
+            "Emphatic IR has a lower error than IR.",
+            f"{error}: IR over emphatic IR",
+            lambda results: best(results, "IR") / best(results, ours),
+        ),
+        _claim(
+            "emphatic-ir-beats-etd-without-traces",
+            "Emphatic IR has a lower error than Emphatic TD(0).",
+            f"{error}: Emphatic TD(0) over emphatic IR",
+            lambda results, other: (
+                best(other, EMPHATIC[0], where=without_traces) / best(results, ours)
+            ),
+            needs=online,
+        ),
+        _claim(
+            "emphatic-ir-beats-etd-beta-without-traces",
+            "Emphatic IR has a lower error than Emphatic TD(0, beta) with any beta.",
+            f"{error}: Emphatic TD(0, beta) over emphatic IR",
+            lambda results, other: (
+                best(other, EMPHATIC[1], where=without_traces) / best(results, ours)
+            ),
+            needs=online,
+        ),
+        _claim(
+            "emphatic-ir-beats-every-online",
+            "Emphatic IR has a lower error than every online algorithm, with any trace.",
+            f"{error}: the lowest of the online algorithms over emphatic IR",
+            lambda results, other: lowest(other, EVERY) / best(results, ours),
+            needs=online,
+        ),
+        _claim(
+            "emphatic-ir-flatter-than-etd",
+            "Emphatic IR has more good step sizes than Emphatic TD(0).",
+            f"number of powers of 2 whose error is at most {FLAT} times the best: emphatic IR over "
+            "Emphatic TD(0)",
+            lambda results, other: (
+                flat_range(results, ours, FLAT)
+                / flat_range(other, EMPHATIC[0], FLAT, without_traces)
+            ),
+            needs=online,
+        ),
+    )

@@ -1,0 +1,80 @@
+"""The studies of the charts: eleven online algorithms, and draws from a window, on three tasks.
+
+The grids of the online algorithms are the published ones. Methods with a window make an update
+after every step, from mini-batches of 16 or of 1, and learn from the same streams as the online
+algorithms.
+"""
+
+from __future__ import annotations
+
+from gvf.study.base import NamedStudy
+from gvf.study.online import NAMED, OnlineStudy
+from gvf.study.study import Study
+
+STEPS = {"collision": 20_000, "rooms": 50_000, "high-variance-rooms": 50_000}
+"""The tasks, each with the number of steps of a run."""
+STEP_SIZES = tuple(2.0**-x for x in range(19))
+TRACE_DECAYS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.75, 0.875, 0.9, 0.9375, 0.96875, 0.984375, 1.0)
+ETAS = tuple(2.0**x for x in range(-6, 9, 2))
+BETAS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+WINDOW_METHODS = (
+    "IR",
+    "BC-IR",
+    "WIS-Minibatch",
+    "V-trace(1.0)",
+    "Emphatic IR",
+    "Emphatic BC-IR",
+    "Emphatic WIS-Minibatch",
+    "Emphatic IS",
+)
+WINDOW, RUNS, POINTS = 15_000, 50, 20
+BATCHES = {"window": 16, "window-1": 1}
+"""The size of the mini-batches, by the end of the study's name."""
+
+
+def _online(domain: str) -> NamedStudy:
+    name = f"{domain}-online"
+
+    def make(protocol: str) -> OnlineStudy:
+        return OnlineStudy(
+            name,
+            domain,
+            tuple(NAMED),
+            step_sizes=STEP_SIZES,
+            trace_decays=TRACE_DECAYS,
+            etas=ETAS,
+            betas=BETAS,
+            zetas=TRACE_DECAYS,
+            steps=STEPS[domain],
+            points=POINTS,
+            runs=RUNS,
+        )
+
+    return NamedStudy(name, "eleven online algorithms with traces", make)
+
+
+def _window(domain: str, end: str) -> NamedStudy:
+    name, batch_size = f"{domain}-{end}", BATCHES[end]
+
+    def make(protocol: str) -> Study:
+        return Study(
+            name,
+            domain,
+            WINDOW_METHODS,
+            STEP_SIZES,
+            protocol,
+            steps=STEPS[domain],
+            window=WINDOW,
+            batch_size=batch_size,
+            error="root mean square",
+            points=POINTS,
+            runs=RUNS,
+        )
+
+    return NamedStudy(name, f"draws of {batch_size} from a window, plain and emphatic", make)
+
+
+STUDIES = tuple(
+    one for domain in STEPS for one in (_online(domain), *(_window(domain, end) for end in BATCHES))
+)
+"""All studies of the charts."""
