@@ -13,8 +13,9 @@ STANDARD_ERRORS = 8.0
 """The distance of a mean ratio from 1 that is worth a sentence; rows of a stream are dependent."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class BaseReport:
-    """The sentences that the reports of all learners have in common."""
+    """The counts, statistics and sentences that the reports of all learners have in common."""
 
     steps: int
     mean_ratio: float
@@ -83,7 +84,7 @@ class BaseReport:
         return f"{f'; {self.doubt}' if self.doubt else ''}{lanes if self.diverged else ''}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LearnerReport(BaseReport):
     """The counts of a learner and the statistics of its window.
 
@@ -122,19 +123,10 @@ class LearnerReport(BaseReport):
 effective sample size 0)
     """
 
-    steps: int
     updates: int
     skipped: int
     window: int
-    mean_ratio: float
-    max_ratio: float
-    zero_ratios: float
-    effective_sample_size: float
-    diverged: tuple[int, ...]
-    largest_predictions: tuple[float, ...]
-    largest_return: float
     step_size: float | None
-    missing: int
 
     @property
     def _counted(self) -> int:

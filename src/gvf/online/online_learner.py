@@ -16,12 +16,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Array, Floats
+from gvf.common.arrays import Array, Bools, Floats
 from gvf.common.checks import brief
 from gvf.correction import IS
 from gvf.correction.trace import Trace
 from gvf.features import FeatureMap, features_of
-from gvf.learner.base import CONTINUATION, CUMULANT, MISSING, BaseLearner
+from gvf.learner.base import CONTINUATION, CUMULANT, MISSING, BaseLearner, group
 from gvf.learner.linear import values
 from gvf.learner.report import DIVERGED, BaseReport, largest_return
 from gvf.learner.values import LinearPrediction, check_features, represent
@@ -65,16 +65,6 @@ class OnlineReport(BaseReport):
         >>> learner.report()
         OnlineReport(1 steps; mean ratio 0, max 0, 100 % zeros, effective sample size 0)
     """
-
-    steps: int
-    mean_ratio: float
-    max_ratio: float
-    zero_ratios: float
-    effective_sample_size: float
-    diverged: tuple[int, ...]
-    largest_predictions: tuple[float, ...]
-    largest_return: float
-    missing: int
 
     def __repr__(self) -> str:
         return f"OnlineReport({self._steps}; {self._ratios}{self._warnings})"
@@ -193,12 +183,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
     def _uses_interest(self) -> bool:
         return self.algorithm.uses_interest
 
-    def _take_in_kept(
-        self,
-        given: Transitions,
-        behaviour: Policy | None,
-        missing: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def _observe(self, given: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
         transitions = given if missing is None else given[~missing]
         question, ones = self.question, np.ones(len(transitions))
         ratio = question.ratios(transitions, behaviour=behaviour, on_conflict=self.on_conflict)
@@ -300,11 +285,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         }
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        def group(name: str) -> dict[str, NDArray[Any]]:
-            start = f"{name}/"
-            return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
-
-        saved = group("streams")
+        saved = group(arrays, "streams")
         streams = start_streams(self.algorithm, self.state, len(saved["before"]))
         state = {"weights": self.state.weights, "memory": self.state.memory}
         for given, own in ((saved, streams._asdict()), (arrays, state)):
@@ -312,7 +293,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
                 check_like(name, given[name], array)
                 array[...] = given[name]
         _check_lists(streams)
-        self.trace.restore(group("trace"))
+        self.trace.restore(group(arrays, "trace"))
         recent = arrays["recent"]
         if len(recent):
             recent = features_of(lambda _: recent, self.features.size, recent)
