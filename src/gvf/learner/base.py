@@ -178,6 +178,10 @@ class BaseLearner(ABC, Generic[Report]):
         """Let no transition follow those before."""
         self.trace.restart()
 
+    def _change_source(self) -> None:
+        """Let the next transition of each stream begin anew if it does not follow."""
+        self.trace.change_source()
+
     def _leave_out(self, transitions: Transitions) -> None:
         """Let no transition follow these, which are all left out, or those before in a stream."""
         missing = np.ones(len(transitions), np.bool_)
@@ -248,7 +252,7 @@ class BaseLearner(ABC, Generic[Report]):
             else:
                 if info:
                     raise ValueError("info names values of an environment, and this source is none")
-                self.trace.change_source()
+                self._change_source()
                 batches = sources.batches(source, steps, chunk, interrupted)
             taken = 0
             with sources.bar(progress, steps) as advance:

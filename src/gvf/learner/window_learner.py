@@ -210,6 +210,10 @@ class WindowLearner(BaseLearner[LearnerReport]):
         super()._begin_anew()
         self.n_steps.cut()  # the rows that wait get no more steps
 
+    def _change_source(self) -> None:
+        super()._change_source()
+        self.n_steps.change_source()
+
     def _leave_out(self, transitions: Transitions) -> None:
         super()._leave_out(transitions)
         self.n_steps.cut()
