@@ -21,6 +21,12 @@ ALGORITHMS = [
     online.HTD(0.05, 0.9),
     online.TDRCLambda(0.05, 0.5),
     online.LSTD([0.0, 0.9]),
+    online.VTraceLambda(0.1, 0.9),
+    online.GTD(0.05, 0.9, 0.5),
+    online.GTD2(0.05, 0.9, 2.0),
+    online.ProximalGTD2(0.05, 0.9),
+    online.EmphaticTD(0.05, [0.0, 0.9], 0.5),
+    online.LSTD([0.0, 0.9], emphatic=True),
 ]
 
 
@@ -154,6 +160,30 @@ def test_a_vector_of_three_has_the_traces_of_three(algorithm: Any) -> None:
             (own,) = getattr(alone.streams, name)
             assert np.array_equal(getattr(together.streams, name)[s], own)
         assert np.abs(alone.streams.traces).max() > 0
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: type(a).__name__)
+def test_learners_of_one_stream_do_not_disturb_each_other(
+    algorithm: online.Algorithm, tmp_path: Path
+) -> None:
+    """Two learn side by side from three environments; one is saved within their episodes."""
+    env = gymnasium.make_vec("gvf/Collision-v0", 3)
+    data = gvf.Transitions.concatenate(gvf.transitions(env, gvf.Uniform(2), 151, seed=0))
+    question = gvf.GVF(gvf.Fixed([0.7, 0.3]), "reward", 0.9)
+    options = {"question": question, "features": gvf.OneHot(9), "behaviour": gvf.Uniform(2)}
+    one, saved, alone = (make(algorithm, **options) for _ in range(3))
+    for start in range(0, 151, 10):
+        for learner in (one, saved):
+            learner.observe_many(data[start : start + 10])
+        if start == 70:
+            assert not data.terminated[77:80].all()
+            saved.save(tmp_path / "learner")
+            saved = make(algorithm, **options).load(tmp_path / "learner")
+    alone.observe_many(data)
+    for learner in (one, saved):
+        assert np.array_equal(learner.weights, alone.weights)
+        for name, array in alone.streams._asdict().items():
+            assert np.array_equal(getattr(learner.streams, name), array)
 
 
 def test_learning_in_an_environment_is_learning_from_its_transitions() -> None:

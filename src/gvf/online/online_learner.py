@@ -196,12 +196,8 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         if self.algorithm.needs_probabilities:
             probability = question.policy.probability(transitions["state"], transitions["action"])
         x, x_next = represent(self.features, without_last_states(transitions))
-        before = self.trace.checkpoint()
-        try:
+        with self.trace.undone():
             into = self.trace.inputs(ratio, continuation, given, missing=missing)[1]
-        except ValueError:
-            self.trace.restore(before)
-            raise
         place = self.trace.places(transitions)
         new = int(place.max()) + 1 - len(self.streams.before)
         if new > 0:
