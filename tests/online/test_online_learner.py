@@ -250,14 +250,20 @@ def test_diverged_lanes_are_named() -> None:
     assert np.isfinite(learner.weights[:, 0]).all()
 
 
-def test_a_follow_on_trace_that_overflows_spoils_its_lane_alone() -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "lanes", "remedy"),
+    [
+        (online.EmphaticTD(0.01, 0.0, [0.0, 1.0]), (1,), "or a smaller beta, since the follow-on"),
+        (online.LSTD([0.0, 1.0], emphatic=True), (0, 1), "behaviour closer to the target"),
+    ],
+    ids=["emphatic TD", "LSTD"],
+)
+def test_a_follow_on_trace_that_overflows_spoils_its_lane_alone(
+    algorithm: online.Algorithm, lanes: tuple[int, ...], remedy: str
+) -> None:
     """The ratio is always 4: with beta = 1 the trace grows by it at every step."""
     question = gvf.GVF(gvf.Fixed([0.0, 1.0]), "reward", 0.9)
-    learner = make(
-        online.EmphaticTD(0.01, 0.0, [0.0, 1.0]),
-        question=question,
-        behaviour=gvf.Fixed([0.75, 0.25]),
-    )
+    learner = make(algorithm, question=question, behaviour=gvf.Fixed([0.75, 0.25]))
     states = np.arange(1001) % 5
     learner.observe_many(
         gvf.Transitions(
@@ -268,7 +274,9 @@ def test_a_follow_on_trace_that_overflows_spoils_its_lane_alone() -> None:
             terminated=np.zeros(1000, bool),
         )
     )
-    assert learner.report().diverged == (1,)
+    report = learner.report()
+    assert report.diverged == lanes
+    assert remedy in repr(report)
 
 
 GAUSSIAN = gvf.Gaussian(lambda s: np.zeros(len(s)), 1.0)

@@ -26,6 +26,7 @@ class BaseReport:
     largest_predictions: tuple[float, ...]
     largest_return: float
     missing: int
+    remedy: str = "take a smaller step size"
 
     @property
     def _counted(self) -> int:
@@ -39,10 +40,7 @@ class BaseReport:
             return ""
         most = max(self.largest_predictions[lane] for lane in self.diverged)
         finding = f"predictions up to {most:.3g}, " if math.isfinite(most) else "infinite weights, "
-        return (
-            f"{finding}and no return here can be above {self.largest_return:.3g}; take a smaller "
-            "step size"
-        )
+        return f"{finding}and no return here can be above {self.largest_return:.3g}; {self.remedy}"
 
     @property
     def doubt(self) -> str:
@@ -112,6 +110,7 @@ class LearnerReport(BaseReport):
         largest_return: the largest possible return, as above.
         step_size: the default step size in use; None if the update was given one.
         missing: the number of transitions skipped because of a NaN, with ``on_nan="skip"``.
+        remedy: the advice for lanes that have diverged.
 
     Example:
         >>> import gvf

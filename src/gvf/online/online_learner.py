@@ -54,6 +54,7 @@ class OnlineReport(BaseReport):
         largest_predictions: the largest absolute prediction for recent states, one per lane.
         largest_return: the largest possible return.
         missing: the number of transitions skipped because of a NaN, with ``on_nan="skip"``.
+        remedy: the advice for lanes that have diverged.
 
     Example:
         >>> import gvf
@@ -256,6 +257,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
             largest_predictions=tuple(largest.tolist()),
             largest_return=limit,
             missing=int(self.seen[MISSING]),
+            remedy=self.algorithm.remedy,
         )
 
     def _parts(self) -> dict[str, Any]:
