@@ -75,8 +75,12 @@ def on_a_loop(algorithm: online.Algorithm, **options: Any) -> Floats:
 
 
 def test_only_emphatic_algorithms_use_the_interest() -> None:
-    for kind, uses in ((online.TDLambda, False), (online.EmphaticTD, True)):
-        algorithm = kind(0.01, 0.5)
+    for algorithm, uses in (
+        (online.TDLambda(0.01, 0.5), False),
+        (online.EmphaticTD(0.01, 0.5), True),
+        (online.LSTD(0.5), False),
+        (online.LSTD(0.5, emphatic=True), True),
+    ):
         everywhere = on_a_loop(algorithm)
         somewhere = on_a_loop(algorithm, interest=lambda t: t.state == 0)
         assert np.array_equal(somewhere, everywhere) != uses

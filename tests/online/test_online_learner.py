@@ -253,7 +253,7 @@ def test_diverged_lanes_are_named() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "lanes", "remedy"),
     [
-        (online.EmphaticTD(0.01, 0.0, [0.0, 1.0]), (1,), "or a smaller beta, since the follow-on"),
+        (online.EmphaticTD(0.01, 0.0, [0.0, 1.0]), (1,), "a smaller step size or a smaller beta"),
         (online.LSTD([0.0, 1.0], emphatic=True), (0, 1), "behaviour closer to the target"),
     ],
     ids=["emphatic TD", "LSTD"],

@@ -155,7 +155,7 @@ class EmphaticTD(TDLambda):
     unit_fields = ("trace_decay", "beta")
     unset: ClassVar[Mapping[str, float]] = {"beta": -1.0}
     uses_interest = True
-    remedy = "take a smaller step size or a smaller beta, since the follow-on trace may overflow"
+    remedy = "take a smaller step size or a smaller beta"
     kernel = staticmethod(emphatic_td)
 
 
