@@ -403,6 +403,14 @@ class Count:
         return np.ones((len(states), 1))
 
 
+def test_text_of_any_length_may_follow():
+    features = gvf.Dense(1, lambda words: np.array([[float(len(word))] for word in words]))
+    learner = gvf.Learner(CHAIN, features, gvf.TD(0.1), n_step=3, behaviour=CHAIN_BEHAVIOUR)
+    for here, there in itertools.pairwise(["a", "b", "long", "c", "d"]):
+        learner.observe(here, 1, 0.0, there, False)
+    assert (learner.steps, len(learner.n_steps)) == (4, 2)
+
+
 def test_action_values_are_refused_in_one_line():
     with pytest.raises(ValueError, match="n_step is for state values, and Sarsa learns action"):
         make(gvf.OnPolicy(), update=gvf.Sarsa(0.1), n_step=2)

@@ -121,6 +121,10 @@ class NSteps:
     def _complete(self, new: dict[str, NDArray[Any]], flush: bool) -> Rows:
         """Join what can be joined of the rows that wait and new ones, and keep the others."""
         held = self._waiting or {name: column[:0] for name, column in new.items()}
+        if held["state"].shape[1] != new["state"].shape[1]:  # such as text of another length
+            unknown = {name: new[name][:, :0] for name in ("state", "next_state")}
+            held = held | {name: held[name][:, :0] for name in unknown}
+            new = new | unknown
         every = {name: np.concatenate([held[name], column]) for name, column in new.items()}
         order = np.argsort(every["stream"], kind="stable")
         linked = _links(every, order)
