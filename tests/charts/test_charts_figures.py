@@ -1,5 +1,7 @@
 """The charts as figures: their studies, claims that can hold and fail, and their page."""
 
+import csv
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from gvf.figure.claim import Claim
 from gvf.paper.studies import CATALOGUE
 from gvf.study import MethodResults, OnlineStudy, Results
 
-RUNS = 8
+RUNS = 16
+"""Half of them choose parameters."""
 
 
 def test_every_study_is_a_figure_and_known_by_name() -> None:
@@ -22,7 +25,8 @@ def test_every_study_is_a_figure_and_known_by_name() -> None:
     assert names == list(charts.FIGURES)
     assert {*names} <= {*CATALOGUE}
     for figure in charts.FIGURES.values():
-        assert figure.study("paper").runs == 50
+        assert figure.fresh
+        assert figure.study("paper").runs == 100
         assert figure.study("paper", "quick").runs == 10
         assert all(needed in charts.FIGURES for claim in figure.claims for needed in claim.needs)
 
@@ -68,7 +72,7 @@ def planted(id: str, levels: Levels, traced: float = 1.0) -> Results:
                 "curve": curve,
             }
             found[pair, study.gaps[0], method] = MethodResults(choices, columns)
-    return Results(study, "paper", found)
+    return Results(study, "paper", found).second_half()
 
 
 def group(methods: tuple[str, ...], error: float, early: float, final: float) -> Levels:
@@ -147,7 +151,7 @@ def test_claims_about_emphatic_resampling_can_hold_and_fail(
 def test_charts_are_made_by_the_command_and_have_a_page_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tiny = {"step_sizes": (0.01, 0.05), "steps": 200, "points": 10, "runs": 2}
+    tiny = {"step_sizes": (0.01, 0.05), "steps": 200, "points": 10, "runs": 5}
     for id in ("collision-online", "collision-window-1"):
         figure = charts.FIGURES[id]
         monkeypatch.setitem(charts.FIGURES, id, replace(figure, quick={**figure.quick, **tiny}))
@@ -159,6 +163,11 @@ def test_charts_are_made_by_the_command_and_have_a_page_of_their_own(
     page = (tmp_path / "out" / "charts.html").read_text()
     assert "Collision: online algorithms with traces" in page
     assert "High Variance Rooms: online algorithms with traces" in page, "as not made yet"
+    folder = tmp_path / "out" / "collision-online"
     for name in ("learning-curves", "best-errors", "every-trace-decay"):
-        assert (tmp_path / "out" / "collision-online" / f"{name}.png").exists()
+        assert (folder / f"{name}.png").exists()
+        lines = list(csv.DictReader((folder / f"{name}.csv").open()))
+        assert {line["runs"] for line in lines} == {"3"}, "two of five runs choose"
+        assert f'href="collision-online/{name}.csv"' in page
+    assert {told["runs"] for told in json.loads((folder / "claims.json").read_text())} == {3}
     assert not (tmp_path / "out" / "report.html").exists()

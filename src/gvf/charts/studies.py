@@ -2,7 +2,7 @@
 
 The grids of the online algorithms are the published ones. Methods with a window make an update
 after every step, from mini-batches of 16 or of 1, and learn from the same streams as the online
-algorithms.
+algorithms. Half of the runs choose parameters, and the others are reported.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WINDOW_METHODS = (
     "Emphatic WIS-Minibatch",
     "Emphatic IS",
 )
-WINDOW, RUNS, POINTS = 15_000, 50, 20
+WINDOW, RUNS, POINTS = 15_000, 100, 20
 BATCHES = {"window": 16, "window-1": 1}
 """The size of the mini-batches, by the end of the study's name."""
 

@@ -82,6 +82,7 @@ def _files(one: Exhibit) -> dict[str, str]:
         *(["published.csv"] if one.published else []),
         *([CLAIMS] if one.verdicts else []),
         *(f"{name}.{kind}" for name in (stem, *companions) for kind in ("png", "svg")),
+        *(f"{companion.name}.csv" for companion in one.companions if companion.read),
         *(MADE.format(protocol) for protocol in one.made if one.part in PAPER),
     ]
     return {name: f"{folder}/{name}" for name in (copies(one) if one.shipped else names)}

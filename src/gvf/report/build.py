@@ -1,6 +1,7 @@
 """The report: points, pictures, verdicts and the page, made from stored results.
 
     <out>/<figure>/<figure>.png, .svg, .csv, published.csv, claims.json, made-<protocol>.json
+    <out>/<figure>/<companion>.png, .svg, .csv
     <out>/shipped/<figure>/     the same figure in the evidence that gvf carries
     <out>/report.html
 
@@ -132,7 +133,8 @@ def _own(out: Path, figures: Set[str]) -> list[Exhibit]:
 
 def _read(figure: Figure, out: Path, protocol: str, made: Provenance) -> Results:
     study = figure.study(protocol, made.scale, made.runs, seed=made.seed, **made.options)
-    return Results.read(Store(study, out), protocol)
+    results = Results.read(Store(study, out), protocol)
+    return results.second_half() if figure.fresh else results
 
 
 def _show(
@@ -164,6 +166,9 @@ def _leave(shown: Exhibit, folder: Path) -> None:
     save(shown.draw(), folder, figure.id)
     for companion, picture in shown.companions.items():
         save(picture, folder, companion.name)
+        if companion.read is not None:
+            rows = companion.read(next(iter(shown.results.values())))
+            write_csv(rows, folder / f"{companion.name}.csv")
 
 
 def _copy(one: Exhibit, out: Path) -> None:
