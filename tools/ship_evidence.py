@@ -1,8 +1,9 @@
-"""Ship the paper's results at the paper's scale with the package.
+"""Ship the results of figures at the paper's scale with the package.
 
     gvf reproduce --scale paper --protocol both --out DIR            makes them
     gvf reproduce --scale paper --protocol both --seed 1 --out DIR1  and again with other seeds
-    python tools/ship_evidence.py DIR --seed-folders DIR1 DIR2       writes src/gvf/paper/evidence
+    python tools/ship_evidence.py DIR --seed-folders DIR1 DIR2       writes src/gvf/paper/evidence,
+                                                            and src/gvf/charts/evidence for charts
     python tools/ship_evidence.py --theory                  writes src/gvf/paper/theory.json
 
 Every figure that DIR has replaces the one that was shipped before; the others stay. Numbers get
@@ -12,6 +13,7 @@ only claims have changed, `gvf report DIR` judges the same results anew.
 """
 
 import argparse
+import csv
 import io
 import json
 import math
@@ -25,11 +27,11 @@ from typing import Any
 
 from PIL import Image
 
+from gvf import charts, paper
 from gvf.common.version import __version__
 from gvf.figure import Figure, Verdict
 from gvf.figure.figure import write_csv
 from gvf.figure.picture import render
-from gvf.paper import FIGURES
 from gvf.report.evidence import (
     CLAIMS,
     MADE,
@@ -39,6 +41,7 @@ from gvf.report.evidence import (
     fingerprint,
     points,
     recorded,
+    room_of,
     verdicts,
 )
 from gvf.report.exhibit import Exhibit, Provenance, compared
@@ -46,9 +49,12 @@ from gvf.study.encoding import variant
 from gvf.study.store import Store
 from gvf.theory import table, verify
 
-EVIDENCE = Path(__file__).resolve().parents[1] / "src" / "gvf" / "paper" / "evidence"
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "gvf"
+FIGURES = paper.FIGURES | charts.FIGURES
 DIGITS = 7
 """Significant digits of shipped numbers."""
+EXACT = ("x", "step_size")
+"""The columns of a CSV file that are not rounded."""
 COLOURS = 256
 """Colours of a shipped picture."""
 
@@ -74,7 +80,7 @@ def main(given: argparse.Namespace) -> None:
     }
     for figure in found:
         made, _ = checked[figure.id][0]
-        to = EVIDENCE / figure.id
+        to = home(figure)
         shutil.rmtree(to, ignore_errors=True)
         ship(figure, given.folder, made, to)
         _json(to / SEEDS, agreement(figure, checked[figure.id]))
@@ -98,7 +104,12 @@ def ship_theory(seed: int = 0) -> None:
     }
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     told = {"date": date, "version": __version__, "seed": seed, "findings": findings}
-    _json(EVIDENCE.parent / THEORY, told)
+    _json(SOURCE / "paper" / THEORY, told)
+
+
+def home(figure: Figure) -> Path:
+    """Return the folder of the source that a figure is shipped in."""
+    return SOURCE / room_of(figure) / "evidence" / figure.id
 
 
 def check(figure: Figure, folder: Path, commit: str = "") -> dict[str, Provenance]:
@@ -162,6 +173,9 @@ def ship(figure: Figure, folder: Path, made: dict[str, Provenance], to: Path) ->
         picture = folder / figure.id / f"{companion.name}.png"
         if picture.exists():
             (to / picture.name).write_bytes(smaller(picture.read_bytes()))
+        table = picture.with_suffix(".csv")
+        if companion.read is not None and table.exists():
+            (to / table.name).write_text(shorter_table(table.read_text(encoding="utf-8")))
 
 
 def agreement(figure: Figure, checked: list[tuple[dict[str, Provenance], Path]]) -> dict[str, Any]:
@@ -191,6 +205,25 @@ def shorter(verdict: Verdict) -> dict[str, Any]:
     numbers = {name: getattr(verdict, name) for name in ("statistic", "low", "high")}
     known = {name: rounded(value) for name, value in numbers.items() if value is not None}
     return asdict(verdict) | known
+
+
+def shorter_table(text: str) -> str:
+    """Round the measured numbers of a CSV file, which are those that are no parameters."""
+    names, *rows = csv.reader(io.StringIO(text))
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        told = dict(zip(names, row, strict=True))
+        writer.writerow(cell if name in EXACT else _short(cell) for name, cell in told.items())
+    return file.getvalue()
+
+
+def _short(cell: str) -> str:
+    try:
+        return f"{float(cell):.{DIGITS}g}"
+    except ValueError:
+        return cell  # a word, or nothing
 
 
 def smaller(picture: bytes) -> bytes:

@@ -16,7 +16,7 @@ from gvf.figure.picture import render
 from gvf.figure.published import Published
 from gvf.report.data import data
 from gvf.report.evidence import CLAIMS, MADE, NARROW, copies
-from gvf.report.exhibit import PAPER, Exhibit, Provenance
+from gvf.report.exhibit import STUDIES, Exhibit, Provenance
 from gvf.report.tables import SIGNS, Badge, by_claim, first, place, versions
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def article(one: Exhibit) -> dict[str, Any]:
     return {
         "figure": figure,
         "title": next((version.title for version in both.values()), figure.title),
-        "origin": (" and ".join(both) or "not shipped yet") if one.part in PAPER else "",
+        "origin": (" and ".join(both) or "not shipped yet") if one.part != STUDIES else "",
         "absent": not both,
         "quick": is_quick([one]),
         "versions": [_version(version) for version in both.values()],
@@ -83,7 +83,7 @@ def _files(one: Exhibit) -> dict[str, str]:
         *([CLAIMS] if one.verdicts else []),
         *(f"{name}.{kind}" for name in (stem, *companions) for kind in ("png", "svg")),
         *(f"{companion.name}.csv" for companion in one.companions if companion.read),
-        *(MADE.format(protocol) for protocol in one.made if one.part in PAPER),
+        *(MADE.format(protocol) for protocol in one.made if one.part != STUDIES),
     ]
     return {name: f"{folder}/{name}" for name in (copies(one) if one.shipped else names)}
 
