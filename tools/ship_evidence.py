@@ -7,7 +7,8 @@
     python tools/ship_evidence.py --theory                  writes src/gvf/paper/theory.json
 
 Every figure that DIR has replaces the one that was shipped before; the others stay. Numbers get
-seven digits, and pictures a palette, so that all together stay at a few megabytes. Results are
+seven digits, and pictures a palette, so that all together stay at a few megabytes. Charts are many,
+so they have fewer colours, no pictures for narrow screens, and no large tables. Results are
 refused if they are not at the paper's scale or do not belong to the present studies and claims. If
 only claims have changed, `gvf report DIR` judges the same results anew.
 """
@@ -55,8 +56,10 @@ DIGITS = 7
 """Significant digits of shipped numbers."""
 EXACT = ("x", "step_size")
 """The columns of a CSV file that are not rounded."""
-COLOURS = 256
-"""Colours of a shipped picture."""
+COLOURS = {"paper": 256, "charts": 32}
+"""Colours of a shipped picture, by the folder of gvf."""
+LARGEST = 100_000
+"""Bytes of the largest table that is shipped with a picture; `gvf reproduce` makes all of them."""
 
 
 class RefusedError(ValueError):
@@ -166,16 +169,20 @@ def ship(figure: Figure, folder: Path, made: dict[str, Provenance], to: Path) ->
     for protocol, how in made.items():
         _json(to / MADE.format(protocol), asdict(how))
     shown = Exhibit(figure, rows, *compared(figure, rows), told, made)
-    for end, columns in (("", None), (NARROW, 1)):
+    colours = COLOURS[room_of(figure)]
+    widths = {"": None, NARROW: 1} if room_of(figure) == "paper" else {"": None}
+    for end, columns in widths.items():
         picture = render(shown.draw(titled=False, columns=columns), "png")
-        (to / f"{figure.id}{end}.png").write_bytes(smaller(picture))
+        (to / f"{figure.id}{end}.png").write_bytes(smaller(picture, colours))
     for companion in figure.companions:
         picture = folder / figure.id / f"{companion.name}.png"
         if picture.exists():
-            (to / picture.name).write_bytes(smaller(picture.read_bytes()))
+            (to / picture.name).write_bytes(smaller(picture.read_bytes(), colours))
         table = picture.with_suffix(".csv")
         if companion.read is not None and table.exists():
-            (to / table.name).write_text(shorter_table(table.read_text(encoding="utf-8")))
+            text = shorter_table(table.read_text(encoding="utf-8"))
+            if len(text) <= LARGEST:
+                (to / table.name).write_text(text, encoding="utf-8")
 
 
 def agreement(figure: Figure, checked: list[tuple[dict[str, Provenance], Path]]) -> dict[str, Any]:
@@ -204,7 +211,10 @@ def shorter(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict for JSON; measured numbers are rounded, and the range is not."""
     numbers = {name: getattr(verdict, name) for name in ("statistic", "low", "high")}
     known = {name: rounded(value) for name, value in numbers.items() if value is not None}
-    return asdict(verdict) | known
+    told = asdict(verdict) | known
+    if not verdict.place:
+        del told["place"]  # most figures are about one publication
+    return told
 
 
 def shorter_table(text: str) -> str:
@@ -226,10 +236,10 @@ def _short(cell: str) -> str:
         return cell  # a word, or nothing
 
 
-def smaller(picture: bytes) -> bytes:
+def smaller(picture: bytes, colours: int) -> bytes:
     """Return a PNG with a palette, a third of the size."""
     image, file = Image.open(io.BytesIO(picture)).convert("RGB"), io.BytesIO()
-    image.quantize(COLOURS, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    image.quantize(colours, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
     return file.getvalue()
 
 

@@ -89,15 +89,16 @@ def _files(one: Exhibit) -> dict[str, str]:
 
 
 def _picture(one: Exhibit) -> dict[str, Any]:
-    """Return the picture, and a version with one column for narrow screens."""
+    """Return the picture, and a version with one column for narrow screens, if there is one."""
     axes, name = one.figure.axes, one.figure.id
     series = ", ".join(dict.fromkeys(row.series for row in one.rows))
     if one.shipped:
-        wide, narrow = (_embed_png(one.pictures[name + end]) for end in ("", NARROW))
+        pictures = [one.pictures[end] for end in (name, name + NARROW) if end in one.pictures]
+        wide, *others = map(_embed_png, pictures)
     else:
-        wide, narrow = (_embed(one.draw(titled=False, columns=columns)) for columns in (None, 1))
+        wide, *others = (_embed(one.draw(titled=False, columns=columns)) for columns in (None, 1))
     alt = f"{one.figure.title}: {axes.y} against {axes.x}, for {series}."
-    return {**wide, "alt": alt, "narrow": narrow["src"]}
+    return {**wide, "alt": alt, "narrow": [narrow["src"] for narrow in others]}
 
 
 def _companions(one: Exhibit) -> list[dict[str, Any]]:
