@@ -44,18 +44,18 @@ def test_every_study_is_a_figure_and_known_by_name() -> None:
 
 def test_notes_count_updates_and_samples() -> None:
     notes = {id: figure.notes["paper"] for id, figure in charts.FIGURES.items()}
-    assert "1 updates and 16 samples a step." in notes["collision-window"]
-    assert "1 updates and 1 samples a step, as many as online" in notes["collision-window-1"]
+    assert "Updates a step and question: 1; samples: 16." in notes["collision-window"]
+    assert "question: 1; samples: 1, as many of both as online" in notes["collision-window-1"]
     assert "collision-active" not in notes
     seed = np.random.SeedSequence(0)
     path = get("rooms").walk(gvf.Uniform(4), [*get("rooms").questions], 200_000, seed)
     share = np.mean([np.asarray(signals.active).mean() for signals in path.signals.values()])
-    pattern = "active at ([^ ]*) of .* it has ([^ ]*) updates and ([^ ]*) samples a step, as"
-    told = re.findall(pattern, notes["rooms-active"])
-    assert len({*told[0]}) == 1
-    assert float(told[0][0]) == pytest.approx(share, abs=0.01)
-    assert "1 updates and 1 samples a step. " in notes["rooms-window-1"]
-    assert f"{told[0][0]} updates and {told[0][0]} samples" in notes["rooms-online"]
+    pattern = "active at ([^ ]*) % .* question: ([^ ]*); samples: ([^ ]*), as many"
+    ((percent, updates, samples),) = re.findall(pattern, notes["rooms-active"])
+    assert float(percent) == pytest.approx(100 * share, abs=1)
+    assert float(updates) == float(samples) == pytest.approx(float(percent) / 100, abs=1e-3)
+    assert "question: 1; samples: 1. " in notes["rooms-window-1"]
+    assert f"question: {updates}; samples: {samples}. " in notes["rooms-online"]
 
 
 def test_online_grids_are_the_published_ones() -> None:

@@ -71,11 +71,11 @@ def _note(domain: str, drawn: str, size: int, when: str) -> str:
     often = share if when == ACTIVE else 1.0
     where = " at which a question is active" if when == ACTIVE else ""
     equal = drawn != ITSELF and _equal(domain, size, when)
-    online = ", as many as online algorithms make" if equal else ""
+    online = ", as many of both as online algorithms have" if equal else ""
     return (
         f"{HALVES} An update comes after every step{where}, from {drawn}. A question is active at "
-        f"{share:.3g} of the steps, on average over questions. So it has {often:.3g} updates and "
-        f"{size * often:.3g} samples a step{online}."
+        f"{100 * share:.3g} % of the steps, on average over questions. Updates a step and "
+        f"question: {often:.3g}; samples: {size * often:.3g}{online}."
     )
 
 
