@@ -42,7 +42,8 @@ def window(errors: dict[str, list[float]]) -> Results:
 def online(error: Any) -> Results:
     """Results of TD(lambda) with two step sizes and two values of lambda."""
     study = OnlineStudy("o", "collision", ("TD(lambda)",), (0.1, 0.2), (0.0, 0.9), runs=RUNS)
-    columns = dict.fromkeys(("error", "final"), np.broadcast_to(error, (RUNS, 4)))
+    every = np.broadcast_to(error, (RUNS, 4))
+    columns = {"error": every, "final": every}
     key = (study.pairs[0], None, "TD(lambda)")
     return Results(study, "both", {key: MethodResults(study.choices("TD(lambda)"), columns)})
 

@@ -1,5 +1,7 @@
 """Schedules and draws of a study."""
 
+from typing import Any
+
 import dumb
 import numpy as np
 import pytest
@@ -52,7 +54,7 @@ def test_draws_come_from_the_window_before_the_update():
     """Rows are drawn uniformly or by mass (chi-square, level 1e-4) from the last n rows."""
     rng = np.random.default_rng(0)
     ratio = np.where(rng.random(500) < 0.3, 0.0, rng.lognormal(size=500))
-    kwargs = {"window": 50, "batch_size": 2000, "warm_up": 20, "gap": 60}
+    kwargs: dict[str, Any] = {"window": 50, "batch_size": 2000, "warm_up": 20, "gap": 60}
     for correction in (gvf.IS(), gvf.IR(), gvf.Interpolated(0.3)):
         draws = draw(correction, ratio, seed=np.random.SeedSequence(1), **kwargs)
         assert draws.last.tolist() == list(range(80, 501, 60))

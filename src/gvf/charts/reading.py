@@ -192,15 +192,17 @@ def best_errors(results: Results) -> list[Best]:
     for panel, where in panels_of(results).items():
         for method in results.study.methods:
             choice = best_choice(results, method, where)
-            numbers: list[float] = []
-            for runs, column in (
-                (results, "error"),
-                (results, "final"),
-                (choosing(results), "error"),
-            ):
-                for (value,) in summary(column_of(runs, method, column)[:, [choice]]):
-                    numbers.append(value)
+            error = _measured(results, method, "error", choice)
+            final = _measured(results, method, "final", choice)
+            chosen = _measured(choosing(results), method, "error", choice)
             measured = results.of(method, pair=results.study.pairs[0])
             key = results.study.key(measured.choices[choice])
-            rows.append(Best(results.protocol, panel, method, *numbers, results.runs, **key))
+            place = (results.protocol, panel, method)
+            rows.append(Best(*place, *error, *final, *chosen, results.runs, **key))
     return rows
+
+
+def _measured(results: Results, method: str, column: str, choice: int) -> tuple[float, float]:
+    """Return the mean and the standard error of a column at a choice."""
+    ((mean,), (spread,)) = summary(column_of(results, method, column)[:, [choice]])
+    return mean, spread
