@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from shown import chain, verdict, write
 
+from gvf import charts
 from gvf.figure import judge
 from gvf.paper import FIGURES, get
 from gvf.report.build import build
@@ -20,20 +21,22 @@ from gvf.study.encoding import variant
 from tools import ship_evidence as tool
 
 SHIPPED = [figure.id for figure in FIGURES.values() if shipped(figure) is not None]
+CHARTS = [figure.id for figure in charts.FIGURES.values() if shipped(figure) is not None]
 FIGURE = "markov-vtrace"
 
 
-@pytest.mark.parametrize("id", SHIPPED)
+@pytest.mark.parametrize("id", SHIPPED + CHARTS)
 def test_what_is_shipped_belongs_to_the_present_studies_and_claims(id: str) -> None:
-    made = tool.check(get(id), tool.EVIDENCE)
+    figure = tool.FIGURES[id]
+    made = tool.check(figure, tool.home(figure).parent)
     assert made
     assert all(how.commit and how.results and not how.options.get("out") for how in made.values())
     assert "--out" not in " ".join(how.command for how in made.values())
 
 
-@pytest.mark.parametrize("id", SHIPPED)
+@pytest.mark.parametrize("id", SHIPPED + CHARTS)
 def test_the_first_seed_is_the_shipped_one(id: str) -> None:
-    one = shipped(get(id))
+    one = shipped(tool.FIGURES[id])
     assert one is not None
     assert {(told.protocol, told.id) for told in one.verdicts} == set(one.seeds)
     for told in one.verdicts:
@@ -42,9 +45,11 @@ def test_the_first_seed_is_the_shipped_one(id: str) -> None:
 
 
 def test_the_evidence_is_a_few_megabytes() -> None:
-    files = [file for file in tool.EVIDENCE.rglob("*") if file.is_file()]
-    assert sum(file.stat().st_size for file in files) < 8e6
-    assert evidence() == tool.EVIDENCE
+    for room, most in (("paper", 8e6), ("charts", 2e6)):
+        files = [file for file in (tool.SOURCE / room / "evidence").rglob("*") if file.is_file()]
+        assert sum(file.stat().st_size for file in files) < most
+    for figure in tool.FIGURES.values():
+        assert evidence(figure) == tool.home(figure)
 
 
 # Runs are pure functions of settings and number, so a part of the results comes out again.
@@ -153,12 +158,12 @@ def test_the_page_says_if_results_are_the_shipped_ones_bit_for_bit() -> None:
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """A folder of results, like those that are shipped, and the one that the tool writes."""
-    results, to = tmp_path / "results", tmp_path / "evidence"
+    results, to = tmp_path / "results", tmp_path / "source" / "paper" / "evidence"
     for id in (FIGURE, "markov-step-size"):
         (results / id).mkdir(parents=True)
         for name in (f"{id}.csv", "claims.json", "made-paper.json", "made-authors.json"):
-            (results / id / name).write_text((tool.EVIDENCE / id / name).read_text())
-    monkeypatch.setattr(tool, "EVIDENCE", to)
+            (results / id / name).write_text((tool.home(get(id)) / name).read_text())
+    monkeypatch.setattr(tool, "SOURCE", tmp_path / "source")
     return results, to
 
 
@@ -184,7 +189,7 @@ def test_results_of_unknown_code_are_refused_until_its_commit_is_named(
 
 def test_shipping_what_is_shipped_changes_nothing(folders: tuple[Path, Path]) -> None:
     results, to = folders
-    before = Path(str(evidence())) / FIGURE
+    before = Path(str(evidence(get(FIGURE))))
     ship(results)
     for name in (f"{FIGURE}.csv", "claims.json", "made-paper.json"):
         assert (to / FIGURE / name).read_bytes() == (before / name).read_bytes()

@@ -44,6 +44,7 @@ class Claim:
         why: the reason for the range.
         history: when it was written and changed, and what was known by then.
         given: the reason why it counts for nothing: it cannot fail, or repeats another claim.
+        place: the place of the publication that says it, if the figure does not tell.
 
     Example:
         >>> from gvf.paper import get
@@ -64,6 +65,7 @@ class Claim:
     why: str = ""
     history: tuple[str, ...] = ()
     given: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Verdict:
         why: the reason for the range.
         history: when the claim was written and changed.
         given: the reason why the verdict counts for nothing, if it does not.
+        place: the place of the publication that says it, if the figure does not tell.
 
     Example:
         >>> from gvf.figure import judge
@@ -111,6 +114,7 @@ class Verdict:
     why: str = ""
     history: tuple[str, ...] = ()
     given: str = ""
+    place: str = ""
 
 
 def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None = None) -> Verdict:
@@ -164,9 +168,8 @@ def _verdict(
     value, low, high = (_number(v) for v in numbers)
     place = (_number(claim.least), _number(claim.most))
     known = (claim.id, claim.sentence, value, low, high, runs, protocol, verdict)
-    return Verdict(
-        *known, claim.measure, place, remark, claim.why, tuple(claim.history), claim.given
-    )
+    said = (claim.why, tuple(claim.history), claim.given, claim.place)
+    return Verdict(*known, claim.measure, place, remark, *said)
 
 
 def _number(value: float) -> float | None:

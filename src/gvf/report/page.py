@@ -25,7 +25,7 @@ from gvf.report import sentences as sentence_tables
 from gvf.report import tables
 from gvf.report.article import article, code_of, is_quick, made_under, moment
 from gvf.report.evidence import theory
-from gvf.report.exhibit import PAPER, Exhibit
+from gvf.report.exhibit import PAPER, STUDIES, Exhibit
 from gvf.report.sentences import counted
 from gvf.report.tables import SIGNS, Badge, published_curves, versions
 
@@ -65,6 +65,7 @@ def page(
     parts = _parts(shown)
     ordered = [one for there in parts.values() for one in there]
     of_paper = [one for one in ordered if one.part in PAPER]
+    figures = [one for one in ordered if one.part != STUDIES]
     now, shipped = (
         [versions(one)[origin] for one in ordered if origin in versions(one)]
         for origin in ("now", "shipped")
@@ -79,7 +80,8 @@ def page(
         machine=machine,
         time=duration(seconds) if seconds else "",
         of_paper=bool(of_paper),
-        own=len(of_paper) < len(ordered),
+        of_charts=len(figures) > len(of_paper),
+        own=len(figures) < len(ordered),
         quick=is_quick(now),
         counts=_counts(now) | {f"{name}, shipped": told for name, told in _counts(shipped).items()},
         matched={
@@ -87,7 +89,7 @@ def page(
             for words, told in (("", _matched(now)), (", shipped", _matched(shipped)))
             if told
         },
-        settings=_settings(now) | _shipped(of_paper),
+        settings=_settings(now) | _shipped(figures),
         agreement=_agreement(shipped),
         origins={"now": bool(now), "shipped": bool(shipped)},
         protocols=_protocols(of_paper),
@@ -188,7 +190,7 @@ def _protocols(shown: Sequence[Exhibit]) -> dict[str, str]:
 
 
 def _shipped(shown: Sequence[Exhibit]) -> dict[str, str]:
-    """Count the paper's figures by origin, and say where the shipped ones come from."""
+    """Count figures by origin, and say where the shipped ones come from."""
     counts = Counter(next(iter(versions(one)), "absent") for one in shown)
     words = {"now": "made now", "shipped": "shown as shipped", "absent": "not shipped yet"}
     told = [f"{counts[origin]} {said}" for origin, said in words.items() if counts[origin]]

@@ -89,6 +89,7 @@ def _claim(one: Exhibit, told: Told) -> dict[str, Any]:
         "place": place(one.figure, verdict),
         "sentence": verdict.sentence,
         "measure": verdict.measure,
+        "published": verdict.place,
         "remarks": list(dict.fromkeys(each.remark for each in every if each.remark)),
         "why": verdict.why,
         "history": verdict.history,
