@@ -49,7 +49,8 @@ EQUAL_FACTOR = 1.25
 PUBLISHED_U0 = 640.0
 """The u0 that fits the published curve of WIS-TD(0)."""
 NOTES = {
-    "paper": "n = 15,000, k = 16, 100,000 steps, 64 tilings of 8 x 8. True values are means of 100 "
+    "paper": "100,000 steps, 64 tilings of 8 x 8. The paper does not state n and k; as in the "
+    "authors' code they are 15,000 and 16. True values are means of 100 "
     "rollouts from 1000 positions that the behaviour visits. Targets: down always goes down (the "
     "paper's persistent down), favoured-down with probability .9 (favored down). Behaviours: "
     "uniform; random-state (the paper's State Variant), uniform but in some cells down with "
@@ -167,8 +168,8 @@ DIFFERENCE_CLAIMS = tuple(_smaller_difference(target) for target in ("down", "fa
 STEP_SIZE_REASON = (
     "Under the random-state behaviour the largest ratio is 2.5 times as large (protocol paper) or "
     "five times (authors), and with a constant step size IS must take smaller steps there, so it "
-    "loses more with few updates. RMSProp takes the size of gradients out, and with it the "
-    "sentence holds."
+    "loses more with few updates. RMSProp takes most of the size of gradients out; its figure has "
+    "the same comparison."
 )
 CONSTANT_STEP_CLAIMS = tuple(
     replace(claim, because=STEP_SIZE_REASON) for claim in DIFFERENCE_CLAIMS
@@ -497,11 +498,11 @@ INCREMENTAL_ALL = Figure(
 )
 
 WIDTHS_BEFORE = (
-    "In the paper's grid, which begins at .025, all ranges begin below the smallest step size, and "
-    "no two widths could be compared, so smaller ones were added. Before, of these 36 comparisons "
-    "25 held and 11 failed, all of those against V-trace."
+    "In the published grid, which begins at .025, all ranges begin below the smallest step size, "
+    "and no two widths could be compared, so smaller ones were added. Before, of these 36 "
+    "comparisons 25 held and 11 failed, all of those against V-trace."
 )
-SMALLER_THAN_THEIRS = "Step sizes below .025 are ours; the paper's grid begins there."
+SMALLER_THAN_THEIRS = "Step sizes below .025 are ours; the published grid begins there."
 SGD_STEP_SIZE_ALL = Figure(
     CATALOGUE["continuous-sgd-step-size-all"],
     "Continuous Four Rooms: SGD against the step size, two targets and three behaviours",

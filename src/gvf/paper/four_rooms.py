@@ -114,7 +114,7 @@ def _faster(other: str) -> Claim:
         why=NOTICEABLE,
         history=(
             WRITTEN,
-            "2026-11-16: the range began at 1 before. No verdict changed.",
+            "2026-11-16: the range began at 1 before. Results were known. Before: holds.",
         ),
         given=REPEATED.get(other, ""),
     )

@@ -46,8 +46,9 @@ CLIPS = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
 CLIPS_BY_SIZE = tuple(reversed(CLIPS))
 SENSITIVE_METHODS = ("IS", "WIS-Buffer", "WIS-Minibatch")
 NOTES = {
-    "paper": "n = 15,000, k = 16, 1000 updates. The error counts all 10 states, the ends too. The "
-    "pair hard, with probabilities of left and right: behaviour .9 and .1, target .1 and .9.",
+    "paper": "n = 15,000, k = 16, and 1000 updates, as in the authors' code (the paper does not "
+    "say how many). The error counts all 10 states, the ends too. The pair hard, with "
+    "probabilities of left and right: behaviour .9 and .1, target .1 and .9.",
     "authors": "Nothing differs from the paper here.",
 }
 VARIANCE_NOTES = NOTES | {

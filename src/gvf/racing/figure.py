@@ -316,7 +316,8 @@ FIGURES = (
                 history=(
                     WRITTEN,
                     "2026-11-16: judged with SGD and momentum instead of Adam, which divides the "
-                    "factor out, and at a rate at which IR is better than the best constant.",
+                    "factor out, and at a rate at which IR is better than the best constant. "
+                    "Results were known.",
                 ),
             ),
         ),

@@ -31,8 +31,8 @@ from gvf.report.tables import SIGNS, Badge, published_curves, versions
 
 PROTOCOLS = {
     "paper": "the paper's text, with correct true values. The text leaves much open: all grids of "
-    "step sizes but that of WIS-TD(0), the number of updates on the chain, window and mini-batch of "
-    "the continuous rooms, nearly everything of the racing car. These settings are those of the "
+    "step sizes but that of WIS-TD(0), the number of updates on the chain, window and mini-batch "
+    "of the continuous rooms, nearly everything of the racing car. These settings are those of the "
     "authors' code where it has them, and ours elsewhere. This is what we stand behind.",
     "authors": "the settings, and the defects, under which the authors' curves come out.",
 }
@@ -52,9 +52,9 @@ WORDS = {
     "incremental).",
     "Clip": "the ratio at which V-trace cuts larger ones: 1.0, or .5 or .9 of the largest possible "
     "(max). The smaller the clip, the harder.",
-    "By the trace": "the variance of an update is the trace of its covariance, as the paper defines "
-    "it. Without these words it is the variance of its L1 norm, which the authors' code and curves "
-    "have.",
+    "By the trace": "the variance of an update is the trace of its covariance, as the paper "
+    "defines it. Without these words it is the variance of its L1 norm, as in the authors' code "
+    "and curves.",
     "Fewest, most updates": "386 and 99,000 in the continuous rooms.",
 }
 """Words that the sentences of claims use."""

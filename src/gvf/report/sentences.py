@@ -166,9 +166,13 @@ def _badge(sentence: Sentence) -> Badge | None:
 
 def _waits(sentence: Sentence, shown: Sequence[Exhibit]) -> list[str]:
     """Return the titles of figures without which a sentence has no verdict."""
-    told = _best_known(sentence, shown)
-    if not sentence.claims or judged(sentence, told):
+    if not sentence.claims or judged(sentence, _best_known(sentence, shown)):
         return []
+    told = [
+        one
+        for origin in ("now", "shipped")
+        for one in verdicts_on(sentence, shown, origin, "paper")
+    ]
     missing = {figure for figure, _ in _missing(sentence, told, "paper")}
     return [figure.title for figure in FIGURES.values() if figure.id in missing]
 

@@ -29,6 +29,8 @@ class Badge(NamedTuple):
     text: str
 
 
+BOUNDS = {"": "", ">=": "≥ ", "<=": "≤ "}
+"""The words before a statistic that is only a bound."""
 MOST_DIGITS = 6
 """The most digits of a number in the tables."""
 SIGNS = {
@@ -258,13 +260,13 @@ def statistic(verdict: Verdict) -> str:
         if numbers == (None, None, None):
             return "no value"
         if numbers[1:] == (None, None):
-            return f"{number(numbers[0] or 0.0)}, no interval"
+            return f"{BOUNDS[verdict.bound]}{number(numbers[0] or 0.0)}, no interval"
     # A verdict stores infinity as None; a lower end above the value can only be minus infinity.
     value, low, high = (math.inf if one is None else one for one in numbers)
     low = -math.inf if low > value else low
     digits = _digits((value, low, high), verdict.range)
-    value, low, high = (number(one, digits) for one in (value, low, high))
-    return f"{value} [{low}, {high}]"
+    shown = BOUNDS[verdict.bound] + number(value, digits)
+    return f"{shown} [{number(low, digits)}, {number(high, digits)}]"
 
 
 def _digits(numbers: Iterable[float], ends: Iterable[float | None]) -> int:
