@@ -131,10 +131,27 @@ def test_claims_have_a_column_for_now_and_one_for_what_is_shipped() -> None:
     assert there == ["✓ holds"] * 6
     seeds = re.findall('data-label="Seeds"><span>(.*?)<', table)
     assert seeds == ["3 of 3 seeds"] * 4 + ["2 of 3 seeds; seed 2: undecided"] * 2
-    assert "4 of 6 shipped verdicts are the same under the seeds 0, 1, 2." in text
+    told = "with seed 1, 6 of 6; with seed 2, 4 of 6."
+    assert f"Shipped verdicts that another seed shares: {told}</p>" in text
     summary = text[: text.index("<main>")]
     assert "Comparisons, protocol paper, shipped</a>: " in summary
     assert "✓ 3 hold" in summary
+
+
+def test_verdicts_of_one_seed_and_times_on_a_gpu_are_told_apart() -> None:
+    alone, both = {0: "holds"}, {0: "holds", 3: "fails"}
+    seeds = {("paper", "a"): both, ("paper", "b"): alone, ("authors", "a"): alone}
+    here = chain()
+    there = shipped(here.figure)
+    assert there is not None
+    timed = replace(here.made["paper"], seconds=90.0, machine="2 processors")
+    clock = replace(timed, machine="a GPU", options={"device": "cuda"})
+    there = replace(there, rows=here.rows, seeds=seeds, made={"paper": clock, "authors": timed})
+    text = write([replace(here, beside=there)])
+    told = "with seed 3, 0 of 1. The other 2 were reached with one seed only."
+    assert f"Shipped verdicts that another seed shares: {told}</p>" in text
+    assert "; a GPU: 1 min 30 s of GPU time; 2 processors: 1 min 30 s of processor time" in text
+    assert '<td data-label="Time"><span>1 min 30 s of GPU time</span>' in text
 
 
 def test_the_page_says_if_results_are_the_shipped_ones_bit_for_bit() -> None:
