@@ -12,7 +12,6 @@ from planted import Truth, planted
 from gvf import paper
 from gvf.figure import Claim, judge
 from gvf.figure.interval import tail_of
-from gvf.figure.statistics import Bound, Bounds
 from gvf.study import Study
 from gvf.study.results import RESAMPLES, MethodResults, Results, resampling
 
@@ -140,18 +139,6 @@ def test_what_is_infinite_counts_and_is_not_written() -> None:
     assert (told.verdict, told.statistic, told.low, told.high) == ("undecided", None, 1.0, None)
     for verdict in (lost, told):
         json.dumps(asdict(verdict), allow_nan=False)
-
-
-def test_a_statistic_that_is_a_bound_says_so() -> None:
-    def beyond(results: Results) -> Bound:
-        best = results.best("IR")
-        return Bounds(best, np.full_like(best, math.inf)).against(1.0)
-
-    told = judge(replace(about(least=1.0), statistic=beyond), numbers([2.0] * 5))
-    assert (told.verdict, told.statistic, told.bound) == ("holds", 2.0, ">=")
-    few = judge(replace(about(least=1.0), statistic=beyond), numbers([2.0] * 2))
-    assert (few.verdict, few.bound) == ("undecided", ">=")
-    assert judge(about(least=1.0), numbers([2.0] * 5)).bound == ""
 
 
 def test_what_is_not_a_number_decides_nothing() -> None:

@@ -85,7 +85,6 @@ class Verdict:
         why: the reason for the range.
         history: when the claim was written and changed.
         given: the reason why the verdict counts for nothing, if it does not.
-        bound: ">=" or "<=" if the statistic is only a bound on the true number, else "".
 
     Example:
         >>> from gvf.figure import judge
@@ -112,7 +111,6 @@ class Verdict:
     why: str = ""
     history: tuple[str, ...] = ()
     given: str = ""
-    bound: str = ""
 
 
 def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None = None) -> Verdict:
@@ -134,15 +132,7 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
         remark = f"needs {', '.join(absent)} too"
         return _verdict(claim, results.protocol, runs, verdict="not judged", remark=remark)
     more = [(others or {})[name] for name in claim.needs]
-    sides: list[str] = []
-
-    def statistic(*several: Results) -> Array:
-        found = claim.statistic(*several)
-        sides.append(getattr(found, "side", ""))  # see gvf.figure.statistics.Bound
-        return found
-
-    numbers = interval(statistic, [results, *more])
-    _, low, high = numbers
+    value, low, high = interval(claim.statistic, [results, *more])
     if math.isnan(low):
         few = f"fewer than {FEWEST_RUNS} runs do not tell"
         none = (
@@ -150,7 +140,7 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
             "grid of step sizes does not resolve it"
         )
         remark = few if runs < FEWEST_RUNS else none
-        return _verdict(claim, results.protocol, runs, numbers, remark=remark, bound=sides[0])
+        return _verdict(claim, results.protocol, runs, (value, low, high), remark=remark)
     above = low > claim.least or claim.least == -math.inf
     below = high < claim.most or claim.most == math.inf
     if above and below:
@@ -160,7 +150,7 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
     else:
         verdict = "undecided"
     remark = claim.because if verdict == "fails" else ""
-    return _verdict(claim, results.protocol, runs, numbers, verdict, remark, sides[0])
+    return _verdict(claim, results.protocol, runs, (value, low, high), verdict, remark)
 
 
 def _verdict(
@@ -170,13 +160,12 @@ def _verdict(
     numbers: tuple[float, float, float] = (math.nan, math.nan, math.nan),
     verdict: str = "undecided",
     remark: str = "",
-    bound: str = "",
 ) -> Verdict:
     value, low, high = (_number(v) for v in numbers)
     place = (_number(claim.least), _number(claim.most))
     known = (claim.id, claim.sentence, value, low, high, runs, protocol, verdict)
     return Verdict(
-        *known, claim.measure, place, remark, claim.why, tuple(claim.history), claim.given, bound
+        *known, claim.measure, place, remark, claim.why, tuple(claim.history), claim.given
     )
 
 

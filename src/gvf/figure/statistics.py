@@ -51,16 +51,6 @@ def named(results: Results, method: str) -> str:
     return "NormIS" if method == "IS" and "IS" not in results.study.methods else method
 
 
-class Bound(np.ndarray):
-    """Numbers of which the first, that of all runs, may be a bound only.
-
-    Attributes:
-        side: ">=" if it is a lower bound on the true number, "<=" if it is an upper one, else "".
-    """
-
-    side: str = ""
-
-
 @dataclass(frozen=True)
 class Bounds:
     """A positive number of which only bounds may be known, in every sample.
@@ -74,9 +64,8 @@ class Bounds:
         >>> import numpy as np
         >>> beyond = Bounds(np.array([12.0]), np.array([np.inf]))
         >>> known = Bounds(np.array([8.0]), np.array([8.0]))
-        >>> quotient = (beyond / known).against(1.0)
-        >>> quotient.side, quotient.tolist()  # at least 12 / 8
-        ('>=', [1.5])
+        >>> (beyond / known).against(1.0).tolist()  # at least 12 / 8
+        [1.5]
         >>> (beyond / beyond).against(1.0).tolist()
         [nan]
     """
@@ -88,19 +77,15 @@ class Bounds:
         with np.errstate(divide="ignore"):
             return Bounds(self.least / other.most, self.most / other.least)
 
-    def against(self, *marks: float) -> Bound:
+    def against(self, *marks: float) -> Array:
         """Return a number on the same side of every mark as the true one, [1 + B].
 
         It is the number itself where that is known. Elsewhere it is the bound next to the marks, or
         nan where a mark lies between the bounds.
         """
         between = np.any([(self.least <= mark) & (mark <= self.most) for mark in marks], axis=0)
-        above = self.least > max(marks)
-        bound = np.where(above, self.least, self.most)
-        found = np.where(between & (self.least < self.most), np.nan, bound).view(Bound)
-        if self.least[0] < self.most[0] and not between[0]:
-            found.side = ">=" if above[0] else "<="
-        return found
+        bound = np.where(self.least > max(marks), self.least, self.most)
+        return np.where(between & (self.least < self.most), np.nan, bound)
 
 
 def smallest(numbers: Sequence[Bounds]) -> Bounds:
