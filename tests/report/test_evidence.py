@@ -138,20 +138,23 @@ def test_claims_have_a_column_for_now_and_one_for_what_is_shipped() -> None:
     assert "✓ 3 hold" in summary
 
 
-def test_verdicts_of_one_seed_and_times_on_a_gpu_are_told_apart() -> None:
+def test_verdicts_of_one_seed_are_told_apart() -> None:
     alone, both = {0: "holds"}, {0: "holds", 3: "fails"}
     seeds = {("paper", "a"): both, ("paper", "b"): alone, ("authors", "a"): alone}
     here = chain()
     there = shipped(here.figure)
     assert there is not None
-    timed = replace(here.made["paper"], seconds=90.0, machine="2 processors")
-    clock = replace(timed, machine="a GPU", options={"device": "cuda"})
-    there = replace(there, rows=here.rows, seeds=seeds, made={"paper": clock, "authors": timed})
-    text = write([replace(here, beside=there)])
+    text = write([replace(here, beside=replace(there, seeds=seeds))])
     told = "with seed 3, 0 of 1. The other 2 were reached with one seed only."
     assert f"Shipped verdicts that another seed shares: {told}</p>" in text
-    assert "; a GPU: 1 min 30 s of GPU time; 2 processors: 1 min 30 s of processor time" in text
-    assert '<td data-label="Time"><span>1 min 30 s of GPU time</span>' in text
+
+
+def test_times_on_a_gpu_are_told_apart() -> None:
+    shown = [shipped(get(name)) for name in ("racing-step-size", "markov-step-size")]
+    text = write([one for one in shown if one is not None])
+    assert re.search(r"; NVIDIA H200, [^;]+: \d+ min( \d+ s)? of GPU time; Linux", text)
+    assert re.search(r"; Linux [^;]+: (\d+ min )?\d+ s of processor time<", text)
+    assert re.search(r'<td data-label="Time"><span>\d+ min( \d+ s)? of GPU time<', text)
 
 
 def test_the_page_says_if_results_are_the_shipped_ones_bit_for_bit() -> None:

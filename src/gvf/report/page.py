@@ -42,7 +42,8 @@ WORDS = {
     "Best step size": "the one of the grid with the smallest mean error, for each method.",
     "Usable": "a step size whose error is at most twice the method's own smallest error, and at "
     "most half-way from that to the error of not learning (step size 0). The wider range is the "
-    "one with the larger quotient of its ends. A method that is bad everywhere can have a wide one.",
+    "one with the larger quotient of its ends. A method that is bad everywhere can have a wide "
+    "one.",
     "Accurate over": "as usable, but by the smallest error of both methods that are compared.",
     "Bears": "step sizes up to the one at which the error passes 1, where methods are about to "
     "diverge. It says nothing of errors below 1.",

@@ -81,7 +81,7 @@ def judging(sentence: Sentence, protocol: str) -> set[tuple[str, str]]:
     Example:
         >>> from gvf.figure.sentence import Sentence
         >>> from gvf.report.sentences import judging
-        >>> sentence = Sentence("s", "Section 1", "IR is wide.", claims=("markov-vtrace/ir-*",))
+        >>> sentence = Sentence("s", "Section 1", "It is wide.", claims=("markov-vtrace/v-*",))
         >>> len(judging(sentence, "paper"))
         3
     """
