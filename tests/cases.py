@@ -588,18 +588,17 @@ RACING = {
     **{
         f"ir-less-sensitive-by-error-than-{SLUGS[other]}": Case(
             # The smallest error, or the largest one, differs.
-            holds=(
-                Truth(error={other: 0.5}),
-                Truth(beyond={other: 3.0}, limit=dict.fromkeys(two, NEXT)),
+            holds=tuple(
+                replace(truth, limit={"IR": NEXT, other: NEXT})
+                for truth in (Truth(error={other: 0.5}), Truth(beyond={other: 3.0}))
             ),
-            fails=(
-                Truth(error={"IR": 0.5}),
-                Truth(beyond={"IR": 3.0}, limit=dict.fromkeys(two, NEXT)),
+            fails=tuple(
+                replace(truth, limit={"IR": NEXT, other: NEXT})
+                for truth in (Truth(error={"IR": 0.5}), Truth(beyond={"IR": 3.0}))
             ),
-            about=two,
+            about=("IR", other),
         )
         for other in ("IS", "V-trace(1.0)")
-        for two in [("IR", other)]
     },
     "ir-as-stable-as-is": Case(
         holds=(Truth(), Truth(error={"IS": 2.0})),
@@ -640,14 +639,14 @@ def most_sensitive(figure: str) -> Case:
     """IS and its kin must bear smaller step sizes than all other methods of a figure."""
     methods = paper.get(figure).study("paper").methods
     # Those with step sizes in other units do not count, however small these are.
-    units = dict.fromkeys((*VTRACE, "NormIS"), 1.0)
+    units: dict[str, float] = dict.fromkeys((*VTRACE, "NormIS"), 1.0)
     others = [method for method in methods if method not in (*SENSITIVE, *units)]
     bear_more = dict.fromkeys(others, 8.0) | units
     return Case(
         holds=(Truth(limit=bear_more),),
         # One other method that bears less is enough, or one of these that bears as much.
         fails=(
-            Truth(limit=dict.fromkeys(SENSITIVE, 8.0) | units),
+            Truth(limit=units | dict.fromkeys(SENSITIVE, 8.0)),
             *(Truth(limit=bear_more | {other: 2.0}) for other in others),
             *(Truth(limit=bear_more | {one: 9.0}) for one in SENSITIVE),
         ),
@@ -922,7 +921,14 @@ CASES: Mapping[str, Mapping[str, Case]] = {
         ),
     },
     "continuous-incremental-all": dict(all_policies((*PLAIN, "WIS-TD(0)"))),
-    "continuous-sgd-step-size-all": dict(sensitivities(ROOMS, 0.25, 0.5)),
+    "continuous-sgd-step-size-all": {
+        **dict(sensitivities(ROOMS, 0.25, 0.5)),
+        **{
+            f"ir-lower-error-than-{SLUGS[other]}-{'-'.join(pair)}": worse(other, "IR").only(pair)
+            for other in PLAIN
+            for pair in ROOMS
+        },
+    },
     "racing-step-size": RACING,
     "racing-momentum": MOMENTUM,
     "markov-step-size": CHAIN,

@@ -412,7 +412,7 @@ STEP_SIZE = Figure(
             for other in (*REWEIGHTING, "Sarsa")
         ),
         *(
-            make(other, **({"given": REPEATED[other]} if other in REPEATED else {}))
+            make(other, given=REPEATED.get(other, ""))
             for make in (larger_steps, accurate_over_wider_range)
             for other in REWEIGHTING
         ),

@@ -148,7 +148,7 @@ def update_variance(
 
 def of_variances(
     first: str, second: str, when: tuple[int, int], pair: Pair | None = None, kind: str = "l1"
-) -> Statistic:
+) -> Callable[[Results], Array]:
     """Make the statistic: the variance of one method over that of another, in some iterations."""
     return lambda results: (
         update_variance(results, first, when, pair, kind)
@@ -262,7 +262,7 @@ def goes_with_sensitivity(when: str, pair: Pair | None = None, **more: Any) -> C
     """Make the claim that methods with larger variance are the more sensitive ones."""
     at = {"early": FIRST_UPDATES, "late": LAST_UPDATES}[when]
     slug, setting = (f"-{pair[0]}", f", {pair[0]}") if pair else ("", "")
-    given: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "needs": ("markov-step-size", "markov-vtrace"),
         "why": "The sentence says that the two correlate. We take a rank correlation of .5 and "
         "more over eight methods.",
@@ -276,7 +276,7 @@ def goes_with_sensitivity(when: str, pair: Pair | None = None, **more: Any) -> C
         f"{at[1]} with the reciprocal of the {PASSES}",
         follows_variance(at, pair),
         least=0.5,
-        **given | more,
+        **(fields | more),
     )
 
 
@@ -290,6 +290,7 @@ def late_near_zero(pair: Pair | None = None, **more: Any) -> Claim:
         )
         return late / early
 
+    fields: dict[str, Any] = {"history": (ADDED,)} | more
     return Claim(
         f"late-variance-near-zero{slug}",
         "Once the weights have largely converged, the variances of IR and IS are near zero"
@@ -300,7 +301,7 @@ def late_near_zero(pair: Pair | None = None, **more: Any) -> Claim:
         most=0.05,
         why="The sentence says near zero and names no amount. We take a twentieth of the method's "
         "own variance at the start.",
-        **{"history": (ADDED,)} | more,
+        **fields,
     )
 
 
