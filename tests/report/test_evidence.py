@@ -136,10 +136,30 @@ def test_claims_have_a_column_for_now_and_one_for_what_is_shipped() -> None:
     assert there == ["✓ holds"] * 6
     seeds = re.findall('data-label="Seeds"><span>(.*?)<', table)
     assert seeds == ["3 of 3 seeds"] * 4 + ["2 of 3 seeds; seed 2: undecided"] * 2
-    assert "4 of 6 shipped verdicts are the same under the seeds 0, 1, 2." in text
+    told = "with seed 1, 6 of 6; with seed 2, 4 of 6."
+    assert f"Shipped verdicts that another seed shares: {told}</p>" in text
     summary = text[: text.index("<main>")]
     assert "Comparisons, protocol paper, shipped</a>: " in summary
     assert "✓ 3 hold" in summary
+
+
+def test_verdicts_of_one_seed_are_told_apart() -> None:
+    alone, both = {0: "holds"}, {0: "holds", 3: "fails"}
+    seeds = {("paper", "a"): both, ("paper", "b"): alone, ("authors", "a"): alone}
+    here = chain()
+    there = shipped(here.figure)
+    assert there is not None
+    text = write([replace(here, beside=replace(there, seeds=seeds))])
+    told = "with seed 3, 0 of 1. The other 2 were reached with one seed only."
+    assert f"Shipped verdicts that another seed shares: {told}</p>" in text
+
+
+def test_times_on_a_gpu_are_told_apart() -> None:
+    shown = [shipped(get(name)) for name in ("racing-step-size", "markov-step-size")]
+    text = write([one for one in shown if one is not None])
+    assert re.search(r"; NVIDIA H200, [^;]+: \d+ min( \d+ s)? of GPU time; Linux", text)
+    assert re.search(r"; Linux [^;]+: (\d+ min )?\d+ s of processor time<", text)
+    assert re.search(r'<td data-label="Time"><span>\d+ min( \d+ s)? of GPU time<', text)
 
 
 def test_the_page_says_if_results_are_the_shipped_ones_bit_for_bit() -> None:

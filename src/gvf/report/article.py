@@ -195,10 +195,15 @@ def _made(one: Exhibit, origin: str, protocol: str, made: Provenance) -> dict[st
         "badge": Badge("quick", made.scale) if made.scale == "quick" else None,
         "runs": f"{made.runs} (paper: {full})" if other else f"{made.runs}",
         "seed": made.seed,
-        "time": duration(made.seconds),
+        "time": f"{duration(made.seconds)} of {kind_of_time(made)}",
         "finished": moment(made.finished),
         "version": code_of(made),
     }
+
+
+def kind_of_time(made: Provenance) -> str:
+    """Say which time was measured: tasks on a GPU were timed by the clock."""
+    return "GPU time" if made.options.get("device") == "cuda" else "processor time"
 
 
 def moment(iso: str) -> str:
@@ -228,9 +233,7 @@ def _mark(one: Exhibit) -> str:
     said: dict[str, list[str]] = {}
     for protocol, made in one.made.items():
         how = (f"{made.runs} runs", f"seed {made.seed}", made.finished[:10], made.machine)
-        said.setdefault(f"the paper's scale, {', '.join(how)}, gvf {code_of(made)}", []).append(
-            protocol
-        )
+        said.setdefault(f"scale paper, {', '.join(how)}, gvf {code_of(made)}", []).append(protocol)
     if len(said) == 1:
         return next(iter(said))
     return "; ".join(f"protocol {' and '.join(names)}: {text}" for text, names in said.items())
