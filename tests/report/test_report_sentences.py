@@ -15,10 +15,10 @@ from gvf.report.sentences import counted, judging, summary, table
 from gvf.report.tables import Badge
 
 CLIPS = ("v-trace-1", "v-trace-0.5-max", "v-trace-0.9-max")
-"""The ends of the ids of three claims of the figure markov-vtrace."""
+"""The beginnings of the ids of three claims of the figure markov-vtrace."""
 
 
-def saying(claims: str = "markov-vtrace/ir-less-sensitive-*", **more: Any) -> Sentence:
+def saying(claims: str = "markov-vtrace/v-trace-*", **more: Any) -> Sentence:
     more = {"headline": True} | more
     return Sentence("s", "Section 1, paragraph 2", "IR is best.", claims=(claims,), **more)
 
@@ -26,9 +26,10 @@ def saying(claims: str = "markov-vtrace/ir-less-sensitive-*", **more: Any) -> Se
 def exhibit(
     *told: str, id: str = "markov-vtrace", protocol: str = "paper", shipped: bool = False
 ) -> Exhibit:
-    """A figure with verdicts on its claims about IR's sensitivity, as many as are told."""
-    figure = get(id)
-    names = sorted(name for there, name in judging(saying(f"{id}/ir-*"), protocol) if there == id)
+    """A figure with verdicts on claims about one method, as many as are told."""
+    figure, method = get(id), "v-trace" if id == "markov-vtrace" else "ir"
+    sentence = saying(f"{id}/{method}-*")
+    names = sorted(name for there, name in judging(sentence, protocol) if there == id)
     verdicts = [verdict(name, one, protocol) for name, one in zip(names, told, strict=False)]
     how = {protocol: made(protocol)}
     return Exhibit(figure, (), (), (), verdicts, how, shipped=shipped)
@@ -53,7 +54,7 @@ def counts(told: dict[str, Any]) -> list[str]:
 
 def test_the_claims_that_judge_a_sentence_are_known_without_results() -> None:
     assert judging(saying(), "paper") == {
-        ("markov-vtrace", f"ir-less-sensitive-than-{clip}") for clip in CLIPS
+        ("markov-vtrace", f"{clip}-wider-than-is") for clip in CLIPS
     }
     # Those that count for nothing are left out.
     figure = get("markov-step-size")
@@ -113,7 +114,7 @@ def test_a_sentence_without_results_has_no_row_and_waits() -> None:
 
 
 def test_a_sentence_of_two_figures_waits_for_both() -> None:
-    both = replace(saying(), claims=("markov-vtrace/ir-*", "markov-step-size/ir-wider-*"))
+    both = replace(saying(), claims=("markov-vtrace/v-trace-*", "markov-step-size/ir-wider-*"))
     first = exhibit("holds", "holds", "holds")
     wider = sorted(id for there, id in judging(both, "paper") if there == "markov-step-size")
     assert wider
@@ -169,11 +170,9 @@ def test_every_statement_of_the_paper_is_counted_once() -> None:
 
 
 def test_the_main_sentences_come_in_the_order_of_their_verdicts() -> None:
-    several = [
-        replace(saying(f"markov-vtrace/ir-less-sensitive-than-{clip}"), id=clip) for clip in CLIPS
-    ]
+    several = [replace(saying(f"markov-vtrace/{clip}-wider-than-is"), id=clip) for clip in CLIPS]
     verdicts = [
-        verdict(f"ir-less-sensitive-than-{clip}", told)
+        verdict(f"{clip}-wider-than-is", told)
         for clip, told in zip(CLIPS, ("undecided", "fails", "holds"), strict=True)
     ]
     told = summary(several, [replace(exhibit(), verdicts=verdicts)])
@@ -208,7 +207,7 @@ def test_what_is_undecided_is_told_if_nothing_fails() -> None:
 
 
 def test_failures_are_counted_by_experiment() -> None:
-    both = replace(saying(), claims=("markov-vtrace/ir-*", "four-rooms-step-size/ir-wider-*"))
+    both = replace(saying(), claims=("markov-vtrace/v-trace-*", "four-rooms-step-size/ir-wider-*"))
     rooms: Figure = get("four-rooms-step-size")
     ids = sorted(id for there, id in judging(both, "paper") if there == rooms.id)
     told = ["fails", *["holds"] * (len(ids) - 1)]
