@@ -15,7 +15,7 @@ from gvf.report.sentences import counted, judging, summary, table
 from gvf.report.tables import Badge
 
 CLIPS = ("v-trace-1", "v-trace-0.5-max", "v-trace-0.9-max")
-"""The ends of the ids of three claims of the figure markov-vtrace."""
+"""The beginnings of the ids of three claims of the figure markov-vtrace."""
 
 
 def saying(claims: str = "markov-vtrace/v-trace-*", **more: Any) -> Sentence:
@@ -26,11 +26,10 @@ def saying(claims: str = "markov-vtrace/v-trace-*", **more: Any) -> Sentence:
 def exhibit(
     *told: str, id: str = "markov-vtrace", protocol: str = "paper", shipped: bool = False
 ) -> Exhibit:
-    """A figure with verdicts on its claims about V-trace that count, as many as are told."""
-    figure = get(id)
-    names = sorted(
-        name for there, name in judging(saying(f"{id}/v-trace-*"), protocol) if there == id
-    )
+    """A figure with verdicts on claims about one method, as many as are told."""
+    figure, method = get(id), "v-trace" if id == "markov-vtrace" else "ir"
+    sentence = saying(f"{id}/{method}-*")
+    names = sorted(name for there, name in judging(sentence, protocol) if there == id)
     verdicts = [verdict(name, one, protocol) for name, one in zip(names, told, strict=False)]
     how = {protocol: made(protocol)}
     return Exhibit(figure, (), (), (), verdicts, how, shipped=shipped)
