@@ -20,6 +20,8 @@ ROOMS_METHODS = frozenset(
 )
 BATCHES = frozenset({"IR", "IS", "WIS-Minibatch", "V-trace(1.0)"})
 ONE_BY_ONE = BATCHES | {"WIS-TD(0)", "IR+WIS-TD(0)"}
+EMPHATIC = frozenset({"Emphatic IR", "Emphatic IS", "Emphatic WIS-Minibatch"})
+WITH_EMPHASIS = {"IR", "IS", "WIS-Minibatch"} | EMPHATIC
 CHAIN_METHODS = ROOMS_METHODS - set(VTRACE) | {"Expected Sarsa", "On-policy"}
 SHOWN = {
     "four-rooms-learning-curves": ROOMS_METHODS,
@@ -41,6 +43,14 @@ SHOWN = {
     "continuous-rmsprop-all": BATCHES,
     "continuous-incremental-all": ONE_BY_ONE,
     "continuous-sgd-step-size-all": BATCHES,
+    "four-rooms-emphatic": WITH_EMPHASIS,
+    "four-rooms-emphatic-by-emphasis": WITH_EMPHASIS,
+    "continuous-emphatic-incremental": WITH_EMPHASIS,
+    "continuous-emphatic-incremental-by-emphasis": WITH_EMPHASIS,
+    "continuous-emphatic-rmsprop": WITH_EMPHASIS,
+    "continuous-emphatic-rmsprop-by-emphasis": WITH_EMPHASIS,
+    "markov-emphatic": WITH_EMPHASIS,
+    "markov-emphatic-by-emphasis": WITH_EMPHASIS,
 }
 """Every figure, and the methods that it must show."""
 MAIN = {
@@ -50,7 +60,7 @@ MAIN = {
 }  # fmt: skip
 SERIES = {
     "IR", "BC-IR", "IS", "NormIS", "WIS-Minibatch", "WIS-Buffer", "WIS-Optimal", *VTRACE,
-    "Sarsa", "Expected Sarsa", "On-policy", "WIS-TD(0)", "IR+WIS-TD(0)",
+    "Sarsa", "Expected Sarsa", "On-policy", "WIS-TD(0)", "IR+WIS-TD(0)", *EMPHATIC,
 }  # fmt: skip
 """All names of series, everywhere."""
 RUNS = {"four": 25, "continuous": 25, "racing": 10, "markov": 100}
@@ -59,7 +69,7 @@ RUNS = {"four": 25, "continuous": 25, "racing": 10, "markov": 100}
 
 def test_the_figures_are_those_of_the_paper() -> None:
     assert set(paper.FIGURES) == set(SHOWN)
-    assert len(SHOWN) == 19
+    assert len(SHOWN) == 27
     assert {figure.id for figure in FIGURES if figure.main} == MAIN
     # They take longer than all others, and a simulator.
     asked_for = [figure.id for figure in FIGURES if figure.on_request]
