@@ -876,15 +876,17 @@ def everywhere(ats: Mapping[int | None, str]) -> dict[str, Case]:
     }
 
 
-EVERY_FEW_STEPS = {gap: f"-an-update-every-{gap}-steps" for gap in (4, 16, 256)}
-AFTER_UPDATES = {gap: f"-{at}" for gap, at in UPDATES.items()}
+Ats = Mapping[int | None, str]
+EVERY_FEW_STEPS: Ats = {gap: f"-an-update-every-{gap}-steps" for gap in (4, 16, 256)}
+AFTER_UPDATES: Ats = {gap: f"-{at}" for gap, at in UPDATES.items()}
+ONLY_GAP: Ats = {None: ""}
 EMPHATIC = {
     name: cases
     for figure, ats, steps in (
         ("four-rooms-emphatic", EVERY_FEW_STEPS, True),
         ("continuous-emphatic-incremental", AFTER_UPDATES, False),
         ("continuous-emphatic-rmsprop", AFTER_UPDATES, False),
-        ("markov-emphatic", {None: ""}, True),
+        ("markov-emphatic", ONLY_GAP, True),
     )
     for name, cases in (
         (figure, with_emphasis(ats, steps)),

@@ -294,7 +294,7 @@ class TabularDomain(CellDomain):
 
             >>> from gvf.domain import get
             >>> get("markov-chain").emphasis("easy", "easy").round(2)
-            array([0.  , 0.1 , 0.22, 0.36, 0.47, 0.54, 0.57, 0.56, 0.51, 0.  ])
+            array([0.  , 0.09, 0.22, 0.38, 0.53, 0.67, 0.76, 0.8 , 0.71, 0.  ])
         """
 
         def make() -> Floats:

@@ -31,8 +31,8 @@ from gvf.study.results import Results
 Places = Mapping[int | None, str]
 """Gaps at which methods are compared, each with words for it; None is the only gap."""
 
-EVERY = {gap: f"an update every {gap} steps" for gap in (4, 16, 256)}
-UPDATES = continuous_four_rooms.UPDATES_AT
+EVERY: Places = {gap: f"an update every {gap} steps" for gap in (4, 16, 256)}
+UPDATES: Places = {**continuous_four_rooms.UPDATES_AT}
 STEP_SIZE_GAP = 16
 """The gap of Figure 1 right."""
 HISTORY = (
