@@ -101,7 +101,7 @@ def get(name: str, protocol: str = "paper") -> Domain:
         >>> get("four-room")
         Traceback (most recent call last):
         ValueError: unknown domain: 'four-room'; did you mean 'four-rooms' or
-        'gvf/FourRooms-v0' or 'four-rooms-left-column'? (a domain is one of ours, an id of
+        'gvf/FourRooms-v0' or 'four-rooms-emphasis'? (a domain is one of ours, an id of
         Gymnasium, or "module:attribute")
     """
     known(protocol, PROTOCOLS, "protocol")
