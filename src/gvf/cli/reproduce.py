@@ -40,13 +40,16 @@ figures of the main text:
 the racing car (needs PyTorch, and TORCS, Gymnasium's CarRacing or recorded streams):
   racing-step-size                                                       Fig. 3
   racing-momentum                                                        a sentence on Fig. 3
-figures of the appendix, the authors' code and their talk, and some of ours:
+figures of the appendix, the authors' code and their talk, and one of ours:
   four-rooms-targets, four-rooms-step-size-often,
   markov-step-size-all, markov-vtrace-all, markov-variance-all,
   continuous-sgd-all, continuous-rmsprop-all, continuous-incremental-all,
   continuous-sgd-step-size-all
-  four-rooms-emphatic, continuous-emphatic-incremental, continuous-emphatic-rmsprop,
-  markov-emphatic (and each with -by-emphasis: states count by their emphasis)
+emphatic methods beside Figs. 1, 2 and 4, of ours; by emphasis, states count by it in errors:
+  four-rooms-emphatic, four-rooms-emphatic-by-emphasis,
+  continuous-emphatic-incremental, continuous-emphatic-incremental-by-emphasis,
+  continuous-emphatic-rmsprop, continuous-emphatic-rmsprop-by-emphasis,
+  markov-emphatic, markov-emphatic-by-emphasis
 
 charts of Ghiassian and Sutton (2021), on a page of their own, charts.html:
   collision-online, rooms-online, high-variance-rooms-online             eleven online algorithms
