@@ -200,36 +200,30 @@ def _both(
     `behind` is the reason why emphatic IR does not beat methods that draw uniformly, and `farther`
     the reason why it is not nearer to IR by emphasis, if known.
     """
-    return (
-        Figure(
-            CATALOGUE[name],
-            f"{title}, with emphasis",
-            f"beside {where}",
-            axes,
-            read,
-            main=False,
-            ours=True,
-            claims=(*_costs(places, by_emphasis=False), *_stands(places, behind), *steps),
-            notes=notes,
-            **more,
-        ),
-        Figure(
-            CATALOGUE[f"{name}-by-emphasis"],
-            f"{title}, with emphasis, states weighted by it",
-            f"beside {where}",
-            axes,
-            read,
-            main=False,
-            ours=True,
-            claims=(
-                *_costs(places, by_emphasis=True),
-                *_stands(places, behind),
-                *_nearer(name, places, farther),
-            ),
-            notes=dict.fromkeys(notes, WEIGHTED.format(figure=name)),
-            **more,
-        ),
+    plain = Figure(
+        CATALOGUE[name],
+        f"{title}, with emphasis",
+        f"beside {where}",
+        axes,
+        read,
+        main=False,
+        ours=True,
+        claims=(*_costs(places, by_emphasis=False), *_stands(places, behind), *steps),
+        notes=notes,
+        **more,
     )
+    weighted = replace(
+        plain,
+        source=CATALOGUE[f"{name}-by-emphasis"],
+        title=f"{plain.title}, states weighted by it",
+        claims=(
+            *_costs(places, by_emphasis=True),
+            *_stands(places, behind),
+            *_nearer(name, places, farther),
+        ),
+        notes=dict.fromkeys(notes, WEIGHTED.format(figure=name)),
+    )
+    return plain, weighted
 
 
 FIGURES = (
