@@ -883,10 +883,10 @@ ONLY_GAP: Ats = {None: ""}
 EMPHATIC = {
     name: cases
     for figure, ats, steps in (
-        ("four-rooms-emphatic", EVERY_FEW_STEPS, True),
-        ("continuous-emphatic-incremental", AFTER_UPDATES, False),
-        ("continuous-emphatic-rmsprop", AFTER_UPDATES, False),
-        ("markov-emphatic", ONLY_GAP, True),
+        ("emphatic-rooms", EVERY_FEW_STEPS, True),
+        ("emphatic-tiles", AFTER_UPDATES, False),
+        ("emphatic-rmsprop", AFTER_UPDATES, False),
+        ("emphatic-chain", ONLY_GAP, True),
     )
     for name, cases in (
         (figure, with_emphasis(ats, steps)),

@@ -161,7 +161,7 @@ def followed_states(
 ) -> tuple[Floats, Floats]:
     """Draw positions [S, 2] with weights [S] by emphasis, from positions that a behaviour visits.
 
-    With equal interest in all states, the emphasis d_mu E[F] is the sum of where the target would be
+    With equal interest in all states, emphasis, d_mu E[F], is the sum of where the target would be
     0, 1, 2, ... steps after a visit of the behaviour, each multiplied by the product of
     continuations up to there. So the target walks from every position, and one position of each
     walk is drawn in proportion to this product. Its weight is the sum of the products. This avoids

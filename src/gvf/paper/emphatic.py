@@ -228,7 +228,7 @@ def _both(
 
 FIGURES = (
     *_both(
-        "four-rooms-emphatic",
+        "emphatic-rooms",
         "Four Rooms: the fewer updates",
         "Fig. 1 centre",
         four_rooms.GAP.axes,
@@ -241,7 +241,7 @@ FIGURES = (
         measured=four_rooms.MEASURED,
     ),
     *_both(
-        "continuous-emphatic-incremental",
+        "emphatic-tiles",
         "Continuous Four Rooms: one by one, favoured-down / uniform",
         "Fig. 2 left",
         continuous_four_rooms.UPDATES,
@@ -251,7 +251,7 @@ FIGURES = (
         quick={"runs": 8},
     ),
     *_both(
-        "continuous-emphatic-rmsprop",
+        "emphatic-rmsprop",
         "Continuous Four Rooms: RMSProp, down / uniform",
         "Fig. 2 right",
         continuous_four_rooms.UPDATES,
@@ -261,7 +261,7 @@ FIGURES = (
         quick={"runs": 8},
     ),
     *_both(
-        "markov-emphatic",
+        "emphatic-chain",
         "Markov chain: sensitivity to the step size",
         "Fig. 4 left",
         replace(markov_chain.ERROR, x_log=True),

@@ -334,15 +334,15 @@ def _emphatic(name: str, shows: str, family: Callable[[str], dict[str, Any]], **
 
 
 _emphatic(
-    "four-rooms-emphatic",
-    "emphatic methods: Four Rooms, three gaps",
+    "emphatic-rooms",
+    "emphatic methods: Four Rooms",
     _four_rooms,
     gaps=EMPHATIC_GAPS,
     step_sizes=_doublings(-12, 4, 5),
 )
 _emphatic(
-    "continuous-emphatic-incremental",
-    "emphatic methods: incremental, favoured-down / uniform",
+    "emphatic-tiles",
+    "emphatic methods: tiles, incremental",
     _incremental,
     pairs=(("favoured-down", "uniform"),),
     gaps=EMPHATIC_GAPS,
@@ -351,14 +351,14 @@ _emphatic(
     mu=(),
 )
 _emphatic(
-    "continuous-emphatic-rmsprop",
-    "emphatic methods: RMSProp, down / uniform",
+    "emphatic-rmsprop",
+    "emphatic methods: tiles, RMSProp",
     _rmsprop,
     pairs=(("down", "uniform"),),
     gaps=EMPHATIC_GAPS,
 )
 _emphatic(
-    "markov-emphatic",
+    "emphatic-chain",
     "emphatic methods: chain, hard pair",
     _chain,
     pairs=_HARD,
