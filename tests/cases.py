@@ -20,6 +20,7 @@ SLUGS = {
     "V-trace(1.0)": "v-trace-1", "V-trace(0.5 max)": "v-trace-0.5-max",
     "V-trace(0.9 max)": "v-trace-0.9-max", "WIS-TD(0)": "wis-td",
     "BC-IR": "bc-ir", "IR": "ir", "Expected Sarsa": "expected-sarsa",
+    "Emphatic IS": "emphatic-is", "Emphatic WIS-Minibatch": "emphatic-wis-minibatch",
 }  # fmt: skip
 GAPS = (1, 4, 16, 64, 256)
 """The gaps of planted results, if a figure has several."""
@@ -906,7 +907,86 @@ def goes_with(other: str, pair: Pair) -> Case:
     )
 
 
+# Emphasis on the paper's domains
+
+
+def with_emphasis(ats: Mapping[int | None, str], steps: bool = False) -> dict[str, Case]:
+    """Return the cases of a figure with emphatic methods and the paper's weighting of states."""
+    behind = worse("Emphatic IR", "IR")
+    cases = {f"emphatic-ir-behind{at}": behind.only(gap=gap) for gap, at in ats.items()}
+    cases |= everywhere(ats)
+    if steps:
+        gap = 16 if len(ats) > 1 else None
+        for first, second in (("IR", "Emphatic IR"), ("Emphatic IR", "Emphatic IS")):
+            id = f"{first} bears larger steps than {second}".lower().replace(" ", "-")
+            cases[id] = Sensitivity(first, second).larger_steps.only(gap=gap)
+    return cases
+
+
+def by_emphasis(ats: Mapping[int | None, str]) -> dict[str, Case]:
+    """Return the cases of a figure in which states count by their emphasis."""
+    ahead = Case(
+        holds=(Truth(), Truth(error={"Emphatic IR": 0.95}), Truth(error={"Emphatic IR": 2.0})),
+        fails=(Truth(error={"Emphatic IR": 0.5}),),
+        unsure=(Truth(), Truth(error={"Emphatic IR": 0.82})),
+        about=("IR", "Emphatic IR"),
+    )
+    cases = {f"emphatic-ir-not-ahead{at}": ahead.only(gap=gap) for gap, at in ats.items()}
+    for gap, at in ats.items():
+        near, far = (
+            Truth(error={"Emphatic IR": 2.0}, gap=gap, elsewhere=Truth(error={"Emphatic IR": by}))
+            for by in (4.0, 1.5)
+        )
+        cases[f"emphatic-ir-nearer{at}"] = Case((near,), (far,), about=("IR", "Emphatic IR"))
+    return cases | everywhere(ats)
+
+
+def everywhere(ats: Mapping[int | None, str]) -> dict[str, Case]:
+    """Return the cases of claims about all numbers of updates; one is enough to refute them."""
+    two = {
+        f"{SLUGS[emphatic]}-behind": (emphatic, plain)
+        for emphatic, plain in (
+            ("Emphatic IS", "IS"),
+            ("Emphatic WIS-Minibatch", "WIS-Minibatch"),
+        )
+    } | {
+        f"emphatic-ir-beats-{SLUGS[other]}": (other, "Emphatic IR")
+        for other in ("Emphatic IS", "Emphatic WIS-Minibatch", "IS")
+    }
+    return {
+        id: replace(
+            worse(first, second),
+            fails=tuple(
+                placed({gap: Truth(error={first: 0.5})}, Truth(error={first: 2.0}))
+                if gap
+                else Truth(error={first: 0.5})
+                for gap in ats
+            ),
+        )
+        for id, (first, second) in two.items()
+    }
+
+
+Ats = Mapping[int | None, str]
+EVERY_FEW_STEPS: Ats = {gap: f"-an-update-every-{gap}-steps" for gap in (4, 16, 256)}
+AFTER_UPDATES: Ats = {gap: f"-{at}" for gap, at in UPDATES.items()}
+ONLY_GAP: Ats = {None: ""}
+EMPHATIC = {
+    name: cases
+    for figure, ats, steps in (
+        ("emphatic-rooms", EVERY_FEW_STEPS, True),
+        ("emphatic-tiles", AFTER_UPDATES, False),
+        ("emphatic-rmsprop", AFTER_UPDATES, False),
+        ("emphatic-chain", ONLY_GAP, True),
+    )
+    for name, cases in (
+        (figure, with_emphasis(ats, steps)),
+        (f"{figure}-by-emphasis", by_emphasis(ats)),
+    )
+}
+
 CASES: Mapping[str, Mapping[str, Case]] = {
+    **EMPHATIC,
     "four-rooms-learning-curves": LEARNING_CURVES,
     "four-rooms-gap": GAP,
     "four-rooms-step-size": STEP_SIZE,

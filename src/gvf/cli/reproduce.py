@@ -45,6 +45,11 @@ figures of the appendix, the authors' code and their talk, and one of ours:
   markov-step-size-all, markov-vtrace-all, markov-variance-all,
   continuous-sgd-all, continuous-rmsprop-all, continuous-incremental-all,
   continuous-sgd-step-size-all
+emphatic methods on the paper's domains, of ours; by emphasis: states count by it in errors:
+  emphatic-rooms, emphatic-rooms-by-emphasis                             beside Fig. 1
+  emphatic-tiles, emphatic-tiles-by-emphasis                             beside Fig. 2 left
+  emphatic-rmsprop, emphatic-rmsprop-by-emphasis                         beside Fig. 2 right
+  emphatic-chain, emphatic-chain-by-emphasis                             beside Fig. 4
 
 charts of Ghiassian and Sutton (2021), on a page of their own, charts.html:
   collision-online, rooms-online, high-variance-rooms-online             eleven online algorithms
