@@ -5,6 +5,7 @@ The studies refer to them by names such as "worlds:rooms_table", because this fi
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -177,3 +178,58 @@ def _far_rooms(gamma: float) -> Callable[[], TabularDomain]:
 
 
 rooms_far_9, rooms_far_99, rooms_far_999 = map(_far_rooms, (0.9, 0.99, 0.999))
+
+
+STATES, ACTIONS, OUTCOMES = 20, 3, 3
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RandomWorld(TabularDomain):
+    """A world without episodes that is drawn anew in each run, with policies and features.
+
+    Attributes:
+        gamma: the continuation.
+        kind: "near" for a target that is mostly the behaviour, "random" for one drawn apart from
+            it, "deterministic" for one that always takes the same action in a state.
+    """
+
+    gamma: float
+    kind: str
+
+    def for_run(self, run: int, seed: int) -> "RandomWorld":
+        """Return the world of a run."""
+        return random_world(self.gamma, self.kind, (seed, run))
+
+
+def random_world(gamma: float, kind: str, seeds: tuple[int, ...] = (0,)) -> RandomWorld:
+    """Draw a world: moves, rewards, both policies, and six features, three of them 1."""
+    rng, shape = np.random.default_rng(seeds), (STATES, ACTIONS, OUTCOMES)
+    reward = np.broadcast_to(rng.normal(size=(STATES, 1, 1)), shape)
+    moves = rng.dirichlet(np.ones(OUTCOMES), shape[:2])
+    model = gvf.Model(moves, rng.integers(STATES, size=shape), reward, np.zeros(STATES, bool))
+    policies = rng.dirichlet(np.ones(ACTIONS), (2, STATES))
+    mu = 0.8 * policies[0] + 0.2 / ACTIONS
+    pi = {
+        "near": 0.8 * mu + 0.2 * policies[1],
+        "random": policies[1],
+        "deterministic": np.eye(ACTIONS)[policies[1].argmax(axis=1)],
+    }[kind]
+    numbers = np.tile(np.arange(FEATURES, dtype=np.int32), (STATES, 1))
+    rows = np.sort(rng.permuted(numbers, axis=1)[:, :ONES], axis=1)
+    return RandomWorld(
+        name=f"random world, {kind}, {gamma:g}",
+        behaviours={"mu": gvf.Table(mu)},
+        questions={"pi": gvf.GVF(gvf.Table(pi), "reward", gamma)},
+        features=ActiveTable(rows, FEATURES),
+        model=model,
+        weighting="visits",
+        gamma=gamma,
+        kind=kind,
+    )
+
+
+near_9, random_9, deterministic_9, near_99, random_99, deterministic_99 = (
+    partial(random_world, gamma, kind)
+    for gamma in (0.9, 0.99)
+    for kind in ("near", "random", "deterministic")
+)
