@@ -242,9 +242,9 @@ def horizon() -> None:
         ("999", 0.999, 30_000),
     ):
         betas = tuple(beta for beta in (0.5, 0.8, 0.9) if beta < gamma)
-        runs = 20
+        runs, sizes = 20, SIZES
         if steps > 30_000:
-            betas, runs = (0.9,), 10
+            betas, runs, sizes = (0.9,), 10, tuple(2.0**-x for x in range(3, 19))
         world, case = f"worlds:corridor_{end}", f"{gamma:g}, {steps:,} steps"
         domain = get(world)
         assert isinstance(domain, TabularDomain)
@@ -254,7 +254,8 @@ def horizon() -> None:
         settings: dict[str, Any] = {"steps": steps, "runs": runs}
         corrections = (IR, *(f"Emphatic IR({beta})" for beta in betas), OURS)
         name = f"-{steps}"
-        found = measured(window_study(world, corrections, name, window=steps // 2, **settings))
+        drawn = {"window": steps // 2, "step_sizes": sizes} | settings
+        found = measured(window_study(world, corrections, name, **drawn))
         methods = ("Emphatic TD(lambda)", "Emphatic TD(lambda, beta)")
         online = measured(online_study(world, methods, name, betas=(0.0, *betas), **settings))
         found[ETD] = online["Emphatic TD(lambda)"]
@@ -369,7 +370,7 @@ def effective() -> None:
     table = [["task", "n", "ρ", "ρF, β = 0.5", "ρF, β = 0.8", "ρF", "largest share of one, ρF"]]
     by = {tuple(line[:3]): line[3:] for line in lines[1:]}
     for title in tasks.values():
-        for n in (1000, 15_000, 50_000):
+        for n in (1000, 15_000):
             worth = [by[title, word, n][0] for word in ("ratio only", "0.5", "0.8", "continuation")]
             top = by[title, "continuation", n][1]
             table.append([title, f"{n:,}", *(f"{w:.2%}" for w in worth), f"{top:.2%}"])
@@ -401,14 +402,13 @@ def networks() -> None:
         ("Collision, the 6 features", "collision", "wall", "features"),
         ("Rooms NE-H2, the 12 tiles", "rooms", "NE-H2", "features"),
     ):
-        runs = 10
-        errors = np.array([network_errors(domain, question, inputs, one) for one in range(runs)])
+        errors = network_errors(domain, question, inputs, 20)
         words = [f"learning rate {rate:g}" for rate in RATES]
         found = {
             correction.name: Measured(errors[:, i], words)
             for i, correction in enumerate(CORRECTIONS)
         }
-        rows += judged(case, found, {"IS": IR, OURS: IR, "Emphatic IS": IR})
+        rows += judged(case, found, {"IS": IR, OURS: IR})
     write("networks", rows)
     pivot("networks", rows, (IR, OURS, "IS"), ratios=(OURS,))
 
@@ -417,48 +417,68 @@ CORRECTIONS = (gvf.IR(), gvf.EmphaticIR(), gvf.IS())
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 
 
-def network_errors(name: str, question: str, kind: str, number: int) -> Floats:
-    """Train the networks of a run; return the mean error over it, float64[corrections, rates]."""
+def network_errors(name: str, question: str, kind: str, runs: int) -> Floats:
+    """Train all networks at once; return mean errors, float64[runs, corrections, rates]."""
     import torch
 
     from gvf.neural import Lanes, mlp
 
     torch.set_num_threads(1)
-    domain, gap, steps = worlds.task(name).for_run(number, 0), 10, 20_000
+    plans = [network_plan(name, question, kind, number) for number in range(runs)]
+    known = np.stack([plan[0] for plan in plans])
+    before, after, cumulant, continuation, w = (
+        np.concatenate(columns, axis=1)
+        for columns in zip(*(plan[1:] for plan in plans), strict=True)
+    )
+    groups = w.shape[1]
+    of_run = np.repeat(np.arange(runs), len(CORRECTIONS))[:, None]
+    group = np.repeat(np.arange(groups), len(RATES))
+    lanes = Lanes(
+        partial(mlp, known.shape[2], (32,)),
+        torch.optim.Adam,
+        RATES * groups,
+        of_run[group, 0].tolist(),
+        group=group.tolist(),
+    )
+    domain = worlds.task(name)
+    truth = domain.truth(question, domain.pairs[0][1])
+    assert truth.weights is not None
+    shares, total, every = truth.weights / truth.weights.sum(), np.zeros(len(group)), 20
+    shown = known[:, truth.states]
+    for update in range(len(w)):
+        x, x_next = known[of_run, before[update]], known[of_run, after[update]]
+        lanes.update(x, x_next, cumulant[update], continuation[update], w[update][group])
+        if update % every == 0:
+            values = lanes.predict(shown.reshape(-1, shown.shape[2])).numpy()
+            mine = values.reshape(len(group), runs, -1)[np.arange(len(group)), of_run[group, 0]]
+            total += np.sqrt((mine - truth.values) ** 2 @ shares)
+    return (total / len(range(0, len(w), every))).reshape(runs, len(CORRECTIONS), len(RATES))
+
+
+def network_plan(name: str, question: str, kind: str, number: int) -> tuple[Any, ...]:
+    """Return the inputs of all states, and what a run draws: states, signals and weights.
+
+    Columns are [updates, corrections, k].
+    """
+    domain = worlds.task(name).for_run(number, 0)
     assert isinstance(domain, TabularDomain)
-    path, truth = _path(domain, number, steps), domain.truth(question, domain.pairs[0][1])
-    asked, cells = path.signals[question], domain.cells
-    known = np.eye(len(cells), dtype=np.float32)
+    path, cells = _path(domain, number, 20_000), domain.cells
+    asked, known = path.signals[question], np.eye(len(cells), dtype=np.float32)
     if kind == "features":
         known = np.zeros((len(cells), domain.features.size), np.float32)
         np.put_along_axis(known, np.asarray(domain.features(cells)), 1.0, axis=1)
-    after = path.next_state
-    assert path.kind is not None
-    before = path.kind // domain.model.next_state[0].size  # outcomes are numbered by state
     rows, weights = [], []
     for correction in CORRECTIONS:
         inputs = carried(correction, asked.ratio, asked.continuation, path.ended, asked.interest)
         seed = seed_for(0, number, "draws", question)
-        draws = draw(correction, inputs, window=15_000, batch_size=16, seed=seed, gap=gap)
+        draws = draw(correction, inputs, window=15_000, batch_size=16, seed=seed, gap=10)
         rows.append(np.maximum(draws.rows, 0))
         weights.append(draws.weights(correction))
-    drawn, w = np.stack(rows, axis=1), np.repeat(np.stack(weights, axis=1), len(RATES), axis=1)
-    group = np.repeat(np.arange(len(CORRECTIONS)), len(RATES)).tolist()
-    lanes = Lanes(
-        partial(mlp, known.shape[1], (32,)), torch.optim.Adam, RATES * len(CORRECTIONS),
-        [number] * len(group), group=group,
-    )  # fmt: skip
-    shares = np.full(len(truth.values), 1.0) if truth.weights is None else truth.weights
-    shares, total = shares / shares.sum(), np.zeros(len(group))
-    for update, slots in enumerate(drawn):
-        lanes.update(
-            known[before[slots]], known[after[slots]], asked.cumulant[slots],
-            asked.continuation[slots], w[update],
-        )  # fmt: skip
-        if update % 20 == 0:
-            missed = lanes.predict(known[truth.states]).numpy() - truth.values
-            total += np.sqrt((missed**2) @ shares)
-    return (total / len(range(0, len(drawn), 20))).reshape(len(CORRECTIONS), len(RATES))
+    drawn = np.stack(rows, axis=1)
+    assert path.kind is not None
+    before = path.kind // domain.model.next_state[0].size  # outcomes are numbered by state
+    columns = (before, path.next_state, asked.cumulant, asked.continuation)
+    return known, *(column[drawn] for column in columns), np.stack(weights, axis=1)
 
 
 def write(name: str, rows: Sequence[Row]) -> None:
@@ -487,13 +507,17 @@ def pivot(name: str, rows: Sequence[Row], methods: Sequence[str], ratios: Sequen
     markdown(name, lines)
 
 
+LARGEST = 100.0
+"""The error above which a run has diverged; errors are below 30 otherwise."""
+
+
 def _cell(row: Row) -> str:
-    if not np.isfinite(row.error) or row.error > 100:
-        return "diverges"
-    return f"{row.error:.3f} ± {row.stderr:.3f}"
+    return f"{row.error:.3f} ± {row.stderr:.3f}" if row.error < LARGEST else "a run diverges"
 
 
 def _interval(row: Row) -> str:
+    if not row.error < LARGEST:
+        return ""
     return f"{row.ratio:.3f} ({row.low:.3f} to {row.high:.3f})"
 
 
