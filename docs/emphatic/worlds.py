@@ -98,6 +98,7 @@ def _estimated(name: str, wrong: float) -> Callable[[], TabularDomain]:
 
 collision_0, collision_10, collision_30 = (_estimated("collision", wrong) for wrong in WRONG)
 rooms_0, rooms_10, rooms_30 = (_estimated("rooms", wrong) for wrong in WRONG)
+walled_0, walled_10, walled_30 = (_estimated("worlds:corridor_9", wrong) for wrong in WRONG)
 
 LENGTH, FEATURES, ONES = 12, 6, 3
 """The number of states of the corridor, of its features, and of those that are 1 in a state."""
