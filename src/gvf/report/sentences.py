@@ -319,6 +319,7 @@ def _turns(sentence: Sentence, told: Judged) -> str:
     every = Counter(figure.world for figure, _ in counting)
     worlds = Counter(figure.world for figure, _ in there)
     where = ", ".join(f"{count} of {every[world]} ({world})" for world, count in worlds.items())
-    names = " ".join(verdict.sentence for _, verdict in there[:NAMED])
-    example = f"For example: {names}" if len(there) > NAMED else names
+    named = list(dict.fromkeys(verdict.sentence for _, verdict in there))
+    names = " ".join(named[:NAMED])
+    example = f"For example: {names}" if len(named) > NAMED else names
     return f"Comparisons that {words}: {where}. {sentence.remark or example}"
