@@ -22,7 +22,7 @@ from gvf.common.arrays import Array
 from gvf.figure.claim import Claim
 from gvf.figure.figure import Axes, Figure, Point
 from gvf.figure.reading import against_gap, against_step_size, against_updates
-from gvf.figure.statistics import named
+from gvf.figure.statistics import Bounds, named
 from gvf.paper import continuous_four_rooms, four_rooms, markov_chain
 from gvf.paper.comparisons import PASSES, STEPS_TIE, TIE, bears_more, compared
 from gvf.paper.studies import CATALOGUE
@@ -78,7 +78,7 @@ def _over(results: Results, first: str, second: str, gap: int | None) -> Array:
 
 
 def _claim(
-    id: str, sentence: str, measure: str, statistic: Callable[..., Array], **more: Any
+    id: str, sentence: str, measure: str, statistic: Callable[..., Array | Bounds], **more: Any
 ) -> Claim:
     given: dict[str, Any] = {"least": 1.0, "why": TIE, "history": HISTORY} | more
     return Claim(id, sentence, measure, statistic, protocols=("paper",), **given)
