@@ -88,8 +88,8 @@ def _window(domain: str, end: str) -> NamedStudy:
             **how,
         )
 
-    more = ", at active steps" if "when" in how else ""
-    shows = f"draws of {how['batch_size']} from a window{more}, plain and emphatic"
+    where = "at active steps" if "when" in how else "from a window"
+    shows = f"draws of {how['batch_size']} {where}, plain and emphatic"
     return NamedStudy(name, shows, make)
 
 

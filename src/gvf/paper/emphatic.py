@@ -42,7 +42,7 @@ HISTORY = (
 )
 NOT_AHEAD = 1 / 1.1
 NOT_AHEAD_WHY = (
-    "The sentence says not ahead. Errors that differ by less than a tenth count as alike, as in "
+    "The sentence says not ahead. Errors that differ by less than a tenth count as a tie, as in "
     "other comparisons."
 )
 NO_EXCEPTION = f"{TIE} The smallest ratio counts, so that no number of updates is left out."
