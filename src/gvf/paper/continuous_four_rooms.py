@@ -81,12 +81,12 @@ NOTES = {
     "largest possible one. So under this protocol a comparison with IS is one with NormIS. Left "
     "out: next actions drawn at the wrong state.",
 }
-FLAT_NOTES = {
-    "paper": f"{NOTES['paper']} With random-state-weight the curve of IS is flat: its best step size "
-    "is 0, because the grid ends above those with which it learns. Sensitivity to the step size has "
-    "smaller ones. Comparisons with it stay open there.",
-    "authors": NOTES["authors"],
-}
+FLAT = (
+    "With random-state-weight the curve of IS is flat: its best step size is 0, because the grid "
+    "ends above those with which it learns. The figure against the step size has smaller ones. "
+    "Comparisons with IS stay open there."
+)
+FLAT_NOTES = NOTES | {"paper": f"{NOTES['paper']} {FLAT}"}
 BIAS_REASON = (
     "Where the target is not deterministic, V-trace(1.0) keeps the bias of its clip, with however "
     "many updates. Without it the methods do come together."
