@@ -109,6 +109,21 @@ def test_an_episode_that_comes_back_is_refused(names):
         one_by_one(learner, mixed)
 
 
+@pytest.mark.parametrize("names", [int, str])
+def test_episodes_that_take_turns_are_refused_however_many_they_are(names):
+    """Without a column `stream`, the environments of a log that records them side by side."""
+    turns = with_columns(DATA, episode=(np.arange(200) % 5).astype(names))
+    learner = make()
+    with pytest.raises(ValueError, match=r"position [5-9] returns to an episode"):
+        learner.observe_many(turns)
+    assert learner.steps == 0
+    cut = gvf.Transitions(**turns.columns | {"truncated": np.ones(200, bool)})
+    learner.observe_many(cut)
+    learner.observe_many(with_columns(turns, stream=np.arange(200) % 5))
+    make(gvf.StateRatioIR()).observe_many(turns)  # its trace does not look back
+    assert learner.steps == 400
+
+
 def test_a_column_of_episodes_is_believed_where_states_differ():
     noisy = gvf.Transitions(**numbered(DATA).columns | {"state": (DATA.state + 1) % 5})
     learner = make()

@@ -378,6 +378,16 @@ def test_transitions_out_of_order_are_refused_in_one_line_and_change_nothing(siz
     told.observe_many(gvf.Transitions(**log[order].columns, episode=np.arange(60)))
 
 
+def test_episodes_that_take_turns_are_refused():
+    turns = gvf.Transitions(**walk(60).columns, episode=np.arange(60) % 3)
+    learner = chain_learner()
+    with pytest.raises(ValueError, match=r"returns to an episode .* n_step=3 joins"):
+        learner.observe_many(turns)
+    assert learner.steps == 0
+    learner.observe_many(gvf.Transitions(**turns.columns, stream=np.arange(60) % 3))
+    assert learner.steps == 60
+
+
 def test_states_of_every_kind_follow_one_another():
     for name in ("CartPole-v1", "Blackjack-v1"):
         env = gymnasium.make(name)

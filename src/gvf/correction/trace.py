@@ -10,8 +10,8 @@ A trace needs the rows in the order of their stream. Each stream has its own tra
 it ended an episode (``terminated`` or ``truncated``), or if its ``episode`` is another one. Any
 other row must follow the one before it, and is refused if it does not:
 
-- with a column ``episode``, if it returns to the episode that was left for the present one before
-  its end;
+- with a column ``episode``, if it returns to an episode that was left for another one before its
+  end: the latest one, or any that was left in the same batch;
 - without it, if its state is not the next state of the row before.
 
 If a correction says ``looks_back = False``, every row begins anew, and rows may come in any order.
@@ -24,7 +24,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numba import boolean, float64, int64, types, uint8, void
@@ -172,8 +172,13 @@ class Trace:
         for name in ("terminated", "truncated"):
             if name in columns:
                 ended |= columns[name].astype(bool)
-        before, after = comparable(columns.get("state"), columns.get("next_state"), m)
+        episode = numbered(columns["episode"]) if "episode" in columns else nowhere
         place = self._places_of(columns, nowhere)
+        cut = ended if missing is None else ended | missing
+        returning = interrupted(place, episode, cut) if "episode" in columns else None
+        if returning is not None:
+            self._refuse(_COMES_BACK, _among(present, returning))
+        before, after = comparable(columns.get("state"), columns.get("next_state"), m)
         if self._after.shape[1] != after.shape[1]:
             self._after = np.zeros((len(self._numbers), after.shape[1]), np.uint8)
             self._numbers[:, _KNOWN] = 0.0
@@ -187,7 +192,7 @@ class Trace:
                 np.ones(m) if interest is None else _spread(interest, present, m),
                 ended,
                 np.zeros(m, np.bool_) if missing is None else missing,
-                _numbered(columns["episode"]) if "episode" in columns else nowhere,
+                episode,
             ),
             (before, after, self._after),
             "episode" in columns,
@@ -197,13 +202,12 @@ class Trace:
             verdict,
         )
         if verdict[0] != _GOOD:
-            at = int(verdict[1])
-            self._refuse(int(verdict[0]), at if present is None else int(present[:at].sum()))
+            self._refuse(int(verdict[0]), _among(present, int(verdict[1])))
         inputs = np.empty((2, len(ratio)))
         inputs[0], inputs[1] = ratio, out if present is None else out[present]
         return inputs
 
-    def _refuse(self, verdict: int, at: int) -> None:
+    def _refuse(self, verdict: int, at: int) -> NoReturn:
         name = self._correction.name
         if verdict == _TOO_LARGE:
             raise TraceOverflowError(
@@ -314,6 +318,30 @@ def carried(
     return Trace(correction).inputs(ratio, continuation, ends, interest=interest)
 
 
+def interrupted(
+    stream: NDArray[Any], episode: NDArray[np.int64], ended: NDArray[np.bool_]
+) -> int | None:
+    """Find the first row that goes on with an episode which another one interrupted.
+
+    Args:
+        stream: the stream of each row, [m].
+        episode: the number of each row's episode, [m].
+        ended: True for rows that no other row goes on with, [m].
+    """
+    place = np.empty(len(stream), np.int64)
+    place[np.argsort(stream, kind="stable")] = np.arange(len(stream))
+    order = np.lexsort((place, episode, stream))
+    before, after = order[:-1], order[1:]
+    same = (stream[before] == stream[after]) & (episode[before] == episode[after])
+    returning = after[same & ~ended[before] & (place[before] + 1 != place[after])]
+    return int(returning.min()) if len(returning) else None
+
+
+def _among(present: NDArray[np.bool_] | None, at: int) -> int:
+    """Return the position of a row among those that are present."""
+    return at if present is None else int(present[:at].sum())
+
+
 def _spread(values: Floats, present: NDArray[np.bool_] | None, m: int) -> Floats:
     """Return the values of m rows, 0 in rows that are missing."""
     if present is None:
@@ -323,7 +351,7 @@ def _spread(values: Floats, present: NDArray[np.bool_] | None, m: int) -> Floats
     return spread
 
 
-def _numbered(episodes: NDArray[Any]) -> NDArray[np.int64]:
+def numbered(episodes: NDArray[Any]) -> NDArray[np.int64]:
     """Map names of episodes to whole numbers, the same number for the same name in every batch."""
     if episodes.dtype.kind in "biu":
         return np.ascontiguousarray(episodes, np.int64)

@@ -15,14 +15,15 @@ row, as soon as its last step is known. Rows go to the buffer, which draws and w
 product of ratios as it does others.
 
 Transitions must come in the order of their streams. The column ``stream`` tells streams apart, and
-``episode`` episodes. Without ``episode``, a transition that does not begin in the state where the
-one before it ended is refused.
+``episode`` episodes. With ``episode``, transitions that return to an episode which another one
+interrupted are refused. Without it, a transition that does not begin in the state where the one
+before it ended is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from gvf.common.arrays import Arrays, Bools, Floats
 from gvf.common.checks import whole
 from gvf.correction import RATIO, Correction
-from gvf.correction.trace import comparable
+from gvf.correction.trace import comparable, interrupted, numbered
 from gvf.sampling.prefix_sums import LARGEST_RATIO
 from gvf.transition import Transitions
 from gvf.window.buffer import Rows
@@ -100,6 +101,11 @@ class NSteps:
             if name in given:
                 ended |= np.asarray(given[name]).astype(bool)
         none = np.zeros(count, np.int64)
+        if "episode" in given:
+            stream, episode = given.get("stream", none), numbered(given["episode"])
+            returning = interrupted(stream, episode, ended)
+            if returning is not None:
+                self._refuse(returning, "returns to an episode that another one interrupted")
         section = np.searchsorted(np.asarray(gaps, np.int64), np.arange(count), "right")
         new = {f"column/{name}": column for name, column in rows.columns.items()}
         new |= {"inputs": np.ascontiguousarray(rows.inputs.T)}
@@ -157,12 +163,15 @@ class NSteps:
             return
         wrong = (every["next_state"][before] != every["state"][after]).any(axis=1)
         if wrong.any():
-            raise ValueError(
-                f"the transition at position {after[wrong].min() - len(self)} does not begin in "
-                f"the state where the one before it ended, and n_step={self.n} joins transitions "
-                "of a stream: give them in its order, with truncated=True in the last row of an "
-                "unfinished episode, or add the columns 'stream' and 'episode'"
-            )
+            at = int(after[wrong].min()) - len(self)
+            self._refuse(at, "does not begin in the state where the one before it ended")
+
+    def _refuse(self, at: int, why: str) -> NoReturn:
+        raise ValueError(
+            f"the transition at position {at} {why}, and n_step={self.n} joins transitions of a "
+            "stream: give them in its order, with truncated=True in the last row of an unfinished "
+            "episode, or add the columns 'stream' and 'episode'"
+        )
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
         """Return the arrays that make up the state, for :meth:`restore`."""
