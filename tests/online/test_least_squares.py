@@ -1,6 +1,7 @@
 """LSTD against exact fixed points, on enumerated streams and on long ones."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,6 +164,18 @@ EMPHATIC = (
 def test_a_window_gives_the_weights_of_least_norm(correction: gvf.Correction) -> None:
     weights = online.window_lstd(QUESTION, SINGULAR, enumerated(), correction, behaviour=BEHAVIOUR)
     np.testing.assert_allclose(weights, least(0.0, correction in EMPHATIC), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("rows", "correction", "message"),
+    [(5, online.TDLambda(0.1), "must be a gvf.Correction"), (0, gvf.IR(), "has no transitions")],
+)
+def test_a_window_without_rows_or_a_correction_is_refused_in_one_line(
+    rows: int, correction: Any, message: str
+) -> None:
+    window = enumerated()[:rows]
+    with pytest.raises((TypeError, ValueError), match=message):
+        online.window_lstd(QUESTION, SINGULAR, window, correction, behaviour=BEHAVIOUR)
 
 
 def test_singular_equations_have_the_solution_of_least_norm() -> None:

@@ -307,6 +307,10 @@ def test_densities_are_no_probabilities() -> None:
     for algorithm in (online.TreeBackup(0.1), online.ABTD(0.1)):
         with pytest.raises(ValueError, match="needs the probabilities of actions"):
             make(algorithm, question=question, behaviour=GAUSSIAN)
+        with pytest.raises(ValueError, match=r"FunctionPolicy\(function, actions=n\)"):
+            make(
+                algorithm, question=gvf.GVF(gvf.FunctionPolicy(lambda s: np.full((len(s), 2), 0.5)))
+            )
 
 
 def test_a_learner_before_its_first_step() -> None:

@@ -137,9 +137,10 @@ def window_lstd(
 ) -> Floats:
     """Solve for the fixed point of TD(0) over a window of transitions, with a correction.
 
-    Row i has the weight p_i w_i, with the whole window as the batch that the correction weighs.
-    This is the mean update of a mini-batch, up to a factor, if the weights of a row depend on the
-    rest of the batch only by a common factor. That holds for all corrections of gvf.
+    Row i has the weight p_i w_i, with the whole window as the batch that the correction weighs. Up
+    to a factor this is the mean update of a mini-batch, if the weight of a row does not depend on
+    the rest of the batch. It does in :class:`gvf.WISMinibatch` and its emphatic form, so there the
+    result is that of large batches, and small ones lead elsewhere.
 
     Args:
         question: the question.
@@ -165,6 +166,10 @@ def window_lstd(
         array([7.])
     """
     check_features(features)
+    if not isinstance(correction, Correction):
+        raise TypeError(f"correction must be a gvf.Correction, got {brief(correction)}")
+    if not len(transitions):
+        raise ValueError("the window has no transitions, so there is nothing to solve")
     ratio, cumulant, continuation, interest = question.evaluate(
         transitions, behaviour=behaviour, on_conflict=on_conflict
     )

@@ -149,7 +149,9 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         if algorithm.needs_probabilities and not isinstance(question.policy, DiscretePolicy):
             raise ValueError(
                 f"{type(algorithm).__name__} needs the probabilities of actions, and "
-                f"{brief(question.policy)} has densities; use TDLambda or VTraceLambda"
+                f"{brief(question.policy)} may have densities; if actions are discrete, give their "
+                "number, gvf.FunctionPolicy(function, actions=n), or else use TDLambda or "
+                "VTraceLambda"
             )
         super().__init__(question, behaviour, on_conflict, on_nan)
         self.features, self.algorithm = features, algorithm
