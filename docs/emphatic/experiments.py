@@ -27,6 +27,9 @@ from gvf.common.arrays import Floats
 from gvf.correction.trace import carried
 from gvf.domain import TabularDomain, Trajectory, get
 from gvf.figure.interval import tail_of
+from gvf.online import LSTD
+from gvf.online.run import Steps, start_streams, steps_of
+from gvf.online.run import run as learn
 from gvf.study import OnlineStudy, Store, Study, run
 from gvf.study.base import BaseStudy, seed_for
 from gvf.study.draws import draw
@@ -482,6 +485,49 @@ def network_plan(name: str, question: str, kind: str, number: int) -> tuple[Any,
     return known, *(column[drawn] for column in columns), np.stack(weights, axis=1)
 
 
+def least_squares() -> None:
+    """Solve by LSTD(lambda), which needs neither a step size nor a window."""
+    rows = []
+    for name, title in worlds.TASKS.items():
+        runs = RUNS[name] if name == "collision" else 10
+        methods = (IR, "BC-IR", OURS, "Emphatic BC-IR")
+        drawn = measured(window_study(name, methods, "-15000", window=15_000, runs=runs))
+        found = {method: drawn[method] for method in (IR, OURS)}
+        for emphatic, word in ((True, "Emphatic LSTD"), (False, "LSTD")):
+            algorithm = LSTD(DECAYS, emphatic)
+            errors = np.array([lstd_errors(name, algorithm, number) for number in range(runs)])
+            decays = [f"trace_decay {decay:g}" for decay in DECAYS]
+            found[f"{word}(0)"] = Measured(errors[:, :1], decays)
+            found[f"{word}(λ)"] = Measured(errors, decays)
+        rows += judged(title, found, {method: OURS for method in found if method != OURS})
+    write("least-squares", rows)
+    shown = (OURS, "Emphatic LSTD(0)", "Emphatic LSTD(λ)", "LSTD(λ)")
+    pivot("least-squares", rows, shown, ratios=("Emphatic LSTD(0)", "Emphatic LSTD(λ)"))
+
+
+DECAYS = (0.0, 0.5, 0.75, 0.9, 1.0)
+"""The decays of traces in LSTD."""
+
+
+def lstd_errors(name: str, algorithm: LSTD, number: int, every: int = 100) -> Floats:
+    """Average the error of each lane over a run and over questions; solve before `every` steps."""
+    domain = get(name).for_run(number, 0)
+    assert isinstance(domain, TabularDomain)
+    path, total = _path(get(name), number, STEPS[name]), np.zeros(len(DECAYS))
+    for (question, behaviour), asked in zip(domain.pairs, path.signals.values(), strict=True):
+        truth = domain.truth(question, behaviour)
+        known = np.asarray(domain.features(truth.states))
+        columns = (asked.cumulant, asked.continuation, asked.ratio)
+        steps = steps_of(path.x, path.x_next, *columns)
+        state = algorithm.start(domain.features.size)
+        streams = start_streams(algorithm, state, 1)
+        for start in range(0, STEPS[name], every):
+            values = algorithm.weights(state)[known].sum(axis=1)
+            total += [truth.root_mean_square_error(lane) for lane in values.T]
+            learn(algorithm, state, streams, Steps(*(c[start : start + every] for c in steps)))
+    return total * every / STEPS[name] / len(domain.pairs)
+
+
 def write(name: str, rows: Sequence[Row]) -> None:
     """Write all numbers of an experiment."""
     with (HERE / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
@@ -547,6 +593,7 @@ EXPERIMENTS: dict[str, Callable[[], None]] = {
     "networks": networks,
     "tables": tables,
     "early": early,
+    "least-squares": least_squares,
 }
 
 if __name__ == "__main__":
