@@ -164,6 +164,15 @@ def test_interleaved_streams_need_their_column():
     np.testing.assert_allclose(learner.buffer.inputs[1, 1::2], trace_of(other), rtol=1e-12)
 
 
+def test_a_row_of_no_stream_is_refused():
+    stream = np.zeros(200)
+    stream[7] = np.nan
+    learner = make()
+    with pytest.raises(ValueError, match="column 'stream' is nan at position 7"):
+        learner.observe_many(with_columns(DATA, stream=stream))
+    assert learner.steps == 0
+
+
 def test_rows_of_a_stream_that_are_out_of_order_are_refused():
     with pytest.raises(ValueError, match=REFUSED):
         make().observe_many(shuffled(with_columns(DATA, stream=np.arange(200) % 2)))

@@ -34,7 +34,7 @@ from gvf.common.arrays import Floats
 from gvf.common.compiled import call_float, compile_for, once
 from gvf.correction.base import Correction
 from gvf.sampling.prefix_sums import LARGEST_RATIO
-from gvf.transition import Column, Transitions
+from gvf.transition import Column, Transitions, nan_rows
 
 # The numbers kept for a stream. The last three are flags: the first row of another source may come
 # next; the next state is known; an episode was left before its end.
@@ -242,6 +242,9 @@ class Trace:
 
     def _find(self, streams: NDArray[Any]) -> NDArray[np.int64]:
         """Return the row of memory of each stream, and make a row for each new stream."""
+        if nan_rows(streams).any():
+            at = int(nan_rows(streams).argmax())
+            raise ValueError(f"column 'stream' is nan at position {at}; every row needs a stream")
         names, place = np.unique(streams, return_inverse=True)
         for name in names.tolist():
             if name not in self._places:
