@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import gvf
 from gvf import charts, paper
 from gvf.charts.claims import CLIPPED, EMPHATIC, GRADIENT, OTHERS, SHARES
 from gvf.charts.errors import start_error
+from gvf.charts.pictures import TOP, draw_best
 from gvf.cli import main
 from gvf.domain import get
 from gvf.figure import judge
@@ -271,6 +273,17 @@ def test_claims_say_where_updates_and_samples_are_as_many() -> None:
 
 
 TINY = {"step_sizes": (0.01, 0.05), "steps": 200, "points": 10, "runs": 5}
+
+
+def test_the_table_of_best_errors_can_be_read_if_a_run_diverges() -> None:
+    diverged = planted("rooms-window", {"Emphatic BC-IR": (3e46, 0.1, 3e46)})
+    picture = draw_best(diverged)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # Matplotlib warns if labels leave no room for the axes
+        picture.canvas.draw()
+    (place,) = picture.axes
+    assert place.get_xlim() == (0.0, TOP)
+    assert sum("3e+46" in text.get_text() for text in place.texts) == 1
 
 
 @pytest.fixture

@@ -86,7 +86,7 @@ def draw_best(results: Results) -> Picture:
         for name, errors in fixed_points_of(results).items():
             place.axvline(float(np.mean(errors)), **_line(name))
         place.set_yticks(range(len(found)), [one.method for one in found])
-        place.set_xlim(left=0.0)
+        place.set_xlim(0.0, TOP if found[0].error > TOP else None)
         place.set_xlabel(f"{QUANTITY}, averaged over the run (bars: one standard error)")
         heading = "fresh runs;  when chosen;  at the end;  parameters"
         place.text(1.02, len(found) - 0.2, heading, transform=place.get_yaxis_transform())
@@ -97,12 +97,20 @@ def draw_best(results: Results) -> Picture:
 
 def _words(one: Best) -> str:
     """Write the errors and parameters of a method."""
-    told = f"{one.error:.4f} {SIGN} {one.stderr:.4f};  {one.chosen_error:.4f} {SIGN} "
+    error, stderr, chosen, chosen_stderr, final = map(
+        _number, (one.error, one.stderr, one.chosen_error, one.chosen_stderr, one.final)
+    )
+    told = f"{error} {SIGN} {stderr};  {chosen} {SIGN} {chosen_stderr};  {final}"
     key = {name: getattr(one, name) for name in SYMBOLS}
     parameters = [
         f"{SYMBOLS[name]} {_short(name, key[name])}" for name in key if key[name] is not None
     ]
-    return f"{told}{one.chosen_stderr:.4f};  {one.final:.4f};  {', '.join(parameters)}"
+    return f"{told};  {', '.join(parameters)}"
+
+
+def _number(error: float) -> str:
+    """Write an error in a few characters, also if a run has diverged."""
+    return f"{error:.4f}" if error < 100.0 else f"{error:.0e}"
 
 
 def _short(name: str, value: float) -> str:
@@ -127,7 +135,7 @@ BEST = Companion(
     "best-errors",
     "The error of every method at its best parameters: in fresh runs (marker), in the runs that "
     "chose the parameters (stroke), and in the last 1 % of fresh runs (the last step, for draws "
-    "from a window). Lines: exact fixed points.",
+    "from a window). Lines: exact fixed points. Markers of errors above .75 lie outside.",
     draw_best,
     best_errors,
 )
