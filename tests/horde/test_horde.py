@@ -1,0 +1,89 @@
+"""A horde gives the answers of many learners."""
+
+import numpy as np
+import pytest
+from many_learners import BEHAVIOUR, asked, learner_like, record, stream
+
+import gvf
+
+FEATURES = {
+    "one-hot": (gvf.OneHot(12), 12),
+    "tiles": (gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4), 0),
+    "dense": (gvf.Dense(5, lambda s: np.column_stack([np.ones(len(s)), s, s**2])), 0),
+}
+UPDATES = {
+    "SGD": gvf.TD(0.1),
+    "default": gvf.TD(),
+    "RMSProp": gvf.TD(0.01, gvf.RMSProp()),
+    "Adam": gvf.TD(0.01, gvf.Adam()),
+    "TDRC": gvf.TDRC(0.05),
+    "incremental": gvf.IncrementalTD(0.02),
+}
+CORRECTIONS = [
+    gvf.IR(),
+    gvf.BCIR(),
+    gvf.IS(),
+    gvf.WISMinibatch(),
+    gvf.WISBuffer(),
+    gvf.WISOptimal(),
+    gvf.VTrace(),
+    gvf.NormIS(5.0),
+    gvf.Interpolated(0.5),
+    gvf.EmphaticIR(0.5),
+    gvf.EmphaticIS(0.5),
+]
+
+
+def compare(features, update, correction, *, steps=120, pieces=50, tolerance=1e-12, **options):
+    """Run a horde and its learners on the same stream with the same slots; compare them."""
+    kind, states = FEATURES[features]
+    data = stream(steps, states=states)
+    options = {"window": 40, "batch_size": 4, "seed": 0, **options}
+    horde = gvf.Horde(asked(), kind, update, correction, behaviour=BEHAVIOUR, **options)
+    batches = record(horde, data.state[:1])
+    for start in range(0, steps, pieces):
+        horde.observe_many(data[start : start + pieces])
+    predictions = horde.predict(data.state)
+    skipped = horde.report().skipped
+    for i, name in enumerate(horde.names):
+        learner = learner_like(horde, i, batches)
+        learner.observe_many(data)
+        np.testing.assert_allclose(
+            horde.weights(name), learner.weights, rtol=tolerance, atol=tolerance
+        )
+        np.testing.assert_allclose(
+            predictions[:, i], learner.predict(data.state), rtol=10 * tolerance, atol=10 * tolerance
+        )
+        assert skipped.get(repr(horde.questions[i].policy), 0) == learner.skipped
+        assert learner.updates + learner.skipped == horde.updates
+    return horde
+
+
+@pytest.mark.parametrize("update", UPDATES.values(), ids=UPDATES)
+@pytest.mark.parametrize("features", FEATURES)
+def test_a_horde_learns_what_learners_learn(features, update):
+    compare(features, update, gvf.IR())
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS, ids=lambda c: c.name)
+@pytest.mark.parametrize("features", FEATURES)
+def test_every_correction_works(features, correction):
+    horde = compare(features, gvf.TD(0.1), correction)
+    assert horde.report().window == 40
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 64])
+@pytest.mark.parametrize(("every", "warm_up"), [(1, 0), (3, 10)])
+def test_chunks_and_schedules_do_not_matter(chunk, every, warm_up):
+    for features in FEATURES:
+        compare(features, gvf.TD(0.1), gvf.IR(), chunk=chunk, every=every, warm_up=warm_up)
+
+
+def test_a_default_step_size_follows_each_policy():
+    compare("dense", gvf.TD(), gvf.IS(), pieces=7)
+    compare("tiles", gvf.TDRC(), gvf.IS(), chunk=5)
+
+
+def test_policies_without_mass_skip_and_the_others_go_on():
+    horde = compare("one-hot", gvf.TD(0.1), gvf.IR(), window=2, steps=60)
+    assert list(horde.report().skipped) == ["Always(1, 3)"]
