@@ -7,12 +7,13 @@ loops over active features, and :mod:`gvf.horde.stepwise` takes any update.
 from __future__ import annotations
 
 import os
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays, Floats
+from gvf.horde.dense import DenseEngine
 from gvf.horde.draws import Batch, Pool
 from gvf.horde.layout import Layout
 from gvf.horde.stepwise import StepwiseEngine
@@ -57,6 +58,10 @@ def engine_for(
     """Return the engine for an update and a form of features, and its best chunk."""
     if dtype != np.float64 and not is_plain(update):
         raise ValueError(f"dtype='float32' is for gvf.TD with SGD, got {update}")
+    if is_plain(update) and x.dtype.kind == "f":
+        step_size = cast(TD, update).step_size
+        made = DenseEngine(layout, cast("float | None", step_size), size, dtype, pool)
+        return made, DenseEngine.best_chunk(layout, batch_size)
     return StepwiseEngine(layout, update, size, pool), 16
 
 
