@@ -73,7 +73,8 @@ class DenseEngine(Weights):
         dtype: np.dtype[Any],
         pool: Pool,
     ) -> None:
-        super().__init__(layout, size, dtype)
+        super().__init__(layout.starts, size, dtype)
+        self._layout = layout
         self._step_size, self._pool = step_size, pool
         self._blocks = _blocks(layout, size)
         add_product(np.zeros((1, 1, 1)), np.ones((1, 1, 1)), np.ones((1, 1, 1)))  # imports torch
@@ -124,7 +125,7 @@ class DenseEngine(Weights):
 
     def _stacked(self, block: Block) -> Array:
         """Return a view [p, size, q] of the weights of a block; its groups are neighbours."""
-        first, last = self.starts[[block.groups[0], block.groups[-1] + 1]]
+        first, last = self.starts[[block.groups[0], block.groups[-1] + 1]] * self.size
         matrix = self.matrices[block.groups[0]]
         return self.flat[first:last].reshape(-1, *matrix.shape)[:, :, block.columns]
 

@@ -16,6 +16,7 @@ from gvf.common.arrays import Array, Arrays, Floats
 from gvf.horde.dense import DenseEngine
 from gvf.horde.draws import Batch, Pool
 from gvf.horde.layout import Layout
+from gvf.horde.sparse import SparseEngine
 from gvf.horde.stepwise import StepwiseEngine
 from gvf.learner import SGD, TD, Update
 
@@ -58,10 +59,11 @@ def engine_for(
     """Return the engine for an update and a form of features, and its best chunk."""
     if dtype != np.float64 and not is_plain(update):
         raise ValueError(f"dtype='float32' is for gvf.TD with SGD, got {update}")
-    if is_plain(update) and x.dtype.kind == "f":
-        step_size = cast(TD, update).step_size
-        made = DenseEngine(layout, cast("float | None", step_size), size, dtype, pool)
-        return made, DenseEngine.best_chunk(layout, batch_size)
+    if is_plain(update):
+        kind = DenseEngine if x.dtype.kind == "f" else SparseEngine
+        step_size = cast("float | None", cast(TD, update).step_size)
+        made = kind(layout, step_size, size, dtype, pool)
+        return made, kind.best_chunk(layout, batch_size)
     return StepwiseEngine(layout, update, size, pool), 16
 
 
