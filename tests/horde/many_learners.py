@@ -61,13 +61,13 @@ def record(horde, states) -> list:
     """Keep the batches that a horde draws from now on, in the list returned."""
     horde.predict(states)  # makes the draws
     batches: list = []
-    insert = horde._draws.insert
+    insert = horde._core.draws.insert
 
     def inserting(*given):
         batches.append(insert(*given))
         return batches[-1]
 
-    horde._draws.insert = inserting
+    horde._core.draws.insert = inserting
     return batches
 
 
@@ -81,18 +81,19 @@ def slots_of(batches, group) -> Iterator:
 
 def learner_like(horde, question, batches):
     """A learner for one question of a horde that draws what the horde has drawn."""
+    options = horde._core.options
     learner = gvf.Learner(
         horde.questions[question],
-        horde.features,
-        horde.update,
-        horde.correction,
-        behaviour=horde.behaviour,
-        window=horde.capacity,
-        batch_size=horde.batch_size,
-        every=horde.every,
-        warm_up=horde.warm_up,
+        options.features,
+        options.update,
+        options.correction,
+        behaviour=options.behaviour,
+        window=options.window,
+        batch_size=options.batch_size,
+        every=options.every,
+        warm_up=options.warm_up,
     )
-    group = int(horde.layout.group[horde.layout.place[question]])
+    group = int(horde._core.layout.group[horde._core.layout.place[question]])
     given = slots_of(batches, group)
     buffer, values = learner.buffer, learner.values
 

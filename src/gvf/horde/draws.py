@@ -3,7 +3,7 @@
 Every group has the rings of one :class:`gvf.window.Buffer`, and all share one place. Groups do not
 depend on each other, so one compiled call takes a group through all rows of a chunk before the
 next, and its rings stay in the cache. A row is drawn from the window as it was at its step: the
-columns are kept for a few steps longer than the rings (``kept`` rows in place of n), so that an
+columns are kept for a few steps longer than the rings (``kept`` rows instead of n), so that an
 earlier step of the chunk still finds a row that a later step has replaced.
 
 With uniform draws all groups share the slots, and only their weights differ.
@@ -21,7 +21,7 @@ from numba import float64, int64, njit, types, uint64, void
 from numpy.typing import NDArray
 
 from gvf.common import xoshiro
-from gvf.common.arrays import Floats
+from gvf.common.arrays import Arrays, Floats
 from gvf.common.compiled import call, compile_for, once, unowned
 from gvf.correction import RATIO, Correction
 from gvf.horde.layout import Ints
@@ -37,7 +37,15 @@ from gvf.sampling.prefix_sums import (
     ring_search,
     ring_write,
 )
-from gvf.window.buffer import UNIFORM, WHOLE, Masses, kind_of, take_rows, write_means
+from gvf.window.buffer import (
+    UNIFORM,
+    WHOLE,
+    Masses,
+    check_like,
+    kind_of,
+    take_rows,
+    write_means,
+)
 
 _WORTH_THREADS = 2_000
 """The number of drawn rows below which another thread costs more than it gains."""
@@ -67,7 +75,6 @@ class Draws:
         correction: the correction.
         groups: the number of groups.
         capacity: the number of rows in the window, n.
-        kept: the number of rows in the columns, at least n.
         batch_size: the number of rows drawn for an update, k.
         seed: the seed of the groups' streams, and of the one for uniform draws.
     """
@@ -77,16 +84,10 @@ class Draws:
         correction: Correction,
         groups: int,
         capacity: int,
-        kept: int,
         batch_size: int,
         seed: np.random.SeedSequence,
     ) -> None:
-        if correction.refresh is not None:
-            raise ValueError(
-                f"the masses of {correction.name} follow the errors of one question, and those of "
-                "a horde share their draws; use a gvf.Learner, or another correction"
-            )
-        self.correction, self.kept, self.batch_size = correction, kept, batch_size
+        self.correction, self.batch_size = correction, batch_size
         self.mass, rings, _ = kind_of(correction, capacity)
         self.rings = new_rings(groups * rings, capacity).reshape(groups, rings, -1)
         self.place = new_place(capacity)
@@ -110,13 +111,16 @@ class Draws:
         effective_sizes(self.ratios, sizes)
         return sizes
 
-    def insert(self, inputs: Floats, p: Floats, due: NDArray[np.bool_], pool: Pool) -> Batch:
+    def insert(
+        self, inputs: Floats, p: Floats, due: NDArray[np.bool_], kept: int, pool: Pool
+    ) -> Batch:
         """Insert m rows, and draw after each row for which an update is due.
 
         Args:
             inputs: the correction's inputs, float64[C, groups, m].
             p: the masses, float64[groups, m].
             due: True for rows after which an update is due, bool[m].
+            kept: the number of rows in the columns, at least n and as many more as m.
             pool: the threads.
         """
         groups, m, updates = len(self.rings), len(due), int(due.sum())
@@ -139,7 +143,7 @@ class Draws:
         )
 
         def work(first: int, last: int) -> None:
-            loop(weigh, arrays, (self.mass, self.steps, self.kept, first, last))
+            loop(weigh, arrays, (self.mass, self.steps, kept, first, last))
 
         pool.over(groups, work, worth=groups * max(updates, 1) * k >= _WORTH_THREADS)
         n = int(self.place[CAPACITY])
@@ -147,6 +151,26 @@ class Draws:
         self.place[SIZE] = min(self.place[SIZE] + m, n)
         self.steps += m
         return batch
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return copies of the arrays that change."""
+        return {
+            "rings": self.rings.copy(),
+            "place": self.place.copy(),
+            "streams": self.streams.copy(),
+            "steps": np.array(self.steps),
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """Restore the arrays that :meth:`arrays` returned."""
+        for name, own in (
+            ("rings", self.rings),
+            ("place", self.place),
+            ("streams", self.streams),
+        ):
+            check_like(name, arrays[name], own)
+            own[...] = arrays[name]
+        self.steps = int(arrays["steps"])
 
 
 @njit(cache=True, nogil=True)

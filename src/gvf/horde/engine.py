@@ -51,7 +51,7 @@ def engine_for(
     layout: Layout,
     update: Update,
     size: int,
-    x: Array,
+    dense: bool,
     dtype: np.dtype[Any],
     batch_size: int,
     pool: Pool,
@@ -60,7 +60,7 @@ def engine_for(
     if dtype != np.float64 and not is_plain(update):
         raise ValueError(f"dtype='float32' is for gvf.TD with SGD, got {update}")
     if is_plain(update):
-        kind = DenseEngine if x.dtype.kind == "f" else SparseEngine
+        kind = DenseEngine if dense else SparseEngine
         step_size = cast("float | None", cast(TD, update).step_size)
         made = kind(layout, step_size, size, dtype, pool)
         return made, kind.best_chunk(layout, batch_size)

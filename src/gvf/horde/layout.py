@@ -2,7 +2,8 @@
 
 Questions with the same policy form a *group*: they share ratios, draws and the features of drawn
 rows. If the correction carries a trace, which depends on the continuation and the interest, they
-also have these two in common. The weights of a group are the columns of one matrix, sorted by
+also have these two in common. Questions that were added later, with signals that earlier rows do
+not have, form groups of their own. The weights of a group are the columns of one matrix, sorted by
 continuation, so that questions with the same continuation are neighbours. A *place* is a position
 in this order; a question keeps its position in the list of questions.
 """
@@ -50,6 +51,8 @@ class Layout:
     Args:
         questions: the questions.
         correction: the correction, which decides which questions can share draws.
+        since: the step from which on transitions are known to each question, int64[G]; those before
+            have ratio 0. It is 0 for all by default.
 
     Attributes:
         names: the name of each question, [G].
@@ -67,18 +70,20 @@ class Layout:
         source: the column that it multiplies at each place, int64[G]: 0 for `alive`, then signals.
     """
 
-    def __init__(self, questions: Sequence[GVF], correction: Correction) -> None:
+    def __init__(
+        self, questions: Sequence[GVF], correction: Correction, since: Ints | None = None
+    ) -> None:
         self.questions = tuple(questions)
         self.names = _names(self.questions)
         self.policies, policy = distinct(q.policy for q in self.questions)
         _check_actions(self.policies, policy, self.names)
         self.cumulants, cumulant = distinct(q.cumulant for q in self.questions)
         continuations, continuation = distinct(q.continuation for q in self.questions)
-        group = policy
+        self.since = np.zeros(len(policy), np.int64) if since is None else since
+        shared = [policy, self.since]
         if correction.trace is not None:
-            _, interest = distinct(q.interest for q in self.questions)
-            keys = zip(policy.tolist(), continuation.tolist(), interest.tolist(), strict=True)
-            group = distinct(keys)[1]
+            shared += [continuation, distinct(q.interest for q in self.questions)[1]]
+        group = distinct(zip(*(part.tolist() for part in shared), strict=True))[1]
         self.order = np.lexsort((cumulant, continuation, group))
         self.place = np.argsort(self.order)
         self.group, self.cumulant = group[self.order], cumulant[self.order]

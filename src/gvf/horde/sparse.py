@@ -24,7 +24,7 @@ _CACHE = 2**20
 """The number of bytes of weights in a block, about the size of a processor's own cache."""
 _LANES = 16
 """The number of columns in the narrowest block, if its group has so many."""
-_DRAWN = 2**16
+_DRAWN = 2**19
 """The number of rows drawn for a chunk; more would only pass through memory."""
 
 
@@ -94,7 +94,7 @@ def _add_rows(weights, x, row, out):
             out[q] += (a[q] + b[q]) + (c[q] + d[q])
         j += 4
     while j < active:
-        a = weights[x[row, j]]
+        a = weights[np.uint64(x[row, j])]
         for q in range(lanes):
             out[q] += a[q]
         j += 1
@@ -106,6 +106,26 @@ def _values(weights, x, out):
     for i in range(x.shape[0]):
         out[i] = 0.0
         _add_rows(weights, x, i, out[i])
+
+
+@njit(cache=True, nogil=True)
+def _learn_one(weights, x, x_next, signals, places, rows, w, place):
+    """Apply all updates to the only question of a block, its weights [size]; rows are [U, k]."""
+    cumulants, continuations, scale = signals
+    column, source = places[0][place], places[1][place]
+    errors = np.empty(rows.shape[1], weights.dtype)
+    for u in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            row = rows[u, i]
+            near, far = weights[x[row, 0]], weights[x_next[row, 0]]
+            for j in range(1, x.shape[1]):
+                near += weights[np.uint64(x[row, j])]
+                far += weights[np.uint64(x_next[row, j])]
+            gamma = scale[place] * continuations[row, source]
+            errors[i] = w[u, i] * (cumulants[row, column] + gamma * far - near)
+        for i in range(rows.shape[1]):
+            for j in range(x.shape[1]):
+                weights[np.uint64(x[rows[u, i], j])] += errors[i]
 
 
 @njit(cache=True, nogil=True)
@@ -132,6 +152,9 @@ def _learn(flat, x, x_next, signals, places, rows, w, first, last):
         begin, end, g = starts[block], starts[block + 1], groups[block]
         lanes, d = end - begin, g if sets > 1 else 0
         weights = flat[begin * size : end * size].reshape(size, lanes)
+        if lanes == 1:
+            _learn_one(weights[:, 0], x, x_next, signals, places, rows[:, d], w[:, g], begin)
+            continue
         errors = np.empty((k, lanes), flat.dtype)
         near, far = np.empty(lanes, flat.dtype), np.empty(lanes, flat.dtype)
         for u in range(updates):

@@ -1,7 +1,8 @@
 """The part that all learners share: transitions in, predictions out, and files.
 
-:class:`BaseLearner` takes transitions from environments, logs and calls, leaves out those with a
-NaN if asked to, and saves and restores. How a learner uses the transitions is up to its subclass:
+:class:`Observer` takes transitions from environments, logs and calls, and saves and restores.
+:class:`BaseLearner` answers one question, and leaves out transitions with a NaN if asked to. How a
+learner uses the transitions is up to its subclass:
 :class:`gvf.learner.window_learner.WindowLearner` draws from a window of them, and
 :class:`gvf.OnlineLearner` uses each once.
 """
@@ -87,6 +88,10 @@ class Observer(ABC, Generic[Report]):
 
     def _end_source(self) -> None:
         """Learn from what still waits at the end of a source, if anything does."""
+
+    def _renewed(self, description: dict[str, Any]) -> dict[str, Any]:
+        """Return a description by an earlier gvf with the argument names of this version."""
+        return description
 
     def observe(
         self,
@@ -230,7 +235,7 @@ class Observer(ABC, Generic[Report]):
             ValueError: if the file was saved by a learner with other arguments.
         """
         description, arrays = checkpoint.read(path, self.kind)
-        description = renewed(description)
+        description = self._renewed(description)
         own = {name: spec.describe(part, {}) for name, part in self._parts().items()}
         different = spec.differences(
             *({"dict": [*map(list, parts.items())]} for parts in (description, own))
@@ -356,6 +361,9 @@ class BaseLearner(Observer[Report]):
 
     def _named_columns(self, info: Iterable[str]) -> tuple[str, ...]:
         return info_columns(self.question, info)
+
+    def _renewed(self, description: dict[str, Any]) -> dict[str, Any]:
+        return renewed(description)
 
     def _leave_out(self, transitions: Transitions) -> None:
         """Let no transition follow these, which are all left out, or those before in a stream."""
