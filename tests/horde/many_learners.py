@@ -48,6 +48,7 @@ def stream(steps, *, states, seed=0, ends=0.1):
 def asked(policies=4, *, seed=1):
     """Questions about some policies of different kinds, with shared and own parts."""
     rng = np.random.default_rng(seed)
+    named: dict[str, gvf.Policy]
     named = {f"pi{i}": gvf.Fixed(rng.dirichlet(np.ones(ACTIONS))) for i in range(policies - 1)}
     named["never 2"] = gvf.Always(1, actions=ACTIONS)
     signals = {"reward": "reward", "one": lambda t: np.ones(len(t))}

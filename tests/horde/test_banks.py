@@ -63,6 +63,7 @@ def test_ratios_of_continuous_policies(shape):
     rng = np.random.default_rng(0)
     size = shape[1] if len(shape) > 1 else 1
     behaviour = gvf.Gaussian(np.zeros(size), 1.5)
+    policies: list[gvf.Policy]
     policies = [gvf.Gaussian(rng.normal(size=size), rng.random(size) + 0.5) for _ in range(4)]
     policies.append(gvf.Gaussian(lambda s: np.zeros((len(s), size)), 1.0))
     batch = gvf.Transitions(

@@ -10,17 +10,21 @@ steps, ``N_ij = Z_i . X_j w_j``,
 
     Y = X^T diag(w) (I - N)^-1.
 
-Y depends on no question. It is found step by step, last step first, and all questions of a policy
-and continuation then need two products with matrices of R rows. These are the numbers of one step
-after the other, up to rounding. If there are fewer features than rows, ``(Y Z) W_0 + Y c`` needs
-fewer operations.
+Y depends on no question, and :func:`_joint` finds it from the Y of fewer steps. All questions of a
+policy and continuation then need two products with matrices of R rows. These are the numbers of one
+step after the other, up to rounding. If there are fewer features than rows, ``(Y Z) W_0 + Y c``
+needs fewer operations.
 
-Products are PyTorch's if it is installed, because it adds a product to a matrix in place and works
-on many small matrices in parallel; otherwise NumPy's.
+Products are PyTorch's if it is installed, because it adds a product to a matrix in place, and each
+of our threads can work on groups of its own; otherwise NumPy's.
 """
 
 from __future__ import annotations
 
+import math
+import threading
+from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -34,8 +38,8 @@ from gvf.horde.draws import Batch, Pool
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.weights import Weights
 
-_CACHE = 2**22
-"""The number of bytes of weights and rows that are worked on together."""
+_CACHE = 2**20
+"""The number of bytes of weights that are worked on together, unless a group has more."""
 _MOST_STEPS = 16
 
 
@@ -68,7 +72,7 @@ class DenseEngine(Weights):
     def __init__(
         self,
         layout: Layout,
-        step_size: float | None,
+        step_size: float,
         size: int,
         dtype: np.dtype[Any],
         pool: Pool,
@@ -76,8 +80,9 @@ class DenseEngine(Weights):
         super().__init__(layout.starts, size, dtype)
         self._layout = layout
         self._step_size, self._pool = step_size, pool
-        self._blocks = _blocks(layout, size)
-        add_product(np.zeros((1, 1, 1)), np.ones((1, 1, 1)), np.ones((1, 1, 1)))  # imports torch
+        self._scratch = threading.local()
+        self._blocks = _blocks(layout, size, dtype.itemsize)
+        _divide_work(pool)
 
     @staticmethod
     def best_chunk(layout: Layout, batch_size: int) -> int:
@@ -97,31 +102,39 @@ class DenseEngine(Weights):
         alpha = self._step_size if step_size is None else step_size[:, :, None]
         w = np.moveaxis(batch.w * alpha, 1, 0).reshape(-1, updates * k).astype(self.flat.dtype)
         rows = np.ascontiguousarray(np.moveaxis(batch.rows, 1, 0)).reshape(-1, updates * k)
-        for block in self._blocks:
-            self._learn(block, columns, rows, w[block.groups], k)
+
+        def work(first: int, last: int) -> None:
+            for block in self._blocks[first:last]:
+                self._learn(block, columns, rows, w[block.groups], k)
+
+        # Fewer blocks than threads are left to the threads of the library.
+        blocks = len(self._blocks)
+        alone = _torch() is None or blocks < self._pool.threads
+        self._pool.over(blocks, work, worth=not alone)
 
     def _learn(self, block: Block, columns: Arrays, rows: Ints, w: Array, k: int) -> None:
         """Apply the updates of a block's groups: rows int64[groups or 1, R], w [p, R]."""
         own = rows if len(rows) == 1 else rows[block.groups]
         shape, size = w.shape, columns["x"].shape[1]
-        X, Z = np.empty((2, *shape, size), w.dtype)
-        E = np.empty((*shape, block.cumulant.shape[1]), w.dtype)
-
-        def gather(first: int, last: int) -> None:
-            _gather(
-                columns["x"], columns["x_next"], columns["cumulant"], columns["continuation"],
-                own, block.scale, block.source, block.cumulant, X, Z, E, first, last,
-            )  # fmt: skip
-
-        self._pool.over(len(w), gather, worth=X.size > 100_000)
+        X, Z = self._room("X", (*shape, size)), self._room("Z", (*shape, size))
+        E = self._room("E", (*shape, block.cumulant.shape[1]))
+        signals = columns["cumulant"], columns["continuation"]
+        _gather(columns["x"], columns["x_next"], *signals, own, *block[2:], X, Z, E)
         Y, W = _joint(X, Z, w, k), self._stacked(block)
-        if size < len(w[0]):
+        if size < shape[1]:
             change = product(product(Y, Z), W)
             add_product(change, Y, E)
             W += change
         else:
             add_product(E, Z, W)
             add_product(W, Y, E)
+
+    def _room(self, name: str, shape: tuple[int, ...]) -> Array:
+        """Return an array to write into, in memory that is used again."""
+        size, rooms = math.prod(shape), self._scratch.__dict__  # those of this thread
+        if name not in rooms or len(rooms[name]) < size:
+            rooms[name] = np.empty(size, self.flat.dtype)
+        return rooms[name][:size].reshape(shape)
 
     def _stacked(self, block: Block) -> Array:
         """Return a view [p, size, q] of the weights of a block; its groups are neighbours."""
@@ -137,7 +150,7 @@ class DenseEngine(Weights):
         return out
 
 
-def _blocks(layout: Layout, size: int) -> list[Block]:
+def _blocks(layout: Layout, size: int, itemsize: int) -> list[Block]:
     """Return the blocks of a layout: neighbouring groups of the same form, as many as fit."""
     forms = []
     for g in range(layout.groups):
@@ -148,7 +161,7 @@ def _blocks(layout: Layout, size: int) -> list[Block]:
     blocks, first = [], 0
     while first < layout.groups:
         form, last = forms[first], first + 1
-        most = max(1, _CACHE // (8 * size * form[-1]))
+        most = max(1, _CACHE // (itemsize * size * form[-1]))
         while last < layout.groups and forms[last] == form and last - first < most:
             last += 1
         groups = np.arange(first, last)
@@ -169,25 +182,25 @@ def _blocks(layout: Layout, size: int) -> list[Block]:
 
 
 def _joint(X: Array, Z: Array, w: Array, k: int) -> Array:
-    """Return Y [p, size, R] of the module's text, for updates of k rows each."""
-    Y = X * w[:, :, None]
-    count = X.shape[1]
-    if count > k:
-        # The products of later rows with earlier ones, [p, later, earlier].
-        M = product(Z, X.transpose(0, 2, 1)) * w[:, None, :]
-        for start in range(count - 2 * k, -1, -k):
-            end = start + k
-            earlier = M[:, end:, start:end].transpose(0, 2, 1)
-            add_product(Y[:, start:end], earlier, Y[:, end:])
+    """Return Y [p, size, R] of the module's text, for updates of k rows each.
+
+    Neighbouring stretches of rows are joined, then neighbours of these, until there is one. If the
+    rows A come before the rows B, what A changes is in the errors of B: Y_A + Y_B Z_B Y_A.
+    """
+    Y, length = X * w[:, :, None], k
+    while length < Y.shape[1]:
+        for start in range(0, Y.shape[1] - length, 2 * length):
+            middle, end = start + length, start + 2 * length
+            passed_on = product(Y[:, start:middle], Z[:, middle:end].transpose(0, 2, 1))
+            add_product(Y[:, start:middle], passed_on, Y[:, middle:end])
+        length *= 2
     return Y.transpose(0, 2, 1)
 
 
 @njit(cache=True, nogil=True)
-def _gather(
-    x, x_next, cumulants, continuations, rows, scale, source, cumulant, X, Z, E, first, last
-):
+def _gather(x, x_next, cumulants, continuations, rows, scale, source, cumulant, X, Z, E):
     """Write the features, their differences and the cumulants of drawn rows, group by group."""
-    for g in range(first, last):
+    for g in range(len(X)):
         own = g if rows.shape[0] > 1 else 0
         for r in range(rows.shape[1]):
             row = rows[own, r]
@@ -202,9 +215,9 @@ def _gather(
 
 def product(a: Array, b: Array) -> Array:
     """Return the products of matrices [p, ...]."""
-    if _torch() is None:
-        return np.matmul(a, b)
     torch = _torch()
+    if torch is None:
+        return np.matmul(a, b)
     return torch.bmm(torch.from_numpy(a), torch.from_numpy(b)).numpy()
 
 
@@ -217,11 +230,19 @@ def add_product(out: Array, a: Array, b: Array) -> None:
         torch.from_numpy(out).baddbmm_(torch.from_numpy(a), torch.from_numpy(b))
 
 
+@cache
 def _torch() -> Any:
     """Return the module torch if it is installed, else None."""
-    if "torch" not in _found:
-        _found["torch"] = __import__("torch") if find_spec("torch") is not None else None
-    return _found["torch"]
+    return import_module("torch") if find_spec("torch") is not None else None
 
 
-_found: dict[str, Any] = {}
+def _divide_work(pool: Pool) -> None:
+    """Let each thread of the pool make its products alone; torch's other threads stay as they are.
+
+    A thread's setting is also that of threads that start later, so the caller's is set again.
+    """
+    torch = _torch()
+    if torch is not None and pool.threads > 1:
+        threads = torch.get_num_threads()
+        pool.prepare(lambda: torch.set_num_threads(1))
+        torch.set_num_threads(threads)

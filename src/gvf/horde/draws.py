@@ -11,6 +11,7 @@ With uniform draws all groups share the slots, and only their weights differ.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from gvf.common import xoshiro
 from gvf.common.arrays import Arrays, Floats
 from gvf.common.compiled import call, compile_for, once, unowned
-from gvf.correction import RATIO, Correction
+from gvf.correction import BCIR, IR, RATIO, Correction
 from gvf.horde.layout import Ints
 from gvf.sampling.prefix_sums import (
     CAPACITY,
@@ -93,6 +94,8 @@ class Draws:
         self.place = new_place(capacity)
         self.streams = xoshiro.streams(groups + 1, seed)  # the last is for uniform draws
         self.steps = 0
+        # These weights do not depend on the rows, which then need not be read.
+        self._reads = int(correction.weigh not in (IR.weigh, BCIR.weigh))
 
     @property
     def whole(self) -> bool:
@@ -143,7 +146,7 @@ class Draws:
         )
 
         def work(first: int, last: int) -> None:
-            loop(weigh, arrays, (self.mass, self.steps, kept, first, last))
+            loop(weigh, arrays, (self.mass, self.steps, kept, self._reads, first, last))
 
         pool.over(groups, work, worth=groups * max(updates, 1) * k >= _WORTH_THREADS)
         n = int(self.place[CAPACITY])
@@ -185,11 +188,11 @@ def _insert(weigh, arrays, numbers):
     """Take the groups from `first` to `last` through all rows; :class:`Draws` has the arguments."""
     (place, rings, streams), (inputs, p, due, parameters), drawn_rows = unowned(arrays)
     slots, rows, w, drawn = drawn_rows
-    mass, steps, kept, first, last = numbers
+    mass, steps, kept, reads, first, last = numbers
     n, count, k = place[CAPACITY], inputs.shape[0], slots.shape[2]
     here, no_nodes = np.empty(3, np.int64), np.empty(0)
     means, uniforms = np.empty(count + 1), np.empty(k)
-    taken, taken_p = np.empty((count, k)), np.ones(k)
+    taken, taken_p = np.ones((count, k)), np.ones(k)
     for g in range(first, last):
         for j in range(3):
             here[j] = place[j]
@@ -197,6 +200,7 @@ def _insert(weigh, arrays, numbers):
         d = g if mass >= 0 else 0
         for i in range(due.size):
             newest, full = here[HEAD], here[SIZE] == n
+            latest = (steps + i) % kept
             for c in range(rings.shape[1]):
                 value = inputs[c, g, i] if c < count else p[g, i]
                 ring_write(rings[g, c], n, newest, full, value)
@@ -215,9 +219,10 @@ def _insert(weigh, arrays, numbers):
                 for j in range(k):
                     age = newest - slots[u, d, j]
                     age += n if age < 0 else 0
-                    rows[u, d, j] = (steps + i - age) % kept
+                    rows[u, d, j] = latest - age + (kept if age > latest else 0)
             if has_mass:
-                take_rows(masses, mass, slots[u, d], taken, taken_p)
+                if reads:
+                    take_rows(masses, mass, slots[u, d], taken, taken_p)
                 call(weigh, (taken, taken_p, means, parameters, w[u, g]))
             else:
                 w[u, g] = 0.0
@@ -239,7 +244,7 @@ def _loop() -> Any:
             types.Tuple((i3, i3, f3, i2)),
         )
     )
-    return compile_for(_insert, void(int64, arrays, types.UniTuple(int64, 5)))
+    return compile_for(_insert, void(int64, arrays, types.UniTuple(int64, 6)))
 
 
 class Pool:
@@ -248,6 +253,17 @@ class Pool:
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._pool: ThreadPoolExecutor | None = None
+
+    def prepare(self, function: Callable[[], None]) -> None:
+        """Let every thread call a function once."""
+        self._pool = self._pool or ThreadPoolExecutor(self.threads)
+        all_here = threading.Barrier(self.threads)
+
+        def call_it(_: int) -> None:
+            all_here.wait()
+            function()
+
+        list(self._pool.map(call_it, range(self.threads)))
 
     def over(self, count: int, work: Callable[[int, int], None], *, worth: bool) -> None:
         """Call `work(start, stop)` on slices of a range, in threads if that is `worth` it."""
@@ -258,6 +274,3 @@ class Pool:
             self._pool = ThreadPoolExecutor(self.threads)
         edges = np.linspace(0, count, self.threads + 1).astype(int).tolist()
         list(self._pool.map(work, edges[:-1], edges[1:]))
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"threads": self.threads, "_pool": None}

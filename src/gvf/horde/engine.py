@@ -61,7 +61,8 @@ def engine_for(
         raise ValueError(f"dtype='float32' is for gvf.TD with SGD, got {update}")
     if is_plain(update):
         kind = DenseEngine if dense else SparseEngine
-        step_size = cast("float | None", cast(TD, update).step_size)
+        # A default step size comes with each batch.
+        step_size = cast("float | None", cast(TD, update).step_size) or 0.0
         made = kind(layout, step_size, size, dtype, pool)
         return made, kind.best_chunk(layout, batch_size)
     return StepwiseEngine(layout, update, size, pool), 16

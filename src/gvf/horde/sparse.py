@@ -40,7 +40,7 @@ class SparseEngine(Weights):
     """
 
     def __init__(
-        self, layout: Layout, step_size: float | None, size: int, dtype: np.dtype[Any], pool: Pool
+        self, layout: Layout, step_size: float, size: int, dtype: np.dtype[Any], pool: Pool
     ) -> None:
         super().__init__(_cut(layout.starts, size * dtype.itemsize), size, dtype)
         self._layout, self._step_size, self._pool = layout, step_size, pool
