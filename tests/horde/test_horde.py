@@ -44,7 +44,7 @@ def compare(features, update, correction, *, steps=120, pieces=50, tolerance=1e-
     for start in range(0, steps, pieces):
         horde.observe_many(data[start : start + pieces])
     predictions = horde.predict(data.state)
-    skipped = horde.report().skipped
+    core = horde._core
     for i, name in enumerate(horde.names):
         learner = learner_like(horde, i, batches)
         learner.observe_many(data)
@@ -54,7 +54,7 @@ def compare(features, update, correction, *, steps=120, pieces=50, tolerance=1e-
         np.testing.assert_allclose(
             predictions[:, i], learner.predict(data.state), rtol=10 * tolerance, atol=10 * tolerance
         )
-        assert skipped.get(repr(horde.questions[i].policy), 0) == learner.skipped
+        assert core.skipped[core.layout.group[core.layout.place[i]]] == learner.skipped
         assert learner.updates + learner.skipped == horde.updates
     return horde
 

@@ -64,8 +64,7 @@ def test_a_question_that_diverges_is_paused_and_named():
     wild = np.where(np.arange(1300) == 5, 1e200, 0.0)
     questions = [*TWO, gvf.GVF(gvf.Uniform(3), "wild", 1.0, name="wild")]
     horde = made(questions, update=gvf.TD(50.0), kind="dense")
-    with np.errstate(all="ignore"):
-        horde.observe_many(with_signals(data, weak=data.reward, wild=wild))
+    horde.observe_many(with_signals(data, weak=data.reward, wild=wild))
     assert horde.report().paused["wild"] == "it has diverged"
     tame = made(questions, update=gvf.TD(0.01), kind="dense")
     tame.observe_many(with_signals(data, weak=data.reward, wild=0.0 * wild))

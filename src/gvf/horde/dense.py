@@ -104,8 +104,9 @@ class DenseEngine(Weights):
         rows = np.ascontiguousarray(np.moveaxis(batch.rows, 1, 0)).reshape(-1, updates * k)
 
         def work(first: int, last: int) -> None:
-            for block in self._blocks[first:last]:
-                self._learn(block, columns, rows, w[block.groups], k)
+            with np.errstate(over="ignore", invalid="ignore"):  # of questions that diverge
+                for block in self._blocks[first:last]:
+                    self._learn(block, columns, rows, w[block.groups], k)
 
         # Fewer blocks than threads are left to the threads of the library.
         blocks = len(self._blocks)
@@ -145,8 +146,9 @@ class DenseEngine(Weights):
     def predict(self, x: Array) -> Array:
         """Return the values of features [m, size] at all places, [m, G]."""
         out = np.empty((len(x), len(self._layout)), self.flat.dtype)
-        for matrix, start in zip(self.matrices, self._layout.starts, strict=False):
-            np.matmul(x, matrix, out=out[:, start : start + matrix.shape[1]])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for matrix, start in zip(self.matrices, self._layout.starts, strict=False):
+                np.matmul(x, matrix, out=out[:, start : start + matrix.shape[1]])
         return out
 
 
