@@ -94,7 +94,7 @@ class DenseEngine(Weights):
         _, sizes = np.unique(
             np.stack([layout.group, layout.source, layout.scale]), axis=1, return_counts=True
         )
-        return int(np.clip(np.median(sizes) // batch_size, 1, _MOST_STEPS))
+        return int(np.clip(np.median(sizes) // (2 * batch_size), 1, _MOST_STEPS))
 
     def learn(self, columns: Arrays, batch: Batch, step_size: NDArray[Any] | None) -> None:
         """Apply U updates; see :class:`gvf.horde.engine.Engine`."""
