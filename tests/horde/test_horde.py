@@ -34,12 +34,24 @@ CORRECTIONS = [
 ]
 
 
-def compare(features, update, correction, *, steps=120, pieces=50, tolerance=1e-12, **options):
+def compare(
+    features,
+    update,
+    correction,
+    questions=None,
+    *,
+    steps=120,
+    pieces=50,
+    tolerance=1e-12,
+    **options,
+):
     """Run a horde and its learners on the same stream with the same slots; compare them."""
     kind, states = FEATURES[features]
     data = stream(steps, states=states)
     options = {"window": 40, "batch_size": 4, "seed": 0, **options}
-    horde = gvf.Horde(asked(), kind, update, correction, behaviour=BEHAVIOUR, **options)
+    horde = gvf.Horde(
+        questions or asked(), kind, update, correction, behaviour=BEHAVIOUR, **options
+    )
     batches = record(horde, data.state[:1])
     for start in range(0, steps, pieces):
         horde.observe_many(data[start : start + pieces])
@@ -87,3 +99,33 @@ def test_a_default_step_size_follows_each_policy():
 def test_policies_without_mass_skip_and_the_others_go_on():
     horde = compare("one-hot", gvf.TD(0.1), gvf.IR(), window=2, steps=60)
     assert list(horde.report().skipped) == ["Always(1, 3)"]
+
+
+@pytest.mark.parametrize("features", FEATURES)
+def test_each_question_may_have_its_own_policy(features):
+    rng = np.random.default_rng(0)
+    questions = [
+        gvf.GVF(gvf.Fixed(rng.dirichlet(np.ones(3))), "reward", rng.random(), name=str(i))
+        for i in range(5)
+    ]
+    compare(features, gvf.TD(0.1), gvf.IR(), questions)
+    compare(features, gvf.TD(0.1), gvf.WISMinibatch(), questions, steps=60)
+
+
+def test_wide_groups_are_cut_into_blocks():
+    many = gvf.Columns(lambda t: np.outer(t.reward, np.arange(40.0)), 40)
+    questions = gvf.questions({"u": gvf.Uniform(3), "a": gvf.Always(1, 3)}, many, [0.9, 0.5])
+    features = gvf.TileCoder([0, 0], [1, 1], tiles=90, tilings=1)  # so large that 16 columns fit
+    horde = gvf.Horde(
+        questions, features, gvf.TD(0.1), behaviour=BEHAVIOUR, window=40, batch_size=4, seed=0
+    )
+    data = stream(60, states=0)
+    batches = record(horde, data.state[:1])
+    horde.observe_many(data)
+    assert np.diff(horde._core.engine.starts).tolist() == [16] * 5 + [16] * 5
+    for i in (0, 39, 79, 159):
+        learner = learner_like(horde, i, batches)
+        learner.observe_many(data)
+        np.testing.assert_allclose(
+            horde.predict(data.state)[:, i], learner.predict(data.state), rtol=1e-12, atol=1e-12
+        )

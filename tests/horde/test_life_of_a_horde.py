@@ -145,6 +145,28 @@ def test_a_horde_acts_in_an_environment():
         horde.predict([14], "X")
 
 
+class Lidar(gymnasium.Env):
+    """Two states, and an info with three distances."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {"lidar": np.zeros(3)}
+
+    def step(self, action):
+        return int(action > 0), 0.0, False, False, {"lidar": np.arange(3.0)}
+
+
+def test_columns_of_info_are_found():
+    questions = gvf.questions({"u": gvf.Uniform(3)}, gvf.Columns("lidar", 3), [0.0])
+    horde = gvf.Horde(
+        questions, gvf.OneHot(2), gvf.TD(0.5), behaviour=gvf.Uniform(3), window=50, seed=0
+    )
+    horde.learn(Lidar(), steps=200, seed=0)
+    np.testing.assert_allclose(horde.predict([0, 1]), [[0, 1, 2]] * 2, atol=1e-3)
+
+
 def bad(transitions):
     return np.zeros((len(transitions), 2))
 

@@ -18,6 +18,7 @@ from gvf.common.arrays import Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.correction import IR, Correction
 from gvf.features import FeatureMap
+from gvf.horde.banks import Column
 from gvf.horde.core import Core, Options
 from gvf.horde.draws import Pool
 from gvf.horde.layout import Layout
@@ -30,7 +31,7 @@ from gvf.learner.values import check_features
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict
 from gvf.sampling.prefix_sums import SIZE
-from gvf.stream.info import info_columns
+from gvf.stream.info import STANDARD, info_columns
 from gvf.transition import Transitions, as_column
 
 Precision = Literal["float64", "float32"]
@@ -232,8 +233,11 @@ class Horde(Observer[HordeReport]):
             trace.change_source()
 
     def _named_columns(self, info: Iterable[str]) -> tuple[str, ...]:
-        asked = [name for question in self.questions for name in info_columns(question)]
-        return tuple(dict.fromkeys([*asked, *info_columns(self._core.endless, info)]))
+        layout, interests = self._core.layout, {q.interest for q in self.questions}
+        parts = (*layout.cumulants, *layout.signals, *interests)
+        sources = (part.source if isinstance(part, Column) else part for part in parts)
+        own = [name for name in sources if isinstance(name, str) and name not in STANDARD]
+        return info_columns(self._core.endless, [*own, *info])
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return self._core.arrays()

@@ -23,7 +23,7 @@ class HordeReport:
         skipped: the number of updates that each group skipped because its window had no mass,
             without those that skipped none.
         window: the number of transitions in the window.
-        mean_ratio: the mean ratio of each group over the window, [groups]; nan if unknown.
+        mean_ratio: the mean ratio of each group over the window, [groups]; nan if it is empty.
         effective_sample_size: (sum rho)^2 / sum rho^2 of each group over the window, [groups].
         paused: the questions that do not learn at present, with the reason.
 
