@@ -1,5 +1,6 @@
 """A horde in use: sensors that fail, questions that come and go, files, environments, errors."""
 
+import threading
 from dataclasses import replace
 
 import gymnasium
@@ -8,6 +9,7 @@ import pytest
 from many_learners import BEHAVIOUR, asked, stream
 
 import gvf
+from gvf.horde import dense
 
 TILES = gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
 KINDS = {"tiles": TILES, "dense": gvf.Dense(2), "TDRC": TILES}
@@ -66,6 +68,11 @@ def test_a_question_that_diverges_is_paused_and_named():
     horde = made(questions, update=gvf.TD(50.0), kind="dense")
     horde.observe_many(with_signals(data, weak=data.reward, wild=wild))
     assert horde.report().paused["wild"] == "it has diverged"
+    # It was found while learning, not by the report, and its weights do not change any more.
+    before = horde.weights("wild")
+    assert horde._core.pauses.diverged[horde._core.layout.place[-1]]
+    horde.observe_many(with_signals(data, weak=data.reward, wild=0.0 * wild)[:10])
+    np.testing.assert_array_equal(horde.weights("wild"), before)
     tame = made(questions, update=gvf.TD(0.01), kind="dense")
     tame.observe_many(with_signals(data, weak=data.reward, wild=0.0 * wild))
     assert not tame.report().paused
@@ -87,6 +94,23 @@ def test_a_horde_is_saved_and_goes_on_bit_for_bit(tmp_path, kind, correction):
     assert repr(again.report()) == repr(horde.report())
 
 
+def test_a_horde_with_added_questions_is_saved(tmp_path):
+    data = stream(120, states=0)
+    both = with_signals(data, weak=data.reward**2)
+    horde = made([TWO[0]], "dense")
+    horde.observe_many(both[:50])
+    more = [replace(TWO[1], name=str(i), continuation=0.01 * i) for i in range(64)]
+    horde.add([*more, *(replace(q, continuation=0.7, name=f"{q.name}, longer") for q in more)])
+    horde.observe_many(both[50:70])
+    horde.save(tmp_path / "horde")
+    again = made(horde.questions, "dense", seed=5).load(tmp_path / "horde")
+    for one in (horde, again):
+        one.observe_many(both[70:])
+        one.add([TWO[3]])
+        one.observe_many(both[:20])
+    np.testing.assert_array_equal(again.predict(data.state), horde.predict(data.state))
+
+
 def test_a_file_of_another_horde_is_refused(tmp_path):
     made(TWO).save(tmp_path / "horde")
     with pytest.raises(ValueError, match="was saved by another learner"):
@@ -105,7 +129,11 @@ def test_questions_come_and_go_and_the_others_do_not_notice(kind):
     ):
         alone.observe_many(part)
         changing.observe_many(part)
+        before = dict(zip(changing.names, changing.predict(data.state).T, strict=True))
         change()
+        for name in set(before) & set(changing.names):
+            after = changing.predict(data.state, name)
+            np.testing.assert_allclose(after, before[name], rtol=1e-12, atol=1e-14)
     assert changing.names == (TWO[0].name, TWO[1].name, TWO[3].name)
     np.testing.assert_allclose(
         changing.predict(data.state, [TWO[0].name, TWO[1].name]),
@@ -222,15 +250,12 @@ def test_weights_that_do_not_fit_are_counted():
 
 
 def test_a_failed_observation_changes_nothing():
-    data = stream(40, states=0)
-    horde, same = (
-        made(asked(), correction=gvf.EmphaticIR(0.5)),
-        made(asked(), correction=gvf.EmphaticIR(0.5)),
-    )
+    data = stream(40, states=0, ends=0.0)
+    horde, same = (made(asked(), correction=gvf.EmphaticIR(0.5)) for _ in range(2))
     for one in (horde, same):
         one.observe_many(data[:20])
     with pytest.raises(ValueError, match="does not begin in the state"):
-        horde.observe_many(data[[25, 35]])
+        horde.observe_many(data[[20, 35]])
     for one in (horde, same):
         one.observe_many(data[20:])
     np.testing.assert_array_equal(horde.predict(data.state), same.predict(data.state))
@@ -255,3 +280,29 @@ def test_threads_do_not_matter(kind):
     for horde in (one, two):
         horde.observe_many(data)
     np.testing.assert_array_equal(one.predict(data.state), two.predict(data.state))
+
+
+@pytest.mark.parametrize("chunk", [1, 4, None])
+def test_products_are_the_same_without_torch(monkeypatch, chunk):
+    data = stream(100, states=0)
+    fast = made(asked(), "dense", chunk=chunk)
+    monkeypatch.setattr(dense, "_torch", lambda: None)
+    plain = made(asked(), "dense", chunk=chunk)
+    plain.observe_many(data)
+    monkeypatch.undo()
+    fast.observe_many(data)
+    np.testing.assert_allclose(
+        plain.predict(data.state), fast.predict(data.state), rtol=1e-12, atol=1e-14
+    )
+
+
+def test_other_threads_of_torch_are_left_alone():
+    torch = pytest.importorskip("torch")
+    before, seen = torch.get_num_threads(), []
+    torch.set_num_threads(2)
+    made(TWO, "dense", threads=2).predict([[0.0, 0.0]])
+    thread = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert (torch.get_num_threads(), seen) == (2, [2])
+    torch.set_num_threads(before)

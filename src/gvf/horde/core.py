@@ -241,6 +241,7 @@ class Core:
                 "since": self.layout.since.copy(),
                 "skipped": self.skipped.copy(),
                 "step_size": self.step_size.copy(),
+                "chunk": np.array(self.chunk),
             },
             "pauses": self.pauses.arrays(),
             "draws": self.draws.arrays(),
@@ -267,6 +268,8 @@ class Core:
             dtype, width = own["form"].tolist()
             engine = core.start((np.dtype(dtype), int(width)))
             engine.put(np.arange(len(layout)), group("engine"))
+            # Both may belong to the questions that the horde had at first.
+            core.chunk, core.window = int(own["chunk"]), Window(int(arrays["window/ring"][0]))
         core.window.restore(group("window"))
         core.draws.restore(group("draws"))
         core.pauses.restore(group("pauses"))
