@@ -81,7 +81,7 @@ class DenseEngine(Weights):
         self._layout = layout
         self._step_size, self._pool = step_size, pool
         self._scratch = threading.local()
-        self._blocks = _blocks(layout, size, dtype.itemsize)
+        self._blocks = _blocks(layout, size * dtype.itemsize, pool.threads)
         _divide_work(pool)
 
     @staticmethod
@@ -108,10 +108,10 @@ class DenseEngine(Weights):
                 for block in self._blocks[first:last]:
                     self._learn(block, columns, rows, w[block.groups], k)
 
-        # Fewer blocks than threads are left to the threads of the library.
-        blocks = len(self._blocks)
-        alone = _torch() is None or blocks < self._pool.threads
-        self._pool.over(blocks, work, worth=not alone)
+        if _torch() is None:
+            work(0, len(self._blocks))  # NumPy has threads of its own
+        else:
+            self._pool.apart(len(self._blocks), work)
 
     def _learn(self, block: Block, columns: Arrays, rows: Ints, w: Array, k: int) -> None:
         """Apply the updates of a block's groups: rows int64[groups or 1, R], w [p, R]."""
@@ -152,18 +152,24 @@ class DenseEngine(Weights):
         return out
 
 
-def _blocks(layout: Layout, size: int, itemsize: int) -> list[Block]:
-    """Return the blocks of a layout: neighbouring groups of the same form, as many as fit."""
+def _blocks(layout: Layout, column: int, threads: int) -> list[Block]:
+    """Return the blocks of a layout, for columns of so many bytes: at least one for each thread.
+
+    A block has neighbouring groups of the same form, as many as fit into the cache. If there are
+    fewer groups than threads, their columns are divided.
+    """
     forms = []
+    parts = -(-threads // layout.groups)
     for g in range(layout.groups):
         places = np.arange(layout.starts[g], layout.starts[g + 1])
         kinds = np.stack([layout.scale[places], layout.source[places].astype(float)])
         cuts = np.flatnonzero((np.diff(kinds, axis=1) != 0).any(axis=0)) + 1
-        forms.append((0, *cuts.tolist(), len(places)))
+        shares = np.linspace(0, len(places), parts + 1).astype(int).tolist()
+        forms.append(tuple(sorted({*cuts.tolist(), *shares})))
     blocks, first = [], 0
     while first < layout.groups:
         form, last = forms[first], first + 1
-        most = max(1, _CACHE // (itemsize * size * form[-1]))
+        most = max(1, min(_CACHE // (column * form[-1]), -(-layout.groups // threads)))
         while last < layout.groups and forms[last] == form and last - first < most:
             last += 1
         groups = np.arange(first, last)
@@ -244,7 +250,7 @@ def _divide_work(pool: Pool) -> None:
     A thread's setting is also that of threads that start later, so the caller's is set again.
     """
     torch = _torch()
-    if torch is not None and pool.threads > 1:
+    if torch is not None:
         threads = torch.get_num_threads()
         pool.prepare(lambda: torch.set_num_threads(1))
         torch.set_num_threads(threads)

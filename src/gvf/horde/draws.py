@@ -269,8 +269,11 @@ class Pool:
         """Call `work(start, stop)` on slices of a range, in threads if that is `worth` it."""
         if not worth or self.threads == 1 or count == 1:
             work(0, count)
-            return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads)
-        edges = np.linspace(0, count, self.threads + 1).astype(int).tolist()
+        else:
+            self.apart(count, work)
+
+    def apart(self, count: int, work: Callable[[int, int], None]) -> None:
+        """Call `work(start, stop)` on slices of a range, always in threads of the pool."""
+        self._pool = self._pool or ThreadPoolExecutor(self.threads)
+        edges = np.linspace(0, count, min(self.threads, count) + 1).astype(int).tolist()
         list(self._pool.map(work, edges[:-1], edges[1:]))

@@ -26,7 +26,6 @@ from gvf.horde.rearrange import joined, without
 from gvf.horde.report import HordeReport
 from gvf.learner import Update
 from gvf.learner.base import Observer, check_answers
-from gvf.learner.source import LONGEST_BATCH
 from gvf.learner.values import check_features
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict
@@ -35,6 +34,8 @@ from gvf.stream.info import STANDARD, info_columns
 from gvf.transition import Transitions, as_column
 
 Precision = Literal["float64", "float32"]
+_TOGETHER = 256
+"""The number of transitions whose ratios and signals are in memory at a time."""
 
 
 class Horde(Observer[HordeReport]):
@@ -154,8 +155,8 @@ class Horde(Observer[HordeReport]):
         return self._core.updates
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        for start in range(0, len(transitions), LONGEST_BATCH):
-            self._core.take_in(transitions[start : start + LONGEST_BATCH], behaviour)
+        for start in range(0, len(transitions), _TOGETHER):
+            self._core.take_in(transitions[start : start + _TOGETHER], behaviour)
 
     def predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
         """Predict for a batch of states [m, ...].
