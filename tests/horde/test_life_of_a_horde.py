@@ -97,13 +97,16 @@ def test_a_horde_is_saved_and_goes_on_bit_for_bit(tmp_path, kind, correction):
 def test_a_horde_with_added_questions_is_saved(tmp_path):
     data = stream(120, states=0)
     both = with_signals(data, weak=data.reward**2)
-    horde = made([TWO[0]], "dense")
+    horde = made([replace(TWO[0], name=str(i)) for i in range(64)], "dense")
     horde.observe_many(both[:50])
-    more = [replace(TWO[1], name=str(i), continuation=0.01 * i) for i in range(64)]
-    horde.add([*more, *(replace(q, continuation=0.7, name=f"{q.name}, longer") for q in more)])
+    chunk = horde._core.chunk
+    horde.add([replace(TWO[1], name=f"{i}%", continuation=0.01 * i) for i in range(80)])
     horde.observe_many(both[50:70])
     horde.save(tmp_path / "horde")
-    again = made(horde.questions, "dense", seed=5).load(tmp_path / "horde")
+    again = made(horde.questions, "dense", seed=5)
+    again.predict(data.state)
+    assert again._core.chunk < chunk  # with these questions from the start it would be shorter
+    again.load(tmp_path / "horde")
     for one in (horde, again):
         one.observe_many(both[70:])
         one.add([TWO[3]])
