@@ -107,7 +107,7 @@ def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
 
 
 def show_the_paper(app: Sphinx, error: Exception | None) -> None:
-    """Write the page of the shipped results, which the page about reproduction refers to."""
+    """Write the pages of the shipped results, which the page about reproduction refers to."""
     if error is None and app.builder.format == "html":
         folder = Path(app.outdir) / "paper"
         folder.mkdir(exist_ok=True)

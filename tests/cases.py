@@ -20,6 +20,7 @@ SLUGS = {
     "V-trace(1.0)": "v-trace-1", "V-trace(0.5 max)": "v-trace-0.5-max",
     "V-trace(0.9 max)": "v-trace-0.9-max", "WIS-TD(0)": "wis-td",
     "BC-IR": "bc-ir", "IR": "ir", "Expected Sarsa": "expected-sarsa",
+    "Emphatic IS": "emphatic-is", "Emphatic WIS-Minibatch": "emphatic-wis-minibatch",
 }  # fmt: skip
 GAPS = (1, 4, 16, 64, 256)
 """The gaps of planted results, if a figure has several."""
@@ -300,7 +301,21 @@ def grows(method: str, few: float, other: str, other_few: float) -> Truth:
     return placed({MOST: Truth()}, Truth(error={method: few, other: other_few}))
 
 
+RARE = ("IS", "WIS-Minibatch", *VTRACE)
+AT_GAPS = {1: "after-every-step", 4: "every-4-steps", 256: "every-256-steps"}
 GAP = {
+    **{
+        f"noticeably-ir-lower-error-than-{SLUGS[other]}-an-update-{at}": noticeably_worse(
+            other, "IR"
+        ).only(gap=gap)
+        for other in RARE
+        for gap, at in AT_GAPS.items()
+    },
+    **{
+        f"rarely-ir-lower-error-than-{SLUGS[other]}-{gap}": worse(other, "IR").only(gap=gap)
+        for other in RARE
+        for gap in (64, 256)
+    },
     **{
         f"{SLUGS[other]}-worse-with-gap": Case(
             # It even counts if IR gets better.
@@ -314,7 +329,7 @@ GAP = {
         f"ir-lower-error-than-{SLUGS[other]}-an-update-after-every-step": worse(other, "IR").only(
             gap=1
         )
-        for other in ("IS", "WIS-Minibatch", *VTRACE)
+        for other in RARE
     },
     "ir-overlaps-wis-optimal-at-every-gap": replace(
         OVERLAP,
@@ -351,6 +366,7 @@ STEP_SIZE = {
         f"{SLUGS[other]}-less-variance-than-is": Sensitivity(other, "IS").larger_steps
         for other in ("WIS-Minibatch", *VTRACE)
     },
+    **{f"{SLUGS[clip]}-wider-than-is": Sensitivity(clip, "IS").wider for clip in VTRACE},
 }
 
 
@@ -359,9 +375,14 @@ def targets() -> Iterator[tuple[str, Case]]:
     down, favoured = ("down", "random-state"), ("favoured-down", "random-state")
     for other in ("WIS-Minibatch", *VTRACE):
         about, large = (other, "IS"), Truth(end={other: 2.0})
+        # It grows, and IR's error does not; or IR's error grows as well, and more.
         yield (
             f"{SLUGS[other]}-bias-matters-with-other-targets",
-            Case((replace(large, pair=favoured),), (replace(large, pair=down),), about=about),
+            Case(
+                (replace(large, pair=favoured),),
+                (replace(large, pair=down), Truth(end={other: 2.0, "IR": 4.0}, pair=favoured)),
+                about=(other, "IR"),
+            ),
         )
         matters = Case((large,), (Truth(end={other: 0.5}), Truth(end={other: 1.05})), about=about)
         yield f"{SLUGS[other]}-bias-matters-favoured-down", matters.only(favoured)
@@ -446,7 +467,7 @@ def with_table(here: float, table: float, pair: Pair | None = None) -> Truth:
 
 AS_STARK = Case(
     holds=(with_table(2.0, 2.0), with_table(4.0, 2.0)),
-    fails=(with_table(1.2, 2.0),),
+    fails=(with_table(1.2, 2.0), with_table(1.7, 2.0)),
     about=("IR", "IS"),
 )
 
@@ -468,14 +489,16 @@ def all_policies(others: Sequence[str]) -> Iterator[tuple[str, Case]]:
             f"smaller-difference-under-random-state-{target}",
             Case((differ(uniform),), (differ(skewed),), about=about),
         )
-        yield (
-            f"difference-smaller-than-in-the-table-{target}",
-            Case((with_table(2.0, 4.0, skewed),), (with_table(4.0, 2.0, skewed),), about=about),
-        )
-        yield (
-            f"ir-depends-less-on-behaviour-than-is-{target}",
-            depends_less("error", 2.0, "IR", "IS", mine, FEW),
-        )
+        if target == "down":
+            # What is narrower is not as stark.
+            narrower = tuple(with_table(here, 2.0, skewed) for here in (1.2, 1.7))
+            stark = tuple(with_table(here, 2.0, skewed) for here in (4.0, 1.9))
+            yield "difference-smaller-than-in-the-table-down", Case(narrower, stark, about=about)
+        for other in PLAIN:
+            yield (
+                f"ir-depends-less-on-behaviour-than-{SLUGS[other]}-{target}",
+                depends_less("error", 2.0, "IR", other, mine, FEW),
+            )
 
 
 DEGRADES = Truth(error={"IR": 2.0}, gap=FEW)
@@ -496,14 +519,14 @@ INCREMENTAL = {
     **{
         f"ir-wis-td-beats-{SLUGS[other]}-{updates}": worse(other, "IR+WIS-TD(0)").only(gap=gap)
         for other in ("WIS-TD(0)", "IR")
-        for gap, updates in UPDATES.items()
+        for gap, updates in (UPDATES | {MOST: "with-most-updates"}).items()
     },
     "wis-td-beats-is": worse_on_average("IS", "WIS-TD(0)"),
     **dict(noticeable()),
     "ir-wis-td-slightly-better": Case(
-        holds=(Truth(error={"IR": 1.1}),),
+        holds=(Truth(error={"IR": 1.05}),),
         # Worse; or better, and not slightly.
-        fails=(Truth(error={"IR": 0.9}), Truth(error={"IR": 2.0})),
+        fails=(Truth(error={"IR": 0.9}), Truth(error={"IR": 1.15})),
         about=("IR", "IR+WIS-TD(0)"),
     ),
     "wis-td-degrades-published-u0": Case(
@@ -563,6 +586,28 @@ RACING = {
         )
         for other in ("IS", "V-trace(1.0)")
     },
+    **{
+        f"ir-less-sensitive-by-error-than-{SLUGS[other]}": Case(
+            # The smallest error, or the largest one, differs.
+            holds=tuple(
+                replace(truth, limit={"IR": NEXT, other: NEXT})
+                for truth in (Truth(error={other: 0.5}), Truth(beyond={other: 3.0}))
+            ),
+            fails=tuple(
+                replace(truth, limit={"IR": NEXT, other: NEXT})
+                for truth in (Truth(error={"IR": 0.5}), Truth(beyond={"IR": 3.0}))
+            ),
+            about=("IR", other),
+        )
+        for other in ("IS", "V-trace(1.0)")
+    },
+    "ir-as-stable-as-is": Case(
+        holds=(Truth(), Truth(error={"IS": 2.0})),
+        # One rate is enough.
+        fails=(Truth(error={"IR": 2.0}), Truth(limit={"IR": NEXT})),
+        unsure=(Truth(), Truth(error={"IR": 1.2})),
+        about=("IR", "IS"),
+    ),
     "ir-better-than-constant-at-the-end": Case(
         # Bad for most of the run, and good in the end.
         holds=(Truth(error={"IR": 3.0}, end={"IR": 0.2}),),
@@ -594,13 +639,15 @@ SENSITIVE = ("IS", "WIS-Buffer", "WIS-Minibatch")
 def most_sensitive(figure: str) -> Case:
     """IS and its kin must bear smaller step sizes than all other methods of a figure."""
     methods = paper.get(figure).study("paper").methods
-    others = [method for method in methods if method not in SENSITIVE]
-    bear_more = dict.fromkeys(others, 8.0)
+    # Those with step sizes in other units do not count, however small these are.
+    units: dict[str, float] = dict.fromkeys((*VTRACE, "NormIS"), 1.0)
+    others = [method for method in methods if method not in (*SENSITIVE, *units)]
+    bear_more = dict.fromkeys(others, 8.0) | units
     return Case(
         holds=(Truth(limit=bear_more),),
         # One other method that bears less is enough, or one of these that bears as much.
         fails=(
-            Truth(limit=dict.fromkeys(SENSITIVE, 8.0)),
+            Truth(limit=units | dict.fromkeys(SENSITIVE, 8.0)),
             *(Truth(limit=bear_more | {other: 2.0}) for other in others),
             *(Truth(limit=bear_more | {one: 9.0}) for one in SENSITIVE),
         ),
@@ -626,7 +673,7 @@ CHAIN = {
 CLIP_BEARS_MORE = {
     f"{SLUGS[clip]}-bears-larger-steps-than-is": Sensitivity(clip, "IS").larger_steps
     for clip in VTRACE
-}
+} | {f"{SLUGS[clip]}-wider-than-is": Sensitivity(clip, "IS").wider for clip in VTRACE}
 CHAIN_CLIPS = {
     "harder-clip-more-bias": more_bias(),
     **CLIP_BEARS_MORE,
@@ -649,13 +696,22 @@ def chain_pairs() -> Iterator[tuple[str, Case]]:
         "Expected Sarsa",
     )  # fmt: skip
     cases = {
-        **{f"ir-lower-error-than-{SLUGS[other]}": worse(other, "IR") for other in PLAIN},
+        **{
+            f"ir-lower-error-than-{SLUGS[other]}": worse(other, "IR") for other in (*PLAIN, *VTRACE)
+        },
+        **{
+            f"ir-{id}-than-{SLUGS[clip]}": case
+            for clip in VTRACE[1:]
+            for id, case in (
+                ("wider", Sensitivity("IR", clip).wider),
+                ("accurate-over-wider-range", Sensitivity("IR", clip).accurate),
+            )
+        },
         **{
             f"ir-bears-larger-steps-than-{SLUGS[other]}": Sensitivity("IR", other).larger_steps
             for other in ("Sarsa", "Expected Sarsa")
         },
         "bc-ir-like-ir": BC_IR,
-        "wis-buffer-is-nearly-is": alike("WIS-Buffer", "IS", bound=1.05),
         "wis-minibatch-beats-is": worse("IS", "WIS-Minibatch"),
         "expected-sarsa-is-sarsa": alike("Expected Sarsa", "Sarsa", bound=1.1),
         "wis-optimal-best": best("WIS-Optimal", others, **{"On-policy": 0.1}),
@@ -722,18 +778,31 @@ def lower_throughout(other: str) -> Case:
     )
 
 
-LARGER_EARLY = Case(
+LARGEST_RATIO_EARLY = Case(
+    # Variances are large up to iteration 100, so the middle of a run decides if the end does not.
     holds=(
-        Truth(early={"IS": 10.0}, late={"IS": 2.0}),
-        Truth(early={"IS": 10.0}, late={"IR": 2.0}),
-        Truth(early={"IR": 10.0}),
+        Truth(early={"IS": 10.0}, middle={"IS": 2.0}),
+        Truth(early={"IR": 10.0}, middle={"IS": 2.0}),
     ),
     # A difference to the other side counts as much.
     fails=(
         Truth(early={"IS": 2.0}, late={"IS": 10.0}),
         Truth(early={"IS": 2.0}, late={"IR": 10.0}),
+        Truth(early={"IS": 2.0}, middle={"IS": 4.0}),
     ),
     about=("IR", "IS"),
+)
+LARGEST_DIFFERENCE_EARLY = replace(
+    LARGEST_RATIO_EARLY,
+    # Late variances are small, so a large ratio is a small difference.
+    holds=(
+        *LARGEST_RATIO_EARLY.holds,
+        Truth(early={"IS": 2.0}, middle={"IS": 1.5}, late={"IS": 10.0}),
+    ),
+    fails=(
+        Truth(early={"IS": 2.0}, middle={"IS": 4.0}),
+        Truth(early={"IS": 2.0}, middle={"IR": 4.0}),
+    ),
 )
 MEAN_RATIO = Case(
     # The factor of the variance is the square of the mean ratio.
@@ -747,6 +816,33 @@ BY_VARIANCE = ("V-trace(1.0)", "IR", "BC-IR", "V-trace(0.5 max)", *VTRACE[2:], "
 RISING = {method: 1.0 + rank for rank, method in enumerate(BY_VARIANCE)}
 FALLING = {method: 8.0 - rank for rank, method in enumerate(BY_VARIANCE)}
 FAR_BELOW, _ = variances("IS", "IR", 3.0)
+NEAR_ZERO = Case(
+    holds=(Truth(),),
+    # Each is compared with its own variance at the start.
+    fails=(
+        Truth(late={"IS": 10.0}),
+        Truth(late={"IR": 10.0}),
+        Truth(early={"IS": 10.0}, late={"IR": 10.0}),
+        Truth(early={"IR": 0.1}),
+    ),
+    unsure=(Truth(), Truth(late={"IS": 9.0})),
+    about=("IR", "IS"),
+)
+
+
+def correlates(when: str, pair: Pair | None = None) -> Case:
+    """Methods whose updates vary more, early or late, must bear smaller step sizes, on a pair."""
+    other = {"early": "late", "late": "early"}[when]
+
+    def both(ours: Mapping[str, float], limit: Mapping[str, float]) -> Truth:
+        opposite = FALLING if ours is RISING else RISING
+        here = Truth(**{when: ours, other: opposite}, pair=pair)  # pyright: ignore[reportArgumentType]
+        turned = Truth(limit=FALLING if limit is RISING else RISING)
+        return replace(here, elsewhere=Truth(limit=limit, pair=pair, otherwise=turned))
+
+    return Case((both(RISING, FALLING),), (both(RISING, RISING),))
+
+
 BY_KIND = {
     f"{id}{kind}": case
     for id, case in (
@@ -759,17 +855,9 @@ BY_KIND = {
 """The claims that are judged by two kinds of variance."""
 VARIANCE = {
     **BY_KIND,
-    "late-variance-near-zero": Case(
-        holds=(Truth(),),
-        fails=(Truth(late={"IS": 10.0}), Truth(late={"IR": 10.0})),
-        unsure=(Truth(), Truth(late={"IS": 9.0})),
-        about=("IR", "IS"),
-    ),
+    "late-variance-near-zero": NEAR_ZERO,
     **{f"{SLUGS[clip]}-less-variance-than-is": variances("IS", clip)[0] for clip in VTRACE},
-    "variance-goes-with-sensitivity": Case(
-        holds=(Truth(early=RISING, elsewhere=Truth(limit=FALLING)),),
-        fails=(Truth(early=RISING, elsewhere=Truth(limit=RISING)),),
-    ),
+    **{f"variance-goes-with-sensitivity-{when}": correlates(when) for when in ("early", "late")},
 }
 
 
@@ -788,13 +876,17 @@ def chain_variances() -> Iterator[tuple[str, Case]]:
             for other in ("WIS-Minibatch", *VTRACE)
             for kind in ("", "-trace")
         },
-        "difference-larger-early": LARGER_EARLY,
+        "difference-largest-early": LARGEST_DIFFERENCE_EARLY,
+        "ratio-largest-early": LARGEST_RATIO_EARLY,
+        "late-variance-near-zero": NEAR_ZERO,
         "mean-ratio-near-one": MEAN_RATIO,
         "wis-minibatch-less-variance-than-is-early": early,
         "wis-minibatch-less-variance-than-is-late": late,
     }
     for pair in CHAIN_PAIRS:
         yield from ((f"{id}-{pair[0]}", case.only(pair)) for id, case in cases.items())
+        for when in ("early", "late"):
+            yield f"variance-goes-with-sensitivity-{when}-{pair[0]}", correlates(when, pair)
         for other in ("IS", "WIS-Minibatch"):
             yield f"variance-goes-with-error-{SLUGS[other]}-{pair[0]}", goes_with(other, pair)
 
@@ -815,7 +907,86 @@ def goes_with(other: str, pair: Pair) -> Case:
     )
 
 
+# Emphasis on the paper's domains
+
+
+def with_emphasis(ats: Mapping[int | None, str], steps: bool = False) -> dict[str, Case]:
+    """Return the cases of a figure with emphatic methods and the paper's weighting of states."""
+    behind = worse("Emphatic IR", "IR")
+    cases = {f"emphatic-ir-behind{at}": behind.only(gap=gap) for gap, at in ats.items()}
+    cases |= everywhere(ats)
+    if steps:
+        gap = 16 if len(ats) > 1 else None
+        for first, second in (("IR", "Emphatic IR"), ("Emphatic IR", "Emphatic IS")):
+            id = f"{first} bears larger steps than {second}".lower().replace(" ", "-")
+            cases[id] = Sensitivity(first, second).larger_steps.only(gap=gap)
+    return cases
+
+
+def by_emphasis(ats: Mapping[int | None, str]) -> dict[str, Case]:
+    """Return the cases of a figure in which states count by their emphasis."""
+    ahead = Case(
+        holds=(Truth(), Truth(error={"Emphatic IR": 0.95}), Truth(error={"Emphatic IR": 2.0})),
+        fails=(Truth(error={"Emphatic IR": 0.5}),),
+        unsure=(Truth(), Truth(error={"Emphatic IR": 0.82})),
+        about=("IR", "Emphatic IR"),
+    )
+    cases = {f"emphatic-ir-not-ahead{at}": ahead.only(gap=gap) for gap, at in ats.items()}
+    for gap, at in ats.items():
+        near, far = (
+            Truth(error={"Emphatic IR": 2.0}, gap=gap, elsewhere=Truth(error={"Emphatic IR": by}))
+            for by in (4.0, 1.5)
+        )
+        cases[f"emphatic-ir-nearer{at}"] = Case((near,), (far,), about=("IR", "Emphatic IR"))
+    return cases | everywhere(ats)
+
+
+def everywhere(ats: Mapping[int | None, str]) -> dict[str, Case]:
+    """Return the cases of claims about all numbers of updates; one is enough to refute them."""
+    two = {
+        f"{SLUGS[emphatic]}-behind": (emphatic, plain)
+        for emphatic, plain in (
+            ("Emphatic IS", "IS"),
+            ("Emphatic WIS-Minibatch", "WIS-Minibatch"),
+        )
+    } | {
+        f"emphatic-ir-beats-{SLUGS[other]}": (other, "Emphatic IR")
+        for other in ("Emphatic IS", "Emphatic WIS-Minibatch", "IS")
+    }
+    return {
+        id: replace(
+            worse(first, second),
+            fails=tuple(
+                placed({gap: Truth(error={first: 0.5})}, Truth(error={first: 2.0}))
+                if gap
+                else Truth(error={first: 0.5})
+                for gap in ats
+            ),
+        )
+        for id, (first, second) in two.items()
+    }
+
+
+Ats = Mapping[int | None, str]
+EVERY_FEW_STEPS: Ats = {gap: f"-an-update-every-{gap}-steps" for gap in (4, 16, 256)}
+AFTER_UPDATES: Ats = {gap: f"-{at}" for gap, at in UPDATES.items()}
+ONLY_GAP: Ats = {None: ""}
+EMPHATIC = {
+    name: cases
+    for figure, ats, steps in (
+        ("emphatic-rooms", EVERY_FEW_STEPS, True),
+        ("emphatic-tiles", AFTER_UPDATES, False),
+        ("emphatic-rmsprop", AFTER_UPDATES, False),
+        ("emphatic-chain", ONLY_GAP, True),
+    )
+    for name, cases in (
+        (figure, with_emphasis(ats, steps)),
+        (f"{figure}-by-emphasis", by_emphasis(ats)),
+    )
+}
+
 CASES: Mapping[str, Mapping[str, Case]] = {
+    **EMPHATIC,
     "four-rooms-learning-curves": LEARNING_CURVES,
     "four-rooms-gap": GAP,
     "four-rooms-step-size": STEP_SIZE,
@@ -830,7 +1001,14 @@ CASES: Mapping[str, Mapping[str, Case]] = {
         ),
     },
     "continuous-incremental-all": dict(all_policies((*PLAIN, "WIS-TD(0)"))),
-    "continuous-sgd-step-size-all": dict(sensitivities(ROOMS, 0.25, 0.5)),
+    "continuous-sgd-step-size-all": {
+        **dict(sensitivities(ROOMS, 0.25, 0.5)),
+        **{
+            f"ir-lower-error-than-{SLUGS[other]}-{'-'.join(pair)}": worse(other, "IR").only(pair)
+            for other in PLAIN
+            for pair in ROOMS
+        },
+    },
     "racing-step-size": RACING,
     "racing-momentum": MOMENTUM,
     "markov-step-size": CHAIN,

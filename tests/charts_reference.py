@@ -167,8 +167,10 @@ def v_trace(stream: list[Step], alpha: float, lam: float) -> Iterator[Floats]:
     yield w
 
 
-def abtd(stream: list[Step], alpha: float, zeta: float, xi_max: float) -> Iterator[Floats]:
-    xi = 2 * zeta + max(0.0, 2 * zeta - 1) * (xi_max - 2)
+def abtd(
+    stream: list[Step], alpha: float, zeta: float, xi_max: float, xi_0: float = 1.0
+) -> Iterator[Floats]:
+    xi = 2 * zeta * xi_0 + max(0.0, 2 * zeta - 1) * (xi_max - 2 * xi_0)
     w, z = _zeros(stream, 2)
     previous_pi, previous_nu = 0.0, 0.0
     for s in stream:

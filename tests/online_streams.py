@@ -94,8 +94,8 @@ for _beta in (0.0, 0.5, 1.0):
         online.EmphaticTD(ALPHA, LAMBDAS, _beta),
         with_lambda(reference.emphatic_td, _beta),
     )
-for _xi_max in (2.0, 4.0):
-    CASES[f"ABTD, xi_max {_xi_max}"] = (
-        online.ABTD(ALPHA, LAMBDAS, xi_max=_xi_max),
-        with_lambda(reference.abtd, _xi_max),
+for _xi_max, _xi_0 in ((2.0, 1.0), (4.0, 1.0), (2.8, 1.1)):
+    CASES[f"ABTD, xi_0 {_xi_0}, xi_max {_xi_max}"] = (
+        online.ABTD(ALPHA, LAMBDAS, _xi_0, _xi_max),
+        with_lambda(reference.abtd, _xi_max, _xi_0),
     )

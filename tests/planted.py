@@ -1,9 +1,9 @@
 """Artificial results: given number by number, or with a planted truth.
 
-With a planted truth every method has the same error, at every step size up to the same limit,
-unless the truth says otherwise. A truth may be that of one pair and gap only, and another one that
-of all others. Runs differ by a factor that all methods share, and a little by another factor for
-each method.
+With a planted truth every method has the same error, at every step size above 0 and up to the same
+limit, unless the truth says otherwise. A truth may be that of one pair and gap only, and another
+one that of all others. Runs differ by a factor that all methods share, and a little by another
+factor for each method.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ ERROR = 0.4
 BEYOND = 1.5
 """The error beyond the limit: more than 1, and more than twice ``ERROR``."""
 BELOW = 0.9
-"""The error below the floor: less than 1, and more than twice ``ERROR``."""
+"""The error below the floor and without learning: less than 1, and more than twice ``ERROR``."""
 LIMIT = 4.0
 """The largest step size with error ``ERROR``, in the grids of most figures that use it."""
 CONSTANT = 1.0
@@ -76,6 +76,8 @@ class Truth:
         beyond: the errors beyond the limit; by default ``BEYOND``, or the error up to the limit if
             that is larger.
         early: the factors of the early variance of updates.
+        middle: the factors of the variance of updates after iteration 25 and up to 100; by default
+            the early ones.
         late: the factors of the late variance of updates.
         pair: the only pair that it is about; None: all.
         gap: the only gap that it is about; None: all.
@@ -90,6 +92,7 @@ class Truth:
     limit: Factors = field(default_factory=dict)
     beyond: Factors = field(default_factory=dict)
     early: Factors = field(default_factory=dict)
+    middle: Factors | None = None
     late: Factors = field(default_factory=dict)
     pair: Pair | None = None
     gap: int | None = None
@@ -109,6 +112,7 @@ class Truth:
         return np.array([
             level * self.u0.get(choice[0], 1.0)
             if isinstance(choice, tuple)
+            else max(BELOW, 1.1 * level) if choice == 0
             else BELOW if choice < self.floor
             else level if choice <= limit else beyond
             for choice in choices
@@ -116,9 +120,10 @@ class Truth:
 
     def variances(self, name: str, iterations: Sequence[int]) -> np.ndarray:
         """Return the variance of a method's updates at every iteration."""
-        late = np.array(iterations) > 100
-        early = EARLY * self.early.get(name, 1.0)
-        return np.where(late, LATE * self.late.get(name, 1.0), early)
+        at = np.array(iterations)
+        early, late = EARLY * self.early.get(name, 1.0), LATE * self.late.get(name, 1.0)
+        middle = early if self.middle is None else EARLY * self.middle.get(name, 1.0)
+        return np.where(at > 100, late, np.where(at > 25, middle, early))
 
 
 class Cells(Mapping[Cell, MethodResults]):

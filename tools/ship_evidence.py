@@ -1,17 +1,20 @@
-"""Ship the paper's results at the paper's scale with the package.
+"""Ship the results of figures at the paper's scale with the package.
 
     gvf reproduce --scale paper --protocol both --out DIR            makes them
     gvf reproduce --scale paper --protocol both --seed 1 --out DIR1  and again with other seeds
-    python tools/ship_evidence.py DIR --seed-folders DIR1 DIR2       writes src/gvf/paper/evidence
+    python tools/ship_evidence.py DIR --seed-folders DIR1 DIR2       writes src/gvf/paper/evidence,
+                                                            and src/gvf/charts/evidence for charts
     python tools/ship_evidence.py --theory                  writes src/gvf/paper/theory.json
 
 Every figure that DIR has replaces the one that was shipped before; the others stay. Numbers get
-seven digits, and pictures a palette, so that all together stay at a few megabytes. Results are
+seven digits, and pictures a palette, so that all together stay at a few megabytes. Charts are many,
+so they have fewer colours, no pictures for narrow screens, and no large tables. Results are
 refused if they are not at the paper's scale or do not belong to the present studies and claims. If
 only claims have changed, `gvf report DIR` judges the same results anew.
 """
 
 import argparse
+import csv
 import io
 import json
 import math
@@ -25,11 +28,11 @@ from typing import Any
 
 from PIL import Image
 
+from gvf import charts, paper
 from gvf.common.version import __version__
 from gvf.figure import Figure, Verdict
 from gvf.figure.figure import write_csv
 from gvf.figure.picture import render
-from gvf.paper import FIGURES
 from gvf.report.evidence import (
     CLAIMS,
     MADE,
@@ -39,6 +42,7 @@ from gvf.report.evidence import (
     fingerprint,
     points,
     recorded,
+    room_of,
     verdicts,
 )
 from gvf.report.exhibit import Exhibit, Provenance, compared
@@ -46,11 +50,16 @@ from gvf.study.encoding import variant
 from gvf.study.store import Store
 from gvf.theory import table, verify
 
-EVIDENCE = Path(__file__).resolve().parents[1] / "src" / "gvf" / "paper" / "evidence"
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "gvf"
+FIGURES = paper.FIGURES | charts.FIGURES
 DIGITS = 7
 """Significant digits of shipped numbers."""
-COLOURS = 256
-"""Colours of a shipped picture."""
+EXACT = ("x", "step_size")
+"""The columns of a CSV file that are not rounded."""
+COLOURS = {"paper": 256, "charts": 32}
+"""Colours of a shipped picture, by the folder of gvf."""
+LARGEST = 100_000
+"""Bytes of the largest table that is shipped with a picture; `gvf reproduce` makes all of them."""
 
 
 class RefusedError(ValueError):
@@ -74,7 +83,7 @@ def main(given: argparse.Namespace) -> None:
     }
     for figure in found:
         made, _ = checked[figure.id][0]
-        to = EVIDENCE / figure.id
+        to = home(figure)
         shutil.rmtree(to, ignore_errors=True)
         ship(figure, given.folder, made, to)
         _json(to / SEEDS, agreement(figure, checked[figure.id]))
@@ -98,7 +107,12 @@ def ship_theory(seed: int = 0) -> None:
     }
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     told = {"date": date, "version": __version__, "seed": seed, "findings": findings}
-    _json(EVIDENCE.parent / THEORY, told)
+    _json(SOURCE / "paper" / THEORY, told)
+
+
+def home(figure: Figure) -> Path:
+    """Return the folder of the source that a figure is shipped in."""
+    return SOURCE / room_of(figure) / "evidence" / figure.id
 
 
 def check(figure: Figure, folder: Path, commit: str = "") -> dict[str, Provenance]:
@@ -155,13 +169,20 @@ def ship(figure: Figure, folder: Path, made: dict[str, Provenance], to: Path) ->
     for protocol, how in made.items():
         _json(to / MADE.format(protocol), asdict(how))
     shown = Exhibit(figure, rows, *compared(figure, rows), told, made)
-    for end, columns in (("", None), (NARROW, 1)):
+    colours = COLOURS[room_of(figure)]
+    widths = {"": None, NARROW: 1} if room_of(figure) == "paper" else {"": None}
+    for end, columns in widths.items():
         picture = render(shown.draw(titled=False, columns=columns), "png")
-        (to / f"{figure.id}{end}.png").write_bytes(smaller(picture))
+        (to / f"{figure.id}{end}.png").write_bytes(smaller(picture, colours))
     for companion in figure.companions:
         picture = folder / figure.id / f"{companion.name}.png"
         if picture.exists():
-            (to / picture.name).write_bytes(smaller(picture.read_bytes()))
+            (to / picture.name).write_bytes(smaller(picture.read_bytes(), colours))
+        table = picture.with_suffix(".csv")
+        if companion.read is not None and table.exists():
+            text = shorter_table(table.read_text(encoding="utf-8"))
+            if len(text) <= LARGEST:
+                (to / table.name).write_text(text, encoding="utf-8")
 
 
 def agreement(figure: Figure, checked: list[tuple[dict[str, Provenance], Path]]) -> dict[str, Any]:
@@ -190,13 +211,35 @@ def shorter(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict for JSON; measured numbers are rounded, and the range is not."""
     numbers = {name: getattr(verdict, name) for name in ("statistic", "low", "high")}
     known = {name: rounded(value) for name, value in numbers.items() if value is not None}
-    return asdict(verdict) | known
+    told = asdict(verdict) | known
+    if not verdict.place:
+        del told["place"]  # most figures are about one publication
+    return told
 
 
-def smaller(picture: bytes) -> bytes:
+def shorter_table(text: str) -> str:
+    """Round the measured numbers of a CSV file, which are those that are no parameters."""
+    names, *rows = csv.reader(io.StringIO(text))
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(names)
+    for row in rows:
+        told = dict(zip(names, row, strict=True))
+        writer.writerow(cell if name in EXACT else _short(cell) for name, cell in told.items())
+    return file.getvalue()
+
+
+def _short(cell: str) -> str:
+    try:
+        return f"{float(cell):.{DIGITS}g}"
+    except ValueError:
+        return cell  # a word, or nothing
+
+
+def smaller(picture: bytes, colours: int) -> bytes:
     """Return a PNG with a palette, a third of the size."""
     image, file = Image.open(io.BytesIO(picture)).convert("RGB"), io.BytesIO()
-    image.quantize(COLOURS, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
+    image.quantize(colours, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
     return file.getvalue()
 
 

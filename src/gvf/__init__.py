@@ -177,7 +177,7 @@ __all__ = [
     "visit_ratios",
 ]
 
-_SUBPACKAGES = ("cli", "figure", "neural", "paper", "racing", "report", "study", "theory")
+_SUBPACKAGES = ("charts", "cli", "figure", "neural", "paper", "racing", "report", "study", "theory")
 
 for _environment, _entry_point in (
     ("MarkovChain", "gvf.domain.markov_chain:MarkovChain"),

@@ -337,7 +337,11 @@ def _nan_there(transitions: Transitions, at: int) -> str:
 
 def _one_each(values: Any, count: int, what: str) -> NDArray[np.float64]:
     """Return a copy of the values as float64[m]; a scalar is repeated m times."""
-    array = np.array(as_array(values, what), np.float64)
+    given = as_array(values, what)
+    try:
+        array = given.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be numbers, got {brief(given)}") from None
     if array.shape == (count,):
         return array
     if array.shape == ():

@@ -12,10 +12,12 @@ from gvf.charts.errors import (
     flat_range,
     highest,
     lowest,
+    share_worse_than_start,
     spread_over_traces,
+    start_error,
     without_traces,
 )
-from gvf.charts.reading import against_step_size, against_steps, fixed_points
+from gvf.charts.reading import against_step_size, against_steps, best_errors, fixed_points
 from gvf.study import MethodResults, OnlineStudy, Results, Study
 
 RUNS = 6
@@ -40,7 +42,8 @@ def window(errors: dict[str, list[float]]) -> Results:
 def online(error: Any) -> Results:
     """Results of TD(lambda) with two step sizes and two values of lambda."""
     study = OnlineStudy("o", "collision", ("TD(lambda)",), (0.1, 0.2), (0.0, 0.9), runs=RUNS)
-    columns = {"error": np.broadcast_to(error, (RUNS, 4))}
+    every = np.broadcast_to(error, (RUNS, 4))
+    columns = {"error": every, "final": every}
     key = (study.pairs[0], None, "TD(lambda)")
     return Results(study, "both", {key: MethodResults(study.choices("TD(lambda)"), columns)})
 
@@ -75,14 +78,59 @@ def test_only_the_choices_that_count() -> None:
     np.testing.assert_allclose(flat_range(results, "TD(lambda)", 1.2, without_traces), 1)
 
 
-def test_samples_choose_anew_or_once() -> None:
+def halves(first: list[float], second: list[float]) -> Results:
+    """Results of TD(lambda) whose two halves of the runs have different errors."""
+    error = np.repeat([first, second], RUNS // 2, axis=0)
+    return online(error).second_half()
+
+
+def test_the_first_half_chooses_and_the_second_is_reported() -> None:
+    results = halves([0.1, 0.2, 0.3, 0.4], [0.9, 0.8, 0.6, 0.7])
+    assert results.runs == RUNS // 2
+    assert best_choice(results, "TD(lambda)") == 0
+    assert set(best(results, "TD(lambda)")) == {0.9}
+    np.testing.assert_allclose(best(results, "TD(lambda)", where=without_traces), 0.9)
+    np.testing.assert_allclose(spread_over_traces(results, "TD(lambda)"), 0.9 / 0.8)
+    np.testing.assert_allclose(flat_range(results, "TD(lambda)", 0.8), 2)
+
+
+def test_bootstrap_samples_keep_the_choice() -> None:
     error = np.full((RUNS, 4), 1.0)
     error[:, 0] = [0, 0, 0, 0, 0, 4]  # the best on average, by one run the worst
-    results = online(error)
-    anew, once = best(results, "TD(lambda)"), best(results.choosing_once(), "TD(lambda)")
-    assert anew.max() == 1.0
-    assert once.max() > 1.0
-    assert anew[0] == once[0] == pytest.approx(4 / 6)
+    errors = best(online(error), "TD(lambda)")
+    assert errors[0] == pytest.approx(4 / 6)
+    assert errors.max() > 1.0
+
+
+def test_other_parameters_are_chosen_by_the_first_half_at_every_step_size() -> None:
+    rows = against_step_size(halves([0.5, 0.1, 0.4, 0.6], [0.3, 0.4, 0.5, 0.2]))
+    found = {(row.panel, row.series, row.x): row for row in rows}
+    assert found["traces", "TD(lambda)", 0.1].y == pytest.approx(0.4)
+    assert found["traces", "TD(lambda)", 0.2].y == pytest.approx(0.5)
+    assert {row.runs for row in rows} == {RUNS // 2}
+    exact = fixed_points("collision", "turning", 3, first=3)["TD fixed point"]
+    assert exact == fixed_points("collision", "turning", 6)["TD fixed point"][3:]
+    assert found["traces", "TD fixed point", 0.1].y == pytest.approx(np.mean(exact))
+
+
+def test_the_table_of_best_errors_has_both_halves() -> None:
+    results = halves([0.5, 0.1, 0.4, 0.6], [0.3, 0.4, 0.5, 0.2])
+    traced, plain = best_errors(results)
+    assert (traced.panel, traced.method, traced.step_size, traced.trace_decay) == (
+        "traces", "TD(lambda)", 0.1, 0.9,
+    )  # fmt: skip
+    assert (traced.error, traced.chosen_error) == pytest.approx((0.4, 0.1))
+    assert (traced.stderr, traced.chosen_stderr) == pytest.approx((0.0, 0.0))
+    assert traced.eta is None
+    assert (plain.panel, plain.step_size, plain.trace_decay) == ("no traces", 0.2, 0.0)
+    assert (plain.error, plain.chosen_error) == pytest.approx((0.5, 0.4))
+
+
+def test_the_share_of_choices_that_are_worse_than_the_start() -> None:
+    start = start_error("collision", "turning")
+    results = online([start + 0.01, start - 0.01, np.inf, 0.1])
+    np.testing.assert_allclose(share_worse_than_start(results, "TD(lambda)"), 0.5)
+    np.testing.assert_allclose(share_worse_than_start(results, "TD(lambda)", without_traces), 1)
 
 
 def test_points_of_online_algorithms_have_two_panels_and_fixed_points() -> None:

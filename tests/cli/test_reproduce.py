@@ -50,7 +50,8 @@ def test_a_figure_leaves_pictures_numbers_claims_and_a_page(out: Path) -> None:
     # Some compare with a figure that is not made here.
     verdicts = [claim["verdict"] for claim in claims]
     needy = [bool(claim.needs) for claim in paper.get(FIGURE).claims]
-    assert verdicts == ["not judged" if needs else "holds" for needs in needy]
+    assert [verdict == "not judged" for verdict in verdicts] == needy
+    assert verdicts.count("holds") >= 3  # the quick scale leaves some open
     assert 0 < sum(needy) < len(needy)
     page = (out / "report.html").read_text()
     assert f"gvf reproduce {FIGURE} --scale quick --protocol paper --runs 5" in page
@@ -109,7 +110,7 @@ def test_the_page_shows_what_was_made_beside_what_is_shipped(out: Path) -> None:
     article = page[page.index(f'<article id="{FIGURE}">') :]
     article = article[: article.index("</article>")]
     assert article.count("<img ") == 2
-    assert '<span class="badge open">shipped</span> the paper&#39;s scale, 100 runs, ' in article
+    assert '<span class="badge open">shipped</span> scale paper, 100 runs, ' in article
     assert "bit for bit" not in article  # 5 runs are not 100
     assert re.findall(r"([✓✗?] [a-z, ]+)<", article)[:2] == ["✓ holds", "✓ holds, shipped"]
     for path in re.findall('<a href="([^#"]+)"', page):

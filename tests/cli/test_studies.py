@@ -35,7 +35,7 @@ TASK = "quick-check/hard/hard/gap-1/run-3"
             "unknown study: 'four-room-gap'; did you mean 'four-rooms-gap'? (`gvf list` shows all)",
         ),
         (["show", "nope"], "unknown study: 'nope'; known are 'markov-step-size', "),
-        (["plot", "nope"], "' and 27 more (`gvf list` shows all)\n"),
+        (["plot", "nope"], "' and 37 more (`gvf list` shows all)\n"),
         (["run", "quick-check", "--set", 'methods=["Vtrace"]'], "did you mean 'V-trace(1.0)' or "),
         (
             ["run", "quick-check", "--set", 'pairs=[["hrd", "hard"]]'],

@@ -187,17 +187,17 @@ def test_corrections_compare_and_show_themselves():
     assert repr(gvf.VTrace(0.5)) == "VTrace(clip=0.5)"
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), "1", None])
 def test_parameters_must_be_positive(value):
-    with pytest.raises(ValueError, match=f"clip must be a positive number, got {value}"):
+    with pytest.raises(ValueError, match=f"clip must be a positive number, got {value!r}"):
         gvf.VTrace(value)
     with pytest.raises(ValueError, match="max_ratio must be a positive number"):
         gvf.NormIS(value)
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), "0.5", None])
 def test_beta_is_between_its_ends(value):
-    with pytest.raises(ValueError, match=f"beta must be from 0 to 1, got {value}"):
+    with pytest.raises(ValueError, match=f"beta must be from 0 to 1, got {value!r}"):
         gvf.Interpolated(value)
 
 

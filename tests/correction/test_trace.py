@@ -17,7 +17,7 @@ WHOLE = DATA[:LAST_END]
 REFUSED = "does not begin in the state where the one before it ended"
 REMEDY = (
     r"give them in the order of the stream, .* add the columns 'stream' and 'episode'; or use a "
-    r"correction without a trace, such as gvf\.IR\(\)$"
+    r"gvf\.Learner whose correction has no trace, such as gvf\.IR\(\)$"
 )
 
 
@@ -297,6 +297,35 @@ def test_a_vector_environment_of_3_is_three_single_ones(mode):
         single.observe_many(gvf.Transitions(**columns))
         np.testing.assert_array_equal(vector.buffer.inputs[:, at], single.buffer.inputs)
     assert vector.buffer.inputs[1].max() > 3.0
+
+
+def test_learners_of_one_stream_do_not_disturb_each_other(tmp_path):
+    """Two learn side by side from three environments; one is saved within their episodes."""
+    env = SyncVectorEnv([lambda: lake(9)] * 3)
+    rows = gvf.Transitions.concatenate(list(gvf.transitions(env, gvf.Uniform(4), 300, seed=3)))
+    rows = gvf.Transitions(**rows.columns | {"reward": np.random.default_rng(0).normal(size=300)})
+    ended = rows.terminated | rows.truncated
+    middle = next(i for i in range(150, 300) if not ended[i - 6 : i].any())
+    question = gvf.GVF(gvf.Favour(2, 0.7, actions=4), "reward", 0.9)
+
+    def learner():
+        return gvf.Learner(
+            question, gvf.OneHot(16), gvf.TD(0.1), gvf.EmphaticIR(), behaviour=gvf.Uniform(4),
+            window=200, seed=0,
+        )  # fmt: skip
+
+    one, saved, alone = learner(), learner(), learner()
+    for each in (one, saved):
+        each.observe_many(rows[:middle])
+    saved.save(tmp_path / "learner")
+    saved = learner().load(tmp_path / "learner")
+    for start in range(middle, 300, 10):
+        for each in (one, saved):
+            each.observe_many(rows[start : start + 10])
+    alone.observe_many(rows)
+    for each in (one, saved):
+        np.testing.assert_array_equal(each.buffer.inputs, alone.buffer.inputs)
+        np.testing.assert_array_equal(each.weights, alone.weights)
 
 
 # Overflow

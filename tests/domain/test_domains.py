@@ -41,6 +41,24 @@ def test_the_left_column_is_the_same_rooms_with_fewer_cells_that_count() -> None
     assert np.array_equal(walks[0].x, walks[1].x)
 
 
+@pytest.mark.parametrize("name", ["markov-chain", "four-rooms"])
+def test_states_may_count_by_their_emphasis(name: str) -> None:
+    plain, weighted = get(name), get(f"{name}-emphasis")
+    question, behaviour = plain.pairs[-1]
+    equal, truth = (one.truth(question, behaviour) for one in (plain, weighted))
+    truth.check()
+    assert np.array_equal(equal.states, truth.states)
+    assert np.array_equal(equal.values, truth.values)
+    assert equal.weights is None
+    assert truth.weights is not None
+    assert len(set(truth.weights.tolist())) > 5
+    walks = [
+        one.walk(one.behaviour(behaviour), [question], 100, np.random.SeedSequence(1))
+        for one in (plain, weighted)
+    ]
+    assert np.array_equal(walks[0].x, walks[1].x)
+
+
 def every_pair() -> list[tuple[str, str, str, str]]:
     return [
         (name, protocol, question, behaviour)

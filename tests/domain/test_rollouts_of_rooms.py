@@ -1,5 +1,6 @@
 """Truths of the continuous rooms: rollouts against means, visits, and files of their own."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,46 @@ def test_positions_of_a_long_run_are_nearly_independent() -> None:
 
 
 # The truth of the continuous rooms, and its cache
+
+
+def test_emphasis_sums_what_follows_from_visits() -> None:
+    # The value of a state is the sum of the cumulants that follow, so the mean value of visited
+    # states is the mean of the next cumulant over states that are weighted by emphasis.
+    rooms = get("continuous-four-rooms")
+    assert isinstance(rooms, ContinuousDomain)
+    pi, signals = rooms.table(rooms.target("favoured-down")), rooms.signals("favoured-down")
+    mu = rooms.table(rooms.behaviour("uniform"))
+    starts = evaluation.visited_states(mu, 2000, protocol="paper", seed=1)
+    states, weights = evaluation.followed_states(starts, pi, signals[1], protocol="paper", seed=2)
+    returns = evaluation.roll_out(starts, pi, signals, 20, protocol="paper", seed=3).mean(axis=1)
+    once = (signals[0], np.zeros(2))
+    following = evaluation.roll_out(states, pi, once, 20, protocol="paper", seed=4).mean(axis=1)
+    difference = weights * following - returns
+    assert abs(difference.mean()) < 3 * difference.std() / np.sqrt(2000)
+    assert 2 < weights.mean() < 10
+    assert weights.min() == pytest.approx(1.0)
+
+
+def test_positions_may_count_by_their_emphasis(tmp_path: Path) -> None:
+    plain, weighted = get("continuous-four-rooms"), get("continuous-four-rooms-emphasis")
+    assert isinstance(plain, ContinuousDomain)
+    assert isinstance(weighted, ContinuousDomain)
+    visited, truth = (
+        one.truth("down", "uniform", states=20, rollouts=2, folder=tmp_path)
+        for one in (plain, weighted)
+    )
+    assert visited.weights is None
+    assert truth.weights is not None
+    truth.check()
+    # A walk may be drawn at its start, which is the position that the behaviour visits.
+    ahead = truth.states[:, 0] - visited.states[:, 0]
+    assert ahead.min() == 0 < ahead.max()
+    assert np.array_equal(ahead == 0, (truth.states == visited.states).all(axis=1))
+    again = weighted.truth("down", "uniform", states=20, rollouts=2, folder=tmp_path)
+    assert again.weights is not None
+    assert np.array_equal(again.weights, truth.weights)
+    with pytest.raises(ValueError, match="unknown weighting: 'uniform'"):
+        replace(plain, weighting="uniform")
 
 
 def test_a_truth_is_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

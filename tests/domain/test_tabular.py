@@ -8,6 +8,7 @@ import pytest
 from maps import tabular
 
 import gvf
+from gvf.correction.trace import carried
 from gvf.domain import TabularDomain, get, names
 from gvf.policy import Table
 
@@ -210,6 +211,25 @@ def test_states_may_have_weights_of_their_own() -> None:
     assert truth.mean_absolute_error(truth.values + np.array([5, 4, 0])) == pytest.approx(1)
     with pytest.raises(ValueError, match="no state in which question 'east' is active has a weig"):
         two_rooms(weighting=weights).truth("east")
+
+
+def test_emphasis_is_the_visits_times_the_mean_of_the_follow_on_trace() -> None:
+    # In the corridor F is 1 at the start, and then the sum of .9^i times the ratios so far.
+    domain = collision(weighting="emphasis")
+    visits, weights = domain.visits("turning"), domain.emphasis("wall", "turning")
+    follow = [visits[0]]
+    for state in range(1, 8):
+        follow.append(visits[state] + 0.9 * follow[-1])
+    assert weights == pytest.approx([*follow, 0.0], abs=1e-12)
+    assert weights.min() == 0
+    truth = domain.truth("wall", "turning")
+    truth.check()
+    assert truth.weights == pytest.approx(follow)
+    walk = domain.walk(domain.behaviour("turning"), ["wall"], 200_000, np.random.SeedSequence(0))
+    asked = walk.signals["wall"]
+    _, trace = carried(gvf.EmphaticIR(), asked.ratio, asked.continuation)
+    means = np.bincount(walk.x[:, 0], trace, 9) / 200_000
+    assert means == pytest.approx(weights, rel=0.05)
 
 
 def test_a_weighting_that_is_undefined_is_refused_in_a_line() -> None:

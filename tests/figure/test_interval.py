@@ -23,17 +23,38 @@ def test_an_interval_spans_step_sizes_chosen_once_and_anew() -> None:
     told = interval(lambda results: results.best("IR"), [one_method(errors, (0.5, 1.0))])
     # Anew, no sample is above 1. Kept, a sample is .9 times the number of its draws of the last
     # run: four of five or more with probability .0067, five with .0003; the tail is .001.
-    assert told == (pytest.approx(0.9), 0.0, pytest.approx(3.6))
+    assert told == (pytest.approx(0.9), 0.0, pytest.approx(3.6), "", ())
 
 
 def test_too_few_runs_and_samples_without_value_have_no_ends() -> None:
     few = one_method(np.ones((4, 1)), (1.0,))
-    value, *ends = interval(lambda results: results.best("IR"), [few])
-    assert value == 1.0
-    assert all(math.isnan(end) for end in ends)
+    told = interval(lambda results: results.best("IR"), [few])
+    assert told.value == 1.0
+    assert all(math.isnan(end) for end in (told.low, told.high))
     lost = one_method(np.array([[1.0]] * 5 + [[math.inf]]), (1.0,))
     told = interval(lambda results: results.best("IR") / results.best("IR"), [lost])
-    assert all(math.isnan(number) for number in told)
+    assert all(math.isnan(number) for number in told[:3])
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "marks", "expected", "bound"),
+    [
+        (2.0, 3.0, (1.0,), 2.0, ">="),
+        (2.0, 3.0, (4.0,), 3.0, "<="),
+        (2.0, 3.0, (1.0, 4.0), 3.0, "<="),
+        (2.0, 2.0, (1.0,), 2.0, ""),
+        (2.0, 3.0, (2.5,), math.nan, ""),
+        (2.0, 3.0, (), math.nan, ""),
+    ],
+)
+def test_bounds_have_a_value_where_they_decide(
+    least: float, most: float, marks: tuple[float, ...], expected: float, bound: str
+) -> None:
+    size = resampling(8).shape[0]
+    bounds = Bounds(np.full(size, least), np.full(size, most), ("It is so.",))
+    told = interval(lambda _: bounds, [one_method(np.ones((8, 1)), (1.0,))], *marks)
+    np.testing.assert_equal(told[:3], (expected,) * 3)
+    assert (told.bound, told.why) == (bound, () if least == most else ("It is so.",))
 
 
 def covered(
@@ -46,8 +67,8 @@ def covered(
     """Return the share of experiments whose interval has the truth in it."""
     hits = 0
     for _ in range(experiments):
-        _, low, high = interval(statistic, [one_method(draw(), sizes)])
-        hits += low <= truth <= high
+        told = interval(statistic, [one_method(draw(), sizes)])
+        hits += told.low <= truth <= told.high
     return hits / experiments
 
 
@@ -95,7 +116,7 @@ def test_samples_without_a_value_may_lie_on_either_side() -> None:
     def told(lost: int, value: float = 0.0) -> tuple[float, float, float]:
         numbers = np.arange(samples + 1.0)
         numbers[0], numbers[-1 - lost : -1] = value, math.nan
-        return interval(lambda _: numbers, [results])
+        return interval(lambda _: numbers, [results])[:3]
 
     plain, partly = told(0), told(few)
     # The largest is left, so the lost ones widen the interval at both ends.

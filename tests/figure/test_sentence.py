@@ -73,6 +73,7 @@ def test_only_judged_sentences_of_the_paper_count() -> None:
 
 
 def test_a_sentence_needs_something_that_judges_it() -> None:
-    with pytest.raises(ValueError, match=r"^s: needs claims, theory, a refutation, an excuse or "):
+    with pytest.raises(ValueError, match=r"^s: needs claims, theory, a refutation, a "):
         Sentence("s", "Section 1", "It is so.")
     assert not Sentence("s", "Section 1", "It is so.", refuted="It is not.").counts
+    assert not Sentence("s", "Section 1", "It is so.", contradicted="Code differs.").counts

@@ -14,11 +14,13 @@ from gvf.figure.statistics import (
     Bounds,
     accurate_range,
     agreement,
+    best_error,
     best_of_all,
     ends_at,
     gaps,
     growth,
     largest,
+    mean,
     named,
     over_gaps,
     rank_correlation,
@@ -31,7 +33,7 @@ from gvf.figure.statistics import (
     within,
 )
 from gvf.study import Study
-from gvf.study.results import Results, resampling
+from gvf.study.results import MethodResults, Results, resampling
 
 SIZES = (0.0, 0.2, 0.5, 1.0, 2.0, 4.0)
 INF = math.inf
@@ -100,6 +102,11 @@ def passing(a: tuple[float, float], b: tuple[float, float], limit: float) -> flo
     return a[0] + (limit - a[1]) / (b[1] - a[1]) * (b[0] - a[0])
 
 
+def limit_of(best: float, start: float) -> float:
+    """Return the largest usable error: twice the best, or half-way to that without learning."""
+    return min(2 * best, (best + start) / 2)
+
+
 def usable_by_walking(errors: Sequence[float], limit: float) -> tuple[float, float]:
     """Return bounds on the usable range, along the line through the points (log size, error).
 
@@ -132,9 +139,11 @@ def test_the_usable_range_is_that_of_step_sizes_within_twice_the_best(seed: int)
     ranges = {method: usable_range(results, method) for method in ("IR", "IS")}
     for sample in SOME:
         for method, found in ranges.items():
-            best = min(lanes_of(results, sample, method))
-            most = 4 * min(lanes_of(results, 0, method))
-            expected = usable_by_walking(bounded(results, sample, method, most), 2 * best)
+            limit, most = (
+                limit_of(min(errors), errors[0])
+                for errors in (lanes_of(results, one, method) for one in (sample, 0))
+            )
+            expected = usable_by_walking(bounded(results, sample, method, 2 * most), limit)
             assert told(found, sample) == pytest.approx(expected)
 
 
@@ -154,8 +163,9 @@ def test_a_range_is_accurate_by_the_better_of_two_methods(other: list[float], li
     cells = {(DOWN, 8, method): [error] * 2 for method, error in errors.items()}
     results = by_hand(cells, step_sizes=SIZES)
     for one, another in (("IR", "IS"), ("IS", "IR")):
-        counted = [min(error, 2 * limit) for error in errors[one]]
-        expected = usable_by_walking(counted, limit)
+        here = limit_of(limit / 2, errors[one][0])
+        counted = [min(error, 2 * here) for error in errors[one]]
+        expected = usable_by_walking(counted, here)
         assert told(accurate_range(results, one, another)) == pytest.approx(expected)
 
 
@@ -197,8 +207,8 @@ def test_a_method_is_compared_with_the_best_of_all_others() -> None:
         ("Sarsa", DOWN, ("On-policy",), 0.4 / 0.3),
         ("Sarsa", skewed, ("On-policy",), 0.2 / 0.8),
     ):
-        told = best_of_all(method, pair, without)(results)
-        np.testing.assert_allclose(told, expected)
+        found = best_of_all(method, pair, without)(results)
+        assert told(found) == pytest.approx((expected, expected))
 
 
 @pytest.mark.parametrize(
@@ -210,6 +220,7 @@ def test_a_method_is_compared_with_the_best_of_all_others() -> None:
         ([0.9, 0.2, 0.2, 0.2, 0.2, INF], 2 ** (4 / 3) / 0.2, INF),  # below its start; counts as .8
         ([0.9, 0.2, 0.2, 0.2, 0.2, 1e300], 2 ** (4 / 3) / 0.2, INF),
         ([0.1, 0.6, 0.6, 0.6, 0.6, 0.6], 1.0, INF),  # only without learning
+        ([0.5, 0.5, 0.4, 0.3, 0.4, 0.5], 4.0, 4.0),  # all but those with less than half of the gain
         ([INF] * 6, 1.0, INF),
     ],
 )
@@ -310,6 +321,62 @@ def test_bounds_decide_or_give_no_value(
     assert value == pytest.approx(expected, nan_ok=True)
 
 
+@pytest.mark.parametrize(
+    ("errors", "factor", "size"),
+    [
+        ([0.9, 0.5, 0.2, 0.3, 0.4, 0.5], 1.0, None),  # inside the grid
+        ([0.9, 0.2, 0.2, 0.3, 0.4, 0.5], 1.0, None),  # at its start, which is flat
+        ([0.9, 0.5, 0.4, 0.3, 0.2, 0.2], 1.0, None),  # inside, though the end is as good
+        ([0.9, 0.2, 0.25, 0.3, 0.4, 0.5], 0.64, 0.2),  # from .5 on the error is 1.25 times as large
+        ([0.9, 0.5, 0.4, 0.3, 0.25, 0.2], 0.64, 4),
+        ([0.9, 0.2, INF, INF, INF, INF], 0.0, 0.2),
+        ([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], 0.0, 0),  # without learning
+        ([0.1, 0.1001, 0.3, 0.4, 0.5, 0.6], 0.0, 0),  # the same, however flat
+        ([INF] * 6, 1.0, None),
+    ],
+)
+def test_the_best_error_at_an_end_of_the_grid_is_a_bound(
+    errors: list[float], factor: float, size: float | None
+) -> None:
+    results = by_hand({(DOWN, 8, "IR"): [errors, errors]}, step_sizes=SIZES)
+    found = best_error(results, "IR")
+    assert told(found) == pytest.approx(
+        (factor * min(errors) if factor < 1 else min(errors), min(errors))
+    )
+    reason = f"the best step size of IR is {size}, at the end of the grid"
+    assert found.why == (() if size is None else (reason,))
+
+
+@pytest.mark.parametrize(("last", "factor"), [(1.0, 0.25), (1.2, 0.25), (2.6, 0.0)])
+def test_an_end_is_judged_by_a_step_size_twice_as_far_inside(last: float, factor: float) -> None:
+    # The nearest one of a fine grid is nearly as good, wherever the best lies; if none is as far
+    # inside, nothing is known.
+    sizes = [last, last + 0.6, last + 1.2]
+    results = by_hand({(DOWN, 8, "IR"): [[0.2, 0.3, 0.4]] * 2}, step_sizes=sizes)
+    assert told(best_error(results, "IR")) == pytest.approx((0.2 * factor, 0.2))
+
+
+def test_the_best_step_size_is_at_an_end_of_its_own_grid() -> None:
+    # Eta is judged at the best u0; with the other one its curve is flat.
+    study = Study("s", "continuous-four-rooms", ("WIS-TD(0)",), (0.1,), pairs=(DOWN,), runs=2,
+                  update="incremental", u0=(1.0, 64.0), mu=(0.1, 0.4, 1.6))  # fmt: skip
+    errors = {(1.0, 0.1): 0.2, (1.0, 0.4): 0.4, (1.0, 1.6): 0.8}
+    error = np.array([[errors.get(choice, 0.3) for choice in study.choices("WIS-TD(0)")]] * 2)
+    measured = MethodResults(study.choices("WIS-TD(0)"), {"error": error})
+    results = Results(study, "paper", {(DOWN, 1, "WIS-TD(0)"): measured})
+    found = best_error(results, "WIS-TD(0)")
+    assert told(found) == pytest.approx((0.05, 0.2))
+    assert found.why == ("the best step size of WIS-TD(0) is 0.1, at the end of the grid",)
+
+
+def test_reasons_are_told_once() -> None:
+    errors = {"IR": [0.9, 0.5, 0.2, 0.3, 0.4, 0.5], "IS": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}
+    cells = {(DOWN, 8, method): [error] * 2 for method, error in errors.items()}
+    ratio = times("IS", "IR")(by_hand(cells, step_sizes=SIZES))
+    assert told(ratio) == (0.0, pytest.approx(0.5))
+    assert len((ratio - ratio).why) == len(spread([ratio, ratio]).why) == len(ratio.why) == 1
+
+
 def test_bounds_of_several_numbers() -> None:
     numbers = [bounds(1.0, 1.0), bounds(2.0, 3.0), bounds(12.0, INF)]
     assert told(smallest(numbers)) == (1.0, 1.0)
@@ -317,6 +384,9 @@ def test_bounds_of_several_numbers() -> None:
     assert told(largest(numbers)) == (12.0, INF)
     assert told(largest(numbers[:2])) == (2.0, 3.0)
     assert told(rises(numbers)) == (2.0, 3.0)
+    assert told(mean(numbers[:2])) == (1.5, 2.0)
+    assert told(numbers[1] - numbers[0]) == (1.0, 2.0)
+    assert told(numbers[0] - numbers[2]) == (-INF, -11.0)
     assert told(rises([numbers[0], numbers[2], numbers[2]])) == (0.0, INF)
 
 
@@ -364,20 +434,23 @@ def test_statistics_over_gaps() -> None:
     at_gaps, grown = over_gaps(results, "IR"), growth(results, "IR")
     for sample in SOME:
         best = [min(lanes_of(results, sample, "IR", gap)) for gap in (2, 8, 32)]
-        np.testing.assert_allclose(at_gaps[sample], best)
-        assert grown[sample] == pytest.approx(best[2] - best[0])
+        np.testing.assert_allclose([error.most[sample] for error in at_gaps], best)
+        ends = [error.least[sample] for error in at_gaps]
+        assert grown.most[sample] == pytest.approx(best[2] - ends[0])
+        assert grown.least[sample] == pytest.approx(ends[2] - best[0])
 
 
 def test_statistics_of_several_methods() -> None:
-    results = one_gap(random_results(5))
+    results = one_gap(random_results(6))
     ratio, outside = times("IR", "IS")(results), within(results, "Sarsa", ["IR", "IS"])
-    apart = spread([results.best(method) for method in ("IR", "IS", "Sarsa")])
+    apart = spread([best_error(results, method) for method in ("IR", "IS", "Sarsa")])
+    assert apart.why == ()  # all best step sizes lie inside the grid
     for sample in SOME:
         ir, is_, sarsa = (min(lanes_of(results, sample, m)) for m in ("IR", "IS", "Sarsa"))
-        assert ratio[sample] == pytest.approx(ir / is_)
+        assert told(ratio, sample) == pytest.approx((ir / is_, ir / is_))
         expected = max(sarsa / max(ir, is_), min(ir, is_) / sarsa)
-        assert outside[sample] == pytest.approx(expected)
-        assert apart[sample] == pytest.approx(max(ir, is_, sarsa) / min(ir, is_, sarsa))
+        assert outside.most[sample] == pytest.approx(expected)
+        assert apart.most[sample] == pytest.approx(max(ir, is_, sarsa) / min(ir, is_, sarsa))
 
 
 @pytest.mark.parametrize(

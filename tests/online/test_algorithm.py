@@ -14,18 +14,24 @@ from gvf import online
     ("make", "message"),
     [
         (lambda: online.TDLambda(0.1, 1.5), "trace_decay must be in [0, 1], got 1.5"),
-        (lambda: online.TDLambda(0.1, -0.1), "trace_decay must be finite and not negative"),
-        (lambda: online.TDLambda(0.1, float("nan")), "trace_decay must be finite"),
+        (lambda: online.TDLambda(0.1, -0.1), "trace_decay must be in [0, 1], got -0.1"),
+        (lambda: online.TDLambda(0.1, float("nan")), "trace_decay must be in [0, 1], got nan"),
         (lambda: online.TDLambda(-0.1), "step_size must be finite and not negative, got -0.1"),
         (lambda: online.TDLambda(None), "step_size must be finite and not negative, got None"),  # pyright: ignore[reportArgumentType]
+        (lambda: online.TDLambda("0.1"), "step_size must be a number or a sequence of them"),  # pyright: ignore[reportArgumentType]
+        (lambda: online.TDLambda(0.1, 0.5j), "trace_decay must be a number or a sequence"),  # pyright: ignore[reportArgumentType]
+        (lambda: online.TDLambda(0.1, [[0.5]]), "trace_decay must be a number or a sequence"),  # pyright: ignore[reportArgumentType]
         (lambda: online.TDLambda([]), "step_size must be a number or a sequence of them"),
-        (lambda: online.GTD(0.1, [0.5, 1.1]), "trace_decay must be in [0, 1], got (0.5, 1.1)"),
+        (lambda: online.GTD(0.1, [0.5, 1.1]), "trace_decay must be in [0, 1], got [0.5, 1.1]"),
         (lambda: online.GTD(0.1, eta=-1), "eta must be finite and not negative, got -1"),
-        (lambda: online.EmphaticTD(0.1, beta=2), "beta must be in [0, 1], got 2.0"),
+        (lambda: online.EmphaticTD(0.1, beta=2), "beta must be in [0, 1], got 2"),
+        (lambda: online.EmphaticTD(0.1, beta=-1.0), "beta must be in [0, 1], got -1.0"),
         (lambda: online.ABTD(0.1, zeta=1.01), "zeta must be in [0, 1], got 1.01"),
         (lambda: online.ABTD(0.1, xi_0=3.0), "xi_0 and xi_max must be above 0 and in order"),
-        (lambda: online.LSTD(trace_decay=7), "trace_decay must be in [0, 1], got 7.0"),
+        (lambda: online.ABTD(0.1, xi_max="2"), "xi_0 and xi_max must be above 0 and in order"),  # pyright: ignore[reportArgumentType]
+        (lambda: online.LSTD(trace_decay=7), "trace_decay must be in [0, 1], got 7"),
         (lambda: online.LSTD(regulariser=-1.0), "regulariser must be finite and not negative"),
+        (lambda: online.LSTD(regulariser="0"), "regulariser must be finite and not negative"),  # pyright: ignore[reportArgumentType]
         (
             lambda: online.GTD([0.1, 0.2], [0.0, 0.5, 1.0]),
             "step_size and trace_decay and eta must have as many lanes each",
@@ -69,8 +75,12 @@ def on_a_loop(algorithm: online.Algorithm, **options: Any) -> Floats:
 
 
 def test_only_emphatic_algorithms_use_the_interest() -> None:
-    for kind, uses in ((online.TDLambda, False), (online.EmphaticTD, True)):
-        algorithm = kind(0.01, 0.5)
+    for algorithm, uses in (
+        (online.TDLambda(0.01, 0.5), False),
+        (online.EmphaticTD(0.01, 0.5), True),
+        (online.LSTD(0.5), False),
+        (online.LSTD(0.5, emphatic=True), True),
+    ):
         everywhere = on_a_loop(algorithm)
         somewhere = on_a_loop(algorithm, interest=lambda t: t.state == 0)
         assert np.array_equal(somewhere, everywhere) != uses

@@ -107,6 +107,64 @@ def test_long_streams_lead_to_the_fixed_points(emphatic: bool) -> None:
     assert (spread < 0.02).all()
 
 
+BASIS = np.random.default_rng(0).normal(size=(9, 2))
+MIXED = np.array([[1.0, 0.0, 1.0, 0.5], [0.0, 1.0, 1.0, -2.0]])
+SINGULAR = gvf.Dense(4, lambda s: (BASIS @ MIXED)[s])
+"""Four features of rank 2 for the states of Collision."""
+
+
+def least(trace_decay: float, emphatic: bool) -> Floats:
+    """Return the weights of least norm at the fixed point, from regular equations of size 2."""
+    visits = np.bincount(enumerated().state, minlength=8).astype(float)
+    onwards, reward = np.diag(np.full(7, 0.9), k=1), np.eye(8)[7]
+    weighting = visits
+    if emphatic:
+        follow_on = np.linalg.solve(np.eye(8) - onwards.T, visits)
+        weighting = trace_decay * visits + (1 - trace_decay) * follow_on
+    traced = np.diag(weighting) @ np.linalg.inv(np.eye(8) - trace_decay * onwards)
+    u = BASIS[:8]
+    a, b = u.T @ traced @ (np.eye(8) - onwards) @ u, u.T @ traced @ reward
+    return MIXED.T @ np.linalg.solve(MIXED @ MIXED.T, np.linalg.solve(a, b))
+
+
+@pytest.mark.parametrize("emphatic", [False, True])
+def test_features_that_depend_on_each_other_get_the_weights_of_least_norm(emphatic: bool) -> None:
+    decays = (0.0, 0.5, 1.0)
+    learner = gvf.OnlineLearner(
+        QUESTION, SINGULAR, online.LSTD(decays, emphatic), behaviour=BEHAVIOUR
+    )
+    learner.observe_many(enumerated())
+    want = np.stack([least(decay, emphatic) for decay in decays], axis=1)
+    np.testing.assert_allclose(learner.weights, want, atol=1e-10)
+
+
+PLAIN = (
+    gvf.IS(),
+    gvf.NormIS(2.0),
+    gvf.WISMinibatch(),
+    gvf.WISBuffer(),
+    gvf.WISOptimal(),
+    gvf.IR(),
+    gvf.BCIR(),
+    gvf.Interpolated(0.3),
+    gvf.BCInterpolated(0.3),
+    gvf.PrioritisedIR(),
+    gvf.StateRatioIR(),
+)
+EMPHATIC = (
+    gvf.EmphaticIS(),
+    gvf.EmphaticWISMinibatch(),
+    gvf.EmphaticIR(),
+    gvf.EmphaticBCIR(),
+)
+
+
+@pytest.mark.parametrize("correction", [*PLAIN, *EMPHATIC], ids=lambda c: c.name)
+def test_a_window_gives_the_weights_of_least_norm(correction: gvf.Correction) -> None:
+    weights = online.window_lstd(QUESTION, SINGULAR, enumerated(), correction, behaviour=BEHAVIOUR)
+    np.testing.assert_allclose(weights, least(0.0, correction in EMPHATIC), atol=1e-10)
+
+
 def test_singular_equations_have_the_solution_of_least_norm() -> None:
     twice = gvf.Dense(2, lambda s: np.ones((len(s), 2)))
     learner = gvf.OnlineLearner(

@@ -21,6 +21,12 @@ ALGORITHMS = [
     online.HTD(0.05, 0.9),
     online.TDRCLambda(0.05, 0.5),
     online.LSTD([0.0, 0.9]),
+    online.VTraceLambda(0.1, 0.9),
+    online.GTD(0.05, 0.9, 0.5),
+    online.GTD2(0.05, 0.9, 2.0),
+    online.ProximalGTD2(0.05, 0.9),
+    online.EmphaticTD(0.05, [0.0, 0.9], 0.5),
+    online.LSTD([0.0, 0.9], emphatic=True),
 ]
 
 
@@ -156,6 +162,32 @@ def test_a_vector_of_three_has_the_traces_of_three(algorithm: Any) -> None:
         assert np.abs(alone.streams.traces).max() > 0
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: type(a).__name__)
+def test_learners_of_one_stream_do_not_disturb_each_other(
+    algorithm: online.Algorithm, tmp_path: Path
+) -> None:
+    """Two learn side by side from three environments; one is saved within their episodes."""
+    env = gymnasium.make_vec("gvf/Collision-v0", 3)
+    data = gvf.Transitions.concatenate(gvf.transitions(env, gvf.Uniform(2), 151, seed=0))
+    data = gvf.Transitions(**data.columns | {"reward": np.random.default_rng(0).normal(size=151)})
+    middle = next(i for i in range(60, 151) if not data.terminated[i - 6 : i].any())
+    question = gvf.GVF(gvf.Fixed([0.7, 0.3]), "reward", 0.9)
+    options = {"question": question, "features": gvf.OneHot(9), "behaviour": gvf.Uniform(2)}
+    one, saved, alone = (make(algorithm, **options) for _ in range(3))
+    for learner in (one, saved):
+        learner.observe_many(data[:middle])
+    saved.save(tmp_path / "learner")
+    saved = make(algorithm, **options).load(tmp_path / "learner")
+    for start in range(middle, 151, 10):
+        for learner in (one, saved):
+            learner.observe_many(data[start : start + 10])
+    alone.observe_many(data)
+    for learner in (one, saved):
+        assert np.array_equal(learner.weights, alone.weights)
+        for name, array in alone.streams._asdict().items():
+            assert np.array_equal(getattr(learner.streams, name), array)
+
+
 def test_learning_in_an_environment_is_learning_from_its_transitions() -> None:
     env, question = gymnasium.make("gvf/Collision-v0"), gvf.GVF(gvf.Fixed([0.7, 0.3]))
     options = {"question": question, "features": gvf.OneHot(9), "behaviour": gvf.Uniform(2)}
@@ -220,14 +252,20 @@ def test_diverged_lanes_are_named() -> None:
     assert np.isfinite(learner.weights[:, 0]).all()
 
 
-def test_a_follow_on_trace_that_overflows_spoils_its_lane_alone() -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "lanes", "remedy"),
+    [
+        (online.EmphaticTD(0.01, 0.0, [0.0, 1.0]), (1,), "a smaller step size or a smaller beta"),
+        (online.LSTD([0.0, 1.0], emphatic=True), (0, 1), "behaviour closer to the target"),
+    ],
+    ids=["emphatic TD", "LSTD"],
+)
+def test_a_follow_on_trace_that_overflows_spoils_its_lane_alone(
+    algorithm: online.Algorithm, lanes: tuple[int, ...], remedy: str
+) -> None:
     """The ratio is always 4: with beta = 1 the trace grows by it at every step."""
     question = gvf.GVF(gvf.Fixed([0.0, 1.0]), "reward", 0.9)
-    learner = make(
-        online.EmphaticTD(0.01, 0.0, [0.0, 1.0]),
-        question=question,
-        behaviour=gvf.Fixed([0.75, 0.25]),
-    )
+    learner = make(algorithm, question=question, behaviour=gvf.Fixed([0.75, 0.25]))
     states = np.arange(1001) % 5
     learner.observe_many(
         gvf.Transitions(
@@ -238,7 +276,9 @@ def test_a_follow_on_trace_that_overflows_spoils_its_lane_alone() -> None:
             terminated=np.zeros(1000, bool),
         )
     )
-    assert learner.report().diverged == (1,)
+    report = learner.report()
+    assert report.diverged == lanes
+    assert remedy in repr(report)
 
 
 GAUSSIAN = gvf.Gaussian(lambda s: np.zeros(len(s)), 1.0)

@@ -95,6 +95,36 @@ def test_on_collision_tree_backup_is_v_trace_and_abtd_is_flat_above_one_half() -
     assert np.abs(flat[:, 0] - flat[:, 3]).max() > 0.01
 
 
+@pytest.mark.parametrize(
+    ("zeta", "xi_0", "xi_max", "xi"),
+    [
+        (0.0, 1.0, 4.0, 0.0),
+        (0.25, 1.0, 4.0, 0.5),
+        (0.45, 1.0, 4.0, 0.9),
+        (0.5, 1.0, 4.0, 1.0),
+        (0.75, 1.0, 4.0, 2.5),
+        (1.0, 1.0, 4.0, 4.0),
+        (0.25, 1.5, 6.0, 0.75),
+        (0.75, 1.5, 6.0, 3.75),
+        (1.0, 1.5, 6.0, 6.0),
+        (0.75, 1.5, 2.0, 1.75),
+    ],
+)
+def test_the_trace_of_abtd_by_hand(zeta: float, xi_0: float, xi_max: float, xi: float) -> None:
+    """xi = 2 zeta xi_0 + max(0, 2 zeta - 1) (xi_max - 2 xi_0), limited by 1 / max(pi, mu)."""
+    algorithm = online.ABTD(0.1, zeta, xi_0, xi_max)
+    x, zeros = np.arange(3, dtype=np.int32)[:, None], np.zeros(2)
+    for pi, mu in ((0.1, 0.05), (0.1, 0.4), (0.5, 0.25)):
+        steps = steps_of(
+            x[:-1], x[1:], zeros, np.array([0.8, 0.0]), np.array([pi / mu, 7.0]),
+            probability=np.array([pi, 0.3]),
+        )  # fmt: skip
+        streams = start_streams(algorithm, algorithm.start(3), 1)
+        run(algorithm, algorithm.start(3), streams, steps)
+        want = [0.8 * min(xi, 1 / max(pi, mu)) * pi, 1.0, 0.0]
+        np.testing.assert_allclose(streams.traces[0, 0, :, 0], want, rtol=1e-14)
+
+
 def partly_active(seed: int) -> list[Step]:
     """Make a stream of a question that is active half of the time, as the released Rooms have it.
 

@@ -8,9 +8,12 @@ import pytest
 from planted import DOWN, by_hand
 
 from gvf import paper
-from gvf.figure import Claim
+from gvf.figure import Claim, judge
+from gvf.figure.statistics import Bounds
 from gvf.paper.comparisons import (
+    AS_STARK,
     AUDITED,
+    NOTICED,
     SLUGS,
     TIE,
     accurate_over_wider_range,
@@ -89,7 +92,58 @@ def test_an_error_is_compared_on_the_pair_and_at_the_gap() -> None:
     for pair, gap in ((DOWN, 4), (DOWN, 16), (SKEWED, 4), (SKEWED, 16)):
         expected = errors[pair, gap, "NormIS"][0][1] / errors[pair, gap, "IR"][0][1]
         told = lower_error("IS", pair, gap).statistic(results)
-        np.testing.assert_allclose(told, expected)
+        assert isinstance(told, Bounds)
+        np.testing.assert_allclose([told.least, told.most], expected)
+
+
+FLAT = [0.9, 0.4, 0.2, 0.4, 0.9]
+"""Errors with the best step size inside the grid."""
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict", "remark"),
+    [
+        # Their best step size is 0, so that they may be better with a small one.
+        (FLAT, [0.6, 0.9, 0.9, 0.9, 0.9], "undecided", "the best step size of IS is 0, at the end"),
+        (FLAT, [0.1, 0.9, 0.9, 0.9, 0.9], "fails", ""),
+        (FLAT, [0.9, 0.9, 0.8, 0.5, 0.3], "undecided", "the best step size of IS is 4, at the end"),
+        (FLAT, [0.9, 0.9, 0.8, 0.41, 0.4], "holds", ""),  # nearly flat, and far above
+        # The same the other way round.
+        ([0.1, 0.9, 0.9, 0.9, 0.9], FLAT, "holds", ""),
+        ([0.3, 0.9, 0.9, 0.9, 0.9], FLAT, "undecided", "the best step size of IR is 0, at the end"),
+        ([0.9, 0.9, 0.8, 0.41, 0.4], FLAT, "fails", ""),
+    ],
+)
+def test_a_best_step_size_at_an_end_of_the_grid_decides_one_way_only(
+    ours: list[float], theirs: list[float], verdict: str, remark: str
+) -> None:
+    errors = {(DOWN, 8, "IR"): [ours] * 5, (DOWN, 8, "IS"): [theirs] * 5}
+    told = judge(lower_error("IS"), by_hand(errors, step_sizes=(0.0, 0.5, 1.0, 2.0, 4.0)))
+    assert told.verdict == verdict
+    assert told.remark.startswith(remark)
+    assert bool(told.remark) == bool(remark)
+
+
+def test_words_for_differences_exclude_each_other() -> None:
+    every = [claim for figure in paper.FIGURES.values() for claim in figure.claims]
+    for claim in every:
+        if "noticeabl" in claim.why:
+            assert (claim.least, claim.most) == (NOTICED, math.inf), claim.id
+        if "slightly" in claim.why or "alike" in claim.why:
+            assert claim.most <= NOTICED, claim.id
+        if "stark" in claim.why and "table" in claim.id:
+            ends = {(AS_STARK, math.inf), (-math.inf, AS_STARK)}
+            assert (claim.least, claim.most) in ends, claim.id
+    said = {word for claim in every for word in ("noticeabl", "slightly") if word in claim.why}
+    assert said == {"noticeabl", "slightly"}
+
+
+def test_step_sizes_in_other_units_do_not_count() -> None:
+    for figure in paper.FIGURES.values():
+        for claim in figure.claims:
+            passes = "passes 1" in claim.measure and "rank correlation" not in claim.measure
+            if passes and ("V-trace" in claim.sentence or "NormIS" in claim.sentence):
+                assert claim.given, claim.id
 
 
 def of_figure(figure: str, id: str) -> Claim:
@@ -111,8 +165,10 @@ def needed(ours: float, theirs: Sequence[float]) -> float:
     results: Results = by_hand(errors, **settings)
     assert {gap: results.study.updates_at(gap) for gap in GAPS} == UPDATES
     told = of_figure("continuous-rmsprop", "ir-needs-fewer-updates-than-is").statistic(results)
-    assert (told == told[0]).all()
-    return told[0]
+    assert isinstance(told, Bounds)
+    assert (told.least == told.most).all()
+    assert (told.most == told.most[0]).all()
+    return told.most[0]
 
 
 @pytest.mark.parametrize(

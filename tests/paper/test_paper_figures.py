@@ -20,6 +20,8 @@ ROOMS_METHODS = frozenset(
 )
 BATCHES = frozenset({"IR", "IS", "WIS-Minibatch", "V-trace(1.0)"})
 ONE_BY_ONE = BATCHES | {"WIS-TD(0)", "IR+WIS-TD(0)"}
+EMPHATIC = frozenset({"Emphatic IR", "Emphatic IS", "Emphatic WIS-Minibatch"})
+WITH_EMPHASIS = {"IR", "IS", "WIS-Minibatch"} | EMPHATIC
 CHAIN_METHODS = ROOMS_METHODS - set(VTRACE) | {"Expected Sarsa", "On-policy"}
 SHOWN = {
     "four-rooms-learning-curves": ROOMS_METHODS,
@@ -41,6 +43,14 @@ SHOWN = {
     "continuous-rmsprop-all": BATCHES,
     "continuous-incremental-all": ONE_BY_ONE,
     "continuous-sgd-step-size-all": BATCHES,
+    "emphatic-rooms": WITH_EMPHASIS,
+    "emphatic-rooms-by-emphasis": WITH_EMPHASIS,
+    "emphatic-tiles": WITH_EMPHASIS,
+    "emphatic-tiles-by-emphasis": WITH_EMPHASIS,
+    "emphatic-rmsprop": WITH_EMPHASIS,
+    "emphatic-rmsprop-by-emphasis": WITH_EMPHASIS,
+    "emphatic-chain": WITH_EMPHASIS,
+    "emphatic-chain-by-emphasis": WITH_EMPHASIS,
 }
 """Every figure, and the methods that it must show."""
 MAIN = {
@@ -50,16 +60,16 @@ MAIN = {
 }  # fmt: skip
 SERIES = {
     "IR", "BC-IR", "IS", "NormIS", "WIS-Minibatch", "WIS-Buffer", "WIS-Optimal", *VTRACE,
-    "Sarsa", "Expected Sarsa", "On-policy", "WIS-TD(0)", "IR+WIS-TD(0)",
+    "Sarsa", "Expected Sarsa", "On-policy", "WIS-TD(0)", "IR+WIS-TD(0)", *EMPHATIC,
 }  # fmt: skip
 """All names of series, everywhere."""
-RUNS = {"four": 25, "continuous": 25, "racing": 10, "markov": 100}
-"""Of the paper, by the first word of a figure's name."""
+RUNS = {"chain": 100, "emphatic": 25, "four": 25, "continuous": 25, "racing": 10, "markov": 100}
+"""Of the paper, by the first of these words that is in a figure's name."""
 
 
 def test_the_figures_are_those_of_the_paper() -> None:
     assert set(paper.FIGURES) == set(SHOWN)
-    assert len(SHOWN) == 19
+    assert len(SHOWN) == 27
     assert {figure.id for figure in FIGURES if figure.main} == MAIN
     # They take longer than all others, and a simulator.
     asked_for = [figure.id for figure in FIGURES if figure.on_request]
@@ -73,7 +83,7 @@ def test_the_figures_are_those_of_the_paper() -> None:
 def test_a_figure_has_a_study_at_every_scale(figure: Figure, protocol: str) -> None:
     whole, quick = (figure.study(protocol, scale) for scale in ("paper", "quick"))
     assert whole == catalogue.get(figure.id, protocol)
-    assert whole.runs == RUNS[figure.id.partition("-")[0]]
+    assert whole.runs == next(runs for word, runs in RUNS.items() if word in figure.id)
     assert 2 <= quick.runs <= whole.runs
     assert (quick.name, quick.methods, quick.pairs) == (whole.name, whole.methods, whole.pairs)
     assert len(list(quick.tasks())) <= len(list(whole.tasks()))

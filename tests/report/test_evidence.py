@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from shown import chain, verdict, write
 
+from gvf import charts
 from gvf.figure import judge
 from gvf.paper import FIGURES, get
 from gvf.report.build import build
@@ -20,20 +21,22 @@ from gvf.study.encoding import variant
 from tools import ship_evidence as tool
 
 SHIPPED = [figure.id for figure in FIGURES.values() if shipped(figure) is not None]
+CHARTS = [figure.id for figure in charts.FIGURES.values() if shipped(figure) is not None]
 FIGURE = "markov-vtrace"
 
 
-@pytest.mark.parametrize("id", SHIPPED)
+@pytest.mark.parametrize("id", SHIPPED + CHARTS)
 def test_what_is_shipped_belongs_to_the_present_studies_and_claims(id: str) -> None:
-    made = tool.check(get(id), tool.EVIDENCE)
+    figure = tool.FIGURES[id]
+    made = tool.check(figure, tool.home(figure).parent)
     assert made
     assert all(how.commit and how.results and not how.options.get("out") for how in made.values())
     assert "--out" not in " ".join(how.command for how in made.values())
 
 
-@pytest.mark.parametrize("id", SHIPPED)
+@pytest.mark.parametrize("id", SHIPPED + CHARTS)
 def test_the_first_seed_is_the_shipped_one(id: str) -> None:
-    one = shipped(get(id))
+    one = shipped(tool.FIGURES[id])
     assert one is not None
     assert {(told.protocol, told.id) for told in one.verdicts} == set(one.seeds)
     for told in one.verdicts:
@@ -42,9 +45,11 @@ def test_the_first_seed_is_the_shipped_one(id: str) -> None:
 
 
 def test_the_evidence_is_a_few_megabytes() -> None:
-    files = [file for file in tool.EVIDENCE.rglob("*") if file.is_file()]
-    assert sum(file.stat().st_size for file in files) < 8e6
-    assert evidence() == tool.EVIDENCE
+    for room, most in (("paper", 8e6), ("charts", 2e6)):
+        files = [file for file in (tool.SOURCE / room / "evidence").rglob("*") if file.is_file()]
+        assert sum(file.stat().st_size for file in files) < most
+    for figure in tool.FIGURES.values():
+        assert evidence(figure) == tool.home(figure)
 
 
 # Runs are pure functions of settings and number, so a part of the results comes out again.
@@ -131,10 +136,30 @@ def test_claims_have_a_column_for_now_and_one_for_what_is_shipped() -> None:
     assert there == ["✓ holds"] * 6
     seeds = re.findall('data-label="Seeds"><span>(.*?)<', table)
     assert seeds == ["3 of 3 seeds"] * 4 + ["2 of 3 seeds; seed 2: undecided"] * 2
-    assert "4 of 6 shipped verdicts are the same under the seeds 0, 1, 2." in text
+    told = "with seed 1, 6 of 6; with seed 2, 4 of 6."
+    assert f"Shipped verdicts that another seed shares: {told}</p>" in text
     summary = text[: text.index("<main>")]
     assert "Comparisons, protocol paper, shipped</a>: " in summary
     assert "✓ 3 hold" in summary
+
+
+def test_verdicts_of_one_seed_are_told_apart() -> None:
+    alone, both = {0: "holds"}, {0: "holds", 3: "fails"}
+    seeds = {("paper", "a"): both, ("paper", "b"): alone, ("authors", "a"): alone}
+    here = chain()
+    there = shipped(here.figure)
+    assert there is not None
+    text = write([replace(here, beside=replace(there, seeds=seeds))])
+    told = "with seed 3, 0 of 1. The other 2 were reached with one seed only."
+    assert f"Shipped verdicts that another seed shares: {told}</p>" in text
+
+
+def test_times_on_a_gpu_are_told_apart() -> None:
+    shown = [shipped(get(name)) for name in ("racing-step-size", "markov-step-size")]
+    text = write([one for one in shown if one is not None])
+    assert re.search(r"; NVIDIA H200, [^;]+: \d+ min( \d+ s)? of GPU time; Linux", text)
+    assert re.search(r"; Linux [^;]+: (\d+ min )?\d+ s of processor time<", text)
+    assert re.search(r'<td data-label="Time"><span>\d+ min( \d+ s)? of GPU time<', text)
 
 
 def test_the_page_says_if_results_are_the_shipped_ones_bit_for_bit() -> None:
@@ -153,12 +178,12 @@ def test_the_page_says_if_results_are_the_shipped_ones_bit_for_bit() -> None:
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """A folder of results, like those that are shipped, and the one that the tool writes."""
-    results, to = tmp_path / "results", tmp_path / "evidence"
+    results, to = tmp_path / "results", tmp_path / "source" / "paper" / "evidence"
     for id in (FIGURE, "markov-step-size"):
         (results / id).mkdir(parents=True)
         for name in (f"{id}.csv", "claims.json", "made-paper.json", "made-authors.json"):
-            (results / id / name).write_text((tool.EVIDENCE / id / name).read_text())
-    monkeypatch.setattr(tool, "EVIDENCE", to)
+            (results / id / name).write_text((tool.home(get(id)) / name).read_text())
+    monkeypatch.setattr(tool, "SOURCE", tmp_path / "source")
     return results, to
 
 
@@ -184,7 +209,7 @@ def test_results_of_unknown_code_are_refused_until_its_commit_is_named(
 
 def test_shipping_what_is_shipped_changes_nothing(folders: tuple[Path, Path]) -> None:
     results, to = folders
-    before = Path(str(evidence())) / FIGURE
+    before = Path(str(evidence(get(FIGURE))))
     ship(results)
     for name in (f"{FIGURE}.csv", "claims.json", "made-paper.json"):
         assert (to / FIGURE / name).read_bytes() == (before / name).read_bytes()

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from dataclasses import asdict, replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -178,7 +179,7 @@ def test_fewer_runs_than_the_papers_are_told() -> None:
 
 def test_a_figure_shows_its_notes_and_the_source_of_what_was_published(text: str) -> None:
     article = text[text.index('<article id="markov-step-size">') :]
-    article = article[: article.index("</article>")]
+    article = unescape(article[: article.index("</article>")])
     figure = get("markov-step-size")
     for said in (
         figure.title,
@@ -209,7 +210,8 @@ def test_what_is_noted_about_both_protocols_is_said_once() -> None:
     ("told", "numbers", "expected"),
     [
         ("holds", (1.0, 0.5, 2.0), "1.00 [0.500, 2.00]"),
-        ("undecided", (None, None, None), "–"),
+        ("undecided", (None, None, None), "no value"),
+        ("undecided", (0.2, None, None), "0.200, no interval"),
         ("holds", (None, None, None), "∞ [∞, ∞]"),
         ("holds", (3.0, 2.0, None), "3.00 [2.00, ∞]"),
         ("holds", (None, 2.0, None), "∞ [2.00, ∞]"),
@@ -219,6 +221,29 @@ def test_what_is_noted_about_both_protocols_is_said_once() -> None:
 def test_statistics_are_told_with_what_is_infinite(told, numbers, expected) -> None:
     value, low, high = numbers
     assert statistic(verdict("a", told, statistic=value, low=low, high=high)) == expected
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ((1.00412, 1.00013, 1.00789), "1.0041 [1.0001, 1.0079]"),  # not the range's end, 1
+        ((0.6111, 0.6108, 0.6144), "0.6111 [0.6108, 0.6144]"),
+        ((2.0, 2.0, 2.0), "2.00 [2.00, 2.00]"),
+        ((1.0, 1.0, 1.0), "1.00 [1.00, 1.00]"),
+        ((1.00000001, 1.0, 1.1), "1.00000 [1.00000, 1.10000]"),
+    ],
+)
+def test_statistics_have_as_many_digits_as_tell_their_numbers_apart(numbers, expected) -> None:
+    value, low, high = numbers
+    assert statistic(verdict("a", "holds", statistic=value, low=low, high=high)) == expected
+
+
+def test_a_statistic_that_is_a_bound_shows_it() -> None:
+    above, below = (verdict("a", "fails", bound=bound) for bound in (">=", "<="))
+    assert statistic(above) == "≥ 1.23 [1.10, 1.40]"
+    assert statistic(below) == "≤ 1.23 [1.10, 1.40]"
+    alone = verdict("a", "undecided", bound="<=", low=None, high=None)
+    assert statistic(alone) == "≤ 1.23, no interval"
 
 
 # The data that the page carries

@@ -15,10 +15,10 @@ from gvf.report.sentences import counted, judging, summary, table
 from gvf.report.tables import Badge
 
 CLIPS = ("v-trace-1", "v-trace-0.5-max", "v-trace-0.9-max")
-"""The ends of the ids of three claims of the figure markov-vtrace."""
+"""The beginnings of the ids of three claims of the figure markov-vtrace."""
 
 
-def saying(claims: str = "markov-vtrace/ir-less-sensitive-*", **more: Any) -> Sentence:
+def saying(claims: str = "markov-vtrace/v-trace-*", **more: Any) -> Sentence:
     more = {"headline": True} | more
     return Sentence("s", "Section 1, paragraph 2", "IR is best.", claims=(claims,), **more)
 
@@ -26,9 +26,10 @@ def saying(claims: str = "markov-vtrace/ir-less-sensitive-*", **more: Any) -> Se
 def exhibit(
     *told: str, id: str = "markov-vtrace", protocol: str = "paper", shipped: bool = False
 ) -> Exhibit:
-    """A figure with verdicts on its claims about IR's sensitivity, as many as are told."""
-    figure = get(id)
-    names = sorted(name for there, name in judging(saying(f"{id}/ir-*"), protocol) if there == id)
+    """A figure with verdicts on claims about one method, as many as are told."""
+    figure, method = get(id), "v-trace" if id == "markov-vtrace" else "ir"
+    sentence = saying(f"{id}/{method}-*")
+    names = sorted(name for there, name in judging(sentence, protocol) if there == id)
     verdicts = [verdict(name, one, protocol) for name, one in zip(names, told, strict=False)]
     how = {protocol: made(protocol)}
     return Exhibit(figure, (), (), (), verdicts, how, shipped=shipped)
@@ -53,7 +54,7 @@ def counts(told: dict[str, Any]) -> list[str]:
 
 def test_the_claims_that_judge_a_sentence_are_known_without_results() -> None:
     assert judging(saying(), "paper") == {
-        ("markov-vtrace", f"ir-less-sensitive-than-{clip}") for clip in CLIPS
+        ("markov-vtrace", f"{clip}-wider-than-is") for clip in CLIPS
     }
     # Those that count for nothing are left out.
     figure = get("markov-step-size")
@@ -71,7 +72,8 @@ def test_the_claims_that_judge_a_sentence_are_known_without_results() -> None:
         (("fails", "fails", "undecided"), "✗ fails", "2 fail, 1 undecided, of 3"),
         (("holds", "holds", "undecided"), "? undecided", "2 hold, 1 undecided, of 3"),
         (("holds", "holds"), "… incomplete", "2 hold, of 3"),
-        (("holds", "fails"), "… incomplete", "1 hold, 1 fail, of 3"),
+        (("holds", "fails"), "± in part", "1 hold, 1 fail, of 3"),
+        (("fails", "fails"), "… incomplete", "2 fail, of 3"),
     ],
 )
 def test_the_table_has_the_verdict_and_the_number_of_all_comparisons(
@@ -109,11 +111,16 @@ def test_a_sentence_without_results_has_no_row_and_waits() -> None:
     absent = Exhibit(get("markov-vtrace"), (), (), (), (), {})
     assert row(saying(), absent) == []
     told = summary([saying()], [absent])
-    assert (told["judged"], told["absent"], told["lines"]) == (0, 1, [])
+    assert (told["judged"], told["absent"]) == (0, 1)
+    title = "Markov chain: V-trace with three clips"
+    assert line(saying(), absent) == ("… incomplete", f"Waits for: {title}.")
+    [group] = table([saying()], [absent])
+    [there] = group["sentences"]
+    assert (there["waits"], there["badge"].text) == ([title], "… incomplete")
 
 
 def test_a_sentence_of_two_figures_waits_for_both() -> None:
-    both = replace(saying(), claims=("markov-vtrace/ir-*", "markov-step-size/ir-wider-*"))
+    both = replace(saying(), claims=("markov-vtrace/v-trace-*", "markov-step-size/ir-wider-*"))
     first = exhibit("holds", "holds", "holds")
     wider = sorted(id for there, id in judging(both, "paper") if there == "markov-step-size")
     assert wider
@@ -138,6 +145,9 @@ def test_one_comparison_is_enough_where_a_sentence_says_some() -> None:
     told = exhibit("fails", "undecided", "holds")
     assert line(saying(some=True), told)[0] == "✓ holds"
     assert line(saying(), told)[0] == "± in part"
+    # A comparison without a result cannot change it.
+    assert line(saying(some=True), exhibit("fails", "holds"))[0] == "✓ holds"
+    assert line(saying(some=True), exhibit("fails", "undecided"))[0] == "… incomplete"
 
 
 def test_the_summary_counts_sentences_of_the_paper_once() -> None:
@@ -152,28 +162,28 @@ def test_the_summary_counts_sentences_of_the_paper_once() -> None:
         Sentence("f", "Section 1", "It is so.", theory=("theorem-3-1",), excuse="No."),
         Sentence("g", "Section 1", "It is so.", excuse="No."),
         Sentence("h", "Section 1", "It is so.", refuted="It is not."),
+        Sentence("i", "Section 1", "It is so.", contradicted="The code differs."),
     ]
     told = summary(several, [exhibit("holds", "holds", "fails")])
     assert counts(told) == ["0 hold", "2 hold in part", "0 fail", "0 undecided"]
     numbers = ("all", "testable", "judged", "absent", "repeated", "theory", "excused", "refuted")
-    assert [told[name] for name in numbers] == [8, 3, 2, 1, 1, 2, 1, 1]
+    assert [told[name] for name in numbers] == [9, 3, 2, 1, 1, 2, 1, 1]
+    assert told["contradicted"] == 1
     assert told["held"] == Badge("good", "2 of them hold")
-    assert [one["id"] for one in told["lines"]] == ["a"]
+    assert [one["id"] for one in told["lines"]] == ["a", "c"]
 
 
 def test_every_statement_of_the_paper_is_counted_once() -> None:
     told = summary(sentences(), [])
-    parts = ("testable", "repeated", "theory", "excused", "refuted")
+    parts = ("testable", "repeated", "theory", "excused", "refuted", "contradicted")
     assert sum(told[name] for name in parts) == told["all"] > 100
     assert told["absent"] == told["testable"]
 
 
 def test_the_main_sentences_come_in_the_order_of_their_verdicts() -> None:
-    several = [
-        replace(saying(f"markov-vtrace/ir-less-sensitive-than-{clip}"), id=clip) for clip in CLIPS
-    ]
+    several = [replace(saying(f"markov-vtrace/{clip}-wider-than-is"), id=clip) for clip in CLIPS]
     verdicts = [
-        verdict(f"ir-less-sensitive-than-{clip}", told)
+        verdict(f"{clip}-wider-than-is", told)
         for clip, told in zip(CLIPS, ("undecided", "fails", "holds"), strict=True)
     ]
     told = summary(several, [replace(exhibit(), verdicts=verdicts)])
@@ -208,7 +218,7 @@ def test_what_is_undecided_is_told_if_nothing_fails() -> None:
 
 
 def test_failures_are_counted_by_experiment() -> None:
-    both = replace(saying(), claims=("markov-vtrace/ir-*", "four-rooms-step-size/ir-wider-*"))
+    both = replace(saying(), claims=("markov-vtrace/v-trace-*", "four-rooms-step-size/ir-wider-*"))
     rooms: Figure = get("four-rooms-step-size")
     ids = sorted(id for there, id in judging(both, "paper") if there == rooms.id)
     told = ["fails", *["holds"] * (len(ids) - 1)]
@@ -288,7 +298,9 @@ def test_a_sentence_that_no_claim_judges_shows_what_decides_it() -> None:
         return group["sentences"][0]
 
     assert shown(refuted="It is not.")["badge"] == Badge("bad", "✗ refuted")
-    assert shown(theory=("corollary-3-1-1",))["badge"] == Badge("good", "✓ 2 of 2 checks hold")
+    assert shown(contradicted="Code differs.")["badge"] == Badge("bad", "≠ code or curves")
+    checked = Badge("good", "✓ 2 of 2 checks as predicted")
+    assert shown(theory=("corollary-3-1-1",))["badge"] == checked
     assert shown(excuse="It cannot be tested.")["badge"] is None
 
 
@@ -298,12 +310,59 @@ def test_a_check_that_fails_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gvf.report.sentences.theory", lambda: told)
     wrong = Sentence("s", "Section 1", "It is so.", theory=("theorem",))
     [group] = table([wrong], [])
-    assert group["sentences"][0]["badge"] == Badge("bad", "✗ 1 of 2 checks hold")
+    assert group["sentences"][0]["badge"] == Badge("bad", "✗ 1 of 2 checks as predicted")
     assert summary([wrong], [])["held"] == Badge("bad", "0 of them hold")
 
 
 def test_the_page_says_how_many_sentences_wait() -> None:
-    text = write([replace(exhibit("holds", "holds", "fails"), rows=rows())])
-    waiting = summary(sentences(), [])["testable"]
-    assert f"{waiting} of these wait for results." in text
+    shown = [replace(exhibit("holds", "holds", "fails"), rows=rows())]
+    text, told = write(shown), summary(sentences(), shown)
+    assert 0 < told["judged"] < told["absent"]
+    assert f"{told['absent']} of these wait for results." in text
     assert "… incomplete" in text
+
+
+# What was changed when results were known
+
+
+def test_sentences_with_another_verdict_than_first_are_listed() -> None:
+    one, excused = (
+        saying(first="fails"),
+        Sentence("e", "p", "It is so.", excuse="No.", first="holds"),
+    )
+    told = summary([one, excused], [exhibit("holds", "holds", "fails")])["changed"]
+    badges = [[badge.text for badge in there["badges"]] for there in told]
+    assert badges == [["✗ fails", "± in part"], ["✓ holds", "– not tested"]]
+    # The same verdict, none yet, and a sentence that was never judged before are not changes.
+    assert summary([saying(first="in part")], [exhibit("holds", "fails")])["changed"] == []
+    assert summary([one], [])["changed"] == []
+    assert summary([saying()], [exhibit("fails", "fails", "fails")])["changed"] == []
+
+
+def test_comparisons_are_counted_by_what_was_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = get("markov-vtrace")
+    first, second, third, *_ = figure.claims
+    claims = (
+        replace(
+            first, history=("2026-11-15: written.", "2026-11-16: changed. Results were known.")
+        ),
+        replace(second, history=("2026-11-16: written after small runs in an audit, which told.",)),
+        replace(third, history=("2026-11-15: written.",)),
+    )
+    few = {"markov-vtrace": replace(figure, claims=claims)}
+    monkeypatch.setattr("gvf.report.sentences.FIGURES", few)
+    assert summary([], [])["written"] == {"all": 3, "known": 1, "audit": 1}
+
+
+def test_another_verdict_under_protocol_authors_is_told() -> None:
+    several = [
+        verdict
+        for protocol, told in (("paper", "holds"), ("authors", "fails"))
+        for verdict in exhibit(told, told, told, protocol=protocol).verdicts
+    ]
+    told = summary([saying()], [replace(exhibit(), verdicts=several)])
+    [there] = told["authors"]
+    assert [badge.text for badge in there["badges"]] == ["✓ holds", "✗ fails"]
+    assert told["lines"][0]["authors"] == "fails"
+    alike = summary([saying()], [exhibit("holds", "holds", "holds")])
+    assert (alike["authors"], alike["lines"][0]["authors"]) == ([], "")

@@ -33,6 +33,8 @@ pytestmark = pytest.mark.usefixtures("apart")
         ({"runs": 0}, "runs must be at least 1"),
         ({"gaps": (0,)}, "gaps must be at least 1"),
         ({"updates": 10, "gaps": (2,)}, "no gaps"),
+        ({"updates": 10, "when": "active"}, "a fixed buffer .* when must be 'every step', got 'ac"),
+        ({"when": "now"}, "unknown when: 'now'.*'every step'"),
         ({"protocol": "mine"}, "unknown protocol: 'mine'"),
         ({"measure_every": 20_000}, "nothing would be measured"),
         ({"warm_up": 15_000}, "no update would come in 15000 steps"),

@@ -19,7 +19,7 @@ import pytest
 
 import gvf
 from gvf.study import Study, Task, VarianceStudy, load, run_task, run_variance
-from gvf.study.encoding import COLUMNS, checksum, encode
+from gvf.study.encoding import COLUMNS, checksum, encode, settings
 from gvf.study.engine import run
 from gvf.study.store import Store, StoreError, stored
 from gvf.study.toml import as_toml
@@ -224,6 +224,16 @@ def test_other_settings_never_meet_in_a_folder(tmp_path: Path, change: dict, why
     assert len(after) == 12
     assert after.items() > before.items()
     assert run(CHAIN, tmp_path).done == 0
+
+
+def test_a_later_setting_leaves_stored_results_where_they_are(tmp_path: Path) -> None:
+    assert "when" not in settings(WIS)
+    assert settings(replace(WIS, when="active"))["when"] == "active"
+    run(WIS, tmp_path)
+    assert run(replace(WIS, when="every step"), tmp_path).done == 0
+    other = run(replace(WIS, when="active"), tmp_path)
+    assert other.done > 0
+    assert other.unfit[0].endswith('when was not there, and is "active" now')
 
 
 def test_a_step_size_of_1_is_one_of_1_point_0(tmp_path: Path) -> None:

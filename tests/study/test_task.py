@@ -5,6 +5,7 @@ import re
 import sys
 from dataclasses import replace
 
+import dumb
 import numpy as np
 import pytest
 from own_code import CHAIN, write
@@ -59,6 +60,69 @@ def test_the_compiled_loop_equals_the_dumb_one(method, update, settings):
         if len(expected) % 5 == 0:
             np.testing.assert_allclose(outcome.curve[i], parts, rtol=1e-9)
     assert outcome.error[0] != outcome.error[-1]
+
+
+def active_study(**changes):
+    settings = {
+        "steps": 600, "window": 100, "warm_up": 50, "batch_size": 3, "points": 1, "runs": 1,
+        "error": "root mean square", "when": "active", "pairs": (("SW-H1", "uniform"),),
+    }  # fmt: skip
+    methods = ("IR", "IS", "Emphatic IR", "WIS-Buffer")
+    world = {"domain": "rooms", "methods": methods, "step_sizes": (0.1,)}
+    return Study("s", **{**world, **settings, **changes})
+
+
+@pytest.mark.parametrize("gap", [1, 3])
+@pytest.mark.parametrize("method", active_study().methods)
+def test_updates_while_a_question_is_active_are_those_of_a_plain_loop(method, gap):
+    study = active_study(gaps=(gap,), steps=3000)
+    task = next(study.tasks())
+    outcome, shared = run_method(task, method), SharedInputs(task)
+    path, truth = shared.off_policy, shared.truth
+    asked, correction = path.signals["SW-H1"], NAMED[method].make(shared.largest_ratio)
+    assert asked.active is not None
+    draws = shared.draws(correction)
+    weights = draws.weights(correction)
+    x, x_next, states = (
+        np.array([np.bincount(row, minlength=12) for row in rows], float)
+        for rows in (path.x, path.x_next, shared.domain.features(truth.states))
+    )
+    update = dumb.DumbUpdate(kind="sgd", rows=12, alpha=0.1)
+    errors, done, seen = [], 0, 0
+    for t in range(1, 3001):
+        if t > 50 and asked.active[t - 1]:
+            seen += 1
+            if seen % gap == 0:
+                assert (draws.first[done], draws.last[done]) == (max(0, t - 100), t)
+                rows = draws.rows[done]
+                signals = asked.cumulant[rows], asked.continuation[rows]
+                if rows[0] >= 0:
+                    update.apply(x[rows], x_next[rows], *signals, weights[done])
+                done += 1
+        errors.append(truth.root_mean_square_error(states @ update.weights))
+    assert 10 < done == len(draws.last) < 2900 // gap
+    assert outcome.error[0] == pytest.approx(np.mean(errors), rel=1e-9)
+    assert outcome.final[0] == pytest.approx(errors[-1], rel=1e-9)
+    assert errors[-1] != errors[0]
+
+
+def test_a_question_that_is_never_active_is_never_learned():
+    task = next(active_study(steps=60, pairs=(("NE-H2", "uniform"),)).tasks())
+    assert not np.any(SharedInputs(task).off_policy.signals["NE-H2"].active)
+    for outcome in run_task(task):
+        zeros = np.zeros(len(SharedInputs(task).truth.states))
+        start = SharedInputs(task).truth.root_mean_square_error(zeros)
+        assert (outcome.error[0], outcome.final[0]) == pytest.approx((start, start))
+
+
+def test_a_question_that_is_always_active_gives_the_same_bits_either_way():
+    collision = {"pairs": (("wall", "turning"),), "domain": "collision"}
+    often, active = (
+        run_task(next(active_study(when=when, **collision).tasks()))
+        for when in ("every step", "active")
+    )
+    for one, other in zip(often, active, strict=True):
+        np.testing.assert_array_equal(one.curve, other.curve)
 
 
 @pytest.mark.parametrize("gap", [1, 4])

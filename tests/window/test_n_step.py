@@ -329,16 +329,44 @@ def walk(count):
     return gvf.Transitions.concatenate(batches)
 
 
+def chain_learner():
+    return gvf.Learner(
+        CHAIN, gvf.OneHot(5), gvf.TD(0.1), n_step=3, behaviour=CHAIN_BEHAVIOUR, seed=0
+    )
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_another_log_cuts_the_rows_that_wait_unless_it_goes_on(told):
+    log = walk(60)
+    if told:
+        log = gvf.Transitions(**log.columns, episode=np.zeros(60, int))
+    inside = next(i for i in range(20, 60) if not log.terminated[i - 3 : i + 1].any())
+    other = next(i for i in range(60) if log.state[i] != log.state[inside])
+    jumping, cut, going_on, whole = (chain_learner() for _ in range(4))
+    for learner in (jumping, going_on, cut):
+        learner.observe_many(log[: inside - 1])
+    last = log[inside - 1 : inside]
+    cut.observe_many(gvf.Transitions(**last.columns | {"truncated": [True]}))
+    for learner in (jumping, going_on):
+        learner.observe_many(last)
+        assert len(learner.n_steps) == 2
+    jumping.learn(log[other:])
+    cut.learn(log[other:])
+    np.testing.assert_array_equal(jumping.weights, cut.weights)
+    going_on.learn(log[inside:])
+    whole.learn(log)
+    np.testing.assert_array_equal(going_on.weights, whole.weights)
+    with pytest.raises(ValueError, match="does not begin in the state"):  # within a source
+        chain_learner().learn(walk(60)[np.r_[0:inside, other]])
+
+
 @pytest.mark.parametrize("size", [1, 7, 60])
 def test_transitions_out_of_order_are_refused_in_one_line_and_change_nothing(size):
     log = walk(60)
     order = np.arange(60)
     at = next(i for i in range(20, 60) if not log.terminated[i - 1] and not log.terminated[i])
     order[at] = next(i for i in range(60) if log.state[i] != log.state[at])
-    learner, fresh, told = (
-        gvf.Learner(CHAIN, gvf.OneHot(5), gvf.TD(0.1), n_step=3, behaviour=CHAIN_BEHAVIOUR, seed=0)
-        for _ in range(3)
-    )
+    learner, fresh, told = (chain_learner() for _ in range(3))
     seen = at // size * size
     learner.observe_many(log[:seen])
     with pytest.raises(ValueError, match=rf"position {at - seen} does not begin .* n_step=3 joins"):
@@ -373,6 +401,14 @@ class Count:
 
     def __call__(self, states):
         return np.ones((len(states), 1))
+
+
+def test_text_of_any_length_may_follow():
+    features = gvf.Dense(1, lambda words: np.array([[float(len(word))] for word in words]))
+    learner = gvf.Learner(CHAIN, features, gvf.TD(0.1), n_step=3, behaviour=CHAIN_BEHAVIOUR)
+    for here, there in itertools.pairwise(["a", "b", "long", "c", "d"]):
+        learner.observe(here, 1, 0.0, there, False)
+    assert (learner.steps, len(learner.n_steps)) == (4, 2)
 
 
 def test_action_values_are_refused_in_one_line():

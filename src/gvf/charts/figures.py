@@ -1,15 +1,21 @@
-"""The charts as figures: for each task one of online algorithms, and two of draws from a window."""
+"""The charts as figures: for each task one of online algorithms, others of draws from a window."""
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
+import numpy as np
+
+from gvf import domain as domains
 from gvf.charts.claims import COLLISION, HIGH_VARIANCE_ROOMS, ROOMS, emphatic_resampling
 from gvf.charts.pictures import BEST, CURVES, QUANTITY, TOP, TRACES
 from gvf.charts.reading import PANELS, against_step_size
-from gvf.charts.studies import BATCHES, STUDIES
+from gvf.charts.studies import STUDIES, WINDOW, draws_of
+from gvf.domain import TabularDomain
 from gvf.figure.claim import Claim
 from gvf.figure.figure import Axes, Figure
+from gvf.study.study import ACTIVE
 
 TASKS: dict[str, tuple[str, tuple[Claim, ...]]] = {
     "collision": ("Collision", COLLISION),
@@ -28,18 +34,56 @@ QUICK_ONLINE: dict[str, Any] = QUICK | {
     "etas": (0.0625, 1.0, 16.0),
     "betas": (0.2, 0.6, 0.8),
 }
-ONLINE_NOTE = (
-    "One update after every step at which a question is active. All parameters but the step size "
-    "are those with the lowest error, chosen anew for every step size; on the right lambda and "
-    "zeta are 0. Second step sizes have the even exponents of the published grid."
+HALVES = (
+    "The first half of the runs chose parameters, and everything shown comes from the second half."
 )
+ITSELF = "that step itself"
+STREAMS = "The streams are those of the online algorithms."
+GRID = (
+    "All parameters but the step size are those with the lowest error, chosen anew for every step "
+    "size; on the right lambda and zeta are 0. Second step sizes have the even exponents of the "
+    "published grid."
+)
+
+
+@cache
+def active_share(domain: str) -> float:
+    """Compute the share of steps at which a question of a task is active, averaged over questions.
+
+    Example:
+        >>> from gvf.charts.figures import active_share
+        >>> round(active_share("collision"), 9), round(active_share("rooms"), 2)
+        (1.0, 0.25)
+    """
+    world = domains.get(domain)
+    assert isinstance(world, TabularDomain)
+    return float(np.mean([world.visits(b)[world.active_cells(q)].sum() for q, b in world.pairs]))
+
+
+def _equal(domain: str, size: int, when: str) -> bool:
+    """Return True if draws have as many updates and samples as online algorithms."""
+    return size == 1 and (when == ACTIVE or round(active_share(domain), 9) == 1.0)
+
+
+def _note(domain: str, drawn: str, size: int, when: str) -> str:
+    """Say which runs are shown, when updates come, and how many updates and samples there are."""
+    share = active_share(domain)
+    often = share if when == ACTIVE else 1.0
+    where = " at which a question is active" if when == ACTIVE else ""
+    equal = drawn != ITSELF and _equal(domain, size, when)
+    online = ", as many of both as online algorithms have" if equal else ""
+    return (
+        f"{HALVES} An update comes after every step{where}, from {drawn}. A question is active at "
+        f"{100 * share:.3g} % of the steps, on average over questions. Updates a step and "
+        f"question: {often:.3g}; samples: {size * often:.3g}{online}."
+    )
 
 
 def _figures() -> dict[str, Figure]:
     sources = {source.name: source for source in STUDIES}
     found = {}
     for domain, (title, published) in TASKS.items():
-        note = {"paper": ONLINE_NOTE, "authors": ONLINE_NOTE}
+        told = f"{_note(domain, ITSELF, 1, ACTIVE)} {GRID}"
         found[f"{domain}-online"] = Figure(
             sources[f"{domain}-online"],
             f"{title}: online algorithms with traces",
@@ -48,27 +92,29 @@ def _figures() -> dict[str, Figure]:
             against_step_size,
             quick=QUICK_ONLINE,
             claims=published,
-            notes=note,
+            notes={"paper": told, "authors": told},
             panels=PANELS,
             companions=(CURVES, BEST, TRACES),
             part=title,
+            fresh=True,
         )
-        for end, size in BATCHES.items():
-            told = (
-                f"One update after every step, from {size} transition{'s'[: size - 1]} drawn from "
-                "the last 15,000. The streams are those of the online algorithms."
-            )
+        for end, how in draws_of(domain).items():
+            size, when = how["batch_size"], how.get("when", "")
+            drawn = f"{size} transition{'s'[: size - 1]} drawn from the last {WINDOW:,}"
+            told = f"{_note(domain, drawn, size, when)} {STREAMS}"
+            active = ", while active" if when == ACTIVE else ""
             found[f"{domain}-{end}"] = Figure(
                 sources[f"{domain}-{end}"],
-                f"{title}: mini-batches of {size} from a window",
+                f"{title}: mini-batches of {size} from a window{active}",
                 "",
                 AXES,
                 against_step_size,
                 quick=QUICK,
-                claims=emphatic_resampling(domain),
+                claims=emphatic_resampling(domain, _equal(domain, size, when)),
                 notes={"paper": told, "authors": told},
                 companions=(CURVES, BEST),
                 part=title,
+                fresh=True,
             )
     return found
 

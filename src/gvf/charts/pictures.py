@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gvf.charts.errors import best_choice, column_of, trace_of
-from gvf.charts.reading import against_steps, against_traces, fixed_points
+from gvf.charts.errors import trace_of
+from gvf.charts.reading import (
+    PANELS,
+    Best,
+    against_steps,
+    against_traces,
+    best_errors,
+    fixed_points_of,
+)
 from gvf.figure.companion import Companion
 from gvf.figure.figure import Axes
 from gvf.figure.picture import draw, house_style
-from gvf.figure.reading import summary
 from gvf.figure.style import styles
 from gvf.study.results import Results
 
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
 
 QUANTITY = "root mean square value error"
+SIGN = "\N{PLUS-MINUS SIGN}"
 TOP = 0.75
 """The end of the axis of errors, a little above the error of predicting 0."""
 SYMBOLS = {
@@ -33,7 +40,7 @@ SYMBOLS = {
 
 def draw_curves(results: Results) -> Picture:
     """Draw learning curves at the best choice of every method."""
-    return draw(against_steps(results), Axes("steps", QUANTITY, y_top=TOP))
+    return draw(against_steps(results), Axes("steps", QUANTITY, y_top=TOP), names=PANELS)
 
 
 def draw_traces(results: Results) -> Picture:
@@ -46,7 +53,9 @@ def draw_traces(results: Results) -> Picture:
     colours = {f"{value:.4g}": _shade(float(x)) for value, x in zip(values, shades, strict=True)}
     axes = Axes("step size", QUANTITY, x_log=True, y_top=TOP)
     title = "Curves: \N{GREEK SMALL LETTER LAMDA}, or \N{GREEK SMALL LETTER ZETA} of ABTD"
-    return draw(against_traces(results), axes, title=title, columns=3, colours=colours)
+    # Bands of a dozen curves would hide the curves.
+    rows = [row._replace(stderr=float("nan")) for row in against_traces(results)]
+    return draw(rows, axes, title=title, columns=3, colours=colours)
 
 
 def _shade(x: float) -> str:
@@ -61,39 +70,39 @@ def draw_best(results: Results) -> Picture:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    found = sorted((_best(results, method) for method in results.study.methods), reverse=True)
+    found = best_errors(results)
+    found = [one for one in found if one.panel == found[0].panel]
+    found.sort(key=lambda one: one.error, reverse=True)
     looks = styles(results.study.methods)
-    study = results.study
     with house_style():
-        picture = Figure(figsize=(9.4, 1.3 + 0.27 * len(found)), layout="constrained")
+        picture = Figure(figsize=(9.8, 1.3 + 0.27 * len(found)), layout="constrained")
         FigureCanvasAgg(picture)
         place = picture.subplots()
-        for row, (error, spread, method, words) in enumerate(found):
-            look = looks[method]
-            place.errorbar(error, row, xerr=spread, color=look.colour, marker=look.marker)
-            place.text(1.02, row, words, transform=place.get_yaxis_transform(), va="center")
-        for name, errors in fixed_points(study.domain, study.pairs[0][1], study.runs).items():
+        for row, one in enumerate(found):
+            look = looks[one.method]
+            place.errorbar(one.error, row, xerr=one.stderr, color=look.colour, marker=look.marker)
+            place.plot(one.chosen_error, row, "|", color=look.colour)
+            place.text(1.02, row, _words(one), transform=place.get_yaxis_transform(), va="center")
+        for name, errors in fixed_points_of(results).items():
             place.axvline(float(np.mean(errors)), **_line(name))
-        place.set_yticks(range(len(found)), [method for *_, method, _ in found])
+        place.set_yticks(range(len(found)), [one.method for one in found])
         place.set_xlim(left=0.0)
         place.set_xlabel(f"{QUANTITY}, averaged over the run (bars: one standard error)")
-        heading = "error \N{PLUS-MINUS SIGN} s.e.;  last 1 %;  parameters"
+        heading = "fresh runs;  when chosen;  at the end;  parameters"
         place.text(1.02, len(found) - 0.2, heading, transform=place.get_yaxis_transform())
         place.set_ylim(-0.5, len(found) - 0.5)
         picture.legend(loc="outside lower center", ncols=3)
     return picture
 
 
-def _best(results: Results, method: str) -> tuple[float, float, str, str]:
-    """Return a method's lowest error, its standard error, its name, and both in words."""
-    choice = best_choice(results, method)
-    measured = results.of(method, pair=results.study.pairs[0])
-    ((error,), (spread,)) = summary(column_of(results, method)[:, [choice]])
-    ((final,), _) = summary(column_of(results, method, "final")[:, [choice]])
-    key = results.study.key(measured.choices[choice])
-    parameters = ", ".join(f"{SYMBOLS[name]} {_short(name, value)}" for name, value in key.items())
-    words = f"{error:.4f} \N{PLUS-MINUS SIGN} {spread:.4f};  {final:.4f};  {parameters}"
-    return error, spread, method, words
+def _words(one: Best) -> str:
+    """Write the errors and parameters of a method."""
+    told = f"{one.error:.4f} {SIGN} {one.stderr:.4f};  {one.chosen_error:.4f} {SIGN} "
+    key = {name: getattr(one, name) for name in SYMBOLS}
+    parameters = [
+        f"{SYMBOLS[name]} {_short(name, key[name])}" for name in key if key[name] is not None
+    ]
+    return f"{told}{one.chosen_stderr:.4f};  {one.final:.4f};  {', '.join(parameters)}"
 
 
 def _short(name: str, value: float) -> str:
@@ -112,16 +121,20 @@ CURVES = Companion(
     "Error while learning, at the parameters of each method with the lowest error over the run. "
     "Lines: exact fixed points. Bands: one standard error.",
     draw_curves,
+    against_steps,
 )
 BEST = Companion(
     "best-errors",
-    "The lowest error of every method, its error in the last 1 % of the run (the last step, for "
-    "draws from a window), and its parameters. Lines: exact fixed points.",
+    "The error of every method at its best parameters: in fresh runs (marker), in the runs that "
+    "chose the parameters (stroke), and in the last 1 % of fresh runs (the last step, for draws "
+    "from a window). Lines: exact fixed points.",
     draw_best,
+    best_errors,
 )
 TRACES = Companion(
     "every-trace-decay",
     "Error averaged over the run for every step size and every lambda or zeta, at the best of the "
     "other parameters.",
     draw_traces,
+    against_traces,
 )

@@ -2,14 +2,18 @@
 
 The grids of the online algorithms are the published ones. Methods with a window make an update
 after every step, from mini-batches of 16 or of 1, and learn from the same streams as the online
-algorithms.
+algorithms. Online algorithms make an update only after steps at which a question is active. Where
+this makes a difference, a third study does the same with mini-batches of 1, so that the numbers of
+updates and of samples are equal. Half of the runs choose parameters, and the others are reported.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from gvf.study.base import NamedStudy
 from gvf.study.online import NAMED, OnlineStudy
-from gvf.study.study import Study
+from gvf.study.study import ACTIVE, Study
 
 STEPS = {"collision": 20_000, "rooms": 50_000, "high-variance-rooms": 50_000}
 """The tasks, each with the number of steps of a run."""
@@ -27,9 +31,22 @@ WINDOW_METHODS = (
     "Emphatic WIS-Minibatch",
     "Emphatic IS",
 )
-WINDOW, RUNS, POINTS = 15_000, 50, 20
-BATCHES = {"window": 16, "window-1": 1}
-"""The size of the mini-batches, by the end of the study's name."""
+WINDOW, RUNS, POINTS = 15_000, 100, 20
+DRAWS: dict[str, dict[str, Any]] = {
+    "window": {"batch_size": 16},
+    "window-1": {"batch_size": 1},
+    "active": {"batch_size": 1, "when": ACTIVE},
+}
+"""The settings of studies with a window, by the end of the study's name."""
+
+
+def draws_of(domain: str) -> dict[str, dict[str, Any]]:
+    """Return the settings of a task's studies with a window, by the end of the study's name.
+
+    The question of Collision is active at every step, so there "active" equals "window-1".
+    """
+    every = domain == "collision"
+    return {end: how for end, how in DRAWS.items() if not (every and how.get("when") == ACTIVE)}
 
 
 def _online(domain: str) -> NamedStudy:
@@ -54,7 +71,7 @@ def _online(domain: str) -> NamedStudy:
 
 
 def _window(domain: str, end: str) -> NamedStudy:
-    name, batch_size = f"{domain}-{end}", BATCHES[end]
+    name, how = f"{domain}-{end}", DRAWS[end]
 
     def make(protocol: str) -> Study:
         return Study(
@@ -65,16 +82,20 @@ def _window(domain: str, end: str) -> NamedStudy:
             protocol,
             steps=STEPS[domain],
             window=WINDOW,
-            batch_size=batch_size,
             error="root mean square",
             points=POINTS,
             runs=RUNS,
+            **how,
         )
 
-    return NamedStudy(name, f"draws of {batch_size} from a window, plain and emphatic", make)
+    where = "at active steps" if "when" in how else "from a window"
+    shows = f"draws of {how['batch_size']} {where}, plain and emphatic"
+    return NamedStudy(name, shows, make)
 
 
 STUDIES = tuple(
-    one for domain in STEPS for one in (_online(domain), *(_window(domain, end) for end in BATCHES))
+    one
+    for domain in STEPS
+    for one in (_online(domain), *(_window(domain, end) for end in draws_of(domain)))
 )
 """All studies of the charts."""

@@ -45,11 +45,17 @@ figures of the appendix, the authors' code and their talk, and one of ours:
   markov-step-size-all, markov-vtrace-all, markov-variance-all,
   continuous-sgd-all, continuous-rmsprop-all, continuous-incremental-all,
   continuous-sgd-step-size-all
+emphatic methods on the paper's domains, of ours; by emphasis: states count by it in errors:
+  emphatic-rooms, emphatic-rooms-by-emphasis                             beside Fig. 1
+  emphatic-tiles, emphatic-tiles-by-emphasis                             beside Fig. 2 left
+  emphatic-rmsprop, emphatic-rmsprop-by-emphasis                         beside Fig. 2 right
+  emphatic-chain, emphatic-chain-by-emphasis                             beside Fig. 4
 
 charts of Ghiassian and Sutton (2021), on a page of their own, charts.html:
   collision-online, rooms-online, high-variance-rooms-online             eleven online algorithms
   collision-window, rooms-window, high-variance-rooms-window             mini-batches of 16
   collision-window-1, rooms-window-1, high-variance-rooms-window-1       mini-batches of 1
+  rooms-active, high-variance-rooms-active       of 1, only while a question is active
 
 examples:
   gvf reproduce                                     the main text, at the scale "quick"
@@ -82,7 +88,7 @@ Draw and judge again from the results in a folder, and write its page, report.ht
 figures that were made there, and studies of your own. Nothing is run.
 
 The page also shows the results at the paper's scale that come with gvf. If the folder is empty, it
-shows them alone."""
+shows them alone. Charts have a page of their own, charts.html."""
 
 
 def add(commands: Any) -> None:

@@ -66,6 +66,18 @@ def whole(name: str, value: Any, least: int) -> int:
     return number
 
 
+def is_number(value: Any) -> bool:
+    """Return True for one finite real number.
+
+    Example:
+        >>> from gvf.common.checks import is_number
+        >>> [is_number(value) for value in (0.5, "0.5", [0.5], float("nan"))]
+        [True, False, False, False]
+    """
+    real = isinstance(value, int | float | np.integer | np.floating)
+    return real and bool(abs(value) < np.inf)
+
+
 def as_array(values: Any, what: str) -> NDArray[Any]:
     """Return an array; raise ValueError if its rows differ in shape.
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gvf.common.checks import brief, is_number
 from gvf.correction.base import MASS, RATIO, TRACE, Correction, by_ratio_and_trace, kernel
 from gvf.correction.table import IR
 
@@ -85,8 +86,8 @@ class EmphaticIS(Correction):
     emphatic = True
 
     def __post_init__(self) -> None:
-        if self.beta is not None and not 0.0 <= self.beta <= 1.0:
-            raise ValueError(f"beta must be from 0 to 1, or None, got {self.beta}")
+        if not (self.beta is None or (is_number(self.beta) and 0.0 <= self.beta <= 1.0)):
+            raise ValueError(f"beta must be from 0 to 1, or None, got {brief(self.beta)}")
 
 
 @dataclass(frozen=True)

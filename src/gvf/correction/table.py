@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gvf.common.checks import brief, is_number
 from gvf.correction.base import (
     MASS,
     RATIO,
@@ -138,8 +139,14 @@ def _new_priority(delta, inputs, parameters, out):
 
 def _positive(correction: Correction, name: str) -> None:
     value = getattr(correction, name)
-    if not 0.0 < value < float("inf"):
-        raise ValueError(f"{name} must be a positive number, got {value}")
+    if not (is_number(value) and value > 0.0):
+        raise ValueError(f"{name} must be a positive number, got {brief(value)}")
+
+
+def _from_0_to_1(correction: Correction, name: str) -> None:
+    value = getattr(correction, name)
+    if not (is_number(value) and 0.0 <= value <= 1.0):
+        raise ValueError(f"{name} must be from 0 to 1, got {brief(value)}")
 
 
 @dataclass(frozen=True)
@@ -301,8 +308,7 @@ class Interpolated(Correction):
     weigh = _ratio_to_mass
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.beta <= 1.0:
-            raise ValueError(f"beta must be from 0 to 1, got {self.beta}")
+        _from_0_to_1(self, "beta")
 
 
 @dataclass(frozen=True)
@@ -423,7 +429,6 @@ class PrioritisedIR(Correction):
     label = "Prioritised IR"
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.exponent <= 1.0:
-            raise ValueError(f"exponent must be from 0 to 1, got {self.exponent}")
+        _from_0_to_1(self, "exponent")
         _positive(self, "floor")
         _positive(self, "initial")

@@ -42,8 +42,8 @@ _CARRY, _RATIO, _CONTINUATION, _RESTART, _LOOSE, _KNOWN, _LEFT, _NUMBERS = range
 _GOOD, _COMES_BACK, _DOES_NOT_FOLLOW, _TOO_LARGE = range(4)  # the verdicts of the loop
 _REMEDY = (
     "give them in the order of the stream, with truncated=True in the last row of an unfinished "
-    "episode; or add the columns 'stream' and 'episode'; or use a correction without a trace, such "
-    "as gvf.IR()"
+    "episode; or add the columns 'stream' and 'episode'; or use a gvf.Learner whose correction has "
+    "no trace, such as gvf.IR()"
 )
 
 
@@ -257,7 +257,7 @@ class Trace:
             self._after = np.pad(self._after, ((0, new), (0, 0)))
 
     @contextmanager
-    def undone(self, unless: Callable[[], bool]) -> Iterator[None]:
+    def undone(self, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """Restore the state if an error leaves this context, unless the function returns True."""
         places = dict(self._places)
         arrays = [a.copy() for a in (self._numbers, self._episodes, self._left, self._after)]

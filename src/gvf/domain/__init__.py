@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import importlib
 import threading
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -44,6 +47,18 @@ _DOMAINS = {
     "rooms": rooms.domain,
     "high-variance-rooms": rooms.high_variance,
 }
+
+
+def _by_emphasis(make: Callable[[str], Any], protocol: str) -> Domain:
+    """Make a domain with another weighting of states in errors; walks are the same."""
+    domain = make(protocol)
+    return replace(domain, name=f"{domain.name}-emphasis", weighting="emphasis")
+
+
+_DOMAINS |= {
+    f"{name}-emphasis": partial(_by_emphasis, _DOMAINS[name])
+    for name in ("markov-chain", "four-rooms", "continuous-four-rooms")
+}
 _GROUP = "gvf.domains"
 
 
@@ -54,7 +69,8 @@ def names() -> list[str]:
         >>> from gvf.domain import names
         >>> names()
         ['markov-chain', 'four-rooms', 'four-rooms-left-column', 'continuous-four-rooms', 'star',
-         'collision', 'rooms', 'high-variance-rooms']
+         'collision', 'rooms', 'high-variance-rooms', 'markov-chain-emphasis',
+         'four-rooms-emphasis', 'continuous-four-rooms-emphasis']
     """
     return list(_DOMAINS)
 
@@ -85,7 +101,7 @@ def get(name: str, protocol: str = "paper") -> Domain:
         >>> get("four-room")
         Traceback (most recent call last):
         ValueError: unknown domain: 'four-room'; did you mean 'four-rooms' or
-        'gvf/FourRooms-v0' or 'four-rooms-left-column'? (a domain is one of ours, an id of
+        'gvf/FourRooms-v0' or 'four-rooms-emphasis'? (a domain is one of ours, an id of
         Gymnasium, or "module:attribute")
     """
     known(protocol, PROTOCOLS, "protocol")

@@ -32,7 +32,15 @@ from gvf.domain import body
 from gvf.domain.domain import PROTOCOLS, CellDomain, check_action, check_render_mode
 from gvf.domain.four_rooms import ACTIONS, SIDE, SPECIAL, WALLS, questions, seldom_down
 from gvf.domain.picture import BLUE, ORANGE, board, disc, text_map
-from gvf.domain.rollouts import CUTOFF, RUN, SPACING, roll_out, visited_states, walk_body
+from gvf.domain.rollouts import (
+    CUTOFF,
+    RUN,
+    SPACING,
+    followed_states,
+    roll_out,
+    visited_states,
+    walk_body,
+)
 from gvf.domain.trajectory import Signals, Trajectory
 from gvf.features import TileCoder
 from gvf.policy import DiscretePolicy, Table, Uniform
@@ -182,6 +190,8 @@ class ContinuousDomain(CellDomain):
 
     Attributes:
         noise: (longest step, spread, sd of the drift), float64[3], for the kernels.
+        weighting: the weights of the states in errors: "visits" of the behaviour, or "emphasis",
+            the visits times the mean of the follow-on trace of emphatic TD(0).
 
     Example:
         >>> from gvf.domain import get
@@ -193,6 +203,11 @@ class ContinuousDomain(CellDomain):
     """
 
     noise: Floats
+    weighting: str = "visits"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known(self.weighting, ("visits", "emphasis"), "weighting")
 
     @property
     def generation(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -301,10 +316,18 @@ class ContinuousDomain(CellDomain):
             "cutoff": CUTOFF,
             "seed": seed,
         }
+        by_emphasis = self.weighting == "emphasis"
+        if by_emphasis:
+            key["weighting"] = self.weighting
 
         def sample() -> dict[str, NDArray[Any]]:
-            for_states, for_rollouts = np.random.SeedSequence(seed).spawn(2)
+            for_states, for_rollouts, for_walks = np.random.SeedSequence(seed).spawn(3)
             positions = visited_states(mu, states, protocol=self.protocol, seed=for_states)
+            weights: dict[str, NDArray[Any]] = {}
+            if by_emphasis:
+                positions, weights["weights"] = followed_states(
+                    positions, pi, continuation, protocol=self.protocol, seed=for_walks
+                )
             returns = roll_out(
                 positions,
                 pi,
@@ -315,7 +338,8 @@ class ContinuousDomain(CellDomain):
             )
             spread = returns.std(axis=1, ddof=1) if rollouts > 1 else np.full(states, math.nan)
             noise = spread / math.sqrt(rollouts)
-            return {"states": positions, "values": returns.mean(axis=1), "noise": noise}
+            found = {"states": positions, "values": returns.mean(axis=1), "noise": noise}
+            return found | weights
 
         return TrueValues(**remembered(self.name, key, sample, folder))
 

@@ -5,8 +5,8 @@ The value of a position is the mean of R returns of the target policy from there
     G = C_1 + gamma_1 C_2 + gamma_1 gamma_2 C_3 + ...,
 
 cut when the product of continuations falls below 1e-6. Positions are drawn as the behaviour visits
-them. The steps are those of :mod:`gvf.domain.body`. Each state has its own random stream, so its
-value does not depend on the number of states.
+them, or by emphasis. The steps are those of :mod:`gvf.domain.body`. Each state has its own random
+stream, so its value does not depend on the number of states.
 """
 
 from __future__ import annotations
@@ -108,6 +108,21 @@ def _roll_out(out, starts, sums, cumulants, continuations, cutoff, many, solid, 
             out[i, j] = total
 
 
+@njit(cache=True, nogil=True)
+def _follow(out, weights, starts, sums, continuations, cutoff, many, solid, noise):
+    for i in range(weights.size):
+        stream, y, x, product = many[i], starts[i, 0], starts[i, 1], 1.0
+        weights[i] = 0.0
+        while product > cutoff:
+            weights[i] += product
+            if uniform(stream) * weights[i] < product:
+                out[i, 0], out[i, 1] = y, x
+            action = first_above(sums, cell_of(y, x), uniform(stream))
+            u_length, u_radius, u_angle = uniform(stream), uniform(stream), uniform(stream)
+            y, x, collided = move_body(y, x, action, u_length, u_radius, u_angle, solid, noise)
+            product *= continuations[int(collided)]
+
+
 def visited_states(behaviour: Floats, count: int, *, protocol: str, seed: Any) -> Floats:
     """Draw positions [count, 2] as a behaviour visits them.
 
@@ -139,6 +154,47 @@ def visited_states(behaviour: Floats, count: int, *, protocol: str, seed: Any) -
         _long_run(out[rows], y, x, SPACING, sums, stream, SOLID_CELLS, noise)
         y, x = out[rows][-1]
     return out
+
+
+def followed_states(
+    states: Floats, target: Floats, continuations: Floats, *, protocol: str, seed: Any
+) -> tuple[Floats, Floats]:
+    """Draw positions [S, 2] with weights [S] by emphasis, from positions that a behaviour visits.
+
+    With equal interest in all states, emphasis, d_mu E[F], is the sum of where the target would be
+    0, 1, 2, ... steps after a visit of the behaviour, each multiplied by the product of
+    continuations up to there. So the target walks from every position, and one position of each
+    walk is drawn in proportion to this product. Its weight is the sum of the products. This avoids
+    the variance of the trace F itself.
+
+    Args:
+        states: positions that the behaviour visits.
+        target: the target's probabilities, float64[121, 4].
+        continuations: continuations without and with a collision, float64[2].
+        protocol: "paper" or "authors".
+        seed: a ``numpy.random.SeedSequence`` or anything it accepts.
+
+    Example:
+        From just above the border, going down ends the walk at once:
+
+        >>> from gvf.domain.rollouts import followed_states
+        >>> import numpy as np
+        >>> down, continuations = np.eye(4)[[2] * 121], np.array([0.9, 0.0])
+        >>> starts = np.array([[10.8, 0.5], [9.6, 0.5]])
+        >>> positions, weights = followed_states(
+        ...     starts, down, continuations, protocol="paper", seed=0
+        ... )
+        >>> positions[0], weights.round(2)
+        (array([10.8,  0.5]), array([1.  , 2.71]))
+    """
+    sums, noise, many = thresholds(target), NOISE[protocol], streams(len(states), seed)
+    out, weights = np.empty_like(states), np.empty(len(states))
+    for rows in _blocks(len(states)):
+        _follow(
+            out[rows], weights[rows], states[rows], sums, continuations, CUTOFF, many[rows],
+            SOLID_CELLS, noise,
+        )  # fmt: skip
+    return out, weights
 
 
 def roll_out(

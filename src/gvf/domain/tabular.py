@@ -180,8 +180,8 @@ class TabularDomain(CellDomain):
             and the target may be undefined. The question itself sets its continuations: unless they
             are 0 on leaving the active states, its values include cumulants from outside.
         weighting: the weights of the states in errors: "uniform" for equal weights, "visits" for
-            the shares of the behaviour's visits in the long run, or numbers float64[S], not
-            negative.
+            the shares of the behaviour's visits in the long run, "emphasis" for those of
+            :meth:`emphasis`, or numbers float64[S], not negative.
 
     Example:
         >>> from gvf.domain import get
@@ -248,7 +248,7 @@ class TabularDomain(CellDomain):
                     f"got {active.dtype}{list(active.shape)}"
                 )
         if isinstance(self.weighting, str):
-            known(self.weighting, ("uniform", "visits"), "weighting")
+            known(self.weighting, ("uniform", "visits", "emphasis"), "weighting")
             return
         shape = np.shape(self.weighting)
         if shape != (states,):
@@ -283,6 +283,25 @@ class TabularDomain(CellDomain):
             return self._once(("visits", behaviour), lambda: long_run(self.model, self.starts, mu))
         except ValueError as error:
             raise ValueError(f"behaviour {behaviour!r} of {self.name}: {error}") from None
+
+    def emphasis(self, question: str, behaviour: str) -> Floats:
+        """Compute the weight of each state in the expected update of emphatic TD(0), float64[S].
+
+        It is the share of the behaviour's visits times the mean of the follow-on trace there.
+
+        Example:
+            The target goes right, so states on the right follow from more states:
+
+            >>> from gvf.domain import get
+            >>> get("markov-chain").emphasis("easy", "easy").round(2)
+            array([0.  , 0.09, 0.22, 0.38, 0.53, 0.67, 0.76, 0.8 , 0.71, 0.  ])
+        """
+
+        def make() -> Floats:
+            found = self.fixed_point(question, behaviour, emphatic=True).emphasis
+            return np.maximum(found, 0.0)  # rounding may leave a 0 just below 0
+
+        return self._once(("emphasis", question, behaviour), make)
 
     def make(self, **options: Any) -> gym.Env[Any, Any]:
         """Make the environment; without a Gymnasium id, make one that follows the model."""
@@ -327,7 +346,7 @@ class TabularDomain(CellDomain):
     ) -> TrueValues:
         """Compute the exact values of a question in the states that are counted and active.
 
-        The behaviour only determines their weights, with ``weighting="visits"``.
+        The behaviour only determines their weights, with ``weighting="visits"`` or "emphasis".
         """
         if behaviour is not None:
             self.behaviour(behaviour)
@@ -392,13 +411,15 @@ class TabularDomain(CellDomain):
             weights = self.weighting[counted]
         elif self.weighting == "uniform":
             return None
-        elif behaviour is not None:
-            weights = self.visits(behaviour)[counted]
-        else:
+        elif behaviour is None:
             raise ValueError(
                 "states count as often as a behaviour visits them: name one of "
                 f"{', '.join(map(repr, self.behaviours))}"
             )
+        elif self.weighting == "visits":
+            weights = self.visits(behaviour)[counted]
+        else:
+            weights = self.emphasis(question, behaviour)[counted]
         if not weights.any():
             raise ValueError(
                 f"no state in which question {question!r} is active has a weight above 0"

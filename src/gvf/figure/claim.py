@@ -22,7 +22,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gvf.common.arrays import Array
-from gvf.figure.interval import FEWEST_RUNS, interval
+from gvf.figure.interval import FEWEST_RUNS, Estimate, interval
+from gvf.figure.statistics import Bounds
 from gvf.study.results import Results
 
 
@@ -34,8 +35,9 @@ class Claim:
         id: the id, unique in its figure.
         sentence: what it says, in our words.
         measure: a description of the statistic.
-        statistic: the function from results to float64[1 + B]. The first value is that of all runs,
-            the others are those of bootstrap samples. It also gets the results of `needs`.
+        statistic: the function from results to float64[1 + B], or to bounds on it. The first value
+            is that of all runs, the others are those of bootstrap samples. It also gets the results
+            of `needs`.
         least: the lower end of the range.
         most: the upper end of the range.
         needs: other figures whose results the statistic needs.
@@ -44,6 +46,7 @@ class Claim:
         why: the reason for the range.
         history: when it was written and changed, and what was known by then.
         given: the reason why it counts for nothing: it cannot fail, or repeats another claim.
+        place: the place of the publication that says it, if the figure does not tell.
 
     Example:
         >>> from gvf.paper import get
@@ -55,7 +58,7 @@ class Claim:
     id: str
     sentence: str
     measure: str
-    statistic: Callable[..., Array]
+    statistic: Callable[..., Array | Bounds]
     least: float = -math.inf
     most: float = math.inf
     needs: tuple[str, ...] = ()
@@ -64,6 +67,7 @@ class Claim:
     why: str = ""
     history: tuple[str, ...] = ()
     given: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ class Verdict:
         why: the reason for the range.
         history: when the claim was written and changed.
         given: the reason why the verdict counts for nothing, if it does not.
+        place: the place of the publication that says it, if the figure does not tell.
+        bound: "<=" or ">=" if the statistic is only a bound on the true one, else "".
 
     Example:
         >>> from gvf.figure import judge
@@ -111,6 +117,8 @@ class Verdict:
     why: str = ""
     history: tuple[str, ...] = ()
     given: str = ""
+    place: str = ""
+    bound: str = ""
 
 
 def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None = None) -> Verdict:
@@ -132,41 +140,45 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
         remark = f"needs {', '.join(absent)} too"
         return _verdict(claim, results.protocol, runs, verdict="not judged", remark=remark)
     more = [(others or {})[name] for name in claim.needs]
-    value, low, high = interval(claim.statistic, [results, *more])
-    if math.isnan(low):
+    ends = filter(math.isfinite, (claim.least, claim.most))
+    told = interval(claim.statistic, [results, *more], *ends)
+    if math.isnan(told.low):
         few = f"fewer than {FEWEST_RUNS} runs do not tell"
         none = (
             "some bootstrap samples have no value: too many runs diverge, too few learn, or the "
             "grid of step sizes does not resolve it"
         )
-        remark = few if runs < FEWEST_RUNS else none
-        return _verdict(claim, results.protocol, runs, (value, low, high), remark=remark)
-    above = low > claim.least or claim.least == -math.inf
-    below = high < claim.most or claim.most == math.inf
+        remark = few if runs < FEWEST_RUNS else "; ".join(told.why) or none
+        return _verdict(claim, results.protocol, runs, told, remark=remark)
+    above = told.low > claim.least or claim.least == -math.inf
+    below = told.high < claim.most or claim.most == math.inf
     if above and below:
         verdict = "holds"
-    elif high < claim.least or low > claim.most:
+    elif told.high < claim.least or told.low > claim.most:
         verdict = "fails"
     else:
         verdict = "undecided"
     remark = claim.because if verdict == "fails" else ""
-    return _verdict(claim, results.protocol, runs, (value, low, high), verdict, remark)
+    return _verdict(claim, results.protocol, runs, told, verdict, remark)
+
+
+NONE = Estimate(math.nan, math.nan, math.nan)
+"""The estimate of a claim that is not judged."""
 
 
 def _verdict(
     claim: Claim,
     protocol: str,
     runs: int,
-    numbers: tuple[float, float, float] = (math.nan, math.nan, math.nan),
+    told: Estimate = NONE,
     verdict: str = "undecided",
     remark: str = "",
 ) -> Verdict:
-    value, low, high = (_number(v) for v in numbers)
+    value, low, high = (_number(v) for v in told[:3])
     place = (_number(claim.least), _number(claim.most))
     known = (claim.id, claim.sentence, value, low, high, runs, protocol, verdict)
-    return Verdict(
-        *known, claim.measure, place, remark, claim.why, tuple(claim.history), claim.given
-    )
+    said = (claim.why, tuple(claim.history), claim.given, claim.place, told.bound)
+    return Verdict(*known, claim.measure, place, remark, *said)
 
 
 def _number(value: float) -> float | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gvf.figure.figure import Axes
 from gvf.figure.picture import draw
@@ -23,11 +23,14 @@ class Companion:
         name: the name of its file, without the extension.
         caption: a sentence that describes it.
         draw: the function that draws it from results, or returns None if something is missing.
+        read: the function from results to the rows of a CSV file of the same name: named tuples,
+            for example points; None if it has no such file.
     """
 
     name: str
     caption: str
     draw: Callable[[Results], Figure | None]
+    read: Callable[[Results], Sequence[Any]] | None = None
 
 
 def _learning_curves(results: Results) -> Figure:

@@ -57,8 +57,10 @@ class Point(NamedTuple):
     step_size: float
 
 
-def write_csv(rows: Iterable[Point], path: Path) -> None:
-    """Write points as CSV; nan is an empty cell, and a diverged value is ``inf``.
+def write_csv(rows: Iterable[NamedTuple], path: Path) -> None:
+    """Write points, or other tuples with names, as CSV.
+
+    A value that is None or nan is an empty cell, and a diverged one is ``inf``.
 
     Example:
         >>> from gvf.figure.figure import Point, write_csv
@@ -73,8 +75,9 @@ def write_csv(rows: Iterable[Point], path: Path) -> None:
     """
     with replaced(path) as unfinished, unfinished.open("x", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Point._fields)
-        for row in rows:
+        there = list(rows)
+        writer.writerow((there[0] if there else Point)._fields)
+        for row in there:
             writer.writerow(["" if value != value else _short(value) for value in row])
 
 
@@ -132,6 +135,8 @@ class Figure:
         companions: pictures that go with it.
         part: the heading of the page under which it stands; by default the paper's main text or
             its appendix.
+        fresh: True if only the second half of the runs is shown and judged, with the parameters
+            that the first half chooses.
 
     Example:
         >>> from gvf.paper import get
@@ -157,6 +162,7 @@ class Figure:
     panels: Mapping[str, str] = field(default_factory=dict)
     measured: Mapping[str, str] = field(default_factory=dict)
     part: str = ""
+    fresh: bool = False
 
     @property
     def id(self) -> str:

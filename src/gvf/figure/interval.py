@@ -12,10 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
 from gvf.common.arrays import Array
+from gvf.figure.statistics import Bounds
 from gvf.study.results import Results
 
 LEVEL = 0.95
@@ -24,12 +26,31 @@ FEWEST_RUNS = 5
 """Runs below which no interval can be trusted."""
 
 
+class Estimate(NamedTuple):
+    """The value of a statistic and its interval.
+
+    Attributes:
+        value: the value.
+        low: the lower end of its interval.
+        high: the upper end of its interval.
+        bound: "<=" or ">=" if the value is only a bound on the true one, else "".
+        why: the reasons why it is.
+    """
+
+    value: float
+    low: float
+    high: float
+    bound: str = ""
+    why: tuple[str, ...] = ()
+
+
 def interval(
-    statistic: Callable[..., Array], results: Sequence[Results]
-) -> tuple[float, float, float]:
+    statistic: Callable[..., Array | Bounds], results: Sequence[Results], *marks: float
+) -> Estimate:
     """Compute a statistic of results and both ends of its interval.
 
-    A bootstrap sample without a value may lie on either side of the interval. The ends are nan if
+    A statistic that has only bounds has a value where these lie on one side of every mark. A
+    bootstrap sample without a value may lie on either side of the interval. The ends are nan if
     there are too few runs, or too many such samples, or if the statistic itself has no value.
 
     Example:
@@ -40,19 +61,27 @@ def interval(
         >>> study = Study("s", "markov-chain", ("IR",), (1.0,), pairs=(pair,), updates=9, runs=8)
         >>> measured = MethodResults((1.0,), {"error": np.ones((8, 1))})
         >>> results = Results(study, "paper", {(pair, 1, "IR"): measured})
-        >>> interval(lambda results: results.best("IR"), [results])
+        >>> interval(lambda results: results.best("IR"), [results])[:3]
         (1.0, 1.0, 1.0)
     """
     runs = min(one.runs for one in results)
     with np.errstate(divide="ignore", invalid="ignore"):  # diverged runs have infinite errors
         anew = statistic(*results)
         once = statistic(*(one.choosing_once() for one in results))
+    bound, why = "", ()
+    if isinstance(anew, Bounds) and anew.least[0] < anew.most[0]:
+        why = anew.why
+        bound = ">=" if marks and anew.least[0] > max(marks) else "<="
+    anew, once = (
+        told.against(*marks) if isinstance(told, Bounds) else told for told in (anew, once)
+    )
     value, samples = float(anew[0]), [anew[1:], once[1:]]
+    none = Estimate(value, math.nan, math.nan, "" if math.isnan(value) else bound, why)
     if runs < FEWEST_RUNS or math.isnan(value):
-        return value, math.nan, math.nan
+        return none
     tail = tail_of(runs)
     if any(np.isnan(values).mean() >= tail for values in samples):
-        return value, math.nan, math.nan
+        return none
     # Some values may be infinite, so quantiles do not interpolate.
     low, high = (
         [
@@ -61,7 +90,7 @@ def interval(
         ]
         for end, share in ((-np.inf, tail), (np.inf, 1 - tail))
     )
-    return value, float(min(low)), float(max(high))
+    return Estimate(value, float(min(low)), float(max(high)), bound, why)
 
 
 def tail_of(runs: int) -> float:

@@ -8,7 +8,8 @@ A sentence is judged by one claim or many, which may belong to several figures. 
     undecided   otherwise.
 
 Claims that count for nothing (``Claim.given``) are left out. A sentence without claims is judged by
-theory, is refuted by arithmetic, says why it cannot be tested, or repeats another one.
+theory, is refuted by arithmetic, is contradicted by the authors' code or published curves, says why
+it cannot be tested, or repeats another one.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class Sentence:
             of a figure whose ids begin so.
         theory: the names of theoretical results that judge it.
         refuted: the reason why arithmetic refutes it.
+        contradicted: how the authors' code or published curves differ from it, for a sentence on
+            the protocol of experiments.
         excuse: the reason why it cannot be tested.
         repeats: the id of the sentence that it repeats; repetitions are not counted.
         ours: True if it is not in the paper but was added by us; it is not counted.
@@ -38,6 +41,8 @@ class Sentence:
             of its claims does.
         headline: True if it belongs in a summary of the paper.
         remark: the place where it turns around, and the reason, if known.
+        first: its verdict when claims first judged it by results at the paper's scale. If it has
+            another one now, the claims were changed when results were known.
 
     Example:
         >>> from gvf.figure.sentence import Sentence
@@ -51,17 +56,21 @@ class Sentence:
     claims: tuple[str, ...] = ()
     theory: tuple[str, ...] = ()
     refuted: str = ""
+    contradicted: str = ""
     excuse: str = ""
     repeats: str = ""
     ours: bool = False
     some: bool = False
     headline: bool = False
     remark: str = ""
+    first: str = ""
 
     def __post_init__(self) -> None:
-        if not (self.claims or self.theory or self.refuted or self.excuse or self.repeats):
+        judged = self.claims or self.theory or self.refuted or self.contradicted
+        if not (judged or self.excuse or self.repeats):
             raise ValueError(
-                f"{self.id}: needs claims, theory, a refutation, an excuse or what it repeats"
+                f"{self.id}: needs claims, theory, a refutation, a contradiction, an excuse or "
+                "what it repeats"
             )
 
     @property

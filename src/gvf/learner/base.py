@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gvf import stream, truth
 from gvf.common import checkpoint, spec
-from gvf.common.arrays import Floats
+from gvf.common.arrays import Arrays, Bools, Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.common.gym import gym, is_environment
 from gvf.correction.trace import Trace
@@ -318,12 +318,7 @@ class BaseLearner(Observer[Report]):
         """True if the interest of the question matters."""
 
     @abstractmethod
-    def _take_in_kept(
-        self,
-        given: Transitions,
-        behaviour: Policy | None,
-        missing: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def _observe(self, given: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
         """Observe transitions, without those that are `missing`."""
 
     @property
@@ -334,19 +329,18 @@ class BaseLearner(Observer[Report]):
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
         if not len(transitions):
             return
-        if self.on_nan == "error":
-            self._take_in_kept(transitions, behaviour)
-            return
-        missing = self.question.missing(transitions, interest=self._uses_interest)
-        if not missing.any():
-            self._take_in_kept(transitions, behaviour)
+        missing = None
+        if self.on_nan == "skip":
+            missing = self.question.missing(transitions, interest=self._uses_interest)
+        if missing is None or not missing.any():
+            self._observe(transitions, behaviour, None)
             return
         left_out = np.flatnonzero(missing)
         try:
             if missing.all():
                 self._leave_out(transitions)
             else:
-                self._take_in_kept(transitions, behaviour, missing)
+                self._observe(transitions, behaviour, missing)
         except ValueError as error:
             rows = np.array2string(left_out, separator=", ", threshold=8)
             error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
@@ -417,6 +411,12 @@ class BaseLearner(Observer[Report]):
             name: spec.describe(part, parts) for name, part in named.items() if name not in arrays
         }
         checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
+
+
+def group(arrays: Arrays, name: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a checkpoint whose names begin with ``name/``; the keys lack it."""
+    start = f"{name}/"
+    return {k.removeprefix(start): array for k, array in arrays.items() if k.startswith(start)}
 
 
 def renewed(description: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from gvf.common.arrays import Array
-from gvf.common.checks import brief
+from gvf.common.checks import brief, is_number
 from gvf.learner.linear import add_at, td_error_at, value_at, weight_at
 from gvf.learner.update import Lanes, LearnerState, Update
 
@@ -82,8 +82,7 @@ class TDC(Update):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number = isinstance(self.secondary, int | float | np.number)
-        if not (number and 0.0 <= self.secondary < np.inf):
+        if not (is_number(self.secondary) and self.secondary >= 0.0):
             raise ValueError(
                 f"secondary must be finite and not negative, got {brief(self.secondary)}"
             )

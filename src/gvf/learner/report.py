@@ -13,8 +13,9 @@ STANDARD_ERRORS = 8.0
 """The distance of a mean ratio from 1 that is worth a sentence; rows of a stream are dependent."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class BaseReport:
-    """The sentences that the reports of all learners have in common."""
+    """The counts, statistics and sentences that the reports of all learners have in common."""
 
     steps: int
     mean_ratio: float
@@ -25,6 +26,7 @@ class BaseReport:
     largest_predictions: tuple[float, ...]
     largest_return: float
     missing: int
+    remedy: str = "take a smaller step size"
 
     @property
     def _counted(self) -> int:
@@ -38,10 +40,7 @@ class BaseReport:
             return ""
         most = max(self.largest_predictions[lane] for lane in self.diverged)
         finding = f"predictions up to {most:.3g}, " if math.isfinite(most) else "infinite weights, "
-        return (
-            f"{finding}and no return here can be above {self.largest_return:.3g}; take a smaller "
-            "step size"
-        )
+        return f"{finding}and no return here can be above {self.largest_return:.3g}; {self.remedy}"
 
     @property
     def doubt(self) -> str:
@@ -83,7 +82,7 @@ class BaseReport:
         return f"{f'; {self.doubt}' if self.doubt else ''}{lanes if self.diverged else ''}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LearnerReport(BaseReport):
     """The counts of a learner and the statistics of its window.
 
@@ -111,6 +110,7 @@ class LearnerReport(BaseReport):
         largest_return: the largest possible return, as above.
         step_size: the default step size in use; None if the update was given one.
         missing: the number of transitions skipped because of a NaN, with ``on_nan="skip"``.
+        remedy: the advice for lanes that have diverged.
 
     Example:
         >>> import gvf
@@ -122,19 +122,10 @@ class LearnerReport(BaseReport):
 effective sample size 0)
     """
 
-    steps: int
     updates: int
     skipped: int
     window: int
-    mean_ratio: float
-    max_ratio: float
-    zero_ratios: float
-    effective_sample_size: float
-    diverged: tuple[int, ...]
-    largest_predictions: tuple[float, ...]
-    largest_return: float
     step_size: float | None
-    missing: int
 
     @property
     def _counted(self) -> int:

@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit
 
 from gvf.common.arrays import Array
-from gvf.common.checks import brief
+from gvf.common.checks import brief, is_number
 from gvf.common.vector import absolute, choose, load, root, store, zeros
 from gvf.learner.linear import (
     NARROW,
@@ -354,5 +354,5 @@ class IncrementalTD(Update):
 
 def _check_unit(**values: float) -> None:
     for name, value in values.items():
-        if not 0.0 <= value < 1.0:
-            raise ValueError(f"{name} must be in [0, 1), got {value}")
+        if not (is_number(value) and 0.0 <= value < 1.0):
+            raise ValueError(f"{name} must be in [0, 1), got {brief(value)}")

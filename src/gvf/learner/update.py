@@ -62,6 +62,8 @@ class LaneFields(ABC):
 
     lane_fields: ClassVar[tuple[str, ...]]
     """The fields that have lanes."""
+    unit_fields: ClassVar[tuple[str, ...]] = ()
+    """The lane fields that must be in [0, 1]."""
     unset: ClassVar[Mapping[str, float]] = {}
     """The fields that may be None, with the number that stands for None in the lanes."""
 
@@ -71,15 +73,18 @@ class LaneFields(ABC):
             if given is None and name in self.unset:
                 continue
             try:
-                value = as_array(given, name).astype(np.float64)
+                value = as_array(given, name)
+                value = np.zeros(0) if value.dtype.kind in "SUc" else value.astype(np.float64)
             except (TypeError, ValueError):
                 value = np.zeros(0)
             if value.ndim > 1 or value.size == 0:
                 raise ValueError(
                     f"{name} must be a number or a sequence of them, got {brief(given)}"
                 )
-            if not np.all((value >= 0.0) & np.isfinite(value)):
-                raise ValueError(f"{name} must be finite and not negative, got {brief(given)}")
+            unit = name in self.unit_fields
+            if not np.all((value >= 0.0) & (value <= 1.0 if unit else np.isfinite(value))):
+                wanted = "in [0, 1]" if unit else "finite and not negative"
+                raise ValueError(f"{name} must be {wanted}, got {brief(given)}")
             plain = float(value) if value.ndim == 0 else tuple(value.tolist())
             object.__setattr__(self, name, plain)
         self.lane_values()

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Floats
+from gvf.common.arrays import Bools, Floats
 from gvf.common.checks import brief, whole
 from gvf.correction import Correction
 from gvf.correction.trace import Trace, TraceOverflowError
@@ -29,6 +29,7 @@ from gvf.learner.base import (
     UNKNOWN,
     BaseLearner,
     check_answers,
+    group,
 )
 from gvf.learner.loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
 from gvf.learner.report import DIVERGED, LearnerReport, largest_return
@@ -167,12 +168,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
     def _uses_interest(self) -> bool:
         return self.correction.trace is not None and self.question.interest is not None
 
-    def _take_in_kept(
-        self,
-        given: Transitions,
-        behaviour: Policy | None,
-        missing: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def _observe(self, given: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
         transitions = given if missing is None else given[~missing]
         gaps = [] if missing is None else np.unique(np.cumsum(~missing)[missing]).tolist()
         known = self.correction.needs_ratios or self._knows_behaviour(transitions, behaviour)
@@ -213,6 +209,10 @@ class WindowLearner(BaseLearner[LearnerReport]):
     def _begin_anew(self) -> None:
         super()._begin_anew()
         self.n_steps.cut()  # the rows that wait get no more steps
+
+    def _change_source(self) -> None:
+        super()._change_source()
+        self.n_steps.change_source()
 
     def _leave_out(self, transitions: Transitions) -> None:
         super()._leave_out(transitions)
@@ -277,17 +277,13 @@ class WindowLearner(BaseLearner[LearnerReport]):
         }
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        def group(name: str) -> dict[str, NDArray[Any]]:
-            start = f"{name}/"
-            return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
-
-        self.values.restore(group("values"))
-        self.window.restore(group("window"))
+        self.values.restore(group(arrays, "values"))
+        self.window.restore(group(arrays, "window"))
         if len(self.window):
             self.values.check(self.window)
-        self.buffer.restore(group("buffer"))
+        self.buffer.restore(group(arrays, "buffer"))
         if "n_step/cut" in arrays:  # older files do not have it
-            self.n_steps.restore(group("n_step"))
+            self.n_steps.restore(group(arrays, "n_step"))
         for rng, state in zip(self._rngs, arrays["own/rng"], strict=True):
             rng.bit_generator.state = json.loads(str(state), object_hook=_decoded)
         self.schedule.counts[:] = arrays["own/counts"]

@@ -30,7 +30,7 @@ import numpy as np
 from numba import float64, int64, types
 
 from gvf.common.arrays import Array, Floats
-from gvf.common.checks import brief
+from gvf.learner.report import BaseReport
 from gvf.learner.update import LaneFields
 from gvf.online.vectors import WIDTH
 
@@ -144,8 +144,6 @@ class Algorithm(LaneFields):
     """
 
     lane_fields: ClassVar[tuple[str, ...]] = ("step_size",)
-    unit_fields: ClassVar[tuple[str, ...]] = ()
-    """The lane fields that must be in [0, 1]."""
     kernel: ClassVar[Callable[..., None]]
     traces: ClassVar[int] = 0
     needs_probabilities: ClassVar[bool] = False
@@ -154,12 +152,8 @@ class Algorithm(LaneFields):
     uses_interest: ClassVar[bool] = False
     """True if the kernel uses the interest of the question."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in self.unit_fields:
-            value = getattr(self, name)
-            if value is not None and np.max(value) > 1.0:
-                raise ValueError(f"{name} must be in [0, 1], got {brief(value)}")
+    remedy: ClassVar[str] = BaseReport.remedy
+    """The advice for lanes that have diverged."""
 
     def memories(self, rows: int) -> int:
         """Return the number of further arrays like the weights; none by default."""

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import brief
+from gvf.common.checks import brief, is_number
 from gvf.common.vector import load, zeros
 from gvf.correction import IS, Correction
 from gvf.correction.trace import Trace
@@ -91,11 +91,11 @@ class LSTD(Algorithm):
     unit_fields = ("trace_decay",)
     kernel = staticmethod(lstd)
     traces = 1
+    remedy = "take a regulariser, a smaller trace_decay, or a behaviour closer to the target"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number = isinstance(self.regulariser, int | float | np.number)
-        if not (number and 0.0 <= self.regulariser < np.inf):
+        if not (is_number(self.regulariser) and self.regulariser >= 0.0):
             raise ValueError(
                 f"regulariser must be finite and not negative, got {brief(self.regulariser)}"
             )

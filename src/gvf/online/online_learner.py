@@ -16,12 +16,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Array, Floats
+from gvf.common.arrays import Array, Bools, Floats
 from gvf.common.checks import brief
 from gvf.correction import IS
 from gvf.correction.trace import Trace
 from gvf.features import FeatureMap, features_of
-from gvf.learner.base import CONTINUATION, CUMULANT, MISSING, BaseLearner
+from gvf.learner.base import CONTINUATION, CUMULANT, MISSING, BaseLearner, group
 from gvf.learner.linear import values
 from gvf.learner.report import DIVERGED, BaseReport, largest_return
 from gvf.learner.values import LinearPrediction, check_features, represent
@@ -54,6 +54,7 @@ class OnlineReport(BaseReport):
         largest_predictions: the largest absolute prediction for recent states, one per lane.
         largest_return: the largest possible return.
         missing: the number of transitions skipped because of a NaN, with ``on_nan="skip"``.
+        remedy: the advice for lanes that have diverged.
 
     Example:
         >>> import gvf
@@ -65,16 +66,6 @@ class OnlineReport(BaseReport):
         >>> learner.report()
         OnlineReport(1 steps; mean ratio 0, max 0, 100 % zeros, effective sample size 0)
     """
-
-    steps: int
-    mean_ratio: float
-    max_ratio: float
-    zero_ratios: float
-    effective_sample_size: float
-    diverged: tuple[int, ...]
-    largest_predictions: tuple[float, ...]
-    largest_return: float
-    missing: int
 
     def __repr__(self) -> str:
         return f"OnlineReport({self._steps}; {self._ratios}{self._warnings})"
@@ -193,12 +184,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
     def _uses_interest(self) -> bool:
         return self.algorithm.uses_interest
 
-    def _take_in_kept(
-        self,
-        given: Transitions,
-        behaviour: Policy | None,
-        missing: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def _observe(self, given: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
         transitions = given if missing is None else given[~missing]
         question, ones = self.question, np.ones(len(transitions))
         ratio = question.ratios(transitions, behaviour=behaviour, on_conflict=self.on_conflict)
@@ -211,12 +197,8 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         if self.algorithm.needs_probabilities:
             probability = question.policy.probability(transitions["state"], transitions["action"])
         x, x_next = represent(self.features, without_last_states(transitions))
-        before = self.trace.checkpoint()
-        try:
+        with self.trace.undone():
             into = self.trace.inputs(ratio, continuation, given, missing=missing)[1]
-        except ValueError:
-            self.trace.restore(before)
-            raise
         place = self.trace.places(transitions)
         new = int(place.max()) + 1 - len(self.streams.before)
         if new > 0:
@@ -275,6 +257,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
             largest_predictions=tuple(largest.tolist()),
             largest_return=limit,
             missing=int(self.seen[MISSING]),
+            remedy=self.algorithm.remedy,
         )
 
     def _parts(self) -> dict[str, Any]:
@@ -300,11 +283,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         }
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        def group(name: str) -> dict[str, NDArray[Any]]:
-            start = f"{name}/"
-            return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
-
-        saved = group("streams")
+        saved = group(arrays, "streams")
         streams = start_streams(self.algorithm, self.state, len(saved["before"]))
         state = {"weights": self.state.weights, "memory": self.state.memory}
         for given, own in ((saved, streams._asdict()), (arrays, state)):
@@ -312,7 +291,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
                 check_like(name, given[name], array)
                 array[...] = given[name]
         _check_lists(streams)
-        self.trace.restore(group("trace"))
+        self.trace.restore(group(arrays, "trace"))
         recent = arrays["recent"]
         if len(recent):
             recent = features_of(lambda _: recent, self.features.size, recent)

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 from numba import njit
 
-from gvf.common.checks import brief
+from gvf.common.checks import brief, is_number
 from gvf.common.vector import choose, load, store, zeros
 from gvf.learner.update import Lanes
 from gvf.online.algorithm import Algorithm
@@ -155,6 +155,7 @@ class EmphaticTD(TDLambda):
     unit_fields = ("trace_decay", "beta")
     unset: ClassVar[Mapping[str, float]] = {"beta": -1.0}
     uses_interest = True
+    remedy = "take a smaller step size or a smaller beta"
     kernel = staticmethod(emphatic_td)
 
 
@@ -232,7 +233,8 @@ class ABTD(Algorithm):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0.0 < self.xi_0 <= self.xi_max < float("inf"):
+        numbers = is_number(self.xi_0) and is_number(self.xi_max)
+        if not (numbers and 0.0 < self.xi_0 <= self.xi_max):
             raise ValueError(
                 f"xi_0 and xi_max must be above 0 and in order, got {brief(self.xi_0)} and "
                 f"{brief(self.xi_max)}"

@@ -4,6 +4,7 @@ from gvf.common.names import known
 from gvf.figure import Figure
 from gvf.paper import (  # noqa: F401
     continuous_four_rooms,
+    emphatic,
     four_rooms,
     markov_chain,
     markov_pairs,
@@ -13,7 +14,14 @@ from gvf.racing import figure as racing
 
 FIGURES = {
     figure.id: figure
-    for module in (four_rooms, continuous_four_rooms, racing, markov_chain, markov_pairs)
+    for module in (
+        four_rooms,
+        continuous_four_rooms,
+        racing,
+        markov_chain,
+        markov_pairs,
+        emphatic,
+    )
     for figure in module.FIGURES
 }
 """All figures, by id."""

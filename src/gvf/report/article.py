@@ -16,7 +16,7 @@ from gvf.figure.picture import render
 from gvf.figure.published import Published
 from gvf.report.data import data
 from gvf.report.evidence import CLAIMS, MADE, NARROW, copies
-from gvf.report.exhibit import PAPER, Exhibit, Provenance
+from gvf.report.exhibit import STUDIES, Exhibit, Provenance
 from gvf.report.tables import SIGNS, Badge, by_claim, first, place, versions
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def article(one: Exhibit) -> dict[str, Any]:
     return {
         "figure": figure,
         "title": next((version.title for version in both.values()), figure.title),
-        "origin": (" and ".join(both) or "not shipped yet") if one.part in PAPER else "",
+        "origin": (" and ".join(both) or "not shipped yet") if one.part != STUDIES else "",
         "absent": not both,
         "quick": is_quick([one]),
         "versions": [_version(version) for version in both.values()],
@@ -82,21 +82,23 @@ def _files(one: Exhibit) -> dict[str, str]:
         *(["published.csv"] if one.published else []),
         *([CLAIMS] if one.verdicts else []),
         *(f"{name}.{kind}" for name in (stem, *companions) for kind in ("png", "svg")),
-        *(MADE.format(protocol) for protocol in one.made if one.part in PAPER),
+        *(f"{companion.name}.csv" for companion in one.companions if companion.read),
+        *(MADE.format(protocol) for protocol in one.made if one.part != STUDIES),
     ]
     return {name: f"{folder}/{name}" for name in (copies(one) if one.shipped else names)}
 
 
 def _picture(one: Exhibit) -> dict[str, Any]:
-    """Return the picture, and a version with one column for narrow screens."""
+    """Return the picture, and a version with one column for narrow screens, if there is one."""
     axes, name = one.figure.axes, one.figure.id
     series = ", ".join(dict.fromkeys(row.series for row in one.rows))
     if one.shipped:
-        wide, narrow = (_embed_png(one.pictures[name + end]) for end in ("", NARROW))
+        pictures = [one.pictures[end] for end in (name, name + NARROW) if end in one.pictures]
+        wide, *others = map(_embed_png, pictures)
     else:
-        wide, narrow = (_embed(one.draw(titled=False, columns=columns)) for columns in (None, 1))
+        wide, *others = (_embed(one.draw(titled=False, columns=columns)) for columns in (None, 1))
     alt = f"{one.figure.title}: {axes.y} against {axes.x}, for {series}."
-    return {**wide, "alt": alt, "narrow": narrow["src"]}
+    return {**wide, "alt": alt, "narrow": [narrow["src"] for narrow in others]}
 
 
 def _companions(one: Exhibit) -> list[dict[str, Any]]:
@@ -193,10 +195,15 @@ def _made(one: Exhibit, origin: str, protocol: str, made: Provenance) -> dict[st
         "badge": Badge("quick", made.scale) if made.scale == "quick" else None,
         "runs": f"{made.runs} (paper: {full})" if other else f"{made.runs}",
         "seed": made.seed,
-        "time": duration(made.seconds),
+        "time": f"{duration(made.seconds)} of {kind_of_time(made)}",
         "finished": moment(made.finished),
         "version": code_of(made),
     }
+
+
+def kind_of_time(made: Provenance) -> str:
+    """Say which time was measured: tasks on a GPU were timed by the clock."""
+    return "GPU time" if made.options.get("device") == "cuda" else "processor time"
 
 
 def moment(iso: str) -> str:
@@ -226,9 +233,7 @@ def _mark(one: Exhibit) -> str:
     said: dict[str, list[str]] = {}
     for protocol, made in one.made.items():
         how = (f"{made.runs} runs", f"seed {made.seed}", made.finished[:10], made.machine)
-        said.setdefault(f"the paper's scale, {', '.join(how)}, gvf {code_of(made)}", []).append(
-            protocol
-        )
+        said.setdefault(f"scale paper, {', '.join(how)}, gvf {code_of(made)}", []).append(protocol)
     if len(said) == 1:
         return next(iter(said))
     return "; ".join(f"protocol {' and '.join(names)}: {text}" for text, names in said.items())

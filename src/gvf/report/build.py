@@ -1,14 +1,15 @@
 """The report: points, pictures, verdicts and the page, made from stored results.
 
     <out>/<figure>/<figure>.png, .svg, .csv, published.csv, claims.json, made-<protocol>.json
+    <out>/<figure>/<companion>.png, .svg, .csv
     <out>/shipped/<figure>/     the same figure in the evidence that gvf carries
-    <out>/report.html
+    <out>/report.html, charts.html
 
 Only averages are computed, so the report can be rebuilt from results at any time. A file
 ``made-<protocol>.json`` beside a figure keeps the scale of its results under a protocol. Each
 protocol has its own, so that commands that run at once do not overwrite each other's. The page
 shows the whole paper: a figure that was not made here is shown as it was shipped
-(:mod:`gvf.report.evidence`).
+(:mod:`gvf.report.evidence`). The page of charts does the same.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def build(out: Path, command: str) -> list[Exhibit]:
     """Draw every figure that was made under a folder, judge its claims, and write the pages.
 
     One page is the paper's. It shows the other figures of the paper as they were shipped, unless
-    the folder has only charts, or studies that are not the paper's. In an empty folder all figures
-    are the shipped ones. The charts have a page of their own if one was made.
+    the folder has only charts, or studies that are not the paper's. The charts have a page of their
+    own if one was made. In an empty folder all figures and charts are the shipped ones.
     """
     every = [*paper.FIGURES.values(), *charts.FIGURES.values()]
     made = {figure.id: recorded(figure, out / figure.id) for figure in every}
@@ -70,12 +71,14 @@ def build(out: Path, command: str) -> list[Exhibit]:
         _leave(one, out / one.figure.id)
     for one in own:
         leave(one, out)
-    of_charts = _with_shipped(charts.FIGURES, drawn, out) if {*drawn} & {*charts.FIGURES} else []
+    empty = not drawn and not own
+    chosen = drawn if not empty else [id for id, one in charts.FIGURES.items() if shipped(one)]
+    of_charts = _with_shipped(charts.FIGURES, drawn, out) if {*chosen} & {*charts.FIGURES} else []
     if of_charts:
         title = "Online algorithms and importance resampling on the same tasks"
         _write(out / CHARTS, of_charts, title, command)
     of_paper = {*drawn} & {*paper.FIGURES}
-    if not of_paper and not own and of_charts:
+    if of_charts and not (of_paper or own or empty):
         return of_charts
     shown = _with_shipped(paper.FIGURES, drawn, out) if of_paper or not own else []
     title = "Importance resampling for off-policy prediction, reproduced" if shown else "Studies"
@@ -132,7 +135,8 @@ def _own(out: Path, figures: Set[str]) -> list[Exhibit]:
 
 def _read(figure: Figure, out: Path, protocol: str, made: Provenance) -> Results:
     study = figure.study(protocol, made.scale, made.runs, seed=made.seed, **made.options)
-    return Results.read(Store(study, out), protocol)
+    results = Results.read(Store(study, out), protocol)
+    return results.second_half() if figure.fresh else results
 
 
 def _show(
@@ -164,6 +168,9 @@ def _leave(shown: Exhibit, folder: Path) -> None:
     save(shown.draw(), folder, figure.id)
     for companion, picture in shown.companions.items():
         save(picture, folder, companion.name)
+        if companion.read is not None:
+            rows = companion.read(next(iter(shown.results.values())))
+            write_csv(rows, folder / f"{companion.name}.csv")
 
 
 def _copy(one: Exhibit, out: Path) -> None:

@@ -1,7 +1,8 @@
-"""Evidence: the results of the paper's figures at the paper's scale, which gvf carries.
+"""Evidence: the results of figures at the paper's scale, which gvf carries.
 
     gvf/paper/evidence/<figure>/<figure>.csv, claims.json, made-<protocol>.json, seeds.json
-    gvf/paper/evidence/<figure>/<figure>.png, <figure>-narrow.png, and pictures that go with it
+    gvf/paper/evidence/<figure>/<figure>.png, <figure>-narrow.png, and what goes with them
+    gvf/charts/evidence/<figure>/...    the same files for charts
     gvf/paper/theory.json       the outcome of ``gvf verify``
 
 These are the files that ``gvf reproduce --scale paper`` leaves, with numbers of seven digits.
@@ -24,6 +25,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
+from gvf import charts
 from gvf.figure.claim import Verdict
 from gvf.figure.figure import Figure, Point
 from gvf.report.exhibit import Exhibit, Provenance, compared
@@ -44,9 +46,14 @@ NARROW = "-narrow"
 """The end of the name of a picture with one column."""
 
 
-def evidence() -> Traversable:
-    """Return the folder of the evidence."""
-    return files("gvf.paper") / "evidence"
+def room_of(figure: Figure) -> str:
+    """Return the name of the folder of gvf that a figure belongs to: "paper" or "charts"."""
+    return "charts" if figure.id in charts.FIGURES else "paper"
+
+
+def evidence(figure: Figure) -> Traversable:
+    """Return the folder of a figure's evidence, which may not exist."""
+    return files(f"gvf.{room_of(figure)}") / "evidence" / figure.id
 
 
 @cache
@@ -71,7 +78,7 @@ def shipped(figure: Figure) -> Exhibit | None:
         >>> one.made["paper"].scale, one.made["paper"].runs
         ('paper', 100)
     """
-    folder = evidence() / figure.id
+    folder = evidence(figure)
     made = recorded(figure, folder)
     if not made:
         return None
@@ -149,7 +156,7 @@ def _float(cell: str) -> float:
 
 def copies(one: Exhibit) -> dict[str, bytes]:
     """Return the files of a shipped exhibit that a page refers to: all but pictures, by name."""
-    folder = (evidence() / one.figure.id).iterdir()
+    folder = evidence(one.figure).iterdir()
     kept = [file for file in folder if not file.name.endswith(".png")]
     return {file.name: file.read_bytes() for file in sorted(kept, key=lambda file: file.name)}
 

@@ -24,6 +24,8 @@ PAPER = (
     "Tests of ours",
 )
 """The parts of the page about the paper: its figures, and our tests of its sentences."""
+STUDIES = "Studies"
+"""The part of the page about studies that belong to no figure of gvf."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ class Exhibit:
 
     def paper_runs(self, made: Provenance) -> int | None:
         """Return the paper's number of runs; None for a study that is not the paper's."""
-        if self.part == "Studies":
+        if self.part == STUDIES:
             return None
         return self.figure.study("paper", **made.options).runs
 

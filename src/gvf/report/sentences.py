@@ -1,8 +1,9 @@
 """The paper's sentences on the page: a summary, and each sentence with what judges it.
 
 A sentence is judged by what was made here and by what was shipped, under each protocol. It has a
-verdict only if every claim that judges it has one: a missing claim may be the one that fails. The
-summary takes shipped verdicts if they are complete, since those are at the paper's scale.
+verdict if every claim that judges it has one, or if those that have one decide: no other claim can
+change that it holds in part. The summary takes shipped verdicts if they decide, since those are at
+the paper's scale. It also says what was changed when results were known.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ WORDS = {"holds": "hold", "in part": "hold in part", "fails": "fail", "undecided
 """The verdicts in the order of the summary, each with the words that follow a count."""
 REFUTED = Badge("bad", "✗ refuted")
 """The badge of a sentence that arithmetic refutes."""
+CONTRADICTED = Badge("bad", "≠ code or curves")
+"""The badge of a sentence on the protocol that the authors' code or published curves contradict."""
+UNTESTED = Badge("open", "– not tested")
+"""The badge of a sentence that nothing judges."""
+KNOWN, AUDIT = "results were known", "small runs in an audit"
+"""Words in a claim's history: it was written or changed with results known, or after an audit."""
 NAMED = 2
 """The number of failing claims that the summary names."""
 
@@ -46,12 +53,13 @@ def counted(one: Exhibit) -> list[Verdict]:
         verdict
         for verdict in one.verdicts
         if not (verdict.given or (one.once and verdict.protocol == "authors"))
-        and not _is_ours(one.figure, verdict)
+        and not _is_ours(one.figure, verdict.id)
     ]
 
 
-def _is_ours(figure: Figure, verdict: Verdict) -> bool:
-    judged = [each for each in paper.sentences() if each.judged_by(figure.id, verdict.id)]
+def _is_ours(figure: Figure, claim: str) -> bool:
+    """Return True if a claim judges only sentences of ours."""
+    judged = [each for each in paper.sentences() if each.judged_by(figure.id, claim)]
     return bool(judged) and all(each.ours for each in judged)
 
 
@@ -73,7 +81,7 @@ def judging(sentence: Sentence, protocol: str) -> set[tuple[str, str]]:
     Example:
         >>> from gvf.figure.sentence import Sentence
         >>> from gvf.report.sentences import judging
-        >>> sentence = Sentence("s", "Section 1", "IR is wide.", claims=("markov-vtrace/ir-*",))
+        >>> sentence = Sentence("s", "Section 1", "It is wide.", claims=("markov-vtrace/v-*",))
         >>> len(judging(sentence, "paper"))
         3
     """
@@ -88,10 +96,15 @@ def judging(sentence: Sentence, protocol: str) -> set[tuple[str, str]]:
 
 
 def judged(sentence: Sentence, told: Judged, protocol: str = "paper") -> str:
-    """Return the verdict on a sentence; "" if not every claim that judges it has one."""
-    if judging(sentence, protocol) - {(figure.id, verdict.id) for figure, verdict in told}:
-        return ""
-    return weigh((verdict for _, verdict in told), some=sentence.some)
+    """Return the verdict on a sentence; "" as long as a claim without a verdict may change it."""
+    weighed = weigh((verdict for _, verdict in told), some=sentence.some)
+    decided = weighed == ("holds" if sentence.some else "in part")
+    return weighed if decided or not _missing(sentence, told, protocol) else ""
+
+
+def _missing(sentence: Sentence, told: Judged, protocol: str) -> set[tuple[str, str]]:
+    """Return figure and id of every claim that judges a sentence and has no verdict."""
+    return judging(sentence, protocol) - {(figure.id, verdict.id) for figure, verdict in told}
 
 
 def table(sentences: Sequence[Sentence], shown: Sequence[Exhibit]) -> list[dict[str, Any]]:
@@ -119,6 +132,7 @@ def _sentence(
                 {"protocol": protocol}
                 | {origin: _told(sentence, there, protocol) for origin, there in told.items()}
             )
+    waits = _waits(sentence, shown)
     return {
         "id": sentence.id,
         "place": sentence.place,
@@ -127,8 +141,10 @@ def _sentence(
         "remark": sentence.remark,
         "excuse": sentence.excuse,
         "refuted": sentence.refuted,
+        "contradicted": sentence.contradicted,
+        "waits": waits,
         "theory": sentence.theory,
-        "badge": _badge(sentence),
+        "badge": SENTENCE_SIGNS[""] if waits and not rows else _badge(sentence),
         "repeats": (sentence.repeats, says[sentence.repeats]) if sentence.repeats else (),
         "rows": rows,
         "claims": _claims(sentence, shown),
@@ -139,11 +155,26 @@ def _badge(sentence: Sentence) -> Badge | None:
     """Return the badge of a sentence that no claim judges; None if nothing does."""
     if sentence.refuted:
         return REFUTED
+    if sentence.contradicted:
+        return CONTRADICTED
     if not sentence.theory:
         return None
     held = [row["holds"] for name in sentence.theory for row in theory()["findings"][name]["rows"]]
     sign = SIGNS["holds" if all(held) else "fails"]
-    return Badge(sign.kind, f"{sign.text[0]} {sum(held)} of {len(held)} checks hold")
+    return Badge(sign.kind, f"{sign.text[0]} {sum(held)} of {len(held)} checks as predicted")
+
+
+def _waits(sentence: Sentence, shown: Sequence[Exhibit]) -> list[str]:
+    """Return the titles of figures without which a sentence has no verdict."""
+    if not sentence.claims or judged(sentence, _best_known(sentence, shown)):
+        return []
+    told = [
+        one
+        for origin in ("now", "shipped")
+        for one in verdicts_on(sentence, shown, origin, "paper")
+    ]
+    missing = {figure for figure, _ in _missing(sentence, told, "paper")}
+    return [figure.title for figure in FIGURES.values() if figure.id in missing]
 
 
 def _told(sentence: Sentence, told: Judged, protocol: str) -> dict[str, Any] | None:
@@ -157,36 +188,42 @@ def _told(sentence: Sentence, told: Judged, protocol: str) -> dict[str, Any] | N
     }
 
 
-def _claims(sentence: Sentence, shown: Sequence[Exhibit]) -> list[dict[str, Any]]:
-    """Return the claims that judge a sentence, with one verdict each: shipped, if there is one."""
+def _claims(sentence: Sentence, shown: Sequence[Exhibit]) -> dict[str, list[dict[str, Any]]]:
+    """Return the claims that judge a sentence by the title of their figure.
+
+    Each has one verdict: the shipped one, if there is one.
+    """
     found: dict[tuple[str, str], tuple[Figure, Verdict]] = {}
     for protocol in ("authors", "paper"):
         for origin in ("now", "shipped"):
             for figure, verdict in verdicts_on(sentence, shown, origin, protocol):
                 found[figure.id, verdict.id] = (figure, verdict)
-    return [
-        {
-            "place": place(figure, verdict),
-            "sentence": verdict.sentence,
-            "badge": SIGNS[verdict.verdict],
-            "given": verdict.given,
-        }
-        for figure, verdict in found.values()
-    ]
+    by_figure: dict[str, list[dict[str, Any]]] = {}
+    for figure, verdict in found.values():
+        by_figure.setdefault(figure.title, []).append(
+            {
+                "place": place(figure, verdict),
+                "sentence": verdict.sentence,
+                "badge": SIGNS[verdict.verdict],
+                "given": verdict.given,
+            }
+        )
+    return by_figure
 
 
 def summary(sentences: Sequence[Sentence], shown: Sequence[Exhibit]) -> dict[str, Any]:
     """Return the summary of the page: counts, and the sentences that matter most.
 
     Verdicts are those under protocol "paper": shipped ones, or those made here if the shipped ones
-    are incomplete.
+    do not decide.
     """
-    known = {sentence.id: _best_known(sentence, shown) for sentence in sentences}
-    verdicts = {one.id: judged(one, known[one.id]) for one in sentences}
-    counted = Counter(verdicts[one.id] for one in sentences if one.counts)
     papers = [one for one in sentences if not one.ours]
+    known = {one.id: _best_known(one, shown) for one in sentences}
+    verdicts = {one.id: judged(one, known[one.id]) for one in sentences}
+    authors = {one.id: _under_authors(one, shown, verdicts[one.id]) for one in sentences}
+    counted = Counter(verdicts[one.id] for one in papers if one.counts)
     badges = [_badge(one) for one in papers if not one.claims and not one.repeats]
-    checked = [badge for badge in badges if badge not in (None, REFUTED)]
+    checked = [badge for badge in badges if badge not in (None, REFUTED, CONTRADICTED)]
     good = sum(badge is not None and badge.kind == "good" for badge in checked)
     held = Badge("good" if good == len(checked) else "bad", f"{good} of them hold")
     return {
@@ -202,24 +239,73 @@ def summary(sentences: Sequence[Sentence], shown: Sequence[Exhibit]) -> dict[str
         "theory": len(checked),
         "held": held,
         "refuted": badges.count(REFUTED),
+        "contradicted": badges.count(CONTRADICTED),
         "excused": badges.count(None),
+        "authors": [
+            {"id": one.id, "says": one.says, "badges": [SENTENCE_SIGNS[v] for v in pair]}
+            for one in papers
+            if one.counts and authors[one.id]
+            for pair in [(verdicts[one.id], authors[one.id])]
+        ],
+        "written": _written(),
+        "changed": _changed(papers, verdicts),
         "lines": [
             {
                 "badge": SENTENCE_SIGNS[verdict],
                 "says": one.says,
                 "id": one.id,
-                "turns": _turns(one, known[one.id]),
+                "authors": authors[one.id],
+                "turns": _turns(one, known[one.id]) if verdict else _waiting(one, shown),
             }
-            for verdict in WORDS
+            for verdict in (*WORDS, "")
             for one in sentences
             if one.headline and verdicts[one.id] == verdict
         ],
     }
 
 
-def _best_known(sentence: Sentence, shown: Sequence[Exhibit]) -> Judged:
-    shipped = verdicts_on(sentence, shown, "shipped", "paper")
-    return shipped if judged(sentence, shipped) else verdicts_on(sentence, shown, "now", "paper")
+def _under_authors(sentence: Sentence, shown: Sequence[Exhibit], verdict: str) -> str:
+    """Return the verdict under protocol "authors" if it differs from that under "paper"."""
+    other = judged(sentence, _best_known(sentence, shown, "authors"), "authors")
+    return other if sentence.claims and verdict and other != verdict else ""
+
+
+def _written() -> dict[str, int]:
+    """Count the claims that judge sentences of the paper, by what was known when they changed."""
+    claims = [
+        claim
+        for figure in FIGURES.values()
+        for claim in figure.claims
+        if not _is_ours(figure, claim.id)
+    ]
+    told = [" ".join(claim.history).lower() for claim in claims]
+    known = sum(KNOWN in history for history in told)
+    audit = sum(AUDIT in history and KNOWN not in history for history in told)
+    return {"all": len(claims), "known": known, "audit": audit}
+
+
+def _changed(sentences: Iterable[Sentence], verdicts: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the sentences that have another verdict now than they had first."""
+    now = {
+        one.id: SENTENCE_SIGNS[verdicts[one.id]] if one.claims else _badge(one) or UNTESTED
+        for one in sentences
+    }
+    return [
+        {"id": one.id, "says": one.says, "badges": [SENTENCE_SIGNS[one.first], now[one.id]]}
+        for one in sentences
+        if one.first and now[one.id] not in (SENTENCE_SIGNS[one.first], SENTENCE_SIGNS[""])
+    ]
+
+
+def _best_known(sentence: Sentence, shown: Sequence[Exhibit], protocol: str = "paper") -> Judged:
+    shipped = verdicts_on(sentence, shown, "shipped", protocol)
+    if judged(sentence, shipped, protocol):
+        return shipped
+    return verdicts_on(sentence, shown, "now", protocol)
+
+
+def _waiting(sentence: Sentence, shown: Sequence[Exhibit]) -> str:
+    return f"Waits for: {'; '.join(_waits(sentence, shown))}."
 
 
 def _turns(sentence: Sentence, told: Judged) -> str:
@@ -233,6 +319,7 @@ def _turns(sentence: Sentence, told: Judged) -> str:
     every = Counter(figure.world for figure, _ in counting)
     worlds = Counter(figure.world for figure, _ in there)
     where = ", ".join(f"{count} of {every[world]} ({world})" for world, count in worlds.items())
-    names = " ".join(verdict.sentence for _, verdict in there[:NAMED])
-    example = f"For example: {names}" if len(there) > NAMED else names
+    named = list(dict.fromkeys(verdict.sentence for _, verdict in there))
+    names = " ".join(named[:NAMED])
+    example = f"For example: {names}" if len(named) > NAMED else names
     return f"Comparisons that {words}: {where}. {sentence.remark or example}"

@@ -25,7 +25,7 @@ from gvf.figure.reading import (
     against_steps,
     against_updates,
 )
-from gvf.report.exhibit import Exhibit, Provenance
+from gvf.report.exhibit import STUDIES, Exhibit, Provenance
 from gvf.study.base import BaseStudy, NamedStudy
 from gvf.study.progress import spent
 from gvf.study.results import Results
@@ -141,7 +141,7 @@ def show(study: BaseStudy, out: str | Path) -> list[Exhibit]:
         shown.append(
             Exhibit(
                 figure, rows, (), (), (), made, {study.protocol: results}, {},
-                part="Studies", place=(study.name, name), colours=colours,
+                part=STUDIES, place=(study.name, name), colours=colours,
                 columns=columns_of(study),
             )
         )  # fmt: skip

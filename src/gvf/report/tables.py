@@ -29,6 +29,10 @@ class Badge(NamedTuple):
     text: str
 
 
+BOUNDS = {"": "", ">=": "≥ ", "<=": "≤ "}
+"""The words before a statistic that is only a bound."""
+MOST_DIGITS = 6
+"""The most digits of a number in the tables."""
 SIGNS = {
     "holds": Badge("good", "✓ holds"),
     "fails": Badge("bad", "✗ fails"),
@@ -89,6 +93,7 @@ def _claim(one: Exhibit, told: Told) -> dict[str, Any]:
         "place": place(one.figure, verdict),
         "sentence": verdict.sentence,
         "measure": verdict.measure,
+        "published": verdict.place,
         "remarks": list(dict.fromkeys(each.remark for each in every if each.remark)),
         "why": verdict.why,
         "history": verdict.history,
@@ -219,15 +224,15 @@ def _match(figure: Figure, match: Match) -> dict[str, Any]:
     }
 
 
-def number(value: float) -> str:
-    """Write a number with three digits and a true minus sign.
+def number(value: float, digits: int = 3) -> str:
+    """Write a number with a few digits and a true minus sign.
 
     Example:
         >>> from gvf.report.tables import number
         >>> number(1.23456), number(1), number(-2e-5), number(float("inf"))
         ('1.23', '1.00', '−2.00e−05', '∞')
     """
-    return f"{value:#.3g}".rstrip(".").replace("-", "−").replace("inf", "∞")
+    return f"{value:#.{digits}g}".rstrip(".").replace("-", "−").replace("inf", "∞")
 
 
 def span(least: float | None, most: float | None) -> str:
@@ -246,11 +251,29 @@ def span(least: float | None, most: float | None) -> str:
 
 
 def statistic(verdict: Verdict) -> str:
-    """Write a statistic with its interval, or a dash if it could not be computed."""
+    """Write a statistic with its interval, as far as there are any.
+
+    It gets more than three digits if fewer would not show that its numbers differ from each other,
+    or on which side of the ends of the range they lie.
+    """
     numbers = (verdict.statistic, verdict.low, verdict.high)
-    if numbers == (None, None, None) and verdict.verdict in ("undecided", "not judged"):
-        return "–"
+    if verdict.verdict in ("undecided", "not judged"):
+        if numbers == (None, None, None):
+            return "no value"
+        if numbers[1:] == (None, None):
+            return f"{BOUNDS[verdict.bound]}{number(numbers[0] or 0.0)}, no interval"
     # A verdict stores infinity as None; a lower end above the value can only be minus infinity.
     value, low, high = (math.inf if one is None else one for one in numbers)
     low = -math.inf if low > value else low
-    return f"{number(value)} [{number(low)}, {number(high)}]"
+    digits = _digits((value, low, high), verdict.range)
+    shown = BOUNDS[verdict.bound] + number(value, digits)
+    return f"{shown} [{number(low, digits)}, {number(high, digits)}]"
+
+
+def _digits(numbers: Iterable[float], ends: Iterable[float | None]) -> int:
+    """Return how many digits tell numbers apart, from each other and from the ends of a range."""
+    apart = {one for one in (*numbers, *ends) if one is not None and math.isfinite(one)}
+    tried = range(3, MOST_DIGITS)
+    return next(
+        (n for n in tried if len({f"{one:.{n}g}" for one in apart}) == len(apart)), MOST_DIGITS
+    )

@@ -26,6 +26,11 @@ Columns = Mapping[str, Any]
 Stop = Callable[[], bool]
 """A function that a task calls now and then; the task stops once it returns True."""
 
+LATER = "later"
+"""The mark, in a field's metadata, of a setting that came after results had been stored.
+
+With its default it is no part of a study's settings, so that these results still belong to it."""
+
 
 class Interrupted(Exception):  # noqa: N818 (it is no error)
     """The exception that ends a task that was told to stop; nothing of the task is kept."""

@@ -3,7 +3,8 @@
 Methods whose corrections draw alike (:attr:`gvf.Correction.draw`) see the same rows. All methods
 that draw by a mass turn the same uniform numbers into rows. These common random numbers make
 comparisons between methods sharp. Update u comes after step ``warm_up + gap (u + 1)`` and sees the
-n rows before it; with a fixed buffer, all updates see the same n rows.
+n rows before it. If only active steps count, it comes after the ``gap (u + 1)``-th of those that
+follow the warm-up. With a fixed buffer, all updates see the same n rows.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gvf.common import xoshiro
-from gvf.common.arrays import Floats
+from gvf.common.arrays import Bools, Floats
 from gvf.correction import Correction
 from gvf.sampling.prefix_sums import advance, new_place, new_rings, ring_search
 from gvf.window.buffer import UNIFORM, Masses, kind_of, write_means, write_rings
@@ -84,13 +85,13 @@ def _draw(masses, mass, end, size, stream, uniforms, rows, means):
 
 
 @njit(cache=True, nogil=True)
-def _sliding(inputs, p, warm_up, gap, masses, mass, stream, rows, first, last, means):
+def _sliding(inputs, p, times, masses, mass, stream, rows, first, last, means):
     n, uniforms = masses.place[0], np.empty(rows.shape[1])
     u = 0
     for t in range(1, inputs.shape[1] + 1):
         write_rings(masses, inputs, p, t - 1)
         advance(masses.place)
-        if t > warm_up and (t - warm_up) % gap == 0 and u < rows.shape[0]:
+        if u < times.size and t == times[u]:
             size = min(t, n)
             first[u], last[u] = t - size, t
             _draw(masses, mass, t, size, stream, uniforms, rows[u], means[u])
@@ -108,6 +109,29 @@ def _fixed(inputs, p, masses, mass, stream, rows, first, last, means):
         _draw(masses, mass, n, n, stream, uniforms, rows[u], means[u])
 
 
+def update_times(steps: int, warm_up: int = 0, gap: int = 1, active: Bools | None = None) -> Rows:
+    """Return the number of steps before each update, int64[U].
+
+    Args:
+        steps: the number of steps, T.
+        warm_up: steps before the first of the intervals between updates.
+        gap: steps between updates.
+        active: True for the steps that count as such, bool[T]; by default all do.
+
+    Example:
+        >>> from gvf.study.draws import update_times
+        >>> import numpy as np
+        >>> update_times(10, warm_up=2, gap=3).tolist()
+        [5, 8]
+        >>> update_times(10, warm_up=2, gap=3, active=np.arange(10) % 2 == 1).tolist()
+        [8]
+    """
+    times = np.arange(warm_up + 1, steps + 1)
+    if active is not None:
+        times = times[active[warm_up:]]
+    return np.ascontiguousarray(times[gap - 1 :: gap])
+
+
 def draw(
     correction: Correction,
     inputs: Floats,
@@ -118,6 +142,7 @@ def draw(
     updates: int = 0,
     warm_up: int = 0,
     gap: int = 1,
+    active: Bools | None = None,
 ) -> Draws:
     """Draw the rows of every update; with `updates` > 0, from one fixed buffer of all rows.
 
@@ -130,6 +155,7 @@ def draw(
         updates: the number of batches from a fixed buffer; 0 for a sliding window.
         warm_up: steps before the first of the intervals between updates.
         gap: steps between updates.
+        active: True for the steps that count in gaps, bool[T]; by default all do.
     """
     if correction.refresh is not None:
         raise ValueError(
@@ -138,7 +164,8 @@ def draw(
         )
     inputs = np.ascontiguousarray(np.atleast_2d(inputs))
     how, fixed, steps = correction.draw, updates > 0, inputs.shape[1]
-    count = updates if fixed else max(0, (steps - warm_up) // gap)
+    times = update_times(steps, warm_up, gap, active)
+    count = updates if fixed else len(times)
     capacity = steps if fixed else window
     mass, rings, nodes = kind_of(correction, capacity)
     p = correction.masses(inputs) if mass >= 0 else np.empty(0)
@@ -151,5 +178,5 @@ def draw(
     if fixed:
         _fixed(inputs, p, *out)
     else:
-        _sliding(inputs, p, warm_up, gap, *out)
+        _sliding(inputs, p, times, *out)
     return Draws(rows, first, last, means, inputs, p, mass)

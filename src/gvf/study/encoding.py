@@ -20,7 +20,7 @@ from gvf import domain as domains
 from gvf.common import code
 from gvf.common.names import is_reference
 from gvf.common.version import __version__
-from gvf.study.base import BaseStudy, Columns, Task
+from gvf.study.base import LATER, BaseStudy, Columns, Task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -68,8 +68,9 @@ def settings(study: BaseStudy) -> dict[str, Any]:
     """
     plain: dict[str, Any] = {"generation": study.generation}
     for field in fields(study):  # pyright: ignore[reportArgumentType]
-        if field.name not in ADDS_TASKS:
-            value = getattr(study, field.name)
+        value = getattr(study, field.name)
+        absent = LATER in field.metadata and value == field.default
+        if field.name not in ADDS_TASKS and not absent:
             # 1 and 1.0 are the same step size.
             plain_one = float if "float" in str(field.type) else lambda v: v
             is_many = isinstance(value, tuple)

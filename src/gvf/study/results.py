@@ -78,6 +78,8 @@ class Results:
         store: the store that they were read from, if any.
         once: True to choose the best step size once, by all runs; False to choose it anew in every
             bootstrap sample.
+        chosen_by: results of other runs of the same study, which choose the best step sizes; None
+            if these runs choose them.
 
     Example:
         >>> from gvf.study import Results, Store, Study, run
@@ -95,6 +97,7 @@ class Results:
     by_method: Mapping[tuple[Pair, int | None, str], MethodResults]
     store: Store | None = field(default=None, repr=False, compare=False)
     once: bool = False
+    chosen_by: Results | None = None
     _errors: dict[tuple[str, int | None, Pair | None], Array] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -131,8 +134,9 @@ class Results:
 
     def chosen(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Array:
         """Return the number of the choice with the smallest error, int64[1 + B]."""
-        numbers = self.errors(method, gap, pair).argmin(axis=1)
-        return np.full_like(numbers, numbers[0]) if self.once else numbers
+        numbers = (self.chosen_by or self).errors(method, gap, pair).argmin(axis=1)
+        fixed = self.once or self.chosen_by is not None
+        return np.full_like(numbers, numbers[0]) if fixed else numbers
 
     def best(self, method: str, gap: int | None = None, pair: Pair | None = None) -> Array:
         """Return the error of the best choice, float64[1 + B]."""
@@ -144,6 +148,35 @@ class Results:
         same = replace(self, once=True)
         same._errors.update(self._errors)
         return same
+
+    def second_half(self) -> Results:
+        """Return the second half of the runs; the first half chooses the best step sizes.
+
+        A single run chooses for itself.
+
+        Example:
+            >>> from gvf.study import MethodResults, Results, Study
+            >>> import numpy as np
+            >>> pairs = (("hard", "hard"),)
+            >>> study = Study("s", "markov-chain", ("IR",), (1, 2), pairs=pairs, updates=9, runs=2)
+            >>> measured = MethodResults((1.0, 2.0), {"error": np.array([[0.3, 0.2], [0.3, 0.4]])})
+            >>> results = Results(study, "paper", {(pairs[0], 1, "IR"): measured}).second_half()
+            >>> results.chosen_by.best("IR")[0].tolist(), results.best("IR")[0].tolist()
+            (0.2, 0.4)
+        """
+        half = self.runs // 2
+        if half == 0:
+            return self
+        first, second = (self._part(part) for part in (slice(half), slice(half, self.runs)))
+        return replace(second, chosen_by=first)
+
+    def _part(self, runs: slice) -> Results:
+        by_method = {
+            key: MethodResults(one.choices, {name: of[runs] for name, of in one.columns.items()})
+            for key, one in self.by_method.items()
+        }
+        study = self.study.with_(runs=len(range(self.runs)[runs]))
+        return replace(self, study=study, by_method=by_method)
 
     def of(self, method: str, gap: int | None = None, pair: Pair | None = None) -> MethodResults:
         """Return the results of one method; gap and pair default to the only one."""

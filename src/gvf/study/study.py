@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from gvf import domain as domains
 from gvf.common.names import is_reference, known
-from gvf.study.base import BaseStudy, Columns, Stop, Task
+from gvf.study.base import LATER, BaseStudy, Columns, Stop, Task
 from gvf.study.check import (
     check_at_least,
     check_distinct,
@@ -30,6 +30,8 @@ from gvf.study.method import UPDATES, Method
 
 ERRORS = {"absolute": False, "root mean square": True}
 """The ways to average |V - v| over states, each with True if the difference is squared."""
+EVERY_STEP, ACTIVE = "every step", "active"
+"""The steps after which updates come: all, or only those at which the question is active."""
 PROBE = 0.3
 """Seconds that a probe should take at least, if the task is long enough."""
 
@@ -60,6 +62,8 @@ class Study(BaseStudy):
         evaluation_states: the number of states that errors are averaged over, if they are sampled.
         runs: the number of runs.
         seed: the seed of everything random.
+        when: "every step", or "active": updates come only after steps at which the question is
+            active, and a gap is a number of such steps.
         own: the methods that are not built in; follows from `methods`.
 
     Example:
@@ -106,6 +110,7 @@ class Study(BaseStudy):
     evaluation_states: int = 1000
     runs: int = 30
     seed: int = 0
+    when: str = field(default=EVERY_STEP, metadata={LATER: True})
     own: tuple[Method, ...] = ()
 
     def __post_init__(self) -> None:
@@ -113,6 +118,7 @@ class Study(BaseStudy):
         if not is_reference(self.update):
             known(self.update, UPDATES, "update")
         known(self.error, ERRORS, "error")
+        known(self.when, (EVERY_STEP, ACTIVE), "when")
         self._check_numbers()
         for method in self.methods:
             self._check_method(self.method(method), domain.repeats)
@@ -133,6 +139,11 @@ class Study(BaseStudy):
                     raise ValueError(f"{name} must be finite and {sign}, got {value}")
         if self.updates and self.gaps != (1,):
             raise ValueError("a fixed buffer (updates > 0) has no gaps")
+        if self.updates and self.when == ACTIVE:
+            raise ValueError(
+                f"a fixed buffer (updates > 0) is learned from after its last step: when must be "
+                f"{EVERY_STEP!r}, got {self.when!r}"
+            )
         if not self.updates and self.warm_up + max(self.gaps) > self.steps:
             raise ValueError(
                 f"no update would come in {self.steps} steps, after a warm_up of {self.warm_up} "
@@ -215,7 +226,7 @@ class Study(BaseStudy):
     @property
     def pictures(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Sensitivity, errors against updates if there are several gaps, and learning curves."""
-        several = ("updates",) if len(self.gaps) > 1 else ()
+        several = ("updates",) if len(self.gaps) > 1 and self.when == EVERY_STEP else ()
         curves = ("learning-curves",) if self.points > 1 else ()
         return ("sensitivity", *several, *curves)
 
@@ -234,7 +245,7 @@ class Study(BaseStudy):
         return "updates" if self.updates else "steps"
 
     def updates_at(self, gap: int) -> int:
-        """Return the number of updates in a run with this gap."""
+        """Return the number of updates in a run with this gap, if every step counts."""
         return self.updates or (self.steps - self.warm_up) // gap
 
     def tiny(self) -> Self:
@@ -282,6 +293,7 @@ class Study(BaseStudy):
         else:
             shown = ", ".join(f"{size:g}" for size in sizes)
         when = f"{self.updates} updates" if self.updates else f"gaps {_short(self.gaps)}"
+        when += " of active steps" if self.when == ACTIVE else ""
         return (
             f"Study {self.name!r} (protocol {self.protocol!r}) in {self.domain}\n"
             f"  pairs: {', '.join('/'.join(pair) for pair in self.pairs)}\n"

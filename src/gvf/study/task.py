@@ -28,12 +28,12 @@ from gvf.learner.update import Update
 from gvf.policy import DiscretePolicy
 from gvf.question import GVF
 from gvf.study.base import Interrupted, Stop, Task, seed_for
-from gvf.study.draws import Draws, draw
+from gvf.study.draws import Draws, draw, update_times
 from gvf.study.errors import Target, sum_tree
 from gvf.study.lanes import VECTOR, Lanes
 from gvf.study.loop import compiled, experience_of, update_address
 from gvf.study.method import Method
-from gvf.study.study import ERRORS, Study
+from gvf.study.study import ERRORS, EVERY_STEP, Study
 from gvf.truth import TrueValues
 
 SLICE = 0.2
@@ -57,11 +57,18 @@ class Schedule:
     points: int
 
 
-def schedule(study: Study, gap: int) -> Schedule:
-    """Plan a measurement after every `measure_every` steps (or updates, with a fixed buffer)."""
+def schedule(study: Study, gap: int, active: Array | None = None) -> Schedule:
+    """Plan a measurement after every `measure_every` steps (or updates, with a fixed buffer).
+
+    A gap counts the steps at which `active`, bool[T], is True; by default it counts all steps.
+    """
     last = study.updates or study.steps
     times = np.arange(study.measure_every, last + 1, study.measure_every)
-    done = times if study.updates else np.maximum(times - study.warm_up, 0) // gap
+    done = times
+    if not study.updates:
+        done = np.searchsorted(
+            update_times(study.steps, study.warm_up, gap, active), times, side="right"
+        )
     points = min(study.points, len(times))
     bins = (np.arange(len(times)) * points) // len(times)
     # Weights do not change between updates, so one measurement stands for all that share a bin.
@@ -104,7 +111,7 @@ class SharedInputs:
         self.gap = task.gap or 1
         self.domain = domains.get(study.domain, study.protocol).for_run(task.run, study.seed)
         self.question: GVF = self.domain.question(task.question)
-        self.plan = schedule(study, self.gap)
+        self._plans: dict[bool, Schedule] = {}
         self._draws: dict[tuple[bool, HowToDraw], Draws] = {}
         self._experience: dict[tuple[str, bool], tuple[Experience, Target]] = {}
         self._learned: dict[int, Array] = {}
@@ -139,6 +146,18 @@ class SharedInputs:
         """Return the walk that a method learns from."""
         return self.on_policy if on_policy else self.off_policy
 
+    def active(self, on_policy: bool) -> Array | None:
+        """Return True for the steps that gaps count, bool[T]; None if they count all."""
+        if self.study.when == EVERY_STEP:
+            return None
+        return self.walk(on_policy).signals[self.task.question].active
+
+    def plan(self, on_policy: bool) -> Schedule:
+        """Return the schedule of measurements along a walk."""
+        if on_policy not in self._plans:
+            self._plans[on_policy] = schedule(self.study, self.gap, self.active(on_policy))
+        return self._plans[on_policy]
+
     def draws(self, correction: Correction, *, on_policy: bool = False) -> Draws:
         """Return the draws of a correction, the same for all that draw alike."""
         task, study, key = self.task, self.study, (on_policy, correction.draw)
@@ -159,6 +178,7 @@ class SharedInputs:
                 updates=study.updates,
                 warm_up=study.warm_up,
                 gap=self.gap,
+                active=self.active(on_policy),
             )  # fmt: skip
         return self._draws[key]
 
@@ -235,20 +255,19 @@ def run_method(
     study, domain, choices = shared.study, shared.domain, shared.study.choices(name)
     method = study.method(name)
     correction, path = method.make(shared.largest_ratio), shared.walk(method.on_policy)
-    update = _update(method, study.update, choices)
+    update, plan = _update(method, study.update, choices), shared.plan(method.on_policy)
     _check_activity(path, task.question, correction, update)
     try:
         draws = shared.draws(correction, on_policy=method.on_policy)
     except TraceOverflowError as error:
         warn(f"question {task.question!r}, run {task.run}: {error}", RuntimeWarning, stacklevel=2)
         lost = np.full(len(choices), np.inf)
-        curve = np.full((len(choices), shared.plan.points), np.inf)
+        curve = np.full((len(choices), plan.points), np.inf)
         return Outcome(name, choices, lost, lost, curve)
     experience, target = shared.experience(update, method.on_policy)
     blocks = experience.share.shape[1]
     state = update.start(domain.features.size * blocks)
     state.weights[...] = np.tile(initial_weights(domain), blocks)[:, None]
-    plan = shared.plan
     lanes = Lanes.start(state, len(choices), plan.points)
     results = np.zeros((2 + plan.points, len(choices)))
     # An update of the user's own may have numbers that belong to lanes, so it keeps all lanes.

@@ -17,7 +17,6 @@ from gvf.sampling import RatioRing
 from gvf.theory import pictures
 from gvf.theory.finding import Finding, FindingRow, exactly
 from gvf.theory.numbers import bias as numbers
-from gvf.theory.numbers.emphasis import EmphaticBias
 from gvf.theory.numbers.enumeration import MakeRing
 
 
@@ -73,7 +72,7 @@ def _rows_by_size(
     return (
         exactly(
             "at n = 1 the bias is E_mu - E_pi",
-            found.uncorrected,
+            numbers.MU @ numbers.UPDATE - numbers.PI @ numbers.UPDATE,
             found.bias[0],
             "weights wrong by 2e-12",
             scale=numbers.UPDATE,
@@ -87,9 +86,7 @@ def _rows_by_size(
     )
 
 
-def first_order(
-    limit: str, found: numbers.BiasBySize | EmphaticBias, n: int
-) -> tuple[FindingRow, ...]:
+def first_order(limit: str, found: numbers.BiasBySize, n: int) -> tuple[FindingRow, ...]:
     """Return the rows that test that n times a bias tends to a limit, and how fast."""
     off = found.distance
     worst = int(np.argmax(off[-1] / np.abs(found.next_term)))

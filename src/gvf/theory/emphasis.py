@@ -20,7 +20,7 @@ from gvf.theory import pictures
 from gvf.theory.bias import first_order
 from gvf.theory.finding import Finding, FindingRow, exactly, sampled
 from gvf.theory.numbers import emphasis as numbers
-from gvf.theory.numbers.bias import SIZES
+from gvf.theory.numbers.bias import SIZES, BiasBySize
 from gvf.theory.numbers.enumeration import MakeRing
 from gvf.theory.numbers.simulation import Draw
 
@@ -90,7 +90,7 @@ def emphatic_resampling(
     )
 
 
-def _rows_of_bias(found: numbers.EmphaticBias) -> tuple[FindingRow, ...]:
+def _rows_of_bias(found: BiasBySize) -> tuple[FindingRow, ...]:
     n = int(SIZES[-1])
     return first_order(f"-Cov(H, Y); n = {n} episodes", found, n)
 

@@ -177,7 +177,7 @@ def draw_total_variance(
 
 
 def draw_emphatic_resampling(
-    found: emphasis.EmphaticBias, points: emphasis.FixedPoints, figure: Any
+    found: bias.BiasBySize, points: emphasis.FixedPoints, figure: Any
 ) -> None:
     """Draw n times the bias of Emphatic IR against n, and values at the fixed points."""
     left, right = figure.subplots(1, 2)

@@ -47,6 +47,7 @@ class FixedPoint:
         matrix: the matrix A of the expected update, which is proportional to b - A w,
             float64[n, n]. The expected updates converge for small step sizes if all eigenvalues
             have positive real parts.
+        emphasis: the weight m of every state in the expected update, float64[S].
 
     Example:
         >>> from gvf.domain import get
@@ -61,6 +62,7 @@ class FixedPoint:
     weights: Floats
     values: Floats
     matrix: Floats
+    emphasis: Floats
 
     def error(self, truth: TrueValues) -> float:
         """Compute the root mean square error in the states of the truth, with their weights."""
@@ -154,7 +156,7 @@ def fixed_point(
     matrix = traces.T @ ((np.diag(pi.sum(axis=1)) - moves) @ x)
     right = traces.T @ (chance * cumulant).sum(axis=(1, 2))
     weights = _solve(matrix, right, f"there is no fixed point of {question} with these features")
-    return FixedPoint(weights, x @ weights, matrix)
+    return FixedPoint(weights, x @ weights, matrix, emphasis)
 
 
 def _matrix(model: Model, mass: Floats) -> Floats:

@@ -73,6 +73,11 @@ class NSteps:
         """Begin anew in every stream: the rows that wait get no more steps."""
         self._cut = True
 
+    def change_source(self) -> None:
+        """Accept a next row that does not follow in each stream: the rows that wait are cut."""
+        if self._waiting:
+            self._waiting["loose"] = np.ones(len(self), bool)
+
     def join(self, rows: Rows, transitions: Transitions, gaps: Sequence[int] = ()) -> Rows:
         """Return the rows that are complete after these, in the order of their completion.
 
@@ -103,7 +108,7 @@ class NSteps:
         new["state"], new["next_state"] = comparable(
             given.get("state"), given.get("next_state"), count
         )
-        new["told"] = np.full(count, "episode" in given)
+        new["told"], new["loose"] = np.full(count, "episode" in given), np.zeros(count, bool)
         joined = self._complete(new, flush=False)
         self._cut = bool(gaps) and gaps[-1] == count
         return joined
@@ -116,6 +121,10 @@ class NSteps:
     def _complete(self, new: dict[str, NDArray[Any]], flush: bool) -> Rows:
         """Join what can be joined of the rows that wait and new ones, and keep the others."""
         held = self._waiting or {name: column[:0] for name, column in new.items()}
+        if held["state"].shape[1] != new["state"].shape[1]:  # such as text of another length
+            unknown = {name: new[name][:, :0] for name in ("state", "next_state")}
+            held = held | {name: held[name][:, :0] for name in unknown}
+            new = new | unknown
         every = {name: np.concatenate([held[name], column]) for name, column in new.items()}
         order = np.argsort(every["stream"], kind="stable")
         linked = _links(every, order)
@@ -171,6 +180,11 @@ def _links(every: Arrays, order: _Indices) -> Bools:
     for name in ("stream", "episode", "section"):
         column = every[name][order]
         linked[:-1] &= column[1:] == column[:-1]
+    # Another source may go on where the one before it ended, or not.
+    loose = every["loose"][order]
+    changes = np.flatnonzero(loose[:-1] & ~loose[1:])
+    before, after = every["next_state"][order[changes]], every["state"][order[changes + 1]]
+    linked[changes] &= (before == after).all(axis=1)
     linked[-1:] = False
     return linked
 

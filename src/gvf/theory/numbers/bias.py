@@ -42,19 +42,33 @@ def means_in_windows(ir: Correction, wis: Correction, ring: MakeRing) -> tuple[F
 
 @dataclass(frozen=True)
 class BiasBySize:
-    """The bias of IR in windows of independent transitions, against their length n.
+    """The bias of an update in windows of n independent parts, for n of SIZES.
 
     Attributes:
-        bias: E[X_WIS] - E_pi[Delta] for each n of SIZES, [sizes, d].
-        uncorrected: the bias at n = 1 by theory, E_mu[Delta] - E_pi[Delta], [d].
-        limit: the limit of n times the bias by theory, -Cov_pi(rho, Delta), [d].
+        bias: E[X] minus its limit, [sizes, d].
+        limit: the limit of n times the bias by theory, [d].
         next_term: the coefficient of the next term, 1/n^2, [d].
     """
 
     bias: Floats
-    uncorrected: Floats
     limit: Floats
     next_term: Floats
+
+    @classmethod
+    def of_quotient(
+        cls, bias: Floats, chance: Floats, excess: Floats, centred: Floats
+    ) -> BiasBySize:
+        """Expand the mean of (mean of y) / (mean of h) over n parts of several kinds in 1/n.
+
+        Args:
+            bias: the bias itself, [sizes, d].
+            chance: the probability of each kind, [kinds].
+            excess: h - 1 of each kind, where h is 1 on average, [kinds].
+            centred: y minus h times the limit of the quotient, [kinds, d].
+        """
+        limit = -(chance * excess) @ centred
+        next_term = (chance * excess**2) @ centred + 3.0 * limit * (chance @ excess**2)
+        return cls(bias, limit, next_term)
 
     @property
     def distance(self) -> Floats:
@@ -63,13 +77,10 @@ class BiasBySize:
 
 
 def bias_by_size(wis: Correction) -> BiasBySize:
-    """Compute the bias for each of SIZES, and the first two terms of its expansion in 1/n."""
+    """Compute E[X_WIS] - E_pi[Delta]; n times it tends to -Cov_pi(rho, Delta)."""
     rho, expected = PI / MU, PI @ UPDATE
     bias = np.array([expected_wis(MU, rho, UPDATE, n, wis) for n in SIZES.tolist()]) - expected
-    y, excess = rho[:, None] * (UPDATE - expected), rho - 1.0
-    limit = -(MU * excess) @ y
-    next_term = (MU * excess**2) @ y + 3.0 * limit * (MU @ excess**2)
-    return BiasBySize(bias, MU @ UPDATE - expected, limit, next_term)
+    return BiasBySize.of_quotient(bias, MU, rho - 1.0, rho[:, None] * (UPDATE - expected))
 
 
 def means_with_equal_ratios(wis: Correction) -> tuple[Floats, Floats]:

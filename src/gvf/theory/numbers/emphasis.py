@@ -16,7 +16,7 @@ from gvf.common.arrays import Floats
 from gvf.correction import Correction
 from gvf.correction.trace import carried
 from gvf.study.base import seed_for
-from gvf.theory.numbers.bias import SIZES, multinomial_windows
+from gvf.theory.numbers.bias import SIZES, BiasBySize, multinomial_windows
 from gvf.theory.numbers.corridor import MU, Corridor, Stream
 from gvf.theory.numbers.enumeration import EnumeratedMoments, MakeRing, enumerated_moments
 from gvf.theory.numbers.prediction import squared_norms
@@ -115,27 +115,7 @@ def simulated_variances(
     return variance, error
 
 
-@dataclass(frozen=True)
-class EmphaticBias:
-    """The bias of Emphatic IR in windows of n episodes of the short corridor, for n of SIZES.
-
-    Attributes:
-        bias: E[X] minus the limit, [sizes, d].
-        limit: the limit of n times the bias by theory, [d].
-        next_term: the coefficient of the next term, 1/n^2, [d].
-    """
-
-    bias: Floats
-    limit: Floats
-    next_term: Floats
-
-    @property
-    def distance(self) -> Floats:
-        """The distance |n * bias - limit|, [sizes, d]."""
-        return np.abs(SIZES[:, None] * self.bias - self.limit)
-
-
-def emphatic_bias(wis: Correction, carried: Carried) -> EmphaticBias:
+def emphatic_bias(wis: Correction, carried: Carried) -> BiasBySize:
     """Compute E[X] over all windows of n episodes, which are of three kinds.
 
     X is Emphatic WIS over the window: by the first rows of the finding, the mean of Emphatic IR. It
@@ -162,9 +142,7 @@ def emphatic_bias(wis: Correction, carried: Carried) -> EmphaticBias:
     expected = chance @ y / scale
     means = [_mean_of_windows(wis, inputs, episode, update, chance, n) for n in SIZES.tolist()]
     excess, centred = h / scale - 1.0, (y - h[:, None] * expected) / scale
-    limit = -(chance * excess) @ centred
-    next_term = (chance * excess**2) @ centred + 3.0 * limit * (chance @ excess**2)
-    return EmphaticBias(np.array(means) - expected, limit, next_term)
+    return BiasBySize.of_quotient(np.array(means) - expected, chance, excess, centred)
 
 
 def _mean_of_windows(

@@ -1,0 +1,554 @@
+"""Hunt for the weak points of emphatic importance resampling, and write what is found.
+
+    python docs/emphatic/experiments.py              all, about 25 minutes of processor time
+    python docs/emphatic/experiments.py windows      one of them
+
+Each experiment writes its numbers to a CSV file beside this one, and tables in Markdown for the
+page. Results of studies are kept in ``gvf-results`` and not computed again.
+
+In every comparison the first half of the runs chooses the parameters of a method, and the second
+half gives its error. Ratios of errors are paired by run, with 95 % intervals by bootstrap for the
+chosen parameters.
+"""
+
+import csv
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import worlds
+
+import gvf
+from gvf.charts.errors import column_of
+from gvf.common.arrays import Floats
+from gvf.correction.trace import carried
+from gvf.domain import TabularDomain, Trajectory, get
+from gvf.figure.interval import tail_of
+from gvf.study import OnlineStudy, Store, Study, run
+from gvf.study.base import BaseStudy, seed_for
+from gvf.study.draws import draw
+from gvf.study.results import Results, resampling, standard_error
+
+HERE = Path(__file__).resolve().parent
+OUT = Path("gvf-results")
+SIZES = tuple(2.0**-x for x in range(-2, 14))
+STEPS = {"collision": 20_000, "rooms": 50_000, "high-variance-rooms": 50_000}
+RUNS = {"collision": 100, "rooms": 20, "high-variance-rooms": 20}
+WINDOWS = (100, 1000, 5000, 15_000, 50_000)
+TWO = ("SW-H0", "NE-H2")
+"""Two of the eight questions of Rooms, which stand for all where a study would take long."""
+IR, OURS, ETD = "IR", "Emphatic IR", "Emphatic TD(0)"
+
+
+class Row(NamedTuple):
+    """The error of a method in one case.
+
+    Attributes:
+        case: the case, in words.
+        method: the method.
+        choice: the parameters that the first half of the runs chose.
+        error: the mean error over the second half.
+        stderr: the standard error of this mean.
+        runs: the number of runs in the second half.
+        to: the method with which it is compared.
+        ratio: the ratio of the errors.
+        low: the lower end of its 95 % interval.
+        high: the upper end.
+    """
+
+    case: str
+    method: str
+    choice: str
+    error: float
+    stderr: float
+    runs: int
+    to: str
+    ratio: float
+    low: float
+    high: float
+
+
+class Measured(NamedTuple):
+    """The errors of a method, float64[runs, choices], and its choices in words."""
+
+    errors: Floats
+    choices: Sequence[str]
+
+
+def measured(study: BaseStudy) -> dict[str, Measured]:
+    """Run a study as far as it is missing, and return the errors of each method."""
+    print(run(study, OUT, workers=1).text, flush=True)
+    results = Results.read(Store(study, OUT), "paper")
+    found = {}
+    for name in study.methods:
+        choices = results.of(name, pair=study.pairs[0]).choices
+        words = [
+            ", ".join(f"{key} {value:g}" for key, value in study.key(choice).items())
+            for choice in choices
+        ]
+        found[name] = Measured(column_of(results, name), words)
+    return found
+
+
+def window_study(domain: str, methods: Sequence[Any], end: str = "", **settings: Any) -> Study:
+    """Make a study of draws from a window: as in the charts, unless settings say otherwise."""
+    base = domain.removeprefix("worlds:").split("_")[0]
+    known: dict[str, Any] = {"steps": STEPS.get(base, 20_000), "runs": RUNS.get(base, 20)}
+    name = f"weak-{domain.removeprefix('worlds:').replace('_', '-')}{end}"
+    known |= {"step_sizes": SIZES, "window": 15_000, "measure_every": 20, "points": 1}
+    return Study(name, domain, tuple(methods), error="root mean square", **known | settings)
+
+
+def online_study(
+    domain: str, methods: Sequence[str], end: str = "", **settings: Any
+) -> OnlineStudy:
+    """Make a study of online algorithms, without traces unless settings say otherwise."""
+    base = domain.removeprefix("worlds:").split("_")[0]
+    known: dict[str, Any] = {"steps": STEPS.get(base, 20_000), "runs": RUNS.get(base, 20)}
+    name = f"weak-{domain.removeprefix('worlds:').replace('_', '-')}-online{end}"
+    sizes = tuple(2.0**-x for x in range(19))
+    known |= {"points": 1} | settings
+    return OnlineStudy(name, domain, tuple(methods), sizes, **known)
+
+
+def judged(
+    case: str, found: Mapping[str, Measured], to: Mapping[str, str], unit: float = 1.0
+) -> list[Row]:
+    """Choose by the first half of the runs, and judge by the second."""
+    chosen, second = {}, {}
+    for name, (errors, choices) in found.items():
+        half = len(errors) // 2
+        best = int(np.argmin(np.where(np.isnan(errors), np.inf, errors)[:half].mean(axis=0)))
+        chosen[name], second[name] = choices[best], errors[half:, best] / unit
+    rows = []
+    for name, errors in second.items():
+        other = to.get(name, "")
+        ratio = _ratio(errors, second[other]) if other else (np.nan,) * 3
+        spread = float(standard_error(errors))
+        rows.append(
+            Row(case, name, chosen[name], float(errors.mean()), spread, len(errors), other, *ratio)
+        )
+        print(*rows[-1], flush=True)
+    return rows
+
+
+def _ratio(errors: Floats, others: Floats) -> tuple[float, float, float]:
+    """Return the ratio of two mean errors, with its interval; both have one error for each run."""
+    if not np.isfinite([errors, others]).all():
+        return float(errors.mean() / others.mean()), np.nan, np.nan
+    weights, tail = resampling(len(errors)), tail_of(len(errors))
+    ratios = (weights @ errors) / (weights @ others)
+    low, high = np.quantile(ratios[1:], (tail, 1 - tail))
+    return float(ratios[0]), float(low), float(high)
+
+
+def windows() -> None:
+    """Vary the length of the window."""
+    rows = []
+    for domain in ("collision", "rooms"):
+        for n in WINDOWS:
+            methods = (IR, "BC-IR", OURS, "Emphatic BC-IR")
+            runs = RUNS[domain] if domain == "collision" else 10
+            found = measured(window_study(domain, methods, f"-{n}", window=n, runs=runs))
+            to = {OURS: IR, "BC-IR": IR, "Emphatic BC-IR": OURS}
+            rows += judged(f"{worlds.TASKS[domain]}, n = {n:,}", found, to)
+    write("windows", rows)
+    pivot("windows", rows, (IR, OURS, "Emphatic BC-IR"), ratios=(OURS,))
+
+
+def tables() -> None:
+    """Give each state a feature of its own, so that there is nothing to gain by emphasis."""
+    rows = []
+    sizes = tuple(2.0**x for x in range(5, -11, -1))
+    for domain, title, pairs in (
+        ("worlds:collision_table", "Collision", [("wall", "turning")]),
+        ("worlds:rooms_table", "Rooms", [(one, "uniform") for one in TWO]),
+        (
+            "worlds:high_variance_rooms_table",
+            "High Variance Rooms",
+            [(one, "pulled") for one in TWO],
+        ),
+        ("markov-chain", "Markov chain, hard", [("hard", "hard")]),
+        ("worlds:corridor_table", "corridor, continuation .9", [("right", "uniform")]),
+    ):
+        rooms = len(pairs) > 1
+        for k in (16, 1):
+            settings: dict[str, Any] = {
+                "batch_size": k,
+                "step_sizes": sizes[5:] if rooms else sizes,
+                "steps": 50_000 if rooms else 20_000,
+            }
+            settings |= {"runs": 10 if rooms else 50, "pairs": tuple(pairs)}
+            found = measured(window_study(domain, (IR, OURS), f"-table-{k}", **settings))
+            rows += judged(f"{title}, k = {k}", found, {OURS: IR})
+    write("tables", rows)
+    pivot("tables", rows, (IR, OURS), ratios=(OURS,))
+
+
+def early() -> None:
+    """Look at the first 500 steps only, with the parameters that are best there."""
+    rows = []
+    traces: dict[str, Any] = {"trace_decays": (0.0, 0.5, 0.9, 1.0), "zetas": (0.0, 0.5, 0.9, 1.0)}
+    for domain, title in worlds.TASKS.items():
+        short: dict[str, Any] = {"steps": 500, "runs": 100}
+        found = measured(window_study(domain, (IR, OURS), "-early", measure_every=1, **short))
+        single = window_study(domain, (OURS,), "-early-1", batch_size=1, measure_every=1, **short)
+        found |= {f"{OURS}, k = 1": measured(single)[OURS]}
+        emphatic = online_study(domain, ("Emphatic TD(lambda)",), "-early", **short)
+        found |= {ETD: measured(emphatic)["Emphatic TD(lambda)"]}
+        several = ("TD(lambda)", "Emphatic TD(lambda)", "V-trace(lambda)", "ABTD(zeta)")
+        others = measured(online_study(domain, several, "-early-traces", **traces | short))
+        best = min(others, key=lambda name: np.nanmin(others[name].errors[:50].mean(axis=0)))
+        found |= {"with traces": others[best]}
+        print(title, best)
+        to = {OURS: IR, f"{OURS}, k = 1": IR, ETD: IR, "with traces": IR}
+        rows += judged(title, found, to)
+    write("early", rows)
+    shown = (IR, OURS, f"{OURS}, k = 1", ETD, "with traces")
+    pivot("early", rows, shown, ratios=(OURS,))
+
+
+def wrong_ratios() -> None:
+    """Compute ratios from a wrong estimate of the behaviour."""
+    rows = []
+    for domain, title in (("collision", "Collision"), ("rooms", "Rooms"), ("walled", "corridor")):
+        right: dict[str, Measured] = {}
+        for wrong in worlds.WRONG:
+            world = f"worlds:{domain}_{round(100 * wrong)}"
+            settings: dict[str, Any] = {"runs": 50}
+            if domain == "rooms":
+                settings = {"runs": 10, "pairs": tuple((one, "uniform") for one in TWO)}
+            found = measured(window_study(world, (IR, OURS), **settings))
+            online = measured(online_study(world, ("Emphatic TD(lambda)",), **settings))
+            found[ETD] = online["Emphatic TD(lambda)"]
+            right = right or {f"{name}, exact": one for name, one in found.items()}
+            to = {name: f"{name}, exact" for name in found}
+            judged_now = judged(f"{title}, {wrong:.0%}", found | right, to)
+            rows += [row for row in judged_now if row.method in found]
+    write("wrong-ratios", rows)
+    shown = [row for row in rows if not row.case.endswith(", 0%")]
+    pivot("wrong-ratios", shown, (IR, OURS, ETD), ratios=(IR, OURS, ETD), word="growth of")
+
+
+def horizon() -> None:
+    """Let the continuation tend to 1, with several decays of the follow-on trace."""
+    rows = []
+    for end, gamma, steps in (
+        ("9", 0.9, 30_000),
+        ("99", 0.99, 30_000),
+        ("99", 0.99, 300_000),
+        ("999", 0.999, 30_000),
+    ):
+        betas = tuple(beta for beta in (0.5, 0.8, 0.9) if beta < gamma)
+        runs, sizes = 20, SIZES
+        if steps > 30_000:
+            betas, runs, sizes = (0.9,), 10, tuple(2.0**-x for x in range(3, 19))
+        world, case = f"worlds:corridor_{end}", f"{gamma:g}, {steps:,} steps"
+        domain = get(world)
+        assert isinstance(domain, TabularDomain)
+        truth = domain.truth("right", "uniform")
+        unit = truth.root_mean_square_error(np.zeros(worlds.LENGTH))
+        rows += exact(case, domain, (0.0, *betas, None), range(runs // 2, runs), unit)
+        settings: dict[str, Any] = {"steps": steps, "runs": runs}
+        corrections = (IR, *(f"Emphatic IR({beta})" for beta in betas), OURS)
+        name = f"-{steps}"
+        drawn = {"window": steps // 2, "step_sizes": sizes} | settings
+        found = measured(window_study(world, corrections, name, **drawn))
+        methods = ("Emphatic TD(lambda)", "Emphatic TD(lambda, beta)")
+        online = measured(online_study(world, methods, name, betas=(0.0, *betas), **settings))
+        found[ETD] = online["Emphatic TD(lambda)"]
+        several = online["Emphatic TD(lambda, beta)"]
+        for beta in (0.0, *betas):
+            kept = [word.endswith(f"beta {beta:g}") for word in several.choices]
+            words = [word for word, mine in zip(several.choices, kept, strict=True) if mine]
+            found[f"Emphatic TD(0, {beta:g})"] = Measured(several.errors[:, kept], words)
+        rows += judged(case, found, {name: IR for name in found if name != IR}, unit)
+    write("horizon", rows)
+    lines = [["continuation", "β", "fixed point", "Emphatic IR(β)", "Emphatic TD(0, β)"]]
+    by = {(row.case, row.method): row for row in rows}
+    for case, name in by:
+        if name.startswith("fixed point("):
+            beta = name[len("fixed point(") : -1]
+            ir = {"0": IR, "": OURS}.get(beta, f"Emphatic IR({beta})")
+            etd = f"Emphatic TD(0, {beta})" if beta else ETD
+            cells = [_cell(by[case, one]) for one in (name, ir, etd)]
+            lines.append([case, beta or "continuation", *cells])
+    markdown("horizon", lines)
+    far_rooms()
+
+
+def far_rooms() -> None:
+    """Let the continuation of Rooms tend to 1."""
+    rows = []
+    for end, gamma in (("99", 0.99), ("999", 0.999)):
+        world = f"worlds:rooms_far_{end}"
+        pairs = tuple((one, "uniform") for one in TWO)
+        settings: dict[str, Any] = {"steps": 50_000, "runs": 10, "pairs": pairs}
+        found = measured(window_study(world, (IR, OURS), **settings))
+        found[ETD] = measured(online_study(world, ("Emphatic TD(lambda)",), **settings))[
+            "Emphatic TD(lambda)"
+        ]
+        rows += judged(f"{gamma:g}", found, {OURS: IR, ETD: IR})
+    write("far-rooms", rows)
+    pivot("far-rooms", rows, (IR, OURS, ETD), ratios=(OURS,))
+
+
+def exact(
+    case: str, domain: TabularDomain, betas: Sequence[float | None], runs: range, unit: float
+) -> Iterator[Row]:
+    """Compute the error of the exact fixed point with each decay, averaged over runs."""
+    truth = domain.truth("right", "uniform")
+    for beta in betas:
+        name = f"fixed point({'' if beta is None else f'{beta:g}'})"
+        points = [
+            domain.for_run(number, 0).fixed_point("right", "uniform", emphatic=True, beta=beta)  # pyright: ignore[reportAttributeAccessIssue]
+            for number in runs
+        ]
+        errors = np.array([point.error(truth) for point in points]) / unit
+        stable = sum(np.linalg.eigvals(point.matrix).real.min() > -1e-9 for point in points)
+        row = Row(
+            case, name, f"stable in {stable}", float(errors.mean()),
+            float(standard_error(errors)), len(errors), "", np.nan, np.nan, np.nan,
+        )  # fmt: skip
+        print(*row, flush=True)
+        yield row
+
+
+def random_worlds() -> None:
+    """Draw worlds, policies and features at random, and compare exact and learned errors."""
+    rows = []
+    for end, gamma in (("9", 0.9), ("99", 0.99)):
+        for kind in ("near", "random", "deterministic"):
+            world = f"worlds:{kind}_{end}"
+            settings: dict[str, Any] = {"steps": 20_000, "runs": 40}
+            found = {}
+            for name, how in {"TD(0) point": {}, "emphatic point": {"emphatic": True}}.items():
+                errors = [exact_error(get(world).for_run(r, 0), **how) for r in range(40)]
+                found[name] = Measured(np.array(errors)[:, None], ["exact"])
+            found |= measured(window_study(world, (IR, "Emphatic IR(0.8)", OURS), **settings))
+            online = measured(online_study(world, ("Emphatic TD(lambda)",), **settings))
+            found[ETD] = online["Emphatic TD(lambda)"]
+            to = {"emphatic point": "TD(0) point", OURS: IR, "Emphatic IR(0.8)": IR, ETD: OURS}
+            rows += judged(f"{kind}, {gamma:g}", found, to)
+    write("random-worlds", rows)
+    shown = ("emphatic point", OURS, "Emphatic IR(0.8)", ETD)
+    pivot("random-worlds", rows, (), ratios=shown)
+
+
+def exact_error(domain: Any, **how: Any) -> float:
+    """Compute the error of the fixed point of a random world."""
+    return domain.fixed_point("pi", "mu", **how).error(domain.truth("pi", "mu"))
+
+
+def effective() -> None:
+    """Count how many transitions a window is worth, by task, window and decay of the trace."""
+    lines: list[list[Any]] = [["task", "beta", "window", "share", "largest"]]
+    tasks = {**worlds.TASKS, **{f"worlds:corridor_{end}": f"corridor, .{end}"
+                                for end in ("9", "99", "999")}}  # fmt: skip
+    for name, title in tasks.items():
+        domain = get(name)
+        paths = [_path(domain, number, 50_000) for number in range(10)]
+        for beta in ("rho", 0.5, 0.8, None):
+            correction = gvf.IR() if beta == "rho" else gvf.EmphaticIR(beta)
+            masses = [
+                correction.masses(
+                    carried(correction, asked.ratio, asked.continuation, path.ended, asked.interest)
+                )
+                for path in paths
+                for asked in path.signals.values()
+            ]
+            for n in WINDOWS:
+                shares, largest = zip(*(_worth(p, n) for p in masses), strict=True)
+                word = {"rho": "ratio only", None: "continuation"}.get(beta, f"{beta}")
+                lines.append([title, word, n, np.mean(shares), np.mean(largest)])
+                print(*lines[-1], flush=True)
+    with (HERE / "effective.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([_short(value) for value in line] for line in lines)
+    table = [["task", "n", "ρ", "ρF, β = 0.5", "ρF, β = 0.8", "ρF", "largest share of one, ρF"]]
+    by = {tuple(line[:3]): line[3:] for line in lines[1:]}
+    for title in tasks.values():
+        for n in (1000, 15_000):
+            worth = [by[title, word, n][0] for word in ("ratio only", "0.5", "0.8", "continuation")]
+            top = by[title, "continuation", n][1]
+            table.append([title, f"{n:,}", *(f"{w:.2%}" for w in worth), f"{top:.2%}"])
+    markdown("effective", table)
+
+
+def _path(domain: Any, number: int, steps: int) -> Trajectory:
+    """Walk as in run `number` of a study with seed 0."""
+    behaviour = domain.pairs[0][1]
+    here, seed = domain.for_run(number, 0), seed_for(0, number, "walk", behaviour)
+    return here.walk(here.behaviour(behaviour), list(here.questions), steps, seed)
+
+
+def _worth(p: Floats, n: int) -> tuple[float, float]:
+    """Average, over windows of n with any mass, the effective share and the largest mass."""
+    rows = p[: len(p) // n * n].reshape(-1, n)
+    rows = rows[rows.sum(axis=1) > 0]
+    total = rows.sum(axis=1)
+    return float(np.mean(total**2 / (n * (rows**2).sum(axis=1)))), float(
+        np.mean(rows.max(axis=1) / total)
+    )
+
+
+def networks() -> None:
+    """Learn with a small network, from inputs that tell all states apart and from others."""
+    rows = []
+    for case, domain, question, inputs in (
+        ("Collision, one input for each state", "collision", "wall", "states"),
+        ("Collision, the 6 features", "collision", "wall", "features"),
+        ("Rooms NE-H2, the 12 tiles", "rooms", "NE-H2", "features"),
+    ):
+        errors = network_errors(domain, question, inputs, 20)
+        words = [f"learning rate {rate:g}" for rate in RATES]
+        found = {
+            correction.name: Measured(errors[:, i], words)
+            for i, correction in enumerate(CORRECTIONS)
+        }
+        rows += judged(case, found, {"IS": IR, OURS: IR})
+    write("networks", rows)
+    pivot("networks", rows, (IR, OURS, "IS"), ratios=(OURS,))
+
+
+CORRECTIONS = (gvf.IR(), gvf.EmphaticIR(), gvf.IS())
+RATES = (3e-4, 1e-3, 3e-3, 1e-2)
+
+
+def network_errors(name: str, question: str, kind: str, runs: int) -> Floats:
+    """Train all networks at once; return mean errors, float64[runs, corrections, rates]."""
+    import torch
+
+    from gvf.neural import Lanes, mlp
+
+    torch.set_num_threads(1)
+    plans = [network_plan(name, question, kind, number) for number in range(runs)]
+    known = np.stack([plan[0] for plan in plans])
+    before, after, cumulant, continuation, w = (
+        np.concatenate(columns, axis=1)
+        for columns in zip(*(plan[1:] for plan in plans), strict=True)
+    )
+    groups = w.shape[1]
+    of_run = np.repeat(np.arange(runs), len(CORRECTIONS))[:, None]
+    group = np.repeat(np.arange(groups), len(RATES))
+    lanes = Lanes(
+        partial(mlp, known.shape[2], (32,)),
+        torch.optim.Adam,
+        RATES * groups,
+        of_run[group, 0].tolist(),
+        group=group.tolist(),
+    )
+    domain = worlds.task(name)
+    truth = domain.truth(question, domain.pairs[0][1])
+    assert truth.weights is not None
+    shares, total, every = truth.weights / truth.weights.sum(), np.zeros(len(group)), 20
+    shown = known[:, truth.states]
+    for update in range(len(w)):
+        x, x_next = known[of_run, before[update]], known[of_run, after[update]]
+        lanes.update(x, x_next, cumulant[update], continuation[update], w[update][group])
+        if update % every == 0:
+            values = lanes.predict(shown.reshape(-1, shown.shape[2])).numpy()
+            mine = values.reshape(len(group), runs, -1)[np.arange(len(group)), of_run[group, 0]]
+            total += np.sqrt((mine - truth.values) ** 2 @ shares)
+    return (total / len(range(0, len(w), every))).reshape(runs, len(CORRECTIONS), len(RATES))
+
+
+def network_plan(name: str, question: str, kind: str, number: int) -> tuple[Any, ...]:
+    """Return the inputs of all states, and what a run draws: states, signals and weights.
+
+    Columns are [updates, corrections, k].
+    """
+    domain = worlds.task(name).for_run(number, 0)
+    assert isinstance(domain, TabularDomain)
+    path, cells = _path(domain, number, 20_000), domain.cells
+    asked, known = path.signals[question], np.eye(len(cells), dtype=np.float32)
+    if kind == "features":
+        known = np.zeros((len(cells), domain.features.size), np.float32)
+        np.put_along_axis(known, np.asarray(domain.features(cells)), 1.0, axis=1)
+    rows, weights = [], []
+    for correction in CORRECTIONS:
+        inputs = carried(correction, asked.ratio, asked.continuation, path.ended, asked.interest)
+        seed = seed_for(0, number, "draws", question)
+        draws = draw(correction, inputs, window=15_000, batch_size=16, seed=seed, gap=10)
+        rows.append(np.maximum(draws.rows, 0))
+        weights.append(draws.weights(correction))
+    drawn = np.stack(rows, axis=1)
+    assert path.kind is not None
+    before = path.kind // domain.model.next_state[0].size  # outcomes are numbered by state
+    columns = (before, path.next_state, asked.cumulant, asked.continuation)
+    return known, *(column[drawn] for column in columns), np.stack(weights, axis=1)
+
+
+def write(name: str, rows: Sequence[Row]) -> None:
+    """Write all numbers of an experiment."""
+    with (HERE / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(Row._fields)
+        writer.writerows([_short(value) for value in row] for row in rows)
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, float):
+        return "" if np.isnan(value) else f"{value:.6g}"
+    return value
+
+
+def pivot(
+    name: str,
+    rows: Sequence[Row],
+    methods: Sequence[str],
+    ratios: Sequence[str],
+    word: str = "",
+) -> None:
+    """Write a table with a row for each case, and a column for each method and ratio.
+
+    The heading of a ratio has both methods, or the word and the first of them.
+    """
+    by = {(row.case, row.method): row for row in rows}
+    first = {method: next(row for row in rows if row.method == method) for method in ratios}
+    over = [f"{word} {m}" if word else f"{m} / {first[m].to}" for m in ratios]
+    lines = [["", *methods, *over]]
+    for case in dict.fromkeys(row.case for row in rows):
+        cells = [_cell(by[case, method]) for method in methods]
+        lines.append([case, *cells, *(_interval(by[case, method]) for method in ratios)])
+    markdown(name, lines)
+
+
+LARGEST = 100.0
+"""The error above which a run has diverged; errors are below 30 otherwise."""
+
+
+def _cell(row: Row) -> str:
+    return f"{row.error:.3f} ± {row.stderr:.3f}" if row.error < LARGEST else "a run diverges"
+
+
+def _interval(row: Row) -> str:
+    if not row.error < LARGEST:
+        return ""
+    return f"{row.ratio:.3f} ({row.low:.3f} to {row.high:.3f})"
+
+
+def markdown(name: str, lines: Sequence[Sequence[str]]) -> None:
+    """Write a table in Markdown."""
+    lines = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    (HERE / f"{name}.markdown").write_text(text + "\n", encoding="utf-8")
+
+
+EXPERIMENTS: dict[str, Callable[[], None]] = {
+    "windows": windows,
+    "effective": effective,
+    "horizon": horizon,
+    "random-worlds": random_worlds,
+    "wrong-ratios": wrong_ratios,
+    "networks": networks,
+    "tables": tables,
+    "early": early,
+}
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or EXPERIMENTS:
+        EXPERIMENTS[chosen]()
