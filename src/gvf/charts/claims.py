@@ -293,23 +293,20 @@ def emphatic_resampling(domain: str, equal: bool) -> tuple[Claim, ...]:
             f"{error}: IR over emphatic IR",
             lambda results: best(results, "IR") / best(results, ours),
         ),
-        _claim(
-            "emphatic-ir-beats-etd-without-traces",
-            f"Emphatic IR has a lower error than Emphatic TD(0){same}.",
-            f"{error}: Emphatic TD(0) over emphatic IR",
-            lambda results, other: (
-                best(other, EMPHATIC[0], where=without_traces) / best(results, ours)
-            ),
-            needs=online,
-        ),
-        _claim(
-            "emphatic-ir-beats-etd-beta-without-traces",
-            f"Emphatic IR has a lower error than Emphatic TD(0, beta) with any beta{same}.",
-            f"{error}: Emphatic TD(0, beta) over emphatic IR",
-            lambda results, other: (
-                best(other, EMPHATIC[1], where=without_traces) / best(results, ours)
-            ),
-            needs=online,
+        *(
+            _claim(
+                f"emphatic-ir-beats-{id}-without-traces",
+                f"Emphatic IR has a lower error than {name}{any_beta}{same}.",
+                f"{error}: {name} over emphatic IR",
+                lambda results, other, method=method: (
+                    best(other, method, where=without_traces) / best(results, ours)
+                ),
+                needs=online,
+            )
+            for method, id, name, any_beta in (
+                (EMPHATIC[0], "etd", "Emphatic TD(0)", ""),
+                (EMPHATIC[1], "etd-beta", "Emphatic TD(0, beta)", " with any beta"),
+            )
         ),
         _claim(
             "emphatic-ir-beats-every-online",
