@@ -18,6 +18,7 @@ PARTS = (
     "questions",
     "stream",
     "learner",
+    "horde",
     "studies",
     "diagnose",
     "neural",

@@ -40,6 +40,7 @@ from gvf.diagnosis import Diagnosis, diagnose
 from gvf.domain import Domain, GymnasiumDomain
 from gvf.domain.state_ratios import target_visits, visit_ratios
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
+from gvf.horde import Columns, Horde, HordeReport, PolicyBank, questions
 from gvf.learner import (
     SGD,
     TD,
@@ -97,6 +98,7 @@ __all__ = [
     "Always",
     "BCIR",
     "BCInterpolated",
+    "Columns",
     "Correction",
     "Dense",
     "Diagnosis",
@@ -119,6 +121,8 @@ __all__ = [
     "Gaussian",
     "GymnasiumDomain",
     "HeldOutReturns",
+    "Horde",
+    "HordeReport",
     "IR",
     "IS",
     "IncrementalTD",
@@ -133,6 +137,7 @@ __all__ = [
     "OnlineLearner",
     "OnlineReport",
     "Policy",
+    "PolicyBank",
     "Predictor",
     "PrioritisedIR",
     "RMSProp",
@@ -164,6 +169,7 @@ __all__ = [
     "largest_ratio",
     "load",
     "load_predictor",
+    "questions",
     "ratio",
     "target_visits",
     "transitions",

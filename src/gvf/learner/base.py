@@ -1,7 +1,8 @@
 """The part that all learners share: transitions in, predictions out, and files.
 
-:class:`BaseLearner` takes transitions from environments, logs and calls, leaves out those with a
-NaN if asked to, and saves and restores. How a learner uses the transitions is up to its subclass:
+:class:`Observer` takes transitions from environments, logs and calls, and saves and restores.
+:class:`BaseLearner` answers one question, and leaves out transitions with a NaN if asked to. How a
+learner uses the transitions is up to its subclass:
 :class:`gvf.learner.window_learner.WindowLearner` draws from a window of them, and
 :class:`gvf.OnlineLearner` uses each once.
 """
@@ -46,64 +47,16 @@ def check_answers(behaviour: Policy | None, on_conflict: OnConflict, on_nan: OnN
         raise TypeError(f"behaviour must be a gvf.Policy, got {brief(behaviour)}")
 
 
-class BaseLearner(ABC, Generic[Report]):
-    """A learner that answers one question.
+class Observer(ABC, Generic[Report]):
+    """An object that learns from transitions: of environments, of logs, and of single calls."""
 
-    Args:
-        question: the question to answer.
-        behaviour: the policy that chooses the actions, if known.
-        on_conflict: as in :class:`gvf.Learner`.
-        on_nan: as in :class:`gvf.Learner`.
-    """
-
-    kind: ClassVar[str] = "learner"
+    kind: ClassVar[str]
     """The kind of object that its checkpoints hold."""
-
-    def __init__(
-        self,
-        question: GVF,
-        behaviour: Policy | None,
-        on_conflict: OnConflict,
-        on_nan: OnNaN,
-    ) -> None:
-        check_answers(behaviour, on_conflict, on_nan)
-        policies = [p for p in (question.policy, behaviour) if isinstance(p, DiscretePolicy)]
-        if len({p.actions for p in policies}) > 1:
-            raise ValueError(
-                f"target and behaviour differ in their number of actions: {policies[0].actions} "
-                f"and {policies[1].actions}"
-            )
-        self.question, self.behaviour = question, behaviour
-        self.on_conflict: OnConflict = on_conflict
-        self.on_nan: OnNaN = on_nan
-        self.seen = np.zeros(4)
-
-    @abstractmethod
-    def predict(self, states: Any) -> Floats:
-        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several lanes."""
+    behaviour: Policy | None
 
     @abstractmethod
     def report(self) -> Report:
         """Return counts, statistics of the ratios, and the lanes that have diverged."""
-
-    @property
-    @abstractmethod
-    def trace(self) -> Trace:
-        """The trace that knows which transition follows which."""
-
-    @property
-    @abstractmethod
-    def _uses_interest(self) -> bool:
-        """True if the interest of the question matters."""
-
-    @abstractmethod
-    def _observe(self, given: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
-        """Observe transitions, without those that are `missing`."""
-
-    @property
-    @abstractmethod
-    def _exported(self) -> dict[str, Any]:
-        """The parts that predictions need."""
 
     @abstractmethod
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -116,6 +69,29 @@ class BaseLearner(ABC, Generic[Report]):
     @abstractmethod
     def _parts(self) -> dict[str, Any]:
         """Return the arguments that make a learner like this one, except the seed."""
+
+    @abstractmethod
+    def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
+        """Observe transitions that this behaviour chose, or that carry its probabilities."""
+
+    @abstractmethod
+    def _begin_anew(self) -> None:
+        """Let no transition follow those before."""
+
+    @abstractmethod
+    def _change_source(self) -> None:
+        """Accept a next transition that does not follow those before."""
+
+    @abstractmethod
+    def _named_columns(self, info: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of values of ``info`` that are needed, with these."""
+
+    def _end_source(self) -> None:
+        """Learn from what still waits at the end of a source, if anything does."""
+
+    def _renewed(self, description: dict[str, Any]) -> dict[str, Any]:
+        """Return a description by an earlier gvf with the argument names of this version."""
+        return description
 
     def observe(
         self,
@@ -152,58 +128,6 @@ class BaseLearner(ABC, Generic[Report]):
     def observe_many(self, transitions: Transitions) -> None:
         """Observe a batch of transitions in order, with the same result as one by one."""
         self._take_in(transitions, self.behaviour)
-
-    def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        if not len(transitions):
-            return
-        missing = None
-        if self.on_nan == "skip":
-            missing = self.question.missing(transitions, interest=self._uses_interest)
-        if missing is None or not missing.any():
-            self._observe(transitions, behaviour, None)
-            return
-        left_out = np.flatnonzero(missing)
-        try:
-            if missing.all():
-                self._leave_out(transitions)
-            else:
-                self._observe(transitions, behaviour, missing)
-        except ValueError as error:
-            rows = np.array2string(left_out, separator=", ", threshold=8)
-            error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
-            raise
-        self.seen[MISSING] += len(left_out)
-
-    def _begin_anew(self) -> None:
-        """Let no transition follow those before."""
-        self.trace.restart()
-
-    def _change_source(self) -> None:
-        """Let the next transition of each stream begin anew if it does not follow."""
-        self.trace.change_source()
-
-    def _leave_out(self, transitions: Transitions) -> None:
-        """Let no transition follow these, which are all left out, or those before in a stream."""
-        missing = np.ones(len(transitions), np.bool_)
-        self.trace.inputs(np.empty(0), np.empty(0), transitions, missing=missing)
-
-    def _end_source(self) -> None:
-        """Learn from what still waits at the end of a source, if anything does."""
-
-    @staticmethod
-    def _knows_behaviour(transitions: Transitions, behaviour: Policy | None) -> bool:
-        recorded = {"behaviour_probability", "behaviour_log_probability"}
-        return behaviour is not None or bool(recorded & transitions.columns.keys())
-
-    def _note(self, cumulant: Floats, continuation: Floats) -> None:
-        """Keep the largest cumulant and continuation, from which the largest return follows."""
-        seen = self.seen
-        if len(cumulant) == 1:  # reductions would take longer than the update
-            seen[CUMULANT] = max(seen[CUMULANT], abs(cumulant[0]))
-            seen[CONTINUATION] = max(seen[CONTINUATION], continuation[0])
-        else:
-            seen[CUMULANT] = max(seen[CUMULANT], cumulant.max(), -cumulant.min())
-            seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
 
     def learn(
         self,
@@ -280,32 +204,9 @@ class BaseLearner(ABC, Generic[Report]):
             )
         if steps is None:
             raise ValueError("say how many steps to learn from the environment: steps=10_000")
-        named = info_columns(self.question, info)
+        named = self._named_columns(info)
         acted = stream.transitions(env, self.behaviour, steps, seed=seed, batch=chunk, info=named)
         return sources.batches(acted, chunk=chunk)
-
-    def return_error(
-        self, env: gym.Env[Any, Any], **options: Any
-    ) -> ReturnError | list[ReturnError]:
-        """Compare predictions with returns of the target policy, in states the behaviour visits.
-
-        No ground truth is needed, only an environment in which the target policy can act.
-
-        Args:
-            env: a Gymnasium environment other than the one being learned from.
-            **options: options of :func:`gvf.held_out_returns`: ``states``, ``rollouts``, ``seed``
-                and others.
-
-        Returns:
-            A :class:`gvf.ReturnError` with standard errors; with several step sizes, a list of
-            one for each.
-        """
-        options = {"behaviour": self.behaviour, **options}
-        held_out = truth.held_out_returns(env, self.question, **options)
-        predictions = self.predict(held_out.states)
-        if predictions.ndim == 1:
-            return held_out.error(lambda _: predictions)
-        return [held_out.error(lambda _, p=p: p) for p in predictions.T]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the learner's state and a description of its arguments to one file.
@@ -334,7 +235,7 @@ class BaseLearner(ABC, Generic[Report]):
             ValueError: if the file was saved by a learner with other arguments.
         """
         description, arrays = checkpoint.read(path, self.kind)
-        description = renewed(description)
+        description = self._renewed(description)
         own = {name: spec.describe(part, {}) for name, part in self._parts().items()}
         different = spec.differences(
             *({"dict": [*map(list, parts.items())]} for parts in (description, own))
@@ -351,16 +252,6 @@ class BaseLearner(ABC, Generic[Report]):
         with checkpoint.damage_named(path):
             self.restore(arrays)
         return self
-
-    def export(self, path: str | os.PathLike[str]) -> None:
-        """Write the parts that predict, without the window; :func:`load_predictor` reads them."""
-        parts: dict[str, NDArray[Any]] = {}
-        named = {"question": repr(self.question), **self._exported}
-        arrays = {name: part for name, part in named.items() if isinstance(part, np.ndarray)}
-        description = {
-            name: spec.describe(part, parts) for name, part in named.items() if name not in arrays
-        }
-        checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays of a checkpoint of the same kind of learner, or change nothing."""
@@ -379,6 +270,147 @@ class BaseLearner(ABC, Generic[Report]):
         made = {name: part for name, part in self._shown().items() if name != "rng"}
         parts = ", ".join(f"{name}={part!r}" for name, part in made.items())
         return f"{type(self).__name__}({parts})"
+
+
+class BaseLearner(Observer[Report]):
+    """A learner that answers one question.
+
+    Args:
+        question: the question to answer.
+        behaviour: the policy that chooses the actions, if known.
+        on_conflict: as in :class:`gvf.Learner`.
+        on_nan: as in :class:`gvf.Learner`.
+    """
+
+    kind = "learner"
+
+    def __init__(
+        self,
+        question: GVF,
+        behaviour: Policy | None,
+        on_conflict: OnConflict,
+        on_nan: OnNaN,
+    ) -> None:
+        check_answers(behaviour, on_conflict, on_nan)
+        policies = [p for p in (question.policy, behaviour) if isinstance(p, DiscretePolicy)]
+        if len({p.actions for p in policies}) > 1:
+            raise ValueError(
+                f"target and behaviour differ in their number of actions: {policies[0].actions} "
+                f"and {policies[1].actions}"
+            )
+        self.question, self.behaviour = question, behaviour
+        self.on_conflict: OnConflict = on_conflict
+        self.on_nan: OnNaN = on_nan
+        self.seen = np.zeros(4)
+
+    @abstractmethod
+    def predict(self, states: Any) -> Floats:
+        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several lanes."""
+
+    @property
+    @abstractmethod
+    def trace(self) -> Trace:
+        """The trace that knows which transition follows which."""
+
+    @property
+    @abstractmethod
+    def _uses_interest(self) -> bool:
+        """True if the interest of the question matters."""
+
+    @abstractmethod
+    def _observe(self, given: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
+        """Observe transitions, without those that are `missing`."""
+
+    @property
+    @abstractmethod
+    def _exported(self) -> dict[str, Any]:
+        """The parts that predictions need."""
+
+    def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
+        if not len(transitions):
+            return
+        missing = None
+        if self.on_nan == "skip":
+            missing = self.question.missing(transitions, interest=self._uses_interest)
+        if missing is None or not missing.any():
+            self._observe(transitions, behaviour, None)
+            return
+        left_out = np.flatnonzero(missing)
+        try:
+            if missing.all():
+                self._leave_out(transitions)
+            else:
+                self._observe(transitions, behaviour, missing)
+        except ValueError as error:
+            rows = np.array2string(left_out, separator=", ", threshold=8)
+            error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
+            raise
+        self.seen[MISSING] += len(left_out)
+
+    def _begin_anew(self) -> None:
+        self.trace.restart()
+
+    def _change_source(self) -> None:
+        self.trace.change_source()
+
+    def _named_columns(self, info: Iterable[str]) -> tuple[str, ...]:
+        return info_columns(self.question, info)
+
+    def _renewed(self, description: dict[str, Any]) -> dict[str, Any]:
+        return renewed(description)
+
+    def _leave_out(self, transitions: Transitions) -> None:
+        """Let no transition follow these, which are all left out, or those before in a stream."""
+        missing = np.ones(len(transitions), np.bool_)
+        self.trace.inputs(np.empty(0), np.empty(0), transitions, missing=missing)
+
+    @staticmethod
+    def _knows_behaviour(transitions: Transitions, behaviour: Policy | None) -> bool:
+        recorded = {"behaviour_probability", "behaviour_log_probability"}
+        return behaviour is not None or bool(recorded & transitions.columns.keys())
+
+    def _note(self, cumulant: Floats, continuation: Floats) -> None:
+        """Keep the largest cumulant and continuation, from which the largest return follows."""
+        seen = self.seen
+        if len(cumulant) == 1:  # reductions would take longer than the update
+            seen[CUMULANT] = max(seen[CUMULANT], abs(cumulant[0]))
+            seen[CONTINUATION] = max(seen[CONTINUATION], continuation[0])
+        else:
+            seen[CUMULANT] = max(seen[CUMULANT], cumulant.max(), -cumulant.min())
+            seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
+
+    def return_error(
+        self, env: gym.Env[Any, Any], **options: Any
+    ) -> ReturnError | list[ReturnError]:
+        """Compare predictions with returns of the target policy, in states the behaviour visits.
+
+        No ground truth is needed, only an environment in which the target policy can act.
+
+        Args:
+            env: a Gymnasium environment other than the one being learned from.
+            **options: options of :func:`gvf.held_out_returns`: ``states``, ``rollouts``, ``seed``
+                and others.
+
+        Returns:
+            A :class:`gvf.ReturnError` with standard errors; with several step sizes, a list of
+            one for each.
+        """
+        options = {"behaviour": self.behaviour, **options}
+        held_out = truth.held_out_returns(env, self.question, **options)
+        predictions = self.predict(held_out.states)
+        if predictions.ndim == 1:
+            return held_out.error(lambda _: predictions)
+        return [held_out.error(lambda _, p=p: p) for p in predictions.T]
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write the parts that predict, without the window; :func:`load_predictor` reads them."""
+        parts: dict[str, NDArray[Any]] = {}
+        named = {"question": repr(self.question), **self._exported}
+        arrays = {name: part for name, part in named.items() if isinstance(part, np.ndarray)}
+        description = {
+            name: spec.describe(part, parts) for name, part in named.items() if name not in arrays
+        }
+        checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
 
 
 def group(arrays: Arrays, name: str) -> dict[str, NDArray[Any]]:

@@ -1,0 +1,279 @@
+"""The core of a horde: one window, the rings of all policies, and the engine that learns.
+
+    transitions -> distinct parts (P ratios, C cumulants, Z continuations) -> rings, one a policy
+                -> drawn rows and weights -> engine -> weights of all questions
+
+Rows are taken in by chunks. What a chunk changes is, up to rounding, what its rows change one by
+one. A question is a column of weights that depends on no other, so one that diverges, or whose
+sensor fails, disturbs nobody: its weights are put back after each chunk until it may go on.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.common.arrays import Array, Floats
+from gvf.correction import Correction
+from gvf.correction.trace import Trace
+from gvf.features import FeatureMap, features_of
+from gvf.horde.draws import Batch, Draws, Pool
+from gvf.horde.engine import Engine, check_memory, engine_for
+from gvf.horde.evaluate import Evaluator
+from gvf.horde.layout import Ints, Layout
+from gvf.horde.pauses import LOOK_EVERY, LOOKED_AT, Pauses
+from gvf.learner import Update
+from gvf.learner.values import Form, represent
+from gvf.policy import Policy
+from gvf.question import GVF, OnConflict
+from gvf.transition import Transitions, without_last_states
+from gvf.window import Window
+
+
+@dataclass(frozen=True)
+class Options:
+    """The arguments of :class:`gvf.Horde`, checked, without the questions."""
+
+    features: FeatureMap
+    update: Update
+    correction: Correction
+    behaviour: Policy | None
+    window: int
+    batch_size: int
+    every: int
+    warm_up: int
+    on_conflict: OnConflict
+    dtype: np.dtype[Any]
+    chunk: int | None
+    pool: Pool
+    seed: np.random.SeedSequence
+
+
+class Rows(NamedTuple):
+    """New rows: columns [m, ...], inputs float64[C, groups, m] and masses float64[groups, m]."""
+
+    columns: dict[str, Array]
+    inputs: Floats
+    p: Floats
+
+
+class Core:
+    """All that changes in a horde while it learns.
+
+    The first features decide which engine is used, so there is none before; :meth:`start` makes it.
+
+    Args:
+        layout: the layout of the questions.
+        options: the other arguments of the horde.
+    """
+
+    def __init__(self, layout: Layout, options: Options) -> None:
+        self.layout, self.options = layout, options
+        size, correction = options.features.size, options.correction
+        check_memory(layout, options.update, size, options.dtype, options.window)
+        self.evaluator, self.pauses = Evaluator(layout), Pauses(layout, options.window)
+        carries = correction.trace is not None
+        self.traces = [Trace(correction) for _ in range(layout.groups * carries)]
+        self.skipped = np.zeros(layout.groups, np.int64)
+        self.step_size = np.full(layout.groups, np.inf)
+        self.draws = Draws(
+            correction, layout.groups, options.window, options.batch_size, options.seed
+        )
+        self.engine: Engine | None = None
+        self.window = Window(1)  # until there is an engine
+        self.chunk = 1
+        self.form: set[Form] = set()
+        # A question without end, whose continuation tells where episodes terminate.
+        self.endless = GVF(layout.policies[0], "reward", 1.0)
+
+    def start(self, form: Form) -> Engine:
+        """Make the engine and the window, once the form of the features is known."""
+        options = self.options
+        self.engine, best = engine_for(
+            self.layout,
+            options.update,
+            options.features.size,
+            form[0].kind == "f",
+            options.dtype,
+            options.batch_size,
+            options.pool,
+        )
+        self.chunk = best * options.every if options.chunk is None else options.chunk
+        if options.correction.draw.whole:
+            self.chunk = 1
+        self.window = Window(options.window + self.chunk - 1)
+        self.form = {form}
+        return self.engine
+
+    def values(self, states: Any) -> Floats:
+        """Return the values of states [m, ...] at all places, [m, G]."""
+        features = self.options.features
+        x = features_of(features, features.size, states)
+        engine = self.engine or self.start((x.dtype, x.shape[1]))
+        return engine.predict(self._rounded(x))
+
+    def _rounded(self, column: Array) -> Array:
+        """Return a column in the precision of the weights; active features stay as they are."""
+        return column.astype(self.options.dtype) if column.dtype.kind == "f" else column
+
+    def take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
+        """Observe transitions, and update when due. If it fails, nothing has changed."""
+        correction, steps = self.options.correction, self.draws.steps
+        ratios = self._ratios(transitions, behaviour)
+        cumulant = self.evaluator.cumulants(transitions)
+        alive = self.endless.continuations(transitions) > 0.0
+        continuation = self.evaluator.continuations(transitions, alive)
+        features, given = self.options.features, without_last_states(transitions)
+        x, x_next = represent(features, given, self.form)
+        engine = self.engine or self.start((x.dtype, x.shape[1]))
+        with ExitStack() as stack:
+            for trace in self.traces:
+                stack.enter_context(trace.undone(unless=lambda: self.draws.steps > steps))
+            inputs = self._inputs(ratios, continuation, transitions)
+            p = correction.masses(inputs.reshape(len(inputs), -1)).reshape(ratios.shape)
+            columns = {
+                "x": x,
+                "x_next": x_next,
+                "cumulant": cumulant,
+                "continuation": continuation,
+            }
+            self._learn(engine, Rows(columns, inputs, p))
+
+    def _ratios(self, transitions: Transitions, behaviour: Policy | None) -> Floats:
+        """Return the ratios of all groups, float64[groups, m]; 1 if none are needed or known."""
+        recorded = {"behaviour_probability", "behaviour_log_probability"}
+        known = behaviour is not None or bool(recorded & transitions.columns.keys())
+        if not self.options.correction.needs_ratios and not known:
+            return np.ones((self.layout.groups, len(transitions)))
+        ratios = self.evaluator.ratios(transitions, behaviour, self.options.on_conflict)
+        return ratios[self.layout.group_policy]
+
+    def _inputs(self, ratios: Floats, continuation: Floats, transitions: Transitions) -> Floats:
+        """Return the correction's inputs of all groups, float64[C, groups, m]."""
+        if not self.traces:
+            return ratios[None]
+        layout, inputs = self.layout, np.empty((2, *ratios.shape))
+        for g, trace in enumerate(self.traces):
+            question, place = layout.questions[layout.group_question[g]], layout.starts[g]
+            inputs[:, g] = trace.inputs(
+                ratios[g],
+                layout.scale[place] * continuation[:, layout.source[place]],
+                transitions,
+                interest=None if question.interest is None else question.interests(transitions),
+            )
+        return inputs
+
+    def _learn(self, engine: Engine, rows: Rows) -> None:
+        """Insert rows piece by piece, and update; all checks are done."""
+        options, before, m = self.options, self.draws.steps, rows.p.shape[1]
+        done = before + 1 + np.arange(m) - options.warm_up
+        due = (done > 0) & (done % options.every == 0)
+        step_size = self._step_sizes(rows) if options.update.chooses_step_size else None
+        columns = {name: self._rounded(column) for name, column in rows.columns.items()}
+        segments = self.pauses.observe(before, columns["cumulant"], columns["continuation"])
+        ends = [row for row, _ in segments[1:]] + [m]
+        for (start, signals), end in zip(segments, ends, strict=True):
+            while start < end:
+                to_look = LOOK_EVERY - (before + start) % LOOK_EVERY
+                stop = min(start + self.chunk, end, start + to_look)
+                piece = slice(start, stop)
+                self.window.extend(**{name: column[piece] for name, column in columns.items()})
+                inputs = np.ascontiguousarray(rows.inputs[:, :, piece])
+                p, kept = np.ascontiguousarray(rows.p[:, piece]), self.window.capacity
+                batch = self.draws.insert(inputs, p, due[piece], kept, options.pool)
+                if len(batch.w):
+                    own = None if step_size is None else step_size[piece][due[piece]]
+                    self._update(engine, batch, own, self.pauses.places(signals))
+                if stop == start + to_look:
+                    self.pauses.diverged[:] = self.divergent()
+                start = stop
+
+    def _update(self, engine: Engine, batch: Batch, step_size: Floats | None, paused: Ints) -> None:
+        """Apply a batch, and put back the weights of the questions that pause."""
+        self.skipped += (batch.drawn == 0).sum(axis=0)
+        kept = engine.take(paused) if len(paused) else {}
+        engine.learn(self.window.columns, batch, step_size)
+        if len(paused):
+            engine.put(paused, kept)
+
+    @property
+    def updates(self) -> int:
+        """The number of updates that have been due."""
+        return max(self.draws.steps - self.options.warm_up, 0) // self.options.every
+
+    def divergent(self) -> NDArray[np.bool_]:
+        """Find the places that have diverged, by their predictions for recent states, bool[G]."""
+        if self.engine is None or not len(self.window):
+            return self.pauses.diverged
+        recent = self.window.oldest_first[-LOOKED_AT:]
+        predictions = self.engine.predict(self.window.columns["x"][recent])
+        return self.pauses.divergent(predictions, self.updates * self.options.batch_size)
+
+    def _step_sizes(self, rows: Rows) -> Floats:
+        """Return the default step size from each row on in each group, float64[m, groups]."""
+        options, (groups, m) = self.options, rows.p.shape
+        x, x_next = rows.columns["x"], rows.columns["x_next"]
+        lengths = np.full(m, x.shape[1], np.float64)
+        if x.dtype.kind == "f":
+            lengths = np.maximum(*(np.einsum("ij,ij->i", f, f) for f in (x, x_next)))
+        inputs, p = rows.inputs.reshape(len(rows.inputs), -1), rows.p.ravel()
+        # The weight in a batch of copies of one row, when the means of the window are 1.
+        alone = np.repeat(np.arange(p.size)[:, None], options.batch_size, axis=1)
+        means = np.ones((p.size, len(inputs) + 1))
+        weight = options.correction.weigh_rows(inputs, p, alone, means)[:, 0]
+        weight[(p == 0.0) | np.isnan(weight)] = 0.0  # never drawn
+        own = options.update.default_step_size(
+            np.tile(lengths, groups), np.abs(weight), options.batch_size
+        ).reshape(groups, m)
+        own[:, 0] = np.minimum(own[:, 0], self.step_size)
+        falling = np.minimum.accumulate(own, axis=1)
+        self.step_size = falling[:, -1].copy()
+        return np.where(np.isfinite(falling), falling, 0.0).T.copy()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return copies of all arrays of the state."""
+        groups: dict[str, dict[str, NDArray[Any]]] = {
+            "own": {
+                "since": self.layout.since.copy(),
+                "skipped": self.skipped.copy(),
+                "step_size": self.step_size.copy(),
+                "chunk": np.array(self.chunk),
+            },
+            "pauses": self.pauses.arrays(),
+            "draws": self.draws.arrays(),
+            "window": self.window.checkpoint(),
+            **{f"trace {g}": trace.checkpoint() for g, trace in enumerate(self.traces)},
+        }
+        if self.engine is not None:
+            groups["engine"] = self.engine.take(np.arange(len(self.layout)))
+            ((dtype, width),) = self.form
+            groups["own"]["form"] = np.array([dtype.str, str(width)])
+        return {f"{a}/{b}": array for a, named in groups.items() for b, array in named.items()}
+
+    @classmethod
+    def restored(cls, layout: Layout, options: Options, arrays: dict[str, NDArray[Any]]) -> Core:
+        """Make a core from the arrays of another with the same questions and options."""
+
+        def group(name: str) -> dict[str, NDArray[Any]]:
+            start = f"{name}/"
+            return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
+
+        own = group("own")
+        core = cls(Layout(layout.questions, options.correction, own["since"]), options)
+        if "form" in own:
+            dtype, width = own["form"].tolist()
+            engine = core.start((np.dtype(dtype), int(width)))
+            engine.put(np.arange(len(layout)), group("engine"))
+            # Both may belong to the questions that the horde had at first.
+            core.chunk, core.window = int(own["chunk"]), Window(int(arrays["window/ring"][0]))
+        core.window.restore(group("window"))
+        core.draws.restore(group("draws"))
+        core.pauses.restore(group("pauses"))
+        for g, trace in enumerate(core.traces):
+            trace.restore(group(f"trace {g}"))
+        core.skipped[:], core.step_size[:] = own["skipped"], own["step_size"]
+        return core

@@ -1,0 +1,105 @@
+"""A horde with other questions: what it has learned, in another layout.
+
+Whatever belongs to a question, a group, a cumulant or a continuation goes with it. New groups begin
+with ratio 0 for the transitions in the window, so they draw only those that come later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.common import xoshiro
+from gvf.horde.core import Core
+from gvf.horde.layout import Ints, Layout
+from gvf.question import GVF
+
+
+def joined(core: Core, more: Sequence[GVF]) -> Core:
+    """Return a core with more questions, after those that it has."""
+    old, correction, steps = core.layout, core.options.correction, core.draws.steps
+    questions = [*old.questions, *more]
+    since = np.append(old.since, np.zeros(len(questions) - len(old), np.int64))
+    if steps:
+        trial = Layout(questions, correction, since)
+        here, new = trial.place[: len(old)], trial.place[len(old) :]
+        known = np.isin(trial.group[new], trial.group[here])
+        known &= np.isin(trial.cumulant[new], trial.cumulant[here])
+        known &= (trial.source[new] == 0) | np.isin(trial.source[new], trial.source[here])
+        since[len(old) :] = np.where(known, 0, steps)
+    layout = Layout(questions, correction, since)
+    return _moved(core, layout, np.append(np.arange(len(old)), np.full(len(more), -1)))
+
+
+def without(core: Core, names: Sequence[str]) -> Core:
+    """Return a core without some questions."""
+    old, gone = core.layout, set(names)
+    stay = np.array([i for i, name in enumerate(old.names) if name not in gone], np.int64)
+    questions = [old.questions[i] for i in stay]
+    return _moved(core, Layout(questions, core.options.correction, old.since[stay]), stay)
+
+
+def _moved(core: Core, layout: Layout, origin: Ints) -> Core:
+    """Return a core with another layout; `origin` has the old number of each question, or -1."""
+    old, new = core.layout, Core(layout, core.options)
+    kept = np.flatnonzero(origin >= 0)
+    was, now = old.place[origin[kept]], layout.place[kept]
+    groups = _from(old.group[was], layout.group[now], layout.groups)
+    cumulants = _from(old.cumulant[was], layout.cumulant[now], len(layout.cumulants))
+    sources = _from(old.source[was], layout.source[now], 1 + len(layout.signals))
+    sources[0] = 0
+    signals = np.append(cumulants, np.where(sources < 0, -1, sources + len(old.cumulants)))
+    for name in ("skipped", "step_size"):
+        setattr(new, name, _taken(getattr(core, name), groups, getattr(new, name)))
+    for name in ("last", "largest"):
+        own = getattr(new.pauses, name)
+        setattr(new.pauses, name, _taken(getattr(core.pauses, name), signals, own))
+    new.pauses.diverged[now] = core.pauses.diverged[was]
+    new.traces = [
+        core.traces[g] if g >= 0 else trace for g, trace in zip(groups, new.traces, strict=False)
+    ]
+    draws = new.draws
+    draws.rings = _taken(core.draws.rings, groups, draws.rings)
+    draws.place, draws.steps = core.draws.place, core.draws.steps
+    # New groups get new streams, which depend only on the state: a restored horde gets the same.
+    state = [*core.draws.streams[-1].tolist(), core.draws.steps, len(old), len(layout)]
+    fresh = xoshiro.streams(len(draws.streams), state)
+    draws.streams = _taken(
+        core.draws.streams, np.append(groups, len(core.draws.streams) - 1), fresh
+    )
+    if core.engine is not None:
+        ((dtype, width),) = core.form
+        new.start((dtype, width)).put(now, core.engine.take(was))
+        new.chunk, new.window = core.chunk, core.window
+        if len(core.window):
+            new.window = _with_columns(core, cumulants, sources)
+    return new
+
+
+def _from(was: Ints, now: Ints, count: int) -> Ints:
+    """Return the old number of each of the new parts; -1 for those that are new."""
+    origin = np.full(count, -1)
+    origin[now] = was
+    return origin
+
+
+def _taken(old: NDArray[Any], origin: Ints, fresh: NDArray[Any]) -> NDArray[Any]:
+    """Return the old parts in their new order, with fresh ones where the origin is -1."""
+    out = fresh.copy()
+    out[origin >= 0] = old[origin[origin >= 0]]
+    return out
+
+
+def _with_columns(core: Core, cumulants: Ints, sources: Ints) -> Any:
+    """Return the window with the columns of other cumulants and continuations; 0 if unknown."""
+    arrays = core.window.checkpoint()
+    for name, origin in (("cumulant", cumulants), ("continuation", sources)):
+        column = arrays[f"column/{name}"]
+        fresh = np.zeros((len(origin), len(column)), column.dtype)
+        arrays[f"column/{name}"] = _taken(column.T, origin, fresh).T.copy()
+    window = type(core.window)(core.window.capacity)
+    window.restore(arrays)
+    return window

@@ -1,0 +1,81 @@
+"""The report of a horde: counts, the ratios of its policies, and the questions that are paused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gvf.common.arrays import Floats
+
+_NAMED = 3
+"""The number of names that a line of text shows."""
+
+
+@dataclass(frozen=True, eq=False)
+class HordeReport:
+    """The state of a :class:`gvf.Horde`.
+
+    Attributes:
+        questions: the number of questions.
+        policies: the names of the groups of questions that share draws, with their policies.
+        steps: the number of transitions observed.
+        updates: the number of updates due so far, for each group.
+        skipped: the number of updates that each group skipped because its window had no mass,
+            without those that skipped none.
+        window: the number of transitions in the window.
+        mean_ratio: the mean ratio of each group over the window, [groups]; nan if it is empty.
+        effective_sample_size: (sum rho)^2 / sum rho^2 of each group over the window, [groups].
+        paused: the questions that do not learn at present, with the reason.
+
+    Example:
+        >>> import gvf
+        >>> policies = {"left": gvf.Always(0, actions=2), "right": gvf.Always(1, actions=2)}
+        >>> horde = gvf.Horde(
+        ...     gvf.questions(policies, {"reward": "reward"}, [0.9]), gvf.OneHot(3), gvf.TD(0.5),
+        ...     behaviour=gvf.Uniform(2), seed=0
+        ... )
+        >>> horde.observe(0, 1, 1.0, 2, False)
+        >>> horde.report()
+        HordeReport(2 questions about 2 policies, 1 steps, 1 updates; window 1, mean ratio 0 to 2,
+        effective sample size 0 to 1; 1 policy without mass skipped updates: Always(0, 2))
+    """
+
+    questions: int
+    policies: tuple[str, ...]
+    steps: int
+    updates: int
+    skipped: Mapping[str, int]
+    window: int
+    mean_ratio: Floats
+    effective_sample_size: Floats
+    paused: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        text = (
+            f"{self.questions} questions about {_count(len(self.policies), 'policy', 'policies')}, "
+            f"{self.steps} steps, {self.updates} updates; window {self.window}"
+        )
+        if self.window:
+            mean, size = self.mean_ratio, self.effective_sample_size
+            text += (
+                f", mean ratio {mean.min():.3g} to {mean.max():.3g}, effective sample size "
+                f"{size.min():.3g} to {size.max():.3g}"
+            )
+        if self.skipped:
+            count = _count(len(self.skipped), "policy", "policies")
+            text += f"; {count} without mass skipped updates: {_listed(self.skipped)}"
+        if self.paused:
+            shown = {f"{name} ({reason})": reason for name, reason in self.paused.items()}
+            text += f"; {len(self.paused)} paused: {_listed(shown)}"
+        return f"HordeReport({text})"
+
+
+def _count(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _listed(names: Mapping[str, object]) -> str:
+    """List the first names, and the number of the others."""
+    shown = list(names)[:_NAMED]
+    rest = len(names) - len(shown)
+    return "; ".join(shown) + (f"; and {rest} more" if rest else "")

@@ -1,0 +1,107 @@
+"""The oracle of hordes: a learner for each question, with the slots that the horde drew."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import gvf
+from gvf.learner import loop
+from gvf.window.buffer import write_means
+
+ACTIONS = 3
+BEHAVIOUR = gvf.Fixed([0.2, 0.3, 0.5])
+
+
+def near_the_edge(transitions):
+    """A continuation that depends on the state."""
+    return np.where(np.reshape(transitions["next_state"], (len(transitions), -1))[:, 0] > 0.7, 0, 1)
+
+
+def many_signals(transitions):
+    """Three cumulants at once, [m, 3]."""
+    reward = transitions["reward"]
+    return np.column_stack([reward, reward**2, 1.0 - reward])
+
+
+def stream(steps, *, states, seed=0, ends=0.1):
+    """A walk through random states, numbers in [0, 1)^2 or whole ones below `states`."""
+    rng = np.random.default_rng(seed)
+
+    def some(count):
+        return rng.integers(states, size=count) if states else rng.random((count, 2))
+
+    state, terminated = some(steps), rng.random(steps) < ends
+    truncated = ~terminated & (rng.random(steps) < ends / 2)
+    next_state = np.roll(state, -1, axis=0)
+    next_state[terminated | truncated] = some(int((terminated | truncated).sum()))
+    next_state[-1:] = some(1)
+    return gvf.Transitions(
+        state=state,
+        action=BEHAVIOUR.sample(np.zeros(steps), rng=rng),
+        reward=rng.normal(size=steps),
+        next_state=next_state,
+        terminated=terminated,
+        truncated=truncated,
+    )
+
+
+def asked(policies=4, *, seed=1):
+    """Questions about some policies of different kinds, with shared and own parts."""
+    rng = np.random.default_rng(seed)
+    named: dict[str, gvf.Policy]
+    named = {f"pi{i}": gvf.Fixed(rng.dirichlet(np.ones(ACTIONS))) for i in range(policies - 1)}
+    named["never 2"] = gvf.Always(1, actions=ACTIONS)
+    signals = {"reward": "reward", "one": lambda t: np.ones(len(t))}
+    signals |= gvf.Columns(many_signals, ["first", "second", "third"])
+    horizons = {"0": 0.0, "0.9": 0.9, "edge": near_the_edge}
+    some = gvf.questions(named, signals, horizons)
+    return [q for q in some if rng.random() < 0.7]
+
+
+def record(horde, states) -> list:
+    """Keep the batches that a horde draws from now on, in the list returned."""
+    horde.predict(states)  # makes the draws
+    batches: list = []
+    insert = horde._core.draws.insert
+
+    def inserting(*given):
+        batches.append(insert(*given))
+        return batches[-1]
+
+    horde._core.draws.insert = inserting
+    return batches
+
+
+def slots_of(batches, group) -> Iterator:
+    """The slots of one group, update by update; None where it had no mass."""
+    for batch in batches:
+        for u in range(len(batch.slots)):
+            shared = batch.slots.shape[1] == 1
+            yield batch.slots[u, 0 if shared else group].copy() if batch.drawn[u, group] else None
+
+
+def learner_like(horde, question, batches):
+    """A learner for one question of a horde that draws what the horde has drawn."""
+    options = horde._core.options
+    learner = gvf.Learner(
+        horde.questions[question],
+        options.features,
+        options.update,
+        options.correction,
+        behaviour=options.behaviour,
+        window=options.window,
+        batch_size=options.batch_size,
+        every=options.every,
+        warm_up=options.warm_up,
+    )
+    group = int(horde._core.layout.group[horde._core.layout.place[question]])
+    given = slots_of(batches, group)
+    buffer, values = learner.buffer, learner.values
+
+    def draw(k, rng):
+        write_means(buffer.masses, buffer.mass, buffer._means)
+        return next(given)
+
+    buffer.draw = draw
+    values._observe = lambda buffer, rows, schedule: loop.observe(values, buffer, rows, schedule)
+    return learner

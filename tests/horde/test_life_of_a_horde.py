@@ -1,0 +1,311 @@
+"""A horde in use: sensors that fail, questions that come and go, files, environments, errors."""
+
+import threading
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+from many_learners import BEHAVIOUR, asked, stream
+
+import gvf
+from gvf.horde import dense
+
+TILES = gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
+KINDS = {"tiles": TILES, "dense": gvf.Dense(2), "TDRC": TILES}
+
+
+def made(questions, kind="tiles", update=None, **options):
+    update = update or (gvf.TDRC(0.05) if kind == "TDRC" else gvf.TD(0.1))
+    options = {"window": 30, "batch_size": 4, "seed": 0, "behaviour": BEHAVIOUR, **options}
+    return gvf.Horde(questions, KINDS[kind], update, **options)
+
+
+def with_signals(data, **columns):
+    return gvf.Transitions(**data.columns, **columns)
+
+
+TWO = gvf.questions(
+    {"u": gvf.Uniform(3), "one": gvf.Always(1, actions=3)},
+    {"good": "reward", "weak": "weak"},
+    [0.5],
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("chunk", [1, None])
+def test_a_failing_sensor_pauses_its_questions_only(kind, chunk):
+    data = stream(150, states=0)
+    weak = data.reward.copy()
+    weak[40:43] = np.nan
+    whole, broken = made(TWO, kind, chunk=chunk), made(TWO, kind, chunk=chunk)
+    whole.observe_many(with_signals(data, weak=data.reward))
+    sick = with_signals(data, weak=weak)
+    broken.observe_many(sick[:40])
+    before = broken.weights("u, weak, 0.5")
+    assert not broken.report().paused
+    broken.observe_many(sick[40:72])
+    assert list(broken.report().paused) == ["u, weak, 0.5", "one, weak, 0.5"]
+    assert "not finite" in repr(broken.report())
+    np.testing.assert_array_equal(broken.weights("u, weak, 0.5"), before)
+    broken.observe_many(sick[72:])
+    assert not broken.report().paused
+    assert (broken.weights("u, weak, 0.5") != before).any()
+    for name in ("u, good, 0.5", "one, good, 0.5"):
+        np.testing.assert_allclose(broken.weights(name), whole.weights(name), rtol=1e-12)
+    one_by_one = made(TWO, kind, chunk=1)
+    for i in range(len(sick)):
+        one_by_one.observe_many(sick[i : i + 1])
+    np.testing.assert_allclose(
+        one_by_one.predict(data.state), broken.predict(data.state), rtol=1e-10, atol=1e-12
+    )
+
+
+def test_a_question_that_diverges_is_paused_and_named():
+    data = stream(1300, states=0, ends=0.0)
+    wild = np.where(np.arange(1300) == 5, 1e200, 0.0)
+    questions = [*TWO, gvf.GVF(gvf.Uniform(3), "wild", 1.0, name="wild")]
+    horde = made(questions, update=gvf.TD(50.0), kind="dense")
+    horde.observe_many(with_signals(data, weak=data.reward, wild=wild))
+    assert horde.report().paused["wild"] == "it has diverged"
+    # It was found while learning, not by the report, and its weights do not change any more.
+    before = horde.weights("wild")
+    assert horde._core.pauses.diverged[horde._core.layout.place[-1]]
+    horde.observe_many(with_signals(data, weak=data.reward, wild=0.0 * wild)[:10])
+    np.testing.assert_array_equal(horde.weights("wild"), before)
+    tame = made(questions, update=gvf.TD(0.01), kind="dense")
+    tame.observe_many(with_signals(data, weak=data.reward, wild=0.0 * wild))
+    assert not tame.report().paused
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("correction", [gvf.IR(), gvf.WISBuffer(), gvf.EmphaticIR(0.5)])
+def test_a_horde_is_saved_and_goes_on_bit_for_bit(tmp_path, kind, correction):
+    data = stream(120, states=0)
+    horde = made(asked(), kind, correction=correction)
+    horde.observe_many(data[:70])
+    horde.save(tmp_path / "horde")
+    again = made(asked(), kind, correction=correction, seed=5)
+    # Two lambdas without a name of their own cannot be compared.
+    again.load(tmp_path / "horde", same_functions=True)
+    for one in (horde, again):
+        one.observe_many(data[70:])
+    np.testing.assert_array_equal(again.predict(data.state), horde.predict(data.state))
+    assert repr(again.report()) == repr(horde.report())
+
+
+def test_a_horde_with_added_questions_is_saved(tmp_path):
+    data = stream(120, states=0)
+    both = with_signals(data, weak=data.reward**2)
+    horde = made([replace(TWO[0], name=str(i)) for i in range(64)], "dense")
+    horde.observe_many(both[:50])
+    chunk = horde._core.chunk
+    horde.add([replace(TWO[1], name=f"{i}%", continuation=0.01 * i) for i in range(80)])
+    horde.observe_many(both[50:70])
+    horde.save(tmp_path / "horde")
+    again = made(horde.questions, "dense", seed=5)
+    again.predict(data.state)
+    assert again._core.chunk < chunk  # with these questions from the start it would be shorter
+    again.load(tmp_path / "horde")
+    for one in (horde, again):
+        one.observe_many(both[70:])
+        one.add([TWO[3]])
+        one.observe_many(both[:20])
+    np.testing.assert_array_equal(again.predict(data.state), horde.predict(data.state))
+
+
+def test_a_file_of_another_horde_is_refused(tmp_path):
+    made(TWO).save(tmp_path / "horde")
+    with pytest.raises(ValueError, match="was saved by another learner"):
+        made(TWO, window=31).load(tmp_path / "horde")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_questions_come_and_go_and_the_others_do_not_notice(kind):
+    data = stream(160, states=0)
+    both = with_signals(data, weak=data.reward**2)
+    alone, changing = made(TWO[:3], kind), made(TWO[:3], kind)
+    for part, change in (
+        (both[:50], lambda: changing.add([TWO[3]])),
+        (both[50:90], lambda: changing.remove("one, good, 0.5")),
+        (both[90:], lambda: None),
+    ):
+        alone.observe_many(part)
+        changing.observe_many(part)
+        before = dict(zip(changing.names, changing.predict(data.state).T, strict=True))
+        change()
+        for name in set(before) & set(changing.names):
+            after = changing.predict(data.state, name)
+            np.testing.assert_allclose(after, before[name], rtol=1e-12, atol=1e-14)
+    assert changing.names == (TWO[0].name, TWO[1].name, TWO[3].name)
+    np.testing.assert_allclose(
+        changing.predict(data.state, [TWO[0].name, TWO[1].name]),
+        alone.predict(data.state)[:, :2],
+        rtol=1e-12,
+        atol=1e-14,
+    )
+    assert changing.weights(TWO[3].name).any()
+
+
+def test_a_question_with_new_parts_learns_from_new_transitions_only():
+    data = stream(100, states=0)
+    both = with_signals(data, weak=np.arange(100.0))
+    horde = made([TWO[0]])
+    horde.observe_many(both[:50])
+    horde.add([TWO[1], replace(TWO[0], continuation=0.25, name="shorter")])
+    assert horde._core.layout.since.tolist() == [0, 50, 0]
+    batch = both[50:51]
+    horde.observe_many(batch)
+    # Its only transition so far is drawn k times: one step towards its cumulant.
+    state = batch.state
+    assert horde.predict(state, "u, weak, 0.5")[0] == pytest.approx(0.1 * 4 * 50.0)
+    assert horde.weights("shorter").any()
+
+
+def test_a_horde_acts_in_an_environment():
+    env = gymnasium.make("FrozenLake-v1", is_slippery=False)
+    policies = {name: gvf.Favour(a, 0.9, actions=4) for a, name in enumerate("LDRU")}
+    questions = gvf.questions(policies, {"reward": "reward"}, [0.5, 0.9])
+    horde = gvf.Horde(
+        questions, gvf.OneHot(16), gvf.TD(1.0), behaviour=gvf.Uniform(4), batch_size=4, seed=0
+    )
+    report = horde.learn(env, steps=300, seed=0)
+    assert (report.steps, report.updates, report.questions) == (300, 300, 8)
+    assert horde.predict([14]).shape == (1, 8)
+    with pytest.raises(KeyError, match="no question is named 'X'"):
+        horde.predict([14], "X")
+
+
+class Lidar(gymnasium.Env):
+    """Two states, and an info with three distances."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(2), gymnasium.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return 0, {"lidar": np.zeros(3)}
+
+    def step(self, action):
+        return int(action > 0), 0.0, False, False, {"lidar": np.arange(3.0)}
+
+
+def test_columns_of_info_are_found():
+    questions = gvf.questions({"u": gvf.Uniform(3)}, gvf.Columns("lidar", 3), [0.0])
+    horde = gvf.Horde(
+        questions, gvf.OneHot(2), gvf.TD(0.5), behaviour=gvf.Uniform(3), window=50, seed=0
+    )
+    horde.learn(Lidar(), steps=200, seed=0)
+    np.testing.assert_allclose(horde.predict([0, 1]), [[0, 1, 2]] * 2, atol=1e-3)
+
+
+def bad(transitions):
+    return np.zeros((len(transitions), 2))
+
+
+UNKNOWN = stream(5, states=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: made([]), "a horde needs at least one question"),
+        (lambda: made([TWO[0], TWO[0]]), "two questions are named 'u, good, 0.5'"),
+        (
+            lambda: made([TWO[0], gvf.GVF(gvf.Uniform(2), name="b")]),
+            "differ in their number of actions: 'u, good, 0.5' has 3, 'b' has 2",
+        ),
+        (lambda: made(TWO, behaviour=gvf.Uniform(2)), "targets and behaviour differ"),
+        (
+            lambda: made([gvf.GVF(gvf.Uniform(3), bad, 0.5, name="b")]).observe_many(UNKNOWN),
+            r"question 'b': its cumulant bad has shape \(5, 2\) for 5 transitions",
+        ),
+        (
+            lambda: made([gvf.GVF(gvf.Uniform(3), "reward", bad, name="b")]).observe_many(UNKNOWN),
+            "question 'b': its continuation bad has shape",
+        ),
+        (
+            lambda: made([TWO[0]], behaviour=None).observe_many(UNKNOWN),
+            "the behaviour is not known",
+        ),
+        (lambda: made(TWO, device="cuda"), "device must be 'cpu', got 'cuda'"),
+        (lambda: made(TWO, dtype="float16"), "dtype must be one of 'float64', 'float32'"),
+        (lambda: made(TWO, update=gvf.TD([0.1, 0.2])), "a horde has one step size"),
+        (lambda: made(TWO, update=gvf.Sarsa(0.1)), "learns values of states"),
+        (lambda: made(TWO, correction=gvf.PrioritisedIR()), "follow the errors of one question"),
+        (lambda: made(TWO).remove([q.name for q in TWO]), "at least one question"),
+        (
+            lambda: made(TWO, "TDRC", dtype="float32").predict([[0.5, 0.5]]),
+            "dtype='float32' is for gvf.TD with SGD",
+        ),
+    ],
+)
+def test_bad_input_is_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_weights_that_do_not_fit_are_counted():
+    many = [replace(TWO[0], name=str(i)) for i in range(1000)]
+    with pytest.raises(MemoryError, match=r"1000 questions with 2000000000 features need 1.6e\+04"):
+        gvf.Horde(many, gvf.Dense(2 * 10**9), gvf.TD(0.1))
+    with pytest.raises(TypeError, match="for one, use a"):
+        gvf.Horde(TWO[0], gvf.Dense(2), gvf.TD(0.1))  # pyright: ignore[reportArgumentType]
+
+
+def test_a_failed_observation_changes_nothing():
+    data = stream(40, states=0, ends=0.0)
+    horde, same = (made(asked(), correction=gvf.EmphaticIR(0.5)) for _ in range(2))
+    for one in (horde, same):
+        one.observe_many(data[:20])
+    with pytest.raises(ValueError, match="does not begin in the state"):
+        horde.observe_many(data[[20, 35]])
+    for one in (horde, same):
+        one.observe_many(data[20:])
+    np.testing.assert_array_equal(horde.predict(data.state), same.predict(data.state))
+
+
+@pytest.mark.parametrize("kind", ["tiles", "dense"])
+def test_single_precision_is_close(kind):
+    data = stream(200, states=0)
+    double, single = made(asked(), kind), made(asked(), kind, dtype="float32")
+    for one in (double, single):
+        one.observe_many(data)
+    assert single.predict(data.state).dtype == np.float32
+    np.testing.assert_allclose(
+        single.predict(data.state), double.predict(data.state), rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("kind", ["tiles", "TDRC"])
+def test_threads_do_not_matter(kind):
+    data = stream(200, states=0)
+    one, two = made(asked(60), kind, threads=1), made(asked(60), kind, threads=2)
+    for horde in (one, two):
+        horde.observe_many(data)
+    np.testing.assert_array_equal(one.predict(data.state), two.predict(data.state))
+
+
+@pytest.mark.parametrize("chunk", [1, 4, None])
+def test_products_are_the_same_without_torch(monkeypatch, chunk):
+    data = stream(100, states=0)
+    fast = made(asked(), "dense", chunk=chunk)
+    monkeypatch.setattr(dense, "_torch", lambda: None)
+    plain = made(asked(), "dense", chunk=chunk)
+    plain.observe_many(data)
+    monkeypatch.undo()
+    fast.observe_many(data)
+    np.testing.assert_allclose(
+        plain.predict(data.state), fast.predict(data.state), rtol=1e-12, atol=1e-14
+    )
+
+
+def test_other_threads_of_torch_are_left_alone():
+    torch = pytest.importorskip("torch")
+    before, seen = torch.get_num_threads(), []
+    torch.set_num_threads(2)
+    made(TWO, "dense", threads=2).predict([[0.0, 0.0]])
+    thread = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert (torch.get_num_threads(), seen) == (2, [2])
+    torch.set_num_threads(before)
