@@ -72,7 +72,9 @@ def _moved(core: Core, layout: Layout, origin: Ints) -> Core:
     )
     if core.engine is not None:
         ((dtype, width),) = core.form
-        new.start((dtype, width)).put(now, core.engine.take(was))
+        new.start((dtype, width))
+        assert new.engine is not None
+        new.engine.put(now, core.engine.take(was))
         new.chunk, new.window = core.chunk, core.window
         if len(core.window):
             new.window = _with_columns(core, cumulants, sources)
