@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Array, Floats
+from gvf.common.arrays import Array, Bools, Floats
 from gvf.correction import Correction
 from gvf.correction.trace import Trace
 from gvf.features import FeatureMap, features_of
@@ -30,7 +30,7 @@ from gvf.learner import Update
 from gvf.learner.base import group
 from gvf.learner.values import Form, represent
 from gvf.policy import Policy, Uniform
-from gvf.question import GVF, OnConflict
+from gvf.question import GVF, OnConflict, OnNaN, unusable
 from gvf.sampling.prefix_sums import SIZE
 from gvf.transition import Transitions, without_last_states
 from gvf.window import Window
@@ -49,6 +49,7 @@ class Options:
     every: int
     warm_up: int
     on_conflict: OnConflict
+    on_nan: OnNaN
     dtype: np.dtype[Any]
     chunk: int | None
     pool: Pool
@@ -87,6 +88,7 @@ class Core:
         self.draws = Draws(
             correction, layout.groups, options.window, options.batch_size, options.seed
         )
+        self.left_out = 0
         self.engine: Engine | None = None
         self.window = Window(1)  # until there is an engine
         self.chunk = 1
@@ -130,31 +132,54 @@ class Core:
         assert self.engine is not None
         return self.engine.predict(x)
 
-    def weights(self, place: int) -> Array:
-        """Return a copy of the weights at a place, [size]."""
+    def weights(self, places: Ints) -> Array:
+        """Return copies of the weights at some places, [places, size]."""
         if self.engine is None:
-            return np.zeros(self.options.features.size, self.options.dtype)
-        return self.engine.take([place])["weights"].reshape(-1)
+            return np.zeros((len(places), self.options.features.size), self.options.dtype)
+        return self.engine.take(places)["weights"].reshape(len(places), -1)
 
     def _rounded(self, column: Array) -> Array:
         """Return a column in the precision of the weights; active features stay as they are."""
         return column.astype(self.options.dtype) if column.dtype.kind == "f" else column
 
-    def take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
+    def take_in(self, given: Transitions, behaviour: Policy | None) -> None:
         """Observe transitions, and update when due. If it fails, nothing has changed."""
+        missing = unusable(given) if self.options.on_nan == "skip" else None
+        if missing is None or not missing.any():
+            self._take_in(given, given, behaviour, None)
+        elif missing.all():
+            for trace in self.traces:
+                trace.inputs(np.empty(0), np.empty(0), given, missing=missing)
+        else:
+            try:
+                self._take_in(given[~missing], given, behaviour, missing)
+            except ValueError as error:
+                rows = np.array2string(np.flatnonzero(missing), separator=", ", threshold=8)
+                error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
+                raise
+        self.left_out += 0 if missing is None else int(missing.sum())
+
+    def _take_in(
+        self,
+        transitions: Transitions,
+        given: Transitions,
+        behaviour: Policy | None,
+        missing: Bools | None,
+    ) -> None:
+        """Observe transitions: those given, without those that are missing."""
         correction, steps = self.options.correction, self.steps
         ratios = self._ratios(transitions, behaviour)
         cumulant = self.evaluator.cumulants(transitions)
         alive = self.endless.continuations(transitions) > 0.0
         continuation = self.evaluator.continuations(transitions, alive)
-        features, given = self.options.features, without_last_states(transitions)
-        x, x_next = represent(features, given, self.form)
+        features = self.options.features
+        x, x_next = represent(features, without_last_states(transitions), self.form)
         if not self.form:
             self.start((x.dtype, x.shape[1]))
         with ExitStack() as stack:
             for trace in self.traces:
                 stack.enter_context(trace.undone(unless=lambda: self.steps > steps))
-            inputs = self._inputs(ratios, continuation, transitions)
+            inputs = self._inputs(ratios, continuation, transitions, given, missing)
             p = correction.masses(inputs.reshape(len(inputs), -1)).reshape(ratios.shape)
             columns = {
                 "x": x,
@@ -173,7 +198,14 @@ class Core:
         ratios = self.evaluator.ratios(transitions, behaviour, self.options.on_conflict)
         return ratios[self.layout.group_policy]
 
-    def _inputs(self, ratios: Floats, continuation: Floats, transitions: Transitions) -> Floats:
+    def _inputs(
+        self,
+        ratios: Floats,
+        continuation: Floats,
+        transitions: Transitions,
+        given: Transitions,
+        missing: Bools | None,
+    ) -> Floats:
         """Return the correction's inputs of all groups, float64[C, groups, m]."""
         if not self.traces:
             return ratios[None]
@@ -183,8 +215,9 @@ class Core:
             inputs[:, g] = trace.inputs(
                 ratios[g],
                 layout.scale[place] * continuation[:, layout.source[place]],
-                transitions,
+                given,
                 interest=None if question.interest is None else question.interests(transitions),
+                missing=missing,
             )
         return inputs
 
@@ -277,6 +310,7 @@ class Core:
                 "skipped": self.skipped.copy(),
                 "step_size": self.step_size.copy(),
                 "chunk": np.array(self.chunk),
+                "left_out": np.array(self.left_out),
             },
             "pauses": self.pauses.arrays(),
             "draws": self.draws.arrays(),
@@ -312,6 +346,7 @@ class Core:
         for g, trace in enumerate(self.traces):
             trace.restore(group(arrays, f"trace {g}"))
         self.skipped[:], self.step_size[:] = own["skipped"], own["step_size"]
+        self.left_out = int(own["left_out"])
 
     def gathered(self) -> Core:
         """Return a core of this process in the same state; here it is the core itself."""

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common import cluster
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, check_choice, whole
-from gvf.common.cluster import import_ray
 from gvf.correction import IR, Correction
 from gvf.features import FeatureMap
 from gvf.horde.banks import Column
@@ -27,11 +27,12 @@ from gvf.horde.pauses import reasons
 from gvf.horde.rearrange import joined, without
 from gvf.horde.report import HordeReport
 from gvf.horde.spread import SpreadCore
+from gvf.horde.table import table_of
 from gvf.learner import Update
 from gvf.learner.base import Observer, check_answers
 from gvf.learner.values import check_features
 from gvf.policy import DiscretePolicy, Policy
-from gvf.question import GVF, OnConflict
+from gvf.question import GVF, OnConflict, OnNaN
 from gvf.stream.info import STANDARD, info_columns
 from gvf.transition import Transitions, as_column
 
@@ -60,6 +61,9 @@ class Horde(Observer[HordeReport]):
         every: the number of steps between updates.
         warm_up: the number of steps before the first of these intervals begins.
         on_conflict: as in :class:`gvf.Learner`.
+        on_nan: the response to a NaN in a state, an action or a recorded probability: ``"error"``
+            raises and names the position, ``"skip"`` leaves the transition out for all questions
+            and counts it in the report.
         dtype: the precision of weights and features, ``"float64"`` or ``"float32"``. The second is
             for :class:`gvf.TD` with ``SGD``.
         chunk: the largest number of transitions that are learned from together. It has no influence
@@ -102,6 +106,7 @@ class Horde(Observer[HordeReport]):
         every: int = 1,
         warm_up: int = 0,
         on_conflict: OnConflict = "error",
+        on_nan: OnNaN = "error",
         dtype: Precision = "float64",
         chunk: int | None = None,
         threads: int | None = None,
@@ -113,7 +118,7 @@ class Horde(Observer[HordeReport]):
     ) -> None:
         if isinstance(questions, GVF):
             raise TypeError("questions must be a list of gvf.GVFs; for one, use a gvf.Learner")
-        check_answers(behaviour, on_conflict, "error")
+        check_answers(behaviour, on_conflict, on_nan)
         check_choice("dtype", dtype, Precision)
         check_features(features)
         _check_rules(update, correction)
@@ -134,6 +139,7 @@ class Horde(Observer[HordeReport]):
             every=whole("every", every, 1),
             warm_up=whole("warm_up", warm_up, 0),
             on_conflict=on_conflict,
+            on_nan=on_nan,
             dtype=np.dtype(dtype),
             chunk=None if chunk is None else whole("chunk", chunk, 1),
             pool=Pool(whole("threads", (os.cpu_count() or 1) if threads is None else threads, 1)),
@@ -198,7 +204,7 @@ class Horde(Observer[HordeReport]):
 
     def weights(self, name: str) -> NDArray[Any]:
         """Return a copy of the weights of a question, [size]."""
-        return self._core.weights(self._place(name))
+        return self._core.weights(np.array([self._place(name)]))[0]
 
     def report(self) -> HordeReport:
         """Return counts, statistics of the ratios, and the questions that are paused."""
@@ -216,6 +222,7 @@ class Horde(Observer[HordeReport]):
             window=min(self.steps, self._core.options.window),
             mean_ratio=found["mean_ratio"],
             effective_sample_size=found["effective_sample_size"],
+            missing=self._core.left_out,
             paused=reasons(layout, found["missing"], found["diverged"]),
         )
 
@@ -259,10 +266,13 @@ class Horde(Observer[HordeReport]):
         self._begin(Core.restored(self._core.layout, self._core.options, arrays))
 
     def _parts(self) -> dict[str, Any]:
-        """Return the arguments that make a horde like this one, except the seed and the threads."""
+        """Return the arguments that make a horde like this one, with a table of its questions.
+
+        The seed, the threads and the engine are left out: a file can go on with others.
+        """
         options = self._core.options
         return {
-            "questions": list(self.questions),
+            "questions": table_of(self.questions),
             "features": options.features,
             "update": options.update,
             "correction": options.correction,
@@ -272,8 +282,21 @@ class Horde(Observer[HordeReport]):
             "every": options.every,
             "warm_up": options.warm_up,
             "on_conflict": options.on_conflict,
+            "on_nan": options.on_nan,
             "dtype": options.dtype.name,
             "chunk": options.chunk,
+        }
+
+    @property
+    def _exported(self) -> dict[str, Any]:
+        core = self._core
+        return {
+            "question": f"{len(self.questions)} questions",
+            "names": list(self.names),
+            "features": core.options.features,
+            "policy": None,
+            "several": True,
+            "weights": core.weights(core.layout.place).T.astype(np.float64),
         }
 
     def _shown(self) -> dict[str, Any]:
@@ -286,7 +309,7 @@ def _check_engine(
     """Raise an error if options of one engine are given for the other, or Ray is missing."""
     check_choice("engine", engine, EngineName)
     if engine == "ray":
-        import_ray()
+        cluster.import_ray()
         if threads is not None:
             raise ValueError("each worker of the engine 'ray' has one thread: give workers instead")
     elif workers is not None or address is not None:

@@ -46,9 +46,9 @@ _AHEAD = 8
 _DEATHS = 10
 """The number of deaths between two checkpoints after which the driver gives up."""
 _SAME = {
-    "own/since", "own/chunk", "own/form", "pauses/last", "pauses/largest", "draws/place",
-    "draws/steps",
-}  # fmt: skip
+    *("own/since", "own/chunk", "own/form", "own/left_out"),
+    *("pauses/last", "pauses/largest", "draws/place", "draws/steps"),
+}
 """The arrays of a core that are the same in all workers, besides the window."""
 
 
@@ -83,9 +83,9 @@ class Share:
         """Return the values of features [m, ...] at the places of these groups, [m, g]."""
         return self._core.predict(x)
 
-    def weights(self, place: int) -> Array:
-        """Return the weights at one of the places of these groups, [size]."""
-        return self._core.weights(place)
+    def weights(self, places: Ints) -> Array:
+        """Return the weights at some of the places of these groups, [places, size]."""
+        return self._core.weights(places)
 
     def summary(self) -> dict[str, NDArray[Any]]:
         """Return the numbers of a report for these groups."""
@@ -108,7 +108,7 @@ class SpreadCore(Core):
         self.layout, self.options, self.form = core.layout, core.options, core.form
         self.evaluator, self.traces, self.endless = core.evaluator, core.traces, core.endless
         self._ray = cluster.import_ray()
-        self._steps = core.steps
+        self._steps, self.left_out = core.steps, core.left_out
         self._local: Core | None = core  # until the workers begin
         self._actors: list[Any] = []
         self._ahead: list[deque[Any]] = []  # the calls of each worker that may not have ended
@@ -265,13 +265,16 @@ class SpreadCore(Core):
         """Return the values of features [m, ...] at all places, [m, G]."""
         return np.concatenate(self._ask("predict", self._ray.put(x)), axis=1)
 
-    def weights(self, place: int) -> Array:
-        """Return a copy of the weights at a place, [size]."""
+    def weights(self, places: Ints) -> Array:
+        """Return copies of the weights at some places, [places, size]."""
         if self._local is not None:
-            return self._local.weights(place)
-        first = self.layout.starts[self._edges]
-        i = int(np.searchsorted(first, place, side="right")) - 1
-        return self._ask_one(i, "weights", place - int(first[i])).copy()
+            return self._local.weights(places)
+        out = np.empty((len(places), self.options.features.size), self.options.dtype)
+        for i, (first, last) in enumerate(pairwise(self.layout.starts[self._edges].tolist())):
+            own = (places >= first) & (places < last)
+            if own.any():
+                out[own] = self._ask_one(i, "weights", places[own] - first)
+        return out
 
     def summary(self) -> dict[str, NDArray[Any]]:
         """Return the numbers of a report: those of groups [groups], and those of places [G]."""
@@ -290,7 +293,7 @@ class SpreadCore(Core):
             self._ask_for_checkpoint()
             if self._keep_checkpoint():
                 break
-        arrays = merged(self._kept)
+        arrays = merged(self._kept) | {"own/left_out": np.array(self.left_out)}
         engine = {name: arrays.pop(name) for name in list(arrays) if name.startswith("engine/")}
         for g, trace in enumerate(self.traces):
             arrays |= {f"trace {g}/{name}": a for name, a in trace.checkpoint().items()}
