@@ -165,7 +165,7 @@ def load_predictor(
     with checkpoint.damage_named(path):
         parts = _build(description, arrays, trusted)
         question, names = parts.pop("question"), tuple(parts.pop("names", ()))
-        weights = np.array(arrays["weights"], np.float64)
+        weights = np.array(arrays["weights"], np.float64, order="C")
         return Predictor(question, LinearPrediction(weights=weights, **parts), names)
 
 

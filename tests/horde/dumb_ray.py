@@ -21,7 +21,7 @@ def sent(value):
 
 class Ref:
     def __init__(self, actor, make):
-        self.actor, self.make, self.done = actor, make, False
+        self.actor, self.make, self.done, self.result = actor, make, False, None
 
     def value(self):
         self.actor.work(until=self)
@@ -47,6 +47,9 @@ class Actor:
             def make():
                 return getattr(self._made, name)(*map(arrived, given))
 
+            self._ray.asked += 1
+            if self._ray.asked in self._ray.interrupt_at:
+                raise KeyboardInterrupt
             self._calls.append(Ref(self, make))
             return self._calls[-1]
 
@@ -72,16 +75,15 @@ def arrived(value):
 class DumbRay:
     exceptions = SimpleNamespace(RayActorError=RayActorError)
 
-    def __init__(self, die_before=()):
+    def __init__(self, die_before=(), interrupt_at=()):
         self.die_before, self.calls, self.actors = set(die_before), 0, []
+        self.interrupt_at, self.asked = set(interrupt_at), 0
 
     def is_initialized(self):
         return True
 
     def cluster_resources(self):
         return {"CPU": 3.0}
-
-    available_resources = cluster_resources
 
     def put(self, value):
         return Stored(value)

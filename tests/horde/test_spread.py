@@ -131,6 +131,26 @@ def test_a_worker_that_is_killed_at_any_moment_changes_no_bit(dumb, monkeypatch)
         assert_same_bits(alone, several)
 
 
+def test_an_interrupted_call_observes_nothing(dumb, monkeypatch):
+    monkeypatch.setattr(spread, "CHECKPOINT_EVERY", 20)
+    data = stream(60, states=0)
+    alone = made()
+    feed(alone, data, pieces=(5,))
+    # First before the second worker gets the rows, then while the first gets all of them again.
+    monkeypatch.setattr(spread, "_AHEAD", 2)
+    ray = dumb(interrupt_at={6, 10})
+    several, interrupts = made(engine="ray", workers=2), 0
+    while several.steps < 60:
+        before = several.steps
+        try:
+            several.observe_many(data[before : before + 5])
+        except KeyboardInterrupt:
+            interrupts += 1
+            assert several.steps in (before, before + 5)
+    assert (interrupts, len(ray.actors)) == (2, 5)
+    assert_same_bits(alone, several)
+
+
 def test_rows_and_calls_ahead_are_bounded(dumb, monkeypatch):
     monkeypatch.setattr(spread, "CHECKPOINT_EVERY", 20)
     dumb()
@@ -183,14 +203,18 @@ def test_shares_have_about_as_many_questions():
 def test_a_file_is_that_of_one_process_and_goes_on_anywhere(dumb, tmp_path, steps):
     dumb()
     data = stream(120, states=0)
-    options = {"correction": gvf.EmphaticIR(0.5)}
-    alone, several = made(**options), made(engine="ray", workers=2, **options)
+    correction = gvf.EmphaticIR(0.5)
+    alone, several = (
+        made(correction=correction),
+        made(correction=correction, engine="ray", workers=2),
+    )
     for name, horde in (("alone", alone), ("several", several)):
         feed(horde, data[:steps])
         horde.save(tmp_path / name)
     assert (tmp_path / "alone").read_bytes() == (tmp_path / "several").read_bytes()
-    back = made(seed=5, **options).load(tmp_path / "several", same_functions=True)
-    there = made(seed=5, engine="ray", workers=3, **options)
+    back = made(correction=correction, seed=5)
+    back.load(tmp_path / "several", same_functions=True)
+    there = made(correction=correction, seed=5, engine="ray", workers=3)
     there.load(tmp_path / "alone", same_functions=True)
     for horde in (alone, back, there):
         feed(horde, data[steps:])
@@ -310,7 +334,10 @@ def made(**options):
 
 horde = made(engine="ray", workers=2)
 horde.predict(DATA.state[:1])
-steps = horde.learn(slow(), progress=False).steps
+try:
+    horde.learn(slow(), progress=False)
+except KeyboardInterrupt:
+    steps = horde.steps
 alone = made(threads=1)
 alone.learn((DATA[s : s + 50] for s in range(0, steps, 50)), progress=False)
 ours, theirs = horde._arrays(), alone._arrays()

@@ -152,20 +152,18 @@ class SpreadCore(Core):
                 address=None,
             )
         )
-        # Parts of a processor, if there are too few: a worker that found no place would hang.
-        free = ray.available_resources().get("CPU", 0.0) / len(self._kept)
-        self._actors = [self._made(i, min(1.0, free)) for i in range(len(self._kept))]
+        self._actors = [self._made(i) for i in range(len(self._kept))]
         self._ahead = [deque() for _ in self._actors]
         self._local = None
 
-    def _made(self, i: int, processors: float) -> Any:
+    def _made(self, i: int) -> Any:
         """Make a worker from its part of the checkpoint."""
         groups = slice(*self._edges[i : i + 2].tolist())
         window = {f"window/{name}": a for name, a in group(self._kept[0], "window").items()}
         (form,) = self.form
         return (
             self._ray.remote(Share)
-            .options(num_cpus=np.floor(processors * 1e4) / 1e4, max_restarts=0)
+            .options(scheduling_strategy="SPREAD", max_restarts=0)
             .remote(
                 self.layout.part(groups.start, groups.stop),
                 self._sent,
@@ -178,12 +176,17 @@ class SpreadCore(Core):
     def learn(self, rows: Rows) -> None:
         """Send rows to all workers, and wait for those that are too far behind."""
         sent = self._ray.put(rows)
+        try:
+            for actor, ahead in zip(self._actors, self._ahead, strict=True):
+                ahead.append(actor.learn.remote(sent))
+        except BaseException:  # an interrupt: some have the rows, so all begin anew without them
+            for actor in self._actors:
+                self._ray.kill(actor)
+            raise
+        # From here on an interrupt changes nothing.
         self._rows.append(sent)
         self._steps += rows.p.shape[1]
         self._since += rows.p.shape[1]
-        for actor, ahead in zip(self._actors, self._ahead, strict=True):
-            ahead.append(actor.learn.remote(sent))
-        # All is sent. An interrupt from here on loses nothing.
         if self._since >= CHECKPOINT_EVERY and not self._arriving:
             self._ask_for_checkpoint()
         for i in range(len(self._actors)):
@@ -237,7 +240,7 @@ class SpreadCore(Core):
                 ) from error
             with suppress(Exception):
                 ray.kill(self._actors[i])  # it may only be out of reach
-            self._actors[i] = self._made(i, 0.0)
+            self._actors[i] = self._made(i)
             ahead.clear()
             try:
                 for sent in self._rows:
@@ -248,6 +251,9 @@ class SpreadCore(Core):
                 return
             except ray.exceptions.RayActorError as again:
                 error = again
+            except BaseException:  # an interrupt: it does not have all rows
+                ray.kill(self._actors[i])
+                raise
 
     def _ask(self, method: str, *given: Any) -> list[Any]:
         """Return the answers of all workers, after all rows."""
