@@ -166,10 +166,11 @@ def test_rows_and_calls_ahead_are_bounded(dumb, monkeypatch):
 
 
 def test_workers_that_always_die_are_given_up(dumb):
-    dumb(die_before=range(1000))
+    ray = dumb(die_before=range(1000))
     horde = made(engine="ray", workers=2)
     with pytest.raises(RuntimeError, match="have died 10 times since the last checkpoint"):
         feed(horde, stream(300, states=0), pieces=(5,))
+    assert len(ray.actors) == 2 + 10
 
 
 def test_groups_that_are_multiplied_together_stay_together(dumb):
@@ -189,6 +190,21 @@ def test_groups_that_are_multiplied_together_stay_together(dumb):
     assert engine.cuts.tolist() == [0, 3, 6, 9, 10]
     assert core._edges.tolist() == [0, 3, 6, 10]
     assert len(ray.actors) == 3
+    assert_same_bits(alone, several)
+
+
+def test_the_chunk_is_that_of_all_questions(dumb):
+    dumb()
+    signals = {str(i): "reward" for i in range(64)}
+    policies = [gvf.Fixed(p) for p in np.random.default_rng(0).dirichlet(np.ones(3), size=3)]
+    questions = gvf.questions({"many": policies[0]}, signals, [0.9])
+    questions += gvf.questions({"b": policies[1], "c": policies[2]}, {"0": "reward"}, [0.9])
+    data = stream(100, states=0)
+    alone, several = made("dense", questions), made("dense", questions, engine="ray", workers=2)
+    largest = made("dense", questions[:64])
+    for horde in (alone, several, largest):
+        feed(horde, data)
+    assert alone._core.chunk < largest._core.chunk
     assert_same_bits(alone, several)
 
 
@@ -232,6 +248,7 @@ def test_questions_come_and_go_and_hordes_are_copied(dumb):
         feed(horde, data[50:90])
         horde.remove([q.name for q in questions[3:8]])
     hordes.append(copy.deepcopy(hordes[1]))
+    assert isinstance(hordes[2]._core, spread.SpreadCore)
     ray.actors[-1].dead = True
     for horde in hordes:
         feed(horde, data[90:])

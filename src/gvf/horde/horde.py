@@ -70,7 +70,7 @@ class Horde(Observer[HordeReport]):
             on the answers beyond rounding.
         threads: the number of threads; by default one for each processor.
         engine: ``"local"`` for threads of this process, or ``"ray"`` for processes of a Ray
-            cluster; see :mod:`gvf.horde.spread`. The second gives the bits of one thread.
+            cluster, which each have some of the policies. The second gives the bits of one thread.
         workers: the number of processes of the engine ``"ray"``; by default one for each processor.
         address: the address of a Ray cluster; by default one is started on this machine.
         device: ``"cpu"``.
