@@ -3,13 +3,16 @@
 The driver, which is the user's process, evaluates transitions as a horde of one process does:
 ratios, signals and features. It puts these rows into Ray's object store once, and every worker
 takes them in. A worker has the window, and the rings and weights of some groups. Groups do not
-depend on each other, so all bits are those of one process with one thread:
+depend on each other, so all bits of the state are those of one process with one thread:
 
 - A group has the random stream that it has in one process, and every worker has the one that
   uniform draws share.
 - The chunk is that of all questions together.
 - Groups that the dense engine multiplies together stay together, so there may be fewer workers than
   asked for.
+
+This needs PyTorch if features are dense. Products of NumPy, which also predict, may differ in the
+last bits, because its BLAS has threads of its own.
 
 Rows are sent ahead, up to a limit for each worker, so that no worker waits for another. The
 functions of the user are called by the driver only; an update and a correction are sent.
