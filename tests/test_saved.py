@@ -353,3 +353,97 @@ def test_a_default_step_size_goes_on_to_the_last_bit(chunk, tmp_path):
     again.learn([DATA], chunk=chunk)
     assert np.array_equal(again.weights, learner.weights)
     assert again.update == learner.update == gvf.TD(0.1 / 81)
+
+
+class Tilted(gvf.PolicyBank):
+    """A bank whose policies favour one action each."""
+
+    def __init__(self, names, most):
+        self.names, self.most = names, most
+
+    def log_probabilities(self, states, actions):
+        likely = np.where(np.asarray(actions)[:, None] == np.arange(2), self.most, 1 - self.most)
+        return np.log(likely)
+
+
+class Unequal(gvf.DiscretePolicy):
+    """A policy that cannot be hashed, so that two of them are never the same."""
+
+    actions = 2
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __eq__(self, other):
+        return True
+
+    def probabilities(self, states):
+        return np.tile([0.3, 0.7], (len(states), 1))
+
+
+def both_signals(t):
+    return np.column_stack([t.reward, t.next_state == 4])
+
+
+def horde(questions=None, **options):
+    policies = {"left": gvf.Always(0, 2), "x": Unequal(), "y": Unequal()}
+    policies |= Tilted(("a", "b"), 0.8)
+    signals = {"reward": "reward", "end": reached_the_end}
+    signals |= gvf.Columns(both_signals, 2)
+    asked = gvf.questions(policies, signals, [0.5, 0.9]) if questions is None else questions
+    options = {"behaviour": CHAIN_BEHAVIOUR, "window": 50, "seed": 0, **options}
+    return gvf.Horde(asked, gvf.OneHot(5), gvf.TD(0.2), **options)
+
+
+@pytest.mark.parametrize("correction", [gvf.IR(), gvf.EmphaticIR(0.5)], ids=lambda c: c.name)
+def test_a_horde_made_from_a_file_goes_on_to_the_last_bit(correction, tmp_path):
+    options = {"correction": correction, "every": 2, "warm_up": 3, "batch_size": 4, "chunk": 5}
+    first = horde(**options)
+    first.observe_many(DATA[:120])
+    removed = [question for question in first.questions if question.name == "x, end, 0.5"]
+    first.remove("x, end, 0.5")
+    first.add(removed)
+    first.observe_many(DATA[120:170])
+    first.save(tmp_path / "horde")
+    with pytest.raises(
+        ValueError, match=r"policy\[1\] names test_saved:Unequal.*trust it: gvf.load"
+    ):
+        gvf.load(tmp_path / "horde")
+    second = gvf.load(tmp_path / "horde", trust=["test_saved"])
+    assert isinstance(second, gvf.Horde)
+    assert repr(second) == repr(first)
+    assert second.names == first.names
+    before, layout = first._core.layout, second._core.layout
+    assert layout.groups == before.groups
+    banks = {id(getattr(question.policy, "bank", None)) for question in second.questions}
+    assert len(banks) == 2  # one, and None
+    for one in (first, second):
+        one.observe_many(DATA[170:])
+    for name, array in first._arrays().items():
+        np.testing.assert_array_equal(second._arrays()[name], array)
+    assert repr(second.report()) == repr(first.report())
+
+
+def test_a_horde_with_a_lambda_is_not_made_from_a_file(tmp_path):
+    questions = gvf.questions({"u": gvf.Uniform(2)}, {"odd": lambda t: t.reward}, [0.5])
+    horde(questions).save(tmp_path / "horde")
+    with pytest.raises(ValueError, match=r"questions.cumulant\[0\] is <lambda>, which cannot be f"):
+        gvf.load(tmp_path / "horde", trust=["test_saved"])
+
+    class Inner(Tilted):
+        pass
+
+    horde(gvf.questions(Inner(("a", "b"), 0.6), {"reward": "reward"}, [0.5])).save(
+        tmp_path / "bank"
+    )
+    with pytest.raises(ValueError, match=r"questions.banks\[0\] is Inner\(.*define it with a name"):
+        gvf.load(tmp_path / "bank", trust=["test_saved"])
+
+
+def test_an_exported_horde_predicts_the_same(tmp_path):
+    first = horde(dtype="float32")
+    first.observe_many(DATA[:100])
+    first.export(tmp_path / "predictor")
+    predictor = gvf.load_predictor(tmp_path / "predictor")
+    assert (repr(predictor), predictor.names) == ("Predictor(40 questions)", first.names)
+    found, states = predictor.predict(np.arange(5)), np.arange(5)
+    np.testing.assert_allclose(found, first.predict(states), rtol=1e-6, atol=1e-6)
+    assert found.shape == (5, 40)

@@ -261,11 +261,7 @@ class GVF:
         The NaN may be in the state, the next state if one is predicted from, the action, a recorded
         probability, the cumulant, the continuation, or the interest if it is used.
         """
-        bad = np.zeros(len(transitions), bool)
-        predicted = without_last_states(transitions)
-        for name in ("state", "next_state", "action", "terminated", *_RECORDED):
-            if name in transitions:
-                bad |= nan_rows(predicted[name])
+        bad = unusable(transitions)
         good = np.flatnonzero(~bad)
         rest = transitions[good]
         for signal in (self.cumulant, self.continuation, self.interest if interest else None):
@@ -282,6 +278,21 @@ class GVF:
 
 
 _RECORDED = ("behaviour_log_probability", "behaviour_probability")  # the first one there is used
+
+
+def unusable(transitions: Transitions) -> NDArray[np.bool_]:
+    """Find the transitions that no question can use because of a NaN: bool[m].
+
+    The NaN may be in the state, the next state if one is predicted from, the action, or a recorded
+    probability.
+    """
+    bad = np.zeros(len(transitions), bool)
+    predicted = without_last_states(transitions)
+    for name in ("state", "next_state", "action", "terminated", *_RECORDED):
+        if name in transitions:
+            bad |= nan_rows(predicted[name])
+    return bad
+
 
 _NO_BEHAVIOUR = """the behaviour is not known, so there is no ratio pi(a|s) / mu(a|s).
 Give the policy that chose the actions:

@@ -1,9 +1,9 @@
-"""Learners and predictors from files.
+"""Learners, hordes and predictors from files.
 
 A file names the classes and functions of a learner, and may come from anyone. Nothing in it is
 executed, and names are looked up only in gvf itself and in modules that the caller trusts
-(:mod:`gvf.common.spec`). This module imports both kinds of learner, linear and neural, so that
-neither has to import the other.
+(:mod:`gvf.common.spec`). This module imports all kinds of learner, so that none has to import
+another.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ import numpy as np
 from gvf.common import checkpoint, spec
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief
+from gvf.horde import Horde
+from gvf.horde.table import questions_of
 from gvf.learner.base import renewed
 from gvf.learner.learner import Learner
 from gvf.learner.values import LinearPrediction
 from gvf.online import OnlineLearner
 from gvf.sampling.generator import KNOWN_GENERATORS
 
-_KINDS = ("learner", "online learner", "neural learner")
+_KINDS = ("learner", "online learner", "neural learner", "horde")
 
 
-def load(path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Learner | OnlineLearner:
-    """Load a learner that :meth:`Learner.save` wrote; it continues bit for bit.
+def load(
+    path: str | os.PathLike[str], *, trust: Iterable[str] = ()
+) -> Learner | OnlineLearner | Any:  # a Horde, whose attributes are others
+    """Load a learner or a horde that its method ``save`` wrote; it continues bit for bit.
 
     A learner with a network, or with a lambda in its question, cannot be made from a file. Make it
     as before, and call its method ``load``.
@@ -39,7 +43,7 @@ def load(path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Learner 
             ``["my_robot.signals"]``; a package includes its submodules. gvf itself is trusted.
 
     Returns:
-        The learner.
+        The learner, or the horde.
 
     Example:
         >>> import gvf
@@ -62,6 +66,11 @@ def load(path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Learner 
         )
     trusted = _packages(trust)
     with checkpoint.damage_named(path):
+        if "questions" in description:
+            made = _build(description, arrays, trusted)
+            horde = Horde(**{**made, "questions": questions_of(made["questions"])})
+            horde.restore(arrays)
+            return horde
         made = _build(renewed(description), arrays, trusted)
         if "algorithm" in made:
             online = OnlineLearner(**made)
@@ -82,8 +91,9 @@ class Predictor:
     """A value function that predicts and does not learn; see :func:`load_predictor`.
 
     Attributes:
-        question: the ``repr`` of the question.
+        question: the ``repr`` of the question; of a horde, the number of its questions.
         values: the value function.
+        names: the names of the questions of a horde, in the order of predictions.
 
     Example:
         >>> import gvf, numpy as np
@@ -95,9 +105,14 @@ class Predictor:
 
     question: str
     values: _Predicts
+    names: tuple[str, ...] = ()
 
     def predict(self, states: Any) -> Floats:
-        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several step sizes."""
+        """Predict for a batch of states [m, ...].
+
+        Returns:
+            [m]; [m, lanes] with several step sizes; [m, G] for the questions of a horde.
+        """
         return self.values.predict(states)
 
     def __repr__(self) -> str:
@@ -107,7 +122,7 @@ class Predictor:
 def load_predictor(
     path: str | os.PathLike[str], *, trust: Iterable[str] = (), network: Any = None
 ) -> Predictor:
-    """Load a predictor that :meth:`Learner.export` wrote.
+    """Load a predictor that the method ``export`` of a learner or a horde wrote.
 
     Args:
         path: the file.
@@ -149,8 +164,9 @@ def load_predictor(
     trusted = _packages(trust)
     with checkpoint.damage_named(path):
         parts = _build(description, arrays, trusted)
-        question, weights = parts.pop("question"), np.array(arrays["weights"], np.float64)
-        return Predictor(question, LinearPrediction(weights=weights, **parts))
+        question, names = parts.pop("question"), tuple(parts.pop("names", ()))
+        weights = np.array(arrays["weights"], np.float64, order="C")
+        return Predictor(question, LinearPrediction(weights=weights, **parts), names)
 
 
 def _packages(trust: Iterable[str]) -> tuple[str, ...]:

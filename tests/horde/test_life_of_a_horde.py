@@ -1,5 +1,7 @@
 """A horde in use: sensors that fail, questions that come and go, files, environments, errors."""
 
+import copy
+import pickle
 import threading
 from dataclasses import replace
 
@@ -112,6 +114,64 @@ def test_a_horde_with_added_questions_is_saved(tmp_path):
         one.add([TWO[3]])
         one.observe_many(both[:20])
     np.testing.assert_array_equal(again.predict(data.state), horde.predict(data.state))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda h: pickle.loads(pickle.dumps(h))])
+def test_a_copy_of_a_horde_goes_on_bit_for_bit_and_alone(kind, clone):
+    data = stream(120, states=0)
+    both = with_signals(data, weak=data.reward**2)
+    horde = made(TWO, kind, correction=gvf.EmphaticIR(0.5), threads=2)
+    horde.observe_many(both[:70])
+    again = clone(horde)
+    before = again.predict(data.state)
+    horde.observe_many(both[70:])
+    np.testing.assert_array_equal(again.predict(data.state), before)
+    again.observe_many(both[70:])
+    np.testing.assert_array_equal(again.predict(data.state), horde.predict(data.state))
+    assert repr(again.report()) == repr(horde.report())
+
+
+@pytest.mark.parametrize("correction", [gvf.IR(), gvf.EmphaticIR(0.5)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_transitions_with_a_nan_are_left_out_if_asked(tmp_path, kind, correction):
+    data = stream(100, states=0)
+    state = data.state.copy()
+    state[[20, 21, 60], 1] = np.nan
+    weak = data.reward.copy()
+    weak[30] = np.nan
+    broken = gvf.Transitions(**{**data.columns, "state": state, "weak": weak})
+    with pytest.raises(ValueError, match=r"state\[1\] is nan at position 20.*on_nan"):
+        made(TWO, kind, correction=correction).observe_many(broken)
+    horde = made(TWO, kind, correction=correction, on_nan="skip", window=50)
+    horde.observe_many(broken[:20])
+    horde.observe_many(broken[20:22])
+    horde.observe_many(broken[22:])
+    assert (horde.steps, horde.report().missing) == (97, 3)
+    assert "3 transitions left out for a NaN" in repr(horde.report())
+    learner = gvf.Learner(
+        TWO[0], KINDS[kind], gvf.TD(0.1), correction, behaviour=BEHAVIOUR, on_nan="skip", window=50
+    )
+    learner.observe_many(broken)
+    np.testing.assert_array_equal(
+        horde._core.draws.ratios[0], learner.buffer.inputs[0][: len(learner.window)]
+    )
+    assert learner.report().missing == 3
+    horde.save(tmp_path / "horde")
+    again = made(TWO, kind, correction=correction, on_nan="skip", window=50)
+    assert again.load(tmp_path / "horde").report().missing == 3
+
+
+def test_an_error_beside_a_nan_counts_the_rows_that_stay():
+    data = stream(10, states=0)
+    state, action = data.state.copy(), data.action.copy()
+    state[2, 0], action[5] = np.nan, 7
+    broken = gvf.Transitions(**{**data.columns, "state": state, "action": action})
+    horde = made([TWO[0]], on_nan="skip")
+    with pytest.raises(ValueError, match="position 4") as caught:
+        horde.observe_many(broken)
+    assert caught.value.__notes__ == ["Positions do not count the rows left out for a NaN, [2]."]
+    assert (horde.steps, horde.report().missing) == (0, 0)
 
 
 def test_a_file_of_another_horde_is_refused(tmp_path):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Array, Floats
+from gvf.common.arrays import Array, Bools, Floats
 from gvf.correction import Correction
 from gvf.correction.trace import Trace
 from gvf.features import FeatureMap, features_of
@@ -27,9 +27,11 @@ from gvf.horde.evaluate import Evaluator
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.pauses import LOOK_EVERY, LOOKED_AT, Pauses
 from gvf.learner import Update
+from gvf.learner.base import group
 from gvf.learner.values import Form, represent
-from gvf.policy import Policy
-from gvf.question import GVF, OnConflict
+from gvf.policy import Policy, Uniform
+from gvf.question import GVF, OnConflict, OnNaN, unusable
+from gvf.sampling.prefix_sums import SIZE
 from gvf.transition import Transitions, without_last_states
 from gvf.window import Window
 
@@ -47,10 +49,13 @@ class Options:
     every: int
     warm_up: int
     on_conflict: OnConflict
+    on_nan: OnNaN
     dtype: np.dtype[Any]
     chunk: int | None
     pool: Pool
     seed: np.random.SeedSequence
+    workers: int | None = None
+    address: str | None = None
 
 
 class Rows(NamedTuple):
@@ -83,14 +88,20 @@ class Core:
         self.draws = Draws(
             correction, layout.groups, options.window, options.batch_size, options.seed
         )
+        self.left_out = 0
         self.engine: Engine | None = None
         self.window = Window(1)  # until there is an engine
         self.chunk = 1
         self.form: set[Form] = set()
         # A question without end, whose continuation tells where episodes terminate.
-        self.endless = GVF(layout.policies[0], "reward", 1.0)
+        self.endless = GVF(Uniform(1), "reward", 1.0)
 
-    def start(self, form: Form) -> Engine:
+    @property
+    def steps(self) -> int:
+        """The number of transitions observed."""
+        return self.draws.steps
+
+    def start(self, form: Form) -> None:
         """Make the engine and the window, once the form of the features is known."""
         options = self.options
         self.engine, best = engine_for(
@@ -107,33 +118,68 @@ class Core:
             self.chunk = 1
         self.window = Window(options.window + self.chunk - 1)
         self.form = {form}
-        return self.engine
 
     def values(self, states: Any) -> Floats:
         """Return the values of states [m, ...] at all places, [m, G]."""
         features = self.options.features
         x = features_of(features, features.size, states)
-        engine = self.engine or self.start((x.dtype, x.shape[1]))
-        return engine.predict(self._rounded(x))
+        if not self.form:
+            self.start((x.dtype, x.shape[1]))
+        return self.predict(self._rounded(x))
+
+    def predict(self, x: Array) -> Floats:
+        """Return the values of features [m, ...] at all places, [m, G]."""
+        assert self.engine is not None
+        return self.engine.predict(x)
+
+    def weights(self, places: Ints) -> Array:
+        """Return copies of the weights at some places, [places, size]."""
+        if self.engine is None:
+            return np.zeros((len(places), self.options.features.size), self.options.dtype)
+        return self.engine.take(places)["weights"].reshape(len(places), -1)
 
     def _rounded(self, column: Array) -> Array:
         """Return a column in the precision of the weights; active features stay as they are."""
         return column.astype(self.options.dtype) if column.dtype.kind == "f" else column
 
-    def take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
+    def take_in(self, given: Transitions, behaviour: Policy | None) -> None:
         """Observe transitions, and update when due. If it fails, nothing has changed."""
-        correction, steps = self.options.correction, self.draws.steps
+        missing = unusable(given) if self.options.on_nan == "skip" else None
+        if missing is None or not missing.any():
+            self._take_in(given, given, behaviour, None)
+        elif missing.all():
+            for trace in self.traces:
+                trace.inputs(np.empty(0), np.empty(0), given, missing=missing)
+        else:
+            try:
+                self._take_in(given[~missing], given, behaviour, missing)
+            except ValueError as error:
+                rows = np.array2string(np.flatnonzero(missing), separator=", ", threshold=8)
+                error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
+                raise
+        self.left_out += 0 if missing is None else int(missing.sum())
+
+    def _take_in(
+        self,
+        transitions: Transitions,
+        given: Transitions,
+        behaviour: Policy | None,
+        missing: Bools | None,
+    ) -> None:
+        """Observe transitions: those given, without those that are missing."""
+        correction, steps = self.options.correction, self.steps
         ratios = self._ratios(transitions, behaviour)
         cumulant = self.evaluator.cumulants(transitions)
         alive = self.endless.continuations(transitions) > 0.0
         continuation = self.evaluator.continuations(transitions, alive)
-        features, given = self.options.features, without_last_states(transitions)
-        x, x_next = represent(features, given, self.form)
-        engine = self.engine or self.start((x.dtype, x.shape[1]))
+        features = self.options.features
+        x, x_next = represent(features, without_last_states(transitions), self.form)
+        if not self.form:
+            self.start((x.dtype, x.shape[1]))
         with ExitStack() as stack:
             for trace in self.traces:
-                stack.enter_context(trace.undone(unless=lambda: self.draws.steps > steps))
-            inputs = self._inputs(ratios, continuation, transitions)
+                stack.enter_context(trace.undone(unless=lambda: self.steps > steps))
+            inputs = self._inputs(ratios, continuation, transitions, given, missing)
             p = correction.masses(inputs.reshape(len(inputs), -1)).reshape(ratios.shape)
             columns = {
                 "x": x,
@@ -141,7 +187,7 @@ class Core:
                 "cumulant": cumulant,
                 "continuation": continuation,
             }
-            self._learn(engine, Rows(columns, inputs, p))
+            self.learn(Rows(columns, inputs, p))
 
     def _ratios(self, transitions: Transitions, behaviour: Policy | None) -> Floats:
         """Return the ratios of all groups, float64[groups, m]; 1 if none are needed or known."""
@@ -152,7 +198,14 @@ class Core:
         ratios = self.evaluator.ratios(transitions, behaviour, self.options.on_conflict)
         return ratios[self.layout.group_policy]
 
-    def _inputs(self, ratios: Floats, continuation: Floats, transitions: Transitions) -> Floats:
+    def _inputs(
+        self,
+        ratios: Floats,
+        continuation: Floats,
+        transitions: Transitions,
+        given: Transitions,
+        missing: Bools | None,
+    ) -> Floats:
         """Return the correction's inputs of all groups, float64[C, groups, m]."""
         if not self.traces:
             return ratios[None]
@@ -162,14 +215,15 @@ class Core:
             inputs[:, g] = trace.inputs(
                 ratios[g],
                 layout.scale[place] * continuation[:, layout.source[place]],
-                transitions,
+                given,
                 interest=None if question.interest is None else question.interests(transitions),
+                missing=missing,
             )
         return inputs
 
-    def _learn(self, engine: Engine, rows: Rows) -> None:
+    def learn(self, rows: Rows) -> None:
         """Insert rows piece by piece, and update; all checks are done."""
-        options, before, m = self.options, self.draws.steps, rows.p.shape[1]
+        options, before, m = self.options, self.steps, rows.p.shape[1]
         done = before + 1 + np.arange(m) - options.warm_up
         due = (done > 0) & (done % options.every == 0)
         step_size = self._step_sizes(rows) if options.update.chooses_step_size else None
@@ -187,13 +241,15 @@ class Core:
                 batch = self.draws.insert(inputs, p, due[piece], kept, options.pool)
                 if len(batch.w):
                     own = None if step_size is None else step_size[piece][due[piece]]
-                    self._update(engine, batch, own, self.pauses.places(signals))
+                    self._update(batch, own, self.pauses.places(signals))
                 if stop == start + to_look:
                     self.pauses.diverged[:] = self.divergent()
                 start = stop
 
-    def _update(self, engine: Engine, batch: Batch, step_size: Floats | None, paused: Ints) -> None:
+    def _update(self, batch: Batch, step_size: Floats | None, paused: Ints) -> None:
         """Apply a batch, and put back the weights of the questions that pause."""
+        engine = self.engine
+        assert engine is not None
         self.skipped += (batch.drawn == 0).sum(axis=0)
         kept = engine.take(paused) if len(paused) else {}
         engine.learn(self.window.columns, batch, step_size)
@@ -203,7 +259,7 @@ class Core:
     @property
     def updates(self) -> int:
         """The number of updates that have been due."""
-        return max(self.draws.steps - self.options.warm_up, 0) // self.options.every
+        return max(self.steps - self.options.warm_up, 0) // self.options.every
 
     def divergent(self) -> NDArray[np.bool_]:
         """Find the places that have diverged, by their predictions for recent states, bool[G]."""
@@ -212,6 +268,18 @@ class Core:
         recent = self.window.oldest_first[-LOOKED_AT:]
         predictions = self.engine.predict(self.window.columns["x"][recent])
         return self.pauses.divergent(predictions, self.updates * self.options.batch_size)
+
+    def summary(self) -> dict[str, NDArray[Any]]:
+        """Return the numbers of a report: those of groups [groups], and those of places [G]."""
+        draws, unknown = self.draws, np.full(self.layout.groups, np.nan)
+        filled = bool(draws.place[SIZE])
+        return {
+            "skipped": self.skipped,
+            "mean_ratio": draws.ratios.mean(axis=1) if filled else unknown,
+            "effective_sample_size": draws.effective_sample_sizes if filled else unknown,
+            "missing": self.pauses.missing(self.steps),
+            "diverged": self.divergent(),
+        }
 
     def _step_sizes(self, rows: Rows) -> Floats:
         """Return the default step size from each row on in each group, float64[m, groups]."""
@@ -242,6 +310,7 @@ class Core:
                 "skipped": self.skipped.copy(),
                 "step_size": self.step_size.copy(),
                 "chunk": np.array(self.chunk),
+                "left_out": np.array(self.left_out),
             },
             "pauses": self.pauses.arrays(),
             "draws": self.draws.arrays(),
@@ -257,23 +326,31 @@ class Core:
     @classmethod
     def restored(cls, layout: Layout, options: Options, arrays: dict[str, NDArray[Any]]) -> Core:
         """Make a core from the arrays of another with the same questions and options."""
+        core = cls(Layout(layout.questions, options.correction, arrays["own/since"]), options)
+        core.restore(arrays)
+        return core
 
-        def group(name: str) -> dict[str, NDArray[Any]]:
-            start = f"{name}/"
-            return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}
-
-        own = group("own")
-        core = cls(Layout(layout.questions, options.correction, own["since"]), options)
+    def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        """Restore the arrays of another core with the same layout and options."""
+        own = group(arrays, "own")
         if "form" in own:
             dtype, width = own["form"].tolist()
-            engine = core.start((np.dtype(dtype), int(width)))
-            engine.put(np.arange(len(layout)), group("engine"))
+            self.start((np.dtype(dtype), int(width)))
+            assert self.engine is not None
+            self.engine.put(np.arange(len(self.layout)), group(arrays, "engine"))
             # Both may belong to the questions that the horde had at first.
-            core.chunk, core.window = int(own["chunk"]), Window(int(arrays["window/ring"][0]))
-        core.window.restore(group("window"))
-        core.draws.restore(group("draws"))
-        core.pauses.restore(group("pauses"))
-        for g, trace in enumerate(core.traces):
-            trace.restore(group(f"trace {g}"))
-        core.skipped[:], core.step_size[:] = own["skipped"], own["step_size"]
-        return core
+            self.chunk, self.window = int(own["chunk"]), Window(int(arrays["window/ring"][0]))
+        self.window.restore(group(arrays, "window"))
+        self.draws.restore(group(arrays, "draws"))
+        self.pauses.restore(group(arrays, "pauses"))
+        for g, trace in enumerate(self.traces):
+            trace.restore(group(arrays, f"trace {g}"))
+        self.skipped[:], self.step_size[:] = own["skipped"], own["step_size"]
+        self.left_out = int(own["left_out"])
+
+    def gathered(self) -> Core:
+        """Return a core of this process in the same state; here it is the core itself."""
+        return self
+
+    def __reduce__(self) -> Any:
+        return type(self).restored, (self.layout, self.options, self.arrays())

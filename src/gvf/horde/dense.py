@@ -84,6 +84,11 @@ class DenseEngine(Weights):
         self._blocks = _blocks(layout, size * dtype.itemsize, pool.threads)
         _divide_work(pool)
 
+    @property
+    def cuts(self) -> Ints:
+        """The groups at which blocks begin or end; products in other blocks round differently."""
+        return np.unique([[block.groups[0], block.groups[-1] + 1] for block in self._blocks])
+
     @staticmethod
     def best_chunk(layout: Layout, batch_size: int) -> int:
         """Return the number of steps that are best taken together.

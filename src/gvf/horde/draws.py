@@ -254,6 +254,9 @@ class Pool:
         self.threads = threads
         self._pool: ThreadPoolExecutor | None = None
 
+    def __reduce__(self) -> Any:
+        return Pool, (self.threads,)
+
     def prepare(self, function: Callable[[], None]) -> None:
         """Let every thread call a function once."""
         self._pool = self._pool or ThreadPoolExecutor(self.threads)

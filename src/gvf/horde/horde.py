@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common import cluster
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.correction import IR, Correction
@@ -22,18 +23,21 @@ from gvf.horde.banks import Column
 from gvf.horde.core import Core, Options
 from gvf.horde.draws import Pool
 from gvf.horde.layout import Layout
+from gvf.horde.pauses import reasons
 from gvf.horde.rearrange import joined, without
 from gvf.horde.report import HordeReport
+from gvf.horde.spread import SpreadCore
+from gvf.horde.table import table_of
 from gvf.learner import Update
 from gvf.learner.base import Observer, check_answers
 from gvf.learner.values import check_features
 from gvf.policy import DiscretePolicy, Policy
-from gvf.question import GVF, OnConflict
-from gvf.sampling.prefix_sums import SIZE
+from gvf.question import GVF, OnConflict, OnNaN
 from gvf.stream.info import STANDARD, info_columns
 from gvf.transition import Transitions, as_column
 
 Precision = Literal["float64", "float32"]
+EngineName = Literal["local", "ray"]
 _TOGETHER = 256
 """The number of transitions whose ratios and signals are in memory at a time."""
 
@@ -57,11 +61,18 @@ class Horde(Observer[HordeReport]):
         every: the number of steps between updates.
         warm_up: the number of steps before the first of these intervals begins.
         on_conflict: as in :class:`gvf.Learner`.
+        on_nan: the response to a NaN in a state, an action or a recorded probability: ``"error"``
+            raises and names the position, ``"skip"`` leaves the transition out for all questions
+            and counts it in the report.
         dtype: the precision of weights and features, ``"float64"`` or ``"float32"``. The second is
             for :class:`gvf.TD` with ``SGD``.
         chunk: the largest number of transitions that are learned from together. It has no influence
             on the answers beyond rounding.
         threads: the number of threads; by default one for each processor.
+        engine: ``"local"`` for threads of this process, or ``"ray"`` for processes of a Ray
+            cluster, which each have some of the policies. The second gives the bits of one thread.
+        workers: the number of processes of the engine ``"ray"``; by default one for each processor.
+        address: the address of a Ray cluster; by default one is started on this machine.
         device: ``"cpu"``.
         seed: the seed of the draws: anything that :class:`numpy.random.SeedSequence` accepts.
 
@@ -95,21 +106,28 @@ class Horde(Observer[HordeReport]):
         every: int = 1,
         warm_up: int = 0,
         on_conflict: OnConflict = "error",
+        on_nan: OnNaN = "error",
         dtype: Precision = "float64",
         chunk: int | None = None,
         threads: int | None = None,
+        engine: EngineName = "local",
+        workers: int | None = None,
+        address: str | None = None,
         device: str = "cpu",
         seed: Any = None,
     ) -> None:
         if isinstance(questions, GVF):
             raise TypeError("questions must be a list of gvf.GVFs; for one, use a gvf.Learner")
-        check_answers(behaviour, on_conflict, "error")
+        check_answers(behaviour, on_conflict, on_nan)
         check_choice("dtype", dtype, Precision)
         check_features(features)
         _check_rules(update, correction)
         if device != "cpu":
             raise ValueError(f"device must be 'cpu', got {brief(device)}")
-        self.behaviour = behaviour
+        _check_engine(engine, threads, workers, address)
+        if engine == "ray":
+            threads = 1
+        self.behaviour, self.engine = behaviour, engine
         seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         options = Options(
             features=features,
@@ -121,17 +139,21 @@ class Horde(Observer[HordeReport]):
             every=whole("every", every, 1),
             warm_up=whole("warm_up", warm_up, 0),
             on_conflict=on_conflict,
+            on_nan=on_nan,
             dtype=np.dtype(dtype),
             chunk=None if chunk is None else whole("chunk", chunk, 1),
             pool=Pool(whole("threads", (os.cpu_count() or 1) if threads is None else threads, 1)),
             seed=seeds,
+            workers=workers,
+            address=address,
         )
         layout = Layout(questions, correction)
         _check_behaviour(layout, behaviour)
         self._begin(Core(layout, options))
 
     def _begin(self, core: Core) -> None:
-        self._core = core
+        """Go on with a core of this process, or with its groups spread over others."""
+        self._core = SpreadCore(core) if self.engine == "ray" else core
         self._places = dict(zip(core.layout.names, core.layout.place.tolist(), strict=True))
 
     @property
@@ -147,7 +169,7 @@ class Horde(Observer[HordeReport]):
     @property
     def steps(self) -> int:
         """The number of transitions observed."""
-        return self._core.draws.steps
+        return self._core.steps
 
     @property
     def updates(self) -> int:
@@ -182,29 +204,26 @@ class Horde(Observer[HordeReport]):
 
     def weights(self, name: str) -> NDArray[Any]:
         """Return a copy of the weights of a question, [size]."""
-        place, core = self._place(name), self._core
-        if core.engine is None:
-            return np.zeros(core.options.features.size, core.options.dtype)
-        return core.engine.take([place])["weights"].reshape(-1)
+        return self._core.weights(np.array([self._place(name)]))[0]
 
     def report(self) -> HordeReport:
         """Return counts, statistics of the ratios, and the questions that are paused."""
-        core, layout, draws = self._core, self._core.layout, self._core.draws
-        window, unknown = int(draws.place[SIZE]), np.full(layout.groups, np.nan)
+        layout, found = self._core.layout, self._core.summary()
         names = tuple(layout.group_name(g) for g in range(layout.groups))
-        skipped = dict.fromkeys((names[g] for g in np.flatnonzero(core.skipped)), 0)
-        for g in np.flatnonzero(core.skipped):
-            skipped[names[g]] += int(core.skipped[g])
+        skipped: dict[str, int] = {}
+        for g in np.flatnonzero(found["skipped"]):
+            skipped[names[g]] = skipped.get(names[g], 0) + int(found["skipped"][g])
         return HordeReport(
             questions=len(layout),
             policies=names,
             steps=self.steps,
             updates=self.updates,
             skipped=skipped,
-            window=window,
-            mean_ratio=draws.ratios.mean(axis=1) if window else unknown,
-            effective_sample_size=draws.effective_sample_sizes if window else unknown,
-            paused=core.pauses.reasons(self.steps, core.divergent()),
+            window=min(self.steps, self._core.options.window),
+            mean_ratio=found["mean_ratio"],
+            effective_sample_size=found["effective_sample_size"],
+            missing=self._core.left_out,
+            paused=reasons(layout, found["missing"], found["diverged"]),
         )
 
     def add(self, questions: Sequence[GVF]) -> None:
@@ -214,7 +233,7 @@ class Horde(Observer[HordeReport]):
         from the whole window. One with a new policy, cumulant or continuation learns from new
         transitions only, because the window does not have its numbers for earlier ones.
         """
-        core = joined(self._core, questions)
+        core = joined(self._core.gathered(), questions)
         _check_behaviour(core.layout, self.behaviour)
         self._begin(core)
 
@@ -223,7 +242,7 @@ class Horde(Observer[HordeReport]):
         gone = [names] if isinstance(names, str) else list(names)
         for name in gone:
             self._place(name)
-        self._begin(without(self._core, gone))
+        self._begin(without(self._core.gathered(), gone))
 
     def _begin_anew(self) -> None:
         for trace in self._core.traces:
@@ -247,10 +266,13 @@ class Horde(Observer[HordeReport]):
         self._begin(Core.restored(self._core.layout, self._core.options, arrays))
 
     def _parts(self) -> dict[str, Any]:
-        """Return the arguments that make a horde like this one, except the seed and the threads."""
+        """Return the arguments that make a horde like this one, with a table of its questions.
+
+        The seed, the threads and the engine are left out: a file can go on with others.
+        """
         options = self._core.options
         return {
-            "questions": list(self.questions),
+            "questions": table_of(self.questions),
             "features": options.features,
             "update": options.update,
             "correction": options.correction,
@@ -260,12 +282,40 @@ class Horde(Observer[HordeReport]):
             "every": options.every,
             "warm_up": options.warm_up,
             "on_conflict": options.on_conflict,
+            "on_nan": options.on_nan,
             "dtype": options.dtype.name,
             "chunk": options.chunk,
         }
 
+    @property
+    def _exported(self) -> dict[str, Any]:
+        core = self._core
+        return {
+            "question": f"{len(self.questions)} questions",
+            "names": list(self.names),
+            "features": core.options.features,
+            "policy": None,
+            "several": True,
+            "weights": core.weights(core.layout.place).T.astype(np.float64),
+        }
+
     def _shown(self) -> dict[str, Any]:
         return {**self._parts(), "questions": len(self.questions)}
+
+
+def _check_engine(
+    engine: EngineName, threads: int | None, workers: int | None, address: str | None
+) -> None:
+    """Raise an error if options of one engine are given for the other, or Ray is missing."""
+    check_choice("engine", engine, EngineName)
+    if engine == "ray":
+        cluster.import_ray()
+        if threads is not None:
+            raise ValueError("each worker of the engine 'ray' has one thread: give workers instead")
+    elif workers is not None or address is not None:
+        raise ValueError("workers and address are those of a Ray cluster: choose engine='ray'")
+    if workers is not None:
+        whole("workers", workers, 1)
 
 
 def _check_rules(update: Any, correction: Any) -> None:

@@ -11,6 +11,7 @@ in this order; a question keeps its position in the list of questions.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -100,12 +101,25 @@ class Layout:
         self.source = column[continuation[self.order]].astype(np.int64)
 
     def __len__(self) -> int:
-        return len(self.questions)
+        return len(self.order)
 
     @property
     def groups(self) -> int:
         """The number of groups."""
         return len(self.group_policy)
+
+    def part(self, first: int, last: int) -> Layout:
+        """Return the layout of the groups from `first` to `last`, without the functions."""
+        part, places = copy(self), slice(self.starts[first], self.starts[last])
+        part.questions, part.names, part.policies = (), (), []
+        part.cumulants, part.signals = [None] * len(self.cumulants), [None] * len(self.signals)
+        for name in ("order", "group", "cumulant", "scale", "source"):
+            setattr(part, name, getattr(self, name)[places])
+        part.group = part.group - first
+        part.starts = self.starts[first : last + 1] - self.starts[first]
+        part.group_question = self.group_question[first:last]
+        part.group_policy = self.group_policy[first:last]
+        return part
 
     def group_name(self, group: int) -> str:
         """Return a name for a group: its policy."""

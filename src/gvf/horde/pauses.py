@@ -93,14 +93,9 @@ class Pauses:
         with np.errstate(invalid="ignore"):
             return self.diverged | ~(np.abs(predictions).max(axis=0, initial=0.0) <= limit)
 
-    def reasons(self, steps: int, diverged: NDArray[np.bool_]) -> dict[str, str]:
-        """Return the questions that pause after so many steps, with the reason."""
-        missing = self._without(np.flatnonzero(self.last > steps - self._capacity))
-        layout, found = self._layout, {}
-        for place in np.flatnonzero(missing | diverged):
-            reason = "it has diverged" if diverged[place] else "a signal was not finite"
-            found[int(layout.order[place])] = reason
-        return {layout.names[question]: found[question] for question in sorted(found)}
+    def missing(self, steps: int) -> NDArray[np.bool_]:
+        """Find the places that pause after so many steps because a signal is missing, bool[G]."""
+        return self._without(np.flatnonzero(self.last > steps - self._capacity))
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return copies of the arrays that change."""
@@ -110,3 +105,14 @@ class Pauses:
         """Restore the arrays that :meth:`arrays` returned."""
         for name, own in self.arrays().items():
             getattr(self, name)[...] = np.broadcast_to(arrays[name], own.shape)
+
+
+def reasons(
+    layout: Layout, missing: NDArray[np.bool_], diverged: NDArray[np.bool_]
+) -> dict[str, str]:
+    """Return the questions at the places that pause, with the reason."""
+    found = {}
+    for place in np.flatnonzero(missing | diverged):
+        reason = "it has diverged" if diverged[place] else "a signal was not finite"
+        found[int(layout.order[place])] = reason
+    return {layout.names[question]: found[question] for question in sorted(found)}

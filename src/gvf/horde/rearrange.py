@@ -57,6 +57,7 @@ def _moved(core: Core, layout: Layout, origin: Ints) -> Core:
     for name in ("last", "largest"):
         own = getattr(new.pauses, name)
         setattr(new.pauses, name, _taken(getattr(core.pauses, name), signals, own))
+    new.left_out = core.left_out
     new.pauses.diverged[now] = core.pauses.diverged[was]
     new.traces = [
         core.traces[g] if g >= 0 else trace for g, trace in zip(groups, new.traces, strict=False)
@@ -72,7 +73,9 @@ def _moved(core: Core, layout: Layout, origin: Ints) -> Core:
     )
     if core.engine is not None:
         ((dtype, width),) = core.form
-        new.start((dtype, width)).put(now, core.engine.take(was))
+        new.start((dtype, width))
+        assert new.engine is not None
+        new.engine.put(now, core.engine.take(was))
         new.chunk, new.window = core.chunk, core.window
         if len(core.window):
             new.window = _with_columns(core, cumulants, sources)

@@ -25,6 +25,7 @@ class HordeReport:
         window: the number of transitions in the window.
         mean_ratio: the mean ratio of each group over the window, [groups]; nan if it is empty.
         effective_sample_size: (sum rho)^2 / sum rho^2 of each group over the window, [groups].
+        missing: the number of transitions left out because of a NaN.
         paused: the questions that do not learn at present, with the reason.
 
     Example:
@@ -48,6 +49,7 @@ class HordeReport:
     window: int
     mean_ratio: Floats
     effective_sample_size: Floats
+    missing: int
     paused: Mapping[str, str]
 
     def __repr__(self) -> str:
@@ -64,6 +66,8 @@ class HordeReport:
         if self.skipped:
             count = _count(len(self.skipped), "policy", "policies")
             text += f"; {count} without mass skipped updates: {_listed(self.skipped)}"
+        if self.missing:
+            text += f"; {self.missing} transitions left out for a NaN"
         if self.paused:
             shown = {f"{name} ({reason})": reason for name, reason in self.paused.items()}
             text += f"; {len(self.paused)} paused: {_listed(shown)}"

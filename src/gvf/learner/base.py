@@ -70,6 +70,11 @@ class Observer(ABC, Generic[Report]):
     def _parts(self) -> dict[str, Any]:
         """Return the arguments that make a learner like this one, except the seed."""
 
+    @property
+    @abstractmethod
+    def _exported(self) -> dict[str, Any]:
+        """The parts that predictions need, and a text about the question."""
+
     @abstractmethod
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
         """Observe transitions that this behaviour chose, or that carry its probabilities."""
@@ -253,6 +258,16 @@ class Observer(ABC, Generic[Report]):
             self.restore(arrays)
         return self
 
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write the parts that predict, without the window; :func:`load_predictor` reads them."""
+        parts: dict[str, NDArray[Any]] = {}
+        named = self._exported
+        arrays = {name: part for name, part in named.items() if isinstance(part, np.ndarray)}
+        description = {
+            name: spec.describe(part, parts) for name, part in named.items() if name not in arrays
+        }
+        checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
+
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays of a checkpoint of the same kind of learner, or change nothing."""
         before = self._arrays()
@@ -320,11 +335,6 @@ class BaseLearner(Observer[Report]):
     @abstractmethod
     def _observe(self, given: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
         """Observe transitions, without those that are `missing`."""
-
-    @property
-    @abstractmethod
-    def _exported(self) -> dict[str, Any]:
-        """The parts that predictions need."""
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
         if not len(transitions):
@@ -401,16 +411,6 @@ class BaseLearner(Observer[Report]):
         if predictions.ndim == 1:
             return held_out.error(lambda _: predictions)
         return [held_out.error(lambda _, p=p: p) for p in predictions.T]
-
-    def export(self, path: str | os.PathLike[str]) -> None:
-        """Write the parts that predict, without the window; :func:`load_predictor` reads them."""
-        parts: dict[str, NDArray[Any]] = {}
-        named = {"question": repr(self.question), **self._exported}
-        arrays = {name: part for name, part in named.items() if isinstance(part, np.ndarray)}
-        description = {
-            name: spec.describe(part, parts) for name, part in named.items() if name not in arrays
-        }
-        checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
 
 
 def group(arrays: Arrays, name: str) -> dict[str, NDArray[Any]]:

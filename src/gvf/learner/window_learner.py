@@ -233,7 +233,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
 
     @property
     def _exported(self) -> dict[str, Any]:
-        return self.values.exported
+        return {"question": repr(self.question), **self.values.exported}
 
     def report(self) -> LearnerReport:
         """Return counts, statistics of the window's ratios, and the lanes that have diverged."""

@@ -236,7 +236,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
 
     @property
     def _exported(self) -> dict[str, Any]:
-        return vars(self._prediction)
+        return {"question": repr(self.question), **vars(self._prediction)}
 
     def report(self) -> OnlineReport:
         """Return counts, statistics of the ratios, and the lanes that have diverged."""

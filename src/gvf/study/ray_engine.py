@@ -11,14 +11,12 @@ those modules import.
 
 from __future__ import annotations
 
-import importlib
 import pickle
 from collections.abc import Generator, Iterable
 from itertools import chain, islice
-from typing import Any
 
 from gvf import domain as domains
-from gvf.common import code
+from gvf.common import cluster, code
 from gvf.common.gym import gym
 from gvf.study.base import Task
 from gvf.study.encoding import references
@@ -41,7 +39,7 @@ def results(
         address: the address of the cluster, as for ``ray.init``; by default a cluster is started on
             this machine and stopped at the end.
     """
-    ray = _import_ray()
+    ray = cluster.import_ray()
     todo = iter(tasks)
     first = list(islice(todo, 1))
     if not first:
@@ -49,15 +47,7 @@ def results(
     todo = chain(first, todo)
     study = first[0].study
     sent, registration = code.files(references(study)), _registration(study.domain)
-    ours = not ray.is_initialized()
-    if ours:
-        ray.init(
-            address=address,
-            num_cpus=None if address else workers,
-            include_dashboard=None if address else False,
-            log_to_driver=False,
-            logging_level="ERROR",
-        )
+    ours = cluster.connect(ray, workers, address)
     remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_perform_all)
     size, pending = 1, []
     try:
@@ -103,13 +93,3 @@ def _registration(domain: str) -> bytes:
             f"the registration of {domain!r} cannot be sent to other machines ({error}): register "
             'it in a module, and name it "module:Id"'
         ) from error
-
-
-def _import_ray() -> Any:
-    try:
-        return importlib.import_module("ray")
-    except ModuleNotFoundError as error:
-        if error.name != "ray":
-            raise
-        needed = 'the engine "ray" needs Ray: pip install "gvf[ray]"'
-        raise ModuleNotFoundError(needed, name="ray") from None
