@@ -21,6 +21,7 @@ from gvf.common.arrays import Array, Floats
 from gvf.correction import Correction
 from gvf.correction.trace import Trace
 from gvf.features import FeatureMap, features_of
+from gvf.horde.device import Device
 from gvf.horde.draws import Batch, Draws, Pool
 from gvf.horde.engine import Engine, check_memory, engine_for
 from gvf.horde.evaluate import Evaluator
@@ -48,6 +49,7 @@ class Options:
     warm_up: int
     on_conflict: OnConflict
     dtype: np.dtype[Any]
+    device: Device
     chunk: int | None
     pool: Pool
     seed: np.random.SeedSequence
@@ -74,7 +76,7 @@ class Core:
     def __init__(self, layout: Layout, options: Options) -> None:
         self.layout, self.options = layout, options
         size, correction = options.features.size, options.correction
-        check_memory(layout, options.update, size, options.dtype, options.window)
+        check_memory(layout, options.update, size, options.dtype, options.window, options.device)
         self.evaluator, self.pauses = Evaluator(layout), Pauses(layout, options.window)
         carries = correction.trace is not None
         self.traces = [Trace(correction) for _ in range(layout.groups * carries)]
@@ -101,6 +103,7 @@ class Core:
             options.dtype,
             options.batch_size,
             options.pool,
+            options.device,
         )
         self.chunk = best * options.every if options.chunk is None else options.chunk
         if options.correction.draw.whole:
@@ -210,8 +213,8 @@ class Core:
         if self.engine is None or not len(self.window):
             return self.pauses.diverged
         recent = self.window.oldest_first[-LOOKED_AT:]
-        predictions = self.engine.predict(self.window.columns["x"][recent])
-        return self.pauses.divergent(predictions, self.updates * self.options.batch_size)
+        largest = self.engine.largest(self.window.columns["x"][recent])
+        return self.pauses.divergent(largest, self.updates * self.options.batch_size)
 
     def _step_sizes(self, rows: Rows) -> Floats:
         """Return the default step size from each row on in each group, float64[m, groups]."""

@@ -61,12 +61,14 @@ class Batch:
         rows: the same as rows of the columns, int64[U, D, k].
         w: the correction's weights, float64[U, groups, k].
         drawn: 0 where a group had no mass and skips the update, int64[U, groups].
+        steps: the number of transitions observed so far.
     """
 
     slots: Ints
     rows: Ints
     w: Floats
     drawn: Ints
+    steps: int
 
 
 class Draws:
@@ -137,7 +139,8 @@ class Draws:
             last = (self.steps + m - 1) % int(self.place[CAPACITY])
             slots[0, 0] = (last + 1 + np.arange(k)) % k if k == self.place[CAPACITY] else range(k)
         w = np.empty((updates, groups, k))
-        batch = Batch(slots, np.empty_like(slots), w, np.ones((updates, groups), np.int64))
+        drawn = np.ones((updates, groups), np.int64)
+        batch = Batch(slots, np.empty_like(slots), w, drawn, self.steps + m)
         loop, weigh, parameters = _loop(), self.correction.address("weigh"), self.correction
         arrays = (
             (self.place, self.rings, self.streams),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,19 @@ from gvf.common.arrays import Array, Arrays
 from gvf.horde.layout import Ints
 
 
-class Weights:
+class Predicting(ABC):
+    """An engine that predicts on the processor."""
+
+    @abstractmethod
+    def predict(self, x: Array) -> Array:
+        """Return the values of features [m, ...] at all places, [m, G]."""
+
+    def largest(self, x: Array) -> Array:
+        """Return the largest absolute value of features [m, ...] at each place, [G]."""
+        return np.abs(self.predict(x)).max(axis=0)
+
+
+class Weights(Predicting):
     """One array of weights, with a view [size, lanes] for each block of neighbouring places.
 
     Args:

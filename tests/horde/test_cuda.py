@@ -1,0 +1,239 @@
+"""A horde on a device gives the answers of one on the processor: the same draws, other products.
+
+The engine of products is tried on the processor, too. The kernels need a GPU.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from many_learners import BEHAVIOUR, asked, stream
+
+import gvf
+from gvf.horde import core, device, engine
+
+torch = pytest.importorskip("torch")
+
+from gvf.horde import cuda  # noqa: E402
+
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+TOLERANCE = {"float64": 1e-12, "float32": 1e-4, "tf32": 2e-2}
+KINDS = [
+    ("products", "float64"),
+    ("products", "float32"),
+    *(pytest.param(("cuda", dtype), marks=GPU) for dtype in TOLERANCE),
+]
+CORRECTIONS = [
+    gvf.IR(),
+    gvf.BCIR(),
+    gvf.IS(),
+    gvf.WISMinibatch(),
+    gvf.WISBuffer(),
+    gvf.WISOptimal(),
+    gvf.VTrace(),
+    gvf.EmphaticIR(0.5),
+]
+
+
+def some_features(size):
+    """Dense features of states in [0, 1)^2."""
+    turned = np.random.default_rng(5).normal(size=(2, size))
+    return gvf.Dense(size, lambda s: np.cos(s @ turned) / np.sqrt(size))
+
+
+def many(cumulants):
+    """Three policies with different numbers of cumulants and continuations."""
+    signals = gvf.Columns(lambda t: np.outer(t.reward, np.linspace(1, 2, cumulants)), cumulants)
+    policies = {str(i): gvf.Fixed(p) for i, p in enumerate(([0.2, 0.3, 0.5], [0.6, 0.2, 0.2]))}
+    some = gvf.questions(policies, signals, [0.5, 0.9])
+    return [*some, *gvf.questions({"never 2": gvf.Always(1, 3)}, {"reward": "reward"}, [0.3])]
+
+
+@pytest.fixture(params=KINDS, ids="-".join)
+def kind(request, monkeypatch):
+    """An engine and a precision; hordes with the option `there` use the engine."""
+    name, dtype = request.param
+    original = engine.engine_for
+
+    def engine_for(layout, update, size, dense, dtype, batch_size, pool, where):
+        if where != device.Device("products"):
+            return original(layout, update, size, dense, dtype, batch_size, pool, where)
+        made = cuda.TorchEngine(layout, update.step_size or 0.0, size, dtype, "cpu")
+        return made, made.best_chunk(layout, batch_size)
+
+    if name == "products":
+        monkeypatch.setattr(core, "engine_for", engine_for)
+        monkeypatch.setattr(device.Device, "memory", 10**9)
+    return name, dtype
+
+
+def made(kind, questions, features, update=None, there=True, **options):
+    """A horde on the device, or `there=False` the same on the processor."""
+    name, dtype = kind
+    single = "float64" if dtype == "float64" else "float32"
+    given = {"window": 40, "batch_size": 4, "behaviour": BEHAVIOUR, "seed": 0, **options}
+    on_gpu = {"device": "cuda", "dtype": dtype} if there and name == "cuda" else {"dtype": single}
+    horde = gvf.Horde(questions, features, update or gvf.TD(0.3), **on_gpu, **given)
+    if there and name == "products":
+        chosen = replace(horde._core.options, device=device.Device("products"))
+        horde._begin(core.Core(horde._core.layout, chosen))
+    return horde
+
+
+def assert_close(kind, one, other, states):
+    tolerance = TOLERANCE[kind[1]]
+    found, right = one.predict(states), other.predict(states)
+    assert found.dtype == right.dtype
+    assert (right != 0.0).any()
+    np.testing.assert_allclose(found, right, rtol=tolerance, atol=tolerance)
+    for name in one.names[:: max(1, len(one.names) // 7)]:
+        np.testing.assert_allclose(
+            one.weights(name), other.weights(name), rtol=tolerance, atol=tolerance
+        )
+    assert (one.updates, repr(one.report())) == (other.updates, repr(other.report()))
+
+
+def compare(kind, questions, features, update=None, *, steps=150, pieces=70, **options):
+    """Let both learn from the same stream, in the same pieces."""
+    data = stream(steps, states=0)
+    one, other = (made(kind, questions, features, update, t, **options) for t in (True, False))
+    for horde in (one, other):
+        for start in range(0, steps, pieces):
+            horde.observe_many(data[start : start + pieces])
+    engine = one._core.engine
+    assert isinstance(engine, cuda.TorchEngine)
+    assert isinstance(engine, cuda.KernelEngine) == (kind[0] == "cuda" and kind[1] != "float64")
+    assert_close(kind, one, other, data.state)
+    return one
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS, ids=lambda c: c.name)
+def test_every_correction_and_layout(kind, correction):
+    horde = compare(kind, asked(), some_features(5), correction=correction)
+    layout = horde._core.layout
+    assert len({*np.diff(layout.starts)}) > 1
+    assert layout.source.max() > 0
+
+
+@pytest.mark.parametrize("k", [1, 10, 16, 40, 200])
+def test_batches_of_any_size(kind, k):
+    compare(kind, many(3), some_features(70), batch_size=k, window=90)
+
+
+@pytest.mark.parametrize(("chunk", "every", "warm_up"), [(1, 1, 0), (3, 1, 7), (64, 3, 10)])
+def test_chunks_and_schedules_do_not_matter(kind, chunk, every, warm_up):
+    compare(kind, asked(), some_features(5), chunk=chunk, every=every, warm_up=warm_up, pieces=31)
+
+
+def test_wide_groups_are_cut_into_tiles(kind, monkeypatch):
+    compare(kind, many(150), some_features(130), batch_size=16, window=100)
+    monkeypatch.setattr(cuda, "_ROOM", 1)  # groups one after the other
+    compare(kind, many(150), some_features(130), batch_size=16, window=100, steps=60)
+
+
+def test_a_default_step_size_follows_each_policy(kind):
+    compare(kind, asked(), some_features(5), gvf.TD(), correction=gvf.IS())
+
+
+def test_policies_without_mass_skip(kind):
+    horde = compare(kind, asked(), some_features(5), window=2, steps=60)
+    assert list(horde.report().skipped) == ["Always(1, 3)"]
+
+
+def with_signals(data, **columns):
+    return gvf.Transitions(**data.columns, **columns)
+
+
+def test_failing_sensors_and_divergence_disturb_nobody_else(kind):
+    data = stream(1200, states=0, ends=0.0)
+    weak, wild = data.reward.copy(), np.where(np.arange(1200) == 5, 1e30, 0.0)
+    weak[400:403] = np.nan
+    policies = {"u": gvf.Uniform(3), "one": gvf.Always(1, actions=3)}
+    questions = gvf.questions(policies, {"good": "reward", "weak": "weak", "wild": "wild"}, [0.5])
+    questions.append(gvf.GVF(gvf.Uniform(3), "wild", 1.0, name="endless"))
+    one, other = (
+        made(kind, questions, gvf.Dense(2), gvf.TD(2.0), there) for there in (True, False)
+    )
+    for horde in (one, other):
+        horde.observe_many(with_signals(data, weak=weak, wild=wild)[:420])
+        assert horde.report().paused["u, weak, 0.5"] == "a signal was not finite"
+        kept = horde.weights("u, weak, 0.5")
+        horde.observe_many(with_signals(data, weak=weak, wild=wild)[420:430])
+        np.testing.assert_array_equal(horde.weights("u, weak, 0.5"), kept)
+        horde.observe_many(with_signals(data, weak=weak, wild=wild)[430:])
+    assert one.report().paused == other.report().paused
+    assert one.report().paused["endless"] == "it has diverged"
+    tolerance = 10 * TOLERANCE[kind[1]]
+    for name in one.names:
+        if "wild" not in name and name != "endless":
+            np.testing.assert_allclose(
+                one.predict(data.state, name), other.predict(data.state, name),
+                rtol=tolerance, atol=tolerance,
+            )  # fmt: skip
+
+
+def test_files_go_from_device_to_device(kind, tmp_path):
+    data = stream(160, states=0)
+    hordes = {
+        there: made(kind, asked(), some_features(5), there=there, window=20)
+        for there in (True, False)
+    }
+    for there, horde in hordes.items():
+        horde.observe_many(data[:90])
+        horde.save(tmp_path / str(there))
+    for there, horde in hordes.items():
+        horde.load(tmp_path / str(not there), same_functions=True)
+        horde.observe_many(data[90:])
+    assert_close(kind, hordes[True], hordes[False], data.state)
+
+
+def test_questions_come_and_go(kind):
+    data = stream(160, states=0)
+    hordes = [made(kind, asked()[:9], some_features(5), there=t) for t in (True, False)]
+    for horde in hordes:
+        horde.observe_many(data[:60])
+        horde.add(asked()[9:])
+        horde.observe_many(data[60:100])
+        horde.remove(horde.names[:3])
+        horde.observe_many(data[100:])
+    assert_close(kind, hordes[0], hordes[1], data.state)
+
+
+def test_a_device_that_is_missing_is_named(monkeypatch):
+    def refuse(name, message):
+        with pytest.raises(ValueError, match=message):
+            gvf.Horde(asked(), gvf.Dense(2), gvf.TD(0.1), device=name)
+
+    there = {"torch", "triton"}
+    monkeypatch.setattr(device, "find_spec", lambda name: name if name in there else None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    refuse("cuda:1", "device='cuda:1': PyTorch finds no GPU here; use device='cpu'")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    refuse("cuda:1", "device='cuda:1': PyTorch finds only 1 here")
+    there.discard("triton")
+    refuse("cuda", "device='cuda' needs Triton, which is not installed here")
+    there.discard("torch")
+    refuse("cuda", "device='cuda' needs PyTorch, which is not installed here")
+
+
+@pytest.mark.parametrize(
+    ("features", "update"), [(gvf.OneHot(3), gvf.TD(0.1)), (gvf.Dense(2), gvf.TDRC(0.1))]
+)
+def test_a_device_learns_by_plain_td_with_dense_features(monkeypatch, features, update):
+    chosen = device.Device("cuda"), np.dtype(np.float64)
+    monkeypatch.setattr("gvf.horde.horde.as_device", lambda *_: chosen)
+    monkeypatch.setattr(device.Device, "memory", 10**9)
+    horde = gvf.Horde(asked(), features, update)
+    with pytest.raises(
+        ValueError, match="device='cuda' is for gvf[.]TD with SGD and dense features"
+    ):
+        horde.predict([0] if isinstance(features, gvf.OneHot) else [[0.0, 0.0]])
+
+
+def test_weights_that_a_gpu_cannot_hold_are_counted(monkeypatch):
+    chosen = device.Device("cuda"), np.dtype(np.float64)
+    monkeypatch.setattr("gvf.horde.horde.as_device", lambda *_: chosen)
+    monkeypatch.setattr(device.Device, "memory", 10**9)
+    with pytest.raises(MemoryError, match=r"for their weights; the GPU has 1 GB"):
+        gvf.Horde(asked(), gvf.Dense(10**8), gvf.TD(0.1))
