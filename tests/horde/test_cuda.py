@@ -144,32 +144,46 @@ def with_signals(data, **columns):
     return gvf.Transitions(**data.columns, **columns)
 
 
-def test_failing_sensors_and_divergence_disturb_nobody_else(kind):
-    data = stream(1200, states=0, ends=0.0)
-    weak, wild = data.reward.copy(), np.where(np.arange(1200) == 5, 1e30, 0.0)
+def test_a_failing_sensor_disturbs_nobody_else(kind):
+    data = stream(500, states=0)
+    weak = data.reward.copy()
     weak[400:403] = np.nan
     policies = {"u": gvf.Uniform(3), "one": gvf.Always(1, actions=3)}
-    questions = gvf.questions(policies, {"good": "reward", "weak": "weak", "wild": "wild"}, [0.5])
-    questions.append(gvf.GVF(gvf.Uniform(3), "wild", 1.0, name="endless"))
-    one, other = (
-        made(kind, questions, gvf.Dense(2), gvf.TD(2.0), there) for there in (True, False)
-    )
-    for horde in (one, other):
-        horde.observe_many(with_signals(data, weak=weak, wild=wild)[:420])
-        assert horde.report().paused["u, weak, 0.5"] == "a signal was not finite"
+    questions = gvf.questions(policies, {"good": "reward", "weak": "weak"}, [0.5])
+    sick = with_signals(data, weak=weak)
+    hordes = [made(kind, questions, gvf.Dense(2), there=there) for there in (True, False)]
+    for horde in hordes:
+        horde.observe_many(sick[:420])
+        assert list(horde.report().paused) == ["u, weak, 0.5", "one, weak, 0.5"]
         kept = horde.weights("u, weak, 0.5")
-        horde.observe_many(with_signals(data, weak=weak, wild=wild)[420:430])
+        horde.observe_many(sick[420:430])
         np.testing.assert_array_equal(horde.weights("u, weak, 0.5"), kept)
-        horde.observe_many(with_signals(data, weak=weak, wild=wild)[430:])
-    assert one.report().paused == other.report().paused
-    assert one.report().paused["endless"] == "it has diverged"
-    tolerance = 10 * TOLERANCE[kind[1]]
-    for name in one.names:
-        if "wild" not in name and name != "endless":
-            np.testing.assert_allclose(
-                one.predict(data.state, name), other.predict(data.state, name),
-                rtol=tolerance, atol=tolerance,
-            )  # fmt: skip
+        horde.observe_many(sick[430:])
+        assert (horde.weights("u, weak, 0.5") != kept).any()
+    assert_close(kind, hordes[0], hordes[1], data.state)
+
+
+def test_a_question_that_diverges_is_paused_and_named(kind):
+    data = stream(1300, states=0, ends=0.0)
+    growing = {**data.columns, "next_state": 3.0 * data.state, "zero": 0.0 * data.reward}
+    data = gvf.Transitions(**growing)
+    policy = gvf.Uniform(3)
+    questions = [
+        gvf.GVF(policy, "reward", 0.0, name="tame"),
+        gvf.GVF(policy, "reward", 1.0, name="wild"),
+        gvf.GVF(policy, "zero", 1.0, name="zero"),
+    ]
+    horde, alone = (made(kind, some, gvf.Dense(2)) for some in (questions, questions[:1]))
+    for one in (horde, alone):
+        one.observe_many(data)
+    assert horde.report().paused == {"wild": "it has diverged"}
+    assert not horde.weights("zero").any()
+    np.testing.assert_allclose(
+        horde.predict(data.state, "tame"), alone.predict(data.state, "tame"), rtol=1e-3, atol=1e-3
+    )
+    before = horde.weights("wild")
+    horde.observe_many(data[:10])
+    np.testing.assert_array_equal(horde.weights("wild"), before)
 
 
 def test_files_go_from_device_to_device(kind, tmp_path):
@@ -225,9 +239,7 @@ def test_a_device_learns_by_plain_td_with_dense_features(monkeypatch, features, 
     monkeypatch.setattr("gvf.horde.horde.as_device", lambda *_: chosen)
     monkeypatch.setattr(device.Device, "memory", 10**9)
     horde = gvf.Horde(asked(), features, update)
-    with pytest.raises(
-        ValueError, match="device='cuda' is for gvf[.]TD with SGD and dense features"
-    ):
+    with pytest.raises(ValueError, match="with SGD and dense features"):
         horde.predict([0] if isinstance(features, gvf.OneHot) else [[0.0, 0.0]])
 
 
