@@ -11,7 +11,7 @@ steps together are not limited by that.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -163,30 +163,30 @@ def error(horde: gvf.Horde, data: gvf.Transitions) -> float:
     The same steps are taken one after the other in float64, with the rows that the horde draws.
     """
     core = horde._core
-    layout, insert, batches = core.layout, core.draws.insert, []
-    assert core.engine is not None
+    layout, engine, batches = core.layout, cast(Any, core.engine), []
+    learn = engine.learn
 
-    def recorded(*given: Any) -> Any:
-        batches.append(insert(*given))
-        return batches[-1]
+    def recorded(columns: Any, batch: Any, step_size: Any) -> None:
+        learn(columns, batch, step_size)
+        batches.append((engine.rows.cpu().numpy(), batch.w))
 
     groups = (0, layout.groups // 2, layout.groups - 1)
     places = [np.arange(layout.starts[g], layout.starts[g + 1]) for g in groups]
-    before = [core.engine.take(some)["weights"].astype(np.float64) for some in places]
-    core.draws.insert = recorded
+    before = [engine.take(some)["weights"].astype(np.float64) for some in places]
+    engine.learn = recorded
     horde.observe_many(data)
-    core.draws.insert = insert
+    engine.learn = learn
     columns = {name: column.astype(np.float64) for name, column in core.window.columns.items()}
     worst = 0.0
     for g, some, old in zip(groups, places, before, strict=True):
         weights = old.copy()
-        for batch in batches:
-            for u in range(len(batch.rows)):
-                taken = {name: column[batch.rows[u, g]] for name, column in columns.items()}
+        for rows, w in batches:
+            for u in range(len(rows)):
+                taken = {name: column[rows[u, g]] for name, column in columns.items()}
                 gamma = layout.scale[some] * taken["continuation"][:, layout.source[some]]
                 near, far = (taken[name] @ weights.T for name in ("x", "x_next"))
                 delta = taken["cumulant"][:, layout.cumulant[some]] + gamma * far - near
-                weights += (STEP_SIZE * batch.w[u, g][:, None] * delta).T @ taken["x"]
-        found = core.engine.take(some)["weights"]
+                weights += (STEP_SIZE * w[u, g][:, None] * delta).T @ taken["x"]
+        found = engine.take(some)["weights"]
         worst = max(worst, float(np.linalg.norm(found - weights) / np.linalg.norm(weights - old)))
     return worst

@@ -4,10 +4,11 @@ The engine of products is tried on the processor, too. The kernels need a GPU.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
-from many_learners import BEHAVIOUR, asked, stream
+from many_learners import BEHAVIOUR, asked, record, stream
 
 import gvf
 from gvf.horde import core, device, engine
@@ -129,6 +130,35 @@ def test_wide_groups_are_cut_into_tiles(kind, monkeypatch):
     compare(kind, many(150), some_features(130), batch_size=16, window=100)
     monkeypatch.setattr(cuda, "_ROOM", 1)  # groups one after the other
     compare(kind, many(150), some_features(130), batch_size=16, window=100, steps=60)
+
+
+@GPU
+@pytest.mark.parametrize("correction", [gvf.IR(), gvf.BCIR()])
+@pytest.mark.parametrize(("window", "chunk"), [(40, 8), (40, 40), (40, 64), (3000, 64)])
+def test_a_gpu_finds_the_rows_of_the_processor(window, chunk, correction):
+    options: dict[str, Any]
+    options = {"window": window, "chunk": chunk, "batch_size": 16, "correction": correction}
+    one, other = (
+        made(("cuda", "float32"), asked(), some_features(5), there=there, **options)
+        for there in (True, False)
+    )
+    data, found = stream(3 * window + 5, states=0), []
+    right = record(other, data.state[:1])
+    one.predict(data.state[:1])
+    engine: Any = one._core.engine
+    learn = engine.learn
+
+    def learning(*given):
+        learn(*given)
+        found.append(engine.rows.cpu().numpy())
+
+    engine.learn = learning
+    for horde in (one, other):
+        horde.observe_many(data)
+    assert len(found) == len(right)
+    for rows, batch in zip(found, right, strict=True):
+        drawn = batch.drawn.astype(bool)
+        np.testing.assert_array_equal(rows[drawn], batch.rows[drawn])
 
 
 def test_a_default_step_size_follows_each_policy(kind):

@@ -187,7 +187,8 @@ class Core:
                 self.window.extend(**{name: column[piece] for name, column in columns.items()})
                 inputs = np.ascontiguousarray(rows.inputs[:, :, piece])
                 p, kept = np.ascontiguousarray(rows.p[:, piece]), self.window.capacity
-                batch = self.draws.insert(inputs, p, due[piece], kept, options.pool)
+                later = engine.follow(self.draws, kept)
+                batch = self.draws.insert(inputs, p, due[piece], kept, options.pool, later)
                 if len(batch.w):
                     own = None if step_size is None else step_size[piece][due[piece]]
                     self._update(engine, batch, own, self.pauses.places(signals))

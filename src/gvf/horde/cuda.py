@@ -1,9 +1,9 @@
 r"""Plain TD with dense features on a device of PyTorch, most of all on a GPU.
 
-Rows are drawn on the processor, as without a device, so a seed draws the same rows everywhere. The
-device keeps the weights and a copy of the window's columns. A chunk sends it the new rows, the
-numbers of the drawn rows, and their weights. The processor draws the rows of the next chunk while
-the device learns from this one.
+The processor keeps all that a horde has, except the weights. The device has a copy of the window's
+columns. A chunk sends it the new rows, the numbers of the drawn rows, and their weights. While the
+device learns from a chunk, the processor prepares the next one. A seed draws the same rows on all
+devices.
 
 A *stretch* is the questions of a group with the same continuation, neighbours in the order of the
 layout. With the notation of :mod:`gvf.horde.dense`, the errors of a stretch over several steps are
@@ -12,7 +12,8 @@ layout. With the notation of :mod:`gvf.horde.dense`, the errors of a stretch ove
 
 where N is strictly lower triangular. :class:`TorchEngine` has this in products of PyTorch, for any
 layout, batch size and precision. :class:`KernelEngine` has kernels for single precision, which read
-and write the weights once for many steps; see :mod:`gvf.horde.cuda_kernels`.
+and write the weights once for many steps; see :mod:`gvf.horde.cuda_kernels`. It also searches the
+rows of :class:`gvf.IR` and :class:`gvf.BCIR`, which is most of the processor's work otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays
-from gvf.horde.draws import Batch
+from gvf.horde.draws import Batch, Draws
 from gvf.horde.layout import Ints, Layout
 
 _ROWS = 128
@@ -102,11 +103,20 @@ class TorchEngine:
         """Apply U updates; see :class:`gvf.horde.engine.Engine`."""
         self._copy_new(columns, batch.steps)
         alpha = self._step_size if step_size is None else step_size[:, :, None]
-        w, rows = self._sent(batch.w * alpha, self.dtype), self._sent(batch.rows, torch.int64)
-        together = max(1, _ROWS // batch.rows.shape[2])
-        for start in range(0, len(rows), together):
-            self._learn(rows[start : start + together], w[start : start + together])
+        w = self._sent(batch.w * alpha, self.dtype)
+        self.rows = self._drawn(batch)
+        together = max(1, _ROWS // w.shape[2])
+        for start in range(0, len(w), together):
+            self._learn(self.rows[start : start + together], w[start : start + together])
         self._wait()
+
+    def _drawn(self, batch: Batch) -> torch.Tensor:
+        """Return the drawn rows, int64[U, groups or 1, k]."""
+        return self._sent(batch.rows, torch.int64)
+
+    def follow(self, draws: Draws, kept: int) -> bool:
+        """Return False: the rows are drawn already."""
+        return False
 
     def _learn(self, rows: torch.Tensor, w: torch.Tensor) -> None:
         """Apply a few updates: rows [U, groups or 1, k], weights with the step size [U, groups, k].
@@ -223,6 +233,43 @@ class KernelEngine(TorchEngine):
         super().__init__(layout, step_size, size, np.dtype(np.float32), device)
         groups = max(1, _ROOM // (_ROWS * self.weights.shape[1]))
         self._kernels = Kernels(self._stretches, layout.groups, groups, tf32, self.device)
+        # Prefix sums of masses [groups, 1 + kept], which begin anew at 0.
+        self._sums = torch.empty(0, dtype=torch.float64, device=self.device)
+        self._summed = 0  # the number of transitions of the stream that they have
+        self._draws: Draws | None = None
+
+    def follow(self, draws: Draws, kept: int) -> bool:
+        """Copy the masses of all rows, if their search can be deferred; return if it can."""
+        if draws.can_defer:
+            if not self._sums.numel():
+                self._sums = self._sums.new_zeros(len(draws.rings), 1 + kept)
+            self._draws = draws
+            self._sum(draws)
+        return draws.can_defer
+
+    def _sum(self, draws: Draws) -> None:
+        """Continue the prefix sums with the masses that are new."""
+        masses, steps = draws.masses, draws.steps
+        n = masses.shape[1]
+        if steps - self._summed > n:  # some have been replaced, so the sums begin anew
+            self._sums.zero_()
+            self._summed = steps - n
+        for start in range(self._summed, steps, _SENT):
+            slots = np.arange(start, min(start + _SENT, steps)) % n
+            with torch.cuda.device(self.device):
+                new = self._sent(masses[:, slots], torch.float64)
+                self._kernels.insert(self._sums, new, start)
+        self._summed = steps
+
+    def _drawn(self, batch: Batch) -> torch.Tensor:
+        if batch.uniforms is None:
+            return super()._drawn(batch)
+        assert self._draws is not None
+        self._sum(self._draws)
+        uniforms = self._sent(batch.uniforms, torch.float64)
+        times = self._sent(batch.times, torch.int64)
+        with torch.cuda.device(self.device):
+            return self._kernels.search(self._sums, uniforms, times, self._draws.masses.shape[1])
 
     def _learn(self, rows: torch.Tensor, w: torch.Tensor) -> None:
         if rows.shape[0] * rows.shape[2] > _ROWS:

@@ -8,13 +8,18 @@ first's, the errors of :mod:`gvf.horde.cuda` are
 
     delta_1 = T_1 (c_1 + Z_1 W_0),    delta_2 = T_2 (c_2 + Z_2 W_0 + L delta_1).
 
-``gather`` copies the features of drawn rows, ``halves`` makes T_1, T_2 and L for each stretch, and
-``learn`` changes the weights of a *tile*, which is at most TQ neighbouring questions of a stretch.
+``_gather`` copies the features of drawn rows. ``_halves`` makes T_1, T_2 and L for each stretch.
+``_learn`` changes the weights of a *tile*, which is at most TQ neighbouring questions of a stretch.
 An inverse is a product by doubling, ``(I - N)^-1 = (I + N) (I + N^2) (I + N^4) ...``, which ends
 because N connects a step only with earlier ones.
 
 Weights are [G, D], a question a row, so a question that has diverged does not touch another. D is a
 multiple of 64. R is a power of 2; rows beyond those drawn have weight 0.
+
+``_insert`` and ``_search`` keep and search prefix sums of masses, as
+:mod:`gvf.sampling.prefix_sums` does. A ring of sums has one number more than the columns have rows,
+so a chunk can search the window as it was at each of its steps: the sum before the oldest row of
+the first step is still there.
 """
 
 # pyright: reportMissingImports=false, reportMissingTypeStubs=false
@@ -30,7 +35,55 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first", "count"])
+def _insert(sums, masses, first, length, count):
+    """Continue the sums [groups, length] of a group with masses [groups, count], from `first` on."""
+    g = tl.program_id(0).to(tl.int64)
+    ring = sums + g * length
+    total = tl.load(ring + first - 1, mask=first > 0, other=0.0)
+    for i in range(count):
+        at = (first + i) % length
+        # One after the other, so that a mass of 0 leaves the sum as it is.
+        total = tl.where(at == 0, 0.0, total) + tl.load(masses + g * count + i)
+        tl.store(ring + at, total)
+
+
+@triton.jit(do_not_specialize=["n", "count"])
+def _search(
+    sums, uniforms, times, rows, length, n, groups, k, count,
+    ROUNDS: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Write the row of the first sum greater than a share of the mass, for each of U k numbers."""
+    g, lane = tl.program_id(0).to(tl.int64), tl.program_id(1) * LANES + tl.arange(0, LANES)
+    u, here, ring = lane // k, lane < count, sums + g * length
+    time = tl.load(times + u, mask=here, other=0)
+    newest = time % length
+    oldest = newest + 1 - tl.minimum(time + 1, n)
+    oldest = tl.where(oldest < 0, oldest + length, oldest)
+    parted = oldest > newest  # the window goes on at 0
+    before = tl.load(ring + oldest - 1, mask=oldest > 0, other=0.0)
+    old = tl.where(parted, tl.load(ring + length - 1) - before, 0.0)
+    base = tl.where(parted, 0.0, before)
+    new = tl.load(ring + newest) - base
+    at = (u * groups + g) * k + lane % k
+    x = tl.load(uniforms + at, mask=here, other=0.0) * (old + new)
+    in_old = parted & ((x < old) | (new <= 0.0))
+    low = tl.where(in_old | (oldest <= newest), oldest, 0)
+    high = tl.where(in_old, length - 1, newest)
+    # x may round up to the end of a part; this keeps it below.
+    end = tl.load(ring + high)
+    target = tl.where(in_old, before + x, base + (x - old))
+    target = tl.minimum(target, end - end * 2.220446049250313e-16)
+    for _ in range(ROUNDS):
+        middle = (low + high) // 2
+        right = (tl.load(ring + middle) <= target) & (low < high)
+        low = tl.where(right, middle + 1, low)
+        high = tl.where(right, high, middle)
+    age = (newest - low + length) % length
+    tl.store(rows + at, (time - age) % (length - 1), mask=here)
+
+
+@triton.jit(do_not_specialize=["count"])
 def _gather(
     rows, w, x, x_next, slots, weight, near, far, turned,
     first, row_stride, group_stride, w_stride, k, count,
@@ -183,6 +236,30 @@ class Kernels:
             edges = [start, min(start + together, groups)]
             bounds = np.searchsorted(stretches.group, edges)
             self.parts.append((edges, bounds.tolist(), np.searchsorted(stretch, bounds).tolist()))
+
+    def insert(self, sums: torch.Tensor, masses: torch.Tensor, start: int) -> None:
+        """Continue the sums [groups, 1 + kept] with masses [groups, m] of transitions from `start`."""
+        length, count = sums.shape[1], masses.shape[1]
+        _insert[(len(sums),)](sums, masses, start % length, length, count, num_warps=1)
+
+    def search(
+        self, sums: torch.Tensor, uniforms: torch.Tensor, times: torch.Tensor, n: int
+    ) -> torch.Tensor:
+        """Return the rows int64[U, groups, k] of numbers in [0, 1) in windows of n rows.
+
+        Args:
+            sums: the prefix sums of masses, float64[groups, 1 + kept].
+            uniforms: the numbers, float64[U, groups, k].
+            times: the number of the newest transition at each update, int64[U].
+            n: the number of rows in the window.
+        """
+        (updates, groups, k), length = uniforms.shape, sums.shape[1]
+        rows = torch.empty_like(uniforms, dtype=torch.int64)
+        _search[(groups, triton.cdiv(updates * k, 256))](
+            sums, uniforms, times, rows, length, n, groups, k, updates * k,
+            length.bit_length(), 256, num_warps=4,
+        )  # fmt: skip
+        return rows
 
     def learn(
         self,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gvf.common.arrays import Array, Arrays, Floats
 from gvf.horde.dense import DenseEngine
 from gvf.horde.device import Device
-from gvf.horde.draws import Batch, Pool
+from gvf.horde.draws import Batch, Draws, Pool
 from gvf.horde.layout import Layout
 from gvf.horde.sparse import SparseEngine
 from gvf.horde.stepwise import StepwiseEngine
@@ -39,6 +39,15 @@ class Engine(Protocol):
 
     def predict(self, x: Array) -> Floats:
         """Return the values of features [m, ...] at all places, [m, G]."""
+        ...
+
+    def follow(self, draws: Draws, kept: int) -> bool:
+        """Copy the masses of all rows, if this engine searches them itself; return if it does.
+
+        Args:
+            draws: the draws, before rows are inserted.
+            kept: the number of rows in the columns.
+        """
         ...
 
     def largest(self, x: Array) -> Floats:

@@ -10,11 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays
+from gvf.horde.draws import Draws
 from gvf.horde.layout import Ints
 
 
-class Predicting(ABC):
-    """An engine that predicts on the processor."""
+class OnProcessor(ABC):
+    """The part that all engines on the processor share."""
+
+    def follow(self, draws: Draws, kept: int) -> bool:
+        """Return False: the rows are drawn already."""
+        return False
 
     @abstractmethod
     def predict(self, x: Array) -> Array:
@@ -25,7 +30,7 @@ class Predicting(ABC):
         return np.abs(self.predict(x)).max(axis=0)
 
 
-class Weights(Predicting):
+class Weights(OnProcessor):
     """One array of weights, with a view [size, lanes] for each block of neighbouring places.
 
     Args:
