@@ -37,7 +37,7 @@ import triton.language as tl
 
 @triton.jit(do_not_specialize=["first", "count"])
 def _insert(sums, masses, first, length, count):
-    """Continue the sums [groups, length] of a group with masses [groups, count], from `first` on."""
+    """Continue the sums [groups, length] with masses [groups, count], from position `first` on."""
     g = tl.program_id(0).to(tl.int64)
     ring = sums + g * length
     total = tl.load(ring + first - 1, mask=first > 0, other=0.0)
@@ -238,7 +238,7 @@ class Kernels:
             self.parts.append((edges, bounds.tolist(), np.searchsorted(stretch, bounds).tolist()))
 
     def insert(self, sums: torch.Tensor, masses: torch.Tensor, start: int) -> None:
-        """Continue the sums [groups, 1 + kept] with masses [groups, m] of transitions from `start`."""
+        """Continue sums [groups, 1 + kept] with masses [groups, m] of transitions from `start`."""
         length, count = sums.shape[1], masses.shape[1]
         _insert[(len(sums),)](sums, masses, start % length, length, count, num_warps=1)
 
