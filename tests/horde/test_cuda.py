@@ -42,6 +42,11 @@ def some_features(size):
     return gvf.Dense(size, lambda s: np.cos(s @ turned) / np.sqrt(size))
 
 
+def inside(transitions):
+    """A continuation that depends on the state."""
+    return np.where(transitions["next_state"][:, 0] > 0.4, 1, 0)
+
+
 def many(cumulants):
     """Three policies with different numbers of cumulants and continuations."""
     signals = gvf.Columns(lambda t: np.outer(t.reward, np.linspace(1, 2, cumulants)), cumulants)
@@ -110,7 +115,11 @@ def compare(kind, questions, features, update=None, *, steps=150, pieces=70, **o
 
 @pytest.mark.parametrize("correction", CORRECTIONS, ids=lambda c: c.name)
 def test_every_correction_and_layout(kind, correction):
-    horde = compare(kind, asked(), some_features(5), correction=correction)
+    policy = asked()[0].policy
+    # These two are neighbours, and only the second depends on the state.
+    more = [gvf.GVF(policy, "reward", 1.0, name="1"), gvf.GVF(policy, "reward", inside, name="2")]
+    questions = [*asked(), *more]
+    horde = compare(kind, questions, some_features(5), correction=correction)
     layout = horde._core.layout
     assert len({*np.diff(layout.starts)}) > 1
     assert layout.source.max() > 0
@@ -161,8 +170,16 @@ def test_a_gpu_finds_the_rows_of_the_processor(window, chunk, correction):
         np.testing.assert_array_equal(rows[drawn], batch.rows[drawn])
 
 
-def test_a_default_step_size_follows_each_policy(kind):
+def test_a_default_step_size_comes_with_each_batch(kind):
     compare(kind, asked(), some_features(5), gvf.TD(), correction=gvf.IS())
+    data = stream(60, states=0)
+    hordes = [made(kind, asked(), some_features(5), gvf.TD(), there=t) for t in (True, False)]
+    for horde in hordes:
+        horde._core._step_sizes = lambda rows: np.linspace(0.1, 0.5, rows.p.size).reshape(
+            rows.p.shape[::-1]
+        )
+        horde.observe_many(data)
+    assert_close(kind, hordes[0], hordes[1], data.state)
 
 
 def test_policies_without_mass_skip(kind):
