@@ -90,6 +90,7 @@ class TorchEngine:
         self.weights = torch.zeros(len(layout), width, dtype=self.dtype, device=self.device)
         self.columns: dict[str, torch.Tensor] = {}  # a copy of the window's
         self._copied = 0  # the number of transitions of the stream that have been copied
+        self.rows = torch.empty(0, 0, 0, dtype=torch.int64)  # those of the last batch
         self._waiting: deque[torch.cuda.Event] = deque()
         self._stretches = stretches(layout)
         self._cumulant = self._there(layout.cumulant)

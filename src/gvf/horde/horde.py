@@ -64,10 +64,10 @@ class Horde(Observer[HordeReport]):
         chunk: the largest number of transitions that are learned from together. It has no influence
             on the answers beyond rounding.
         threads: the number of threads; by default one for each processor.
-        device: ``"cpu"``, or the name of a GPU, ``"cuda"`` or ``"cuda:1"``. A GPU is for
-            :class:`gvf.TD` with ``SGD`` and dense features, and is much the fastest with
-            ``"tf32"`` or ``"float32"``. The draws are the same on all devices, and a horde that was
-            saved on one can be loaded on another.
+        device: ``"cpu"``, or the name of a GPU, ``"cuda"`` or ``"cuda:1"``. A GPU needs PyTorch and
+            Triton, is for :class:`gvf.TD` with ``SGD`` and dense features, and is much faster with
+            ``"tf32"`` or ``"float32"`` than with ``"float64"``. The draws are the same on all
+            devices, and a horde that was saved on one can be loaded on another.
         seed: the seed of the draws: anything that :class:`numpy.random.SeedSequence` accepts.
 
     Example:
