@@ -2,6 +2,7 @@
 
 import os
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 
 from hypothesis import settings
@@ -17,6 +18,9 @@ os.environ.setdefault(
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Small networks gain nothing from threads, and lose much where processors are shared.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# Kernels for a GPU cannot be imported without Triton.
+collect_ignore = [] if find_spec("triton") else ["src/gvf/horde/cuda_kernels.py"]
 
 # The same examples every time, and compilation may take what it takes.
 settings.register_profile("gvf", deadline=None, derandomize=True)

@@ -3,7 +3,7 @@
 Every part is a module with a function ``rows(effort)`` that measures one kind of work and returns
 lines of a table: :mod:`.transitions` (whole transitions), :mod:`.indices` (slots only),
 :mod:`.compiled` (kernels in a compiled loop), :mod:`.questions` (draws for many questions),
-:mod:`.horde` (thousands of questions, learned together),
+:mod:`.horde` (thousands of questions, learned together), :mod:`.horde_gpu` (a million on a GPU),
 :mod:`.neural` (lanes of networks), :mod:`.racing` (steps of the simulators), :mod:`.first_use`
 (start-up and compilation) and :mod:`.endurance` (exactness after 1e8 insertions).
 Nothing here fails on a slow machine; the table says which targets are met. :mod:`.lanes` needs a

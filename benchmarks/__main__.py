@@ -19,6 +19,7 @@ PARTS = (
     "stream",
     "learner",
     "horde",
+    "horde_gpu",
     "studies",
     "diagnose",
     "neural",

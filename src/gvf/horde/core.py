@@ -21,6 +21,7 @@ from gvf.common.arrays import Array, Bools, Floats
 from gvf.correction import Correction
 from gvf.correction.trace import Trace
 from gvf.features import FeatureMap, features_of
+from gvf.horde.device import Device
 from gvf.horde.draws import Batch, Draws, Pool
 from gvf.horde.engine import Engine, check_memory, engine_for
 from gvf.horde.evaluate import Evaluator
@@ -51,6 +52,7 @@ class Options:
     on_conflict: OnConflict
     on_nan: OnNaN
     dtype: np.dtype[Any]
+    device: Device
     chunk: int | None
     pool: Pool
     seed: np.random.SeedSequence
@@ -79,7 +81,7 @@ class Core:
     def __init__(self, layout: Layout, options: Options) -> None:
         self.layout, self.options = layout, options
         size, correction = options.features.size, options.correction
-        check_memory(layout, options.update, size, options.dtype, options.window)
+        check_memory(layout, options.update, size, options.dtype, options.window, options.device)
         self.evaluator, self.pauses = Evaluator(layout), Pauses(layout, options.window)
         carries = correction.trace is not None
         self.traces = [Trace(correction) for _ in range(layout.groups * carries)]
@@ -112,6 +114,7 @@ class Core:
             options.dtype,
             options.batch_size,
             options.pool,
+            options.device,
         )
         self.chunk = best * options.every if options.chunk is None else options.chunk
         if options.correction.draw.whole:
@@ -223,7 +226,8 @@ class Core:
 
     def learn(self, rows: Rows) -> None:
         """Insert rows piece by piece, and update; all checks are done."""
-        options, before, m = self.options, self.steps, rows.p.shape[1]
+        options, before, m, engine = self.options, self.steps, rows.p.shape[1], self.engine
+        assert engine is not None
         done = before + 1 + np.arange(m) - options.warm_up
         due = (done > 0) & (done % options.every == 0)
         step_size = self._step_sizes(rows) if options.update.chooses_step_size else None
@@ -238,7 +242,8 @@ class Core:
                 self.window.extend(**{name: column[piece] for name, column in columns.items()})
                 inputs = np.ascontiguousarray(rows.inputs[:, :, piece])
                 p, kept = np.ascontiguousarray(rows.p[:, piece]), self.window.capacity
-                batch = self.draws.insert(inputs, p, due[piece], kept, options.pool)
+                later = engine.follow(self.draws, kept)
+                batch = self.draws.insert(inputs, p, due[piece], kept, options.pool, later)
                 if len(batch.w):
                     own = None if step_size is None else step_size[piece][due[piece]]
                     self._update(batch, own, self.pauses.places(signals))
@@ -266,8 +271,8 @@ class Core:
         if self.engine is None or not len(self.window):
             return self.pauses.diverged
         recent = self.window.oldest_first[-LOOKED_AT:]
-        predictions = self.engine.predict(self.window.columns["x"][recent])
-        return self.pauses.divergent(predictions, self.updates * self.options.batch_size)
+        largest = self.engine.largest(self.window.columns["x"][recent])
+        return self.pauses.divergent(largest, self.updates * self.options.batch_size)
 
     def summary(self) -> dict[str, NDArray[Any]]:
         """Return the numbers of a report: those of groups [groups], and those of places [G]."""

@@ -61,12 +61,19 @@ class Batch:
         rows: the same as rows of the columns, int64[U, D, k].
         w: the correction's weights, float64[U, groups, k].
         drawn: 0 where a group had no mass and skips the update, int64[U, groups].
+        times: the number of the newest transition at each update, from 0, int64[U].
+        steps: the number of transitions observed so far.
+        uniforms: None. If an engine searches itself, the numbers float64[U, groups, k] that say
+            where in the mass of the window each row lies, oldest first; the slots are then missing.
     """
 
     slots: Ints
     rows: Ints
     w: Floats
     drawn: Ints
+    times: Ints
+    steps: int
+    uniforms: Floats | None = None
 
 
 class Draws:
@@ -96,11 +103,18 @@ class Draws:
         self.steps = 0
         # These weights do not depend on the rows, which then need not be read.
         self._reads = int(correction.weigh not in (IR.weigh, BCIR.weigh))
+        self.can_defer = self.mass >= 0 and not self._reads
+        """True if rows may be searched later, because nothing here depends on them."""
 
     @property
     def whole(self) -> bool:
         """True if the whole window is in every batch."""
         return self.mass == WHOLE
+
+    @property
+    def masses(self) -> Floats:
+        """A view of the masses, float64[groups, n]; that of transition t is in slot t mod n."""
+        return self.rings[:, self.mass, HEADER : HEADER + int(self.place[CAPACITY])]
 
     @property
     def ratios(self) -> Floats:
@@ -115,7 +129,13 @@ class Draws:
         return sizes
 
     def insert(
-        self, inputs: Floats, p: Floats, due: NDArray[np.bool_], kept: int, pool: Pool
+        self,
+        inputs: Floats,
+        p: Floats,
+        due: NDArray[np.bool_],
+        kept: int,
+        pool: Pool,
+        defer: bool = False,
     ) -> Batch:
         """Insert m rows, and draw after each row for which an update is due.
 
@@ -125,24 +145,31 @@ class Draws:
             due: True for rows after which an update is due, bool[m].
             kept: the number of rows in the columns, at least n and as many more as m.
             pool: the threads.
+            defer: True to leave the search to an engine, if :attr:`can_defer` and m <= n.
         """
         groups, m, updates = len(self.rings), len(due), int(due.sum())
         sizes = np.minimum(self.place[SIZE] + 1 + np.arange(m), self.place[CAPACITY])[due]
         k = int(sizes[-1]) if self.whole and updates else self.batch_size
         assert not self.whole or updates <= 1
-        slots = np.empty((updates, groups if self.mass >= 0 else 1, k), np.int64)
+        defer = defer and self.can_defer and m <= self.place[CAPACITY]
+        sets, drawn_here = groups if self.mass >= 0 else 1, 0 if defer else k
+        slots = np.empty((updates, sets, drawn_here), np.int64)
+        uniforms = np.empty((updates, groups, k - drawn_here))
         if self.mass == UNIFORM:
             _draw_uniformly(self.streams[-1], sizes, slots)
         elif self.whole and updates:
             last = (self.steps + m - 1) % int(self.place[CAPACITY])
             slots[0, 0] = (last + 1 + np.arange(k)) % k if k == self.place[CAPACITY] else range(k)
         w = np.empty((updates, groups, k))
-        batch = Batch(slots, np.empty_like(slots), w, np.ones((updates, groups), np.int64))
+        drawn = np.ones((updates, groups), np.int64)
+        times = self.steps + np.flatnonzero(due)
+        later = uniforms if defer else None
+        batch = Batch(slots, np.empty_like(slots), w, drawn, times, self.steps + m, later)
         loop, weigh, parameters = _loop(), self.correction.address("weigh"), self.correction
         arrays = (
             (self.place, self.rings, self.streams),
             (inputs, p, due.astype(np.int64), parameters.parameters),
-            (batch.slots, batch.rows, batch.w, batch.drawn),
+            (batch.slots, batch.rows, batch.w, batch.drawn, uniforms),
         )
 
         def work(first: int, last: int) -> None:
@@ -187,9 +214,10 @@ def _draw_uniformly(stream, sizes, slots):
 def _insert(weigh, arrays, numbers):
     """Take the groups from `first` to `last` through all rows; :class:`Draws` has the arguments."""
     (place, rings, streams), (inputs, p, due, parameters), drawn_rows = unowned(arrays)
-    slots, rows, w, drawn = drawn_rows
+    slots, rows, w, drawn, later = drawn_rows
     mass, steps, kept, reads, first, last = numbers
-    n, count, k = place[CAPACITY], inputs.shape[0], slots.shape[2]
+    n, count, k = place[CAPACITY], inputs.shape[0], w.shape[2]
+    defer = later.shape[2] > 0
     here, no_nodes = np.empty(3, np.int64), np.empty(0)
     means, uniforms = np.empty(count + 1), np.empty(k)
     taken, taken_p = np.ones((count, k)), np.ones(k)
@@ -209,13 +237,18 @@ def _insert(weigh, arrays, numbers):
                 continue
             write_means(masses, mass, means)
             has_mass = mass < 0 or means[count] > 0.0
-            if mass >= 0:
+            if defer:
+                if has_mass:
+                    xoshiro.fill(streams[g], later[u, g])
+                else:
+                    later[u, g] = 0.0
+            elif mass >= 0:
                 if has_mass:
                     xoshiro.fill(streams[g], uniforms)
                     ring_search(rings[g, mass], here, uniforms, slots[u, g])
                 else:
                     slots[u, g] = newest
-            if mass >= 0 or g == 0:
+            if not defer and (mass >= 0 or g == 0):
                 for j in range(k):
                     age = newest - slots[u, d, j]
                     age += n if age < 0 else 0
@@ -241,7 +274,7 @@ def _loop() -> Any:
         (
             types.Tuple((i1, f3, uint64[:, ::1])),
             types.Tuple((f3, f2, i1, f1)),
-            types.Tuple((i3, i3, f3, i2)),
+            types.Tuple((i3, i3, f3, i2, f3)),
         )
     )
     return compile_for(_insert, void(int64, arrays, types.UniTuple(int64, 6)))

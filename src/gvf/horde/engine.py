@@ -1,12 +1,14 @@
 """The engines: they change the weights of all questions by drawn rows.
 
 :mod:`gvf.horde.dense` has many steps as a few matrix products, :mod:`gvf.horde.sparse` has compiled
-loops over active features, and :mod:`gvf.horde.stepwise` takes any update.
+loops over active features, and :mod:`gvf.horde.stepwise` takes any update. :mod:`gvf.horde.cuda` is
+for a GPU.
 """
 
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -14,7 +16,8 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays, Floats
 from gvf.horde.dense import DenseEngine
-from gvf.horde.draws import Batch, Pool
+from gvf.horde.device import Device
+from gvf.horde.draws import Batch, Draws, Pool
 from gvf.horde.layout import Layout
 from gvf.horde.sparse import SparseEngine
 from gvf.horde.stepwise import StepwiseEngine
@@ -38,6 +41,19 @@ class Engine(Protocol):
         """Return the values of features [m, ...] at all places, [m, G]."""
         ...
 
+    def follow(self, draws: Draws, kept: int) -> bool:
+        """Copy the masses of all rows, if this engine searches them itself; return if it does.
+
+        Args:
+            draws: the draws, before rows are inserted.
+            kept: the number of rows in the columns.
+        """
+        ...
+
+    def largest(self, x: Array) -> Floats:
+        """Return the largest absolute value of features [m, ...] at each place, [G]."""
+        ...
+
     def take(self, places: Any) -> dict[str, NDArray[Any]]:
         """Return copies of the weights, and whatever else changes, at some places [g, ...]."""
         ...
@@ -55,14 +71,27 @@ def engine_for(
     dtype: np.dtype[Any],
     batch_size: int,
     pool: Pool,
+    device: Device,
 ) -> tuple[Engine, int]:
     """Return the engine for an update and a form of features, and its best chunk."""
+    if not device.is_cpu and not (is_plain(update) and dense):
+        raise ValueError(
+            f"device={device.name!r} is for gvf.TD with SGD and dense features, got {update} and "
+            f"{'dense' if dense else 'active'} features"
+        )
     if dtype != np.float64 and not is_plain(update):
         raise ValueError(f"dtype='float32' is for gvf.TD with SGD, got {update}")
     if is_plain(update):
-        kind = DenseEngine if dense else SparseEngine
         # A default step size comes with each batch.
         step_size = cast("float | None", cast(TD, update).step_size) or 0.0
+        if not device.is_cpu:
+            cuda = import_module("gvf.horde.cuda")  # which needs PyTorch
+            if dtype == np.float64:
+                made = cuda.TorchEngine(layout, step_size, size, dtype, device.name)
+            else:
+                made = cuda.KernelEngine(layout, step_size, size, device.tf32, device.name)
+            return made, made.best_chunk(layout, batch_size)
+        kind = DenseEngine if dense else SparseEngine
         made = kind(layout, step_size, size, dtype, pool)
         return made, kind.best_chunk(layout, batch_size)
     return StepwiseEngine(layout, update, size, pool), 16
@@ -74,15 +103,24 @@ def is_plain(update: Update) -> bool:
 
 
 def check_memory(
-    layout: Layout, update: Update, size: int, dtype: np.dtype[Any], capacity: int
+    layout: Layout,
+    update: Update,
+    size: int,
+    dtype: np.dtype[Any],
+    capacity: int,
+    device: Device,
 ) -> None:
-    """Raise MemoryError if the weights and the rings need more memory than the machine has."""
+    """Raise MemoryError if the weights and the rings need more memory than there is."""
     weights = len(layout) * size * (1 + update.memories) * dtype.itemsize
     rings = layout.groups * capacity * 16
+    needs = f"{len(layout)} questions with {size} features need {weights / 1e9:.3g} GB for their "
+    if not device.is_cpu:
+        if weights > device.memory:
+            raise MemoryError(f"{needs}weights; the GPU has {device.memory / 1e9:.3g} GB")
+        weights = 0
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if weights + rings > there:
         raise MemoryError(
-            f"{len(layout)} questions with {size} features need {weights / 1e9:.3g} GB for their "
-            f"weights and {rings / 1e9:.3g} GB for the ratios of {layout.groups} policies; this "
-            f"machine has {there / 1e9:.3g} GB"
+            f"{needs}weights and {rings / 1e9:.3g} GB for the ratios of {layout.groups} policies; "
+            f"this machine has {there / 1e9:.3g} GB"
         )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Floats
@@ -226,17 +227,29 @@ def _tables(members: Sequence[Any]) -> Likelihood:
 def _normal(members: Sequence[Any]) -> Likelihood:
     size = max(max(np.size(p.mean), np.size(p.sd)) for p in members)
     mean, sd = (
-        np.stack([np.broadcast_to(getattr(p, name), size) for p in members])[:, None]
+        np.stack([np.broadcast_to(getattr(p, name), size) for p in members], dtype=np.float64)
         for name in ("mean", "sd")
     )
     constant = np.log(sd) + _LOG_ROOT_TWO_PI
 
     def likelihood(states: Any, actions: Any, logs: bool) -> Floats:
         members[0].log_probability(states, actions)  # checks the shape
-        standard = (np.reshape(actions, (len(states), size)) - mean) / sd
-        return (-0.5 * standard * standard - constant).sum(axis=-1)
+        columns = np.ascontiguousarray(np.reshape(actions, (len(states), size)).T, np.float64)
+        out = np.zeros((len(members), len(states)))
+        _add_log_densities(columns, mean, sd, constant, out)
+        return out
 
     return likelihood
+
+
+@njit(cache=True, nogil=True)
+def _add_log_densities(actions, mean, sd, constant, out):
+    """Add the logarithms of normal densities of actions [d, m] to out [P, m]."""
+    for p in range(out.shape[0]):
+        for j in range(actions.shape[0]):
+            for i in range(out.shape[1]):
+                standard = (actions[j, i] - mean[p, j]) / sd[p, j]
+                out[p, i] -= 0.5 * standard * standard + constant[p, j]
 
 
 def _bank(members: Sequence[Any]) -> Likelihood:

@@ -21,6 +21,7 @@ from gvf.correction import IR, Correction
 from gvf.features import FeatureMap
 from gvf.horde.banks import Column
 from gvf.horde.core import Core, Options
+from gvf.horde.device import Precision, as_device
 from gvf.horde.draws import Pool
 from gvf.horde.layout import Layout
 from gvf.horde.pauses import reasons
@@ -36,7 +37,6 @@ from gvf.question import GVF, OnConflict, OnNaN
 from gvf.stream.info import STANDARD, info_columns
 from gvf.transition import Transitions, as_column
 
-Precision = Literal["float64", "float32"]
 EngineName = Literal["local", "ray"]
 _TOGETHER = 256
 """The number of transitions whose ratios and signals are in memory at a time."""
@@ -64,8 +64,10 @@ class Horde(Observer[HordeReport]):
         on_nan: the response to a NaN in a state, an action or a recorded probability: ``"error"``
             raises and names the position, ``"skip"`` leaves the transition out for all questions
             and counts it in the report.
-        dtype: the precision of weights and features, ``"float64"`` or ``"float32"``. The second is
-            for :class:`gvf.TD` with ``SGD``.
+        dtype: the precision of weights and features, ``"float64"``, ``"float32"`` or ``"tf32"``.
+            The last two are for :class:`gvf.TD` with ``SGD``. With ``"tf32"``, for a GPU, weights
+            are float32, and the factors of products may be rounded to TF32: to 11 significant bits
+            instead of 24.
         chunk: the largest number of transitions that are learned from together. It has no influence
             on the answers beyond rounding.
         threads: the number of threads; by default one for each processor.
@@ -73,7 +75,10 @@ class Horde(Observer[HordeReport]):
             cluster, which each have some of the policies. The second gives the bits of one thread.
         workers: the number of processes of the engine ``"ray"``; by default one for each processor.
         address: the address of a Ray cluster; by default one is started on this machine.
-        device: ``"cpu"``.
+        device: ``"cpu"``, or the name of a GPU, ``"cuda"`` or ``"cuda:1"``. A GPU needs PyTorch and
+            Triton, is for :class:`gvf.TD` with ``SGD`` and dense features, and is much faster with
+            ``"tf32"`` or ``"float32"`` than with ``"float64"``. The draws are the same on all
+            devices, and a horde that was saved on one can be loaded on another.
         seed: the seed of the draws: anything that :class:`numpy.random.SeedSequence` accepts.
 
     Example:
@@ -119,12 +124,10 @@ class Horde(Observer[HordeReport]):
         if isinstance(questions, GVF):
             raise TypeError("questions must be a list of gvf.GVFs; for one, use a gvf.Learner")
         check_answers(behaviour, on_conflict, on_nan)
-        check_choice("dtype", dtype, Precision)
         check_features(features)
         _check_rules(update, correction)
-        if device != "cpu":
-            raise ValueError(f"device must be 'cpu', got {brief(device)}")
-        _check_engine(engine, threads, workers, address)
+        chosen, kind = as_device(device, dtype)
+        _check_engine(engine, threads, workers, address, device)
         if engine == "ray":
             threads = 1
         self.behaviour, self.engine = behaviour, engine
@@ -140,7 +143,8 @@ class Horde(Observer[HordeReport]):
             warm_up=whole("warm_up", warm_up, 0),
             on_conflict=on_conflict,
             on_nan=on_nan,
-            dtype=np.dtype(dtype),
+            dtype=kind,
+            device=chosen,
             chunk=None if chunk is None else whole("chunk", chunk, 1),
             pool=Pool(whole("threads", (os.cpu_count() or 1) if threads is None else threads, 1)),
             seed=seeds,
@@ -266,9 +270,9 @@ class Horde(Observer[HordeReport]):
         self._begin(Core.restored(self._core.layout, self._core.options, arrays))
 
     def _parts(self) -> dict[str, Any]:
-        """Return the arguments that make a horde like this one, with a table of its questions.
+        """Return the arguments that the horde of a file must have in common with this one.
 
-        The seed, the threads and the engine are left out: a file can go on with others.
+        There is a table of its questions.
         """
         options = self._core.options
         return {
@@ -300,16 +304,24 @@ class Horde(Observer[HordeReport]):
         }
 
     def _shown(self) -> dict[str, Any]:
-        return {**self._parts(), "questions": len(self.questions)}
+        device = self._core.options.device
+        shown = {**self._parts(), "questions": len(self.questions), "device": device.name}
+        return {**shown, "dtype": "tf32"} if device.tf32 else shown
 
 
 def _check_engine(
-    engine: EngineName, threads: int | None, workers: int | None, address: str | None
+    engine: EngineName,
+    threads: int | None,
+    workers: int | None,
+    address: str | None,
+    device: str,
 ) -> None:
     """Raise an error if options of one engine are given for the other, or Ray is missing."""
     check_choice("engine", engine, EngineName)
     if engine == "ray":
         cluster.import_ray()
+        if device != "cpu":
+            raise ValueError(f"engine='ray' is for device='cpu', got device={device!r}")
         if threads is not None:
             raise ValueError("each worker of the engine 'ray' has one thread: give workers instead")
     elif workers is not None or address is not None:

@@ -77,11 +77,11 @@ class Pauses:
         layout = self._layout
         return missing[layout.cumulant] | missing[len(layout.cumulants) + layout.source]
 
-    def divergent(self, predictions: Floats, passed_on: int) -> NDArray[np.bool_]:
+    def divergent(self, largest: Floats, passed_on: int) -> NDArray[np.bool_]:
         """Find the places that have diverged, bool[G].
 
         Args:
-            predictions: predictions for some states at all places, [m, G].
+            largest: the largest absolute prediction for some states at each place, [G].
             passed_on: the number of steps over which updates can have passed on cumulants.
         """
         layout = self._layout
@@ -91,7 +91,7 @@ class Pauses:
             horizon = np.minimum(1.0 / (1.0 - continuation), passed_on)
         limit = DIVERGED * np.maximum(cumulant * horizon, 1.0)
         with np.errstate(invalid="ignore"):
-            return self.diverged | ~(np.abs(predictions).max(axis=0, initial=0.0) <= limit)
+            return self.diverged | ~(largest <= limit)
 
     def missing(self, steps: int) -> NDArray[np.bool_]:
         """Find the places that pause after so many steps because a signal is missing, bool[G]."""

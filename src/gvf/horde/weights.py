@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from itertools import pairwise
 from typing import Any
 
@@ -9,10 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays
+from gvf.horde.draws import Draws
 from gvf.horde.layout import Ints
 
 
-class Weights:
+class OnProcessor(ABC):
+    """The part that all engines on the processor share."""
+
+    def follow(self, draws: Draws, kept: int) -> bool:
+        """Return False: the rows are drawn already."""
+        return False
+
+    @abstractmethod
+    def predict(self, x: Array) -> Array:
+        """Return the values of features [m, ...] at all places, [m, G]."""
+
+    def largest(self, x: Array) -> Array:
+        """Return the largest absolute value of features [m, ...] at each place, [G]."""
+        return np.abs(self.predict(x)).max(axis=0)
+
+
+class Weights(OnProcessor):
     """One array of weights, with a view [size, lanes] for each block of neighbouring places.
 
     Args:

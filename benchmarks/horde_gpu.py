@@ -1,0 +1,194 @@
+"""Benchmark of a horde on a GPU: a million questions, beside plain PyTorch.
+
+There are 1,000 policies, 250 cumulants, 4 continuations and 256 dense features, in a window of
+100,000 transitions. A step inserts a transition, computes the ratios of all policies, draws 16 rows
+for each, and updates all questions; the part of the processor is included. The peer does the same
+step by step in plain PyTorch, with ``multinomial`` for the draws, and once more without draws.
+A step by itself reads and writes every weight, so the bandwidth of the memory limits it. Several
+steps together are not limited by that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+
+import gvf
+from benchmarks.measure import Effort, Row, Run, interleave
+
+TITLE = "A million questions (n = 100,000, k = 16, SGD, one GPU)"
+CASE = "1,000 x 250 x 4, 256 dense"
+POLICIES, CUMULANTS, CONTINUATIONS, SIZE = 1_000, 250, (0.5, 0.9, 0.97, 0.99), 256
+N, K, ACTIONS, POOL, STEP_SIZE = 100_000, 16, 4, 8_192, 0.1
+TARGETS = {"tf32": 2_800, "float32": 1_400}
+ERRORS = {"tf32": 1e-2, "float32": 1e-4}
+
+
+def rows(effort: Effort) -> list[Row]:
+    """Measure steps a second of ours and of plain PyTorch in TF32 and in float32."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return [Row(CASE, "gvf", None, "Hz", note="there is no GPU here")]
+    longer = replace(effort, rounds=3, seconds=60 * effort.seconds)
+    asked, window, data = questions(), stream(N, 0), stream(POOL, 1)
+    found = [Row(CASE, "limit: weights read and written once a step", limit(), "Hz")]
+    for dtype, target in TARGETS.items():
+        horde = horde_of(asked, dtype)
+        horde.observe_many(window)
+        name, contenders = f"gvf, {dtype}", {"gvf": ours(horde, data)}
+        torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
+        contenders[f"plain torch, {dtype}"] = plain(draws=True)
+        contenders[f"plain torch, {dtype}, without draws"] = plain(draws=False)
+        times = interleave(contenders, longer)
+        torch.set_float32_matmul_precision("highest")
+        rate = 1.0 / times.pop("gvf")
+        found.append(Row(CASE, name, rate, "Hz", target=f">= {target:,} Hz", met=rate >= target))
+        found += [Row(CASE, peer, 1 / t, "Hz", ratio=rate * t) for peer, t in times.items()]
+        worst, most = error(horde, data[:64]), ERRORS[dtype]
+        found.append(
+            Row(CASE, f"{name}: relative error of a change", worst, "", target=f"<= {most:g}",
+                met=worst <= most)
+        )  # fmt: skip
+        assert not horde.report().paused
+        del horde, contenders
+        torch.cuda.empty_cache()
+    return found
+
+
+def questions() -> list[gvf.GVF]:
+    """Return a million questions."""
+    targets = np.random.default_rng(2).dirichlet(np.full(ACTIONS, 2.0), size=POLICIES)
+    policies = {str(i): gvf.Fixed(row) for i, row in enumerate(targets)}
+    return gvf.questions(policies, gvf.Columns("signals", CUMULANTS), CONTINUATIONS)
+
+
+def stream(count: int, seed: int) -> gvf.Transitions:
+    """Return transitions with normal features of length about 1."""
+    rng = np.random.default_rng(seed)
+    states = rng.normal(size=(count + 1, SIZE)) / np.sqrt(SIZE)
+    return gvf.Transitions(
+        state=states[:-1],
+        action=rng.integers(ACTIONS, size=count),
+        next_state=states[1:],
+        terminated=rng.random(count) < 0.01,
+        signals=rng.normal(size=(count, CUMULANTS)),
+    )
+
+
+def horde_of(asked: list[gvf.GVF], dtype: Any) -> gvf.Horde:
+    """Return a horde that learns once its window is full."""
+    return gvf.Horde(
+        asked,
+        gvf.Dense(SIZE),
+        gvf.TD(STEP_SIZE),
+        gvf.IR(),
+        behaviour=gvf.Uniform(ACTIONS),
+        window=N,
+        batch_size=K,
+        warm_up=N,
+        dtype=dtype,
+        device="cuda",
+        seed=0,
+    )
+
+
+def ours(horde: gvf.Horde, data: gvf.Transitions) -> Run:
+    """Return a run of a horde, until the GPU is done."""
+    import torch
+
+    def run(count: int) -> None:
+        for start in range(0, count, POOL):
+            horde.observe_many(data[: min(POOL, count - start)])
+        torch.cuda.synchronize()
+
+    for count in (1, 4, 64):  # kernels are compiled for each number of rows
+        run(count)
+    return run
+
+
+def plain(draws: bool) -> Run:
+    """Return a run of the same steps in plain PyTorch."""
+    import torch
+
+    here: dict[str, Any] = {"device": "cuda"}
+    torch.manual_seed(0)
+    many = CUMULANTS * len(CONTINUATIONS)
+    x, x_next = (torch.randn(N, SIZE, **here) / SIZE**0.5 for _ in range(2))
+    new, new_next = (torch.randn(POOL, SIZE, **here) / SIZE**0.5 for _ in range(2))
+    signals, new_signals = torch.randn(N, many, **here), torch.randn(POOL, many, **here)
+    alive = (torch.rand(N, **here) > 0.01).float()
+    ratios, new_ratios = torch.rand(POLICIES, N, **here), torch.rand(POLICIES, POOL, **here)
+    gamma = torch.tensor(CONTINUATIONS, **here).repeat_interleave(CUMULANTS)
+    weights = torch.zeros(POLICIES, SIZE, many, **here)
+    given = torch.randint(N, (POLICIES, K), **here)
+
+    def step(at: int) -> None:
+        row, new_row = at % N, at % POOL
+        x[row], x_next[row], signals[row] = new[new_row], new_next[new_row], new_signals[new_row]
+        ratios[:, row] = new_ratios[:, new_row]
+        slots = torch.multinomial(ratios, K, replacement=True) if draws else given  # [P, k]
+        near, far = x[slots], x_next[slots]
+        after = gamma * alive[slots][:, :, None] * torch.bmm(far, weights)
+        delta = signals[slots] + after - torch.bmm(near, weights)
+        weights.baddbmm_(near.transpose(1, 2), delta, alpha=STEP_SIZE / K)
+
+    def run(count: int) -> None:
+        with torch.no_grad():
+            for i in range(count):
+                step(i)
+        torch.cuda.synchronize()
+
+    return run
+
+
+def limit() -> float:
+    """Return how often a second the GPU can read and write all weights."""
+    import torch
+
+    one = torch.randn(POLICIES, CUMULANTS * len(CONTINUATIONS), SIZE, device="cuda")
+    other = torch.empty_like(one)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            other.copy_(one)
+        torch.cuda.synchronize()
+
+    return 1.0 / interleave({"copy": run}, Effort(rounds=5, seconds=0.2))["copy"]
+
+
+def error(horde: gvf.Horde, data: gvf.Transitions) -> float:
+    """Return the error of the change by some steps, for three policies, relative to the change.
+
+    The same steps are taken one after the other in float64, with the rows that the horde draws.
+    """
+    core = horde._core
+    layout, engine, batches = core.layout, cast(Any, core.engine), []
+    learn = engine.learn
+
+    def recorded(columns: Any, batch: Any, step_size: Any) -> None:
+        learn(columns, batch, step_size)
+        batches.append((engine.rows.cpu().numpy(), batch.w))
+
+    groups = (0, layout.groups // 2, layout.groups - 1)
+    places = [np.arange(layout.starts[g], layout.starts[g + 1]) for g in groups]
+    before = [engine.take(some)["weights"].astype(np.float64) for some in places]
+    engine.learn = recorded
+    horde.observe_many(data)
+    engine.learn = learn
+    columns = {name: column.astype(np.float64) for name, column in core.window.columns.items()}
+    worst = 0.0
+    for g, some, old in zip(groups, places, before, strict=True):
+        weights = old.copy()
+        for rows, w in batches:
+            for u in range(len(rows)):
+                taken = {name: column[rows[u, g]] for name, column in columns.items()}
+                gamma = layout.scale[some] * taken["continuation"][:, layout.source[some]]
+                near, far = (taken[name] @ weights.T for name in ("x", "x_next"))
+                delta = taken["cumulant"][:, layout.cumulant[some]] + gamma * far - near
+                weights += (STEP_SIZE * w[u, g][:, None] * delta).T @ taken["x"]
+        found = engine.take(some)["weights"]
+        worst = max(worst, float(np.linalg.norm(found - weights) / np.linalg.norm(weights - old)))
+    return worst

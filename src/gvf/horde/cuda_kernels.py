@@ -1,0 +1,309 @@
+r"""Kernels in Triton: several steps of plain TD that read and write the weights once.
+
+This module needs Triton, so only :class:`gvf.horde.cuda.KernelEngine` imports it.
+
+The R rows that a few updates drew for a group are learned from together, in two halves. With the
+inverses ``T_1`` and ``T_2`` of each half and the products L of the second half's rows with the
+first's, the errors of :mod:`gvf.horde.cuda` are
+
+    delta_1 = T_1 (c_1 + Z_1 W_0),    delta_2 = T_2 (c_2 + Z_2 W_0 + L delta_1).
+
+``_gather`` copies the features of drawn rows. ``_halves`` makes T_1, T_2 and L for each stretch.
+``_learn`` changes the weights of a *tile*, which is at most TQ neighbouring questions of a stretch.
+An inverse is a product by doubling, ``(I - N)^-1 = (I + N) (I + N^2) (I + N^4) ...``, which ends
+because N connects a step only with earlier ones.
+
+Weights are [G, D], a question a row, so a question that has diverged does not touch another. D is a
+multiple of 64. R is a power of 2; rows beyond those drawn have weight 0.
+
+``_insert`` and ``_search`` keep and search prefix sums of masses, as
+:mod:`gvf.sampling.prefix_sums` does. A ring of sums has one number more than the columns have rows,
+so a chunk can search the window as it was at each of its steps: the sum before the oldest row of
+the first step is still there.
+"""
+
+# pyright: reportMissingImports=false, reportMissingTypeStubs=false
+# pyright: reportArgumentType=false, reportIndexIssue=false, reportCallIssue=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit(do_not_specialize=["first", "count"])
+def _insert(sums, masses, first, length, count):
+    """Continue the sums [groups, length] with masses [groups, count], from position `first` on."""
+    g = tl.program_id(0).to(tl.int64)
+    ring = sums + g * length
+    total = tl.load(ring + first - 1, mask=first > 0, other=0.0)
+    for i in range(count):
+        at = (first + i) % length
+        # One after the other, so that a mass of 0 leaves the sum as it is.
+        total = tl.where(at == 0, 0.0, total) + tl.load(masses + g * count + i)
+        tl.store(ring + at, total)
+
+
+@triton.jit(do_not_specialize=["n", "count"])
+def _search(
+    sums, uniforms, times, rows, length, n, groups, k, count,
+    ROUNDS: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """Write the row of the first sum greater than a share of the mass, for each of U k numbers."""
+    g, lane = tl.program_id(0).to(tl.int64), tl.program_id(1) * LANES + tl.arange(0, LANES)
+    u, here, ring = lane // k, lane < count, sums + g * length
+    time = tl.load(times + u, mask=here, other=0)
+    newest = time % length
+    oldest = newest + 1 - tl.minimum(time + 1, n)
+    oldest = tl.where(oldest < 0, oldest + length, oldest)
+    parted = oldest > newest  # the window goes on at 0
+    before = tl.load(ring + oldest - 1, mask=oldest > 0, other=0.0)
+    old = tl.where(parted, tl.load(ring + length - 1) - before, 0.0)
+    base = tl.where(parted, 0.0, before)
+    new = tl.load(ring + newest) - base
+    at = (u * groups + g) * k + lane % k
+    x = tl.load(uniforms + at, mask=here, other=0.0) * (old + new)
+    in_old = parted & ((x < old) | (new <= 0.0))
+    low = tl.where(in_old | (oldest <= newest), oldest, 0)
+    high = tl.where(in_old, length - 1, newest)
+    # x may round up to the end of a part; this keeps it below.
+    end = tl.load(ring + high)
+    target = tl.where(in_old, before + x, base + (x - old))
+    target = tl.minimum(target, end - end * 2.220446049250313e-16)
+    for _ in range(ROUNDS):
+        middle = (low + high) // 2
+        right = (tl.load(ring + middle) <= target) & (low < high)
+        low = tl.where(right, middle + 1, low)
+        high = tl.where(right, high, middle)
+    age = (newest - low + length) % length
+    tl.store(rows + at, (time - age) % (length - 1), mask=here)
+
+
+@triton.jit(do_not_specialize=["count"])
+def _gather(
+    rows, w, x, x_next, slots, weight, near, far, turned,
+    first, row_stride, group_stride, w_stride, k, count,
+    D: tl.constexpr, R: tl.constexpr, BD: tl.constexpr,
+):  # fmt: skip
+    """Copy drawn rows: near and far [groups, R, D], turned [groups, D, R]."""
+    p, d0 = tl.program_id(0).to(tl.int64), tl.program_id(1) * BD
+    r, d = tl.arange(0, R), d0 + tl.arange(0, BD)
+    g, u, j, drawn = first + p, r // k, r % k, r < count
+    slot = tl.load(rows + u * row_stride + g * group_stride + j, mask=drawn, other=0)
+    if d0 == 0:
+        tl.store(slots + p * R + r, slot)
+        own = tl.load(w + u * w_stride + g * k + j, mask=drawn, other=0.0)
+        tl.store(weight + p * R + r, own)
+    level = tl.load(x + slot[:, None] * D + d[None, :])
+    tl.store(near + p * R * D + r[:, None] * D + d[None, :], level)
+    tl.store(turned + p * R * D + d[:, None] * R + r[None, :], tl.trans(level))
+    level = tl.load(x_next + slot[:, None] * D + d[None, :])
+    tl.store(far + p * R * D + r[:, None] * D + d[None, :], level)
+
+
+@triton.jit
+def _halves(
+    group, scale, source, slots, weight, near, far, continuation, out,
+    first_stretch, first_group, sources, k,
+    D: tl.constexpr, H: tl.constexpr, BD: tl.constexpr, DOUBLINGS: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Write T_1, T_2 and L of a stretch, out [stretches, 3, H, H]."""
+    s, which = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    p = tl.load(group + first_stretch + s) - first_group
+    i = tl.arange(0, H)
+    row = tl.where(which == 0, 0, H) + i
+    column = tl.where(which == 1, H, 0) + i
+    slot = tl.load(slots + p * 2 * H + row)
+    gamma = tl.load(scale + first_stretch + s) * tl.load(
+        continuation + slot * sources + tl.load(source + first_stretch + s)
+    )
+    total = tl.zeros((H, H), tl.float32)
+    base = p * 2 * H * D
+    for d0 in range(0, D, BD):
+        d = d0 + tl.arange(0, BD)
+        x = tl.load(near + base + row[:, None] * D + d[None, :])
+        x_next = tl.load(far + base + row[:, None] * D + d[None, :])
+        y = tl.load(near + base + column[:, None] * D + d[None, :])
+        z = gamma[:, None] * x_next - x
+        total = tl.dot(z, tl.trans(y), total, input_precision=PRECISION)
+    total = total * tl.load(weight + p * 2 * H + column)[None, :]
+    # With a batch size that does not divide H, a step may have rows in both halves.
+    N = tl.where(row[:, None] // k > column[None, :] // k, total, 0.0)
+    at = out + (s * 3 + which) * H * H + i[:, None] * H + i[None, :]
+    if which == 2:
+        tl.store(at, N)
+    else:
+        T = tl.where(i[:, None] == i[None, :], 1.0, 0.0) + N
+        for _ in range(DOUBLINGS):
+            N = tl.dot(N, N, input_precision=PRECISION)
+            T = tl.dot(T, N, T, input_precision=PRECISION)
+        tl.store(at, T)
+
+
+@triton.jit
+def _learn(
+    stretch, first, count, group, scale, source, cumulant,
+    slots, weight, near, far, turned, inverses, continuation, cumulants, weights,
+    first_tile, first_stretch, first_group, sources, signals,
+    D: tl.constexpr, H: tl.constexpr, TQ: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
+    PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Change the weights of a tile by all rows."""
+    tile = first_tile + tl.program_id(0)
+    s = tl.load(stretch + tile)
+    p = tl.load(group + s) - first_group
+    place = tl.load(first + tile)
+    i, q = tl.arange(0, H), tl.arange(0, TQ)
+    here = q < tl.load(count + tile)
+    at_1 = slots + p * 2 * H + i
+    slot_1, slot_2 = tl.load(at_1), tl.load(at_1 + H)
+    factor, column = tl.load(scale + s), tl.load(source + s)
+    gamma_1 = factor * tl.load(continuation + slot_1 * sources + column)
+    gamma_2 = factor * tl.load(continuation + slot_2 * sources + column)
+    error_1 = tl.zeros((TQ, H), tl.float32)
+    error_2 = tl.zeros((TQ, H), tl.float32)
+    base, own = p * 2 * H * D, weights + place * D
+    for d0 in range(0, D, BD):
+        d = d0 + tl.arange(0, BD)
+        w = tl.load(own + q[:, None] * D + d[None, :], mask=here[:, None], other=0.0)
+        at = base + i[:, None] * D + d[None, :]
+        z = gamma_1[:, None] * tl.load(far + at) - tl.load(near + at)
+        error_1 = tl.dot(w, tl.trans(z), error_1, input_precision=PRECISION)
+        at += H * D
+        z = gamma_2[:, None] * tl.load(far + at) - tl.load(near + at)
+        error_2 = tl.dot(w, tl.trans(z), error_2, input_precision=PRECISION)
+    signal = tl.load(cumulant + place + q, mask=here, other=0)
+    among = here[:, None]
+    error_1 += tl.load(cumulants + slot_1[None, :] * signals + signal[:, None], mask=among, other=0)
+    error_2 += tl.load(cumulants + slot_2[None, :] * signals + signal[:, None], mask=among, other=0)
+    inverse = inverses + (s - first_stretch) * 3 * H * H + i[:, None] * H + i[None, :]
+    delta_1 = tl.dot(error_1, tl.trans(tl.load(inverse)), input_precision=PRECISION)
+    passed_on = tl.trans(tl.load(inverse + 2 * H * H))
+    error_2 = tl.dot(delta_1, passed_on, error_2, input_precision=PRECISION)
+    delta_2 = tl.dot(error_2, tl.trans(tl.load(inverse + H * H)), input_precision=PRECISION)
+    at_w = weight + p * 2 * H + i
+    delta_1 *= tl.load(at_w)[None, :]
+    delta_2 *= tl.load(at_w + H)[None, :]
+    for d0 in range(0, D, BE):
+        d = d0 + tl.arange(0, BE)
+        at = own + q[:, None] * D + d[None, :]
+        w = tl.load(at, mask=here[:, None], other=0.0)
+        x = turned + base + d[:, None] * (2 * H) + i[None, :]
+        w = tl.dot(delta_1, tl.trans(tl.load(x)), w, input_precision=PRECISION)
+        w = tl.dot(delta_2, tl.trans(tl.load(x + H)), w, input_precision=PRECISION)
+        tl.store(at, w, mask=here[:, None])
+
+
+class Kernels:
+    """The kernels with the tables that they read.
+
+    Args:
+        stretches: the stretches of the layout, :class:`gvf.horde.cuda.Stretches`.
+        groups: the number of groups.
+        together: the largest number of groups whose drawn rows are in memory at a time.
+        tf32: True to round the factors of products to TF32; otherwise each product is made of three
+            such products, and has the accuracy of float32.
+        device: the device.
+    """
+
+    def __init__(
+        self, stretches: Any, groups: int, together: int, tf32: bool, device: torch.device
+    ) -> None:
+        self.precision = "tf32" if tf32 else "tf32x3"
+        # Found by trying, with 250 questions a stretch and 256 features on an H200.
+        most, self.warps, self.step = (128, 8, 64) if tf32 else (64, 4, 32)
+        self.width = int(np.clip(triton.next_power_of_2(int(stretches.questions.max())), 16, most))
+        tiles = -(-stretches.questions // self.width)
+        stretch = np.repeat(np.arange(len(tiles)), tiles)
+        number = np.arange(len(stretch)) - np.repeat(np.cumsum(tiles) - tiles, tiles)
+        first = stretches.first[stretch] + number * self.width
+        ends = (stretches.first + stretches.questions)[stretch]
+        count = np.minimum(self.width, ends - first)
+
+        def there(array: Any) -> torch.Tensor:
+            return torch.tensor(array, device=device)
+
+        self.group, self.source = there(stretches.group), there(stretches.source)
+        self.scale = there(stretches.scale.astype(np.float32))
+        self.stretch, self.first, self.count = there(stretch), there(first), there(count)
+        self.parts = []
+        for start in range(0, groups, together):
+            edges = [start, min(start + together, groups)]
+            bounds = np.searchsorted(stretches.group, edges)
+            self.parts.append((edges, bounds.tolist(), np.searchsorted(stretch, bounds).tolist()))
+
+    def insert(self, sums: torch.Tensor, masses: torch.Tensor, start: int) -> None:
+        """Continue sums [groups, 1 + kept] with masses [groups, m] of transitions from `start`."""
+        length, count = sums.shape[1], masses.shape[1]
+        _insert[(len(sums),)](sums, masses, start % length, length, count, num_warps=1)
+
+    def search(
+        self, sums: torch.Tensor, uniforms: torch.Tensor, times: torch.Tensor, n: int
+    ) -> torch.Tensor:
+        """Return the rows int64[U, groups, k] of numbers in [0, 1) in windows of n rows.
+
+        Args:
+            sums: the prefix sums of masses, float64[groups, 1 + kept].
+            uniforms: the numbers, float64[U, groups, k].
+            times: the number of the newest transition at each update, int64[U].
+            n: the number of rows in the window.
+        """
+        (updates, groups, k), length = uniforms.shape, sums.shape[1]
+        rows = torch.empty_like(uniforms, dtype=torch.int64)
+        _search[(groups, triton.cdiv(updates * k, 256))](
+            sums, uniforms, times, rows, length, n, groups, k, updates * k,
+            length.bit_length(), 256, num_warps=4,
+        )  # fmt: skip
+        return rows
+
+    def learn(
+        self,
+        weights: torch.Tensor,
+        columns: dict[str, torch.Tensor],
+        cumulant: torch.Tensor,
+        rows: torch.Tensor,
+        w: torch.Tensor,
+    ) -> None:
+        """Change the weights [G, D] by a few updates.
+
+        Args:
+            weights: the weights.
+            columns: the columns of the window.
+            cumulant: the cumulant at each place, int64[G].
+            rows: the drawn rows, int64[U, groups or 1, k].
+            w: their weights times the step size, [U, groups, k].
+        """
+        (updates, sets, k), width = rows.shape, weights.shape[1]
+        R = max(32, triton.next_power_of_2(updates * k))
+        half = R // 2
+        in_a_half = max((half - 1) // k + 1, (R - 1) // k - half // k + 1)  # steps
+        doublings = max((in_a_half - 1).bit_length() - 1, 0)
+        x, x_next = columns["x"], columns["x_next"]
+        continuation, cumulants = columns["continuation"], columns["cumulant"]
+        for (first, last), (a, b), (start, stop) in self.parts:
+            slots = rows.new_empty(last - first, R)
+            weight = w.new_empty(last - first, R)
+            near, far, turned = (w.new_empty(last - first, R, width) for _ in range(3))
+            inverses = w.new_empty(b - a, 3, half, half)
+            _gather[(last - first, width // 64)](
+                rows, w, x, x_next, slots, weight, near, far, turned,
+                first, sets * k, k if sets > 1 else 0, w.shape[1] * k, k, updates * k,
+                width, R, 64, num_warps=8,
+            )  # fmt: skip
+            _halves[(b - a, 3)](
+                self.group, self.scale, self.source, slots, weight, near, far, continuation,
+                inverses, a, first, continuation.shape[1], k,
+                width, half, 32, doublings, self.precision, num_warps=4, num_stages=3,
+            )  # fmt: skip
+            _learn[(stop - start,)](
+                self.stretch, self.first, self.count, self.group, self.scale, self.source,
+                cumulant, slots, weight, near, far, turned, inverses, continuation, cumulants,
+                weights, start, a, first, continuation.shape[1], cumulants.shape[1],
+                width, half, self.width, 32, self.step, self.precision,
+                num_warps=self.warps, num_stages=3,
+            )  # fmt: skip
