@@ -26,6 +26,7 @@ from gvf.horde.engine import Engine, check_memory, engine_for
 from gvf.horde.evaluate import Evaluator
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.pauses import LOOK_EVERY, LOOKED_AT, Pauses
+from gvf.horde.watch import EVERY, Watch
 from gvf.learner import Update
 from gvf.learner.values import Form, represent
 from gvf.policy import Policy
@@ -49,6 +50,7 @@ class Options:
     on_conflict: OnConflict
     dtype: np.dtype[Any]
     chunk: int | None
+    rupee: bool
     pool: Pool
     seed: np.random.SeedSequence
 
@@ -74,7 +76,8 @@ class Core:
     def __init__(self, layout: Layout, options: Options) -> None:
         self.layout, self.options = layout, options
         size, correction = options.features.size, options.correction
-        check_memory(layout, options.update, size, options.dtype, options.window)
+        arrays = 1 + options.update.memories + 2 * options.rupee
+        check_memory(layout, arrays, size, options.dtype, options.window)
         self.evaluator, self.pauses = Evaluator(layout), Pauses(layout, options.window)
         carries = correction.trace is not None
         self.traces = [Trace(correction) for _ in range(layout.groups * carries)]
@@ -83,6 +86,9 @@ class Core:
         self.draws = Draws(
             correction, layout.groups, options.window, options.batch_size, options.seed
         )
+        # So many rows cost as much as those of an update, wherever there are few updates.
+        rows = max(options.batch_size // options.every, 1)
+        self.watch = Watch(layout, rows, size * options.rupee, options.dtype)
         self.engine: Engine | None = None
         self.window = Window(1)  # until there is an engine
         self.chunk = 1
@@ -178,7 +184,7 @@ class Core:
         ends = [row for row, _ in segments[1:]] + [m]
         for (start, signals), end in zip(segments, ends, strict=True):
             while start < end:
-                to_look = LOOK_EVERY - (before + start) % LOOK_EVERY
+                to_look = EVERY - (before + start) % EVERY
                 stop = min(start + self.chunk, end, start + to_look)
                 piece = slice(start, stop)
                 self.window.extend(**{name: column[piece] for name, column in columns.items()})
@@ -189,6 +195,8 @@ class Core:
                     own = None if step_size is None else step_size[piece][due[piece]]
                     self._update(engine, batch, own, self.pauses.places(signals))
                 if stop == start + to_look:
+                    self._look(engine, self.pauses.places(signals))
+                if self.draws.steps % LOOK_EVERY == 0:
                     self.pauses.diverged[:] = self.divergent()
                 start = stop
 
@@ -199,6 +207,17 @@ class Core:
         engine.learn(self.window.columns, batch, step_size)
         if len(paused):
             engine.put(paused, kept)
+
+    def _look(self, engine: Engine, paused: Ints) -> None:
+        """Watch the errors of the newest rows; there is a batch of rows in the window."""
+        n = self.options.window
+        count = min(self.watch.rows, len(self.window), n)
+        newest = self.window.oldest_first[-count:]
+        rows = {name: column[newest] for name, column in self.window.columns.items()}
+        values = engine.predict(np.concatenate([rows["x"], rows["x_next"]]))
+        ratios = self.draws.ratios[:, (self.draws.steps - count + np.arange(count)) % n]
+        new = np.flatnonzero(self.layout.since[self.layout.order] > self.draws.steps - count)
+        self.watch.look(rows, values, ratios, np.append(paused, new))
 
     @property
     def updates(self) -> int:
@@ -245,6 +264,7 @@ class Core:
             },
             "pauses": self.pauses.arrays(),
             "draws": self.draws.arrays(),
+            "watch": self.watch.arrays(),
             "window": self.window.checkpoint(),
             **{f"trace {g}": trace.checkpoint() for g, trace in enumerate(self.traces)},
         }
@@ -273,6 +293,7 @@ class Core:
         core.window.restore(group("window"))
         core.draws.restore(group("draws"))
         core.pauses.restore(group("pauses"))
+        core.watch.restore(group("watch"))
         for g, trace in enumerate(core.traces):
             trace.restore(group(f"trace {g}"))
         core.skipped[:], core.step_size[:] = own["skipped"], own["step_size"]

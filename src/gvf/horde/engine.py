@@ -74,10 +74,18 @@ def is_plain(update: Update) -> bool:
 
 
 def check_memory(
-    layout: Layout, update: Update, size: int, dtype: np.dtype[Any], capacity: int
+    layout: Layout, arrays: int, size: int, dtype: np.dtype[Any], capacity: int
 ) -> None:
-    """Raise MemoryError if the weights and the rings need more memory than the machine has."""
-    weights = len(layout) * size * (1 + update.memories) * dtype.itemsize
+    """Raise MemoryError if the machine has too little memory.
+
+    Args:
+        layout: the layout of the questions.
+        arrays: the number of arrays of the size of the weights.
+        size: the number of features.
+        dtype: the type of the weights.
+        capacity: the number of transitions in the window, n.
+    """
+    weights = len(layout) * size * arrays * dtype.itemsize
     rings = layout.groups * capacity * 16
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if weights + rings > there:

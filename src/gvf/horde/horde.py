@@ -61,6 +61,8 @@ class Horde(Observer[HordeReport]):
             for :class:`gvf.TD` with ``SGD``.
         chunk: the largest number of transitions that are learned from together. It has no influence
             on the answers beyond rounding.
+        rupee: True to estimate the projected Bellman error of each question; see
+            :attr:`gvf.HordeReport.rupee`. It takes two more arrays of the size of the weights.
         threads: the number of threads; by default one for each processor.
         device: ``"cpu"``.
         seed: the seed of the draws: anything that :class:`numpy.random.SeedSequence` accepts.
@@ -97,6 +99,7 @@ class Horde(Observer[HordeReport]):
         on_conflict: OnConflict = "error",
         dtype: Precision = "float64",
         chunk: int | None = None,
+        rupee: bool = False,
         threads: int | None = None,
         device: str = "cpu",
         seed: Any = None,
@@ -123,6 +126,7 @@ class Horde(Observer[HordeReport]):
             on_conflict=on_conflict,
             dtype=np.dtype(dtype),
             chunk=None if chunk is None else whole("chunk", chunk, 1),
+            rupee=bool(rupee),
             pool=Pool(whole("threads", (os.cpu_count() or 1) if threads is None else threads, 1)),
             seed=seeds,
         )
@@ -188,7 +192,7 @@ class Horde(Observer[HordeReport]):
         return core.engine.take([place])["weights"].reshape(-1)
 
     def report(self) -> HordeReport:
-        """Return counts, statistics of the ratios, and the questions that are paused."""
+        """Return counts, statistics of the ratios, errors, and the questions that are paused."""
         core, layout, draws = self._core, self._core.layout, self._core.draws
         window, unknown = int(draws.place[SIZE]), np.full(layout.groups, np.nan)
         names = tuple(layout.group_name(g) for g in range(layout.groups))
@@ -205,7 +209,15 @@ class Horde(Observer[HordeReport]):
             mean_ratio=draws.ratios.mean(axis=1) if window else unknown,
             effective_sample_size=draws.effective_sample_sizes if window else unknown,
             paused=core.pauses.reasons(self.steps, core.divergent()),
+            names=layout.names,
+            ude=core.watch.ude(self._rounding())[layout.place],
+            rupee=None if (rupee := core.watch.rupee()) is None else rupee[layout.place],
         )
+
+    def _rounding(self) -> Floats:
+        """Return the size below which errors at each place are rounding errors, float64[G]."""
+        core, share = self._core, np.sqrt(np.finfo(self._core.options.dtype).eps)
+        return share * core.pauses.largest[core.layout.cumulant]
 
     def add(self, questions: Sequence[GVF]) -> None:
         """Add questions, which learn from now on.
@@ -262,6 +274,7 @@ class Horde(Observer[HordeReport]):
             "on_conflict": options.on_conflict,
             "dtype": options.dtype.name,
             "chunk": options.chunk,
+            "rupee": options.rupee,
         }
 
     def _shown(self) -> dict[str, Any]:
