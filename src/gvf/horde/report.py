@@ -30,9 +30,9 @@ class HordeReport:
         paused: the questions that do not learn at present, with the reason.
         names: the names of the questions.
         ude: the unexpected demon error of each question, [G]: the size of the recent average of its
-            TD errors, weighed by the ratio, over their long-run standard deviation. It is about 0.05
-            if nothing changes, and rises if a sensor or the world has changed. It is nan in the
-            first 64 steps. See :mod:`gvf.horde.watch`.
+            TD errors, weighed by the ratio, over their long-run standard deviation. It is about
+            0.05 if nothing changes, and rises if a sensor or the world has changed. It is nan in
+            the first 64 steps. See :mod:`gvf.horde.watch`.
         rupee: an estimate of the root of the projected Bellman error of each question, [G], in the
             unit of the cumulant; None unless the horde was asked for it.
 
@@ -84,10 +84,10 @@ class HordeReport:
             text += f"; largest UDE {ude:.2g} ({name})"
         if self.skipped:
             count = _count(len(self.skipped), "policy", "policies")
-            text += f"; {count} without mass skipped updates: {_listed(self.skipped)}"
+            text += f"; {count} without mass skipped updates: {listed(self.skipped)}"
         if self.paused:
             shown = {f"{name} ({reason})": reason for name, reason in self.paused.items()}
-            text += f"; {len(self.paused)} paused: {_listed(shown)}"
+            text += f"; {len(self.paused)} paused: {listed(shown)}"
         return f"HordeReport({text})"
 
 
@@ -95,7 +95,7 @@ def _count(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def _listed(names: Mapping[str, object]) -> str:
+def listed(names: Mapping[str, object]) -> str:
     """List the first names, and the number of the others."""
     shown = list(names)[:_NAMED]
     rest = len(names) - len(shown)
