@@ -25,8 +25,8 @@ class Read(HTMLParser):
         self.feed(text)
         assert not self.open
 
-    def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
         assert tag not in ("script", "link")
         if tag == "img":
             self.images.append(given)
@@ -50,7 +50,7 @@ POLICIES = {"any <all>": gvf.Uniform(3), "mostly 1": gvf.Favour(1, 0.8, 3)}
 ASKED = gvf.questions(POLICIES, gvf.Columns("sensors", ["a", "b", "c", "d"]), [0.0, 0.8])
 
 
-def data(steps, policy=BEHAVIOUR, seed=0):
+def data(steps, policy: gvf.Policy = BEHAVIOUR, seed=0):
     made = stream(steps, states=0, seed=seed, ends=0.0)
     rng = np.random.default_rng(seed)
     action = policy.sample(np.zeros(steps), rng=rng)

@@ -30,10 +30,11 @@ def explained(predictions, returns):
     """The variance explained and its jackknife standard error."""
     whole = 1 - np.mean((predictions - returns) ** 2) / np.var(returns)
     n = len(returns)
-    without = [
+    each = [
         1 - np.mean((np.delete(predictions - returns, i)) ** 2) / np.var(np.delete(returns, i))
         for i in range(n)
     ]
+    without = np.array(each)
     return whole, np.sqrt((n - 1) / n * np.sum((without - np.mean(without)) ** 2))
 
 

@@ -299,24 +299,23 @@ class Horde(Observer[HordeReport]):
         whole("rows", rows, 1)
         if not len(transitions):
             raise ValueError("there are no transitions")
-        layout = self._core.layout
+        layout, chosen = self._core.layout, self._chosen(names)
         acted = followed(layout, transitions)
         if acted is None and names is None:
             raise ValueError(
                 "the transitions do not tell which policy acted: name its questions, or add the "
                 "column behaviour_probability"
             )
-        chosen = self._chosen(names)
         if acted is not None and names is None:
             chosen = np.flatnonzero(acted).tolist()
             if not chosen:
                 raise ValueError("no question is about the policy that acted in these transitions")
-        for i in chosen if acted is not None else ():
-            if not acted[i]:
-                raise ValueError(
-                    f"question {self.names[i]!r} is about {self.questions[i].policy!r}, which did "
-                    "not act in these transitions"
-                )
+        if acted is not None and not acted[chosen].all():
+            question = self.questions[chosen[int(acted[chosen].argmin())]]
+            raise ValueError(
+                f"question {question.name!r} is about {question.policy!r}, which did not act in "
+                "these transitions"
+            )
         return error_along(layout, self.predict, transitions, chosen, rows, cutoff)
 
     def page(
@@ -370,13 +369,7 @@ class Horde(Observer[HordeReport]):
         if stretch is not None:
             chosen = None if names is None else self._chosen(names)
             shown = pages.stretch_of(layout, self.predict, stretch, chosen, ranks)
-        made = {name: repr(part) for name, part in self._shown().items() if part is not None}
-        settings = {
-            name.replace("_", " ").capitalize(): made[name]
-            for name in ("correction", "update", "features", "behaviour", "window", "batch_size")
-            if name in made
-        }
-        write_text(path, pages.page(layout, found, errors, shown, settings, title))
+        write_text(path, pages.page(layout, found, errors, shown, self._shown(), title))
 
     def _chosen(self, names: str | Sequence[str] | None) -> list[int]:
         """Return the numbers of questions by their names, of all if there are none."""

@@ -7,6 +7,7 @@ of the policies. The functions here prepare plain data; the template lays them o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +20,13 @@ from gvf.common.pictures import embed
 from gvf.common.version import __version__
 from gvf.horde import pictures
 from gvf.horde.diagnosis import HordeDiagnosis, PolicyDiagnosis
-from gvf.horde.layout import Layout, distinct
+from gvf.horde.layout import Ints, Layout, distinct
 from gvf.horde.returns import HordeReturnError, followed, returns_along
 from gvf.policy.base import describe
 from gvf.transition import Transitions
 
+HIGH = 0.3
+"""A larger UDE is counted; chance alone seldom gives it, even among thousands of questions."""
 SHOWN = 10
 """The number of questions in a table of the best or the worst."""
 POLICIES = 30
@@ -58,7 +61,7 @@ def page(
     found: HordeDiagnosis,
     errors: HordeReturnError | None,
     stretch: Stretch | None,
-    settings: Mapping[str, str],
+    settings: Mapping[str, Any],
     title: str,
 ) -> str:
     """Write one self-contained HTML page.
@@ -68,7 +71,7 @@ def page(
         found: the diagnosis of the horde.
         errors: the errors against held-out returns of all or some questions.
         stretch: predictions and returns over a stretch of time.
-        settings: facts about the horde.
+        settings: the arguments of the horde.
         title: the title of the page.
     """
     report, parts = found.report, _Parts(layout)
@@ -86,7 +89,7 @@ def page(
             css=css(),
             version=__version__,
             report=report,
-            settings=settings,
+            settings=_settings(settings),
             counts=_counts(found, errors),
             distributions=embed(pictures.distributions(report.ude, explained)),
             surprising=_surprising(found, SHOWN),
@@ -165,7 +168,8 @@ class _Parts:
             for kind in ("policy", "cumulant", "continuation")
         ]
         pieces = [name.split(", ") for name in layout.names]
-        self.numbers, self.names = [], []
+        self.numbers: list[Ints] = []
+        self.names: list[list[str]] = []
         for axis, (parts, numbers) in enumerate(kinds):
             names = [describe(part) for part in parts]
             if all(len(piece) == 3 for piece in pieces):
@@ -180,13 +184,23 @@ class _Parts:
         return self.names[0][int(self.numbers[0][self._layout.group_question[group]])]
 
 
+def _settings(made: Mapping[str, Any]) -> dict[str, str]:
+    """Return the arguments that matter to a reader, without addresses of functions."""
+    named = ("correction", "update", "features", "behaviour", "window", "batch_size", "every")
+    return {
+        name.replace("_", " ").capitalize(): re.sub(r" at 0x\w+", "", repr(made[name]))
+        for name in named
+        if made[name] is not None
+    }
+
+
 def _counts(found: HordeDiagnosis, errors: HordeReturnError | None) -> list[dict[str, str]]:
     """Return badges with the most important numbers."""
     report, warned = found.report, sum(bool(one.ratios.warnings) for one in found.policies)
     known = report.ude[np.isfinite(report.ude)]
-    high = int((known > 0.5).sum())
+    high = int((known > HIGH).sum())
     told = [
-        ("bad" if high else "good", f"{high:,} of {len(known):,} questions with UDE above 0.5"),
+        ("bad" if high else "good", f"{high:,} of {len(known):,} questions with UDE above {HIGH}"),
         ("bad" if report.paused else "good", f"{len(report.paused):,} paused"),
         (
             "quick" if warned else "good",
@@ -282,7 +296,7 @@ def _policies(policies: Sequence[PolicyDiagnosis], names: Sequence[str]) -> list
         rows.append(
             {
                 "name": name,
-                "policy": pictures.short(one.policy, 120) if one.policy != name else "",
+                "policy": pictures.short(one.policy, 60) if one.policy != name else "",
                 "warnings": found.warnings,
                 "Questions": f"{one.questions:,}",
                 "Effective sample size": f"{found.effective_sample_size:,.0f} ({share:.2g} %)",

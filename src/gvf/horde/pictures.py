@@ -34,13 +34,13 @@ def distributions(ude: Floats, explained: Floats | None) -> Figure:
     figure, axes = _figure(1, 1 if explained is None else 2, 2.6)
     known = ude[np.isfinite(ude)]
     top = max(float(known.max(initial=0.0)), 1.0)
-    edges = np.geomspace(1e-3, 1.1 * top, 50)
+    edges = np.geomspace(1e-3, 1.1 * top, 50).tolist()
     # Smaller ones share the first bar.
     axes[0].hist(np.maximum(known, edges[0] * 1.01), edges, color=BLUE)
     axes[0].set(xscale="log", xlabel="UDE (log scale)", ylabel="questions")
     if explained is not None:
         known = explained[~np.isnan(explained)]
-        axes[1].hist(np.maximum(known, -0.999), np.linspace(-1, 1, 51), color=BLUE)
+        axes[1].hist(np.maximum(known, -0.999), np.linspace(-1, 1, 51).tolist(), color=BLUE)
         axes[1].axvline(0.0, color=GREY, linewidth=1)
         axes[1].set(xlabel="variance explained", ylabel="questions")
         if (known < -1).any():
@@ -67,7 +67,7 @@ def error_map(
     height = float(np.clip(0.16 * len(rows), 1.0, 9.0))
     figure, (axes,) = _figure(1, 1, height + 1.6)
     if what == "UDE":
-        norm, map_name, extend = LogNorm(0.01, 10.0), "cividis", "both"
+        norm, map_name, extend = LogNorm(0.03, 1.0), "cividis", "both"
         errors = np.where(errors <= 0.0, 1e-9, errors)
     else:
         norm, map_name, extend = Normalize(0.0, 1.0), "cividis_r", "min"
@@ -77,7 +77,7 @@ def error_map(
         np.ma.masked_invalid(flat), aspect="auto", norm=norm, cmap=colours, interpolation="nearest"
     )
     wide = len(columns)
-    few = flat.shape[1] <= 60
+    few = flat.shape[1] <= 45
     ticks = np.arange(flat.shape[1]) if few else np.arange(len(groups)) * wide + (wide - 1) / 2
     names = [short(name, 12) for name in columns] * len(groups) if few else [""] * len(groups)
     axes.set_xticks(ticks, names, rotation=90)
@@ -96,8 +96,9 @@ def error_map(
     every = -(-len(rows) // 50)
     axes.set_yticks(np.arange(len(rows))[::every], [short(name, 26) for name in rows][::every])
     axes.grid(visible=False)
-    axes.set_xlabel("continuation" if few else f"{wide} continuations in each column of names")
-    figure.colorbar(image, ax=axes, extend=extend, label=what, pad=0.01)
+    listed = ", ".join(short(name, 12) for name in columns)
+    axes.set_xlabel("continuation" if few else f"continuation, in each group: {short(listed, 80)}")
+    figure.colorbar(image, ax=axes, extend=extend, label=what, pad=0.01, aspect=6 * height + 6)
     return figure
 
 

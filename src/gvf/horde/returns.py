@@ -326,7 +326,7 @@ def followed(layout: Layout, transitions: Transitions) -> NDArray[np.bool_] | No
     if not {"behaviour_probability", "behaviour_log_probability"} & transitions.columns.keys():
         return None
     ratios = Evaluator(layout).ratios(transitions, None, "recorded")
-    acted = (np.abs(ratios - 1.0) <= _ALIKE).all(axis=1)
+    acted = np.abs(ratios - 1.0).max(axis=1) <= _ALIKE
     return acted[layout.group_policy[layout.group]][layout.place]
 
 
