@@ -141,17 +141,23 @@ def stretch_of(
     if "stream" in transitions:
         transitions = transitions[transitions["stream"] == transitions["stream"][0]]
     acted = followed(layout, transitions)
-    if chosen is None:
+    picked = chosen
+    if picked is None:
         some = np.flatnonzero(acted) if acted is not None and acted.any() else np.arange(len(ranks))
         known = some[~np.isnan(ranks[some])]
         some = known if len(known) else some
         ranked = some[np.argsort(ranks[some], kind="stable")]
-        chosen = ranked[np.unique(np.linspace(0, len(ranked) - 1, PANELS).astype(int))].tolist()
+        picked = [int(i) for i in ranked[_spaced(len(ranked), PANELS)]]
     rows = np.arange(min(len(transitions), STEPS))
-    predictions = predict(transitions["state"][rows])[:, chosen]
-    returns = returns_along([layout.questions[i] for i in chosen], transitions, rows, CUTOFF)
-    on_policy = None if acted is None else bool(acted[chosen].all())
-    return Stretch([layout.names[i] for i in chosen], predictions, returns, on_policy)
+    predictions = predict(transitions["state"][rows])[:, picked]
+    returns = returns_along([layout.questions[i] for i in picked], transitions, rows, CUTOFF)
+    on_policy = None if acted is None else bool(acted[picked].all())
+    return Stretch([layout.names[i] for i in picked], predictions, returns, on_policy)
+
+
+def _spaced(count: int, some: int) -> Ints:
+    """Return some positions of so many, evenly spaced from the first to the last."""
+    return np.unique(np.linspace(0, count - 1, some).astype(np.int64))
 
 
 class _Parts:

@@ -19,8 +19,8 @@ With m a recent average of y x, and h a regression of y on x,
     h += a_h [y - h . x] x,      RUPEE = sqrt(|h . m|),
 
 it estimates the root of the projected Bellman error under the behaviour, ``E[y x] E[x x]^-1
-E[y x]``. At the fixed point noise remains, about the root of (features / RECENT) times the standard
-deviation of y. RUPEE needs two arrays of the size of the weights.
+E[y x]``. At the fixed point noise remains: at most the root of features / RECENT, and at most that
+of SECONDARY, times the standard deviation of y. RUPEE needs two arrays of the size of the weights.
 """
 
 from __future__ import annotations
