@@ -86,7 +86,7 @@ class Core:
         self.draws = Draws(
             correction, layout.groups, options.window, options.batch_size, options.seed
         )
-        # So many rows cost as much as those of an update, wherever there are few updates.
+        # Fewer rows if updates are rare, so that looks stay cheap beside them.
         rows = max(options.batch_size // options.every, 1)
         self.watch = Watch(layout, rows, size * options.rupee, options.dtype)
         self.engine: Engine | None = None
@@ -209,7 +209,7 @@ class Core:
             engine.put(paused, kept)
 
     def _look(self, engine: Engine, paused: Ints) -> None:
-        """Watch the errors of the newest rows; there is a batch of rows in the window."""
+        """Watch the errors of the newest rows, except at places that pause or do not know them."""
         n = self.options.window
         count = min(self.watch.rows, len(self.window), n)
         newest = self.window.oldest_first[-count:]

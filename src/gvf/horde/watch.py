@@ -120,10 +120,8 @@ class Watch:
         Args:
             smallest: the standard deviation below which errors are rounding errors, float64[G].
         """
-        recent, (mean, square) = (
-            self._started(self.recent, RECENT),
-            (self._started(part, LONG_RUN) for part in (self.mean, self.square)),
-        )
+        recent = self._started(self.recent, RECENT)
+        mean, square = (self._started(part, LONG_RUN) for part in (self.mean, self.square))
         deviation = np.sqrt(np.maximum(square - mean * mean, 0.0)) + smallest
         with np.errstate(invalid="ignore"):
             return np.where(deviation == 0.0, 0.0, np.abs(recent) / deviation)
