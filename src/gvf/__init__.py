@@ -40,7 +40,15 @@ from gvf.diagnosis import Diagnosis, diagnose
 from gvf.domain import Domain, GymnasiumDomain
 from gvf.domain.state_ratios import target_visits, visit_ratios
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
-from gvf.horde import Columns, Horde, HordeReport, PolicyBank, questions
+from gvf.horde import (
+    Columns,
+    Horde,
+    HordeDiagnosis,
+    HordeReport,
+    HordeReturnError,
+    PolicyBank,
+    questions,
+)
 from gvf.learner import (
     SGD,
     TD,
@@ -122,7 +130,9 @@ __all__ = [
     "GymnasiumDomain",
     "HeldOutReturns",
     "Horde",
+    "HordeDiagnosis",
     "HordeReport",
+    "HordeReturnError",
     "IR",
     "IS",
     "IncrementalTD",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from gvf.correction import BCIR, IR, IS, Correction
 
 if TYPE_CHECKING:
+    from gvf.diagnosis.ratios import RatioStatistics
     from gvf.diagnosis.record import Diagnosis
 
 EQUAL_FACTOR = 1.1
@@ -84,7 +85,7 @@ def recommend(found: Diagnosis) -> tuple[Correction, str]:
     return IR(), f"IR {less}; its bias {bias}."
 
 
-def warnings(found: Diagnosis) -> Iterator[str]:
+def warnings(found: Diagnosis | RatioStatistics) -> Iterator[str]:
     """Yield warnings about the window, with remedies."""
     off, error = abs(found.mean_ratio - 1.0), found.mean_ratio_error
     if off > max(STANDARD_ERRORS * error, 1e-6):

@@ -7,10 +7,8 @@ methods. Pictures do not use pyplot and ignore the user's settings: equal points
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gvf.common.files import replaced
+from gvf.common.pictures import house_style, render
 from gvf.figure import panel as draw_panel
 from gvf.figure.figure import Axes, Point
 from gvf.figure.panel import Curve, curves
@@ -32,47 +31,6 @@ LONGEST_LABEL = 34
 """Letters of the longest name that fits beside a panel."""
 SHORT_LABEL = 20
 """Letters of the longest name that fits a column of 1.5 inches in a legend below the panels."""
-
-LOOK: dict[Any, Any] = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": "#555555",
-    "axes.grid": True,
-    "axes.labelcolor": "#222222",
-    "axes.labelsize": 8.5,
-    "axes.linewidth": 0.6,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlesize": 8.5,
-    "figure.constrained_layout.h_pad": 0.06,
-    "figure.titlesize": 10,
-    "font.size": 8.5,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.5,
-    "legend.fontsize": 8,
-    "legend.frameon": False,
-    "legend.handlelength": 3.2,
-    "svg.fonttype": "path",  # looks the same if the font is not installed
-    "svg.hashsalt": "gvf",
-    "xtick.color": "#555555",
-    "xtick.labelsize": 7.5,
-    "xtick.major.width": 0.6,
-    "xtick.minor.width": 0.4,
-    "ytick.color": "#555555",
-    "ytick.labelsize": 7.5,
-    "ytick.major.width": 0.6,
-    "ytick.minor.width": 0.4,
-}
-
-
-@contextmanager
-def house_style() -> Iterator[None]:
-    """Use matplotlib's defaults with our changes, and ignore the user's settings."""
-    import matplotlib
-
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(LOOK)
-        yield
 
 
 def draw(
@@ -200,15 +158,6 @@ def sensitivity(
             for size, mean, stderr in zip(sizes.tolist(), *summary(array), strict=True)
         )
     return draw(rows, Axes("step size", y, x_log=x_log, y_top=y_top))
-
-
-def render(figure: Figure, kind: str) -> bytes:
-    """Return the bytes of a picture as "png" or "svg"; equal pictures give equal bytes."""
-    file = io.BytesIO()
-    unsaid = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
-    with house_style():
-        figure.savefig(file, format=kind, dpi=150, metadata=unsaid[kind])
-    return file.getvalue()
 
 
 def save(figure: Figure, folder: Path, name: str) -> None:

@@ -27,6 +27,7 @@ from gvf.horde.engine import Engine, check_memory, engine_for
 from gvf.horde.evaluate import Evaluator
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.pauses import LOOK_EVERY, LOOKED_AT, Pauses
+from gvf.horde.watch import EVERY, Watch
 from gvf.learner import Update
 from gvf.learner.base import group
 from gvf.learner.values import Form, represent
@@ -54,6 +55,7 @@ class Options:
     dtype: np.dtype[Any]
     device: Device
     chunk: int | None
+    rupee: bool
     pool: Pool
     seed: np.random.SeedSequence
     workers: int | None = None
@@ -81,7 +83,8 @@ class Core:
     def __init__(self, layout: Layout, options: Options) -> None:
         self.layout, self.options = layout, options
         size, correction = options.features.size, options.correction
-        check_memory(layout, options.update, size, options.dtype, options.window, options.device)
+        arrays = 1 + options.update.memories + 2 * options.rupee
+        check_memory(layout, arrays, size, options.dtype, options.window, options.device)
         self.evaluator, self.pauses = Evaluator(layout), Pauses(layout, options.window)
         carries = correction.trace is not None
         self.traces = [Trace(correction) for _ in range(layout.groups * carries)]
@@ -91,6 +94,9 @@ class Core:
             correction, layout.groups, options.window, options.batch_size, options.seed
         )
         self.left_out = 0
+        # Fewer rows if updates are rare, so that looks stay cheap beside them.
+        rows = max(options.batch_size // options.every, 1)
+        self.watch = Watch(layout, rows, size * options.rupee, options.dtype)
         self.engine: Engine | None = None
         self.window = Window(1)  # until there is an engine
         self.chunk = 1
@@ -236,7 +242,7 @@ class Core:
         ends = [row for row, _ in segments[1:]] + [m]
         for (start, signals), end in zip(segments, ends, strict=True):
             while start < end:
-                to_look = LOOK_EVERY - (before + start) % LOOK_EVERY
+                to_look = EVERY - (before + start) % EVERY
                 stop = min(start + self.chunk, end, start + to_look)
                 piece = slice(start, stop)
                 self.window.extend(**{name: column[piece] for name, column in columns.items()})
@@ -247,7 +253,9 @@ class Core:
                 if len(batch.w):
                     own = None if step_size is None else step_size[piece][due[piece]]
                     self._update(batch, own, self.pauses.places(signals))
-                if stop == start + to_look:
+                if stop == start + to_look and options.device.is_cpu:
+                    self._look(engine, self.pauses.places(signals))
+                if self.draws.steps % LOOK_EVERY == 0:
                     self.pauses.diverged[:] = self.divergent()
                 start = stop
 
@@ -260,6 +268,17 @@ class Core:
         engine.learn(self.window.columns, batch, step_size)
         if len(paused):
             engine.put(paused, kept)
+
+    def _look(self, engine: Engine, paused: Ints) -> None:
+        """Watch the errors of the newest rows, except at places that pause or do not know them."""
+        n = self.options.window
+        count = min(self.watch.rows, len(self.window), n)
+        newest = self.window.oldest_first[-count:]
+        rows = {name: column[newest] for name, column in self.window.columns.items()}
+        values = engine.predict(np.concatenate([rows["x"], rows["x_next"]]))
+        ratios = self.draws.ratios[:, (self.draws.steps - count + np.arange(count)) % n]
+        new = np.flatnonzero(self.layout.since[self.layout.order] > self.draws.steps - count)
+        self.watch.look(rows, values, ratios, np.append(paused, new))
 
     @property
     def updates(self) -> int:
@@ -278,13 +297,21 @@ class Core:
         """Return the numbers of a report: those of groups [groups], and those of places [G]."""
         draws, unknown = self.draws, np.full(self.layout.groups, np.nan)
         filled = bool(draws.place[SIZE])
+        rupee = self.watch.rupee()
         return {
             "skipped": self.skipped,
             "mean_ratio": draws.ratios.mean(axis=1) if filled else unknown,
             "effective_sample_size": draws.effective_sample_sizes if filled else unknown,
             "missing": self.pauses.missing(self.steps),
             "diverged": self.divergent(),
+            "ude": self.watch.ude(self._rounding()),
+            **({} if rupee is None else {"rupee": rupee}),
         }
+
+    def _rounding(self) -> Floats:
+        """Return the size below which errors at each place are rounding errors, float64[G]."""
+        share = np.sqrt(np.finfo(self.options.dtype).eps)
+        return share * self.pauses.largest[self.layout.cumulant]
 
     def _step_sizes(self, rows: Rows) -> Floats:
         """Return the default step size from each row on in each group, float64[m, groups]."""
@@ -319,6 +346,7 @@ class Core:
             },
             "pauses": self.pauses.arrays(),
             "draws": self.draws.arrays(),
+            "watch": self.watch.arrays(),
             "window": self.window.checkpoint(),
             **{f"trace {g}": trace.checkpoint() for g, trace in enumerate(self.traces)},
         }
@@ -348,6 +376,7 @@ class Core:
         self.window.restore(group(arrays, "window"))
         self.draws.restore(group(arrays, "draws"))
         self.pauses.restore(group(arrays, "pauses"))
+        self.watch.restore(group(arrays, "watch"))
         for g, trace in enumerate(self.traces):
             trace.restore(group(arrays, f"trace {g}"))
         self.skipped[:], self.step_size[:] = own["skipped"], own["step_size"]

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -107,16 +108,20 @@ class DenseEngine(Weights):
         alpha = self._step_size if step_size is None else step_size[:, :, None]
         w = np.moveaxis(batch.w * alpha, 1, 0).reshape(-1, updates * k).astype(self.flat.dtype)
         rows = np.ascontiguousarray(np.moveaxis(batch.rows, 1, 0)).reshape(-1, updates * k)
+        self._over_blocks(lambda block: self._learn(block, columns, rows, w[block.groups], k))
 
-        def work(first: int, last: int) -> None:
+    def _over_blocks(self, work: Callable[[Block], None]) -> None:
+        """Work on all blocks, some in each thread."""
+
+        def some(first: int, last: int) -> None:
             with np.errstate(over="ignore", invalid="ignore"):  # of questions that diverge
                 for block in self._blocks[first:last]:
-                    self._learn(block, columns, rows, w[block.groups], k)
+                    work(block)
 
         if _torch() is None:
-            work(0, len(self._blocks))  # NumPy has threads of its own
+            some(0, len(self._blocks))  # NumPy has threads of its own
         else:
-            self._pool.apart(len(self._blocks), work)
+            self._pool.apart(len(self._blocks), some)
 
     def _learn(self, block: Block, columns: Arrays, rows: Ints, w: Array, k: int) -> None:
         """Apply the updates of a block's groups: rows int64[groups or 1, R], w [p, R]."""
@@ -151,9 +156,14 @@ class DenseEngine(Weights):
     def predict(self, x: Array) -> Array:
         """Return the values of features [m, size] at all places, [m, G]."""
         out = np.empty((len(x), len(self._layout)), self.flat.dtype)
-        with np.errstate(over="ignore", invalid="ignore"):
-            for matrix, start in zip(self.matrices, self._layout.starts, strict=False):
-                np.matmul(x, matrix, out=out[:, start : start + matrix.shape[1]])
+
+        def work(block: Block) -> None:
+            for g in block.groups:
+                first = self.starts[g] + block.columns.start
+                values = product(x, self.matrices[g][:, block.columns])
+                out[:, first : first + values.shape[1]] = values
+
+        self._over_blocks(work)
         return out
 
 
@@ -227,11 +237,11 @@ def _gather(x, x_next, cumulants, continuations, rows, scale, source, cumulant, 
 
 
 def product(a: Array, b: Array) -> Array:
-    """Return the products of matrices [p, ...]."""
+    """Return the product of matrices, or the products of matrices [p, ...]."""
     torch = _torch()
     if torch is None:
         return np.matmul(a, b)
-    return torch.bmm(torch.from_numpy(a), torch.from_numpy(b)).numpy()
+    return torch.matmul(torch.from_numpy(a), torch.from_numpy(b)).numpy()
 
 
 def add_product(out: Array, a: Array, b: Array) -> None:

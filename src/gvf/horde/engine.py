@@ -104,14 +104,23 @@ def is_plain(update: Update) -> bool:
 
 def check_memory(
     layout: Layout,
-    update: Update,
+    arrays: int,
     size: int,
     dtype: np.dtype[Any],
     capacity: int,
     device: Device,
 ) -> None:
-    """Raise MemoryError if the weights and the rings need more memory than there is."""
-    weights = len(layout) * size * (1 + update.memories) * dtype.itemsize
+    """Raise MemoryError if the machine has too little memory, or its GPU.
+
+    Args:
+        layout: the layout of the questions.
+        arrays: the number of arrays of the size of the weights.
+        size: the number of features.
+        dtype: the type of the weights.
+        capacity: the number of transitions in the window, n.
+        device: the device that has these arrays.
+    """
+    weights = len(layout) * size * arrays * dtype.itemsize
     rings = layout.groups * capacity * 16
     needs = f"{len(layout)} questions with {size} features need {weights / 1e9:.3g} GB for their "
     if not device.is_cpu:

@@ -17,16 +17,20 @@ from numpy.typing import NDArray
 from gvf.common import cluster
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, check_choice, whole
+from gvf.common.files import write_text
 from gvf.correction import IR, Correction
+from gvf.diagnosis import Diagnosis
 from gvf.features import FeatureMap
 from gvf.horde.banks import Column
 from gvf.horde.core import Core, Options
 from gvf.horde.device import Precision, as_device
+from gvf.horde.diagnosis import HordeDiagnosis, diagnose_policies, diagnose_question
 from gvf.horde.draws import Pool
 from gvf.horde.layout import Layout
 from gvf.horde.pauses import reasons
 from gvf.horde.rearrange import joined, without
 from gvf.horde.report import HordeReport
+from gvf.horde.returns import HordeReturnError, error_along, error_in_environment, followed
 from gvf.horde.spread import SpreadCore
 from gvf.horde.table import table_of
 from gvf.learner import Update
@@ -70,6 +74,9 @@ class Horde(Observer[HordeReport]):
             instead of 24.
         chunk: the largest number of transitions that are learned from together. It has no influence
             on the answers beyond rounding.
+        rupee: True to estimate the projected Bellman error of each question; see
+            :attr:`gvf.HordeReport.rupee`. It takes two more arrays of the size of the weights, and
+            about a quarter more time with dense features.
         threads: the number of threads; by default one for each processor.
         engine: ``"local"`` for threads of this process, or ``"ray"`` for processes of a Ray
             cluster, which each have some of the policies. The second gives the bits of one thread.
@@ -114,6 +121,7 @@ class Horde(Observer[HordeReport]):
         on_nan: OnNaN = "error",
         dtype: Precision = "float64",
         chunk: int | None = None,
+        rupee: bool = False,
         threads: int | None = None,
         engine: EngineName = "local",
         workers: int | None = None,
@@ -146,6 +154,7 @@ class Horde(Observer[HordeReport]):
             dtype=kind,
             device=chosen,
             chunk=None if chunk is None else whole("chunk", chunk, 1),
+            rupee=bool(rupee),
             pool=Pool(whole("threads", (os.cpu_count() or 1) if threads is None else threads, 1)),
             seed=seeds,
             workers=workers,
@@ -211,7 +220,7 @@ class Horde(Observer[HordeReport]):
         return self._core.weights(np.array([self._place(name)]))[0]
 
     def report(self) -> HordeReport:
-        """Return counts, statistics of the ratios, and the questions that are paused."""
+        """Return counts, statistics of the ratios, errors, and the questions that are paused."""
         layout, found = self._core.layout, self._core.summary()
         names = tuple(layout.group_name(g) for g in range(layout.groups))
         skipped: dict[str, int] = {}
@@ -228,7 +237,165 @@ class Horde(Observer[HordeReport]):
             effective_sample_size=found["effective_sample_size"],
             missing=self._core.left_out,
             paused=reasons(layout, found["missing"], found["diverged"]),
+            names=layout.names,
+            ude=found["ude"][layout.place],
+            rupee=found["rupee"][layout.place] if "rupee" in found else None,
         )
+
+    def diagnose(self, name: str | None = None, **options: Any) -> HordeDiagnosis | Diagnosis:
+        """Diagnose the ratios of all policies, or one question as :meth:`gvf.Learner.diagnose`.
+
+        Args:
+            name: the name of a question; None for all policies.
+            **options: options of :func:`gvf.diagnose` for one question: ``batch_size``,
+                ``corrections``, ``batches`` and ``rng``. Updates are those of TD, ``delta_i x_i``.
+
+        Returns:
+            A :class:`gvf.HordeDiagnosis` with the statistics and warnings of each policy, and the
+            errors of each question. For one question, a :class:`gvf.Diagnosis` that compares
+            corrections.
+
+        Raises:
+            ValueError: if the window is empty, or if the question pauses.
+        """
+        report = self.report()
+        if not report.window:
+            raise ValueError("the window is empty: observe some transitions first")
+        if name is None:
+            return diagnose_policies(self._core.gathered(), report)
+        place = self._place(name)
+        if name in report.paused:
+            raise ValueError(f"question {name!r} pauses: {report.paused[name]}")
+        return diagnose_question(self._core.gathered(), place, **options)
+
+    def return_error(
+        self, env: Any, names: str | Sequence[str] | None = None, **options: Any
+    ) -> HordeReturnError:
+        """Compare predictions with returns of the target policies, as a learner's method does.
+
+        One rollout of a policy serves all of its questions, so it makes little difference how many
+        they are. The targets must be able to draw actions.
+
+        Args:
+            env: a Gymnasium environment other than the one being learned from.
+            names: the name of a question, or several; all questions by default.
+            **options: options of :func:`gvf.held_out_returns`: ``states``, ``rollouts``, ``seed``
+                and others.
+
+        Returns:
+            A :class:`gvf.HordeReturnError`, with the variance explained for each question.
+        """
+        named = self._named_columns(options.pop("info", ()))
+        options = {"behaviour": self.behaviour, "info": named, **options}
+        chosen = self._chosen(names)
+        return error_in_environment(self._core.layout, self.predict, env, chosen, **options)
+
+    def stream_error(
+        self,
+        transitions: Transitions,
+        names: str | Sequence[str] | None = None,
+        *,
+        rows: int = 1000,
+        cutoff: float = 0.01,
+    ) -> HordeReturnError:
+        """Compare predictions with returns along a held-out stream in which a target acted.
+
+        Args:
+            transitions: consecutive transitions that the horde has not learned from. Returns do not
+                go beyond a row that is truncated, or that the next row does not follow.
+            names: the name of a question, or several, all about the policy that acted. By default
+                all questions about it, if the transitions have its probabilities.
+            rows: the number of rows, evenly spaced, whose predictions are compared.
+            cutoff: the largest share of a value that a return may leave out. Rows too near to the
+                end for this are left out.
+
+        Returns:
+            A :class:`gvf.HordeReturnError`, with the variance explained for each question.
+
+        Raises:
+            ValueError: if it is not known which policy acted, or if it is not that of a question.
+        """
+        whole("rows", rows, 1)
+        if not len(transitions):
+            raise ValueError("there are no transitions")
+        layout, chosen = self._core.layout, self._chosen(names)
+        acted = followed(layout, transitions)
+        if acted is None and names is None:
+            raise ValueError(
+                "the transitions do not tell which policy acted: name its questions, or add the "
+                "column behaviour_probability"
+            )
+        if acted is not None and names is None:
+            chosen = np.flatnonzero(acted).tolist()
+            if not chosen:
+                raise ValueError("no question is about the policy that acted in these transitions")
+        if acted is not None and not acted[chosen].all():
+            question = self.questions[chosen[int(acted[chosen].argmin())]]
+            raise ValueError(
+                f"question {question.name!r} is about {question.policy!r}, which did not act in "
+                "these transitions"
+            )
+        return error_along(layout, self.predict, transitions, chosen, rows, cutoff)
+
+    def page(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        errors: HordeReturnError | None = None,
+        stretch: Transitions | None = None,
+        names: str | Sequence[str] | None = None,
+        title: str = "A horde of predictions",
+    ) -> None:
+        """Write one self-contained HTML page about all questions.
+
+        The page shows the distribution of errors, the best and the worst questions by name, a map
+        of errors by policy, cumulant and continuation, and the ratios of the policies.
+
+        Args:
+            path: the file.
+            errors: the result of :meth:`return_error` or :meth:`stream_error`, for all questions or
+                a sample.
+            stretch: consecutive transitions over which to draw predictions and returns. The page
+                says if the policy that acted is not the target of the questions.
+            names: the questions to draw over the stretch; by default six about the policy that
+                acted, if the transitions have its probabilities, from the best to the worst.
+            title: the title of the page.
+
+        Example:
+            >>> import gymnasium, gvf
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> env = gymnasium.make("FrozenLake-v1", is_slippery=False)
+            >>> policies = {name: gvf.Favour(a, 0.9, actions=4) for a, name in enumerate("LDRU")}
+            >>> horde = gvf.Horde(
+            ...     gvf.questions(policies, {"reward": "reward"}, [0.5, 0.9]), gvf.OneHot(16),
+            ...     gvf.TD(1.0), behaviour=gvf.Uniform(4), seed=0
+            ... )
+            >>> _ = horde.learn(env, steps=2000, seed=0)
+            >>> errors = horde.return_error(env, states=20, seed=1)
+            >>> with TemporaryDirectory() as folder:
+            ...     horde.page(Path(folder, "horde.html"), errors=errors)
+            ...     text = Path(folder, "horde.html").read_text(encoding="utf-8")
+            >>> "<h1>A horde of predictions</h1>" in text
+            True
+        """
+        from gvf.horde import page as pages
+
+        found, layout = self.diagnose(), self._core.layout
+        assert isinstance(found, HordeDiagnosis)
+        ranks = found.report.ude if errors is None else -pages.by_question(layout, errors)
+        shown = None
+        if stretch is not None:
+            chosen = None if names is None else self._chosen(names)
+            shown = pages.stretch_of(layout, self.predict, stretch, chosen, ranks)
+        write_text(path, pages.page(layout, found, errors, shown, self._shown(), title))
+
+    def _chosen(self, names: str | Sequence[str] | None) -> list[int]:
+        """Return the numbers of questions by their names, of all if there are none."""
+        if names is None:
+            return list(range(len(self.names)))
+        listed = [names] if isinstance(names, str) else list(names)
+        return [int(self._core.layout.order[self._place(name)]) for name in listed]
 
     def add(self, questions: Sequence[GVF]) -> None:
         """Add questions, which learn from now on.
@@ -289,6 +456,7 @@ class Horde(Observer[HordeReport]):
             "on_nan": options.on_nan,
             "dtype": options.dtype.name,
             "chunk": options.chunk,
+            "rupee": options.rupee,
         }
 
     @property

@@ -59,6 +59,7 @@ def _moved(core: Core, layout: Layout, origin: Ints) -> Core:
         setattr(new.pauses, name, _taken(getattr(core.pauses, name), signals, own))
     new.left_out = core.left_out
     new.pauses.diverged[now] = core.pauses.diverged[was]
+    new.watch.moved(core.watch, was, now)
     new.traces = [
         core.traces[g] if g >= 0 else trace for g, trace in zip(groups, new.traces, strict=False)
     ]

@@ -1,9 +1,11 @@
-"""The report of a horde: counts, the ratios of its policies, and the questions that are paused."""
+"""The report of a horde: counts, the ratios of its policies, errors, and questions that pause."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from gvf.common.arrays import Floats
 
@@ -27,6 +29,13 @@ class HordeReport:
         effective_sample_size: (sum rho)^2 / sum rho^2 of each group over the window, [groups].
         missing: the number of transitions left out because of a NaN.
         paused: the questions that do not learn at present, with the reason.
+        names: the names of the questions.
+        ude: the unexpected demon error of each question, [G]: the size of the recent average of its
+            TD errors, weighed by the ratio, over their long-run standard deviation. It is about
+            0.05 if nothing changes, and rises if a sensor or the world has changed. It is nan in
+            the first 64 steps. See :mod:`gvf.horde.watch`.
+        rupee: an estimate of the root of the projected Bellman error of each question, [G], in the
+            unit of the cumulant; None unless the horde was asked for it.
 
     Example:
         >>> import gvf
@@ -51,6 +60,15 @@ class HordeReport:
     effective_sample_size: Floats
     missing: int
     paused: Mapping[str, str]
+    names: tuple[str, ...]
+    ude: Floats
+    rupee: Floats | None
+
+    def worst(self, n: int = 10) -> dict[str, float]:
+        """Return the n questions with the largest UDE, the largest first."""
+        known = np.flatnonzero(~np.isnan(self.ude))
+        order = known[np.argsort(-self.ude[known], kind="stable")]
+        return {self.names[i]: float(self.ude[i]) for i in order[:n]}
 
     def __repr__(self) -> str:
         text = (
@@ -63,14 +81,17 @@ class HordeReport:
                 f", mean ratio {mean.min():.3g} to {mean.max():.3g}, effective sample size "
                 f"{size.min():.3g} to {size.max():.3g}"
             )
+        if worst := self.worst(1):
+            ((name, ude),) = worst.items()
+            text += f"; largest UDE {ude:.2g} ({name})"
         if self.skipped:
             count = _count(len(self.skipped), "policy", "policies")
-            text += f"; {count} without mass skipped updates: {_listed(self.skipped)}"
+            text += f"; {count} without mass skipped updates: {listed(self.skipped)}"
         if self.missing:
             text += f"; {self.missing} transitions left out for a NaN"
         if self.paused:
             shown = {f"{name} ({reason})": reason for name, reason in self.paused.items()}
-            text += f"; {len(self.paused)} paused: {_listed(shown)}"
+            text += f"; {len(self.paused)} paused: {listed(shown)}"
         return f"HordeReport({text})"
 
 
@@ -78,7 +99,7 @@ def _count(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def _listed(names: Mapping[str, object]) -> str:
+def listed(names: Mapping[str, object]) -> str:
     """List the first names, and the number of the others."""
     shown = list(names)[:_NAMED]
     rest = len(names) - len(shown)

@@ -50,7 +50,7 @@ _DEATHS = 10
 """The number of deaths between two checkpoints after which the driver gives up."""
 _SAME = {
     *("own/since", "own/chunk", "own/form", "own/left_out"),
-    *("pauses/last", "pauses/largest", "draws/place", "draws/steps"),
+    *("pauses/last", "pauses/largest", "draws/place", "draws/steps", "watch/longest"),
 }
 """The arrays of a core that are the same in all workers, besides the window."""
 

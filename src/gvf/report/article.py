@@ -8,22 +8,17 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gvf.common.pictures import PER_INCH, embed
 from gvf.common.progress import duration
 from gvf.figure.figure import Figure
-from gvf.figure.picture import render
 from gvf.figure.published import Published
 from gvf.report.data import data
 from gvf.report.evidence import CLAIMS, MADE, NARROW, copies
 from gvf.report.exhibit import STUDIES, Exhibit, Provenance
 from gvf.report.tables import SIGNS, Badge, by_claim, first, place, versions
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as MatplotlibFigure
-
-PER_INCH = 110
-"""Pixels per inch of a picture on a wide screen."""
 DPI = 150
 """Pixels per inch of a picture that is stored as PNG."""
 
@@ -96,14 +91,14 @@ def _picture(one: Exhibit) -> dict[str, Any]:
         pictures = [one.pictures[end] for end in (name, name + NARROW) if end in one.pictures]
         wide, *others = map(_embed_png, pictures)
     else:
-        wide, *others = (_embed(one.draw(titled=False, columns=columns)) for columns in (None, 1))
+        wide, *others = (embed(one.draw(titled=False, columns=columns)) for columns in (None, 1))
     alt = f"{one.figure.title}: {axes.y} against {axes.x}, for {series}."
     return {**wide, "alt": alt, "narrow": [narrow["src"] for narrow in others]}
 
 
 def _companions(one: Exhibit) -> list[dict[str, Any]]:
     """Return the pictures that go with a figure."""
-    pictures = {companion: _embed(drawn) for companion, drawn in one.companions.items()}
+    pictures = {companion: embed(drawn) for companion, drawn in one.companions.items()}
     for companion in one.figure.companions:
         if companion.name in one.pictures:
             pictures[companion] = _embed_png(one.pictures[companion.name])
@@ -115,13 +110,6 @@ def _companions(one: Exhibit) -> list[dict[str, Any]]:
         }
         for companion, picture in pictures.items()
     ]
-
-
-def _embed(picture: MatplotlibFigure) -> dict[str, Any]:
-    """Embed a picture in an address, so that names inside it cannot clash with others."""
-    code = b64encode(render(picture, "svg")).decode()
-    width = round(picture.get_figwidth() * PER_INCH)
-    return {"src": f"data:image/svg+xml;base64,{code}", "width": width}
 
 
 def _embed_png(content: bytes) -> dict[str, Any]:

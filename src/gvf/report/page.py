@@ -11,12 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
+from gvf.common.page import css, templates
 from gvf.common.progress import duration
 from gvf.figure.interval import LEVEL
 from gvf.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE
@@ -95,11 +92,10 @@ def page(
         [versions(one)[origin] for one in ordered if origin in versions(one)]
         for origin in ("now", "shipped")
     )
-    css = (files("gvf.report") / "page.css").read_text(encoding="utf-8")
-    template = _templates().get_template("page.html.jinja")
+    template = templates("gvf.report").get_template("page.html.jinja")
     return template.render(
         title=title,
-        css=css,
+        css=css(),
         command=command,
         version=version,
         machine=machine,
@@ -129,25 +125,6 @@ def page(
         matches=tables.matches(ordered),
         parts={heading: list(map(article, there)) for heading, there in parts.items()},
     )
-
-
-@cache
-def _templates() -> Environment:
-    """Load the templates. A missing name is an error, and so is nan in JSON."""
-    templates = Environment(
-        loader=PackageLoader("gvf.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    templates.policies["json.dumps_kwargs"] = {
-        "allow_nan": False,
-        "ensure_ascii": False,
-        "separators": (",", ":"),
-    }
-    return templates
 
 
 def _parts(shown: Iterable[Exhibit]) -> dict[str, list[Exhibit]]:

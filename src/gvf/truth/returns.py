@@ -252,12 +252,64 @@ def held_out_returns(
         raise ValueError(f"cutoff must be in [0, 1), got {cutoff}")
     walk = Walk(env, info_columns(question, info))
     target = Actor(question.policy, env.action_space)
-    leader = target if behaviour is None else Actor(behaviour, env.action_space)
-    if rollouts > 1:
-        _check_copies(env)
 
+    def sample(branch: Walk, rng: np.random.Generator) -> float:
+        return _return(branch, target, question, rng, cutoff, longest)
+
+    visited, found = from_states(
+        walk,
+        target if behaviour is None else Actor(behaviour, env.action_space),
+        sample,
+        states=states,
+        rollouts=rollouts,
+        run_length=run_length,
+        accept=accept,
+        seed=seed,
+        progress=progress,
+    )
+    returns = np.array(found)
+    usable = np.isfinite(returns)
+    if not usable.any():
+        raise CutError(
+            f"all {returns.size} rollouts were truncated while the product of continuations was "
+            f"above {cutoff:g}; let the environment truncate later, or raise the cutoff"
+        )
+    kept = usable.any(axis=1)
+    return HeldOutReturns(states=visited[kept], returns=returns[kept], cut=int((~usable).sum()))
+
+
+def from_states(
+    walk: Walk,
+    leader: Actor,
+    sample: Callable[[Walk, np.random.Generator], Any],
+    *,
+    states: int,
+    rollouts: int,
+    run_length: int,
+    accept: Callable[[Any], Any] | None,
+    seed: int | None,
+    progress: bool,
+) -> tuple[NDArray[Any], list[list[Any]]]:
+    """Let a behaviour lead to states, and take samples from each; see :func:`held_out_returns`.
+
+    Args:
+        walk: the environment.
+        leader: the behaviour.
+        sample: a function of a walk in a state, and of a generator, that returns a sample.
+        states: the number of states, S.
+        rollouts: the number of samples from each state, R.
+        run_length: as in :func:`held_out_returns`, like the rest.
+        accept: the states that may be used.
+        seed: the seed.
+        progress: True to show a progress bar.
+
+    Returns:
+        The states [S, ...], and the R samples of each.
+    """
+    if rollouts > 1:
+        _check_copies(walk.env)
     visited: list[NDArray[Any]] = []
-    returns = np.empty((states, rollouts))
+    found: list[list[Any]] = []
     sequences = np.random.SeedSequence(seed).spawn(states)
     for row, sequence in enumerate(_tracked(sequences, progress)):
         for_environment, for_behaviour, *others = sequence.spawn(2 + rollouts)
@@ -275,23 +327,13 @@ def held_out_returns(
                 f"{row} of {states} were found"
             )
         visited.append(walk.state)
-        for column, other in enumerate(others):
+        found.append([])
+        for other in others:
             for_copy, for_target = other.spawn(2)
             branch = walk if rollouts == 1 else _branch(walk, for_copy)
-            rng = np.random.default_rng(for_target)
             with _without_time_limit(branch.env):
-                returns[row, column] = _return(branch, target, question, rng, cutoff, longest)
-
-    usable = np.isfinite(returns)
-    if not usable.any():
-        raise CutError(
-            f"all {returns.size} rollouts were truncated while the product of continuations was "
-            f"above {cutoff:g}; let the environment truncate later, or raise the cutoff"
-        )
-    kept = usable.any(axis=1)
-    return HeldOutReturns(
-        states=np.concatenate(visited)[kept], returns=returns[kept], cut=int((~usable).sum())
-    )
+                found[-1].append(sample(branch, np.random.default_rng(for_target)))
+    return np.concatenate(visited), found
 
 
 def _accepted(accept: Callable[[Any], Any], state: NDArray[Any]) -> bool:

@@ -1,0 +1,394 @@
+"""Predictions of many questions against held-out returns.
+
+Errors in the units of sensors cannot be ranked across questions. The variance explained can,
+
+    1 - mean (v - G)^2 / var G,
+
+for predictions v and returns G. It is 1 for perfect predictions, 0 for the best constant, and below
+0 for worse ones. A return has noise, so even true values do not reach 1 unless the world and the
+policy are deterministic.
+
+A course of events under a policy serves all questions about this policy, since cumulants and
+continuations do not influence it. Returns come from an environment in which the target acts, as
+those of :func:`gvf.held_out_returns`, or from a recorded stream in which it acted. Standard errors
+are those of the first-order terms; in a recorded stream neighbouring rows are dependent, so they
+are computed from the totals of long blocks of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from gvf.common.arrays import Array, Floats
+from gvf.common.checks import whole
+from gvf.correction import OnPolicy
+from gvf.horde.evaluate import Evaluator
+from gvf.horde.layout import Ints, Layout
+from gvf.policy import Policy
+from gvf.question import GVF
+from gvf.stream import Actor, Walk
+from gvf.transition import Transitions
+from gvf.truth.returns import from_states
+
+BLOCKS = 20
+"""The number of blocks of a recorded stream, for standard errors."""
+_TOGETHER = 32
+"""The number of steps of a rollout that are evaluated together."""
+_QUESTIONS = 2_000
+"""The number of questions whose returns are in memory at a time."""
+_ALIKE = 1e-6
+"""The largest distance from 1 of the ratios of the policy that acted."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HordeReturnError:
+    """The errors of the predictions of many questions against held-out returns.
+
+    Attributes:
+        names: the names of the questions.
+        variance_explained: 1 - mean (v - G)^2 / var G, [questions]; nan if returns do not vary,
+            -inf if a prediction is not finite.
+        standard_error: the standard error of the variance explained.
+        root_mean_square: the root of the mean of (v - G)^2, in the unit of the returns.
+        bias: the mean of v - G.
+        spread: the standard deviation of G.
+        returns: the number of returns of each question.
+        cut: the number of returns that were left out, because the course of events was cut.
+
+    Example:
+        >>> import gymnasium, gvf
+        >>> env = gymnasium.make("FrozenLake-v1", is_slippery=False)
+        >>> policies = {name: gvf.Favour(a, 0.9, actions=4) for a, name in enumerate("LDRU")}
+        >>> horde = gvf.Horde(
+        ...     gvf.questions(policies, {"reward": "reward"}, [0.5, 0.9]), gvf.OneHot(16),
+        ...     gvf.TD(1.0), behaviour=gvf.Uniform(4), seed=0
+        ... )
+        >>> _ = horde.learn(env, steps=2000, seed=0)
+        >>> error = horde.return_error(env, states=50, seed=1)
+        >>> error.returns.tolist()
+        [50, 50, 50, 50, 50, 50, 50, 50]
+        >>> len(error.best(3)), len(error.worst(3))
+        (3, 3)
+    """
+
+    names: tuple[str, ...]
+    variance_explained: Floats
+    standard_error: Floats
+    root_mean_square: Floats
+    bias: Floats
+    spread: Floats
+    returns: Ints
+    cut: Ints
+
+    def best(self, n: int = 10) -> dict[str, float]:
+        """Return the n questions with the most variance explained, the best first."""
+        return self._ranked(-self.variance_explained, n)
+
+    def worst(self, n: int = 10) -> dict[str, float]:
+        """Return the n questions with the least variance explained, the worst first."""
+        return self._ranked(self.variance_explained, n)
+
+    def _ranked(self, key: Floats, n: int) -> dict[str, float]:
+        known = np.flatnonzero(~np.isnan(key))
+        order = known[np.argsort(key[known], kind="stable")][:n]
+        return {self.names[i]: float(self.variance_explained[i]) for i in order}
+
+    def __repr__(self) -> str:
+        known = self.variance_explained[~np.isnan(self.variance_explained)]
+        text = f"{len(self.names)} questions, {self.returns.min()} to {self.returns.max()} returns"
+        if len(known):
+            (best, most), (worst, least) = (
+                next(iter(some.items())) for some in (self.best(1), self.worst(1))
+            )
+            text += (
+                f"; variance explained: median {np.median(known):.2g}, from {least:.2g} ({worst}) "
+                f"to {most:.2g} ({best})"
+            )
+        if still := len(self.names) - len(known):
+            text += f"; {still} with returns that do not vary"
+        return f"HordeReturnError({text})"
+
+
+def score(
+    names: Sequence[str], predictions: Floats, returns: Floats, blocks: int | None = None
+) -> HordeReturnError:
+    """Compare predictions with returns, both [S, questions]; a return is nan if it was cut.
+
+    Args:
+        names: the names of the questions.
+        predictions: the predictions.
+        returns: the returns.
+        blocks: the number of blocks of consecutive rows that count as independent; None if all rows
+            are independent.
+    """
+    there = np.isfinite(returns)
+    count, cut = there.sum(axis=0), (~there).sum(axis=0)
+    with np.errstate(all="ignore"):
+        G = np.where(there, returns, 0.0)
+        mean = G.sum(axis=0) / count
+        away = np.where(there, G - mean, 0.0)
+        difference = np.where(there, predictions - G, 0.0)
+        square, variance = ((part**2).sum(axis=0) / count for part in (difference, away))
+        # A variance of rounding errors is none.
+        variance[variance <= 1e-24 * mean**2] = 0.0
+        explained = np.where(variance > 0.0, 1.0 - square / variance, np.nan)
+        explained[(variance > 0.0) & ~np.isfinite(square)] = -np.inf
+        # The terms of first order: with A the mean square and B the variance of returns,
+        # d(1 - A / B) = -(dA - (A / B) dB) / B.
+        term = ((difference**2 - square) - square / variance * (away**2 - variance)) / variance
+        sums = np.where(there, term, 0.0)
+        if blocks is not None:
+            edges = np.linspace(0, len(sums), min(blocks, len(sums)) + 1).astype(int)[:-1]
+            sums = np.add.reduceat(sums, edges, axis=0)
+        many = len(sums) / max(len(sums) - 1, 1)
+        error = np.sqrt(many * (sums**2).sum(axis=0)) / count
+        error[(count < 2) | ~np.isfinite(explained)] = np.nan
+        return HordeReturnError(
+            names=tuple(names),
+            variance_explained=explained,
+            standard_error=error,
+            root_mean_square=np.sqrt(square),
+            bias=difference.sum(axis=0) / count,
+            spread=np.sqrt(variance),
+            returns=count,
+            cut=cut,
+        )
+
+
+class Numbers:
+    """The cumulants and continuations of some questions, evaluated together."""
+
+    def __init__(self, questions: Sequence[GVF]) -> None:
+        self.layout = Layout(questions, OnPolicy())
+        self._evaluator = Evaluator(self.layout)
+        self._endless = GVF(questions[0].policy, "reward", 1.0)
+
+    def __call__(self, transitions: Transitions) -> tuple[Floats, Floats]:
+        """Return the distinct cumulants [m, C] and continuations [m, 1 + Z]."""
+        alive = self._endless.continuations(transitions) > 0.0
+        return (
+            self._evaluator.cumulants(transitions),
+            self._evaluator.continuations(transitions, alive),
+        )
+
+
+def sampled_returns(
+    env: Any,
+    questions: Sequence[GVF],
+    *,
+    info: Iterable[str] = (),
+    behaviour: Policy | None = None,
+    states: int = 100,
+    rollouts: int = 1,
+    run_length: int = 1000,
+    cutoff: float = 1e-6,
+    longest: int = 100_000,
+    accept: Callable[[Any], Any] | None = None,
+    seed: int | None = None,
+    progress: bool = False,
+) -> tuple[NDArray[Any], Floats]:
+    """Sample returns of questions about one policy; see :func:`gvf.held_out_returns`.
+
+    Returns:
+        The states [S, ...], and the mean return of each, [S, questions]; nan if all were cut.
+    """
+    for name, value in (
+        ("states", states),
+        ("rollouts", rollouts),
+        ("run_length", run_length),
+        ("longest", longest),
+    ):
+        whole(name, value, 1)
+    if not 0 <= cutoff < 1:
+        raise ValueError(f"cutoff must be in [0, 1), got {cutoff}")
+    walk, numbers = Walk(env, info), Numbers(questions)
+    target = Actor(questions[0].policy, env.action_space)
+    layout = numbers.layout
+
+    def sample(branch: Walk, rng: np.random.Generator) -> Floats:
+        total, product = np.zeros(len(layout)), np.ones(len(layout))
+        for start in range(0, longest, _TOGETHER):
+            rows = _some_steps(branch, target, rng, min(_TOGETHER, longest - start))
+            cumulant, continuation = numbers(rows)
+            gamma = layout.scale * continuation[:, layout.source]
+            before = product * np.cumprod(np.vstack([np.ones(len(layout)), gamma]), axis=0)
+            total += (before[:-1] * cumulant[:, layout.cumulant]).sum(axis=0)
+            product = before[-1]
+            if (product <= cutoff).all():
+                return total[layout.place]
+            if rows.truncated[-1]:
+                total[product > cutoff] = np.nan
+                return total[layout.place]
+        name = layout.first_with(product > cutoff)
+        raise ValueError(
+            f"after {longest} steps of a rollout the product of continuations of {name!r} is still "
+            f"{product.max():g}; leave it out, or raise `longest` if episodes do terminate"
+        )
+
+    visited, found = from_states(
+        walk,
+        target if behaviour is None else Actor(behaviour, env.action_space),
+        sample,
+        states=states,
+        rollouts=rollouts,
+        run_length=run_length,
+        accept=accept,
+        seed=seed,
+        progress=progress,
+    )
+    every = np.array(found)
+    there = np.isfinite(every)
+    with np.errstate(invalid="ignore"):
+        return visited, np.where(there, every, 0.0).sum(axis=1) / there.sum(axis=1)
+
+
+def _some_steps(walk: Walk, target: Actor, rng: np.random.Generator, steps: int) -> Transitions:
+    """Let the target act for some steps, or until an episode ends."""
+    rows: list[Transitions] = []
+    while len(rows) < steps:
+        rows.append(walk.step(target, rng))
+        if rows[-1].terminated[0] or rows[-1].truncated[0]:
+            break
+    return Transitions.concatenate(rows)
+
+
+def in_order(transitions: Transitions) -> tuple[Transitions, NDArray[np.bool_]]:
+    """Return transitions stream by stream, and True for rows that the next does not follow.
+
+    A row ends its stretch if it is truncated or the last of its stream, or if the next state is not
+    the state of the next row.
+    """
+    if "stream" in transitions:
+        transitions = transitions[np.argsort(transitions["stream"], kind="stable")]
+    m = len(transitions)
+    ends = np.ones(m, np.bool_)
+    state, after = (np.ascontiguousarray(transitions[name]) for name in ("state", "next_state"))
+    same = state[1:] == after[:-1]
+    ends[:-1] = ~same.reshape(m - 1, -1).all(axis=1)
+    if "truncated" in transitions:
+        ends |= np.asarray(transitions["truncated"], np.bool_)
+    if "stream" in transitions:
+        ends[:-1] |= np.diff(transitions["stream"]) != 0
+    return transitions, ends
+
+
+def returns_along(
+    questions: Sequence[GVF], transitions: Transitions, rows: Ints, cutoff: float
+) -> Floats:
+    """Return the returns from some rows of a stream in order, [rows, questions]; nan if cut.
+
+    Args:
+        questions: the questions; whoever acted, the returns are those of what happened.
+        transitions: the stream, as :func:`in_order` returned it.
+        rows: the rows, ascending.
+        cutoff: the largest share of a value that a return may leave out.
+    """
+    numbers = Numbers(questions)
+    layout = numbers.layout
+    cumulant, continuation = numbers(transitions)
+    _, ends = in_order(transitions)
+    out = np.empty((len(rows), len(layout)))
+    _backwards(
+        cumulant, continuation, ends, layout.cumulant, layout.source, layout.scale, rows, cutoff,
+        out,
+    )  # fmt: skip
+    return out[:, layout.place]
+
+
+@njit(cache=True, nogil=True)
+def _backwards(cumulants, continuations, ends, cumulant, source, scale, rows, cutoff, out):
+    """Write the returns from some rows [R, G]; a stretch that ends leaves `left` of them out."""
+    total, left = np.zeros(cumulant.size), np.ones(cumulant.size)
+    at = rows.size - 1
+    for t in range(ends.size - 1, -1, -1):
+        if ends[t]:
+            total[:], left[:] = 0.0, 1.0
+        for g in range(cumulant.size):
+            gamma = scale[g] * continuations[t, source[g]]
+            total[g] = cumulants[t, cumulant[g]] + gamma * total[g]
+            left[g] *= gamma
+            if not abs(total[g]) < np.inf:  # a sensor that failed cuts the returns before it
+                total[g], left[g] = 0.0, 1.0
+        if at >= 0 and rows[at] == t:
+            for g in range(cumulant.size):
+                out[at, g] = total[g] if left[g] <= cutoff else np.nan
+            at -= 1
+
+
+def followed(layout: Layout, transitions: Transitions) -> NDArray[np.bool_] | None:
+    """Find the questions whose policy acted, by recorded probabilities: bool[G]; None without."""
+    if not {"behaviour_probability", "behaviour_log_probability"} & transitions.columns.keys():
+        return None
+    ratios = Evaluator(layout).ratios(transitions, None, "recorded")
+    acted = np.abs(ratios - 1.0).max(axis=1) <= _ALIKE
+    return acted[layout.group_policy[layout.group]][layout.place]
+
+
+def error_in_environment(
+    layout: Layout,
+    predict: Callable[[Any], Array],
+    env: Any,
+    chosen: Sequence[int],
+    **options: Any,
+) -> HordeReturnError:
+    """Compare predictions [m, G] with returns of the targets in an environment.
+
+    Args:
+        layout: the layout of the questions.
+        predict: the function of states that predicts for all questions.
+        env: the environment.
+        chosen: the numbers of the questions.
+        **options: options of :func:`sampled_returns`.
+    """
+    group = layout.group_policy[layout.group][layout.place][list(chosen)]
+    columns: list[tuple[Floats, Floats]] = [(np.empty(0), np.empty(0))] * len(chosen)
+    for policy in dict.fromkeys(group.tolist()):
+        those = np.flatnonzero(group == policy).tolist()
+        questions = [layout.questions[chosen[i]] for i in those]
+        states, returns = sampled_returns(env, questions, **options)
+        predictions = predict(states)
+        for i, column in zip(those, returns.T, strict=True):
+            columns[i] = predictions[:, chosen[i]].astype(np.float64), column
+    predictions, returns = (np.column_stack(part) for part in zip(*columns, strict=True))
+    return score([layout.names[i] for i in chosen], predictions, returns)
+
+
+def error_along(
+    layout: Layout,
+    predict: Callable[[Any], Array],
+    transitions: Transitions,
+    chosen: Sequence[int],
+    rows: int,
+    cutoff: float,
+) -> HordeReturnError:
+    """Compare predictions [m, G] with the returns along a recorded stream of one policy.
+
+    Args:
+        layout: the layout of the questions.
+        predict: the function of states that predicts for all questions.
+        transitions: the stream.
+        chosen: the numbers of the questions, whose policy acted.
+        rows: the number of rows, evenly spaced, whose predictions are compared.
+        cutoff: the largest share of a value that a return may leave out.
+    """
+    transitions, _ = in_order(transitions)
+    some = np.unique(np.linspace(0, len(transitions) - 1, min(rows, len(transitions))).astype(int))
+    predictions = predict(transitions["state"][some])
+    found = []
+    for start in range(0, len(chosen), _QUESTIONS):
+        those = list(chosen[start : start + _QUESTIONS])
+        returns = returns_along([layout.questions[i] for i in those], transitions, some, cutoff)
+        names = [layout.names[i] for i in those]
+        found.append(score(names, predictions[:, those].astype(np.float64), returns, BLOCKS))
+    if len(found) == 1:
+        return found[0]
+    names = [name for part in found for name in part.names]
+    fields = [field for field in HordeReturnError.__dataclass_fields__ if field != "names"]
+    parts = {field: np.concatenate([getattr(part, field) for part in found]) for field in fields}
+    return HordeReturnError(tuple(names), **parts)

@@ -1,0 +1,224 @@
+"""The page of a horde."""
+
+import base64
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from many_learners import BEHAVIOUR, asked, stream
+
+import gvf
+from gvf.horde import page as pages
+from gvf.horde.layout import Layout
+from gvf.horde.returns import score
+
+VOID = {"meta", "img", "link", "br", "hr"}
+
+
+class Read(HTMLParser):
+    """A page that is well formed: its texts by tag, pictures and cells."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.texts, self.images, self.labels = [], {}, [], set()
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        assert tag not in ("script", "link")
+        if tag == "img":
+            self.images.append(given)
+        if "data-label" in given:
+            self.labels.add(given["data-label"])
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and data.strip():
+            self.texts.setdefault(self.open[-1], []).append(" ".join(data.split()))
+
+    def said(self, tag):
+        return " ".join(self.texts.get(tag, []))
+
+
+POLICIES = {"any <all>": gvf.Uniform(3), "mostly 1": gvf.Favour(1, 0.8, 3)}
+ASKED = gvf.questions(POLICIES, gvf.Columns("sensors", ["a", "b", "c", "d"]), [0.0, 0.8])
+
+
+def data(steps, policy: gvf.Policy = BEHAVIOUR, seed=0):
+    made = stream(steps, states=0, seed=seed, ends=0.0)
+    rng = np.random.default_rng(seed)
+    action = policy.sample(np.zeros(steps), rng=rng)
+    columns = {**made.columns, "action": action}
+    sensors = made.next_state @ rng.normal(size=(2, 4)) + action[:, None]
+    return gvf.Transitions(
+        **columns,
+        sensors=sensors,
+        behaviour_probability=policy.probability(made.state, action),
+    )
+
+
+def learned(questions=ASKED, **options):
+    horde = gvf.Horde(
+        questions, gvf.Dense(3, lambda s: np.column_stack([np.ones(len(s)), s])), gvf.TD(0.05),
+        behaviour=BEHAVIOUR, window=500, batch_size=4, seed=0, **options,
+    )  # fmt: skip
+    horde.observe_many(data(600))
+    return horde
+
+
+def read(path):
+    text = path.read_text("utf-8")
+    assert "http:" not in text.replace("http://www.w3.org", "")
+    return Read(text)
+
+
+def test_a_page_shows_everything(tmp_path):
+    horde, held_out = learned(rupee=True), data(900, POLICIES["mostly 1"], 3)
+    errors = horde.stream_error(held_out)
+    horde.page(tmp_path / "horde.html", errors=errors, stretch=held_out, title="Robot & dog")
+    page = read(tmp_path / "horde.html")
+    assert page.said("h1") == "Robot & dog"
+    assert "16 questions about 2 policies" in page.said("p")
+    assert page.texts["h2"] == ["Errors", "A stretch of time", "Map", "Policies"]
+    assert page.labels >= {"UDE", "RUPEE", "Variance explained", "Effective sample size"}
+    assert "any <all>" in page.said("th")
+    captions = page.said("figcaption")
+    assert "The target policy of these questions acted" in captions
+    assert "measured for 8 questions" in captions
+    assert len(page.images) == 5
+    for image in page.images:
+        head, code = image["src"].split(",")
+        content = base64.b64decode(code)
+        assert image["alt"]
+        assert int(image["width"]) > 500
+        assert content.startswith(b"\x89PNG" if "png" in head else b"<?xml")
+    best = next(iter(errors.best(1)))
+    assert best in page.said("th")
+
+
+def test_a_page_without_returns_says_what_it_can(tmp_path):
+    horde = learned()
+    horde.page(tmp_path / "horde.html")
+    page = read(tmp_path / "horde.html")
+    assert page.texts["h2"] == ["Errors", "Map", "Policies"]
+    assert page.texts["h3"] == ["The largest UDE"]
+    assert not page.labels & {"RUPEE", "Variance explained"}
+    assert len(page.images) == 3
+    worst = next(iter(horde.report().worst(1)))
+    assert worst in page.said("th")
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_the_page_says_whose_returns_it_shows(tmp_path, recorded):
+    horde, held_out = learned(), data(300, seed=5)
+    if not recorded:
+        columns = {n: c for n, c in held_out.columns.items() if n != "behaviour_probability"}
+        held_out = gvf.Transitions(**columns)
+    horde.page(tmp_path / "horde.html", stretch=held_out, names=ASKED[0].name)
+    said = read(tmp_path / "horde.html").said("figcaption")
+    expected = "did not act" if recorded else "do not tell which policy acted"
+    assert expected in said
+    assert "policy of these questions acted" not in said
+
+
+def test_a_page_before_the_first_look_and_with_pauses(tmp_path):
+    horde = gvf.Horde(ASKED, gvf.Dense(2), gvf.TD(0.05), behaviour=BEHAVIOUR, window=90, seed=0)
+    with pytest.raises(ValueError, match="the window is empty"):
+        horde.page(tmp_path / "horde.html")
+    few = data(30)
+    few["sensors"][7, 2] = np.nan
+    horde.observe_many(few)
+    horde.page(tmp_path / "horde.html")
+    page = read(tmp_path / "horde.html")
+    assert "No errors are known yet" in page.said("p")
+    assert page.texts["h2"] == ["Errors", "Policies", "Paused"]
+    assert "a signal was not finite" in page.said("li")
+
+
+def test_a_stretch_is_that_of_predictions_and_returns():
+    horde, held_out = learned(), data(700, POLICIES["mostly 1"], 3)
+    ranks = np.arange(16.0)[::-1]
+    found = pages.stretch_of(horde._core.layout, horde.predict, held_out, None, ranks)
+    assert found.on_policy
+    # Six of the eight about the policy that acted, the lowest rank first.
+    assert [horde.names.index(name) for name in found.names] == [15, 14, 13, 11, 10, 8]
+    np.testing.assert_array_equal(
+        found.predictions, horde.predict(held_out.state[:500])[:, [15, 14, 13, 11, 10, 8]]
+    )
+    question = horde.questions[15]
+    c, gamma = question.cumulants(held_out), question.continuations(held_out)
+    expected = sum(c[3 + i] * np.prod(gamma[3 : 3 + i]) for i in range(200))
+    assert found.returns[3, 0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_parts_are_named_after_their_questions_if_these_are():
+    parts = pages._Parts(Layout(ASKED, gvf.IR()))
+    assert parts.names == [["any <all>", "mostly 1"], ["a", "b", "c", "d"], ["0.0", "0.8"]]
+    other = [*ASKED, gvf.GVF(gvf.Uniform(3), "reward", 0.5, name="extra")]
+    parts = pages._Parts(Layout(other, gvf.IR()))
+    assert parts.names[0] == ["Uniform(3)", "Favour(1, 0.8, 3)"]
+    assert parts.names[2] == ["0.0", "0.8", "0.5"]
+
+
+def test_the_map_has_a_cell_for_each_question(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(pages.pictures, "error_map", lambda *given: drawn.append(given))
+    monkeypatch.setattr(pages, "embed", lambda *given: {})
+    questions = [q for i, q in enumerate(ASKED) if i != 3]
+    parts = pages._Parts(Layout(questions, gvf.IR()))
+    ude = np.arange(15.0)
+    ude[0:3] = np.nan
+    told = pages._map(parts, ude, "UDE")
+    cells, rows, groups, columns, _ = drawn[0]
+    assert (told["rows"], told["groups"]) == ("cumulants", "policies")
+    assert (rows, groups, columns) == (
+        ["a", "b", "c", "d"],
+        ["any <all>", "mostly 1"],
+        ["0.0", "0.8"],
+    )
+    for number, question in enumerate(questions):
+        policy, cumulant, horizon = question.name.split(", ")
+        cell = cells[rows.index(cumulant), groups.index(policy), columns.index(horizon)]
+        np.testing.assert_equal(cell, ude[number])
+    assert np.isnan(cells).sum() == 4
+    few = gvf.questions({str(i): gvf.Favour(0, 0.1 * i, 3) for i in range(4)}, {"r": "reward"}, [0])
+    assert pages._map(pages._Parts(Layout(few, gvf.IR())), np.ones(4), "UDE")["rows"] == "policies"
+
+
+def test_a_page_of_very_many_questions_is_small_and_quick(tmp_path):
+    policies = {f"p{i}": gvf.Favour(1, 0.5 + i / 100, 3) for i in range(40)}
+    many = gvf.Columns(lambda t: np.outer(t.reward, np.ones(250)), 250)
+    questions = gvf.questions(policies, many, [0.0, 0.9])
+    horde = gvf.Horde(
+        questions, gvf.Dense(2), gvf.TD(0.05), behaviour=BEHAVIOUR, window=200, seed=0
+    )
+    held_out = data(600, policies["p3"], 3)
+    horde.observe_many(data(128))
+    errors = score(
+        horde.names, np.zeros((3, 20_000)), np.random.default_rng(0).normal(size=(3, 20_000))
+    )
+    horde.page(tmp_path / "horde.html", errors=errors, stretch=held_out)
+    assert (tmp_path / "horde.html").stat().st_size < 3_000_000
+    assert "20,000 questions about 40 policies" in read(tmp_path / "horde.html").said("p")
+    assert "10 more policies" in read(tmp_path / "horde.html").said("p")
+
+
+def test_long_names_are_shortened_in_the_middle():
+    assert pages.pictures.short("abc", 5) == "abc"
+    assert pages.pictures.short("abcdefghij", 5) == "ab…ij"
+    assert len(pages.pictures.short("x" * 99)) == 34
+
+
+def test_questions_of_all_kinds_have_a_page(tmp_path):
+    horde = gvf.Horde(
+        asked(), gvf.Dense(2), gvf.TD(0.05), gvf.EmphaticIR(0.5), behaviour=BEHAVIOUR, seed=0
+    )
+    horde.observe_many(stream(200, states=0))
+    horde.page(tmp_path / "horde.html")
+    assert re.search("Policies", read(tmp_path / "horde.html").said("h2"))
