@@ -34,12 +34,10 @@ from gvf.transition import Transitions, without_last_states
 from gvf.window import Window
 
 
-@dataclass(frozen=True)
-class Options:
-    """The arguments of :class:`gvf.Horde`, checked, without the questions."""
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """The arguments that every kind of horde has, checked, without the questions."""
 
-    features: FeatureMap
-    update: Update
     correction: Correction
     behaviour: Policy | None
     window: int
@@ -51,6 +49,14 @@ class Options:
     chunk: int | None
     pool: Pool
     seed: np.random.SeedSequence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Common):
+    """The arguments of :class:`gvf.Horde`, checked, without the questions."""
+
+    features: FeatureMap
+    update: Update
 
 
 class Rows(NamedTuple):
@@ -73,8 +79,8 @@ class Core:
 
     def __init__(self, layout: Layout, options: Options) -> None:
         self.layout, self.options = layout, options
-        size, correction = options.features.size, options.correction
-        check_memory(layout, options.update, size, options.dtype, options.window)
+        correction = options.correction
+        self._check_memory()
         self.evaluator, self.pauses = Evaluator(layout), Pauses(layout, options.window)
         carries = correction.trace is not None
         self.traces = [Trace(correction) for _ in range(layout.groups * carries)]
@@ -89,6 +95,11 @@ class Core:
         self.form: set[Form] = set()
         # A question without end, whose continuation tells where episodes terminate.
         self.endless = GVF(layout.policies[0], "reward", 1.0)
+
+    def _check_memory(self) -> None:
+        options = self.options
+        size, n = options.features.size, options.window
+        check_memory(self.layout, options.update, size, options.dtype, n)
 
     def start(self, form: Form) -> Engine:
         """Make the engine and the window, once the form of the features is known."""
@@ -118,7 +129,8 @@ class Core:
 
     def _rounded(self, column: Array) -> Array:
         """Return a column in the precision of the weights; active features stay as they are."""
-        return column.astype(self.options.dtype) if column.dtype.kind == "f" else column
+        with np.errstate(over="ignore"):  # of a signal, whose questions pause then
+            return column.astype(self.options.dtype) if column.dtype.kind == "f" else column
 
     def take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
         """Observe transitions, and update when due. If it fails, nothing has changed."""
@@ -127,9 +139,7 @@ class Core:
         cumulant = self.evaluator.cumulants(transitions)
         alive = self.endless.continuations(transitions) > 0.0
         continuation = self.evaluator.continuations(transitions, alive)
-        features, given = self.options.features, without_last_states(transitions)
-        x, x_next = represent(features, given, self.form)
-        engine = self.engine or self.start((x.dtype, x.shape[1]))
+        engine, x, x_next = self._represented(without_last_states(transitions))
         with ExitStack() as stack:
             for trace in self.traces:
                 stack.enter_context(trace.undone(unless=lambda: self.draws.steps > steps))
@@ -142,6 +152,11 @@ class Core:
                 "continuation": continuation,
             }
             self._learn(engine, Rows(columns, inputs, p))
+
+    def _represented(self, transitions: Transitions) -> tuple[Engine, Array, Array]:
+        """Return the engine, and what the window keeps of the states and of the next states."""
+        x, x_next = represent(self.options.features, transitions, self.form)
+        return self.engine or self.start((x.dtype, x.shape[1])), x, x_next
 
     def _ratios(self, transitions: Transitions, behaviour: Policy | None) -> Floats:
         """Return the ratios of all groups, float64[groups, m]; 1 if none are needed or known."""
@@ -172,7 +187,7 @@ class Core:
         options, before, m = self.options, self.draws.steps, rows.p.shape[1]
         done = before + 1 + np.arange(m) - options.warm_up
         due = (done > 0) & (done % options.every == 0)
-        step_size = self._step_sizes(rows) if options.update.chooses_step_size else None
+        step_size = self._step_sizes(rows)
         columns = {name: self._rounded(column) for name, column in rows.columns.items()}
         segments = self.pauses.observe(before, columns["cumulant"], columns["continuation"])
         ends = [row for row, _ in segments[1:]] + [m]
@@ -213,9 +228,14 @@ class Core:
         predictions = self.engine.predict(self.window.columns["x"][recent])
         return self.pauses.divergent(predictions, self.updates * self.options.batch_size)
 
-    def _step_sizes(self, rows: Rows) -> Floats:
-        """Return the default step size from each row on in each group, float64[m, groups]."""
+    def _step_sizes(self, rows: Rows) -> Floats | None:
+        """Return the default step size from each row on in each group, float64[m, groups].
+
+        Return None if the update has a step size.
+        """
         options, (groups, m) = self.options, rows.p.shape
+        if not options.update.chooses_step_size:
+            return None
         x, x_next = rows.columns["x"], rows.columns["x_next"]
         lengths = np.full(m, x.shape[1], np.float64)
         if x.dtype.kind == "f":

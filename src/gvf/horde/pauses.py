@@ -84,14 +84,18 @@ class Pauses:
             predictions: predictions for some states at all places, [m, G].
             passed_on: the number of steps over which updates can have passed on cumulants.
         """
+        limit = DIVERGED * self.largest_returns(passed_on)
+        with np.errstate(invalid="ignore"):
+            return self.diverged | ~(np.abs(predictions).max(axis=0, initial=0.0) <= limit)
+
+    def largest_returns(self, passed_on: int) -> Floats:
+        """Return the largest possible return at each place, at least 1, float64[G]."""
         layout = self._layout
         cumulant = self.largest[layout.cumulant]
         continuation = layout.scale * self.largest[len(layout.cumulants) + layout.source]
         with np.errstate(divide="ignore"):
             horizon = np.minimum(1.0 / (1.0 - continuation), passed_on)
-        limit = DIVERGED * np.maximum(cumulant * horizon, 1.0)
-        with np.errstate(invalid="ignore"):
-            return self.diverged | ~(np.abs(predictions).max(axis=0, initial=0.0) <= limit)
+        return np.maximum(cumulant * horizon, 1.0)
 
     def reasons(self, steps: int, diverged: NDArray[np.bool_]) -> dict[str, str]:
         """Return the questions that pause after so many steps, with the reason."""
