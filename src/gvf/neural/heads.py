@@ -241,15 +241,11 @@ class NetworkEngine(NetworkPrediction):
         """Write the gradient of the heads, and return that of the features, [R, d + 1]."""
         # A head that has diverged may not be a number, and 0 times it neither.
         heads = self.network.heads.where(learns[:, None], 0.0)
-        share = 1.0 / learns.sum()
+        shares = errors / learns.sum()
         if self.clip is not None:
             norms = errors.norm(dim=1) * heads[:, :-1].norm(dim=1)
-            share = (share * self.clip / norms.clamp(min=self.clip))[:, None]
-        shares, gradient, slopes = (
-            errors * share,
-            torch.empty_like(heads),
-            torch.zeros_like(drawn.x),
-        )
+            shares = shares * (self.clip / norms.clamp(min=self.clip))[:, None]
+        gradient, slopes = torch.empty_like(heads), torch.zeros_like(drawn.x)
         for own, places, shape in self._parts(drawn.at):
             pull = _stack(errors, places, shape) @ drawn.x[own]  # [p, q, d + 1]
             gradient[places] = -pull.flatten(0, 1)

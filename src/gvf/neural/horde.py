@@ -79,8 +79,8 @@ class NeuralHorde(Horde):
         seed: the seed of the draws: anything that :class:`numpy.random.SeedSequence` accepts.
         target_every: the number of updates between copies of the network to a target network, which
             gives v(s'). By default the network itself gives v(s').
-        clip: the largest norm of the gradient that one question has for the outputs of the trunk; by
-            default there is none. Heads are not affected.
+        clip: the largest norm of the gradient that one question has for the trunk's outputs. By
+            default there is none, and heads are never affected.
         device: the device of the network, for example ``"cuda"``.
         mixed_precision: True to compute the trunk in bfloat16; weights, errors and steps keep their
             type.
