@@ -361,6 +361,17 @@ class Frames(torch.nn.Module):
         return torch.tanh(self.convolution(frames.unsqueeze(1) / 255)).flatten(1)
 
 
+def test_updates_without_mass_leave_everything():
+    data = stream(10, states=0)
+    never = gvf.Transitions(**{**data.columns, "action": np.zeros(10, int)})
+    body = trunk()
+    horde = made([gvf.GVF(gvf.Always(1, 3), "reward", 0.9)], body, OPTIMISERS["momentum"])
+    horde.observe_many(never)
+    assert_same_weights(weights_of(body), weights_of(trunk()))
+    assert horde.report().skipped == {"Always(1, 3)": 10}
+    assert not horde.optimiser.state
+
+
 def test_states_may_be_frames_or_numbers():
     data, rng = stream(40, states=7), np.random.default_rng(0)
     film = rng.integers(256, size=(7, 6, 8), dtype=np.uint8)
@@ -419,6 +430,7 @@ NAN.columns["state"][2] = np.nan
             lambda: made(TWO, torch.nn.Flatten(0)).predict([[0.0, 0.0]]),
             r"states \[m, ...\] to \[m, d\]; this one gives \[2\] for states \[1, 2\]",
         ),
+        (lambda: made(TWO).predict(0.5), "states must be a batch"),
         (lambda: made(TWO).observe_many(NAN), r"state\[0\] is nan at position 2"),
         (
             lambda: made(TWO).predict({"lidar": [[0.0]], "door": [1]}),

@@ -41,10 +41,10 @@ MakeOptimiser = Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]
 
 
 class Headed(nn.Module):
-    """A trunk, and a linear head for each of G questions: states [m, ...] to values [m, G].
+    """A trunk, and a linear head for each of G questions: [G, d + 1], with the bias last.
 
-    Heads begin with 0, so a question that is new does not move the trunk. Their width is 0 until
-    the first states show how many outputs the trunk has.
+    Heads begin with 0, so a question that is new does not move the trunk at once. Their width is 0
+    until the first states show how many outputs the trunk has.
     """
 
     def __init__(self, trunk: nn.Module, count: int) -> None:
@@ -59,20 +59,15 @@ class Headed(nn.Module):
         return self.heads.shape[1] - 1
 
     def widen(self, width: int) -> None:
-        """Give the heads the width of the trunk, [G, d + 1] with the bias last."""
+        """Give the heads the width of the trunk; the optimiser keeps the parameter."""
         self.heads.data = self.heads.new_zeros(len(self.heads), width + 1)
 
     def forward(self, states: Tensor) -> Tensor:
         """Return the outputs of the trunk, and a 1 for the bias: [m, d + 1]."""
         outputs = outputs_of(self.trunk, states)
-        if (
-            outputs.ndim != 2
-            or len(outputs) != len(states)
-            or self.width not in (0, outputs.shape[1])
-        ):
-            width = self.width or "d"
+        if outputs.shape[:-1] != states.shape[:1] or self.width not in (0, outputs.shape[-1]):
             raise ValueError(
-                f"a trunk must map states [m, ...] to [m, {width}]; this one gives "
+                f"a trunk must map states [m, ...] to [m, {self.width or 'd'}]; this one gives "
                 f"{list(outputs.shape)} for states {list(states.shape)}"
             )
         return nn.functional.pad(outputs.to(self.heads.dtype), (0, 1), value=1.0)
@@ -180,21 +175,22 @@ class NetworkEngine(NetworkPrediction):
         learns, limit = self._put(may_learn), self._put(np.full(may_learn.shape, largest))
         for rows, w, drawn in zip(batch.rows, batch.w, batch.drawn, strict=True):
             has_rows = self._put(drawn > 0)[self._group]
-            diverged = self._update(columns, rows, w, learns & has_rows, limit)
-            learns &= ~diverged
-            self.diverged |= diverged
+            self.diverged |= self._update(columns, rows, w, learns & has_rows, limit)
+            learns &= ~self.diverged
 
     def _update(
         self, columns: Arrays, rows: Ints, w: Floats, learns: Tensor, largest: Tensor
     ) -> Tensor:
         """Take a step for rows [D, k] with weights [groups, k]; return who diverged, bool[G]."""
+        if not learns.any():
+            return learns
         distinct, numbers = np.unique(rows, return_inverse=True)
         pieces = [distinct[i : i + ROWS] for i in range(0, len(distinct), ROWS)]
         with torch.no_grad():
-            x_next = [self._features(self._target, columns["x_next"][rows]) for rows in pieces]
+            x_next = [self._features(self._target, columns["x_next"][piece]) for piece in pieces]
         # Many rows pass the trunk a second time, so that a piece at a time has its graph in memory.
         with torch.set_grad_enabled(len(pieces) == 1):
-            x = [self._features(self.network, columns["x"][rows]) for rows in pieces]
+            x = [self._features(self.network, columns["x"][piece]) for piece in pieces]
         drawn = Drawn(
             torch.cat(x).detach(),
             torch.cat(x_next),
@@ -211,8 +207,8 @@ class NetworkEngine(NetworkPrediction):
             return diverged
         self.optimiser.zero_grad()
         slopes = self._slopes(drawn, errors.where(learns[:, None], 0.0), learns)
-        for rows, slope in zip(pieces, slopes.split(ROWS), strict=True):
-            own = x[0] if len(pieces) == 1 else self._features(self.network, columns["x"][rows])
+        for piece, slope in zip(pieces, slopes.split(ROWS), strict=True):
+            own = x[0] if len(pieces) == 1 else self._features(self.network, columns["x"][piece])
             if own.requires_grad:
                 own.backward(slope)
         self._step(learns)

@@ -28,13 +28,14 @@ from gvf.learner.values import Form
 from gvf.neural.checks import as_device, check_options, check_states
 from gvf.neural.heads import MakeOptimiser, NetworkEngine
 from gvf.neural.learner import in_words
+from gvf.neural.loss import as_batch
 from gvf.policy import Policy
 from gvf.question import GVF, OnConflict
 from gvf.transition import Transitions, check_no_nan
 from gvf.window import Window
 
 _CHUNK = 16
-"""The number of updates whose rows are drawn together."""
+"""The number of transitions that are inserted together; the answers do not depend on it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,19 +225,19 @@ class NetworkCore(Core):
             options.mixed_precision,
             options.device,
         )
-        self.chunk = 1 if options.correction.draw.whole else _CHUNK * options.every
+        self.chunk = 1 if options.correction.draw.whole else _CHUNK
         self.window = Window(options.window + self.chunk - 1)
         self.engine, self.form = engine, {form}  # pyright: ignore[reportIncompatibleVariableOverride]
         return engine
 
     def values(self, states: Any) -> Floats:
         """Return the values of states [m, ...] at all places, [m, G]."""
+        as_batch(states)  # checks the form
         self._see(states)
         return self.engine.predict(states)
 
     def _see(self, states: Array) -> None:
         """Find the width of the heads, if it is not known."""
-        check_states(states)
         if len(states):
             self.engine.see(states)
             self.form = {(self.options.dtype, self.engine.network.width)}
@@ -245,6 +246,7 @@ class NetworkCore(Core):
         x, x_next = (transitions[name] for name in ("state", "next_state"))
         known = self.window.columns.get("x")
         known = x if known is None else known
+        check_states(x)
         for name, states in (("state", x), ("next_state", x_next)):
             check_no_nan(name, states)
             if (states.shape[1:], states.dtype.kind) != (known.shape[1:], known.dtype.kind):
