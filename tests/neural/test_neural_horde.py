@@ -187,8 +187,11 @@ def test_a_horde_is_a_loop_over_questions(correction, options, rows, monkeypatch
     monkeypatch.setattr(heads, "ROWS", rows)
     steps = 15 if correction.draw.whole else 30
     data = stream(steps, states=0)
-    # Not all groups have as many questions, and the third has no mass at first.
-    questions = [*asked()[:9], gvf.GVF(gvf.Always(1, 3), "reward", near_the_edge)]
+    # Two groups have as many questions, and the third has fewer, and no mass at first.
+    policies = {"a": gvf.Fixed([0.6, 0.3, 0.1]), "b": gvf.Fixed([0.1, 0.1, 0.8])}
+    signals = {"reward": "reward", "one": lambda t: np.ones(len(t))}
+    questions = gvf.questions(policies, signals, {"0.9": 0.9, "edge": near_the_edge})
+    questions.append(gvf.GVF(gvf.Always(1, 3), "reward", 0.5))
     horde = made(questions, correction=correction, **options)
     batches = record(horde, data.state[:1])
     horde.observe_many(data)
@@ -364,9 +367,12 @@ class Frames(torch.nn.Module):
 def test_updates_without_mass_leave_everything():
     data = stream(10, states=0)
     never = gvf.Transitions(**{**data.columns, "action": np.zeros(10, int)})
-    body = trunk()
+    body, calls = trunk(), []
     horde = made([gvf.GVF(gvf.Always(1, 3), "reward", 0.9)], body, OPTIMISERS["momentum"])
+    horde.predict(never.state)
+    body.register_forward_hook(lambda *given: calls.append(given))
     horde.observe_many(never)
+    assert not calls
     assert_same_weights(weights_of(body), weights_of(trunk()))
     assert horde.report().skipped == {"Always(1, 3)": 10}
     assert not horde.optimiser.state
