@@ -121,7 +121,7 @@ def test_a_horde_on_a_gpu_is_the_one_on_a_cpu(correction, options, tmp_path) -> 
         learned = [name for name in here.names if name not in here.report().paused]
         places = [here.names.index(name) for name in learned]
         ours, theirs = (h.predict(batch.state, learned).T for h in (here, one))
-        differ_little(ours, theirs, fresh[:, places].T, share=0.02)
+        differ_little(ours, theirs, fresh[:, places].T, share=0.05)
         assert one.report().paused == here.report().paused
     assert next(there.trunk.parameters()).device.type == "cuda"
     assert there.optimiser.state[there._core.engine.network.heads]["exp_avg"].is_cuda
