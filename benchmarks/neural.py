@@ -1,7 +1,8 @@
-"""Benchmark of lanes of the driving network: stacked or one by one, with two convolutions.
+"""Benchmark of lanes of the driving network, stacked or one by one, and of a neural horde.
 
-The table has a few lanes on the processor. The module can also be run alone, without Gymnasium and
-rich, on any device and with any number of lanes:
+The table has a few lanes on the processor, with two convolutions. Its last rows compare a horde of
+1,000 questions with plain PyTorch, which takes policy after policy and adds the losses. The module
+can also be run alone, without Gymnasium and rich, on any device and with any number of lanes:
 
     python -m benchmarks.neural [--device cuda] [--lanes 1 5 25 125] [--precision tf32]
 """
@@ -16,10 +17,15 @@ from time import perf_counter
 
 import torch
 
+import gvf
+from benchmarks.horde import ACTIONS, POOL, Case, N
 from benchmarks.measure import Effort, Row, Run, interleave
-from gvf.neural import Lanes, driving_network
+from gvf.neural import Lanes, NeuralHorde, driving_network
 
-TITLE = "Lanes of the driving network: an update of one lane (16 transitions, Adam), one thread"
+TITLE = (
+    "An update of a lane of the driving network, a step of a neural horde (k = 16, Adam, 1 thread)"
+)
+HORDE = Case("1,000: 10 x 100, layers of 64 and 64", 10, 100, 16)
 K, RATES, GROUPS, FRAMES = 16, 5, 2, 2000
 WAYS = {
     "one by one": ("native", False),
@@ -33,7 +39,8 @@ def rows(effort: Effort) -> list[Row]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # several cores are better used for several runs
     try:
-        return [row for count in (1, 5) for row in _compare(count, effort)]
+        lanes = [row for count in (1, 5) for row in _compare(count, effort)]
+        return [*lanes, *_hordes(HORDE, effort)]
     finally:
         torch.set_num_threads(threads)
 
@@ -49,6 +56,82 @@ def _compare(count: int, effort: Effort) -> list[Row]:
         Row(f"lanes: {count}", name, time, "ms", time / best if time > best else None)
         for name, time in times.items()
     ]
+
+
+def _hordes(case: Case, effort: Effort) -> list[Row]:
+    """Compare a neural horde with plain PyTorch, in steps a second."""
+    rounds = Effort(min(effort.rounds, 5), 10 * effort.seconds)
+    times = interleave({"gvf": _horde(case), "plain PyTorch": _plain_horde(case)}, rounds)
+    slower = times["plain PyTorch"] / times["gvf"]
+    return [
+        Row(case.name, "gvf", 1.0 / times["gvf"], "Hz"),
+        Row(case.name, "plain PyTorch", 1.0 / times["plain PyTorch"], "Hz", ratio=slower),
+    ]
+
+
+def _trunk(case: Case) -> torch.nn.Module:
+    torch.manual_seed(0)
+    sizes = (torch.nn.Linear(case.size, 64), torch.nn.Linear(64, 64))
+    return torch.nn.Sequential(sizes[0], torch.nn.ReLU(), sizes[1], torch.nn.ReLU())
+
+
+def _horde(case: Case) -> Run:
+    """Return a run of a neural horde with a full window."""
+    policies = {str(i): gvf.Fixed(row) for i, row in enumerate(case.targets)}
+    horde = NeuralHorde(
+        gvf.questions(policies, gvf.Columns("signals", case.questions), [0.9]),
+        _trunk(case),
+        partial(torch.optim.Adam, lr=1e-3),
+        gvf.IR(),
+        behaviour=gvf.Uniform(ACTIONS),
+        window=N,
+        warm_up=N,
+        seed=0,
+    )
+    horde.observe_many(case.stream(N))
+    data = case.stream(POOL)
+
+    def run(count: int) -> None:
+        for start in range(0, count, POOL):
+            horde.observe_many(data[: min(POOL, count - start)])
+
+    return run
+
+
+def _plain_horde(case: Case) -> Run:
+    """Return a run of the same steps in plain PyTorch: a batch and a loss for each policy."""
+    data, new = case.stream(N), case.stream(POOL)
+    trunk = _trunk(case)
+    heads = torch.nn.ModuleList(torch.nn.Linear(64, case.questions) for _ in range(case.policies))
+    optimiser = torch.optim.Adam([*trunk.parameters(), *heads.parameters()], lr=1e-3)
+    table = torch.as_tensor(case.targets * ACTIONS).float()
+    names = ("state", "next_state", "signals", "terminated")
+    kept, fresh = ([torch.as_tensor(b[name]).float() for name in names] for b in (data, new))
+    ratios = table[:, torch.as_tensor(data.action)].contiguous()
+    new_ratios, place = table[:, torch.as_tensor(new.action)], 0
+
+    def step(at: int) -> None:
+        nonlocal place
+        for column, given in zip(kept, fresh, strict=True):
+            column[place] = given[at]
+        ratios[:, place] = new_ratios[:, at]
+        place = (place + 1) % N
+        slots = torch.multinomial(ratios, K, replacement=True)  # [P, k]
+        loss = torch.zeros(())
+        for head, drawn in zip(heads, slots, strict=True):
+            state, next_state, signals, terminated = (column[drawn] for column in kept)
+            with torch.no_grad():
+                goal = signals + 0.9 * (1.0 - terminated[:, None]) * head(trunk(next_state))
+            loss = loss + ((goal - head(trunk(state))) ** 2).sum() / (2 * K)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+
+    def run(count: int) -> None:
+        for i in range(count):
+            step(i % POOL)
+
+    return run
 
 
 def _repeat(update: Callable[[], object]) -> Run:

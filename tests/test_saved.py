@@ -197,7 +197,7 @@ def test_a_network_is_exported_as_its_weights(tmp_path):
         gvf.load_predictor(tmp_path / "predictor")
     with pytest.raises(ValueError, match="another form"):
         gvf.load_predictor(tmp_path / "predictor", network=mlp(3))
-    with pytest.raises(ValueError, match="a learner with a network, whose code is not in the file"):
+    with pytest.raises(ValueError, match="holds a NeuralLearner with a network"):
         gvf.load(tmp_path / "learner")
 
 

@@ -26,7 +26,7 @@ from gvf.learner.values import LinearPrediction
 from gvf.online import OnlineLearner
 from gvf.sampling.generator import KNOWN_GENERATORS
 
-_KINDS = ("learner", "online learner", "neural learner", "horde")
+_KINDS = ("learner", "online learner", "neural learner", "horde", "neural horde")
 
 
 def load(
@@ -59,11 +59,12 @@ def load(
         (array([0.5]), 1)
     """
     description, arrays = checkpoint.read(path, _KINDS)
-    if "network" in description:
-        raise ValueError(
-            f"{os.fspath(path)} holds a learner with a network, whose code is not in the file: "
-            "make the NeuralLearner as before, and call learner.load(path)"
-        )
+    for part, kind in (("network", "NeuralLearner"), ("trunk", "NeuralHorde")):
+        if part in description:
+            raise ValueError(
+                f"{os.fspath(path)} holds a {kind} with a network, whose code is not in the file: "
+                f"make the {kind} as before, and call its method load(path)"
+            )
     trusted = _packages(trust)
     with checkpoint.damage_named(path):
         if "questions" in description:

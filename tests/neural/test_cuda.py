@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import gvf
-from gvf.neural import Lanes, NeuralLearner, driving_network, mlp
+from gvf.neural import Lanes, NeuralHorde, NeuralLearner, driving_network, mlp
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 
@@ -84,6 +84,47 @@ def test_mixed_precision_is_about_the_same() -> None:
         one.observe_many(batch)
     fresh = learner("cuda").predict(batch.state)
     differ_little(whole.predict(batch.state), half.predict(batch.state), fresh, share=0.2)
+
+
+def horde(device: str, **options) -> NeuralHorde:
+    torch.manual_seed(0)
+    policies = {"left": gvf.Gaussian(-0.1, 0.5), "right": gvf.Gaussian(0.1, 0.5)}
+    return NeuralHorde(
+        gvf.questions(policies, {"reward": "reward", "weak": "weak"}, [0.0, 0.9]),
+        torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64 * 128, 8), torch.nn.Tanh()),
+        partial(torch.optim.Adam, lr=1e-3),
+        window=50,
+        seed=1,
+        device=device,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"target_every": 5, "clip": 1.0}])
+@pytest.mark.parametrize("correction", [gvf.IR(), gvf.WISMinibatch(), gvf.WISOptimal()])
+def test_a_horde_on_a_gpu_is_the_one_on_a_cpu(correction, options, tmp_path) -> None:
+    data = stream(60)
+    weak = np.where(np.arange(60) == 20, np.nan, data.reward)
+    frames = {name: data[name].astype(np.float32) / 255 for name in ("state", "next_state")}
+    batch = gvf.Transitions(**{**data.columns, **frames}, weak=weak)
+    here, there, again = (
+        horde(device, correction=correction, **options) for device in ("cpu", "cuda", "cuda")
+    )
+    fresh = here.predict(batch.state)
+    here.observe_many(batch)
+    there.observe_many(batch[:30])
+    there.save(tmp_path / "horde")
+    again.load(tmp_path / "horde")
+    there.observe_many(batch[30:])
+    again.observe_many(batch[30:])
+    for one in (there, again):
+        learned = [name for name in here.names if name not in here.report().paused]
+        places = [here.names.index(name) for name in learned]
+        ours, theirs = (h.predict(batch.state, learned).T for h in (here, one))
+        differ_little(ours, theirs, fresh[:, places].T, share=0.05)
+        assert one.report().paused == here.report().paused
+    assert next(there.trunk.parameters()).device.type == "cuda"
+    assert there.optimiser.state[there._core.engine.network.heads]["exp_avg"].is_cuda
 
 
 @pytest.mark.parametrize(("convolution", "share"), [("native", 0.2), ("unfold", 0.001)])

@@ -242,7 +242,7 @@ def test_a_whole_window_may_go_through_in_pieces(monkeypatch):
     data = vector_stream(9, seed=1)
     at_once, in_pieces = (vector_learner(correction=gvf.WISOptimal()) for _ in range(2))
     at_once.observe_many(data)
-    monkeypatch.setattr(learner_module, "_ROWS", 3)
+    monkeypatch.setattr(learner_module, "ROWS", 3)
     in_pieces.observe_many(data)
     np.testing.assert_allclose(
         in_pieces.predict(VECTORS), at_once.predict(VECTORS), rtol=1e-12, atol=1e-14

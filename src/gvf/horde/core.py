@@ -38,12 +38,10 @@ from gvf.transition import Transitions, without_last_states
 from gvf.window import Window
 
 
-@dataclass(frozen=True)
-class Options:
-    """The arguments of :class:`gvf.Horde`, checked, without the questions."""
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """The arguments that every kind of horde has, checked, without the questions."""
 
-    features: FeatureMap
-    update: Update
     correction: Correction
     behaviour: Policy | None
     window: int
@@ -53,11 +51,19 @@ class Options:
     on_conflict: OnConflict
     on_nan: OnNaN
     dtype: np.dtype[Any]
-    device: Device
     chunk: int | None
-    rupee: bool
     pool: Pool
     seed: np.random.SeedSequence
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Common):
+    """The arguments of :class:`gvf.Horde`, checked, without the questions."""
+
+    features: FeatureMap
+    update: Update
+    rupee: bool
+    device: Device
     workers: int | None = None
     address: str | None = None
 
@@ -82,9 +88,8 @@ class Core:
 
     def __init__(self, layout: Layout, options: Options) -> None:
         self.layout, self.options = layout, options
-        size, correction = options.features.size, options.correction
-        arrays = 1 + options.update.memories + 2 * options.rupee
-        check_memory(layout, arrays, size, options.dtype, options.window, options.device)
+        correction = options.correction
+        self._check_memory()
         self.evaluator, self.pauses = Evaluator(layout), Pauses(layout, options.window)
         carries = correction.trace is not None
         self.traces = [Trace(correction) for _ in range(layout.groups * carries)]
@@ -96,13 +101,35 @@ class Core:
         self.left_out = 0
         # Fewer rows if updates are rare, so that looks stay cheap beside them.
         rows = max(options.batch_size // options.every, 1)
-        self.watch = Watch(layout, rows, size * options.rupee, options.dtype)
+        self.watch = Watch(layout, rows, self._watched_features, options.dtype)
         self.engine: Engine | None = None
         self.window = Window(1)  # until there is an engine
         self.chunk = 1
         self.form: set[Form] = set()
         # A question without end, whose continuation tells where episodes terminate.
         self.endless = GVF(Uniform(1), "reward", 1.0)
+
+    def _check_memory(self) -> None:
+        options = self.options
+        arrays = 1 + options.update.memories + 2 * options.rupee
+        check_memory(
+            self.layout,
+            arrays,
+            options.features.size,
+            options.dtype,
+            options.window,
+            options.device,
+        )
+
+    @property
+    def _watched_features(self) -> int:
+        """The number of features that RUPEE is about; 0 if it is not wanted."""
+        return self.options.features.size if self.options.rupee else 0
+
+    @property
+    def _watches(self) -> bool:
+        """True if errors are watched, which takes too long if predictions come from a GPU."""
+        return self.options.device.is_cpu
 
     @property
     def steps(self) -> int:
@@ -149,7 +176,8 @@ class Core:
 
     def _rounded(self, column: Array) -> Array:
         """Return a column in the precision of the weights; active features stay as they are."""
-        return column.astype(self.options.dtype) if column.dtype.kind == "f" else column
+        with np.errstate(over="ignore"):  # of a signal, whose questions pause then
+            return column.astype(self.options.dtype) if column.dtype.kind == "f" else column
 
     def take_in(self, given: Transitions, behaviour: Policy | None) -> None:
         """Observe transitions, and update when due. If it fails, nothing has changed."""
@@ -181,10 +209,7 @@ class Core:
         cumulant = self.evaluator.cumulants(transitions)
         alive = self.endless.continuations(transitions) > 0.0
         continuation = self.evaluator.continuations(transitions, alive)
-        features = self.options.features
-        x, x_next = represent(features, without_last_states(transitions), self.form)
-        if not self.form:
-            self.start((x.dtype, x.shape[1]))
+        x, x_next = self._represented(without_last_states(transitions))
         with ExitStack() as stack:
             for trace in self.traces:
                 stack.enter_context(trace.undone(unless=lambda: self.steps > steps))
@@ -197,6 +222,13 @@ class Core:
                 "continuation": continuation,
             }
             self.learn(Rows(columns, inputs, p))
+
+    def _represented(self, transitions: Transitions) -> tuple[Array, Array]:
+        """Return what the window keeps of the states and of the next states."""
+        x, x_next = represent(self.options.features, transitions, self.form)
+        if not self.form:
+            self.start((x.dtype, x.shape[1]))
+        return x, x_next
 
     def _ratios(self, transitions: Transitions, behaviour: Policy | None) -> Floats:
         """Return the ratios of all groups, float64[groups, m]; 1 if none are needed or known."""
@@ -236,7 +268,7 @@ class Core:
         assert engine is not None
         done = before + 1 + np.arange(m) - options.warm_up
         due = (done > 0) & (done % options.every == 0)
-        step_size = self._step_sizes(rows) if options.update.chooses_step_size else None
+        step_size = self._step_sizes(rows)
         columns = {name: self._rounded(column) for name, column in rows.columns.items()}
         segments = self.pauses.observe(before, columns["cumulant"], columns["continuation"])
         ends = [row for row, _ in segments[1:]] + [m]
@@ -253,7 +285,7 @@ class Core:
                 if len(batch.w):
                     own = None if step_size is None else step_size[piece][due[piece]]
                     self._update(batch, own, self.pauses.places(signals))
-                if stop == start + to_look and options.device.is_cpu:
+                if stop == start + to_look and self._watches:
                     self._look(engine, self.pauses.places(signals))
                 if self.draws.steps % LOOK_EVERY == 0:
                     self.pauses.diverged[:] = self.divergent()
@@ -313,9 +345,14 @@ class Core:
         share = np.sqrt(np.finfo(self.options.dtype).eps)
         return share * self.pauses.largest[self.layout.cumulant]
 
-    def _step_sizes(self, rows: Rows) -> Floats:
-        """Return the default step size from each row on in each group, float64[m, groups]."""
+    def _step_sizes(self, rows: Rows) -> Floats | None:
+        """Return the default step size from each row on in each group, float64[m, groups].
+
+        Return None if the update has a step size.
+        """
         options, (groups, m) = self.options, rows.p.shape
+        if not options.update.chooses_step_size:
+            return None
         x, x_next = rows.columns["x"], rows.columns["x_next"]
         lengths = np.full(m, x.shape[1], np.float64)
         if x.dtype.kind == "f":

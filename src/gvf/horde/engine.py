@@ -37,7 +37,7 @@ class Engine(Protocol):
         """
         ...
 
-    def predict(self, x: Array) -> Floats:
+    def predict(self, x: Array, /) -> Floats:
         """Return the values of features [m, ...] at all places, [m, G]."""
         ...
 

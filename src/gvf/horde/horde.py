@@ -129,11 +129,9 @@ class Horde(Observer[HordeReport]):
         device: str = "cpu",
         seed: Any = None,
     ) -> None:
-        if isinstance(questions, GVF):
-            raise TypeError("questions must be a list of gvf.GVFs; for one, use a gvf.Learner")
-        check_answers(behaviour, on_conflict, on_nan)
+        check_arguments(questions, correction, behaviour, on_conflict, on_nan)
         check_features(features)
-        _check_rules(update, correction)
+        _check_update(update)
         chosen, kind = as_device(device, dtype)
         _check_engine(engine, threads, workers, address, device)
         if engine == "ray":
@@ -161,7 +159,7 @@ class Horde(Observer[HordeReport]):
             address=address,
         )
         layout = Layout(questions, correction)
-        _check_behaviour(layout, behaviour)
+        check_actions(layout, behaviour)
         self._begin(Core(layout, options))
 
     def _begin(self, core: Core) -> None:
@@ -258,15 +256,20 @@ class Horde(Observer[HordeReport]):
         Raises:
             ValueError: if the window is empty, or if the question pauses.
         """
-        report = self.report()
-        if not report.window:
-            raise ValueError("the window is empty: observe some transitions first")
+        report = self._diagnosed()
         if name is None:
             return diagnose_policies(self._core.gathered(), report)
         place = self._place(name)
         if name in report.paused:
             raise ValueError(f"question {name!r} pauses: {report.paused[name]}")
         return diagnose_question(self._core.gathered(), place, **options)
+
+    def _diagnosed(self) -> HordeReport:
+        """Return the report; raise ValueError if there is nothing to diagnose."""
+        report = self.report()
+        if not report.window:
+            raise ValueError("the window is empty: observe some transitions first")
+        return report
 
     def return_error(
         self, env: Any, names: str | Sequence[str] | None = None, **options: Any
@@ -405,7 +408,7 @@ class Horde(Observer[HordeReport]):
         transitions only, because the window does not have its numbers for earlier ones.
         """
         core = joined(self._core.gathered(), questions)
-        _check_behaviour(core.layout, self.behaviour)
+        check_actions(core.layout, self.behaviour)
         self._begin(core)
 
     def remove(self, names: str | Iterable[str]) -> None:
@@ -434,7 +437,8 @@ class Horde(Observer[HordeReport]):
         return self._core.arrays()
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        self._begin(Core.restored(self._core.layout, self._core.options, arrays))
+        core = self._core
+        self._begin(core.restored(core.layout, core.options, arrays))
 
     def _parts(self) -> dict[str, Any]:
         """Return the arguments that the horde of a file must have in common with this one.
@@ -498,16 +502,19 @@ def _check_engine(
         whole("workers", workers, 1)
 
 
-def _check_rules(update: Any, correction: Any) -> None:
-    """Raise an error if a horde cannot use an update or a correction."""
-    for what, given, kind in (("update", update, Update), ("correction", correction, Correction)):
-        if not isinstance(given, kind):
-            raise TypeError(f"{what} must be a gvf.{kind.__name__}, got {brief(given)}")
-    if update.lanes is not None or update.action_values:
-        raise ValueError(
-            f"a horde has one step size and learns values of states, got {update}; use TD, "
-            "IncrementalTD, WISTD, TDC or TDRC with one step size"
-        )
+def check_arguments(
+    questions: Any,
+    correction: Any,
+    behaviour: Policy | None,
+    on_conflict: OnConflict,
+    on_nan: OnNaN,
+) -> None:
+    """Raise an error for an argument that no horde can use."""
+    if isinstance(questions, GVF):
+        raise TypeError("questions must be a list of gvf.GVFs; for one, use a gvf.Learner")
+    check_answers(behaviour, on_conflict, on_nan)
+    if not isinstance(correction, Correction):
+        raise TypeError(f"correction must be a gvf.Correction, got {brief(correction)}")
     if correction.refresh is not None:
         raise ValueError(
             f"the masses of {correction.name} follow the errors of one question, and those of a "
@@ -515,7 +522,18 @@ def _check_rules(update: Any, correction: Any) -> None:
         )
 
 
-def _check_behaviour(layout: Layout, behaviour: Policy | None) -> None:
+def _check_update(update: Any) -> None:
+    """Raise an error if a horde cannot use an update."""
+    if not isinstance(update, Update):
+        raise TypeError(f"update must be a gvf.Update, got {brief(update)}")
+    if update.lanes is not None or update.action_values:
+        raise ValueError(
+            f"a horde has one step size and learns values of states, got {update}; use TD, "
+            "IncrementalTD, WISTD, TDC or TDRC with one step size"
+        )
+
+
+def check_actions(layout: Layout, behaviour: Policy | None) -> None:
     """Raise ValueError if the behaviour has another number of actions than the targets."""
     discrete = [p for p in (*layout.policies, behaviour) if isinstance(p, DiscretePolicy)]
     if discrete and discrete[-1].actions != discrete[0].actions:

@@ -84,14 +84,18 @@ class Pauses:
             largest: the largest absolute prediction for some states at each place, [G].
             passed_on: the number of steps over which updates can have passed on cumulants.
         """
+        limit = DIVERGED * self.largest_returns(passed_on)
+        with np.errstate(invalid="ignore"):
+            return self.diverged | ~(largest <= limit)
+
+    def largest_returns(self, passed_on: int) -> Floats:
+        """Return the largest possible return at each place, at least 1, float64[G]."""
         layout = self._layout
         cumulant = self.largest[layout.cumulant]
         continuation = layout.scale * self.largest[len(layout.cumulants) + layout.source]
         with np.errstate(divide="ignore"):
             horizon = np.minimum(1.0 / (1.0 - continuation), passed_on)
-        limit = DIVERGED * np.maximum(cumulant * horizon, 1.0)
-        with np.errstate(invalid="ignore"):
-            return self.diverged | ~(largest <= limit)
+        return np.maximum(cumulant * horizon, 1.0)
 
     def missing(self, steps: int) -> NDArray[np.bool_]:
         """Find the places that pause after so many steps because a signal is missing, bool[G]."""

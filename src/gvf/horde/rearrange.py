@@ -44,7 +44,7 @@ def without(core: Core, names: Sequence[str]) -> Core:
 
 def _moved(core: Core, layout: Layout, origin: Ints) -> Core:
     """Return a core with another layout; `origin` has the old number of each question, or -1."""
-    old, new = core.layout, Core(layout, core.options)
+    old, new = core.layout, type(core)(layout, core.options)
     kept = np.flatnonzero(origin >= 0)
     was, now = old.place[origin[kept]], layout.place[kept]
     groups = _from(old.group[was], layout.group[now], layout.groups)

@@ -18,12 +18,12 @@ from gvf.common.arrays import Array, Arrays, Floats
 from gvf.common.compiled import address_of, call, compile_for, once, unowned
 from gvf.horde.draws import Batch, Pool
 from gvf.horde.layout import Layout
-from gvf.horde.weights import OnProcessor
+from gvf.horde.weights import WithDrawnRows
 from gvf.learner.linear import Experience, experience_type, values
 from gvf.learner.update import LearnerState, Update, state_type
 
 
-class StepwiseEngine(OnProcessor):
+class StepwiseEngine(WithDrawnRows):
     """The states of an update for all questions, one lane each.
 
     Args:

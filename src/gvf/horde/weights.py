@@ -14,15 +14,15 @@ from gvf.horde.draws import Draws
 from gvf.horde.layout import Ints
 
 
-class OnProcessor(ABC):
-    """The part that all engines on the processor share."""
+class WithDrawnRows(ABC):
+    """The part that all engines share whose rows are drawn for them, and not by them."""
 
     def follow(self, draws: Draws, kept: int) -> bool:
         """Return False: the rows are drawn already."""
         return False
 
     @abstractmethod
-    def predict(self, x: Array) -> Array:
+    def predict(self, x: Array, /) -> Array:
         """Return the values of features [m, ...] at all places, [m, G]."""
 
     def largest(self, x: Array) -> Array:
@@ -30,7 +30,7 @@ class OnProcessor(ABC):
         return np.abs(self.predict(x)).max(axis=0)
 
 
-class Weights(OnProcessor):
+class Weights(WithDrawnRows):
     """One array of weights, with a view [size, lanes] for each block of neighbouring places.
 
     Args:

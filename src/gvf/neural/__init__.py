@@ -12,8 +12,9 @@ except ModuleNotFoundError as error:
         'gvf.neural needs PyTorch, which is not installed: pip install "gvf[torch]"', name="torch"
     ) from error
 
+from gvf.neural.horde import NeuralHorde
 from gvf.neural.lanes import Lanes
 from gvf.neural.learner import NeuralLearner
 from gvf.neural.network import driving_network, mlp
 
-__all__ = ["Lanes", "NeuralLearner", "driving_network", "mlp"]
+__all__ = ["Lanes", "NeuralHorde", "NeuralLearner", "driving_network", "mlp"]

@@ -13,6 +13,7 @@ import copy
 import io
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -43,7 +44,7 @@ from gvf.window import Window
 from gvf.window.buffer import Buffer, Rows
 from gvf.window.frames import FrameWindow
 
-_ROWS = 1024  # states passed through the network at a time
+ROWS = 1024  # states passed through the network at a time
 _LOOKED_AT = 16  # states whose predictions are checked for divergence
 
 
@@ -171,16 +172,9 @@ class NetworkPrediction:
 
     def predict(self, states: Any) -> Floats:
         """Predict for a batch of states [m, ...]: [m], with the network in ``eval`` mode."""
-        pieces = as_batch(states).split(_ROWS)
-        # The mode of each part, because some parts may be in ``eval`` mode during training.
-        modes = [(part, part.training) for part in self.network.modules()]
-        self.network.eval()
-        try:
-            with torch.no_grad():
-                values = [self._values(self.network, self._put(piece)) for piece in pieces]
-        finally:
-            for part, training in modes:
-                part.training = training
+        pieces = as_batch(states).split(ROWS)
+        with evaluating(self.network), torch.no_grad():
+            values = [self._values(self.network, self._put(piece)) for piece in pieces]
         return torch.cat(values).cpu().numpy()
 
     def _put(self, values: Any) -> Tensor:
@@ -189,6 +183,18 @@ class NetworkPrediction:
     def _values(self, network: nn.Module, states: Tensor) -> Tensor:
         with precision(self.device, self.mixed_precision):
             return flat_values(network, states, self._dtype)
+
+
+@contextmanager
+def evaluating(network: nn.Module) -> Iterator[None]:
+    """Keep a network in ``eval`` mode, then restore the mode of each part; they may differ."""
+    modes = [(part, part.training) for part in network.modules()]
+    network.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
 
 
 def in_words(network: nn.Module) -> str:
@@ -215,7 +221,7 @@ class NetworkValues(NetworkPrediction):
         check_optimiser(self.optimiser)
         self.target_every, self.clip = target_every, clip
         self.updates = 0
-        self._optimiser_as_made = _described(self.optimiser)
+        self._optimiser_as_made = described(self.optimiser)
         # Without a target network, the network itself gives v(s').
         self._target = copy.deepcopy(network).requires_grad_(False) if target_every else network
         self._largest = torch.finfo(self._dtype).max
@@ -245,8 +251,8 @@ class NetworkValues(NetworkPrediction):
             )
         self.optimiser.zero_grad()
         # The loss is a sum, so a whole window can be processed in pieces.
-        for start in range(0, len(slots), _ROWS):
-            piece = slice(start, start + _ROWS)
+        for start in range(0, len(slots), ROWS):
+            piece = slice(start, start + ROWS)
             states, next_states, cumulant, continuation = self._drawn(buffer.window, slots[piece])
             with torch.no_grad():
                 next_values = self._values(self._target, next_states)
@@ -263,8 +269,8 @@ class NetworkValues(NetworkPrediction):
     def td_errors(self, buffer: Buffer, slots: Slots) -> Floats:
         """Return the TD errors of the transitions in slots [k]."""
         errors = []
-        for start in range(0, len(slots), _ROWS):
-            drawn = self._drawn(buffer.window, slots[start : start + _ROWS])
+        for start in range(0, len(slots), ROWS):
+            drawn = self._drawn(buffer.window, slots[start : start + ROWS])
             states, next_states, cumulant, continuation = drawn
             target = cumulant + continuation * self._values(self._target, next_states)
             errors.append(target - self._values(self.network, states))
@@ -349,7 +355,7 @@ class NetworkValues(NetworkPrediction):
         return states, next_states, self._put(cumulant), self._put(continuation)
 
 
-def _described(optimiser: torch.optim.Optimizer) -> str:
+def described(optimiser: torch.optim.Optimizer) -> str:
     """Describe an optimiser by its kind and the settings that are not off or 0."""
     groups = [
         ", ".join(f"{name}={value}" for name, value in group.items() if name != "params" and value)

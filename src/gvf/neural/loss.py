@@ -37,15 +37,7 @@ def td_loss(
 
 def flat_values(network: Callable[[Tensor], Tensor], states: Tensor, dtype: torch.dtype) -> Tensor:
     """Compute a network's values [m] of states [m, ...], in the given type."""
-    try:
-        outputs = network(states)
-    except RuntimeError as error:
-        if not states.is_floating_point():
-            error.add_note(
-                f"The states are integers ({states.dtype}) and reach the network as they are; if "
-                "it computes with fractions, give it fractions: [[0.0, 0.0]], not [[0, 0]]."
-            )
-        raise
+    outputs = outputs_of(network, states)
     if outputs.shape not in ((len(states),), (len(states), 1)):
         raise ValueError(
             "a network must map states [m, ...] to values [m] or [m, 1]; "
@@ -53,6 +45,19 @@ def flat_values(network: Callable[[Tensor], Tensor], states: Tensor, dtype: torc
             "(a single state needs an axis in front too: [state])"
         )
     return outputs.flatten().to(dtype)
+
+
+def outputs_of(network: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
+    """Compute a network's outputs for states [m, ...]; an error about integers gets a note."""
+    try:
+        return network(states)
+    except RuntimeError as error:
+        if not states.is_floating_point():
+            error.add_note(
+                f"The states are integers ({states.dtype}) and reach the network as they are; if "
+                "it computes with fractions, give it fractions: [[0.0, 0.0]], not [[0, 0]]."
+            )
+        raise
 
 
 def as_batch(states: Any) -> Tensor:
