@@ -164,6 +164,9 @@ def test_parts_are_named_after_their_questions_if_these_are():
     parts = pages._Parts(Layout(other, gvf.IR()))
     assert parts.names[0] == ["Uniform(3)", "Favour(1, 0.8, 3)"]
     assert parts.names[2] == ["0.0", "0.8", "0.5"]
+    made = [gvf.GVF(gvf.Uniform(3), "reward", g, name=f"{g}, x, {g}") for g in (0.1, 0.2)]
+    parts = pages._Parts(Layout(made, gvf.IR()))
+    assert parts.names == [["Uniform(3)"], ["x"], ["0.1", "0.2"]]
 
 
 def test_the_map_has_a_cell_for_each_question(monkeypatch):
