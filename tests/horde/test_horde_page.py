@@ -164,6 +164,9 @@ def test_parts_are_named_after_their_questions_if_these_are():
     parts = pages._Parts(Layout(other, gvf.IR()))
     assert parts.names[0] == ["Uniform(3)", "Favour(1, 0.8, 3)"]
     assert parts.names[2] == ["0.0", "0.8", "0.5"]
+    made = [gvf.GVF(gvf.Uniform(3), "reward", g, name=f"{g}, x, {g}") for g in (0.1, 0.2)]
+    parts = pages._Parts(Layout(made, gvf.IR()))
+    assert parts.names == [["Uniform(3)"], ["x"], ["0.1", "0.2"]]
 
 
 def test_the_map_has_a_cell_for_each_question(monkeypatch):
@@ -187,6 +190,11 @@ def test_the_map_has_a_cell_for_each_question(monkeypatch):
         cell = cells[rows.index(cumulant), groups.index(policy), columns.index(horizon)]
         np.testing.assert_equal(cell, ude[number])
     assert np.isnan(cells).sum() == 4
+    twice = [gvf.GVF(gvf.Uniform(3), "r", 0.5, name=str(i), interest=i + 1.0) for i in range(2)]
+    for what, worst in (("UDE", 0.7), ("variance explained", 0.2)):
+        for errors in ([0.2, 0.7], [0.7, 0.2]):
+            pages._map(pages._Parts(Layout(twice, gvf.IR())), np.array(errors), what)
+            assert drawn[-1][0].item() == worst
     few = gvf.questions({str(i): gvf.Favour(0, 0.1 * i, 3) for i in range(4)}, {"r": "reward"}, [0])
     assert pages._map(pages._Parts(Layout(few, gvf.IR())), np.ones(4), "UDE")["rows"] == "policies"
 

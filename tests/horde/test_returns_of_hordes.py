@@ -99,8 +99,9 @@ def test_blocks_widen_the_standard_error_of_dependent_rows():
 
 
 def test_returns_that_do_not_vary_and_predictions_that_are_not_finite():
-    returns = np.array([[0.1, 1.0, 2.0], [0.1, 2.0, 1.0]])
-    predictions = np.array([[0.0, np.inf, 2.0], [0.0, 1.0, 1.0]])
+    # The mean of three times 0.1 is not 0.1.
+    returns = np.array([[0.1, 1.0, 2.0], [0.1, 2.0, 1.0], [0.1, 3.0, 3.0]])
+    predictions = np.array([[0.0, np.inf, 2.0], [0.0, 1.0, 1.0], [0.0, 1.0, 3.0]])
     found = score(list("abc"), predictions, returns)
     np.testing.assert_array_equal(found.variance_explained, [np.nan, -np.inf, 1.0])
     assert list(found.worst()) == ["b", "c"]
@@ -145,6 +146,7 @@ def test_a_sensor_that_fails_cuts_the_returns_before_it():
 def test_streams_of_several_environments_are_taken_apart():
     data = stream(50, states=0, ends=0.0)
     other = stream(50, states=0, ends=0.0, seed=5)
+    other["state"][0] = data.next_state[-1]  # as if it followed
     both = {
         name: np.stack([column, other[name]], axis=1).reshape(100, *column.shape[1:])
         for name, column in data.columns.items()
