@@ -55,6 +55,7 @@ from gvf.learner import (
     Sarsa,
     Update,
 )
+from gvf.log import Log, read
 from gvf.online import OnlineLearner, OnlineReport
 from gvf.policy import (
     Always,
@@ -125,6 +126,7 @@ __all__ = [
     "Interpolated",
     "Learner",
     "LearnerReport",
+    "Log",
     "Mixture",
     "Model",
     "NormIS",
@@ -165,6 +167,7 @@ __all__ = [
     "load",
     "load_predictor",
     "ratio",
+    "read",
     "target_visits",
     "transitions",
     "uniform_slots",
