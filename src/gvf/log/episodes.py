@@ -269,17 +269,14 @@ class Scan:
         return f"by {' and '.join(marks)}" if marks else "the whole log is one"
 
     def _why(self) -> str:
-        marks = self._reading.columns(["terminated", "truncated", "done"])
-        said = (
-            f'others are {self._ends} (ends="{self._ends}")'
-            if self._ends
-            else ("an end without terminated was cut")
-        )
+        """Return the source of the ends' meaning, in words."""
+        marks = " and ".join(self._reading.columns(["terminated", "truncated", "done"]))
         if self._explained:
-            return f"{' and '.join(marks)}; an end that is not truncated is the task's own"
-        if not marks or "done" in self._reading:
-            return f'ends="{self._ends}"'
-        return f"{' and '.join(marks)}; {said}"
+            return f"{marks}; an end that is not truncated is the task's own"
+        if self._ends is not None:
+            said = f'{self._ends}, as ends="{self._ends}" says'
+            return said if not marks or "done" in self._reading else f"{marks}; others are {said}"
+        return marks if "truncated" in self._reading else f"{marks}; others were cut"
 
 
 def _alike(a: Array, b: Array) -> Bools:

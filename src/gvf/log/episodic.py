@@ -2,8 +2,8 @@
 
 An episode of T steps has T actions and rewards, and T or T + 1 states; with T + 1, the next state
 of step t is state t + 1. In Minari's ``infos`` the entry of step t is at t + 1, because entry 0
-comes from the reset. Datasets that were made from buffers may have T entries instead; then the entry of
-step t is at t. :class:`Episodes` turns both into rows, one for each step.
+comes from the reset. Datasets that were made from buffers may have T entries instead; then the
+entry of step t is at t. :class:`Episodes` turns both into rows, one for each step.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class Episodes(Source):
         self._successors = self._has_successors(first)
         lengths = self._lengths()
         self._starts = np.cumsum([0, *lengths])
-        self.reading = self._with_successors(plain)
-        names = [*first, *self.reading.columns(["next_state"]), _EPISODE]
         row = self._flat(first, 0)
         size = sum(column.nbytes for column in row.values()) // max(lengths[0], 1)
+        self.reading = self._with_successors(plain)
+        names = [*first, *self.reading.columns(["next_state"]), _EPISODE]
         rows = int(self._starts[-1])
         super().__init__(name, list(dict.fromkeys(names)), rows, size * rows)
 

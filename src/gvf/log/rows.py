@@ -43,17 +43,14 @@ class Rows:
                 f'state="x" or state=["x", "v"]. The columns are: {", ".join(source.names)}'
             )
         self.derived = "next_state" not in reading
-        head = next(source.batches(source.names, 0, min(source.rows, 64)))
-        source.size = (
-            source.rows * sum(a.nbytes for a in head.values()) // len(head[source.names[0]])
-        )
-        self._discrete = (
-            self._meant(head, ["action"], 0).get("action", np.zeros(0)).dtype.kind in "iu"
-        )
+        self._discrete = True
         scan = Scan(reading, ends, source.place)
-        meanings = [*scan.meanings, *LIKELIHOODS]
-        names, row = reading.columns(meanings), 0
-        for batch in source.batches(names or source.names[:1]):
+        meanings = [*scan.meanings, "action", *LIKELIHOODS]
+        row = 0
+        for batch in source.batches(reading.columns(meanings) or source.names[:1]):
+            if not row:
+                action = self._meant(batch, ["action"], 0).get("action", np.zeros(0))
+                self._discrete = action.dtype.kind in "iu"
             columns = self._meant(batch, meanings, row)
             row += len(next(iter(batch.values())))
             scan.add({n: c for n, c in columns.items() if n in scan.meanings} or _counted(batch))

@@ -29,6 +29,7 @@ BATCH_BYTES = 2**25
 """The size of a batch beyond which it has fewer rows, as of images."""
 NOTES = b"gvf log"
 """The key of a Parquet file's metadata under which :meth:`gvf.Log.to_parquet` stores its notes."""
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "FLOAT": 4, "DOUBLE": 8}
 _EXTRA = 'a Minari dataset needs Minari, which is not installed: pip install "gvf[minari]"'
 
 
@@ -156,7 +157,7 @@ class Parquet(Source):
             _check_same(self._schema, opened.schema, file, files[0])
             self._fragments.append((file, fragment, [group.num_rows for group in groups]))
             self._starts.append(self._starts[-1] + sum(group.num_rows for group in groups))
-            size += sum(group.total_byte_size for group in groups)
+            size += sum(map(_size, groups))
         self.left_out = _left_out(self._schema)
         told = (self._schema.metadata or {}).get(NOTES)
         if told is not None:
@@ -177,7 +178,10 @@ class Parquet(Source):
     ) -> Iterator[dict[str, Array]]:
         """Yield some columns of the rows start, ..., stop - 1, in order."""
         import pyarrow as pa
+        import pyarrow.dataset as ds
 
+        # A row group may be large, so it is not loaded as a whole.
+        options = ds.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
         stop = self.rows if stop is None else stop
         for (file, fragment, groups), first in zip(self._fragments, self._starts, strict=False):
             begins = first + np.cumsum([0, *groups])
@@ -190,13 +194,16 @@ class Parquet(Source):
                     schema=self._schema,
                     columns=list(columns),
                     batch_size=self.batch_rows,
-                    batch_readahead=4,
+                    batch_readahead=1,
+                    fragment_scan_options=options,
                 ):
                     skip = max(start - row, 0)
                     inside = batch.slice(skip, max(min(stop - row, batch.num_rows) - skip, 0))
                     if inside.num_rows:
                         yield _arrays(inside, self.place, row + skip)
                     row += batch.num_rows
+                    if row >= stop:
+                        break
             except (pa.ArrowInvalid, OSError) as error:
                 raise ValueError(_damaged(file, error)) from error
 
@@ -301,6 +308,17 @@ def _files(folder: Path) -> list[Path]:
     if not files:
         raise FileNotFoundError(f"the folder {folder} has no .parquet file")
     return files
+
+
+def _size(group: Any) -> int:
+    """Return the size in memory of a row group's columns, in bytes."""
+    columns = [group.column(i) for i in range(group.num_columns)]
+    return sum(
+        column.num_values * _WIDTHS[column.physical_type]
+        if column.physical_type in _WIDTHS
+        else column.total_uncompressed_size
+        for column in columns
+    )
 
 
 def _check_same(first: Any, other: Any, file: Path, first_file: Path) -> None:

@@ -75,8 +75,8 @@ def _remarks(log: Log, source: Source, reading: Reading, bounds: Bounds) -> list
         lines.append(f"next states: not in the log; after a terminated step stands {stands}")
     if bounds.left_out:
         lines.append(
-            f"left out: {bounds.left_out:,} rows, the last of cut episodes, because their next "
-            "state is not in the log"
+            "left out: the last row of each cut episode, because its next state is not in the log "
+            f"({bounds.left_out:,} in all)"
         )
     if not any(name in reading for name in LIKELIHOODS):
         lines.append(

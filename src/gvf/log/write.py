@@ -122,7 +122,7 @@ def _buffer(library: Any, episode: Transitions) -> Any:
     actions = columns.pop("action")
     ends = [columns.pop(name) for name in ("terminated", "truncated")]
     # Entry 0 is that of the reset, so the entry of step t is at t + 1.
-    infos = {name: np.concatenate([_nothing(c), c]) for name, c in columns.items()}
+    infos = {name: _entries(np.concatenate([_nothing(c), c])) for name, c in columns.items()}
     return library.data_collector.EpisodeBuffer(
         observations=_as_observations(observations),
         actions=actions,
@@ -136,6 +136,11 @@ def _buffer(library: Any, episode: Transitions) -> Any:
 def _nothing(column: Array) -> Array:
     """Return one row that stands for no value: NaN where there is one."""
     return np.full_like(column[:1], np.nan if column.dtype.kind == "f" else 0)
+
+
+def _entries(column: Array) -> Any:
+    """Return entries of infos; Minari's Parquet files take single numbers only as a list."""
+    return column.tolist() if column.ndim == 1 else column
 
 
 def _as_observations(states: Array) -> Any:
