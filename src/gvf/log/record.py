@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from gvf.common.gym import gym
+from gvf.common.postpone import postponed_interrupt
 from gvf.common.version import __version__
 from gvf.log.write import parquet_writer
 from gvf.policy import Policy
 from gvf.stream import transitions
 from gvf.transition import Transitions
 
-ROWS = 1024
-"""The number of transitions between two calls that tell the progress."""
+ROWS = 64
+"""The number of transitions after which the progress is told, and Ctrl-C is heard."""
 GROUP = 65_536
 """The number of transitions of a row group."""
 
@@ -34,10 +35,11 @@ def record(
     info: Iterable[str] = (),
     notes: Mapping[str, str] | None = None,
     progress: Callable[[int], object] = lambda done: None,
-) -> int:
+) -> None:
     """Let a policy act in an environment, and write its transitions to a Parquet file.
 
-    Ctrl-C ends the recording; the file then has the steps before it.
+    After Ctrl-C the file has the steps so far, and then KeyboardInterrupt is raised. A second
+    Ctrl-C stops at once, and no file is written.
 
     Args:
         env: a Gymnasium environment; not a vector environment.
@@ -49,9 +51,6 @@ def record(
         notes: facts that are stored in the file.
         progress: a function that is called now and then with the number of new transitions.
 
-    Returns:
-        The number of transitions in the file. It is smaller than `steps` only after Ctrl-C.
-
     Example:
         >>> import gvf
         >>> import gymnasium as gym
@@ -62,28 +61,22 @@ def record(
         ...     path = Path(folder, "log.parquet")
         ...     record(gym.make("FrozenLake-v1"), gvf.Uniform(4), 100, path, seed=0)
         ...     gvf.read(path, quiet=True)
-        100
         Log(100 transitions, 16 episodes: state int64, action int64, reward float64, ...)
     """
     told = {"policy": repr(policy), "seed": str(seed), "gvf": __version__, **(notes or {})}
     stream = _numbered(transitions(env, policy, steps, seed=seed, batch=ROWS, info=info))
-    done = 0
     waiting: list[Transitions] = []
-    with parquet_writer(path, told) as write:
-        try:
-            for batch in stream:
-                waiting.append(batch)
-                done += len(batch)
-                progress(len(batch))
-                if sum(map(len, waiting)) >= GROUP:
-                    ready, waiting = waiting, []
-                    write(Transitions.concatenate(ready))
-        except KeyboardInterrupt:
-            if not done:
-                raise
+    with postponed_interrupt() as interrupted, parquet_writer(path, told) as write:
+        for batch in stream:
+            waiting.append(batch)
+            progress(len(batch))
+            if interrupted():
+                break
+            if sum(map(len, waiting)) >= GROUP:
+                ready, waiting = waiting, []
+                write(Transitions.concatenate(ready))
         if waiting:
             write(Transitions.concatenate(waiting))
-    return done
 
 
 def _numbered(batches: Iterable[Transitions]) -> Iterator[Transitions]:

@@ -72,34 +72,25 @@ class Rows:
         reading = self.reading
         meanings = ["state", "action", "reward", "next_state", *LIKELIHOODS, "stream"]
         names = list(dict.fromkeys([*reading.columns(meanings), *reading.kept.values()]))
-        waiting: dict[str, Array] | None = None
+        waiting: dict[str, Array] = {}
         row = start
         # A derived next state is in the following row, so one row is read ahead.
         ahead = min(stop + self.derived, self.source.rows)
         for batch in self.source.batches(names, start, ahead):
-            first = row
-            row += len(batch[names[0]])
             columns: dict[str, Array] = {
-                **self._meant(batch, meanings, first),
+                **self._meant(batch, meanings, row),
                 **{own: batch[name] for own, name in reading.kept.items()},
             }
-            if self.derived:
-                columns, first, waiting = self._followed(columns, first, waiting)
-            yield from self._inside(columns, first, stop, chosen)
-        if waiting is not None and row == self.source.rows:
-            columns = {**waiting, "next_state": waiting["state"]}
-            yield from self._inside(columns, row - 1, stop, chosen)
-
-    def _followed(
-        self, columns: dict[str, Array], first: int, waiting: dict[str, Array] | None
-    ) -> tuple[dict[str, Array], int, dict[str, Array]]:
-        """Add next states to all rows but the last, which waits for the following batch."""
-        if waiting is not None:
-            columns = {name: np.concatenate([waiting[name], c]) for name, c in columns.items()}
-            first -= 1
-        whole = {name: column[:-1] for name, column in columns.items()}
-        whole["next_state"] = columns["state"][1:]
-        return whole, first, {name: column[-1:] for name, column in columns.items()}
+            if waiting:
+                followed = _followed(waiting, columns["state"][:1])
+                yield from self._inside(followed, row - len(waiting["state"]), stop, chosen)
+            elif not self.derived:
+                yield from self._inside(columns, row, stop, chosen)
+            waiting = columns if self.derived else {}
+            row += len(columns["state"])
+        if waiting:  # no transition uses the next state of the last row
+            followed = _followed(waiting, waiting["state"][-1:])
+            yield from self._inside(followed, row - len(waiting["state"]), stop, chosen)
 
     def _inside(
         self, columns: dict[str, Array], first: int, stop: int, chosen: Bools | None
@@ -228,6 +219,11 @@ class Rows:
                 f"{self.source.place(row + at)}: column {place!r} is NaN or missing: repair the "
                 'log, or read with on_nan="keep" and learn with on_nan="skip"'
             )
+
+
+def _followed(columns: dict[str, Array], after: Array) -> dict[str, Array]:
+    """Add next states to rows: the states of the following rows, the last of which is `after`."""
+    return {**columns, "next_state": np.concatenate([columns["state"][1:], after])}
 
 
 def _without(after: Array, states: Array, ended: Bools) -> Array:
