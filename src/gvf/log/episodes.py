@@ -247,10 +247,9 @@ class Scan:
 
     def _check_returns(self, ids: Array, first: NDArray[np.int64], marked: Bools) -> None:
         """Raise an error if an episode returns after another one, unless it had ended."""
-        if len(ids) != len(first):  # gaps cut episodes of one name
-            return
         order = np.argsort(ids, kind="stable")
-        again = (ids[order][1:] == ids[order][:-1]) & ~marked[order][:-1]
+        apart = np.diff(order) > 1  # otherwise a gap has cut an episode in two
+        again = apart & (ids[order][1:] == ids[order][:-1]) & ~marked[order][:-1]
         if again.any():
             at = int(order[1:][again].min())
             raise ValueError(
