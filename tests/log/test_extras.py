@@ -47,7 +47,7 @@ def test_a_table_of_a_library_is_its_file(name: str) -> None:
         table = duckdb.sql(f"select * from '{path}'")
     log = gvf.read(table, quiet=True)
     check(log, COLUMNS)
-    assert log.source == f"a table of {'_duckdb' if name == 'duckdb' else name}".replace("_", "")
+    assert log.source == f"a table of {name}"
 
 
 @pytest.fixture
