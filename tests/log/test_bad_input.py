@@ -55,6 +55,7 @@ CASES = [
     ([], "no episodes"),
     ({**GOOD, "logp": [0.0, -1.0, 0.5, 0.0, 0.0, 0.0]}, "row 2: column 'logp' is 0.5; the log"),
     ({**GOOD, "logp": [0.0, -np.inf, 0.0, 0.0, 0.0, 0.0]}, "row 1: column 'logp' is -inf; the ac"),
+    ({**GOOD, "next_obs_0": GOOD["obs_0"]}, r"the state float64\[2\], the next state float64\[1\]"),
     (np.zeros(3), "cannot read a ndarray as a log"),
     ("nowhere.parquet", "there is no file nowhere.parquet"),
 ]  # fmt: skip

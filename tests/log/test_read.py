@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gvf
+from gvf.log.episodic import Episodes
 
 FILES = Path(__file__).parent / "files"
 EXPECTED = dict(np.load(FILES / "expected.npz"))
@@ -268,3 +269,24 @@ def test_the_table_tells_what_was_understood(capsys: pytest.CaptureFixture[str])
 def test_the_table_can_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     gvf.read(FILES / "pandas.csv", quiet=True)
     assert capsys.readouterr().err == ""
+
+
+def test_a_missing_next_state_after_the_end_is_no_harm() -> None:
+    table = pa.table(
+        {
+            "obs": [[1.0, 2.0], [3.0, 4.0]],
+            "next_obs": [[3.0, 4.0], None],
+            "action": [0, 1],
+            "terminated": [False, True],
+        }
+    )
+    found = gvf.read(table, quiet=True).transitions()
+    np.testing.assert_array_equal(found.next_state, [[3.0, 4.0], [np.nan, np.nan]])
+
+
+def test_episodes_are_read_from_any_step_to_any_other() -> None:
+    source = Episodes(episodes(), "episodes", {})
+    for start, stop in ((0, 64), (3, 4), (5, 40), (20, 64)):
+        batches = list(source.batches(["actions"], start, stop))
+        found = np.concatenate([batch["actions"] for batch in batches])
+        np.testing.assert_array_equal(found, EXPECTED["action"][start:stop])

@@ -36,7 +36,7 @@ def batches(
     if isinstance(source, Mapping | str) or not isinstance(source, Iterable):
         raise TypeError(
             f"cannot learn from a {type(source).__name__}; give a Gymnasium environment, "
-            "gvf.Transitions, or an iterable of these or of mappings"
+            "gvf.Transitions, or an iterable of these or of mappings; gvf.read reads files"
         )
     joined = _grouped(_runs(source), chunk or JOINED_ROWS, chunk or LONGEST_BATCH, interrupted)
     return joined if steps is None else _first(joined, steps)

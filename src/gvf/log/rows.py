@@ -16,7 +16,7 @@ from gvf.common.arrays import Array, Arrays, Bools
 from gvf.log.episodes import Bounds, Ends, Scan
 from gvf.log.names import Reading
 from gvf.log.sources import Source
-from gvf.transition import Transitions, nan_place, nan_rows
+from gvf.transition import Transitions, describe_columns, nan_place, nan_rows
 
 OnNaN = Literal["error", "keep"]
 LIKELIHOODS = ("behaviour_probability", "behaviour_log_probability")
@@ -64,7 +64,7 @@ class Rows:
         """Yield the transitions of the rows start, ..., stop - 1, of all or of some episodes.
 
         Args:
-            start: the first row.
+            start: the first row, with which an episode begins.
             stop: the row after the last one; None for all.
             chosen: True for the episodes wanted, bool[E]; None for all.
         """
@@ -99,7 +99,7 @@ class Rows:
         bounds = self.bounds
         rows = np.arange(first, min(first + len(columns["state"]), stop))
         episode = np.searchsorted(bounds.first, rows, "right") - 1
-        inside = (episode >= 0) & (rows <= bounds.last[episode])
+        inside = rows <= bounds.last[episode]
         if chosen is not None:
             inside &= chosen[episode]
         if not inside.any():
@@ -124,6 +124,13 @@ class Rows:
             ordered = {name: column[inside] for name, column in ordered.items()}
         yield Transitions(**ordered)
 
+    def _check_alike(self, state: Array, after: Array) -> None:
+        """Raise an error if next states do not have the form of states."""
+        if state.shape[1:] != after.shape[1:] or state.dtype.names != after.dtype.names:
+            shown = describe_columns({"the state": state, "the next state": after})
+            names = ", ".join(self.reading.columns(["state", "next_state"]))
+            raise ValueError(f"{self.source.name}: {shown}; both must be alike ({names})")
+
     def _meant(self, batch: Arrays, meanings: Sequence[str], row: int) -> dict[str, Array]:
         """Return the columns of some meanings, joined, converted and checked."""
         found: dict[str, Array] = {}
@@ -134,6 +141,8 @@ class Rows:
                 if part.is_matrix:
                     column = self._matrix([batch[name] for name in part.columns], part.columns)
                 found[meaning] = self._checked(meaning, part.columns, column, row)
+        if "state" in found and "next_state" in found:
+            self._check_alike(found["state"], found["next_state"])
         return found
 
     def _matrix(self, columns: list[Array], names: Sequence[str]) -> Array:
