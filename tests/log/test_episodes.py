@@ -209,6 +209,15 @@ def test_a_number_may_return_after_an_end() -> None:
     assert ends(gvf.read(again, quiet=True)) == [(1, True), (2, True), (3, True)]
 
 
+def test_streams_have_several_episodes_and_stop_anywhere() -> None:
+    streams = {**TABLE, "stream": [0, 0, 0, 0, 1, 1], "terminated": [0, 1, 0, 0, 0, 1]}
+    streams |= {"next_obs": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "truncated": [False] * 6}
+    log = gvf.read(streams, quiet=True)
+    assert ends(log) == [(2, True), (2, False), (2, True)]
+    np.testing.assert_array_equal(log.transitions().stream, streams["stream"])
+    assert "by terminated and truncated, where stream changes" in log.describe()
+
+
 def test_episodes_without_a_transition_are_left_out() -> None:
     table = {"s": [0, 1, 2, 3], "a": [0, 0, 0, 0], "episode": [0, 1, 1, 2]}
     log = gvf.read({**table, "terminated": [0, 0, 1, 0]}, quiet=True)

@@ -137,6 +137,19 @@ def test_a_dict_with_one_state_more_is_an_episode() -> None:
     )
 
 
+def test_a_single_episode_may_have_names_of_its_own() -> None:
+    log = gvf.read({"x": [0, 1, 2], "u": [1, 1], "over": True}, state="x", action="u",
+                   terminated="over", quiet=True)  # fmt: skip
+    np.testing.assert_array_equal(read_through(log).next_state, [1, 2])
+
+
+def test_episodes_of_a_log_are_a_log() -> None:
+    log = gvf.read(FILES / "polars.parquet", quiet=True)
+    again = gvf.read(list(log.episodes), quiet=True)
+    np.testing.assert_array_equal(again.transitions().next_state, log.transitions().next_state)
+    np.testing.assert_array_equal(again.transitions().episode, log.transitions().episode)
+
+
 def test_episodes_with_as_many_states_as_steps_derive_the_next_ones() -> None:
     shorter = [{**one, "observations": one["observations"][:-1]} for one in episodes()]
     check(gvf.read(shorter, quiet=True), without_cut_rows())

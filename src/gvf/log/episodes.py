@@ -67,8 +67,9 @@ class Scan:
 
     def __init__(self, reading: Reading, ends: Ends | None, place: Callable[[int], str]) -> None:
         self._reading, self._ends, self._place = reading, ends, place
-        self._by_name = "episode" in reading or "stream" in reading
+        self._by_name = "episode" in reading
         self._by_time = "time" in reading and not self._by_name
+        self._has_ids = self._by_name or "stream" in reading
         time = reading.parts["time"].columns[0] if "time" in reading else ""
         self._time, self._counts = time, _STEPS.fullmatch(time) is not None
         self._marks = [m for m in ("terminated", "truncated", "done") if m in reading]
@@ -89,9 +90,7 @@ class Scan:
 
     def _check_ends(self) -> None:
         """Raise an error if nothing says why, or where, episodes end."""
-        if self._ends is not None:
-            return
-        if self._explained:
+        if self._ends is not None or self._explained:
             return
         if "done" in self._reading:
             done = self._reading.parts["done"].columns[0]
@@ -102,11 +101,8 @@ class Scan:
             )
         if "terminated" not in self._reading:
             found = ", ".join(self._reading.columns(["episode", "time", "truncated"]))
-            where = (
-                f"only {found} tells where episodes end, not why"
-                if found
-                else ("no column tells where episodes end")
-            )
+            where = f"only {found} tells where episodes end, not why"
+            where = where if found else "no column tells where episodes end"
             raise ValueError(
                 f'{where}: if the task ended them, read with ends="terminated"; if they were cut, '
                 'or the log is one unbroken stream, with ends="truncated"; or name a column: '
@@ -118,7 +114,7 @@ class Scan:
         if self._before is None:
             joined, first = columns, self._row
             self._start_time = columns["time"][0] if "time" in columns else None
-            if self._by_name:
+            if self._has_ids:
                 self._ids.append(self._name(columns)[:1])
         else:
             joined = {
@@ -137,7 +133,10 @@ class Scan:
     def _pairs(self, before: Arrays, after: Arrays, row: int) -> None:
         """Find the ends among pairs of rows that follow each other."""
         marked = self._marks_of(before)
-        over = marked
+        moved = np.zeros(len(marked), bool)
+        if "stream" in before:
+            moved = before["stream"] != after["stream"]
+        over = marked | moved
         if self._by_name:
             over = self._name(before) != self._name(after)
             wrong = marked & ~over
@@ -153,8 +152,8 @@ class Scan:
         elif self._compares:
             over = over | self._breaks_in_states(before, after, over, row)
         at = np.flatnonzero(over)
-        self._note(before, at, row)
-        if self._by_name:
+        self._note(before, at, row, stops=moved[at])
+        if self._has_ids:
             self._ids.append(self._name(after)[at])
 
     def _marks_of(self, rows: Arrays) -> Bools:
@@ -212,12 +211,13 @@ class Scan:
             )
         return broken
 
-    def _note(self, rows: Arrays, at: NDArray[np.intp], row: int, *, final: bool = False) -> None:
-        """Keep the ends at some rows, and why they ended."""
+    def _note(self, rows: Arrays, at: NDArray[np.intp], row: int, stops: Bools) -> None:
+        """Keep the ends at some rows, and why they ended; where a stream stops it is cut."""
         marked = self._marks_of(rows)[at]
-        if not (marked.all() or final or self._ends or self._marks == ["terminated"]):
+        clear = marked | stops
+        if not (clear.all() or self._ends or self._marks == ["terminated"]):
             raise ValueError(
-                f"{self._place(row + int(at[~marked][0]))}: an episode ends here, and neither "
+                f"{self._place(row + int(at[~clear][0]))}: an episode ends here, and neither "
                 "terminated nor truncated says so: are rows missing? Read with "
                 'ends="truncated" if it was cut'
             )
@@ -233,10 +233,10 @@ class Scan:
     def finish(self, derived: bool) -> Bounds:
         """Return the episodes; with `derived` next states, those that were cut lose a row."""
         assert self._before is not None
-        self._note(self._before, np.array([0]), self._row - 1, final=True)
+        self._note(self._before, np.array([0]), self._row - 1, stops=np.array([True]))
         last, terminated = np.concatenate(self._lasts), np.concatenate(self._terminated)
         first = np.concatenate([[0], last[:-1] + 1])
-        if self._by_name:
+        if self._has_ids:
             self._check_returns(np.concatenate(self._ids), first, np.concatenate(self._marked))
         last = last - (derived & ~terminated)
         whole = last >= first
@@ -259,13 +259,14 @@ class Scan:
             )
 
     def _how(self) -> str:
-        found = self._reading.columns(["stream", "episode"])
-        if found:
-            return f"where {' or '.join(found)} changes"
-        if self._by_time:
-            return f"by the ends, and where {self._time} begins again"
+        names = self._reading.columns(["stream", "episode"])
+        changes = [f"where {' or '.join(names)} changes"] if names else []
+        if self._by_name:
+            return changes[0]
         marks = self._reading.columns(["terminated", "truncated", "done"])
-        return f"by {' and '.join(marks)}" if marks else "the whole log is one"
+        ends = [f"by {' and '.join(marks)}"] if marks else []
+        restarts = [f"where {self._time} begins again"] if self._by_time else []
+        return ", ".join([*ends, *changes, *restarts]) or "the whole log is one"
 
     def _why(self) -> str:
         """Return the source of the ends' meaning, in words."""

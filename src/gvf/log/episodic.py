@@ -17,9 +17,9 @@ import numpy as np
 
 from gvf.common.arrays import Array
 from gvf.common.checks import brief
-from gvf.log.names import Given, Part, Reading, meaning_of, recognise
+from gvf.log.names import Given, Part, Reading, recognise
 from gvf.log.sources import Source
-from gvf.transition import as_column, nan_rows
+from gvf.transition import Transitions, as_column, nan_rows
 
 _FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
 _EPISODE = "episode number"
@@ -195,6 +195,8 @@ def _flattened(episode: Any, number: int) -> dict[str, Any]:
     """Return an episode as a dictionary of columns; entries of infos become 'infos/...'."""
     if all(hasattr(episode, field) for field in _FIELDS):  # Minari's EpisodeData
         episode = {name: getattr(episode, name) for name in (*_FIELDS, "infos")}
+    if isinstance(episode, Transitions):
+        episode = episode.columns
     if not isinstance(episode, Mapping):
         raise TypeError(
             f"episode {number} is {brief(episode)}; give mappings of arrays, as in "
@@ -218,17 +220,18 @@ def _joined(parts: list[dict[str, Array]]) -> dict[str, Array]:
         raise ValueError(f"the episodes differ in the shape of a column: {error}") from error
 
 
-def is_one_episode(columns: Mapping[str, Any]) -> bool:
+def is_one_episode(columns: Mapping[str, Any], given: Mapping[str, Given]) -> bool:
     """Return True if a mapping has one state more than it has actions: a single episode.
 
     Example:
         >>> from gvf.log.episodic import is_one_episode
-        >>> is_one_episode({"obs": [0, 1, 2], "action": [1, 1]})
+        >>> is_one_episode({"obs": [0, 1, 2], "action": [1, 1]}, {})
         True
     """
-    lengths = {
-        meaning_of(name): len(value)
-        for name, value in columns.items()
-        if meaning_of(name) in ("state", "action") and np.ndim(value)
-    }
-    return len(lengths) == 2 and lengths["state"] == lengths["action"] + 1
+    reading = recognise(list(columns), given)
+    if not ("state" in reading and "action" in reading):
+        return False
+    states, actions = (columns[reading.columns([name])[0]] for name in ("state", "action"))
+    if not np.ndim(actions):
+        return False
+    return len(as_column(states)) == len(actions) + 1

@@ -122,7 +122,8 @@ def _source(found: Any, given: Any, columns: Mapping[str, Given]) -> Source:
         name = f"Minari dataset {found.spec.dataset_id}"
         return Episodes(found, name, columns)
     if isinstance(found, Mapping):
-        return Episodes([found], name, columns) if is_one_episode(found) else Columns(found, name)
+        single = is_one_episode(found, columns)
+        return Episodes([found], name, columns) if single else Columns(found, name)
     return Episodes(found, f"{name} of {len(found)} episodes", columns)
 
 

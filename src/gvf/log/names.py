@@ -134,9 +134,9 @@ def recognise(
     for meaning, asked in {**told, **given}.items():
         if meaning not in MEANINGS:
             near = close(meaning, MEANINGS)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = f"did you mean {near[0]!r}? " if near else ""
             raise TypeError(
-                f"gvf.read has no option {meaning!r}{hint} Columns are named by their meaning: "
+                f"gvf.read has no option {meaning!r}; {hint}columns are named by their meaning: "
                 f"{', '.join(MEANINGS)}"
             )
         if asked is None:
