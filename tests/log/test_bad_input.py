@@ -124,6 +124,16 @@ def test_lists_of_different_lengths_are_refused() -> None:
         gvf.read(table, quiet=True)
 
 
+def test_lists_that_change_between_files_are_refused(tmp_path: Path) -> None:
+    for number, size in enumerate((2, 3)):
+        obs = pa.array([[1.0] * size] * 2, pa.list_(pa.float64()))
+        table = pa.table({"obs": obs, "a": [0, 0], "terminated": [False, True]})
+        pq.write_table(table, tmp_path / f"part-{number}.parquet")
+    said = r"row 0 of part-1.parquet: column 'obs' has the shape \(3,\), and \(2,\) before"
+    with pytest.raises(ValueError, match=said):
+        gvf.read(tmp_path, quiet=True).transitions()
+
+
 def test_missing_values_of_a_table_are_nan() -> None:
     table = pa.table({"obs": [1.0, None, 3.0], "a": [0, 0, 0], "terminated": [False, False, True]})
     with pytest.raises(ValueError, match="row 1: column 'obs' is NaN or missing"):

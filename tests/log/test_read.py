@@ -79,6 +79,8 @@ def test_columns_that_are_not_recognised_are_kept() -> None:
     log = gvf.read(FILES / "duckdb.parquet", quiet=True)
     found = read_through(log)
     np.testing.assert_array_equal(found.twice, 2 * found.state[:, 0])
+    assert log.meanings["behaviour_probability"] == ("pscore",)
+    assert log.meanings["episode"] == ("trajectory",)
     assert found.trajectory[0] == "ep-0"
     question = gvf.GVF(gvf.Uniform(2), "twice", 0.9)
     np.testing.assert_array_equal(question.cumulants(found), found.twice)

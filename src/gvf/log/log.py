@@ -180,6 +180,14 @@ class Log:
         """The names of the columns of its transitions."""
         return tuple(self._sample.columns)
 
+    @property
+    def meanings(self) -> dict[str, tuple[str, ...]]:
+        """The columns of the source that have a meaning, by meaning.
+
+        ``{"state": ("obs_0", "obs_1"), "action": ("a",)}``, for example.
+        """
+        return {name: part.columns for name, part in self._rows.reading.parts.items()}
+
     @cached_property
     def _sample(self) -> Transitions:
         """The first transitions, from which types are told."""

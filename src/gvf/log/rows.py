@@ -44,6 +44,7 @@ class Rows:
             )
         self.derived = "next_state" not in reading
         self._discrete = True
+        self._shapes: dict[str, tuple[int, ...]] = {}
         scan = Scan(reading, ends, source.place)
         meanings = [*scan.meanings, "action", *LIKELIHOODS]
         row = 0
@@ -140,6 +141,12 @@ class Rows:
                 column = batch[part.columns[0]]
                 if part.is_matrix:
                     column = self._matrix([batch[name] for name in part.columns], part.columns)
+                shape = self._shapes.setdefault(meaning, column.shape[1:])
+                if column.shape[1:] != shape:
+                    raise ValueError(
+                        f"{self.source.place(row)}: column {part.columns[0]!r} has the shape "
+                        f"{column.shape[1:]}, and {shape} before"
+                    )
                 found[meaning] = self._checked(meaning, part.columns, column, row)
         if "state" in found and "next_state" in found:
             self._check_alike(found["state"], found["next_state"])
