@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gvf
+from gvf.log import log as reader
 from gvf.log.episodic import Episodes
 
 FILES = Path(__file__).parent / "files"
@@ -305,3 +306,13 @@ def test_episodes_are_read_from_any_step_to_any_other() -> None:
         batches = list(source.batches(["actions"], start, stop))
         found = np.concatenate([batch["actions"] for batch in batches])
         np.testing.assert_array_equal(found, EXPECTED["action"][start:stop])
+
+
+def test_a_large_log_is_read_from_its_file_in_every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "LARGEST_IN_MEMORY", 2000)
+    log = gvf.read(FILES / "pandas.parquet", quiet=True)
+    assert not log.in_memory
+    assert "read from its file in every pass" in log.describe()
+    assert "ranges: of the first 61 transitions" in log.describe()
+    monkeypatch.setattr(reader, "LARGEST_IN_MEMORY", 20_000)
+    assert gvf.read(FILES / "pandas.parquet", quiet=True).in_memory
