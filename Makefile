@@ -13,22 +13,26 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 base := .venv/.installed-base
 dev := .venv/.installed-dev
 bench := .venv-bench/.installed-bench
+extras := .venv-extras/.installed-extras
 
 # Lint and docs at the same time, before the tests.
 MAKEFLAGS += --jobs=2
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: bench clean distclean docs help lint reproduce test
+.PHONY: bench clean distclean docs help lint reproduce test test-extras
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 reproduce: $(base) ## Redraw the paper's figures and judge its claims: gvf-results/report.html
 	.venv/bin/gvf reproduce
 
 test: lint docs ## Check everything: ruff, pyright, docs, tests, examples
 	.venv/bin/python -m pytest --numprocesses=2 --dist=loadfile
+
+test-extras: $(extras) ## Test logs of Minari, pandas, polars and DuckDB (in an environment of its own)
+	.venv-extras/bin/python -m pytest -m extras tests/log
 
 lint: $(dev) ## Check style and types only
 	.venv/bin/ruff check
@@ -46,7 +50,7 @@ clean: ## Remove what was built and cached
 	find benchmarks docs examples src tests tools torcs -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments too
-	rm -rf .venv .venv-bench
+	rm -rf .venv .venv-bench .venv-extras
 
 %/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gvf needs Python >= 3.11, and $(PYTHON) is " + sys.version.split()[0] + ": name another one, as in make test PYTHON=python3.13")'
@@ -65,4 +69,8 @@ $(dev): $(base) torcs/pyproject.toml
 
 $(bench): pyproject.toml torcs/pyproject.toml constraints.txt | .venv-bench/.created
 	.venv-bench/$(PIP_INSTALL) --editable . --editable ./torcs --group bench
+	@touch $@
+
+$(extras): pyproject.toml constraints.txt | .venv-extras/.created
+	.venv-extras/$(PIP_INSTALL) --editable ".[minari]" --group extras
 	@touch $@

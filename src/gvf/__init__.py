@@ -64,6 +64,7 @@ from gvf.learner import (
     Sarsa,
     Update,
 )
+from gvf.log import Log, read
 from gvf.online import OnlineLearner, OnlineReport
 from gvf.policy import (
     Always,
@@ -139,6 +140,7 @@ __all__ = [
     "Interpolated",
     "Learner",
     "LearnerReport",
+    "Log",
     "Mixture",
     "Model",
     "NormIS",
@@ -181,6 +183,7 @@ __all__ = [
     "load_predictor",
     "questions",
     "ratio",
+    "read",
     "target_visits",
     "transitions",
     "uniform_slots",

@@ -129,7 +129,7 @@ def test_what_cannot_be_made_here_is_named_with_what_to_do(
     assert told.count("\n") == 1
     assert str(tmp_path / "cache" / PLACE / missing) in told
     assert {"gymnasium": "'gymnasium'", "torcs": "TORCS is not installed"}[how] in told
-    assert "Make it where the simulator is (`gvf record`) and copy it to this place" in told
+    assert "Make it where the simulator is (`gvf record-racing`) and copy it to this place" in told
 
 
 def test_a_damaged_recording_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +203,7 @@ def test_a_run_needs_no_gymnasium(cache: Path) -> None:
 
 def test_what_a_study_needs_is_recorded_alone(cache: Path, capsys) -> None:
     with tiny_figure():
-        assert main(["record"]) == 0
+        assert main(["record-racing"]) == 0
     lines = capsys.readouterr().out.splitlines()
     names = ("states-5x2", "film-300", "stream-0-part-0-40", "stream-1-part-0-40")
     for line, name in zip(lines, names, strict=True):
@@ -213,5 +213,5 @@ def test_what_a_study_needs_is_recorded_alone(cache: Path, capsys) -> None:
 
 
 def test_a_study_that_records_nothing_is_an_error(capsys) -> None:
-    assert main(["record", "four-rooms-gap"]) == 2
+    assert main(["record-racing", "four-rooms-gap"]) == 2
     assert "four-rooms-gap records nothing" in capsys.readouterr().err

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from gvf.cli import completion, reproduce, studies, theory
+from gvf.cli import completion, record, reproduce, studies, theory
 from gvf.cli.options import Parser
 from gvf.common.interrupt import leave
 from gvf.common.version import __version__
@@ -54,6 +54,7 @@ def parser() -> Parser:
         "  gvf list                 list the studies of the paper, and yours\n"
         "  gvf reproduce            redraw the paper's figures and judge its claims, in minutes\n"
         "  gvf verify               check the paper's theorems by experiment\n"
+        "  gvf record CartPole-v1   let a policy act, and write a log to learn from\n"
         "  gvf run --help           learn to stop and resume a study, and to write your own\n\n"
         "A study is a grid of methods and step sizes, run many times. A figure of the paper shows\n"
         "the results of a study.\n\n"
@@ -66,6 +67,7 @@ def parser() -> Parser:
     reproduce.add(commands)
     studies.add(commands)
     theory.add(commands)
+    record.add(commands)
     completion.add(commands)
     return root
 

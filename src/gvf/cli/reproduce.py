@@ -1,4 +1,4 @@
-"""Commands about the paper: `gvf reproduce`, `gvf record`, `gvf report`."""
+"""Commands about the paper: `gvf reproduce`, `gvf record-racing`, `gvf report`."""
 
 from __future__ import annotations
 
@@ -133,14 +133,14 @@ def add(commands: Any) -> None:
 
     recording = add_command(
         commands,
-        "record",
+        "record-racing",
         _record_material,
         "record the images that the racing car learns from",
         RECORD,
         "examples:\n"
-        '  gvf record                            for the scale "quick": takes minutes\n'
-        "  gvf record --scale paper              for all runs: takes an hour, and 1.5 GB\n"
-        "  gvf record racing-tuning-adam         the stream on which optimisers are compared\n",
+        '  gvf record-racing                     for the scale "quick": takes minutes\n'
+        "  gvf record-racing --scale paper       for all runs: takes an hour, and 1.5 GB\n"
+        "  gvf record-racing racing-tuning-adam  the stream on which optimisers are compared\n",
     )
     recording.add_argument(
         "study",

@@ -22,6 +22,7 @@ from gvf.common import checkpoint, spec
 from gvf.common.arrays import Arrays, Bools, Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.common.gym import gym, is_environment
+from gvf.common.postpone import postponed_interrupt
 from gvf.correction.trace import Trace
 from gvf.learner import source as sources
 from gvf.policy import DiscretePolicy, Policy
@@ -174,7 +175,7 @@ class Observer(ABC, Generic[Report]):
         # The stream recorded the behaviour's probabilities. They are not computed again, since a
         # behaviour that has changed since would give others.
         behaviour = None if acting else self.behaviour
-        with sources.postponed_interrupt() as interrupted:
+        with postponed_interrupt() as interrupted:
             if acting:
                 self._begin_anew()  # the environment is reset
                 batches = self._act(source, steps, seed, chunk or sources.JOINED_ROWS, info)

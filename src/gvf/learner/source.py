@@ -7,9 +7,7 @@ only between batches, where its state is consistent.
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -38,7 +36,7 @@ def batches(
     if isinstance(source, Mapping | str) or not isinstance(source, Iterable):
         raise TypeError(
             f"cannot learn from a {type(source).__name__}; give a Gymnasium environment, "
-            "gvf.Transitions, or an iterable of these or of mappings"
+            "gvf.Transitions, or an iterable of these or of mappings; gvf.read reads files"
         )
     joined = _grouped(_runs(source), chunk or JOINED_ROWS, chunk or LONGEST_BATCH, interrupted)
     return joined if steps is None else _first(joined, steps)
@@ -113,31 +111,6 @@ def _first(batches: Iterable[Transitions], steps: int) -> Iterator[Transitions]:
         steps -= len(batch)
         if steps <= 0:
             return
-
-
-@contextmanager
-def postponed_interrupt() -> Iterator[Callable[[], bool]]:
-    """Postpone Ctrl-C to the end of this context; give a function that is True once it came.
-
-    A second Ctrl-C is raised at once, since the first has no effect while a source waits for data.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    heard: list[int] = []
-
-    def hear(number: int, frame: object) -> None:
-        if heard:
-            raise KeyboardInterrupt
-        heard.append(number)
-
-    before = signal.signal(signal.SIGINT, hear)
-    try:
-        yield lambda: bool(heard)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if heard:
-        raise KeyboardInterrupt
 
 
 @contextmanager

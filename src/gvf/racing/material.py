@@ -169,7 +169,7 @@ def take(file: File) -> Any:
     except _not_installed() as error:
         raise FileNotFoundError(
             f"{file.path}: not there, and cannot be made here. Make it where the simulator is "
-            "(`gvf record`) and copy it to this place, or use another one (`--simulator "
+            "(`gvf record-racing`) and copy it to this place, or use another one (`--simulator "
             f"car-racing`). What is missing: {error}"
         ) from error
     made.save(file.path)

@@ -1,0 +1,290 @@
+"""The episodes of a log: their rows, and why they ended.
+
+An episode ends where ``terminated`` or ``truncated`` says so, or where the episode's name changes.
+One pass over these columns finds all episodes and checks the log: the rows of an episode must be
+together and in order, and none may be missing. What the log does not say, the caller says:
+``ends="terminated"`` or ``ends="truncated"`` is the meaning of all ends that the log leaves open.
+
+If the log has no next states, that of a row is the state of the following row. The last row of an
+episode that was cut has no next state then, and is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.common.arrays import Array, Arrays, Bools
+from gvf.log.names import Reading
+
+Ends = Literal["terminated", "truncated"]
+_STEPS = re.compile(r"t|.*step.*|frame_index", re.IGNORECASE)
+"""Names of columns that count steps, so that a jump means missing rows."""
+_SAME = 1e-6
+"""The relative difference up to which a next state is the following state."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The episodes of a log, E of them.
+
+    Args:
+        first: the first row of each episode, int64[E].
+        last: the last row of each episode that is a transition, int64[E].
+        terminated: True for episodes that the task ended, bool[E].
+        left_out: the number of rows that are no transitions, since their next state is unknown.
+        how: the way in which episodes were found, in words.
+        why: the source of the ends' meaning, in words.
+    """
+
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    terminated: Bools
+    left_out: int
+    how: str
+    why: str
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+class Scan:
+    """One pass over the columns that tell where episodes end.
+
+    Args:
+        reading: the meanings of the columns.
+        ends: the meaning of ends that the log leaves open.
+        place: the place of a row, for messages.
+
+    Raises:
+        ValueError: if the columns cannot tell where or why episodes end.
+    """
+
+    def __init__(self, reading: Reading, ends: Ends | None, place: Callable[[int], str]) -> None:
+        self._reading, self._ends, self._place = reading, ends, place
+        self._by_name = "episode" in reading
+        self._by_time = "time" in reading and not self._by_name
+        self._has_ids = self._by_name or "stream" in reading
+        time = reading.parts["time"].columns[0] if "time" in reading else ""
+        self._time, self._counts = time, _STEPS.fullmatch(time) is not None
+        self._marks = [m for m in ("terminated", "truncated", "done") if m in reading]
+        # An end that is not a time limit's is the task's, whether 'done' has both or not.
+        self._explained = {"done", "truncated"} <= {*self._marks} and "terminated" not in reading
+        self._compares = "next_state" in reading and not (self._by_name or time)
+        meanings = ["episode", "stream", "time", *self._marks]
+        self.meanings = [*meanings, *(("state", "next_state") if self._compares else ())]
+        """The meanings of the columns to scan."""
+        self._check_ends()
+        self._before: Arrays | None = None
+        self._row = 0
+        self._start_time: Any = None
+        self._lasts: list[NDArray[np.int64]] = []
+        self._terminated: list[Bools] = []
+        self._marked: list[Bools] = []
+        self._ids: list[Array] = []
+
+    def _check_ends(self) -> None:
+        """Raise an error if nothing says why, or where, episodes end."""
+        if self._ends is not None or self._explained:
+            return
+        if "done" in self._reading:
+            done = self._reading.parts["done"].columns[0]
+            raise ValueError(
+                f"column {done!r} does not say why an episode ended: if the task ended every "
+                'episode, read with ends="terminated"; if a time limit cut every episode, with '
+                'ends="truncated"; if both happen, give the columns terminated and truncated'
+            )
+        if "terminated" not in self._reading:
+            found = ", ".join(self._reading.columns(["episode", "time", "truncated"]))
+            where = f"only {found} tells where episodes end, not why"
+            where = where if found else "no column tells where episodes end"
+            raise ValueError(
+                f'{where}: if the task ended them, read with ends="terminated"; if they were cut, '
+                'or the log is one unbroken stream, with ends="truncated"; or name a column: '
+                "terminated=..."
+            )
+
+    def add(self, columns: Arrays) -> None:
+        """Take in the next rows, with the columns of :attr:`meanings`."""
+        if self._before is None:
+            joined, first = columns, self._row
+            self._start_time = columns["time"][0] if "time" in columns else None
+            if self._has_ids:
+                self._ids.append(self._name(columns)[:1])
+        else:
+            joined = {
+                name: np.concatenate([self._before[name], column])
+                for name, column in columns.items()
+            }
+            first = self._row - 1
+        count = len(next(iter(columns.values())))
+        self._row += count
+        self._before = {name: column[-1:] for name, column in columns.items()}
+        before = {name: column[:-1] for name, column in joined.items()}
+        after = {name: column[1:] for name, column in joined.items()}
+        if len(next(iter(before.values()))):
+            self._pairs(before, after, first)
+
+    def _pairs(self, before: Arrays, after: Arrays, row: int) -> None:
+        """Find the ends among pairs of rows that follow each other."""
+        marked = self._marks_of(before)
+        moved = np.zeros(len(marked), bool)
+        if "stream" in before:
+            moved = before["stream"] != after["stream"]
+        over = marked | moved
+        if self._by_name:
+            over = self._name(before) != self._name(after)
+            wrong = marked & ~over
+            if wrong.any():
+                at = int(wrong.argmax())
+                name = next(m for m in self._marks if before[m][at])
+                raise ValueError(
+                    f"{self._place(row + at)}: {name} is set, but the episode "
+                    f"{self._name(before)[at]!s} goes on in {self._place(row + at + 1)}"
+                )
+        if self._time:
+            over = over | self._breaks_in_time(before, after, over, row)
+        elif self._compares:
+            over = over | self._breaks_in_states(before, after, over, row)
+        at = np.flatnonzero(over)
+        self._note(before, at, row, stops=moved[at])
+        if self._has_ids:
+            self._ids.append(self._name(after)[at])
+
+    def _marks_of(self, rows: Arrays) -> Bools:
+        count = len(next(iter(rows.values())))
+        marks = [rows[name] for name in self._marks]
+        return np.array(np.any([np.zeros(count, bool), *marks], axis=0))
+
+    def _name(self, rows: Arrays) -> Array:
+        """Return the names of the rows' episodes; with streams, pairs of the two."""
+        if "stream" not in rows:
+            return rows["episode"]
+        if "episode" not in rows:
+            return rows["stream"]
+        pair = [rows["stream"].astype(np.str_), rows["episode"].astype(np.str_)]
+        return np.strings.add(np.strings.add(pair[0], "/"), pair[1])
+
+    def _breaks_in_time(self, before: Arrays, after: Arrays, over: Bools, row: int) -> Bools:
+        """Return the ends that only the time tells; raise an error if rows are not in order."""
+        a, b = before["time"], after["time"]
+        found = np.zeros(len(a), bool)
+        if self._by_time:
+            found = ~over & (b < a) & (b == self._start_time)
+        inside = ~(over | found)
+        wrong = inside & ~(b > a)
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise ValueError(
+                f"{self._place(row + at + 1)}: column {self._time!r} is {b[at]} after {a[at]} in "
+                "the same episode: sort the table by episode and time first, or read with "
+                "time=None if it is no time"
+            )
+        if self._counts and a.dtype.kind in "iu":
+            gap = inside & (b - a != 1)
+            if gap.any() and self._ends != "truncated":
+                at = int(gap.argmax())
+                raise ValueError(
+                    f"{self._place(row + at + 1)}: column {self._time!r} jumps from {a[at]} to "
+                    f'{b[at]}, so rows are missing: read with ends="truncated" to cut episodes '
+                    "at such gaps, or with time=None if it counts something else"
+                )
+            found |= gap
+        return found
+
+    def _breaks_in_states(self, before: Arrays, after: Arrays, over: Bools, row: int) -> Bools:
+        """Return the rows whose next state is not the following state; raise an error if any."""
+        a, b = before["next_state"], after["state"]
+        same = _alike(a, b)
+        broken = ~over & ~same
+        if broken.any() and self._ends != "truncated":
+            at = int(broken.argmax())
+            raise ValueError(
+                f"{self._place(row + at)}: the next state is not the state of "
+                f"{self._place(row + at + 1)}, and no column says that an episode ends: rows are "
+                'missing or not in order. Read with ends="truncated" to cut episodes there'
+            )
+        return broken
+
+    def _note(self, rows: Arrays, at: NDArray[np.intp], row: int, stops: Bools) -> None:
+        """Keep the ends at some rows, and why they ended; where a stream stops it is cut."""
+        marked = self._marks_of(rows)[at]
+        clear = marked | stops
+        if not (clear.all() or self._ends or self._marks == ["terminated"]):
+            raise ValueError(
+                f"{self._place(row + int(at[~clear][0]))}: an episode ends here, and neither "
+                "terminated nor truncated says so: are rows missing? Read with "
+                'ends="truncated" if it was cut'
+            )
+        nothing = np.zeros(len(at), bool)
+        cut = rows["truncated"][at] if "truncated" in self._marks else nothing
+        ended = rows["terminated"][at] if "terminated" in self._marks else nothing
+        if self._explained:
+            ended = rows["done"][at] & ~cut
+        self._terminated.append(ended | (~cut & (self._ends == "terminated")))
+        self._lasts.append(row + at)
+        self._marked.append(marked)
+
+    def finish(self, derived: bool) -> Bounds:
+        """Return the episodes; with `derived` next states, those that were cut lose a row."""
+        assert self._before is not None
+        self._note(self._before, np.array([0]), self._row - 1, stops=np.array([True]))
+        last, terminated = np.concatenate(self._lasts), np.concatenate(self._terminated)
+        first = np.concatenate([[0], last[:-1] + 1])
+        if self._has_ids:
+            self._check_returns(np.concatenate(self._ids), first, np.concatenate(self._marked))
+        last = last - (derived & ~terminated)
+        whole = last >= first
+        left_out = int((derived & ~terminated).sum())
+        return Bounds(
+            first[whole], last[whole], terminated[whole], left_out, self._how(), self._why()
+        )
+
+    def _check_returns(self, ids: Array, first: NDArray[np.int64], marked: Bools) -> None:
+        """Raise an error if an episode returns after another one, unless it had ended."""
+        order = np.argsort(ids, kind="stable")
+        apart = np.diff(order) > 1  # otherwise a gap has cut an episode in two
+        again = apart & (ids[order][1:] == ids[order][:-1]) & ~marked[order][:-1]
+        if again.any():
+            at = int(order[1:][again].min())
+            raise ValueError(
+                f"{self._place(int(first[at]))}: episode {ids[at]!s} goes on after another one: "
+                "sort the table by stream, episode and time first, so that the rows of an episode "
+                "are together"
+            )
+
+    def _how(self) -> str:
+        names = self._reading.columns(["stream", "episode"])
+        changes = [f"where {' or '.join(names)} changes"] if names else []
+        if self._by_name:
+            return changes[0]
+        marks = self._reading.columns(["terminated", "truncated", "done"])
+        ends = [f"by {' and '.join(marks)}"] if marks else []
+        restarts = [f"where {self._time} begins again"] if self._by_time else []
+        return ", ".join([*ends, *changes, *restarts]) or "the whole log is one"
+
+    def _why(self) -> str:
+        """Return the source of the ends' meaning, in words."""
+        marks = " and ".join(self._reading.columns(["terminated", "truncated", "done"]))
+        if self._explained:
+            return f"{marks}; an end that is not truncated is the task's own"
+        if self._ends is not None:
+            said = f'{self._ends}, as ends="{self._ends}" says'
+            return said if not marks or "done" in self._reading else f"{marks}; others are {said}"
+        return marks if "truncated" in self._reading else f"{marks}; others were cut"
+
+
+def _alike(a: Array, b: Array) -> Bools:
+    """Return True for rows [m, ...] that are equal up to rounding; a NaN equals a NaN."""
+    if a.dtype.names is not None:
+        return np.array(np.all([_alike(a[name], b[name]) for name in a.dtype.names], axis=0))
+    if a.dtype.kind == "f" or b.dtype.kind == "f":
+        same = np.isclose(a, b, rtol=_SAME, atol=1e-9, equal_nan=True)
+    else:
+        same = a == b
+    return np.array(np.asarray(same).reshape(len(a), -1).all(axis=1))

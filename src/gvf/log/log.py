@@ -1,0 +1,368 @@
+"""Logs: recorded transitions from files, tables and lists of episodes.
+
+:func:`read` finds out what the columns mean (:mod:`gvf.log.names`), finds the episodes
+(:mod:`gvf.log.episodes`), and returns a :class:`Log`, whose batches a learner takes. A log that is
+small enough is kept in memory. A larger one is read anew in every pass, a batch at a time; an
+episode may cross the borders of batches and files.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.common.arrays import Bools
+from gvf.common.checks import check_choice
+from gvf.log.episodes import Ends
+from gvf.log.episodic import Episodes, is_one_episode
+from gvf.log.names import Given, recognise
+from gvf.log.rows import OnNaN, Rows
+from gvf.log.sources import Columns, Source, opened
+from gvf.log.table import described
+from gvf.transition import Transitions
+
+LARGEST_IN_MEMORY = 2**30
+"""The size in bytes beyond which a log is read from its file in every pass."""
+
+
+def read(
+    source: Any,
+    *,
+    ends: Ends | None = None,
+    on_nan: OnNaN = "error",
+    in_memory: bool | None = None,
+    quiet: bool = False,
+    **columns: Given,
+) -> Log:
+    """Read a log of transitions, and print what its columns are taken for.
+
+    Names in common use are recognised: ``obs``, ``observation``, ``state`` or ``s`` for the state,
+    ``action_prob``, ``pscore``, ``action_logp`` and others for the behaviour's probability.
+    Numbered columns such as ``obs_0``, ``obs_1`` become one matrix. Columns that are not recognised
+    are kept under their own names. A name that you give wins:
+    ``read("log.parquet", state=["x", "v"], action="a", behaviour_probability="p")``.
+
+    If the log has no next states, that of a row is the state of the following row. After a
+    terminated step it is NaN (the state itself, if states are whole numbers). The last row of an
+    episode that was cut is left out, because its next state is unknown.
+
+    Args:
+        source: the name of a Parquet file (or of a folder of them), of a CSV or ``.npz`` file, or
+            of a Minari dataset; a Minari dataset; a table of pandas, polars, DuckDB or any library
+            that shares its tables with Arrow; a dict of arrays; or a list of episodes, each a dict
+            of arrays with T actions and T or T + 1 states.
+        ends: the meaning of the ends of episodes that the log leaves open: "terminated" if the task
+            ended them, "truncated" if they were cut. A column ``done`` alone needs it, and so does
+            a log whose episodes only have numbers. With "truncated", episodes are also cut where
+            rows are missing.
+        on_nan: "keep" to accept a NaN in states, actions, rewards and probabilities, for learners
+            with ``on_nan="skip"``; by default it is an error.
+        in_memory: True to keep the log in memory, False to read it anew in every pass; by default
+            a log of at most 1 GiB is kept.
+        quiet: True to print nothing. Otherwise the table of :meth:`Log.describe` is printed to
+            standard error.
+        **columns: the name of the column, or a list of names, for a meaning: ``state``, ``action``,
+            ``reward``, ``next_state``, ``terminated``, ``truncated``, ``episode``, ``time``,
+            ``stream``, ``behaviour_probability``, ``behaviour_log_probability``. None says that no
+            column has this meaning.
+
+    Raises:
+        ValueError: if the log is damaged, unclear or impossible; the message names row and column.
+
+    Example:
+        >>> import gvf
+        >>> log = gvf.read(
+        ...     {
+        ...         "obs": [0, 1, 2, 0, 1],
+        ...         "action": [1, 1, 0, 1, 0],
+        ...         "reward": [0.0, 0.0, 1.0, 0.0, 0.0],
+        ...         "terminated": [False, False, True, False, False],
+        ...         "pscore": [0.5, 0.5, 0.5, 0.5, 0.5],
+        ...     },
+        ...     quiet=True,
+        ... )
+        >>> log
+        Log(4 transitions, 2 episodes: state int64, action int64, reward float64, ...)
+        >>> log.episodes[0].next_state
+        array([1, 2, 2])
+        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+        >>> learner = gvf.Learner(question, gvf.OneHot(3), gvf.TD(0.1), gvf.IR(), seed=0)
+        >>> learner.learn(log).steps
+        4
+    """
+    if ends is not None:
+        check_choice("ends", ends, Ends)
+    check_choice("on_nan", on_nan, OnNaN)
+    found = _source(opened(source), source, columns)
+    if isinstance(found, Episodes):
+        reading = found.reading
+    else:
+        reading = recognise(found.names, columns, found.meanings)
+    rows = Rows(found, reading, ends, on_nan)
+    small = found.size <= LARGEST_IN_MEMORY
+    log = Log(rows, in_memory=small if in_memory is None else in_memory)
+    if not quiet:
+        print(log.describe(), file=sys.stderr)
+    return log
+
+
+def _source(found: Any, given: Any, columns: Mapping[str, Given]) -> Source:
+    """Return the source of what was opened: a table, or a list of episodes."""
+    if isinstance(found, Source):
+        return found
+    name = str(given) if isinstance(given, str | os.PathLike) else f"a {type(given).__name__}"
+    if hasattr(found, "iterate_episodes"):
+        name = f"Minari dataset {found.spec.dataset_id}"
+        return Episodes(found, name, columns)
+    if isinstance(found, Mapping):
+        single = is_one_episode(found, columns)
+        return Episodes([found], name, columns) if single else Columns(found, name)
+    return Episodes(found, f"{name} of {len(found)} episodes", columns)
+
+
+class Log:
+    """A log of transitions, in episodes; :func:`gvf.read` makes one.
+
+    ``len(log)`` is the number of transitions. Iterating yields :class:`gvf.Transitions` in order,
+    so ``learner.learn(log)`` learns from it. Its columns are ``state``, ``action``, ``reward``,
+    ``next_state``, ``terminated``, ``truncated``, the behaviour's probability, the log's further
+    columns under their own names, and ``episode``, the number of the episode in the log as it was
+    read. The last transition of an episode is always terminated or truncated.
+
+    Example:
+        >>> import gvf
+        >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "reward": [0.0, 1.0], "terminated": True}
+        >>> log = gvf.read([walk, walk, walk], quiet=True)
+        >>> len(log), len(log.episodes), log.lengths
+        (6, 3, array([2, 2, 2]))
+        >>> log.episodes[1].reward
+        array([0., 1.])
+        >>> for batch in log:
+        ...     print(batch)
+        Transitions(6: state int64, action int64, reward float64, next_state int64, terminated bool,
+                    truncated bool, episode int64)
+    """
+
+    numbers: NDArray[np.int64]
+    """The numbers of the episodes in the log as it was read, int64[E], ascending."""
+    in_memory: bool
+    """True if the transitions are kept in memory."""
+
+    def __init__(
+        self, rows: Rows, numbers: NDArray[np.int64] | None = None, *, in_memory: bool,
+        whole: Transitions | None = None,
+    ) -> None:  # fmt: skip
+        self._rows, self.in_memory = rows, in_memory
+        self.numbers = np.arange(len(rows.bounds)) if numbers is None else numbers
+        self._whole = whole
+        if in_memory and whole is None:
+            self._whole = Transitions.concatenate(self._streamed())
+
+    @property
+    def source(self) -> str:
+        """The name of the source."""
+        return self._rows.source.name
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """Facts that the file tells about itself, such as environment and seed."""
+        return self._rows.source.notes
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of its transitions."""
+        return tuple(self._sample.columns)
+
+    @property
+    def meanings(self) -> dict[str, tuple[str, ...]]:
+        """The columns of the source that have a meaning, by meaning.
+
+        ``{"state": ("obs_0", "obs_1"), "action": ("a",)}``, for example.
+        """
+        return {name: part.columns for name, part in self._rows.reading.parts.items()}
+
+    @cached_property
+    def _sample(self) -> Transitions:
+        """The first transitions, from which types are told."""
+        return self._whole if self._whole is not None else next(self._streamed())
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The number of transitions of each episode, int64[E]."""
+        bounds = self._rows.bounds
+        return (bounds.last - bounds.first + 1)[self.numbers]
+
+    @property
+    def terminated(self) -> Bools:
+        """True for episodes that the task ended, bool[E]; the others were cut."""
+        return self._rows.bounds.terminated[self.numbers]
+
+    def __len__(self) -> int:
+        return int(self.lengths.sum())
+
+    def __iter__(self) -> Iterator[Transitions]:
+        if self._whole is None:
+            return self._streamed()
+        step = self._rows.source.batch_rows
+        whole = self._whole
+        return (whole[start : start + step] for start in range(0, len(whole), step))
+
+    def _streamed(self) -> Iterator[Transitions]:
+        chosen = None
+        if len(self.numbers) < len(self._rows.bounds):
+            chosen = np.zeros(len(self._rows.bounds), bool)
+            chosen[self.numbers] = True
+        bounds = self._rows.bounds
+        start, stop = bounds.first[self.numbers[0]], bounds.last[self.numbers[-1]] + 1
+        return self._rows.batches(int(start), int(stop), chosen)
+
+    @property
+    def episodes(self) -> LogEpisodes:
+        """The episodes as a sequence of :class:`gvf.Transitions`.
+
+        ``log.episodes[3]`` is one of them. Iterating reads the log once, and needs memory for one
+        batch and the longest episode.
+        """
+        return LogEpisodes(self)
+
+    def transitions(self) -> Transitions:
+        """Return all transitions as one batch, in memory."""
+        return self._whole if self._whole is not None else Transitions.concatenate(self)
+
+    def select(self, positions: Any) -> Log:
+        """Return the log of some episodes, by their positions in this log; their order stays.
+
+        Example:
+            >>> import gvf
+            >>> walk = {"obs": [0, 1], "action": [1], "terminated": True}
+            >>> gvf.read([walk] * 5, quiet=True).select([3, 1]).numbers
+            array([1, 3])
+        """
+        chosen = np.unique(np.asarray(positions, np.int64))
+        if not len(chosen):
+            raise ValueError("select at least one episode")
+        if chosen[0] < 0 or chosen[-1] >= len(self.numbers):
+            raise IndexError(
+                f"episodes are 0 to {len(self.numbers) - 1}; got {chosen[0]} to {chosen[-1]}"
+            )
+        whole = None
+        if self._whole is not None:
+            keep = np.zeros(len(self.numbers), bool)
+            keep[chosen] = True
+            whole = self._whole[np.repeat(keep, self.lengths)]
+        return Log(self._rows, self.numbers[chosen], in_memory=self.in_memory, whole=whole)
+
+    def split(self, share: float = 0.2, *, seed: int = 0) -> tuple[Log, Log]:
+        """Split the log by whole episodes at random: one part to learn from, one held out.
+
+        Args:
+            share: the share of the episodes that is held out; each part has at least one.
+            seed: the seed of the choice. The same seed makes the same split.
+
+        Returns:
+            The log to learn from, and the held-out log.
+
+        Example:
+            >>> import gvf
+            >>> walk = {"obs": [0, 1], "action": [1], "terminated": True}
+            >>> train, held_out = gvf.read([walk] * 10, quiet=True).split(0.3, seed=1)
+            >>> len(train.episodes), len(held_out.episodes)
+            (7, 3)
+        """
+        count = len(self.numbers)
+        if not 0 < share < 1:
+            raise ValueError(f"share must be between 0 and 1, got {share}")
+        if count < 2:
+            raise ValueError("a log of one episode cannot be split by episodes")
+        held_out = min(max(round(share * count), 1), count - 1)
+        order = np.random.default_rng(seed).permutation(count)
+        return self.select(order[held_out:]), self.select(order[:held_out])
+
+    def describe(self) -> str:
+        """Return a table of the columns: their meanings, types, ranges, and how they were found."""
+        return described(self, self._rows.source, self._rows.reading, self._rows.bounds)
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the log to one Parquet file, which :func:`gvf.read` reads back.
+
+        The file has all columns, and ``step``, the position in the episode. It is complete when it
+        appears.
+
+        Example:
+            >>> import gvf
+            >>> from pathlib import Path
+            >>> from tempfile import TemporaryDirectory
+            >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
+            >>> with TemporaryDirectory() as folder:
+            ...     gvf.read([walk], quiet=True).to_parquet(Path(folder, "log.parquet"))
+            ...     gvf.read(Path(folder, "log.parquet"), quiet=True).transitions().next_state
+            array([1, 2])
+        """
+        from gvf.log.write import write_parquet
+
+        write_parquet(path, self, self.notes)
+
+    def to_minari(self, dataset_id: str, **options: Any) -> Any:
+        """Store the log as a Minari dataset, with the behaviour's probabilities in its infos.
+
+        Args:
+            dataset_id: the id of the dataset, as in ``"cartpole/random-v0"``.
+            **options: further arguments of ``minari.create_dataset_from_buffers``. Without ``env``,
+                ``observation_space`` and ``action_space`` the spaces are made to fit the log.
+
+        Returns:
+            The dataset. Probabilities are entries of infos, at t + 1 for step t.
+        """
+        from gvf.log.write import write_minari
+
+        return write_minari(dataset_id, self, options)
+
+    def __repr__(self) -> str:
+        shown = repr(self._sample[:1])[len("Transitions(1: ") : -1].split(", ")
+        more = ", ..." if len(shown) > 3 else ""
+        count = len(self.numbers)
+        return (
+            f"Log({len(self)} transitions, {count} episode{'s' * (count != 1)}: "
+            f"{', '.join(shown[:3])}{more})"
+        )
+
+
+class LogEpisodes(Sequence[Transitions]):
+    """The episodes of a log, as a sequence."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def __len__(self) -> int:
+        return len(self._log.numbers)
+
+    def __getitem__(self, position: Any) -> Any:
+        if isinstance(position, slice):
+            return self._log.select(np.arange(len(self))[position]).episodes
+        at = range(len(self))[position]
+        log = self._log
+        if log._whole is not None:
+            ends = np.cumsum(log.lengths)
+            return log._whole[int(ends[at] - log.lengths[at]) : int(ends[at])]
+        return log.select([at]).transitions()
+
+    def __iter__(self) -> Iterator[Transitions]:
+        waiting: list[Transitions] = []
+        for batch in self._log:
+            borders = np.flatnonzero(np.diff(batch.episode)) + 1
+            starts = [0, *borders.tolist(), len(batch)]
+            for start, stop in pairwise(starts):
+                piece = batch[start:stop]
+                if waiting and waiting[-1].episode[0] != piece.episode[0]:
+                    yield Transitions.concatenate(waiting)
+                    waiting = []
+                waiting.append(piece)
+        if waiting:
+            yield Transitions.concatenate(waiting)

@@ -1,0 +1,254 @@
+"""The rows of a source as transitions: columns joined and checked, next states, ends.
+
+A row whose values are impossible raises an error that names the row and the column, at the latest
+when the row is read. The columns that tell of episodes, and the behaviour's probabilities, are
+checked when the log is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from gvf.common.arrays import Array, Arrays, Bools
+from gvf.log.episodes import Bounds, Ends, Scan
+from gvf.log.names import Reading
+from gvf.log.sources import Source
+from gvf.transition import Transitions, describe_columns, nan_place, nan_rows
+
+OnNaN = Literal["error", "keep"]
+LIKELIHOODS = ("behaviour_probability", "behaviour_log_probability")
+"""The meanings of columns that tell how likely the recorded actions were."""
+_ROUNDING = 1e-6
+"""A probability of 1 in single precision may be this much larger."""
+
+
+class Rows:
+    """The rows of a source as transitions, in order.
+
+    Args:
+        source: the source.
+        reading: the meanings of its columns.
+        ends: the meaning of ends that the log leaves open.
+        on_nan: "keep" to accept NaN.
+    """
+
+    def __init__(self, source: Source, reading: Reading, ends: Ends | None, on_nan: OnNaN) -> None:
+        self.source, self.reading, self._on_nan = source, reading, on_nan
+        if "state" not in reading:
+            raise ValueError(
+                f"{source.name}: no column looks like the state; name it, as in "
+                f'state="x" or state=["x", "v"]. The columns are: {", ".join(source.names)}'
+            )
+        self.derived = "next_state" not in reading
+        self._discrete = True
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        scan = Scan(reading, ends, source.place)
+        meanings = [*scan.meanings, "action", *LIKELIHOODS]
+        row = 0
+        for batch in source.batches(reading.columns(meanings) or source.names[:1]):
+            if not row:
+                action = self._meant(batch, ["action"], 0).get("action", np.zeros(0))
+                self._discrete = action.dtype.kind in "iu"
+            columns = self._meant(batch, meanings, row)
+            row += len(next(iter(batch.values())))
+            scan.add({n: c for n, c in columns.items() if n in scan.meanings} or _counted(batch))
+        self.bounds: Bounds = scan.finish(self.derived)
+        if not len(self.bounds):
+            raise ValueError(f"{source.name}: no row has a next state, so there is no transition")
+
+    def batches(
+        self, start: int = 0, stop: int | None = None, chosen: Bools | None = None
+    ) -> Iterator[Transitions]:
+        """Yield the transitions of the rows start, ..., stop - 1, of all or of some episodes.
+
+        Args:
+            start: the first row, with which an episode begins.
+            stop: the row after the last one; None for all.
+            chosen: True for the episodes wanted, bool[E]; None for all.
+        """
+        stop = self.source.rows if stop is None else stop
+        reading = self.reading
+        meanings = ["state", "action", "reward", "next_state", *LIKELIHOODS, "stream"]
+        names = list(dict.fromkeys([*reading.columns(meanings), *reading.kept.values()]))
+        waiting: dict[str, Array] = {}
+        row = start
+        # A derived next state is in the following row, so one row is read ahead.
+        ahead = min(stop + self.derived, self.source.rows)
+        for batch in self.source.batches(names, start, ahead):
+            columns: dict[str, Array] = {
+                **self._meant(batch, meanings, row),
+                **{own: batch[name] for own, name in reading.kept.items()},
+            }
+            if waiting:
+                followed = _followed(waiting, columns["state"][:1])
+                yield from self._inside(followed, row - len(waiting["state"]), stop, chosen)
+            elif not self.derived:
+                yield from self._inside(columns, row, stop, chosen)
+            waiting = columns if self.derived else {}
+            row += len(columns["state"])
+        if waiting:  # no transition uses the next state of the last row
+            followed = _followed(waiting, waiting["state"][-1:])
+            yield from self._inside(followed, row - len(waiting["state"]), stop, chosen)
+
+    def _inside(
+        self, columns: dict[str, Array], first: int, stop: int, chosen: Bools | None
+    ) -> Iterator[Transitions]:
+        """Yield a batch of the rows that are transitions, with their episodes and ends."""
+        bounds = self.bounds
+        rows = np.arange(first, min(first + len(columns["state"]), stop))
+        episode = np.searchsorted(bounds.first, rows, "right") - 1
+        inside = rows <= bounds.last[episode]
+        if chosen is not None:
+            inside &= chosen[episode]
+        if not inside.any():
+            return
+        last = rows == bounds.last[episode]
+        terminated = last & bounds.terminated[episode]
+        columns = {name: column[: len(rows)] for name, column in columns.items()}
+        if self.derived and terminated.any():
+            columns["next_state"] = _without(columns["next_state"], columns["state"], terminated)
+        elif not self.derived and self._on_nan == "error":
+            self._check_no_nan("next_state", columns["next_state"], first, inside & ~terminated)
+        ordered = {
+            "state": columns.pop("state"),
+            **{n: columns.pop(n) for n in ("action", "reward") if n in columns},
+            "next_state": columns.pop("next_state"),
+            "terminated": terminated,
+            "truncated": last & ~terminated,
+            **columns,
+            "episode": episode,
+        }
+        if not inside.all():
+            ordered = {name: column[inside] for name, column in ordered.items()}
+        yield Transitions(**ordered)
+
+    def _check_alike(self, state: Array, after: Array) -> None:
+        """Raise an error if next states do not have the form of states."""
+        if state.shape[1:] != after.shape[1:] or state.dtype.names != after.dtype.names:
+            shown = describe_columns({"the state": state, "the next state": after})
+            names = ", ".join(self.reading.columns(["state", "next_state"]))
+            raise ValueError(f"{self.source.name}: {shown}; both must be alike ({names})")
+
+    def _meant(self, batch: Arrays, meanings: Sequence[str], row: int) -> dict[str, Array]:
+        """Return the columns of some meanings, joined, converted and checked."""
+        found: dict[str, Array] = {}
+        for meaning in meanings:
+            part = self.reading.parts.get(meaning)
+            if part is not None:
+                column = batch[part.columns[0]]
+                if part.is_matrix:
+                    column = self._matrix([batch[name] for name in part.columns], part.columns)
+                shape = self._shapes.setdefault(meaning, column.shape[1:])
+                if column.shape[1:] != shape:
+                    raise ValueError(
+                        f"{self.source.place(row)}: column {part.columns[0]!r} has the shape "
+                        f"{column.shape[1:]}, and {shape} before"
+                    )
+                found[meaning] = self._checked(meaning, part.columns, column, row)
+        if "state" in found and "next_state" in found:
+            self._check_alike(found["state"], found["next_state"])
+        return found
+
+    def _matrix(self, columns: list[Array], names: Sequence[str]) -> Array:
+        for name, column in zip(names, columns, strict=True):
+            if column.ndim != 1 or column.dtype.kind not in "biuf":
+                raise ValueError(
+                    f"column {name!r} is {column.dtype}{list(column.shape[1:]) or ''}; only "
+                    "columns of numbers can be joined to a matrix"
+                )
+        return np.stack(columns, axis=1)
+
+    def _checked(self, meaning: str, names: Sequence[str], column: Array, row: int) -> Array:
+        """Return a column in the type of its meaning, or raise an error that names the row."""
+        name = names[0] if len(names) == 1 else meaning
+        if meaning in ("terminated", "truncated", "done"):
+            good = (
+                np.isin(column, (0, 1))
+                if column.dtype.kind in "biuf"
+                else np.zeros(len(column), bool)
+            )
+            self._require(good, name, column, row, "it must be true or false, 1 or 0")
+            return column.astype(bool)
+        if meaning in ("episode", "stream", "time"):
+            good = column != "" if column.dtype.kind == "U" else ~nan_rows(column)
+            self._require(good, name, column, row, "rows without it belong nowhere")
+            return column
+        if column.dtype.kind not in "biufV":
+            hint = "; number them 0, 1, ..." if meaning == "action" else ""
+            raise ValueError(
+                f"{self.source.place(row)}: column {name!r}, the {meaning}, is {column[0]!r}, and "
+                f"must be a number{hint}"
+            )
+        if self._on_nan == "error" and meaning != "next_state":
+            self._check_no_nan(meaning, column, row, np.ones(len(column), bool), names)
+        if meaning in LIKELIHOODS:
+            return self._likelihood(meaning, name, column, row)
+        if meaning == "reward":
+            column = column.astype(np.float64, copy=False)
+        return column.astype(np.int64) if column.dtype.kind == "b" else column
+
+    def _likelihood(self, meaning: str, name: str, column: Array, row: int) -> Array:
+        """Return probabilities of the actions that were taken, or their logarithms, checked."""
+        if column.ndim != 1:
+            raise ValueError(
+                f"column {name!r} has {column.shape[1]} numbers in a row: give one, the "
+                "probability of the action that was taken"
+            )
+        column = column.astype(np.float64, copy=False)
+        known = column[~np.isnan(column)]
+        logs = meaning == "behaviour_log_probability"
+        least, most = (-np.inf, 0.0) if logs else (0.0, 1.0)
+        most = most + _ROUNDING if self._discrete else np.inf  # a density may be large
+        wanted = "the logarithm of a probability is at most 0"
+        if not logs:
+            wanted = "a probability is between 0 and 1"
+            if (known < 0).any() and (known <= _ROUNDING).all():
+                wanted += f"; if these are logarithms, read with behaviour_log_probability={name!r}"
+        outside = (column < least) | (column > most) | (column == np.inf)
+        self._require(~outside, name, column, row, wanted)
+        taken = "the action was taken, so its probability cannot be 0"
+        self._require(column != least, name, column, row, taken)
+        return column
+
+    def _require(self, good: Any, name: str, column: Array, row: int, wanted: str) -> None:
+        good = np.asarray(good)
+        if not good.all():
+            at = int(good.argmin())
+            value = column[at].item() if column.ndim == 1 else column[at]
+            shown = "missing" if value != value or value == "" else value
+            raise ValueError(f"{self.source.place(row + at)}: column {name!r} is {shown}; {wanted}")
+
+    def _check_no_nan(
+        self, meaning: str, column: Array, row: int, used: Bools, names: Sequence[str] = ()
+    ) -> None:
+        bad = nan_rows(column)[: len(used)] & used
+        if bad.any():
+            at = int(bad.argmax())
+            names = names or self.reading.parts[meaning].columns
+            place = nan_place(names[0], column[at])
+            if len(names) > 1:
+                place = names[int(np.isnan(column[at]).argmax())]
+            raise ValueError(
+                f"{self.source.place(row + at)}: column {place!r} is NaN or missing: repair the "
+                'log, or read with on_nan="keep" and learn with on_nan="skip"'
+            )
+
+
+def _followed(columns: dict[str, Array], after: Array) -> dict[str, Array]:
+    """Add next states to rows: the states of the following rows, the last of which is `after`."""
+    return {**columns, "next_state": np.concatenate([columns["state"][1:], after])}
+
+
+def _without(after: Array, states: Array, ended: Bools) -> Array:
+    """Return next states without those at the task's ends: NaN, or the state for whole numbers."""
+    filled = after.copy()
+    filled[ended] = np.nan if after.dtype.kind == "f" else states[ended]
+    return filled
+
+
+def _counted(batch: Arrays) -> dict[str, Array]:
+    """Return a column that only counts the rows, where no column tells of episodes."""
+    return {"row": np.zeros(len(next(iter(batch.values()))))}
