@@ -32,6 +32,7 @@ PANELS = {"traces": "best trace decay", "no traces": "no traces"}
 POINTS: dict[str, dict[str, Any]] = {
     "TD fixed point": {},
     "emphatic TD fixed point": {"emphatic": True},
+    "the same, beta = .6": {"emphatic": True, "beta": 0.6},
     "best representable": {"trace_decay": 1.0},
 }
 """The lines of a chart, each with the arguments of :meth:`TabularDomain.fixed_point`."""
@@ -98,6 +99,7 @@ def fixed_points(
         ...     print(f"{np.mean(errors):.4f} {name}")
         0.3061 TD fixed point
         0.1111 emphatic TD fixed point
+        0.1382 the same, beta = .6
         0.0713 best representable
     """
     world = domains.get(domain)

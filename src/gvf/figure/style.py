@@ -123,6 +123,7 @@ REFERENCES: Mapping[str, Style] = MappingProxyType(
         "best constant": Style("#5c5c63", "", DASHED),
         "TD fixed point": Style("#5c5c63", "", DASHED),
         "emphatic TD fixed point": Style("#5c5c63", "", MIXED),
+        "the same, beta = .6": Style("#a0a0a8", "", MIXED),
         "best representable": Style("#5c5c63", "", DOTTED),
     }
 )
