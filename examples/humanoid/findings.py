@@ -1,0 +1,207 @@
+"""The findings: answers, errors and ratios of all checked questions, and who answers better."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from examples.humanoid.judge import (
+    all_but_one,
+    all_states,
+    by_chance,
+    drawn,
+    errors,
+    interval,
+    scaled_returns,
+    sums,
+)
+from examples.humanoid.learn import CORRECTIONS, sensors
+from examples.humanoid.work import FIRST, OTHERS, Folder, compared
+from gvf.common.arrays import Floats
+
+Choice = dict[tuple[str, str], float]
+"""The step size of each correction and target."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """The variance of held-out returns that predictions explain, [targets, C, continuations].
+
+    Attributes:
+        found: the variance explained.
+        stderr: its standard error.
+        draws: the variance explained for states that are drawn anew, [draws, ...].
+    """
+
+    found: Floats
+    stderr: Floats
+    draws: Floats
+
+    def median(self, questions: tuple[Any, ...]) -> tuple[float, float]:
+        """Return the median over some questions, and its standard error."""
+        draws = self.draws[(slice(None), *questions)].reshape(len(self.draws), -1)
+        return float(np.median(self.found[questions])), float(np.median(draws, axis=1).std())
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The findings about the horde of all questions.
+
+    Attributes:
+        kinds: the kind of each sensor, [C].
+        names: the name of each sensor.
+        corrected: the variance explained by the answers.
+        uncorrected: the same, if the answers about the behaviour are given for every target.
+        possible: the largest variance explained that chance allows, [targets, C, continuations].
+        effective: the effective sample size of each policy in the window, [all targets].
+        mean_ratio: the mean ratio of each policy in the window.
+        predictions: predictions over a stretch of time, [steps, all targets, C, continuations].
+        summary: counts and times.
+    """
+
+    kinds: NDArray[Any]
+    names: list[str]
+    corrected: Explained
+    uncorrected: Explained
+    possible: Floats
+    effective: Floats
+    mean_ratio: Floats
+    predictions: NDArray[Any]
+    summary: Mapping[str, float]
+
+
+def choose(folder: Folder) -> Choice:
+    """Choose the step size of each correction and target by the first states and stream."""
+    count = folder.scale.choosing
+    returns = _returns(folder)[:count]
+    chosen: Choice = {}
+    for correction in CORRECTIONS:
+        found = []
+        for size in folder.scale.step_sizes:
+            predictions = folder.read(compared(FIRST, correction, size))["predictions"][:count]
+            wrong = errors(sums(predictions, returns), all_states(count))[0]
+            found.append(np.log(wrong).mean(axis=(1, 2)))
+        best = np.argmin(found, axis=0)
+        for target, at in zip(folder.robot.checked, best, strict=True):
+            chosen[correction, target] = folder.scale.step_sizes[at]
+    return chosen
+
+
+def overall(folder: Folder) -> float:
+    """Choose one step size of IR for all targets, by the first states and stream."""
+    count, returns = folder.scale.choosing, _returns(folder)
+    found = []
+    for size in folder.scale.step_sizes:
+        predictions = folder.read(compared(FIRST, "IR", size))["predictions"]
+        some = sums(predictions[:count], returns[:count])
+        found.append(np.log(errors(some, all_states(count))).mean())
+    return folder.scale.step_sizes[int(np.argmin(found))]
+
+
+def _returns(folder: Folder) -> Floats:
+    """Return the held-out returns of the questions in the comparison."""
+    return scaled_returns(folder.held_out, folder.calibration)[:, :, :, :: folder.scale.apart]
+
+
+def comparison(folder: Folder, chosen: Choice) -> list[dict[str, Any]]:
+    """Compare corrections by the other states and streams, a row for each target and correction.
+
+    The error of a target is the geometric mean over its questions. Ratios to the error of IR are
+    means over streams of paired logarithms, and their intervals are over states.
+    """
+    count, targets = folder.scale.choosing, folder.robot.checked
+    returns = _returns(folder)[count:]
+    weights = np.concatenate([all_states(len(returns)), drawn(len(returns))])
+    logs: dict[tuple[str, str, int], Floats] = {}
+    for seed in OTHERS:
+        own = folder.read(compared(seed, "IR", chosen["IR", targets[0]]))["predictions"][count:, :1]
+        logs |= {
+            ("none", target, seed): row
+            for target, row in zip(
+                targets, _log_errors(np.repeat(own, len(targets), 1), returns, weights), strict=True
+            )
+        }
+        for correction in CORRECTIONS:
+            for t, target in enumerate(targets):
+                name = compared(seed, correction, chosen[correction, target])
+                own = folder.read(name)["predictions"][count:, t : t + 1]
+                (logs[correction, target, seed],) = _log_errors(
+                    own, returns[:, :, t : t + 1], weights
+                )
+    rows = []
+    for target in targets:
+        for correction in (*CORRECTIONS, "none"):
+            own = [logs[correction, target, seed] for seed in OTHERS]
+            over = [a - logs["IR", target, seed] for a, seed in zip(own, OTHERS, strict=True)]
+            ratio = np.exp(np.mean(over, axis=0))
+            low, high = interval(ratio[1:])
+            rows.append(
+                {
+                    "target": target,
+                    "correction": correction,
+                    "step_size": chosen.get((correction, target), chosen["IR", targets[0]]),
+                    "error": float(np.exp(np.mean(own, axis=0)[0])),
+                    "ratio": float(ratio[0]),
+                    "low": low,
+                    "high": high,
+                    **{
+                        f"stream_{seed}": float(np.exp(one[0]))
+                        for seed, one in zip(OTHERS, over, strict=True)
+                    },
+                }
+            )
+    return rows
+
+
+def _log_errors(predictions: NDArray[Any], returns: Floats, weights: Floats) -> Floats:
+    """Return the mean logarithm of the errors of each target's questions, [targets, weights]."""
+    return np.log(errors(sums(predictions, returns), weights)).mean(axis=(2, 3)).T
+
+
+def find(folder: Folder) -> Findings:
+    """Judge the horde of all questions by the states that did not choose its step size."""
+    robot, scale, calibration = folder.robot, folder.scale, folder.calibration
+    names = list(sensors(robot, calibration))
+    horde = folder.read("horde")
+    held = slice(scale.choosing, scale.states)
+    returns = scaled_returns(folder.held_out, calibration)[held]
+    own = horde["predictions"][held, : len(robot.checked)]
+    seconds = float(folder.read(f"stream {FIRST}")["seconds"])
+    return Findings(
+        kinds=np.array([name.rpartition(" ")[0] for name in names]),
+        names=names,
+        corrected=_explained(own, returns),
+        uncorrected=_explained(np.repeat(own[:, :1], own.shape[1], axis=1), returns),
+        possible=1.0 - by_chance(returns),
+        effective=horde["effective"],
+        mean_ratio=horde["mean_ratio"],
+        predictions=horde["predictions"][scale.states :],
+        summary={
+            "questions": horde["predictions"][0].size,
+            "policies": len(robot.targets),
+            "sensors": len(names),
+            "channels": len(robot.channels),
+            "checked questions": own[0].size,
+            "steps": scale.steps,
+            "updates": scale.steps // scale.every,
+            "step size": float(horde["step_size"]),
+            "paused": int(horde["paused"]),
+            "seconds of simulation": seconds,
+            "seconds of learning": float(horde["seconds"]),
+            "steps a second": scale.steps / float(horde["seconds"]),
+        },
+    )
+
+
+def _explained(predictions: NDArray[Any], returns: Floats) -> Explained:
+    found, count = sums(predictions, returns), len(returns)
+    left = errors(found, all_but_one(count))
+    return Explained(
+        found=1.0 - errors(found, all_states(count))[0],
+        stderr=np.sqrt((count - 1) * left.var(axis=0)),
+        draws=1.0 - errors(found, drawn(count, 200)),
+    )

@@ -1,0 +1,169 @@
+"""The pictures of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from examples.humanoid.findings import Findings
+from examples.humanoid.robot import CONTINUATIONS, DISTANCES, Robot, expected_share
+from examples.humanoid.tables import KINDS
+from examples.humanoid.work import OTHERS, Folder
+from gvf.common.colours import METHOD_COLOURS
+
+SHADES = ("#bbbbbb", "#777777", "#222222")
+"""Greys for short to long horizons."""
+MARKERS = ("o", "s", "D")
+
+
+def draw_pictures(
+    path: Path, folder: Folder, found: Findings, compared: Sequence[Mapping[str, Any]]
+) -> None:
+    """Draw all pictures into a folder."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with mpl.rc_context({"axes.spines.top": False, "axes.spines.right": False}):
+        drawn = {
+            "ladder": _ladder(folder.robot, found),
+            "kinds": _kinds(folder.robot, found),
+            "corrections": _corrections(folder.robot, compared),
+            "time": _time(folder, found),
+        }
+    for name, figure in drawn.items():
+        figure.savefig(path / f"{name}.png", dpi=100)
+        plt.close(figure)
+
+
+def _subplots(rows: int, columns: int, size: tuple[float, float], **more: Any) -> Any:
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(rows, columns, figsize=size, layout="constrained", **more)
+
+
+def _ladder(robot: Robot, found: Findings) -> Any:
+    """Draw effective samples, and variance explained, by the expected share of samples."""
+    figure, (left, right) = _subplots(1, 2, (10, 3.8))
+    shares = np.array([expected_share(policy) for policy in robot.targets.values()])
+    samples = found.effective[0]  # all of them, for the behaviour itself
+    calm = np.array([name.startswith("calm") for name in robot.targets])
+    left.plot([1.0, shares.min()], [samples, samples * shares.min()], color="#999999", lw=1)
+    for some, marker, label in ((~calm, "o", "pushed"), (calm, "s", "calm")):
+        left.plot(shares[some], found.effective[some], marker, color="#222222", ms=5, label=label)
+    left.set(
+        xscale="log",
+        yscale="log",
+        xlabel="expected share of effective samples",
+        ylabel=f"effective samples among {samples:,.0f}",
+        title=f"{len(shares)} targets; the line is the expectation",
+    )
+    left.invert_xaxis()
+    left.legend(frameon=False)
+    own = shares[: len(robot.checked)]
+    order = np.argsort(-own, kind="stable")
+    for c, horizon in enumerate(CONTINUATIONS):
+        for explained, style in ((found.corrected, "-"), (found.uncorrected, ":")):
+            medians = np.array([explained.median(np.s_[t, :, c]) for t in order])
+            right.errorbar(
+                own[order], medians[:, 0], medians[:, 1], ls=style, marker=MARKERS[c],
+                color=SHADES[c], ms=4, lw=1.3,
+                label=f"γ = {horizon:g}" if style == "-" else None,
+            )  # fmt: skip
+    right.plot([], [], ":", color="#777777", label="answers about the behaviour instead")
+    right.set(
+        xscale="log",
+        xlabel="expected share of effective samples",
+        ylabel="variance explained (median)",
+        title=f"{found.corrected.found[0].size:,} questions of each of {len(own)} targets",
+        ylim=(-1.0, 1.0),
+    )
+    right.axhline(0.0, color="#999999", lw=0.8)
+    right.invert_xaxis()
+    right.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _kinds(robot: Robot, found: Findings) -> Any:
+    """Draw a map of the variance explained: kinds of sensors against targets and horizons."""
+    kinds = list(dict.fromkeys(found.kinds.tolist()))
+    figure, axes = _subplots(1, len(CONTINUATIONS), (11, 3.6), sharey=True)
+    image = None
+    for c, (axis, horizon) in enumerate(zip(axes, CONTINUATIONS, strict=True)):
+        level = np.array(
+            [
+                [np.median(found.corrected.found[t, found.kinds == k, c]) for k in kinds]
+                for t in range(len(robot.checked))
+            ]
+        ).T
+        image = axis.imshow(level, vmin=0.0, vmax=1.0, cmap="cividis", aspect="auto")
+        for (row, column), value in np.ndenumerate(level):
+            text = f"{value:.1f}" if value > -0.05 else "< 0"
+            colour = "#ffffff" if value < 0.6 else "#222222"
+            axis.text(column, row, text, ha="center", va="center", fontsize=6, color=colour)
+        axis.set_xticks(range(len(robot.checked)), robot.checked, rotation=90, fontsize=8)
+        axis.set_yticks(range(len(kinds)), [KINDS.get(k, k) for k in kinds])
+        axis.set_title(f"γ = {horizon:g}, {robot.step / (1 - horizon):.0f} ms")
+    figure.colorbar(image, ax=axes, label="variance explained (median)", shrink=0.9)
+    return figure
+
+
+def _corrections(robot: Robot, compared: Sequence[Mapping[str, Any]]) -> Any:
+    """Draw the errors of corrections, in errors of IR, by target."""
+    figure, axis = _subplots(1, 1, (10, 4.2))
+    names = [name for name in dict.fromkeys(row["correction"] for row in compared) if name != "IR"]
+    for n, name in enumerate(names):
+        rows = [row for row in compared if row["correction"] == name]
+        x = np.arange(len(rows)) + (n - (len(names) - 1) / 2) * 0.13
+        y, low, high = (np.array([row[key] for row in rows]) for key in ("ratio", "low", "high"))
+        axis.errorbar(
+            x, y, [y - low, high - y], fmt="o", ms=4, lw=1.2,
+            color=METHOD_COLOURS.get(name, "#777777"),
+            label="answers about the behaviour" if name == "none" else name,
+        )  # fmt: skip
+    axis.axhline(1.0, color=METHOD_COLOURS["IR"], lw=1.2, label="IR")
+    axis.set_xticks(range(len(robot.checked)), robot.checked, rotation=30, ha="right")
+    axis.set(yscale="log", ylabel="error, in errors of IR")
+    ticks = [0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50]
+    low, high = axis.get_ylim()
+    axis.set_yticks([t for t in ticks if low < t < high], minor=False)
+    axis.set_yticklabels([f"{t:g}" for t in ticks if low < t < high])
+    axis.minorticks_off()
+    axis.legend(frameon=False, ncols=3, fontsize=9)
+    return figure
+
+
+def _time(folder: Folder, found: Findings) -> Any:
+    """Draw predictions over a stretch of a stream that was not learned from, with returns."""
+    robot, stream, c = folder.robot, folder.stream(OTHERS[-1]), 1
+    gamma, count = CONTINUATIONS[c], len(found.predictions)
+    sensor = folder.calibration.scaled(stream["next_state"][: 2 * count])
+    ends = (stream["terminated"] | stream["truncated"])[: 2 * count]
+    shown = [name for name in robot.shown if name in found.names]
+    figure, axes = _subplots(len(shown), 1, (10, 1.9 * len(shown)), sharex=True, squeeze=False)
+    seconds = np.arange(count) * robot.step / 1000.0
+    near = next(t for t, name in enumerate(robot.targets) if name.endswith(f" {DISTANCES[1]:g}"))
+    for axis, name in zip(axes[:, 0], shown, strict=True):
+        s = found.names.index(name)
+        returns, later = np.empty(len(sensor)), 0.0
+        for t in range(len(sensor) - 1, -1, -1):
+            later = sensor[t, s] + gamma * later * (not ends[t])
+            returns[t] = later
+        known = np.append(ends[:count], True)[:count]
+        axis.plot(seconds, np.where(known, np.nan, returns[:count]), color="#999999", lw=2.2,
+                  label="what followed")  # fmt: skip
+        axis.plot(seconds, found.predictions[:, 0, s, c], color=METHOD_COLOURS["IR"], lw=1.2,
+                  label="predicted, for the behaviour")  # fmt: skip
+        axis.plot(seconds, found.predictions[:, near, s, c], color=METHOD_COLOURS["IS"], lw=1.2,
+                  ls="--", label=f"predicted, for {list(robot.targets)[near]}")  # fmt: skip
+        axis.set_title(robot.shown[name], fontsize=10, loc="left")
+        for end in np.flatnonzero(ends[:count]):
+            axis.axvline(seconds[end], color="#bbbbbb", lw=0.8)
+    axes[0, 0].legend(frameon=False, fontsize=8, ncols=3)
+    axes[-1, 0].set_xlabel("seconds")
+    figure.supylabel(f"discounted sum, γ = {gamma:g} (standard deviations)", fontsize=9)
+    return figure
