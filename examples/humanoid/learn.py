@@ -48,8 +48,8 @@ class Scale:
 
     steps: int = 100_000
     calibration: int = 5_000
-    states: int = 120
-    choosing: int = 40
+    states: int = 100
+    choosing: int = 30
     rollouts: int = 2
     longest: int = 150
     window: int = 50_000

@@ -17,6 +17,8 @@ from gvf.common.colours import METHOD_COLOURS
 SHADES = ("#bbbbbb", "#777777", "#222222")
 """Greys for short to long horizons."""
 MARKERS = ("o", "s", "D")
+CUT = 0.02
+"""The largest share of a return that may be cut off."""
 
 
 def draw_pictures(
@@ -147,19 +149,27 @@ def _time(folder: Folder, found: Findings) -> Any:
     figure, axes = _subplots(len(shown), 1, (10, 1.9 * len(shown)), sharex=True, squeeze=False)
     seconds = np.arange(count) * robot.step / 1000.0
     near = next(t for t, name in enumerate(robot.targets) if name.endswith(f" {DISTANCES[1]:g}"))
+    # Returns are known where what an episode's end cuts off hardly counts.
+    last = np.flatnonzero(ends)
+    left = last[np.searchsorted(last, np.arange(count)).clip(max=len(last) - 1)] - np.arange(count)
+    known = gamma**left < CUT
     for axis, name in zip(axes[:, 0], shown, strict=True):
         s = found.names.index(name)
         returns, later = np.empty(len(sensor)), 0.0
         for t in range(len(sensor) - 1, -1, -1):
             later = sensor[t, s] + gamma * later * (not ends[t])
             returns[t] = later
-        known = np.append(ends[:count], True)[:count]
-        axis.plot(seconds, np.where(known, np.nan, returns[:count]), color="#999999", lw=2.2,
-                  label="what followed")  # fmt: skip
-        axis.plot(seconds, found.predictions[:, 0, s, c], color=METHOD_COLOURS["IR"], lw=1.2,
-                  label="predicted, for the behaviour")  # fmt: skip
-        axis.plot(seconds, found.predictions[:, near, s, c], color=METHOD_COLOURS["IS"], lw=1.2,
-                  ls="--", label=f"predicted, for {list(robot.targets)[near]}")  # fmt: skip
+        for values, colour, style, label in (
+            (np.where(known, returns[:count], np.nan), "#999999", "-", "what followed"),
+            (found.predictions[:, 0, s, c], METHOD_COLOURS["IR"], "-", "predicted"),
+            (
+                found.predictions[:, near, s, c],
+                METHOD_COLOURS["IS"],
+                "--",
+                f"predicted for {list(robot.targets)[near]}",
+            ),
+        ):
+            axis.plot(seconds, values, color=colour, ls=style, lw=1.4, label=label)
         axis.set_title(robot.shown[name], fontsize=10, loc="left")
         for end in np.flatnonzero(ends[:count]):
             axis.axvline(seconds[end], color="#bbbbbb", lw=0.8)
