@@ -76,16 +76,9 @@ class Findings:
 
 def choose(folder: Folder) -> Choice:
     """Choose the step size of each correction and target by the first states and stream."""
-    count = folder.scale.choosing
-    returns = _returns(folder)[:count]
     chosen: Choice = {}
     for correction in CORRECTIONS:
-        found = []
-        for size in folder.scale.step_sizes:
-            predictions = folder.read(compared(FIRST, correction, size))["predictions"][:count]
-            wrong = errors(sums(predictions, returns), all_states(count))[0]
-            found.append(np.log(wrong).mean(axis=(1, 2)))
-        best = np.argmin(found, axis=0)
+        best = np.argmin(_tried(folder, correction), axis=0)
         for target, at in zip(folder.robot.checked, best, strict=True):
             chosen[correction, target] = folder.scale.step_sizes[at]
     return chosen
@@ -93,13 +86,18 @@ def choose(folder: Folder) -> Choice:
 
 def overall(folder: Folder) -> float:
     """Choose one step size of IR for all targets, by the first states and stream."""
-    count, returns = folder.scale.choosing, _returns(folder)
-    found = []
+    best = np.argmin(_tried(folder, "IR").mean(axis=1))
+    return folder.scale.step_sizes[int(best)]
+
+
+def _tried(folder: Folder, correction: str) -> Floats:
+    """Return the mean logarithm of errors with each step size, [step sizes, targets]."""
+    count = folder.scale.choosing
+    returns, tried = _returns(folder)[:count], []
     for size in folder.scale.step_sizes:
-        predictions = folder.read(compared(FIRST, "IR", size))["predictions"]
-        some = sums(predictions[:count], returns[:count])
-        found.append(np.log(errors(some, all_states(count))).mean())
-    return folder.scale.step_sizes[int(np.argmin(found))]
+        predictions = folder.read(compared(FIRST, correction, size))["predictions"][:count]
+        tried.append(_log_errors(predictions, returns, all_states(count))[:, 0])
+    return np.array(tried)
 
 
 def _returns(folder: Folder) -> Floats:
@@ -111,47 +109,46 @@ def comparison(folder: Folder, chosen: Choice) -> list[dict[str, Any]]:
     """Compare corrections by the other states and streams, a row for each target and correction.
 
     The error of a target is the geometric mean over its questions. Ratios to the error of IR are
-    means over streams of paired logarithms, and their intervals are over states.
+    means over streams of paired logarithms, and their intervals are over states. "none" gives the
+    answers about the behaviour for every target.
     """
     count, targets = folder.scale.choosing, folder.robot.checked
     returns = _returns(folder)[count:]
     weights = np.concatenate([all_states(len(returns)), drawn(len(returns))])
-    logs: dict[tuple[str, str, int], Floats] = {}
-    for seed in OTHERS:
-        own = folder.read(compared(seed, "IR", chosen["IR", targets[0]]))["predictions"][count:, :1]
-        logs |= {
-            ("none", target, seed): row
-            for target, row in zip(
-                targets, _log_errors(np.repeat(own, len(targets), 1), returns, weights), strict=True
-            )
-        }
-        for correction in CORRECTIONS:
-            for t, target in enumerate(targets):
-                name = compared(seed, correction, chosen[correction, target])
-                own = folder.read(name)["predictions"][count:, t : t + 1]
-                (logs[correction, target, seed],) = _log_errors(
-                    own, returns[:, :, t : t + 1], weights
-                )
+    logs: dict[str, Floats] = {}  # [streams, targets, weights]
+    for correction in (*CORRECTIONS, "none"):
+        name, at = (correction, targets) if correction != "none" else ("IR", targets[:1])
+        found = []
+        for seed in OTHERS:
+            own = [
+                folder.read(compared(seed, name, chosen[name, target]))["predictions"][count:, [t]]
+                for t, target in enumerate(at)
+            ]
+            predictions = np.concatenate(own * (len(targets) // len(own)), axis=1)
+            found.append(_log_errors(predictions, returns, weights))
+        logs[correction] = np.array(found)
     rows = []
-    for target in targets:
-        for correction in (*CORRECTIONS, "none"):
-            own = [logs[correction, target, seed] for seed in OTHERS]
-            over = [a - logs["IR", target, seed] for a, seed in zip(own, OTHERS, strict=True)]
-            ratio = np.exp(np.mean(over, axis=0))
+    for t, target in enumerate(targets):
+        for correction, own in logs.items():
+            over = own[:, t] - logs["IR"][:, t]
+            ratio = np.exp(over.mean(axis=0))
             low, high = interval(ratio[1:])
             rows.append(
                 {
                     "target": target,
                     "correction": correction,
                     "step_size": chosen.get((correction, target), chosen["IR", targets[0]]),
-                    "error": float(np.exp(np.mean(own, axis=0)[0])),
+                    "error": float(np.exp(own[:, t, 0].mean())),
                     "ratio": float(ratio[0]),
                     "low": low,
                     "high": high,
-                    **{
-                        f"stream_{seed}": float(np.exp(one[0]))
-                        for seed, one in zip(OTHERS, over, strict=True)
-                    },
+                    **dict(
+                        zip(
+                            (f"ratio_on_stream_{seed}" for seed in OTHERS),
+                            np.exp(over[:, 0]).tolist(),
+                            strict=True,
+                        )
+                    ),
                 }
             )
     return rows
