@@ -150,8 +150,8 @@ def _time(folder: Folder, found: Findings) -> Any:
     seconds = np.arange(count) * robot.step / 1000.0
     near = next(t for t, name in enumerate(robot.targets) if name.endswith(f" {DISTANCES[1]:g}"))
     # Returns are known where what an episode's end cuts off hardly counts.
-    last = np.flatnonzero(ends)
-    left = last[np.searchsorted(last, np.arange(count)).clip(max=len(last) - 1)] - np.arange(count)
+    last = np.append(np.flatnonzero(ends), len(ends) - 1)
+    left = last[np.searchsorted(last, np.arange(count))] - np.arange(count)
     known = gamma**left < CUT
     for axis, name in zip(axes[:, 0], shown, strict=True):
         s = found.names.index(name)
