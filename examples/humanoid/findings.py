@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from examples.humanoid.judge import (
+    TINY,
     all_but_one,
     all_states,
     by_chance,
@@ -57,6 +58,9 @@ class Findings:
         corrected: the variance explained by the answers.
         uncorrected: the same, if the answers about the behaviour are given for every target.
         possible: the largest variance explained that chance allows, [targets, C, continuations].
+        change: how much more each target makes of a sensor than the behaviour, on average over
+            states, in standard deviations of the behaviour's returns, [targets, C, continuations].
+        predicted_change: the same by the answers.
         effective: the effective sample size of each policy in the window, [all targets].
         mean_ratio: the mean ratio of each policy in the window.
         predictions: predictions over a stretch of time, [steps, all targets, C, continuations].
@@ -68,6 +72,8 @@ class Findings:
     corrected: Explained
     uncorrected: Explained
     possible: Floats
+    change: Floats
+    predicted_change: Floats
     effective: Floats
     mean_ratio: Floats
     predictions: NDArray[Any]
@@ -167,6 +173,7 @@ def find(folder: Folder) -> Findings:
     held = slice(scale.choosing, scale.states)
     returns = scaled_returns(folder.held_out, calibration)[held]
     own = horde["predictions"][held, : len(robot.checked)]
+    unit = np.sqrt(np.maximum(returns[:, :, 0].var(axis=(0, 1)), TINY))
     seconds = float(folder.read(f"stream {FIRST}")["seconds"])
     return Findings(
         kinds=np.array([name.rpartition(" ")[0] for name in names]),
@@ -174,6 +181,8 @@ def find(folder: Folder) -> Findings:
         corrected=_explained(own, returns),
         uncorrected=_explained(np.repeat(own[:, :1], own.shape[1], axis=1), returns),
         possible=1.0 - by_chance(returns),
+        change=(returns - returns[:, :, :1]).mean(axis=(0, 1)) / unit,
+        predicted_change=(own - own[:, :1]).mean(axis=0) / unit,
         effective=horde["effective"],
         mean_ratio=horde["mean_ratio"],
         predictions=horde["predictions"][scale.states :],

@@ -9,14 +9,18 @@ from typing import Any
 import numpy as np
 
 from examples.humanoid.findings import Findings
-from examples.humanoid.robot import CONTINUATIONS, DISTANCES, Robot, expected_share
-from examples.humanoid.tables import KINDS
+from examples.humanoid.robot import CHECKED, CONTINUATIONS, DISTANCES, Robot, expected_share
+from examples.humanoid.tables import KINDS, own_forces
 from examples.humanoid.work import OTHERS, Folder
 from gvf.common.colours import METHOD_COLOURS
 
 SHADES = ("#bbbbbb", "#777777", "#222222")
 """Greys for short to long horizons."""
 MARKERS = ("o", "s", "D")
+LEVELS = (-0.5, 1.0)
+"""The range of variance explained that is drawn."""
+HIGHEST = 2.5
+"""The largest ratio of errors that is drawn at its place."""
 CUT = 0.02
 """The largest share of a return that may be cut off."""
 
@@ -35,6 +39,7 @@ def draw_pictures(
             "ladder": _ladder(folder.robot, found),
             "kinds": _kinds(folder.robot, found),
             "corrections": _corrections(folder.robot, compared),
+            "changes": _changes(folder.robot, found),
             "time": _time(folder, found),
         }
     for name, figure in drawn.items():
@@ -50,7 +55,8 @@ def _subplots(rows: int, columns: int, size: tuple[float, float], **more: Any) -
 
 def _ladder(robot: Robot, found: Findings) -> Any:
     """Draw effective samples, and variance explained, by the expected share of samples."""
-    figure, (left, right) = _subplots(1, 2, (10, 3.8))
+    directions = list(robot.directions)[:CHECKED]
+    figure, (left, *others) = _subplots(1, 1 + CHECKED, (11, 3.6))
     shares = np.array([expected_share(policy) for policy in robot.targets.values()])
     samples = found.effective[0]  # all of them, for the behaviour itself
     calm = np.array([name.startswith("calm") for name in robot.targets])
@@ -60,33 +66,26 @@ def _ladder(robot: Robot, found: Findings) -> Any:
     left.set(
         xscale="log",
         yscale="log",
-        xlabel="expected share of effective samples",
+        xlabel="expected share",
         ylabel=f"effective samples among {samples:,.0f}",
-        title=f"{len(shares)} targets; the line is the expectation",
+        title=f"{len(shares)} targets",
     )
     left.invert_xaxis()
     left.legend(frameon=False)
-    own = shares[: len(robot.checked)]
-    order = np.argsort(-own, kind="stable")
-    for c, horizon in enumerate(CONTINUATIONS):
-        for explained, style in ((found.corrected, "-"), (found.uncorrected, ":")):
-            medians = np.array([explained.median(np.s_[t, :, c]) for t in order])
-            right.errorbar(
-                own[order], medians[:, 0], medians[:, 1], ls=style, marker=MARKERS[c],
-                color=SHADES[c], ms=4, lw=1.3,
-                label=f"γ = {horizon:g}" if style == "-" else None,
-            )  # fmt: skip
-    right.plot([], [], ":", color="#777777", label="answers about the behaviour instead")
-    right.set(
-        xscale="log",
-        xlabel="expected share of effective samples",
-        ylabel="variance explained (median)",
-        title=f"{found.corrected.found[0].size:,} questions of each of {len(own)} targets",
-        ylim=(-1.0, 1.0),
-    )
-    right.axhline(0.0, color="#999999", lw=0.8)
-    right.invert_xaxis()
-    right.legend(frameon=False, fontsize=8)
+    for axis, direction in zip(others, directions, strict=True):
+        targets = [0, *(robot.checked.index(f"{direction} {d:g}") for d in DISTANCES)]
+        for c, horizon in enumerate(CONTINUATIONS):
+            for explained, style in ((found.corrected, "-"), (found.uncorrected, ":")):
+                level, error = np.array([explained.median(np.s_[t, :, c]) for t in targets]).T
+                axis.errorbar(
+                    (0.0, *DISTANCES), level, error, ls=style, marker=MARKERS[c], lw=1.3, ms=4,
+                    color=SHADES[c], label=f"γ = {horizon:g}" if style == "-" else None,
+                )  # fmt: skip
+        axis.plot([], [], ":", color="#777777", label="about the behaviour")
+        axis.axhline(0.0, color="#999999", lw=0.8)
+        axis.set(xlabel="distance (standard deviations)", title=direction, ylim=LEVELS)
+    others[0].set_ylabel("variance explained (median)")
+    others[0].legend(frameon=False, fontsize=8, loc="lower left")
     return figure
 
 
@@ -122,20 +121,42 @@ def _corrections(robot: Robot, compared: Sequence[Mapping[str, Any]]) -> Any:
         rows = [row for row in compared if row["correction"] == name]
         x = np.arange(len(rows)) + (n - (len(names) - 1) / 2) * 0.13
         y, low, high = (np.array([row[key] for row in rows]) for key in ("ratio", "low", "high"))
-        axis.errorbar(
-            x, y, [y - low, high - y], fmt="o", ms=4, lw=1.2,
-            color=METHOD_COLOURS.get(name, "#777777"),
-            label="answers about the behaviour" if name == "none" else name,
-        )  # fmt: skip
+        colour = METHOD_COLOURS.get(name, "#777777")
+        label = "answers about the behaviour" if name == "none" else name
+        axis.errorbar(x, y, [y - low, high - y], fmt="o", ms=4, lw=1.2, color=colour, label=label)
+        for at in np.flatnonzero(y > HIGHEST):
+            axis.plot(x[at], 0.97 * HIGHEST, "^", ms=6, color=colour)
+            axis.annotate(
+                f"{y[at]:.0f}", (x[at], 0.97 * HIGHEST), (5, -3), textcoords="offset points",
+                fontsize=8,
+            )  # fmt: skip
     axis.axhline(1.0, color=METHOD_COLOURS["IR"], lw=1.2, label="IR")
     axis.set_xticks(range(len(robot.checked)), robot.checked, rotation=30, ha="right")
+    ticks = [0.3, 0.5, 0.7, 1, 1.5, 2]
     axis.set(yscale="log", ylabel="error, in errors of IR")
-    ticks = [0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50]
-    low, high = axis.get_ylim()
-    axis.set_yticks([t for t in ticks if low < t < high], minor=False)
-    axis.set_yticklabels([f"{t:g}" for t in ticks if low < t < high])
+    axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.set_ylim(0.4, HIGHEST)
     axis.minorticks_off()
-    axis.legend(frameon=False, ncols=3, fontsize=9)
+    axis.legend(frameon=False, ncols=3, fontsize=9, loc="upper left", bbox_to_anchor=(0.0, 1.18))
+    return figure
+
+
+def _changes(robot: Robot, found: Findings) -> Any:
+    """Draw the predicted change of each sensor against the true one, for three targets."""
+    first, second = list(robot.directions)[:CHECKED]
+    near, far = DISTANCES[1], DISTANCES[-1]
+    figure, axes = _subplots(1, 3, (10, 3.5))
+    c, some = 1, ~own_forces(found)
+    for axis, target in zip(
+        axes, (f"{first} {near:g}", f"{second} {near:g}", f"{second} {far:g}"), strict=True
+    ):
+        t = robot.checked.index(target)
+        true, predicted = found.change[t, some, c], found.predicted_change[t, some, c]
+        ends = np.array([true.min(), true.max()])
+        axis.plot(ends, ends, color="#999999", lw=1)
+        axis.plot(true, predicted, "o", ms=3, alpha=0.5, color=METHOD_COLOURS["IR"], mew=0)
+        axis.set(title=target, xlabel="true change")
+    axes[0].set_ylabel("predicted change")
     return figure
 
 

@@ -35,6 +35,7 @@ def write_tables(
     _markdown(path / "targets.markdown", *_ladder(robot, found, horizons))
     _markdown(path / "kinds.markdown", *_kinds(robot, found, horizons))
     _markdown(path / "named.markdown", *_named(robot, found))
+    _markdown(path / "changes.markdown", *_changes(robot, found, horizons))
     _markdown(path / "corrections.markdown", *_corrections(robot, compared))
 
 
@@ -90,6 +91,24 @@ def _kinds(robot: Robot, found: Findings, horizons: list[str]) -> tuple[list[str
     return heads, rows
 
 
+def own_forces(found: Findings) -> Any:
+    """Return True for the sensors that measure the actions themselves, bool[C]."""
+    return found.kinds == "qfrc_actuator"
+
+
+def _changes(robot: Robot, found: Findings, horizons: list[str]) -> tuple[list[str], Any]:
+    """Return the size of the changes, that of the errors of predicted ones, and the correlation."""
+    rows, some = [], ~own_forces(found)
+    for t, target in enumerate(robot.checked[1:], 1):
+        row = [target]
+        for c in range(len(CONTINUATIONS)):
+            true, predicted = found.change[t, some, c], found.predicted_change[t, some, c]
+            size, wrong = (np.sqrt(np.square(x).mean()) for x in (true, predicted - true))
+            row.append(f"{size:.2f}, {wrong:.2f}, {np.corrcoef(true, predicted)[0, 1]:.2f}")
+        rows.append(row)
+    return ["target", *horizons], rows
+
+
 def _named(robot: Robot, found: Findings) -> tuple[list[str], Any]:
     """Return the best and the worst question of each kind, for the middle horizon."""
     rows, c = [], 1
@@ -122,10 +141,11 @@ def _corrections(
 
 def _pushed(robot: Robot, distance: float) -> list[int]:
     """Return the numbers of the checked targets whose mean is so far away."""
-    return [t for t, name in enumerate(robot.checked) if _distance(name) == distance]
+    return [t for t, name in enumerate(robot.checked) if distance_of(name) == distance]
 
 
-def _distance(target: str) -> float | None:
+def distance_of(target: str) -> float | None:
+    """Return the distance of a target that pushes; None for another."""
     kind, _, number = target.rpartition(" ")
     return float(number) if kind not in ("", "calm") else None
 
