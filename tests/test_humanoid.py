@@ -1,5 +1,6 @@
 """The example of the humanoid, on a robot that needs no simulator; and on MuJoCo where it is."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from examples.humanoid import judge
+from examples.humanoid import findings, judge
 from examples.humanoid.__main__ import main
+from examples.humanoid.learn import CORRECTIONS, QUICK
 from examples.humanoid.robot import (
     CONTINUATIONS,
     HUMANOID,
@@ -18,6 +20,7 @@ from examples.humanoid.robot import (
     expected_share,
 )
 from examples.humanoid.simulate import held_out, stream
+from examples.humanoid.work import FIRST, OTHERS, Folder
 
 
 class Cart(gym.Env[np.ndarray, np.ndarray]):
@@ -165,6 +168,35 @@ def test_chance_is_what_differs_between_rollouts_of_a_state() -> None:
     state, rollout = rng.normal(size=(50_000, 1)), rng.normal(size=(50_000, 2))
     returns = (3.0 * state + rollout)[:, :, None, None, None]
     assert judge.by_chance(returns)[0, 0, 0] == pytest.approx(0.1, abs=0.005)
+
+
+def test_the_share_of_a_change_is_not_lowered_by_chance() -> None:
+    rng = np.random.default_rng(0)
+    change = rng.normal(size=(1, 400, 1))  # of the second target, by question
+    returns = rng.normal(size=(20, 2, 2, 400, 1)) * 3.0
+    returns[:, :, 1] += change[0]
+    predicted = np.zeros((20, 2, 400, 1))
+    predicted[:, 1] = 0.5 * change[0]
+    slopes = findings._slopes(predicted, returns, judge.all_states(20))
+    assert slopes[:, 0].tolist() == [0.0, pytest.approx(0.5, abs=0.05)]
+
+
+def test_a_correction_is_judged_by_states_and_streams_that_did_not_choose(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, CARTS, QUICK)
+    folder.simulate()
+    folder.compare(FIRST, list(product(CORRECTIONS, QUICK.step_sizes)))
+    chosen = findings.choose(folder)
+    for seed in OTHERS:
+        folder.compare(seed, sorted({(c, size) for (c, _), size in chosen.items()}))
+    before = findings.comparison(folder, chosen)
+    for path in tmp_path.glob("*stream 1.npz"):
+        path.unlink()
+    for i in range(QUICK.choosing):
+        arrays = folder.read(f"held out {i}")
+        np.savez(tmp_path / f"held out {i}.npz", **{**arrays, "returns": arrays["returns"] + 9.0})
+    assert str(findings.comparison(folder, chosen)) == str(before)
+    ours = [row["ratio"] for row in before if row["correction"] == "IR"]
+    assert ours == [1.0] * len(CARTS.checked)
 
 
 def test_mujoco_goes_on_alike_from_a_saved_state() -> None:

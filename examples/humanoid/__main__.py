@@ -1,6 +1,6 @@
 """Ask a humanoid robot 25,000 questions, learn all answers from one stream, and check them.
 
-    python -m examples.humanoid                          all, about 12 minutes on two cores
+    python -m examples.humanoid                          all, about 13 minutes on two cores
     python -m examples.humanoid --quick                  the same in seconds, too short to learn
     python -m examples.humanoid --pictures docs/horde    redraw the pictures and tables of the page
 

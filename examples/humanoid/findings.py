@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from examples.humanoid.judge import (
     sums,
 )
 from examples.humanoid.learn import CORRECTIONS, sensors
+from examples.humanoid.robot import distance_of
 from examples.humanoid.work import FIRST, OTHERS, Folder, compared
 from gvf.common.arrays import Floats
 
@@ -80,6 +81,16 @@ class Findings:
     summary: Mapping[str, float]
 
 
+def kinds_of(names: Sequence[str]) -> NDArray[Any]:
+    """Return the kind of each sensor."""
+    return np.array([name.rpartition(" ")[0] for name in names])
+
+
+def own_forces(kinds: NDArray[Any]) -> NDArray[Any]:
+    """Return True for the sensors that measure the actions themselves, bool[C]."""
+    return kinds == "qfrc_actuator"
+
+
 def choose(folder: Folder) -> Choice:
     """Choose the step size of each correction and target by the first states and stream."""
     chosen: Choice = {}
@@ -115,49 +126,73 @@ def comparison(folder: Folder, chosen: Choice) -> list[dict[str, Any]]:
     """Compare corrections by the other states and streams, a row for each target and correction.
 
     The error of a target is the geometric mean over its questions. Ratios to the error of IR are
-    means over streams of paired logarithms, and their intervals are over states. "none" gives the
-    answers about the behaviour for every target.
+    means over streams of paired logarithms. The share of the change is the slope of a line through
+    0 that fits predicted changes to true ones: the mean differences from the behaviour. All
+    intervals are over states. "none" gives the answers about the behaviour for every target.
     """
     count, targets = folder.scale.choosing, folder.robot.checked
     returns = _returns(folder)[count:]
     weights = np.concatenate([all_states(len(returns)), drawn(len(returns))])
+    names = list(sensors(folder.robot, folder.calibration))[:: folder.scale.apart]
+    foreign = ~own_forces(kinds_of(names))
     logs: dict[str, Floats] = {}  # [streams, targets, weights]
+    shares: dict[str, Floats] = {}
     for correction in (*CORRECTIONS, "none"):
-        name, at = (correction, targets) if correction != "none" else ("IR", targets[:1])
-        found = []
+        found, slopes = [], []
         for seed in OTHERS:
-            own = [
-                folder.read(compared(seed, name, chosen[name, target]))["predictions"][count:, [t]]
-                for t, target in enumerate(at)
-            ]
-            predictions = np.concatenate(own * (len(targets) // len(own)), axis=1)
-            found.append(_log_errors(predictions, returns, weights))
-        logs[correction] = np.array(found)
+            none = _chosen(folder, chosen, seed, "IR", targets[:1])[count:]
+            none = np.repeat(none, len(targets), axis=1)
+            own = none
+            if correction != "none":
+                own = _chosen(folder, chosen, seed, correction, targets)[count:]
+            found.append(_log_errors(own, returns, weights))
+            some = np.s_[:, :, foreign]
+            slopes.append(_slopes((own - none)[some], returns[:, :, :, foreign], weights))
+        logs[correction], shares[correction] = np.array(found), np.mean(slopes, axis=0)
     rows = []
     for t, target in enumerate(targets):
         for correction, own in logs.items():
             over = own[:, t] - logs["IR"][:, t]
-            ratio = np.exp(over.mean(axis=0))
-            low, high = interval(ratio[1:])
-            rows.append(
-                {
-                    "target": target,
-                    "correction": correction,
-                    "step_size": chosen.get((correction, target), chosen["IR", targets[0]]),
-                    "error": float(np.exp(own[:, t, 0].mean())),
-                    "ratio": float(ratio[0]),
-                    "low": low,
-                    "high": high,
-                    **dict(
-                        zip(
-                            (f"ratio_on_stream_{seed}" for seed in OTHERS),
-                            np.exp(over[:, 0]).tolist(),
-                            strict=True,
-                        )
-                    ),
-                }
-            )
+            ratio, share = np.exp(over.mean(axis=0)), shares[correction][t]
+            row = {
+                "target": target,
+                "correction": correction,
+                "step_size": chosen.get((correction, target), chosen["IR", targets[0]]),
+                "error": float(np.exp(own[:, t, 0].mean())),
+            }
+            for name, values in (("ratio", ratio), ("change", share)):
+                if name == "change" and distance_of(target) is None:
+                    values = np.full_like(values, np.nan)  # a target that does not push
+                low, high = interval(values[1:])
+                row |= {name: float(values[0]), f"{name}_low": low, f"{name}_high": high}
+            for seed, one in zip(OTHERS, over, strict=True):
+                row[f"ratio_on_stream_{seed}"] = float(np.exp(one[0]))
+            rows.append(row)
     return rows
+
+
+def _chosen(
+    folder: Folder, chosen: Choice, seed: int, correction: str, targets: list[str]
+) -> NDArray[Any]:
+    """Return the predictions with the step size that was chosen for each target."""
+    pieces = [compared(seed, correction, chosen[correction, target]) for target in targets]
+    own = [folder.read(piece)["predictions"][:, [t]] for t, piece in enumerate(pieces)]
+    return np.concatenate(own, axis=1)
+
+
+def _slopes(predicted: NDArray[Any], returns: Floats, weights: Floats) -> Floats:
+    """Return the slopes of predicted changes over true ones, [targets, weights].
+
+    The square of a true change is the product of those by the first and by the second rollouts,
+    whose chances are independent, so that chance does not lower the slope.
+    """
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    unit = np.sqrt(np.maximum(returns[:, :, 0].var(axis=(0, 1)), TINY))
+    first, second = np.moveaxis(returns - returns[:, :, :1], 1, 0)[:2]
+    one, two, own = (np.tensordot(shares, part, 1) / unit for part in (first, second, predicted))
+    square = (one * two).sum(axis=(2, 3))
+    product = (own * (one + two) / 2.0).sum(axis=(2, 3))
+    return (product / np.where(np.abs(square) > TINY, square, np.inf)).T
 
 
 def _log_errors(predictions: NDArray[Any], returns: Floats, weights: Floats) -> Floats:
@@ -176,7 +211,7 @@ def find(folder: Folder) -> Findings:
     unit = np.sqrt(np.maximum(returns[:, :, 0].var(axis=(0, 1)), TINY))
     seconds = float(folder.read(f"stream {FIRST}")["seconds"])
     return Findings(
-        kinds=np.array([name.rpartition(" ")[0] for name in names]),
+        kinds=kinds_of(names),
         names=names,
         corrected=_explained(own, returns),
         uncorrected=_explained(np.repeat(own[:, :1], own.shape[1], axis=1), returns),
@@ -198,6 +233,7 @@ def find(folder: Folder) -> Findings:
             "paused": int(horde["paused"]),
             "seconds of simulation": seconds,
             "seconds of learning": float(horde["seconds"]),
+            "seconds of processors": float(horde["processor"]),
             "steps a second": scale.steps / float(horde["seconds"]),
         },
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -97,8 +97,8 @@ def answers(
 
     Returns:
         The predictions for states, [states, targets, cumulants, continuations]; the seconds that
-        learning took; the effective sample size and the mean ratio of each policy in the window at
-        the end; and the number of questions that are paused.
+        learning took, and those of all processors together; the effective sample size and the mean
+        ratio of each policy in the window at the end; and the number of questions that are paused.
     """
     questions = gvf.questions(targets, cumulants, CONTINUATIONS)
     horde = gvf.Horde(
@@ -114,13 +114,14 @@ def answers(
         threads=threads,
         seed=0,
     )
-    start = perf_counter()
+    start = np.array([perf_counter(), process_time()])
     report = horde.learn([gvf.Transitions(**stream)], progress=False)
-    seconds = perf_counter() - start
+    seconds, processor = np.array([perf_counter(), process_time()]) - start
     shape = (len(states), len(targets), len(cumulants), len(CONTINUATIONS))
     return {
         "predictions": horde.predict(states).reshape(shape),
-        "seconds": np.array(seconds),
+        "seconds": seconds,
+        "processor": processor,
         "effective": report.effective_sample_size,
         "mean_ratio": report.mean_ratio,
         "paused": np.array(len(report.paused)),

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from examples.humanoid.findings import Findings
+from examples.humanoid.findings import Findings, own_forces
 from examples.humanoid.robot import CHECKED, CONTINUATIONS, DISTANCES, Robot, expected_share
-from examples.humanoid.tables import KINDS, own_forces
+from examples.humanoid.tables import KINDS
 from examples.humanoid.work import OTHERS, Folder
 from gvf.common.colours import METHOD_COLOURS
 
@@ -21,6 +21,7 @@ LEVELS = (-0.5, 1.0)
 """The range of variance explained that is drawn."""
 HIGHEST = 2.5
 """The largest ratio of errors that is drawn at its place."""
+KEYS = ("ratio", "ratio_low", "ratio_high")
 CUT = 0.02
 """The largest share of a return that may be cut off."""
 
@@ -120,7 +121,7 @@ def _corrections(robot: Robot, compared: Sequence[Mapping[str, Any]]) -> Any:
     for n, name in enumerate(names):
         rows = [row for row in compared if row["correction"] == name]
         x = np.arange(len(rows)) + (n - (len(names) - 1) / 2) * 0.13
-        y, low, high = (np.array([row[key] for row in rows]) for key in ("ratio", "low", "high"))
+        y, low, high = (np.array([row[key] for row in rows]) for key in KEYS)
         colour = METHOD_COLOURS.get(name, "#777777")
         label = "answers about the behaviour" if name == "none" else name
         axis.errorbar(x, y, [y - low, high - y], fmt="o", ms=4, lw=1.2, color=colour, label=label)
@@ -146,7 +147,7 @@ def _changes(robot: Robot, found: Findings) -> Any:
     first, second = list(robot.directions)[:CHECKED]
     near, far = DISTANCES[1], DISTANCES[-1]
     figure, axes = _subplots(1, 3, (10, 3.5))
-    c, some = 1, ~own_forces(found)
+    c, some = 1, ~own_forces(found.kinds)
     for axis, target in zip(
         axes, (f"{first} {near:g}", f"{second} {near:g}", f"{second} {far:g}"), strict=True
     ):

@@ -86,6 +86,12 @@ class Robot:
         return [f"{part} {i}" for part, count in self.parts.items() for i in range(count)]
 
 
+def distance_of(target: str) -> float | None:
+    """Return the distance of a target that pushes; None for another."""
+    kind, _, number = target.rpartition(" ")
+    return float(number) if kind not in ("", "calm") else None
+
+
 def expected_share(policy: gvf.Gaussian) -> float:
     """Return the expected share of effective samples, 1 / E[rho^2], under the behaviour."""
     mean, sd = (np.asarray(part, float) / SD for part in cast(Any, (policy.mean, policy.sd)))

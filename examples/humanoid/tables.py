@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from examples.humanoid.findings import Findings
+from examples.humanoid.findings import Findings, own_forces
 from examples.humanoid.learn import CORRECTIONS
-from examples.humanoid.robot import CONTINUATIONS, DISTANCES, Robot, expected_share
+from examples.humanoid.robot import CONTINUATIONS, DISTANCES, Robot, distance_of, expected_share
 
 KINDS = {
     "qpos": "positions of joints",
@@ -36,7 +36,12 @@ def write_tables(
     _markdown(path / "kinds.markdown", *_kinds(robot, found, horizons))
     _markdown(path / "named.markdown", *_named(robot, found))
     _markdown(path / "changes.markdown", *_changes(robot, found, horizons))
-    _markdown(path / "corrections.markdown", *_corrections(robot, compared))
+    everyone = [*CORRECTIONS, "none"]
+    _markdown(
+        path / "corrections.markdown", *_compared(robot.checked, everyone[1:], "ratio", compared)
+    )
+    pushed = [name for name in robot.checked if distance_of(name) is not None]
+    _markdown(path / "shares.markdown", *_compared(pushed, everyone[:-1], "change", compared))
 
 
 def _targets(robot: Robot, found: Findings) -> Iterable[dict[str, Any]]:
@@ -91,14 +96,9 @@ def _kinds(robot: Robot, found: Findings, horizons: list[str]) -> tuple[list[str
     return heads, rows
 
 
-def own_forces(found: Findings) -> Any:
-    """Return True for the sensors that measure the actions themselves, bool[C]."""
-    return found.kinds == "qfrc_actuator"
-
-
 def _changes(robot: Robot, found: Findings, horizons: list[str]) -> tuple[list[str], Any]:
     """Return the size of the changes, that of the errors of predicted ones, and the correlation."""
-    rows, some = [], ~own_forces(found)
+    rows, some = [], ~own_forces(found.kinds)
     for t, target in enumerate(robot.checked[1:], 1):
         row = [target]
         for c in range(len(CONTINUATIONS)):
@@ -124,30 +124,27 @@ def _named(robot: Robot, found: Findings) -> tuple[list[str], Any]:
     return ["sensors", "best", "middle", "worst"], rows
 
 
-def _corrections(
-    robot: Robot, compared: Sequence[Mapping[str, Any]]
+def _compared(
+    targets: Sequence[str],
+    corrections: Sequence[str],
+    key: str,
+    compared: Sequence[Mapping[str, Any]],
 ) -> tuple[list[str], list[list[str]]]:
-    others = [name for name in (*CORRECTIONS, "none") if name != "IR"]
+    """Return a number and its interval for each target and correction."""
     rows = []
-    for target in robot.checked:
+    for target in targets:
         own = {row["correction"]: row for row in compared if row["target"] == target}
         cells = [
-            f"{own[name]['ratio']:.2f} ({own[name]['low']:.2f} to {own[name]['high']:.2f})"
-            for name in others
+            f"{own[c][key]:.2f} ({own[c][f'{key}_low']:.2f} to {own[c][f'{key}_high']:.2f})"
+            for c in corrections
         ]
-        rows.append([target, f"{own['IR']['error']:.2f}", *cells])
-    return ["target", "error of IR", *others], rows
+        rows.append([target, *cells])
+    return ["target", *corrections], rows
 
 
 def _pushed(robot: Robot, distance: float) -> list[int]:
     """Return the numbers of the checked targets whose mean is so far away."""
     return [t for t, name in enumerate(robot.checked) if distance_of(name) == distance]
-
-
-def distance_of(target: str) -> float | None:
-    """Return the distance of a target that pushes; None for another."""
-    kind, _, number = target.rpartition(" ")
-    return float(number) if kind not in ("", "calm") else None
 
 
 def _plus_minus(numbers: tuple[float, float]) -> str:
