@@ -41,7 +41,7 @@ from gvf.horde.weights import Weights
 
 _CACHE = 2**20
 """The number of bytes of weights that are worked on together, unless a group has more."""
-_MOST_STEPS = 16
+_MOST_STEPS = 8
 
 
 class Block(NamedTuple):
@@ -206,12 +206,13 @@ def _blocks(layout: Layout, column: int, threads: int) -> list[Block]:
 
 
 def _joint(X: Array, Z: Array, w: Array, k: int) -> Array:
-    """Return Y [p, size, R] of the module's text, for updates of k rows each.
+    """Return Y [p, size, R] of the module's text, for updates of k rows each, in the place of X.
 
     Neighbouring stretches of rows are joined, then neighbours of these, until there is one. If the
     rows A come before the rows B, what A changes is in the errors of B: Y_A + Y_B Z_B Y_A.
     """
-    Y, length = X * w[:, :, None], k
+    X *= w[:, :, None]
+    Y, length = X, k
     while length < Y.shape[1]:
         for start in range(0, Y.shape[1] - length, 2 * length):
             middle, end = start + length, start + 2 * length
@@ -224,15 +225,17 @@ def _joint(X: Array, Z: Array, w: Array, k: int) -> Array:
 @njit(cache=True, nogil=True)
 def _gather(x, x_next, cumulants, continuations, rows, scale, source, cumulant, X, Z, E):
     """Write the features, their differences and the cumulants of drawn rows, group by group."""
+    gamma = np.empty(1, X.dtype)  # of this type, so that no product is in another
     for g in range(len(X)):
         own = g if rows.shape[0] > 1 else 0
         for r in range(rows.shape[1]):
             row = rows[own, r]
-            gamma = scale[g] * continuations[row, source[g]]
+            gamma[0] = scale[g] * continuations[row, source[g]]
+            factor = gamma[0]
             for j in range(x.shape[1]):
                 level = x[row, j]
                 X[g, r, j] = level
-                Z[g, r, j] = gamma * x_next[row, j] - level
+                Z[g, r, j] = factor * x_next[row, j] - level
             for j in range(cumulant.shape[1]):
                 E[g, r, j] = cumulants[row, cumulant[g, j]]
 

@@ -83,16 +83,18 @@ class Watch:
             resting: the places that are left out, because they pause or do not know these rows.
         """
         layout = self._layout
-        errors = np.empty((ratios.shape[1], len(layout)))
         usable = np.ones(len(layout), np.bool_)
         usable[resting] = False
-        _errors(
-            values, rows["cumulant"], rows["continuation"], ratios, layout.group, layout.cumulant,
-            layout.source, layout.scale, errors, usable,
-        )  # fmt: skip
-        _average(errors, usable, self.seen, self.recent, self.mean, self.square)
+        # Regression needs the errors of all rows; averages take one place after the other.
+        errors = np.empty((ratios.shape[1], len(layout) if len(self.secondary) else 0))
+        _average(
+            (values, rows["cumulant"], rows["continuation"], ratios),
+            (layout.group, layout.cumulant, layout.source, layout.scale),
+            (self.seen, self.recent, self.mean, self.square),
+            usable,
+            errors,
+        )
         if len(self.secondary):
-            errors[:, ~usable] = 0.0
             self._regress(_as_dense(rows["x"], len(self.secondary)), errors, usable)
 
     def _regress(self, x: Floats, y: Floats, usable: NDArray[np.bool_]) -> None:
@@ -159,32 +161,33 @@ class Watch:
 
 
 @njit(cache=True, nogil=True)
-def _errors(
-    values, cumulants, continuations, ratios, group, cumulant, source, scale, errors, usable
-):
-    """Write ratios times TD errors, [L, G]; unset `usable` if one is too large or not finite."""
-    rows = errors.shape[0]
-    for i in range(rows):
-        for g in range(errors.shape[1]):
+def _average(rows, layout, averages, usable, errors):
+    """Change the averages of each place by the errors y of all rows, one after the other.
+
+    Unset `usable` where one is too large or not finite. Write y into `errors`, 0 where not usable,
+    unless it is empty.
+    """
+    values, cumulants, continuations, ratios = rows
+    group, cumulant, source, scale = layout
+    seen, recent, mean, square = averages
+    count, fast, slow = ratios.shape[1], 1.0 / RECENT, 1.0 / LONG_RUN
+    own = np.zeros(count)
+    for g in range(usable.size):
+        for i in range(count):
             gamma = scale[g] * continuations[i, source[g]]
-            error = cumulants[i, cumulant[g]] + gamma * values[rows + i, g] - values[i, g]
-            errors[i, g] = ratios[group[g], i] * error
-            if not errors[i, g] * errors[i, g] < np.inf:
+            error = cumulants[i, cumulant[g]] + gamma * values[count + i, g] - values[i, g]
+            own[i] = ratios[group[g], i] * error
+            if not own[i] * own[i] < np.inf:
                 usable[g] = False
-
-
-@njit(cache=True, nogil=True)
-def _average(errors, usable, seen, recent, mean, square):
-    """Change the averages by rows of errors, one after the other."""
-    fast, slow = 1.0 / RECENT, 1.0 / LONG_RUN
-    for i in range(errors.shape[0]):
-        for g in range(errors.shape[1]):
-            if usable[g]:
-                error = errors[i, g]
-                seen[g] += 1
-                recent[g] += fast * (error - recent[g])
-                mean[g] += slow * (error - mean[g])
-                square[g] += slow * (error * error - square[g])
+        if usable[g]:
+            seen[g] += count
+            for i in range(count):
+                recent[g] += fast * (own[i] - recent[g])
+                mean[g] += slow * (own[i] - mean[g])
+                square[g] += slow * (own[i] * own[i] - square[g])
+        if errors.size > 0:
+            for i in range(count):
+                errors[i, g] = own[i] if usable[g] else 0.0
 
 
 def _as_dense(x: Array, size: int) -> Floats:
