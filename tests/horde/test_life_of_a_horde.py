@@ -222,6 +222,43 @@ def test_a_question_with_new_parts_learns_from_new_transitions_only():
     assert horde.weights("shorter").any()
 
 
+def test_a_signal_is_known_since_its_first_question_only():
+    data = stream(200, states=0)
+    both = with_signals(data, weak=np.arange(200.0))
+    horde = made([TWO[0], TWO[2]], window=100)
+    horde.observe_many(both[:50])
+    horde.add([TWO[1]])  # the first with this cumulant
+    horde.observe_many(both[50:70])
+    # One may share the draws of the question before. No other group has only rows that know it.
+    horde.add([replace(TWO[1], continuation=0.25, name="shorter"), TWO[3]])
+    assert horde._core.layout.since.tolist() == [0, 0, 50, 50, 70]
+    horde.observe_many(both[70:150])
+    # By now all rows of the window know it.
+    horde.add([replace(TWO[3], continuation=0.75, name="longer")])
+    assert horde._core.layout.since.tolist() == [0, 0, 50, 50, 70, 0]
+
+
+@pytest.mark.parametrize("update", [gvf.TD(1.0), gvf.TDC(1.0)])
+@pytest.mark.parametrize("correction", [gvf.OnPolicy(), gvf.IS(), gvf.WISOptimal()])
+def test_uniform_draws_of_rows_that_a_new_question_does_not_know_are_left_out(correction, update):
+    still = gvf.Transitions(
+        state=np.zeros(60, int),
+        action=np.zeros(60, int),
+        reward=np.full(60, 5.0),
+        next_state=np.zeros(60, int),
+        terminated=np.zeros(60, bool),
+        behaviour_probability=np.ones(60),
+    )
+    one = gvf.GVF(gvf.Uniform(1), "reward", 0.0, name="one")
+    horde = gvf.Horde([one], gvf.OneHot(1), update, correction, window=100, batch_size=4, seed=0)
+    horde.observe_many(still)
+    horde.add([replace(one, cumulant=lambda t: 2.0 * t.reward, name="two")])
+    horde.observe_many(still)
+    np.testing.assert_allclose(horde.predict([0]), [[5.0, 10.0]], rtol=1e-3)
+    # Rows that it does not know are no part of its mean.
+    assert horde.report().mean_ratio.tolist() == [1.0, 1.0]
+
+
 def test_a_horde_acts_in_an_environment():
     env = gymnasium.make("FrozenLake-v1", is_slippery=False)
     policies = {name: gvf.Favour(a, 0.9, actions=4) for a, name in enumerate("LDRU")}
