@@ -299,6 +299,14 @@ def bad(transitions):
     return np.zeros((len(transitions), 2))
 
 
+def nothing(transitions):
+    """A cumulant without its return."""
+
+
+def words(transitions):
+    return ["x"] * len(transitions)
+
+
 UNKNOWN = stream(5, states=0)
 
 
@@ -321,6 +329,15 @@ UNKNOWN = stream(5, states=0)
             "question 'b': its continuation bad has shape",
         ),
         (
+            lambda: made([gvf.GVF(gvf.Uniform(3), nothing, name="b")]).observe_many(UNKNOWN),
+            "question 'b': its cumulant nothing must be numbers, got None",
+        ),
+        (
+            lambda: made([gvf.GVF(gvf.Uniform(3), words, name="b")]).observe_many(UNKNOWN),
+            "question 'b': its cumulant words must be numbers, got",
+        ),
+        (lambda: made(TWO, "TDRC", dtype="float32"), "dtype='float32' is for gvf.TD with SGD"),
+        (
             lambda: made([TWO[0]], behaviour=None).observe_many(UNKNOWN),
             "the behaviour is not known",
         ),
@@ -331,10 +348,6 @@ UNKNOWN = stream(5, states=0)
         (lambda: made(TWO, update=gvf.Sarsa(0.1)), "learns values of states"),
         (lambda: made(TWO, correction=gvf.PrioritisedIR()), "follow the errors of one question"),
         (lambda: made(TWO).remove([q.name for q in TWO]), "at least one question"),
-        (
-            lambda: made(TWO, "TDRC", dtype="float32").predict([[0.5, 0.5]]),
-            "dtype='float32' is for gvf.TD with SGD",
-        ),
     ],
 )
 def test_bad_input_is_named(make, message):
@@ -344,10 +357,24 @@ def test_bad_input_is_named(make, message):
 
 def test_weights_that_do_not_fit_are_counted():
     many = [replace(TWO[0], name=str(i)) for i in range(1000)]
-    with pytest.raises(MemoryError, match=r"1000 questions with 2000000000 features need 1.6e\+04"):
+    with pytest.raises(MemoryError, match=r"1,000 questions .* 2,000,000,000 .* 16,000\.0 GB for"):
         gvf.Horde(many, gvf.Dense(2 * 10**9), gvf.TD(0.1))
     with pytest.raises(TypeError, match="for one, use a"):
         gvf.Horde(TWO[0], gvf.Dense(2), gvf.TD(0.1))  # pyright: ignore[reportArgumentType]
+    for given in (TWO[1], None):
+        with pytest.raises(TypeError, match=r"must be a list of gvf\.GVFs, got"):
+            made(TWO[:1]).add(given)  # pyright: ignore[reportArgumentType]
+    horde = made(TWO[:1])
+    horde.add(question for question in TWO[1:])
+    assert len(horde.questions) == 4
+
+
+def test_cumulants_near_the_largest_number_are_no_warning():
+    data = stream(40, states=0)
+    horde = made(TWO[:1])
+    huge = gvf.Transitions(**{**data.columns, "reward": np.full(40, 1e308)})
+    horde.observe_many(huge)
+    assert "questions about" in repr(horde.report())
 
 
 def test_a_failed_observation_changes_nothing():

@@ -296,14 +296,14 @@ class Core:
         """Set the weights of uniformly drawn rows to 0 in the groups that do not know them."""
         if self.draws.mass >= 0:
             return
-        new = np.flatnonzero(self._since > max(self.steps - self.options.window, 0))
+        new = np.flatnonzero(self._known_since > max(self.steps - self.options.window, 0))
         if len(new):
             ages = (batch.times[:, None, None] - batch.slots) % self.options.window
-            known = batch.times[:, None, None] - ages >= self._since[new, None]  # [U, new, k]
+            known = batch.times[:, None, None] - ages >= self._known_since[new, None]  # [U, new, k]
             batch.w[:, new] *= known
 
     @property
-    def _since(self) -> Ints:
+    def _known_since(self) -> Ints:
         """The step from which on transitions are known to each group, int64[groups]."""
         return self.layout.since[self.layout.group_question]
 
@@ -345,7 +345,7 @@ class Core:
         """Return the numbers of a report: those of groups [groups], and those of places [G]."""
         draws, unknown = self.draws, np.full(self.layout.groups, np.nan)
         filled = bool(draws.place[SIZE])
-        known = np.clip(draws.steps - self._since, 1, max(int(draws.place[SIZE]), 1))
+        known = np.clip(draws.steps - self._known_since, 1, max(int(draws.place[SIZE]), 1))
         rupee = self.watch.rupee()
         return {
             "skipped": self.skipped,
