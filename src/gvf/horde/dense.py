@@ -156,6 +156,7 @@ class DenseEngine(Weights):
     def predict(self, x: Array) -> Array:
         """Return the values of features [m, size] at all places, [m, G]."""
         out = np.empty((len(x), len(self._layout)), self.flat.dtype)
+        x = np.require(x, requirements="W")  # arrays of Ray are not, and PyTorch would complain
 
         def work(block: Block) -> None:
             for g in block.groups:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gvf.common.arrays import Floats
+from gvf.common.colours import SPARE_COLOURS
 from gvf.common.pictures import house_style
 from gvf.horde.diagnosis import PolicyDiagnosis
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#8a8f98"
+BLUE, _, RED, *_ = SPARE_COLOURS  # these pictures show no method
+GREY = "#8a8f98"
 _WIDTH = 8.6
 _LETTERS = 34
 
@@ -110,7 +112,7 @@ def stretch(names: Sequence[str], predictions: Floats, returns: Floats, whose: s
     time = np.arange(len(predictions))
     for i, name in enumerate(names):
         panels[i].plot(time, returns[:, i], color=GREY, linewidth=1.0, label=whose)
-        panels[i].plot(time, predictions[:, i], color=ORANGE, linewidth=1.2, label="prediction")
+        panels[i].plot(time, predictions[:, i], color=RED, linewidth=1.2, label="prediction")
         panels[i].set_title(short(name, 50), loc="left")
         if i >= len(names) - min(len(names), 2):
             panels[i].set_xlabel("step of the stretch")

@@ -308,6 +308,11 @@ class SpreadCore(Core):
             arrays |= {f"trace {g}/{name}": a for name, a in trace.checkpoint().items()}
         return arrays | engine
 
+    @classmethod
+    def restored(cls, layout: Layout, options: Options, arrays: dict[str, NDArray[Any]]) -> Core:
+        """Make a core of one process, from which the workers begin."""
+        return Core.restored(layout, options, arrays)
+
     def gathered(self) -> Core:
         """Return a core of this process in the same state."""
         return self._local or Core.restored(self.layout, self.options, self.arrays())
