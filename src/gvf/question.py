@@ -296,7 +296,7 @@ def unusable(transitions: Transitions) -> NDArray[np.bool_]:
 
 _NO_BEHAVIOUR = """the behaviour is not known, so there is no ratio pi(a|s) / mu(a|s).
 Give the policy that chose the actions:
-    gvf.Learner(..., behaviour=gvf.Uniform(4))    (a NeuralLearner likewise)
+    gvf.Learner(..., behaviour=gvf.Uniform(4))    (a NeuralLearner or a Horde likewise)
 or record the probability it gave to each action, as a column of the transitions:
     gvf.Transitions(..., behaviour_probability=behaviour.probability(states, actions))
 (behaviour_log_probability, the logarithm, does better for densities). The columns here are: {}"""

@@ -222,6 +222,43 @@ def test_a_question_with_new_parts_learns_from_new_transitions_only():
     assert horde.weights("shorter").any()
 
 
+def test_a_signal_is_known_since_its_first_question_only():
+    data = stream(200, states=0)
+    both = with_signals(data, weak=np.arange(200.0))
+    horde = made([TWO[0], TWO[2]], window=100)
+    horde.observe_many(both[:50])
+    horde.add([TWO[1]])  # the first with this cumulant
+    horde.observe_many(both[50:70])
+    # One may share the draws of the question before. No other group has only rows that know it.
+    horde.add([replace(TWO[1], continuation=0.25, name="shorter"), TWO[3]])
+    assert horde._core.layout.since.tolist() == [0, 0, 50, 50, 70]
+    horde.observe_many(both[70:150])
+    # By now all rows of the window know it.
+    horde.add([replace(TWO[3], continuation=0.75, name="longer")])
+    assert horde._core.layout.since.tolist() == [0, 0, 50, 50, 70, 0]
+
+
+@pytest.mark.parametrize("update", [gvf.TD(1.0), gvf.TDC(1.0)])
+@pytest.mark.parametrize("correction", [gvf.OnPolicy(), gvf.IS(), gvf.WISOptimal()])
+def test_uniform_draws_of_rows_that_a_new_question_does_not_know_are_left_out(correction, update):
+    still = gvf.Transitions(
+        state=np.zeros(60, int),
+        action=np.zeros(60, int),
+        reward=np.full(60, 5.0),
+        next_state=np.zeros(60, int),
+        terminated=np.zeros(60, bool),
+        behaviour_probability=np.ones(60),
+    )
+    one = gvf.GVF(gvf.Uniform(1), "reward", 0.0, name="one")
+    horde = gvf.Horde([one], gvf.OneHot(1), update, correction, window=100, batch_size=4, seed=0)
+    horde.observe_many(still)
+    horde.add([replace(one, cumulant=lambda t: 2.0 * t.reward, name="two")])
+    horde.observe_many(still)
+    np.testing.assert_allclose(horde.predict([0]), [[5.0, 10.0]], rtol=1e-3)
+    # Rows that it does not know are no part of its mean.
+    assert horde.report().mean_ratio.tolist() == [1.0, 1.0]
+
+
 def test_a_horde_acts_in_an_environment():
     env = gymnasium.make("FrozenLake-v1", is_slippery=False)
     policies = {name: gvf.Favour(a, 0.9, actions=4) for a, name in enumerate("LDRU")}
@@ -262,6 +299,14 @@ def bad(transitions):
     return np.zeros((len(transitions), 2))
 
 
+def nothing(transitions):
+    """A cumulant without its return."""
+
+
+def words(transitions):
+    return ["x"] * len(transitions)
+
+
 UNKNOWN = stream(5, states=0)
 
 
@@ -284,6 +329,15 @@ UNKNOWN = stream(5, states=0)
             "question 'b': its continuation bad has shape",
         ),
         (
+            lambda: made([gvf.GVF(gvf.Uniform(3), nothing, name="b")]).observe_many(UNKNOWN),
+            "question 'b': its cumulant nothing must be numbers, got None",
+        ),
+        (
+            lambda: made([gvf.GVF(gvf.Uniform(3), words, name="b")]).observe_many(UNKNOWN),
+            "question 'b': its cumulant words must be numbers, got",
+        ),
+        (lambda: made(TWO, "TDRC", dtype="float32"), "dtype='float32' is for gvf.TD with SGD"),
+        (
             lambda: made([TWO[0]], behaviour=None).observe_many(UNKNOWN),
             "the behaviour is not known",
         ),
@@ -294,10 +348,6 @@ UNKNOWN = stream(5, states=0)
         (lambda: made(TWO, update=gvf.Sarsa(0.1)), "learns values of states"),
         (lambda: made(TWO, correction=gvf.PrioritisedIR()), "follow the errors of one question"),
         (lambda: made(TWO).remove([q.name for q in TWO]), "at least one question"),
-        (
-            lambda: made(TWO, "TDRC", dtype="float32").predict([[0.5, 0.5]]),
-            "dtype='float32' is for gvf.TD with SGD",
-        ),
     ],
 )
 def test_bad_input_is_named(make, message):
@@ -307,10 +357,24 @@ def test_bad_input_is_named(make, message):
 
 def test_weights_that_do_not_fit_are_counted():
     many = [replace(TWO[0], name=str(i)) for i in range(1000)]
-    with pytest.raises(MemoryError, match=r"1000 questions with 2000000000 features need 1.6e\+04"):
+    with pytest.raises(MemoryError, match=r"1,000 questions .* 2,000,000,000 .* 16,000\.0 GB for"):
         gvf.Horde(many, gvf.Dense(2 * 10**9), gvf.TD(0.1))
     with pytest.raises(TypeError, match="for one, use a"):
         gvf.Horde(TWO[0], gvf.Dense(2), gvf.TD(0.1))  # pyright: ignore[reportArgumentType]
+    for given in (TWO[1], None):
+        with pytest.raises(TypeError, match=r"must be a list of gvf\.GVFs, got"):
+            made(TWO[:1]).add(given)  # pyright: ignore[reportArgumentType]
+    horde = made(TWO[:1])
+    horde.add(question for question in TWO[1:])
+    assert len(horde.questions) == 4
+
+
+def test_cumulants_near_the_largest_number_are_no_warning():
+    data = stream(40, states=0)
+    horde = made(TWO[:1])
+    huge = gvf.Transitions(**{**data.columns, "reward": np.full(40, 1e308)})
+    horde.observe_many(huge)
+    assert "questions about" in repr(horde.report())
 
 
 def test_a_failed_observation_changes_nothing():

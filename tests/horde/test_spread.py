@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -254,6 +255,20 @@ def test_questions_come_and_go_and_hordes_are_copied(dumb):
         feed(horde, data[90:])
     assert_same_bits(hordes[0], hordes[1])
     assert_same_bits(hordes[0], hordes[2])
+
+
+@pytest.mark.parametrize("correction", [gvf.OnPolicy(), gvf.IS()])
+def test_added_questions_leave_out_rows_that_they_do_not_know(dumb, correction):
+    dumb()
+    data, first = stream(100, states=0), asked(6)[:5]
+    # A cumulant of its own, which rows before do not have.
+    new = [replace(q, cumulant=lambda t: 1.0 + t.reward, name=f"{q.name}, more") for q in first]
+    hordes = [made(questions=first, correction=correction, **kw) for kw in ({}, {"engine": "ray"})]
+    for horde in hordes:
+        feed(horde, data[:50])
+        horde.add(new)
+        feed(horde, data[50:])
+    assert_same_bits(*hordes)
 
 
 def test_a_failed_observation_is_sent_to_nobody(dumb):

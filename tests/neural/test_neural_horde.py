@@ -26,6 +26,7 @@ OPTIMISERS = {
     "momentum": partial(torch.optim.SGD, lr=0.02, momentum=0.9),
     "Adam": partial(torch.optim.Adam, lr=0.01),
     "RMSprop": partial(torch.optim.RMSprop, lr=0.003),
+    "Adagrad": partial(torch.optim.Adagrad, lr=0.05),
 }
 CORRECTIONS = [
     gvf.IR(),
@@ -447,6 +448,14 @@ NAN.columns["state"][2] = np.nan
             r"the same form; got float64\[3\] and float64\[2\]",
         ),
         (lambda: change_form(np.zeros((5, 2), int)), r"the same form; got int64\[2\]"),
+        (
+            lambda: made(TWO, torch.nn.Linear(2, 3).half()),
+            r"float32 or float64, got float16; .* mixed_precision=True",
+        ),
+        (
+            lambda: made(TWO, optimiser=lambda p: torch.optim.SGD(list(p)[1:], lr=0.1)),
+            "leaves out the heads",
+        ),
     ],
 )
 def test_bad_input_is_named(make, message):
@@ -476,6 +485,10 @@ def change_form(states):
         ),
         (lambda: made(TWO, optimiser=lambda parameters: 3), "must make a torch.optim.Optimizer"),
         (lambda: made(TWO, correction=gvf.TD(0.1)), "correction must be a gvf.Correction"),
+        (
+            lambda: made(TWO, torch.nn.LSTM(2, 3)).predict([[0.0, 0.0]]),
+            r"a trunk must return a tensor \[m, d\], got",
+        ),
     ],
 )
 def test_parts_of_the_wrong_kind_are_named(make, message):

@@ -282,6 +282,7 @@ class Core:
                 p, kept = np.ascontiguousarray(rows.p[:, piece]), self.window.capacity
                 later = engine.follow(self.draws, kept)
                 batch = self.draws.insert(inputs, p, due[piece], kept, options.pool, later)
+                self._leave_out_unknown(batch)
                 if len(batch.w):
                     own = None if step_size is None else step_size[piece][due[piece]]
                     self._update(batch, own, self.pauses.places(signals))
@@ -290,6 +291,21 @@ class Core:
                 if self.draws.steps % LOOK_EVERY == 0:
                     self.pauses.diverged[:] = self.divergent()
                 start = stop
+
+    def _leave_out_unknown(self, batch: Batch) -> None:
+        """Set the weights of uniformly drawn rows to 0 in the groups that do not know them."""
+        if self.draws.mass >= 0:
+            return
+        new = np.flatnonzero(self._known_since > max(self.steps - self.options.window, 0))
+        if len(new):
+            ages = (batch.times[:, None, None] - batch.slots) % self.options.window
+            known = batch.times[:, None, None] - ages >= self._known_since[new, None]  # [U, new, k]
+            batch.w[:, new] *= known
+
+    @property
+    def _known_since(self) -> Ints:
+        """The step from which on transitions are known to each group, int64[groups]."""
+        return self.layout.since[self.layout.group_question]
 
     def _update(self, batch: Batch, step_size: Floats | None, paused: Ints) -> None:
         """Apply a batch, and put back the weights of the questions that pause."""
@@ -329,10 +345,11 @@ class Core:
         """Return the numbers of a report: those of groups [groups], and those of places [G]."""
         draws, unknown = self.draws, np.full(self.layout.groups, np.nan)
         filled = bool(draws.place[SIZE])
+        known = np.clip(draws.steps - self._known_since, 1, max(int(draws.place[SIZE]), 1))
         rupee = self.watch.rupee()
         return {
             "skipped": self.skipped,
-            "mean_ratio": draws.ratios.mean(axis=1) if filled else unknown,
+            "mean_ratio": draws.ratios.sum(axis=1) / known if filled else unknown,
             "effective_sample_size": draws.effective_sample_sizes if filled else unknown,
             "missing": self.pauses.missing(self.steps),
             "diverged": self.divergent(),

@@ -79,8 +79,6 @@ def engine_for(
             f"device={device.name!r} is for gvf.TD with SGD and dense features, got {update} and "
             f"{'dense' if dense else 'active'} features"
         )
-    if dtype != np.float64 and not is_plain(update):
-        raise ValueError(f"dtype='float32' is for gvf.TD with SGD, got {update}")
     if is_plain(update):
         # A default step size comes with each batch.
         step_size = cast("float | None", cast(TD, update).step_size) or 0.0
@@ -122,14 +120,18 @@ def check_memory(
     """
     weights = len(layout) * size * arrays * dtype.itemsize
     rings = layout.groups * capacity * 16
-    needs = f"{len(layout)} questions with {size} features need {weights / 1e9:.3g} GB for their "
+    needs = f"{len(layout):,} questions with {size:,} features need {_gigabytes(weights)} for "
     if not device.is_cpu:
         if weights > device.memory:
-            raise MemoryError(f"{needs}weights; the GPU has {device.memory / 1e9:.3g} GB")
+            raise MemoryError(f"{needs}their weights; the GPU has {_gigabytes(device.memory)}")
         weights = 0
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if weights + rings > there:
         raise MemoryError(
-            f"{needs}weights and {rings / 1e9:.3g} GB for the ratios of {layout.groups} policies; "
-            f"this machine has {there / 1e9:.3g} GB"
+            f"{needs}their weights and {_gigabytes(rings)} for the ratios of {layout.groups:,} "
+            f"policies; this machine has {_gigabytes(there)}"
         )
+
+
+def _gigabytes(count: int) -> str:
+    return f"{count / 1e9:,.1f} GB"

@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Floats
-from gvf.common.checks import as_array
+from gvf.common.checks import as_array, brief
 from gvf.horde.banks import Column, Member, numbers_of
 from gvf.horde.layout import Ints, Layout
 from gvf.policy import (
@@ -70,6 +70,9 @@ class Signals:
             numbers = as_array(values, f"{self._what} {describe(part)}")
             if numbers.shape not in ((), (m,)):
                 raise ShapeError(at, describe(part), numbers.shape, m)
+            # A row may be None, for a sensor without a reading.
+            if numbers.dtype.kind not in ("biufO" if numbers.ndim else "biuf"):
+                raise SignalError(at, f"{describe(part)} must be numbers, got {brief(values)}")
             out[:, at] = numbers
         for source, places, columns in self._banks:
             numbers = numbers_of(source, transitions)
@@ -80,12 +83,19 @@ class Signals:
         return out
 
 
-class ShapeError(ValueError):
-    """The error of a signal with a wrong shape; `part` is its number among the parts."""
+class SignalError(ValueError):
+    """The error of a signal that cannot be used; `part` is its number among the parts."""
+
+    def __init__(self, part: int, message: str) -> None:
+        super().__init__(message)
+        self.part = part
+
+
+class ShapeError(SignalError):
+    """The error of a signal with a wrong shape."""
 
     def __init__(self, part: int, shown: str, shape: tuple[int, ...], m: int) -> None:
-        super().__init__(f"{shown} has shape {shape} for {m} transitions")
-        self.part = part
+        super().__init__(part, f"{shown} has shape {shape} for {m} transitions")
 
 
 class Evaluator:
@@ -101,7 +111,7 @@ class Evaluator:
         """Return the distinct cumulants of m transitions, float64[m, C]; some may not be finite."""
         try:
             return self._cumulants(transitions)
-        except ShapeError as error:
+        except SignalError as error:
             name = self._layout.first_with(self._layout.cumulant == error.part)
             raise ValueError(f"question {name!r}: its cumulant {error}") from None
 
@@ -111,7 +121,7 @@ class Evaluator:
         out[:, 0] = alive
         try:
             out[:, 1:] = self._signals(transitions)
-        except ShapeError as error:
+        except SignalError as error:
             name = self._named(error.part)
             raise ValueError(f"question {name!r}: its continuation {error}") from None
         bad = (out < 0.0) | (out > 1.0)

@@ -26,6 +26,7 @@ from gvf.horde.core import Core, Options
 from gvf.horde.device import Precision, as_device
 from gvf.horde.diagnosis import HordeDiagnosis, diagnose_policies, diagnose_question
 from gvf.horde.draws import Pool
+from gvf.horde.engine import is_plain
 from gvf.horde.layout import Layout
 from gvf.horde.pauses import reasons
 from gvf.horde.rearrange import joined, without
@@ -131,8 +132,8 @@ class Horde(Observer[HordeReport]):
     ) -> None:
         check_arguments(questions, correction, behaviour, on_conflict, on_nan)
         check_features(features)
-        _check_update(update)
         chosen, kind = as_device(device, dtype)
+        _check_update(update, kind)
         _check_engine(engine, threads, workers, address, device)
         if engine == "ray":
             threads = 1
@@ -400,14 +401,16 @@ class Horde(Observer[HordeReport]):
         listed = [names] if isinstance(names, str) else list(names)
         return [int(self._core.layout.order[self._place(name)]) for name in listed]
 
-    def add(self, questions: Sequence[GVF]) -> None:
+    def add(self, questions: Iterable[GVF]) -> None:
         """Add questions, which learn from now on.
 
         A question that differs from those already there only by its combination of parts learns
         from the whole window. One with a new policy, cumulant or continuation learns from new
         transitions only, because the window does not have its numbers for earlier ones.
         """
-        core = joined(self._core.gathered(), questions)
+        if isinstance(questions, GVF) or not isinstance(questions, Iterable):
+            raise TypeError(f"questions must be a list of gvf.GVFs, got {brief(questions)}")
+        core = joined(self._core.gathered(), list(questions))
         check_actions(core.layout, self.behaviour)
         self._begin(core)
 
@@ -522,7 +525,7 @@ def check_arguments(
         )
 
 
-def _check_update(update: Any) -> None:
+def _check_update(update: Any, dtype: np.dtype[Any]) -> None:
     """Raise an error if a horde cannot use an update."""
     if not isinstance(update, Update):
         raise TypeError(f"update must be a gvf.Update, got {brief(update)}")
@@ -531,6 +534,8 @@ def _check_update(update: Any) -> None:
             f"a horde has one step size and learns values of states, got {update}; use TD, "
             "IncrementalTD, WISTD, TDC or TDRC with one step size"
         )
+    if dtype != np.float64 and not is_plain(update):
+        raise ValueError(f"dtype='float32' is for gvf.TD with SGD, got {update}")
 
 
 def check_actions(layout: Layout, behaviour: Policy | None) -> None:

@@ -93,9 +93,9 @@ class Pauses:
         layout = self._layout
         cumulant = self.largest[layout.cumulant]
         continuation = layout.scale * self.largest[len(layout.cumulants) + layout.source]
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             horizon = np.minimum(1.0 / (1.0 - continuation), passed_on)
-        return np.maximum(cumulant * horizon, 1.0)
+            return np.maximum(cumulant * horizon, 1.0)
 
     def missing(self, steps: int) -> NDArray[np.bool_]:
         """Find the places that pause after so many steps because a signal is missing, bool[G]."""

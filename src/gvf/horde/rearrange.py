@@ -19,19 +19,33 @@ from gvf.question import GVF
 
 
 def joined(core: Core, more: Sequence[GVF]) -> Core:
-    """Return a core with more questions, after those that it has."""
-    old, correction, steps = core.layout, core.options.correction, core.draws.steps
+    """Return a core with more questions, after those that it has.
+
+    A new question joins a group in which every row that may be drawn knows its signals, the one
+    with most rows if there are several. Else it learns from new rows only.
+    """
+    old, options, steps = core.layout, core.options, core.draws.steps
     questions = [*old.questions, *more]
-    since = np.append(old.since, np.zeros(len(questions) - len(old), np.int64))
-    if steps:
-        trial = Layout(questions, correction, since)
-        here, new = trial.place[: len(old)], trial.place[len(old) :]
-        known = np.isin(trial.group[new], trial.group[here])
-        known &= np.isin(trial.cumulant[new], trial.cumulant[here])
-        known &= (trial.source[new] == 0) | np.isin(trial.source[new], trial.source[here])
-        since[len(old) :] = np.where(known, 0, steps)
-    layout = Layout(questions, correction, since)
+    trial = Layout(questions, options.correction)  # its groups do not depend on time
+    here, new = trial.place[: len(old)], trial.place[len(old) :]
+    # The continuation 0 is `alive`, which all rows have.
+    known = np.maximum(
+        _first_steps(trial.cumulant[new], trial.cumulant[here], old.since),
+        _first_steps(trial.source[new], np.append(trial.source[here], 0), np.append(old.since, 0)),
+    )
+    since = np.full(len(new), steps)
+    for first in np.unique(old.since)[::-1]:
+        there = np.isin(trial.group[new], trial.group[here[old.since == first]])
+        since[there & (known <= max(first, steps - options.window))] = first
+    layout = Layout(questions, options.correction, np.append(old.since, since))
     return _moved(core, layout, np.append(np.arange(len(old)), np.full(len(more), -1)))
+
+
+def _first_steps(wanted: Ints, signals: Ints, since: Ints) -> Ints:
+    """Return the step from which on rows have each wanted signal; far off if none has it."""
+    first = np.full(int(max(wanted.max(initial=0), signals.max())) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, signals, since)
+    return first[wanted]
 
 
 def without(core: Core, names: Sequence[str]) -> Core:

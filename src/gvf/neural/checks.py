@@ -34,6 +34,17 @@ def check_network(network: object, what: str) -> nn.Module:
     return network
 
 
+def check_precision(trunk: nn.Module) -> None:
+    """Raise ValueError if weights have half precision."""
+    for weights in trunk.parameters():
+        if weights.is_floating_point() and weights.itemsize < 4:
+            raise ValueError(
+                "weights of a trunk must be float32 or float64, got "
+                f"{str(weights.dtype).removeprefix('torch.')}; to compute in bfloat16, keep "
+                "float32 and choose mixed_precision=True"
+            )
+
+
 def check_states(states: object) -> None:
     """Raise ValueError if states have fields, which tensors do not have."""
     if isinstance(states, np.ndarray) and states.dtype.names is not None:

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gvf.common.arrays import Array, Arrays, Floats
+from gvf.common.checks import brief
 from gvf.horde.draws import Batch
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.weights import WithDrawnRows
@@ -66,6 +67,8 @@ class Headed(nn.Module):
     def forward(self, states: Tensor) -> Tensor:
         """Return the outputs of the trunk, and a 1 for the bias: [m, d + 1]."""
         outputs = outputs_of(self.trunk, states)
+        if not isinstance(outputs, Tensor):
+            raise TypeError(f"a trunk must return a tensor [m, d], got {brief(outputs)}")
         if outputs.shape[:-1] != states.shape[:1] or self.width not in (0, outputs.shape[-1]):
             raise ValueError(
                 f"a trunk must map states [m, ...] to [m, {self.width or 'd'}]; this one gives "
@@ -126,6 +129,8 @@ class NetworkEngine(NetworkPrediction, WithDrawnRows):
         self._target = copy.deepcopy(network).requires_grad_(False) if target_every else network
         self._networks = [network, self._target] if target_every else [network]
         self._number = _number(self.optimiser, network.heads)
+        if self._number < 0:
+            raise ValueError("the optimiser leaves out the heads, the first of its parameters")
         if width:
             self._widen(width)
         self.diverged = torch.zeros(len(layout), dtype=torch.bool, device=device)
@@ -143,6 +148,12 @@ class NetworkEngine(NetworkPrediction, WithDrawnRows):
                 self._widen(self._features(self.network, states[:1].copy()).shape[1] - 1)
 
     def _widen(self, width: int) -> None:
+        """Give the heads their width, and whatever the optimiser keeps for them from the start."""
+        heads = self.network.heads
+        memory = self.optimiser.state.get(heads, {})
+        for name, part in memory.items():
+            if isinstance(part, Tensor) and part.shape == heads.shape:
+                memory[name] = part.expand(-1, width + 1).clone()
         for network in self._networks:
             network.widen(width)
 
@@ -351,6 +362,6 @@ def _stack(part: Tensor, places: slice, shape: tuple[int, int]) -> Tensor:
 
 
 def _number(optimiser: torch.optim.Optimizer, heads: nn.Parameter) -> int:
-    """Return the number by which an optimiser's state names the heads; -1 if it has them not."""
+    """Return the number by which an optimiser's state names the heads; -1 if it leaves them out."""
     parameters = (weights for group in optimiser.param_groups for weights in group["params"])
     return next((i for i, weights in enumerate(parameters) if weights is heads), -1)

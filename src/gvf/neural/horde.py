@@ -26,7 +26,7 @@ from gvf.horde.horde import Horde, check_actions, check_arguments
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.table import table_of
 from gvf.learner.values import Form
-from gvf.neural.checks import as_device, check_options, check_states
+from gvf.neural.checks import as_device, check_options, check_precision, check_states
 from gvf.neural.heads import MakeOptimiser, NetworkEngine
 from gvf.neural.learner import in_words
 from gvf.neural.loss import as_batch
@@ -135,6 +135,7 @@ class NeuralHorde(Horde):
             raise TypeError(f"trunk must be a torch.nn.Module, got {brief(trunk)}")
         check_options(optimiser, target_every, clip)
         self.behaviour = behaviour
+        check_precision(trunk)
         double = any(weights.dtype == torch.float64 for weights in trunk.parameters())
         options = Options(
             trunk=trunk,
