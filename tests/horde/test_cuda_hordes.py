@@ -296,5 +296,5 @@ def test_weights_that_a_gpu_cannot_hold_are_counted(monkeypatch):
     chosen = device.Device("cuda"), np.dtype(np.float64)
     monkeypatch.setattr("gvf.horde.horde.as_device", lambda *_: chosen)
     monkeypatch.setattr(device.Device, "memory", 10**9)
-    with pytest.raises(MemoryError, match=r"for their weights; the GPU has 1 GB"):
+    with pytest.raises(MemoryError, match=r"for their weights; the GPU has 1.0 GB"):
         gvf.Horde(asked(), gvf.Dense(10**8), gvf.TD(0.1))
