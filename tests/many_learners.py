@@ -10,6 +10,19 @@ from gvf.window.buffer import write_means
 
 ACTIONS = 3
 BEHAVIOUR = gvf.Fixed([0.2, 0.3, 0.5])
+CORRECTIONS = [
+    gvf.IR(),
+    gvf.BCIR(),
+    gvf.IS(),
+    gvf.WISMinibatch(),
+    gvf.WISBuffer(),
+    gvf.WISOptimal(),
+    gvf.VTrace(),
+    gvf.NormIS(5.0),
+    gvf.Interpolated(0.5),
+    gvf.EmphaticIR(0.5),
+    gvf.EmphaticIS(0.5),
+]
 
 
 def near_the_edge(transitions):

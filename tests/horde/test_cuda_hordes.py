@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from many_learners import BEHAVIOUR, asked, record, stream
+from many_learners import BEHAVIOUR, CORRECTIONS, asked, record, stream
 
 import gvf
 from gvf.horde import core, device, engine
@@ -23,16 +23,6 @@ KINDS = [
     ("products", "float64"),
     ("products", "float32"),
     *(pytest.param(("cuda", dtype), marks=GPU) for dtype in TOLERANCE),
-]
-CORRECTIONS = [
-    gvf.IR(),
-    gvf.BCIR(),
-    gvf.IS(),
-    gvf.WISMinibatch(),
-    gvf.WISBuffer(),
-    gvf.WISOptimal(),
-    gvf.VTrace(),
-    gvf.EmphaticIR(0.5),
 ]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from many_learners import BEHAVIOUR, asked, learner_like, record, stream
+from many_learners import BEHAVIOUR, CORRECTIONS, asked, learner_like, record, stream
 
 import gvf
 from gvf.horde.sparse import SparseEngine
@@ -20,19 +20,6 @@ UPDATES = {
     "TDRC": gvf.TDRC(0.05),
     "incremental": gvf.IncrementalTD(0.02),
 }
-CORRECTIONS = [
-    gvf.IR(),
-    gvf.BCIR(),
-    gvf.IS(),
-    gvf.WISMinibatch(),
-    gvf.WISBuffer(),
-    gvf.WISOptimal(),
-    gvf.VTrace(),
-    gvf.NormIS(5.0),
-    gvf.Interpolated(0.5),
-    gvf.EmphaticIR(0.5),
-    gvf.EmphaticIS(0.5),
-]
 
 
 def compare(

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from many_learners import BEHAVIOUR, asked, near_the_edge, record, slots_of, stream
+from many_learners import BEHAVIOUR, CORRECTIONS, asked, near_the_edge, record, slots_of, stream
 from networks import assert_same_weights, weights_of
 
 import gvf
@@ -28,19 +28,6 @@ OPTIMISERS = {
     "RMSprop": partial(torch.optim.RMSprop, lr=0.003),
     "Adagrad": partial(torch.optim.Adagrad, lr=0.05),
 }
-CORRECTIONS = [
-    gvf.IR(),
-    gvf.BCIR(),
-    gvf.IS(),
-    gvf.WISMinibatch(),
-    gvf.WISBuffer(),
-    gvf.WISOptimal(),
-    gvf.VTrace(),
-    gvf.NormIS(5.0),
-    gvf.Interpolated(0.5),
-    gvf.EmphaticIR(0.5),
-    gvf.EmphaticIS(0.5),
-]
 WINDOW = 40
 TWO = gvf.questions(
     {"u": gvf.Uniform(3), "one": gvf.Always(1, actions=3)},
