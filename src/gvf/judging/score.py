@@ -1,0 +1,140 @@
+"""Scores: squared errors of predictions against returns, and their paired differences.
+
+The score of a prediction V is the mean of (V(s_t) - G_t)^2 over the states of held-out episodes,
+weighted by interest. If E[ G | s ] = v(s), then
+
+    E[ (V - G)^2 ] = E[ (V - v)^2 ] + E[ Var(G | s) ].
+
+The last term is the noise of the returns. It is the same for all candidates only if all are scored
+by the same returns. So one baseline serves all. Then the difference of two scores estimates the
+difference of their true squared errors without bias, whatever the baseline is; the baseline decides
+only how noisy the difference is. (A squared TD error has no such property. Each candidate would
+be scored by its own targets, C + gamma V(s'), and values that hardly vary have small TD errors.)
+
+The baseline must not know the returns it helps to compute. It is the prediction of the candidate
+with the lowest score in *other* episodes: episodes are dealt into two halves, and each half takes
+the candidate that is best in the other, by returns with the median of all candidates as baseline.
+
+Intervals come from the bootstrap over episodes, the independent units of a log. All candidates are
+resampled together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from gvf.common.arrays import Array, Bools, Floats
+from gvf.common.bootstrap import tail_of
+from gvf.judging.held_out import HeldOut
+from gvf.judging.returns import recursive_returns, weighted_returns
+
+Returns = Literal["doubly-robust", "per-decision", "weighted"]
+HALVES = 2
+"""The number of groups of episodes for the cross-fitting of the baseline."""
+FEWEST = 2
+"""The number of episodes from which on there are intervals."""
+_AT_ONCE = 2**22
+"""The largest number of counts of a bootstrap in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The squared errors of L candidates, summed in each of E episodes.
+
+    Attributes:
+        error: the sums of squared errors, weighted by interest, float64[E, L].
+        weight: the sums of interests, float64[E].
+    """
+
+    error: Floats
+    weight: Floats
+
+    @property
+    def scores(self) -> Floats:
+        """The score of each candidate, float64[L]."""
+        return self.error.sum(axis=0) / self.weight.sum()
+
+    def resampled(self, replicates: int, seed: int) -> Floats:
+        """Compute scores in bootstrap samples of the episodes, float64[B, L]."""
+        rng, count = np.random.default_rng(seed), len(self.weight)
+        found, step = [], max(1, _AT_ONCE // count)
+        diverged = ~np.isfinite(self.error).all(axis=0)
+        error = np.where(diverged, 0.0, self.error)
+        for start in range(0, replicates, step):
+            size = min(step, replicates - start)
+            times = rng.multinomial(count, np.full(count, 1.0 / count), size=size)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                found.append((times @ error) / (times @ self.weight)[:, None])
+        return np.where(diverged, np.inf, np.concatenate(found))
+
+
+def baselines(held: HeldOut, seed: int) -> tuple[Floats, Floats]:
+    """Compute the shared baseline of each state, and after each cut, both float64[n].
+
+    Args:
+        held: the held-out episodes.
+        seed: the seed by which episodes are dealt into halves.
+    """
+    alive = finite(held)
+    if not alive.any():
+        zeros = np.zeros(len(held.ratio))
+        return zeros, zeros
+    predicted, after = held.predicted[:, alive], held.after[:, alive]
+    shared, beyond = np.median(predicted, axis=1), np.median(after, axis=1)
+    sums = squared_errors(held, _recursive(held, shared, beyond), predicted)
+    episodes, part = len(held.starts), held.part[held.starts]
+    half = np.empty(episodes, np.int64)
+    rng = np.random.default_rng(seed)
+    for one in np.unique(part):
+        members = np.flatnonzero(part == one)
+        half[members] = rng.permutation(len(members)) % HALVES
+    row_half, row_part = half[held.episode], held.part
+    for one in np.unique(part):
+        for side in range(HALVES):
+            others = (part == one) & (half != side)
+            rows = np.flatnonzero((row_part == one) & (row_half == side))
+            error = sums.error[others].sum(axis=0)
+            if not len(rows) or not others.any() or not np.isfinite(error).any():
+                continue
+            best = int(np.nanargmin(error))
+            shared[rows], beyond[rows] = predicted[rows, best], after[rows, best]
+    return shared, beyond
+
+
+def finite(held: HeldOut) -> Bools:
+    """Return True for candidates whose predictions are all finite, bool[L]."""
+    return np.asarray(np.isfinite(held.predicted).all(axis=0) & np.isfinite(held.after).all(axis=0))
+
+
+def _recursive(held: HeldOut, baseline: Floats, after: Floats) -> Floats:
+    return recursive_returns(
+        held.ratio, held.cumulant, held.continuation, baseline, held.last, after
+    )
+
+
+def returns_of(held: HeldOut, kind: Returns, baseline: Floats, after: Floats) -> Floats:
+    """Compute the returns by which all candidates are scored, float64[n]."""
+    if kind == "weighted":
+        return weighted_returns(held.ratio, held.cumulant, held.continuation, held.last, after)
+    return _recursive(held, baseline if kind == "doubly-robust" else 0.0 * baseline, after)
+
+
+def squared_errors(held: HeldOut, returns: Floats, predicted: Floats) -> Sums:
+    """Sum squared errors by episode; those of predictions that are not finite are infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = (predicted - returns[:, None]) ** 2
+    square[np.isnan(square)] = np.inf
+    error = np.add.reduceat(square * held.interest[:, None], held.starts, axis=0)
+    return Sums(error, np.add.reduceat(held.interest, held.starts))
+
+
+def interval(values: Array, episodes: int, confidence: float) -> tuple[float, float]:
+    """Return the ends of the bootstrap interval from values [B]; nan with too few episodes."""
+    good = values[np.isfinite(values)]
+    if episodes < FEWEST or len(good) < len(values):
+        return float("nan"), float("nan")
+    tail = tail_of(episodes, confidence)
+    return float(np.quantile(good, tail)), float(np.quantile(good, 1 - tail))
