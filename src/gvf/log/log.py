@@ -236,6 +236,21 @@ class Log:
         """Return all transitions as one batch, in memory."""
         return self._whole if self._whole is not None else Transitions.concatenate(self)
 
+    def place(self, position: int) -> str:
+        """Return the place of a transition in the source, in words, for messages.
+
+        Example:
+            >>> import gvf
+            >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
+            >>> gvf.read([walk] * 5, quiet=True).place(3)
+            'step 1 of episode 1'
+        """
+        lengths = self.lengths
+        ends = np.cumsum(lengths)
+        at = int(np.searchsorted(ends, position, "right"))
+        first = self._rows.bounds.first[self.numbers[at]]
+        return self._rows.source.place(int(first + position - (ends[at] - lengths[at])))
+
     def select(self, positions: Any) -> Log:
         """Return the log of some episodes, by their positions in this log; their order stays.
 
