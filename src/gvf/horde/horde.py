@@ -421,6 +421,11 @@ class Horde(Observer[HordeReport]):
             self._place(name)
         self._begin(without(self._core.gathered(), gone))
 
+    @property
+    def _keeps_order(self) -> bool:
+        correction = self._core.options.correction
+        return correction.trace is not None and correction.looks_back
+
     def _begin_anew(self) -> None:
         for trace in self._core.traces:
             trace.restart()

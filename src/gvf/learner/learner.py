@@ -125,7 +125,7 @@ class Learner(WindowLearner):
         return rule if step_size is None else replace(rule, step_size=step_size)
 
     def _shown(self) -> dict[str, Any]:
-        return self._parts() | {"update": self.update}
+        return super()._shown() | {"update": self.update}
 
     @property
     def weights(self) -> Floats:
