@@ -235,6 +235,7 @@ class Horde(Observer[HordeReport]):
             mean_ratio=found["mean_ratio"],
             effective_sample_size=found["effective_sample_size"],
             missing=self._core.left_out,
+            estimated=self._core.estimated,
             paused=reasons(layout, found["missing"], found["diverged"]),
             names=layout.names,
             ude=found["ude"][layout.place],

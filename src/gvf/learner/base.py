@@ -29,14 +29,15 @@ from gvf.learner import source as sources
 from gvf.learner.callbacks import Callbacks, Calls
 from gvf.learner.fitting import Fit, Order, as_log, chosen_order
 from gvf.policy import DiscretePolicy, Policy
-from gvf.question import GVF, OnConflict, OnNaN
+from gvf.question import GVF, OnConflict, OnNaN, ratios_are_estimated
 from gvf.stream.info import info_columns
 from gvf.transition import Transitions, as_row
 from gvf.truth import ReturnError
 
-CUMULANT, CONTINUATION, UNKNOWN, MISSING = range(4)
+CUMULANT, CONTINUATION, UNKNOWN, MISSING, ESTIMATED = range(5)
 """Positions in ``BaseLearner.seen``: the largest absolute cumulant, the largest continuation, the
-last step with an unknown ratio, and the number of transitions skipped because of a NaN."""
+last step with an unknown ratio, the number of transitions skipped because of a NaN, and 1 if a
+ratio was estimated."""
 
 
 Report = TypeVar("Report")
@@ -423,7 +424,7 @@ class BaseLearner(Observer[Report]):
         self.question, self.behaviour = question, behaviour
         self.on_conflict: OnConflict = on_conflict
         self.on_nan: OnNaN = on_nan
-        self.seen = np.zeros(4)
+        self.seen = np.zeros(5)
 
     @abstractmethod
     def predict(self, states: Any) -> Floats:
@@ -485,6 +486,16 @@ class BaseLearner(Observer[Report]):
     def _knows_behaviour(transitions: Transitions, behaviour: Policy | None) -> bool:
         recorded = {"behaviour_probability", "behaviour_log_probability"}
         return behaviour is not None or bool(recorded & transitions.columns.keys())
+
+    def _note_estimates(self, transitions: Transitions, behaviour: Policy | None) -> None:
+        """Keep whether a ratio was estimated, which the report says."""
+        if ratios_are_estimated(transitions, behaviour, self.on_conflict):
+            self.seen[ESTIMATED] = 1.0
+
+    def _restore_seen(self, saved: Floats) -> None:
+        """Restore ``seen``; that of an older file is shorter."""
+        self.seen[:] = 0.0
+        self.seen[: len(saved)] = saved
 
     def _note(self, cumulant: Floats, continuation: Floats) -> None:
         """Keep the largest cumulant and continuation, from which the largest return follows."""

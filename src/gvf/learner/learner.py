@@ -196,7 +196,13 @@ class Learner(WindowLearner):
             assert isinstance(self.window, Window)
             updates = self.values.updates(self.window, lane)
             return diagnose_updates(
-                inputs, *updates, batch_size=k, corrections=corrections, batches=batches, rng=rng
+                inputs,
+                *updates,
+                batch_size=k,
+                corrections=corrections,
+                batches=batches,
+                rng=rng,
+                estimated=report.estimated,
             )
 
         found = [diagnose_lane(lane) for lane in range(self.values.state.weights.shape[1])]

@@ -27,6 +27,7 @@ from gvf.correction.trace import Trace, TraceOverflowError
 from gvf.learner.base import (
     CONTINUATION,
     CUMULANT,
+    ESTIMATED,
     MISSING,
     UNKNOWN,
     BaseLearner,
@@ -215,6 +216,8 @@ class WindowLearner(BaseLearner[LearnerReport]):
             raise
         self._note(cumulant, continuation)
         self.seen[UNKNOWN] = self.seen[UNKNOWN] if known else self.steps
+        if known:
+            self._note_estimates(transitions, behaviour)
 
     def _insert(self, rows: Rows) -> None:
         """Insert rows and update when due; there may be none, as long as all rows wait."""
@@ -307,6 +310,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
             largest_return=limit,
             step_size=self.values.step_size,
             missing=int(self.seen[MISSING]),
+            estimated=bool(self.seen[ESTIMATED]),
         )
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -341,7 +345,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
             rng.bit_generator.state = json.loads(str(state), object_hook=_decoded)
         self.schedule.counts[:] = arrays["own/counts"]
         if "own/seen" in arrays:
-            self.seen[:] = arrays["own/seen"]
+            self._restore_seen(arrays["own/seen"])
         elif len(self.window):  # older files do not have it
             kept = {name: c[: len(self.window)] for name, c in self.window.columns.items()}
             self.seen[CUMULANT] = np.abs(kept["cumulant"]).max()

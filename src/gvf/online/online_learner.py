@@ -21,7 +21,7 @@ from gvf.common.checks import brief
 from gvf.correction import IS
 from gvf.correction.trace import Trace
 from gvf.features import FeatureMap, features_of
-from gvf.learner.base import CONTINUATION, CUMULANT, MISSING, BaseLearner, group
+from gvf.learner.base import CONTINUATION, CUMULANT, ESTIMATED, MISSING, BaseLearner, group
 from gvf.learner.linear import values
 from gvf.learner.report import DIVERGED, BaseReport, largest_return
 from gvf.learner.values import LinearPrediction, check_features, represent
@@ -54,6 +54,7 @@ class OnlineReport(BaseReport):
         largest_predictions: the largest absolute prediction for recent states, one per lane.
         largest_return: the largest possible return.
         missing: the number of transitions skipped because of a NaN, with ``on_nan="skip"``.
+        estimated: True if a ratio was formed with an estimated probability of the behaviour.
         remedy: the advice for lanes that have diverged.
 
     Example:
@@ -220,6 +221,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         run(self.algorithm, self.state, self.streams, steps)
         self._steps += len(transitions)
         self._note(cumulant, continuation)
+        self._note_estimates(transitions, behaviour)
         _add_ratios(self._ratios, ratio)
         same = self._recent.shape[1:] == x.shape[1:] and self._recent.dtype == x.dtype
         recent = np.concatenate([self._recent, x]) if same else x
@@ -259,6 +261,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
             largest_predictions=tuple(largest.tolist()),
             largest_return=limit,
             missing=int(self.seen[MISSING]),
+            estimated=bool(self.seen[ESTIMATED]),
             remedy=self.algorithm.remedy,
         )
 
@@ -298,7 +301,8 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         if len(recent):
             recent = features_of(lambda _: recent, self.features.size, recent)
         self.streams, self._recent, self._steps = streams, recent, int(arrays["steps"])
-        self.seen[:], self._ratios[:] = arrays["seen"], arrays["ratios"]
+        self._restore_seen(arrays["seen"])
+        self._ratios[:] = arrays["ratios"]
 
 
 def _check_lists(streams: Streams) -> None:
