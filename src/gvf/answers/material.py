@@ -7,9 +7,10 @@ ratios that this gives show how far the log supports a question.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,7 @@ class Material:
         source: "recorded", "estimated" or "given": where the behaviour's probabilities come from.
         estimated: the estimate of the behaviour, if there is one.
         ratios: the ratios of each question, [questions, n].
+        digest: the digest of the log's contents.
     """
 
     plan: Plan
@@ -57,6 +59,7 @@ class Material:
     source: str
     estimated: Any = None
     ratios: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    digest: str = ""
 
     @property
     def ratios_from(self) -> str:
@@ -90,8 +93,8 @@ def prepare(plan: Plan, source: Any, *, quiet: bool = False) -> Material:
     questions = tuple(parts.question(asked, plan, facts, columns) for asked in plan.questions)
     features = parts.features(plan, facts)
     made = Material(plan, log, facts, questions, features, behaviour, where, estimated)
-    object.__setattr__(made, "ratios", look_through(made))
-    return made
+    ratios, digest = look_through(made)
+    return replace(made, ratios=ratios, digest=digest)
 
 
 def _behaviour(
@@ -103,13 +106,14 @@ def _behaviour(
     if kind == "default" and not recorded:
         raise ValueError(
             f"{log.source}: the log does not tell with which probability its actions were chosen: "
-            'say behaviour = "estimated", or give the policy that acted, or name the column in [log]'
+            'say kind = "estimated" in [behaviour], or give the policy there, or name the column in '
+            "[log]"
         )
     if kind in ("default", "recorded"):
         if not recorded:
             raise ValueError(
-                f'behaviour = "recorded": {log.source} has no probabilities of its actions; name '
-                'their column in [log], or say behaviour = "estimated"'
+                f"[behaviour] is recorded, and {log.source} has no probabilities of its actions: "
+                'name their column in [log], or say kind = "estimated" in [behaviour]'
             )
         return log, None, "recorded", None
     if kind == "estimated":
@@ -121,13 +125,16 @@ def _behaviour(
         return log, parts.policy(plan.behaviour, plan, facts), "given", None
 
 
-def look_through(material: Material) -> Floats:
-    """Evaluate all questions on all of the log; return ratios [questions, n]."""
+def look_through(material: Material) -> tuple[Floats, str]:
+    """Evaluate all questions on all of the log; return ratios [questions, n] and a digest."""
     log, behaviour = material.log, material.behaviour
     stride = -(-len(log) // MOST_RATIOS)
     found: list[list[Floats]] = [[] for _ in material.questions]
-    before = 0
+    before, digest = 0, hashlib.sha256()
     for batch in log:
+        for name, column in batch.columns.items():
+            digest.update(f"{name} {column.dtype} {column.shape[1:]}".encode())
+            digest.update(np.ascontiguousarray(column).tobytes())
 
         def code(part: Transitions) -> None:
             shown = without_last_states(part)
@@ -150,7 +157,7 @@ def look_through(material: Material) -> Floats:
                 f"question {question.name!r}: no action in the log is one that its policy would "
                 f"take ({question.policy!r}), so the log tells nothing about it"
             )
-    return ratios
+    return ratios, digest.hexdigest()
 
 
 def _each(

@@ -29,11 +29,13 @@ from gvf.policy import (
     Gaussian,
     Mixture,
     Policy,
-    Table as TablePolicy,
     Uniform,
 )
+from gvf.policy import Table as TablePolicy
 from gvf.question import GVF
 
+NUMBERED = ("uniform", "always", "favour", "fixed", "table", "softmax")
+"""The kinds of policies that are for actions 0, 1, ... only."""
 SAMPLE = 100_000
 """The number of states, at least, from which ranges are taken; a smaller log gives all of its."""
 QUANTILES = (0.005, 0.995)
@@ -147,9 +149,8 @@ def policy(given: Table, plan: Plan, facts: Facts) -> Policy:
     """Make a policy."""
     kind = given["kind"]
     actions = given.get("actions") or facts.actions
-    if kind in ("uniform", "always", "favour", "fixed", "table", "softmax"):
-        if facts.actions is None:
-            raise ValueError(f"policy {kind!r} is for numbered actions, and the log's are not")
+    if facts.actions is None and kind in NUMBERED:
+        raise ValueError(f"policy {kind!r} is for numbered actions, and the log's are not")
     match kind:
         case "uniform":
             return Uniform(_at_least(actions, facts))
