@@ -49,6 +49,7 @@ from gvf.horde import (
     PolicyBank,
     questions,
 )
+from gvf.intervals import Interval, Intervals, bootstrap
 from gvf.learner import (
     SGD,
     TD,
@@ -138,6 +139,8 @@ __all__ = [
     "IS",
     "IncrementalTD",
     "Interpolated",
+    "Interval",
+    "Intervals",
     "Learner",
     "LearnerReport",
     "Log",
@@ -174,6 +177,7 @@ __all__ = [
     "WISOptimal",
     "WISTD",
     "Window",
+    "bootstrap",
     "diagnose",
     "exact_values",
     "fixed_point",
