@@ -49,6 +49,7 @@ from gvf.horde import (
     PolicyBank,
     questions,
 )
+from gvf.intervals import Interval, Intervals, bootstrap
 from gvf.judging import Judgement, Score, Selection, judge, select
 from gvf.learner import (
     SGD,
@@ -141,6 +142,8 @@ __all__ = [
     "IS",
     "IncrementalTD",
     "Interpolated",
+    "Interval",
+    "Intervals",
     "Judgement",
     "Learner",
     "LearnerReport",
@@ -180,6 +183,7 @@ __all__ = [
     "WISOptimal",
     "WISTD",
     "Window",
+    "bootstrap",
     "diagnose",
     "exact_values",
     "fixed_point",

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gvf.answers.cells import LEAST_SQUARES, Cell, held_out, methods, side_by_side
+from gvf.answers.cells import Cell, held_out, intervals, methods, side_by_side
 from gvf.answers.engine import Engine
 from gvf.answers.material import Material, prepare
 from gvf.answers.plan import Plan
@@ -30,6 +30,8 @@ from gvf.question import GVF
 RETURNS = "doubly-robust"
 SAMPLES = 2000
 """The number of bootstrap samples of a judgement."""
+TOGETHER = 100
+"""The number of replicates in a cell; their lanes share the work of a draw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +202,19 @@ def _diagnosis(learner: Any) -> Diagnosis | None:
 def _intervals(
     material: Material, chosen: list[tuple[str, float | None]], store: Store, engine: Engine
 ) -> list[Any]:
-    return [None for _ in chosen]
-
-
-__all__ = ["LEAST_SQUARES", "Answer", "Answered", "answer"]
+    """Compute the replicates of all questions, and join them; None for a log beyond memory."""
+    count = material.plan.replicates
+    if not count or not material.log.in_memory:
+        return [None for _ in chosen]
+    cells = [
+        [
+            Cell("replicates", question, *of, start, min(TOGETHER, count + 1 - start))
+            for start in range(0, count + 1, TOGETHER)
+        ]
+        for question, of in enumerate(chosen)
+    ]
+    found = engine.run([cell for some in cells for cell in some], material, store, "intervals")
+    return [
+        intervals(material, question, [found[cell] for cell in some], chosen[question][0])
+        for question, some in enumerate(cells)
+    ]

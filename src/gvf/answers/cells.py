@@ -23,10 +23,12 @@ import numpy as np
 from gvf.answers.material import Material
 from gvf.common.arrays import Array
 from gvf.common.workers import Interrupted, Stop
-from gvf.correction import Correction
+from gvf.correction import IS, Correction
+from gvf.intervals.intervals import Intervals
+from gvf.intervals.replicates import Job
 from gvf.judging.candidates import Candidate
 from gvf.judging.held_out import HeldOut, gather
-from gvf.learner import Learner
+from gvf.learner import TD, Learner
 from gvf.log import Log
 from gvf.online import OnlineLearner
 from gvf.online.least_squares import LSTD
@@ -192,4 +194,41 @@ def _final(cell: Cell, material: Material, stop: Stop) -> Arrays:
 
 
 def _replicates(cell: Cell, material: Material, stop: Stop) -> Arrays:
-    raise NotImplementedError
+    plan = material.plan
+    if cell.method == LEAST_SQUARES:
+        asked, behaviour = material.questions[cell.question], material.behaviour
+        made = Learner(asked, material.features, TD(1.0), IS(), behaviour=behaviour)
+        method = "lstd"
+    else:
+        made, method = learner(material, cell.question, cell.method, cell.step_size), "td"
+    job = Job(material.log, None, plan.learn["epochs"], method, plan.seed)
+    numbers = range(cell.part, cell.part + cell.count)
+    try:
+        found = job.run(made, numbers, stop)
+    except KeyboardInterrupt:
+        raise Interrupted from None
+    return {
+        "weights": found.weights,
+        "updates": np.array(found.updates),
+        "empty": np.array(found.empty),
+    }
+
+
+def intervals(material: Material, question: int, found: list[Arrays], method: str) -> Intervals:
+    """Join the replicates of a question."""
+    made = learner(material, question, method, 1.0)
+    policy = getattr(getattr(made, "values", None), "prediction", None)
+    return Intervals(
+        questions=(repr(material.questions[question]),),
+        features=material.features,
+        policies=(getattr(policy, "policy", None),),
+        weights=np.concatenate([one["weights"] for one in found], axis=1)[None],
+        horde=False,
+        level=material.plan.level,
+        method="lstd" if method == LEAST_SQUARES else "td",
+        units=f"{len(material.log.episodes)} episodes",
+        episodes=len(material.log.episodes),
+        updates=int(found[0]["updates"]),
+        empty=int(sum(one["empty"] for one in found)),
+        estimated=material.source == "estimated",
+    )
