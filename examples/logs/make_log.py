@@ -43,7 +43,9 @@ def main(path: Path) -> None:
     columns |= {"push": walk.action, "probability": walk.behaviour_probability}
     columns |= {"reward": walk.reward, "fell": walk.terminated}
     table = {
-        name: column[:last].round(4).astype(np.float32) if column.dtype.kind == "f" else column[:last]
+        name: column[:last].round(4).astype(np.float32)
+        if column.dtype.kind == "f"
+        else column[:last]
         for name, column in columns.items()
     }
     pq.write_table(pa.table(table), path, compression="zstd", compression_level=19)

@@ -97,9 +97,7 @@ def prepare(plan: Plan, source: Any, *, quiet: bool = False) -> Material:
     return replace(made, ratios=ratios, digest=digest)
 
 
-def _behaviour(
-    plan: Plan, log: Log, facts: Facts
-) -> tuple[Log, Policy | None, str, Any]:
+def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, str, Any]:
     """Return the log with probabilities, the policy that acted, where both come from, a fit."""
     kind = plan.behaviour["kind"]
     recorded = any(name in log.columns for name in LIKELIHOODS)

@@ -45,7 +45,9 @@ def file_names(answer: Answer) -> list[str]:
     names: list[str] = []
     for one in answer.answers:
         stem = re.sub(r"\W+", "-", one.question.name).strip("-") or "question"
-        taken = sum(re.fullmatch(rf"{re.escape(stem)}(-\d+)?\.gvf", name) is not None for name in names)
+        taken = sum(
+            re.fullmatch(rf"{re.escape(stem)}(-\d+)?\.gvf", name) is not None for name in names
+        )
         names.append(f"{stem}-{taken + 1}.gvf" if taken else f"{stem}.gvf")
     return names
 
@@ -104,8 +106,4 @@ def states(answer: Answer, states: Array) -> dict[str, Array]:
     if states.dtype.names or len(names) > MOST_DIMENSIONS:
         return {}
     flat = states.reshape(len(states), -1)
-    return {
-        (f"state {name}" if name in OWN else name): flat[:, i] for i, name in enumerate(names)
-    }
-
-
+    return {(f"state {name}" if name in OWN else name): flat[:, i] for i, name in enumerate(names)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from gvf.answers.answer import Answer, Answered
 from gvf.answers.cells import methods
 from gvf.answers.material import Material
 from gvf.answers.plan import Asked
+from gvf.answers.support import Support
 from gvf.common.arrays import Array, Floats
 from gvf.common.page import css, templates
 from gvf.common.pictures import embed
@@ -62,20 +64,16 @@ def page(answer: Answer, files: Sequence[str]) -> str:
     )
 
 
-def diagnosis_page(
-    material: Material,
-    found: Sequence[tuple[RatioStatistics, Diagnosis | None, Sequence[str]]],
-) -> str:
+def diagnosis_page(material: Material, found: Sequence[Support]) -> str:
     """Write the page of `gvf diagnose`: what the log is, and whether it supports each question.
 
     Args:
         material: the log, and what was made for it.
-        found: for each question, the statistics of the ratios, the diagnosis of a learner's window,
-            and reasons why held-out episodes cannot tell which correction is best.
+        found: the support of each question.
     """
     questions = [
-        {**_question(asked, ratios, diagnosis), "doubts": list(doubts)}
-        for asked, (ratios, diagnosis, doubts) in zip(material.plan.questions, found, strict=True)
+        {**_question(asked, one.ratios, one.diagnosis), "doubts": list(one.doubts)}
+        for asked, one in zip(material.plan.questions, found, strict=True)
     ]
     return _render(
         material,
@@ -93,7 +91,7 @@ def _render(material: Material, **more: Any) -> str:
     return template.render(
         css=css(),
         version=__version__,
-        title=material.plan.title,
+        title=_title(material, more["kind"]),
         log=log.describe(),
         transitions=len(log),
         episodes=len(log.episodes),
@@ -109,14 +107,19 @@ def _render(material: Material, **more: Any) -> str:
     )
 
 
+def _title(material: Material, kind: str) -> str:
+    asked = material.plan.questions
+    what = asked[0].name if len(asked) == 1 else f"{len(asked)} questions"
+    start = "" if kind == "answer" else "Diagnosis: "
+    return f"{start}{what}, asked of {Path(material.log.source).name}"
+
+
 def _between(lengths: Array) -> str:
     low, high = int(lengths.min()), int(lengths.max())
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _question(
-    asked: Asked, ratios: RatioStatistics, diagnosis: Diagnosis | None
-) -> dict[str, Any]:
+def _question(asked: Asked, ratios: RatioStatistics, diagnosis: Diagnosis | None) -> dict[str, Any]:
     """Return what is told of a question and of its support."""
     share = 100 * ratios.effective_sample_size / ratios.window
     return {
@@ -153,7 +156,10 @@ def told(given: Any) -> str:
     if not isinstance(given, dict):
         return str(given)
     rest = {name: value for name, value in given.items() if name != "kind" and value is not None}
-    parts = [f"{name} = {told(value) if isinstance(value, dict) else value}" for name, value in rest.items()]
+    parts = [
+        f"{name} = {told(value) if isinstance(value, dict) else value}"
+        for name, value in rest.items()
+    ]
     return ", ".join([*([given["kind"]] if "kind" in given else []), *parts])
 
 

@@ -103,9 +103,7 @@ def question(asked: Asked, plan: Plan, facts: Facts, columns: tuple[str, ...]) -
             _cumulant(asked.cumulant, plan, columns),
             _rate(asked.continuation, plan, columns, "continuation"),
             asked.name,
-            None
-            if asked.interest is None
-            else _rate(asked.interest, plan, columns, "interest"),
+            None if asked.interest is None else _rate(asked.interest, plan, columns, "interest"),
         )
 
 

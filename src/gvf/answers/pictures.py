@@ -70,11 +70,12 @@ def scores(
     figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
     axes = figure.subplots()
     colours = colours_of([curve.name for curve in (*curves, *alone)])
-    known = [c.high[np.isfinite(c.value)] for c in curves if np.isfinite(c.value).any()]
-    every = np.concatenate([*known, [1.2 * constant, 1e-12]])
+    highs = [curve.high[np.isfinite(curve.value)] for curve in (*curves, *alone)]
+    every = np.concatenate(highs)
     every = every[np.isfinite(every)]
-    # Step sizes that are close to diverging would press the rest into a line.
-    top = min(float(every.max()), max(2.5 * constant, 4 * float(np.median(every))))
+    # A few step sizes that nearly diverge would press the rest into a line.
+    top = max(1.1 * min(float(every.max(initial=0.0)), 4 * float(np.median([*every, 0.0]))), 1e-12)
+    top = max(top, 1.1 * constant) if constant < 2 * top else top
     for place, curve in enumerate(curves):
         x = np.array(curve.step_sizes) * 1.04 ** (place - (len(curves) - 1) / 2)
         fine = np.isfinite(curve.value)
@@ -92,13 +93,16 @@ def scores(
     for curve in alone:
         axes.axhline(curve.value[0], color=colours[curve.name], linewidth=1.2, label=curve.name)
         axes.axhspan(curve.low[0], curve.high[0], color=colours[curve.name], alpha=0.15, lw=0)
-    axes.axhline(constant, color=GREY, linestyle="--", linewidth=1, label="the best constant")
+    above = constant > top
+    label = f"the best constant{f', at {constant:.3g}' if above else ''}"
+    place = np.nan if above else constant
+    axes.axhline(place, color=GREY, linestyle="--", linewidth=1, label=label)
     axes.axhline(0.0, color=GREY, linewidth=0.6)
     if curves:
         axes.set_xscale("log")
         axes.set_xticks(sizes := sorted({*curves[0].step_sizes}), [f"{size:g}" for size in sizes])
         axes.minorticks_off()
-    axes.set_ylim(top=1.04 * top)
+    axes.set_ylim(top=top)
     axes.set(
         xlabel="step size (log scale)",
         ylabel=f"squared error above the best's\n({100 * level:g} % interval)",
@@ -166,7 +170,9 @@ def value_map(
     panels = figure.subplots(1, columns, squeeze=False, sharey=True)[0]
     shown = [(panels[0], values, "mean prediction", "cividis")]
     if widths is not None:
-        shown.append((panels[1], widths, f"mean width of the {100 * level:g} % interval", "magma_r"))
+        shown.append(
+            (panels[1], widths, f"mean width of the {100 * level:g} % interval", "magma_r")
+        )
     for axes, numbers, label, colours in shown:
         _cells(figure, axes, points, numbers, label, colours)
         axes.set_xlabel(names[0])

@@ -71,10 +71,3 @@ class Plan:
     seed: int = 0
     dimensions: tuple[Any, ...] | None = None
     trust: bool = False
-
-    @property
-    def title(self) -> str:
-        """The title of the page."""
-        if len(self.questions) == 1:
-            return self.questions[0].name
-        return f"{len(self.questions)} questions: {self.name}"

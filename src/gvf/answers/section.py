@@ -57,9 +57,7 @@ class Section:
             self.fail(f"{key} is missing")
         return default
 
-    def checked(
-        self, key: str, default: Any, good: Callable[[Any], bool], must: str
-    ) -> Any:
+    def checked(self, key: str, default: Any, good: Callable[[Any], bool], must: str) -> Any:
         """Return the value of a key; raise ValueError if a given value is not good."""
         value = self.take(key, default)
         if key in self._given and not good(value):
