@@ -66,7 +66,7 @@ from gvf.learner import (
     Update,
 )
 from gvf.log import Log, read
-from gvf.online import OnlineLearner, OnlineReport
+from gvf.online import LSTDLearner, LSTDReport, OnlineLearner, OnlineReport
 from gvf.policy import (
     Always,
     DiscretePolicy,
@@ -140,6 +140,8 @@ __all__ = [
     "IS",
     "IncrementalTD",
     "Interpolated",
+    "LSTDLearner",
+    "LSTDReport",
     "Learner",
     "LearnerReport",
     "Log",
