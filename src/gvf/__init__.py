@@ -68,7 +68,7 @@ from gvf.learner import (
     Update,
 )
 from gvf.log import Log, read
-from gvf.online import OnlineLearner, OnlineReport
+from gvf.online import LSTDLearner, LSTDReport, OnlineLearner, OnlineReport
 from gvf.policy import (
     Always,
     DiscretePolicy,
@@ -145,6 +145,8 @@ __all__ = [
     "Interval",
     "Intervals",
     "Judgement",
+    "LSTDLearner",
+    "LSTDReport",
     "Learner",
     "LearnerReport",
     "Log",

@@ -29,7 +29,7 @@ LARGEST_WINDOW = 2**30
 
 
 class Log(Protocol):
-    """What a fit needs of a log; :class:`gvf.Log` has it."""
+    """The interface of a log for a fit; :class:`gvf.Log` has it."""
 
     @property
     def in_memory(self) -> bool:
