@@ -14,6 +14,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from gvf.behaviour import EstimatedBehaviour, Support, estimate_behaviour, support
 from gvf.common.gym import gym
 from gvf.common.version import __version__ as __version__
 from gvf.correction import (
@@ -118,6 +119,7 @@ __all__ = [
     "EmphaticIS",
     "EmphaticWISMinibatch",
     "Estimate",
+    "EstimatedBehaviour",
     "Evaluation",
     "ExpectedSarsa",
     "Favour",
@@ -159,6 +161,7 @@ __all__ = [
     "Sarsa",
     "StateRatioIR",
     "SumTree",
+    "Support",
     "TD",
     "TDC",
     "TDRC",
@@ -175,6 +178,7 @@ __all__ = [
     "WISTD",
     "Window",
     "diagnose",
+    "estimate_behaviour",
     "exact_values",
     "fixed_point",
     "held_out_returns",
@@ -184,6 +188,7 @@ __all__ = [
     "questions",
     "ratio",
     "read",
+    "support",
     "target_visits",
     "transitions",
     "uniform_slots",
