@@ -14,6 +14,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from gvf.behaviour import EstimatedBehaviour, Support, estimate_behaviour, support
 from gvf.common.gym import gym
 from gvf.common.version import __version__ as __version__
 from gvf.correction import (
@@ -121,6 +122,7 @@ __all__ = [
     "EmphaticIS",
     "EmphaticWISMinibatch",
     "Estimate",
+    "EstimatedBehaviour",
     "Evaluation",
     "Every",
     "ExpectedSarsa",
@@ -170,6 +172,7 @@ __all__ = [
     "Selection",
     "StateRatioIR",
     "SumTree",
+    "Support",
     "TD",
     "TDC",
     "TDRC",
@@ -187,6 +190,7 @@ __all__ = [
     "Window",
     "bootstrap",
     "diagnose",
+    "estimate_behaviour",
     "exact_values",
     "fixed_point",
     "held_out_returns",
@@ -198,6 +202,7 @@ __all__ = [
     "ratio",
     "read",
     "select",
+    "support",
     "target_visits",
     "transitions",
     "uniform_slots",

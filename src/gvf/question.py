@@ -150,8 +150,8 @@ class GVF:
             behaviour: the policy that chose the actions, mu.
             on_conflict: the rule if there are both a record and a policy. "error": use the record,
                 and raise an error if the policy differs from it by more than 1e-5 (relative; in log
-                space for logarithms), unless the policy is itself an estimate. "recorded": use the record, and do not evaluate the policy.
-                "behaviour": use the policy, and ignore the record.
+                space for logarithms), unless the policy is an estimate. "recorded": use the record,
+                and do not evaluate the policy. "behaviour": use the policy, and ignore the record.
 
         Returns:
             An :class:`Evaluation` with arrays [m].

@@ -30,8 +30,7 @@ from gvf.judging.candidates import Candidate
 from gvf.judging.held_out import HeldOut, gather
 from gvf.learner import TD, Learner
 from gvf.log import Log
-from gvf.online import OnlineLearner
-from gvf.online.least_squares import LSTD
+from gvf.online import LSTDLearner
 from gvf.study.method import Method
 
 Arrays = dict[str, Array]
@@ -80,14 +79,12 @@ def methods(material: Material) -> dict[str, Method | None]:
 
 def learner(
     material: Material, question: int, method: str, step_sizes: Any, part: int = 0
-) -> Learner | OnlineLearner:
+) -> Learner | LSTDLearner:
     """Make a learner that has learned nothing."""
     plan, asked = material.plan, material.questions[question]
     found = methods(material)[method]
     if found is None:
-        return OnlineLearner(
-            asked, material.features, LSTD(regulariser=1.0), behaviour=material.behaviour
-        )
+        return LSTDLearner(asked, material.features, behaviour=material.behaviour)
     update = found.make_update("sgd", step_sizes)
     correction: Correction = found.make(1.0)
     learn = plan.learn
@@ -114,7 +111,7 @@ def fit(made: Any, log: Log, material: Material, stop: Stop = lambda: False) -> 
             stopped.append(True)
         return bool(stopped)
 
-    least_squares = isinstance(made, OnlineLearner)
+    least_squares = isinstance(made, LSTDLearner)
     made.fit(
         log,
         epochs=1 if least_squares else plan.learn["epochs"],
@@ -195,12 +192,10 @@ def _final(cell: Cell, material: Material, stop: Stop) -> Arrays:
 
 def _replicates(cell: Cell, material: Material, stop: Stop) -> Arrays:
     plan = material.plan
-    if cell.method == LEAST_SQUARES:
-        asked, behaviour = material.questions[cell.question], material.behaviour
-        made = Learner(asked, material.features, TD(1.0), IS(), behaviour=behaviour)
+    made, method = learner(material, cell.question, cell.method, cell.step_size), "td"
+    if isinstance(made, LSTDLearner):
+        made = Learner(made.question, made.features, TD(1.0), IS(), behaviour=made.behaviour)
         method = "lstd"
-    else:
-        made, method = learner(material, cell.question, cell.method, cell.step_size), "td"
     job = Job(material.log, None, plan.learn["epochs"], method, plan.seed)
     numbers = range(cell.part, cell.part + cell.count)
     try:

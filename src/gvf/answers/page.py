@@ -210,7 +210,7 @@ def _score(judgement: Judgement, score: Any) -> dict[str, str]:
         "interval": interval,
         "chance": f"{100 * score.chance:.0f} %",
         "kind": kinds[score.standing],
-        "standing": words.get(score.standing, score.standing),
+        "standing": words.get(score.standing) or score.standing,
     }
 
 

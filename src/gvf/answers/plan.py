@@ -66,7 +66,7 @@ class Plan:
     step_sizes: tuple[float, ...]
     learn: Table = field(default_factory=dict)
     folds: int = 3
-    replicates: int = 100
+    replicates: int = 199
     level: float = 0.95
     seed: int = 0
     dimensions: tuple[Any, ...] | None = None

@@ -70,7 +70,7 @@ class Store:
         path = self.path(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
         with replaced(path) as unfinished, unfinished.open("wb") as file:
-            np.savez_compressed(file, **arrays)
+            np.savez_compressed(file, **arrays)  # pyright: ignore[reportArgumentType]
 
 
 def _common(material: Material) -> dict[str, Any]:

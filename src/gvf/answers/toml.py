@@ -28,7 +28,8 @@ POLICIES = (
 """The kinds of policies."""
 FEATURES = ("tiles", "one-hot", "dense", "function")
 """The kinds of features."""
-ORDERS = ("shuffled", "log")
+ORDERS = ("drawn", "shuffled", "log")
+"""The orders of a fit; see :meth:`gvf.Learner.fit`."""
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "none")
 OUTPUTS = ("logits", "probabilities")
 CORRECTIONS = ("IR", "WIS-Minibatch", "IS")
@@ -112,7 +113,7 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> Plan:
         step_sizes=learn.pop("step_sizes"),
         learn=learn,
         folds=judge.whole("folds", 3, least=2),
-        replicates=intervals.whole("replicates", 100),
+        replicates=intervals.whole("replicates", 199),
         level=intervals.share("level", 0.95),
         seed=top.whole("seed", 0),
         dimensions=dimensions,
@@ -145,7 +146,7 @@ def _signal(section: Section, key: str, default: Any, trust: bool) -> Any:
         return entry
     if value is not None and not isinstance(value, str) and not is_number(value):
         section.fail(f'{key} must be a number, a column or "module:name", got {brief(value)}')
-    if key == "continuation" and is_number(value) and not 0 <= value <= 1:
+    if key == "continuation" and isinstance(value, int | float) and not 0 <= value <= 1:
         section.fail(f"continuation must be in [0, 1], got {value}")
     if isinstance(value, str) and is_reference(value):
         _trusted(section, f"{key} = {value!r}", value, trust)
@@ -264,7 +265,7 @@ def _learn(section: Section, trust: bool) -> Table:
             "step_sizes", STEP_SIZES, lambda v: is_number(v) and v > 0, "a list of positive numbers"
         ),
         "epochs": section.whole("epochs", 20, least=1),
-        "order": section.choice("order", "shuffled", ORDERS),
+        "order": section.choice("order", "drawn", ORDERS) if "order" in section else section.take("order", None),
         "batch_size": section.whole("batch_size", 16, least=1),
         "every": section.whole("every", 1, least=1),
         "window": section.whole("window", None, least=1),
