@@ -18,7 +18,7 @@ import numpy as np
 
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import check_choice, whole
-from gvf.diagnosis.tail import tail_index, trusted_up_to
+from gvf.diagnosis.tail import tail_index
 from gvf.judging.candidates import Candidate, named, question_of
 from gvf.judging.held_out import HeldOut, gather
 from gvf.judging.returns import beyond_cut, mean_weights
@@ -36,6 +36,8 @@ from gvf.question import GVF, OnConflict
 
 FEWEST_EPISODES = 10
 """The number of held-out episodes, and of effective ones, below which a log cannot tell."""
+LARGEST_K_HAT = 0.7
+"""The largest Pareto index of the weights with which averages can be trusted."""
 LARGEST_SHARE = 0.5
 """The largest share of the values that may lie beyond the ends of episodes that were cut."""
 CONSTANT = "a constant"
@@ -98,8 +100,8 @@ class Judgement:
         states: the number of states in them.
         effective_sample_size: (sum w)^2 / sum w^2 of the episodes' weights w: the number of
             episodes of the target that they are worth.
-        k_hat: the Pareto index of the tail of the weights; nan with fewer than 21 episodes.
-        k_threshold: the largest k-hat with which averages over these episodes can be trusted.
+        k_hat: the Pareto index of the tail of the weights; averages can be trusted up to 0.7. It is
+            nan with fewer than 21 episodes.
         beyond: the mean share of the values that lies beyond the ends of episodes that were cut.
             There the shared baseline stands in for what is not in the log.
         doubts: reasons why the log cannot tell which candidate is best; none if it can.
@@ -112,7 +114,6 @@ class Judgement:
     states: int
     effective_sample_size: float
     k_hat: float
-    k_threshold: float
     beyond: float
     doubts: tuple[str, ...]
     _sums: Sums = field(compare=False)
@@ -175,7 +176,7 @@ class Judgement:
             f"{self.episodes:,} held-out episodes, {self.states:,} states; {self.returns} returns",
             *(line.rstrip() for line in lines),
             f"  weights: effective sample size {self.effective_sample_size:.3g} of "
-            f"{self.episodes:,} episodes, k-hat {k_hat} (trusted up to {self.k_threshold:.2g}); "
+            f"{self.episodes:,} episodes, k-hat {k_hat} (trusted up to {LARGEST_K_HAT}); "
             f"{100 * self.beyond:.2g} % of the values beyond cut episodes",
             f"  verdict: {self.verdict}",
         ])  # fmt: skip
@@ -291,7 +292,7 @@ def judged(
     size = float(weights.sum() ** 2 / (weights**2).sum()) if weights.any() else 0.0
     beyond = beyond_cut(held.ratio, held.continuation, held.last, held.cut)
     share = float(np.clip(np.average(beyond, weights=held.interest), 0.0, 1.0))
-    k_hat, threshold = tail_index(weights), trusted_up_to(episodes)
+    k_hat = tail_index(weights)
     return Judgement(
         scores=tuple(sorted(entries, key=lambda one: (not one.score < math.inf, one.score))),
         returns=returns,
@@ -300,9 +301,8 @@ def judged(
         states=len(targets),
         effective_sample_size=size,
         k_hat=k_hat,
-        k_threshold=threshold,
         beyond=share,
-        doubts=tuple(_doubts(episodes, size, k_hat, threshold, share, targets)),
+        doubts=tuple(_doubts(episodes, size, k_hat, share, targets)),
         _sums=sums,
         _samples=samples,
         _names=tuple(one.name for one in everything),
@@ -324,16 +324,14 @@ def _weights(held: HeldOut) -> Floats:
     return weight / discount
 
 
-def _doubts(
-    episodes: int, size: float, k_hat: float, threshold: float, beyond: float, targets: Array
-) -> list[str]:
+def _doubts(episodes: int, size: float, k_hat: float, beyond: float, targets: Array) -> list[str]:
     """List the reasons why held-out episodes cannot tell."""
     doubts = []
     if episodes < FEWEST_EPISODES:
         doubts.append(f"there are only {episodes} held-out episodes")
     elif not size >= FEWEST_EPISODES:
         doubts.append(f"the {episodes:,} held-out episodes are worth only {size:.2g} of the target")
-    elif k_hat > threshold:
+    elif k_hat > LARGEST_K_HAT:
         doubts.append(f"few episodes have most of the weight (k-hat {k_hat:.2g})")
     if beyond > LARGEST_SHARE:
         doubts.append(f"{100 * beyond:.0f} % of the values lie beyond the ends of cut episodes")

@@ -11,9 +11,11 @@ difference of their true squared errors without bias, whatever the baseline is; 
 only how noisy the difference is. (A squared TD error has no such property. Each candidate would
 be scored by its own targets, C + gamma V(s'), and values that hardly vary have small TD errors.)
 
-The baseline must not know the returns it helps to compute. It is the prediction of the candidate
-with the lowest score in *other* episodes: episodes are dealt into two halves, and each half takes
-the candidate that is best in the other, by returns with the median of all candidates as baseline.
+The baseline must not know the returns that it helps to compute. It is the prediction of the
+candidate that is best in *other* episodes: the episodes are dealt into groups, and each takes the
+candidate with the lowest score in all other groups. Their scores need a baseline too. It is the
+median of all candidates at first, then the candidate that is best by these scores, and so on, for a
+few rounds (:func:`baselines`).
 
 Intervals come from the bootstrap over episodes, the independent units of a log. All candidates are
 resampled together.
@@ -32,8 +34,10 @@ from gvf.judging.held_out import HeldOut
 from gvf.judging.returns import recursive_returns, weighted_returns
 
 Returns = Literal["doubly-robust", "per-decision", "weighted"]
-HALVES = 2
+GROUPS = 5
 """The number of groups of episodes for the cross-fitting of the baseline."""
+ROUNDS = 3
+"""The number of times that a baseline is chosen, each time by returns with the one before."""
 FEWEST = 2
 """The number of episodes from which on there are intervals."""
 _AT_ONCE = 2**22
@@ -74,34 +78,46 @@ class Sums:
 def baselines(held: HeldOut, seed: int) -> tuple[Floats, Floats]:
     """Compute the shared baseline of each state, and after each cut, both float64[n].
 
+    All rounds for a group leave out its episodes, so its returns are unbiased. In cross-validation
+    the parts of the log are the groups. Learners of other parts have then learned from the group's
+    episodes; nothing of this enters a baseline but the choice of one candidate out of several.
+
     Args:
         held: the held-out episodes.
-        seed: the seed by which episodes are dealt into halves.
+        seed: the seed by which episodes are dealt into groups.
     """
     alive = finite(held)
     if not alive.any():
-        zeros = np.zeros(len(held.ratio))
-        return zeros, zeros
+        return np.zeros(len(held.ratio)), np.zeros(len(held.ratio))
     predicted, after = held.predicted[:, alive], held.after[:, alive]
-    shared, beyond = np.median(predicted, axis=1), np.median(after, axis=1)
-    sums = squared_errors(held, _recursive(held, shared, beyond), predicted)
-    episodes, part = len(held.starts), held.part[held.starts]
-    half = np.empty(episodes, np.int64)
-    rng = np.random.default_rng(seed)
-    for one in np.unique(part):
-        members = np.flatnonzero(part == one)
-        half[members] = rng.permutation(len(members)) % HALVES
-    row_half, row_part = half[held.episode], held.part
-    for one in np.unique(part):
-        for side in range(HALVES):
-            others = (part == one) & (half != side)
-            rows = np.flatnonzero((row_part == one) & (row_half == side))
-            error = sums.error[others].sum(axis=0)
-            if not len(rows) or not others.any() or not np.isfinite(error).any():
-                continue
-            best = int(np.nanargmin(error))
-            shared[rows], beyond[rows] = predicted[rows, best], after[rows, best]
-    return shared, beyond
+    first = np.median(predicted, axis=1), np.median(after, axis=1)
+    group = held.part[held.starts]
+    if not group.any():
+        group = np.random.default_rng(seed).permutation(len(group)) % GROUPS
+    rows = group[held.episode]
+
+    def improved(
+        baseline: tuple[Floats, Floats], sums: Sums, groups: Array, without: int
+    ) -> tuple[Floats, Floats]:
+        """Take the candidate that is best in the other groups, except for one group."""
+        shared, beyond = (column.copy() for column in baseline)
+        for one in groups:
+            error = sums.error[(group != one) & (group != without)].sum(axis=0)
+            if np.isfinite(error).any():
+                at, best = rows == one, int(np.argmin(error))
+                shared[at], beyond[at] = predicted[at, best], after[at, best]
+        return shared, beyond
+
+    start = squared_errors(held, _recursive(held, *first), predicted)
+    found, groups = first, np.unique(group)
+    for one in groups:
+        baseline, sums, others = first, start, groups[groups != one]
+        for _ in range(ROUNDS - 1 if len(others) > 1 else 0):
+            baseline = improved(baseline, sums, others, one)
+            sums = squared_errors(held, _recursive(held, *baseline), predicted)
+        if len(others):
+            found = improved(found, sums, groups[groups == one], one)
+    return found
 
 
 def finite(held: HeldOut) -> Bools:

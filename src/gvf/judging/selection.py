@@ -158,9 +158,9 @@ def select(
     teach = learn or _learn
     parts: list[HeldOut] = []
     listed: list[Candidate] = []
-    splits = list(_splits(len(log.episodes), held_out, cross_validate, seed))
-    with _bar(progress, len(given) * len(splits) + 1) as advance:
-        for rest, out in splits:
+    parted = list(splits(len(log.episodes), held_out, cross_validate, seed))
+    with _bar(progress, len(given) * len(parted) + 1) as advance:
+        for rest, out in parted:
             learned = {}
             for name, learner in given.items():
                 learned[name] = copy.deepcopy(learner)
@@ -179,7 +179,7 @@ def _learn(learner: Any, log: Log) -> None:
     learner.learn(log, progress=False)
 
 
-def _splits(
+def splits(
     episodes: int, share: float, cross_validate: bool, seed: int
 ) -> Iterator[tuple[Array, Array]]:
     """Yield the positions of the episodes to learn from, and of those that are held out."""
