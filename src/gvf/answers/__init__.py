@@ -9,16 +9,16 @@ from gvf.answers.engine import Engine
 from gvf.answers.material import Material, prepare
 from gvf.answers.outcome import write
 from gvf.answers.plan import Plan
-from gvf.answers.support import Support, diagnose
+from gvf.answers.support import Diagnosed, diagnose
 from gvf.answers.toml import example, load
 
 __all__ = [
     "Answer",
     "Answered",
+    "Diagnosed",
     "Engine",
     "Material",
     "Plan",
-    "Support",
     "answer",
     "diagnose",
     "example",

@@ -20,6 +20,8 @@ from gvf.answers.engine import Engine
 from gvf.answers.material import Material, prepare
 from gvf.answers.plan import Plan
 from gvf.answers.store import Store
+from gvf.answers.support import support_of, warnings_of
+from gvf.behaviour import Support
 from gvf.common.arrays import Array, Floats
 from gvf.diagnosis import Diagnosis
 from gvf.diagnosis.ratios import RatioStatistics
@@ -41,6 +43,7 @@ class Answered:
     Attributes:
         question: the question.
         ratios: the statistics of its ratios in the log.
+        support: how far the behaviour covers the target.
         judgement: the scores of all corrections and step sizes on held-out episodes.
         method: the name of the correction that was chosen.
         step_size: the step size that was chosen; None if it has none.
@@ -51,6 +54,7 @@ class Answered:
 
     question: GVF
     ratios: RatioStatistics
+    support: Support
     judgement: Judgement
     method: str
     step_size: float | None
@@ -99,17 +103,19 @@ class Answer:
         estimated = self.material.source == "estimated"
         lines = [f"ratios {self.material.ratios_from}"] if estimated else []
         for one in self.answers:
-            lines += [f"{one.question.name}: {one.judgement.verdict}", *_support(one.ratios)]
+            lines += [f"{one.question.name}: {one.judgement.verdict}", *_support(one)]
         return "\n".join(lines)
 
 
-def _support(found: RatioStatistics) -> list[str]:
+def _support(one: Answered) -> list[str]:
+    found = one.ratios
     size, window = found.effective_sample_size, found.window
     lines = [
         f"  {window:,} ratios, worth {size:,.0f} transitions of the target "
         f"({100 * size / window:.0f} %); largest {found.max_ratio:.3g}"
     ]
-    return [*lines, *(f"  warning: {warning}" for warning in found.warnings)]
+    warnings = warnings_of(found, one.support)
+    return [*lines, *(f"  warning: {warning}" for warning in warnings)]
 
 
 def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = False) -> Answer:
@@ -147,6 +153,7 @@ def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = 
             Answered(
                 question=material.questions[question],
                 ratios=RatioStatistics.of(material.ratios[question], plan.learn["batch_size"]),
+                support=support_of(material, material.questions[question]),
                 judgement=judgements[question],
                 method=chosen[question][0],
                 step_size=chosen[question][1],

@@ -117,7 +117,8 @@ def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, 
     if kind == "estimated":
         from gvf.behaviour import estimate_behaviour
 
-        estimated = estimate_behaviour(log)
+        options = {name: v for name, v in plan.behaviour.items() if name != "kind" and v}
+        estimated = estimate_behaviour(log, **options, seed=plan.seed, progress=False)
         return estimated.log, None, "estimated", estimated
     with placed("behaviour"):
         return log, parts.policy(plan.behaviour, plan, facts), "given", None

@@ -19,7 +19,8 @@ from gvf.answers.answer import Answer, Answered
 from gvf.answers.cells import methods
 from gvf.answers.material import Material
 from gvf.answers.plan import Asked
-from gvf.answers.support import Support
+from gvf.answers.support import Diagnosed, warnings_of
+from gvf.behaviour import Support
 from gvf.common.arrays import Array, Floats
 from gvf.common.page import css, templates
 from gvf.common.pictures import embed
@@ -34,6 +35,8 @@ EPISODES = (0.5, 0.8, 1.0)
 """The episodes that are shown, by their place in the order of lengths."""
 LONGEST_SHOWN = 500
 """The number of steps of an episode that are shown."""
+SHOWN_LOSS = 0.001
+"""The share of the target's actions from which on a picture shows where they are lost."""
 MAP_STATES = 20_000
 """The number of the log's states that make a map."""
 
@@ -52,7 +55,7 @@ def page(answer: Answer, files: Sequence[str]) -> str:
         badges_shown=[_verdict_badge(one) | {"text": _short(one)} for one in answer.answers],
         questions=[
             {
-                **_question(asked, one.ratios, one.diagnosis),
+                **_question(asked, one.ratios, one.support, one.diagnosis),
                 **_judged(material, one),
                 "tracks": _tracks(material, one),
                 "map": _map(material, one),
@@ -64,7 +67,7 @@ def page(answer: Answer, files: Sequence[str]) -> str:
     )
 
 
-def diagnosis_page(material: Material, found: Sequence[Support]) -> str:
+def diagnosis_page(material: Material, found: Sequence[Diagnosed]) -> str:
     """Write the page of `gvf diagnose`: what the log is, and whether it supports each question.
 
     Args:
@@ -72,7 +75,7 @@ def diagnosis_page(material: Material, found: Sequence[Support]) -> str:
         found: the support of each question.
     """
     questions = [
-        {**_question(asked, one.ratios, one.diagnosis), "doubts": list(one.doubts)}
+        {**_question(asked, one.ratios, one.support, one.diagnosis), "doubts": list(one.doubts)}
         for asked, one in zip(material.plan.questions, found, strict=True)
     ]
     return _render(
@@ -99,12 +102,21 @@ def _render(material: Material, **more: Any) -> str:
         lengths=_between(log.lengths),
         source=log.source,
         estimated=material.source == "estimated",
+        behaviour=_behaviour(material),
         ratios_from=material.ratios_from,
         level=f"{100 * material.plan.level:g} %",
         replicates=material.plan.replicates,
         in_memory=log.in_memory,
         **more,
     )
+
+
+def _behaviour(material: Material) -> dict[str, Any] | None:
+    """Return what is told of an estimated behaviour."""
+    found = material.estimated
+    if found is None:
+        return None
+    return {"told": repr(found), "reliability": embed(pictures.reliability(found.reliability()))}
 
 
 def _title(material: Material, kind: str) -> str:
@@ -119,8 +131,11 @@ def _between(lengths: Array) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-def _question(asked: Asked, ratios: RatioStatistics, diagnosis: Diagnosis | None) -> dict[str, Any]:
+def _question(
+    asked: Asked, ratios: RatioStatistics, support: Support, diagnosis: Diagnosis | None
+) -> dict[str, Any]:
     """Return what is told of a question and of its support."""
+    warnings, lost = warnings_of(ratios, support), support.lost[support.least]
     share = 100 * ratios.effective_sample_size / ratios.window
     return {
         "name": asked.name,
@@ -136,9 +151,12 @@ def _question(asked: Asked, ratios: RatioStatistics, diagnosis: Diagnosis | None
             "(1 if the behaviour's probabilities are right)",
             "Largest ratio": f"{ratios.max_ratio:.3g}, {100 * ratios.max_share:.2g} % of the sum",
             "Ratios of 0": f"{100 * ratios.zero_ratios:.2g} %",
+            "Hardly taken": f"{100 * lost.value:.2g} % of the target's actions (below "
+            f"{support.least:g})",
         },
-        "warnings": ratios.warnings,
-        "supported": not ratios.warnings,
+        "warnings": warnings,
+        "supported": not warnings,
+        "cover": embed(pictures.cover(support)) if lost.value > SHOWN_LOSS else None,
         "diagnosis": None if diagnosis is None else embed(pictures.ratios(diagnosis)),
         "advice": "" if diagnosis is None else diagnosis.reason,
         "recommended": "" if diagnosis is None else diagnosis.recommendation.name,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gvf.behaviour import Reliability, Support
 from gvf.common.arrays import Array, Floats
 from gvf.common.colours import SPARE_COLOURS, colours_of
 from gvf.common.pictures import house_style
@@ -50,6 +51,26 @@ def ratios(found: Diagnosis) -> Figure:
 
     figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
     found.plot(figure.subplots(1, 2))
+    return figure
+
+
+@house_style()
+def cover(found: Support) -> Figure:
+    """Draw the target's mass by the behaviour's probability, and where it is lost."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, 2.9), layout="constrained")
+    found.plot(figure.subplots(1, 2))
+    return figure
+
+
+@house_style()
+def reliability(found: Reliability) -> Figure:
+    """Draw how often actions were taken, by the probability that was estimated."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.0, 3.2), layout="constrained")
+    found.plot(figure.subplots())
     return figure
 
 

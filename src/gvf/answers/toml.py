@@ -31,6 +31,8 @@ FEATURES = ("tiles", "one-hot", "dense", "function")
 ORDERS = ("drawn", "shuffled", "log")
 """The orders of a fit; see :meth:`gvf.Learner.fit`."""
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "none")
+MODELS = ("counts", "logistic", "sklearn", "torch", "gaussian", "mixture")
+"""The models of an estimated behaviour; see :func:`gvf.estimate_behaviour`."""
 OUTPUTS = ("logits", "probabilities")
 CORRECTIONS = ("IR", "WIS-Minibatch", "IS")
 STEP_SIZES = (0.01, 0.03, 0.1, 0.3)
@@ -198,6 +200,10 @@ def _policy(section: Section, key: str, trust: bool, kinds: tuple[str, ...] = PO
         _trusted(inner, f"of = {found['of']!r}", found["of"], trust)
     if kind in ("uniform", "always", "favour", "torchscript", "function"):
         found["actions"] = inner.whole("actions", None, least=1)
+    if kind == "estimated":
+        found["model"] = inner.choice("model", "default", ("default", *MODELS))
+        found["model"] = None if found["model"] == "default" else found["model"]
+        found["folds"] = inner.whole("folds", None, least=1)
     inner.end()
     return found
 
