@@ -121,12 +121,12 @@ def test_singular_equations_get_a_ridge_and_the_report_says_so():
 
 
 def test_a_regulariser_is_added_to_the_diagonal():
-    learner = make(regulariser=7.5)
-    learner.observe_many(DATA)
-    other = gvf.OnlineLearner(
-        QUESTION, gvf.OneHot(5), gvf.online.LSTD(regulariser=7.5), behaviour=BEHAVIOUR
-    )
-    other.observe_many(DATA)
+    options = {"question": CHAIN, "behaviour": CHAIN_BEHAVIOUR}
+    learner = make(regulariser=7.5, **options)
+    algorithm = gvf.online.LSTD(regulariser=7.5)
+    other = gvf.OnlineLearner(features=gvf.OneHot(5), algorithm=algorithm, **options)
+    for one in (learner, other):
+        one.observe_many(WALK)
     np.testing.assert_allclose(learner.weights, other.weights, rtol=1e-10)
     for bad in (-1.0, np.nan, "1"):
         with pytest.raises(ValueError, match="regulariser must be finite and not negative"):
