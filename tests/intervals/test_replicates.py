@@ -15,6 +15,7 @@ from gvf.intervals.lanes import Lanes, weigh_lanes, weighs_by_row
 from gvf.intervals.least_squares import Equations
 from gvf.intervals.replicates import Job
 from gvf.intervals.whole import WholeLog
+from gvf.online import window_lstd
 
 ROWWISE = [
     gvf.IR(),
@@ -46,7 +47,7 @@ def test_least_squares_are_those_of_a_log_with_repeated_episodes(
     copies = counts(12, range(6), seed=3)
     for lane in range(6):
         log = repeated(made, copies[:, lane])
-        oracle = gvf.online.window_lstd(QUESTION, gvf.OneHot(10), log.transitions(), correction)
+        oracle = window_lstd(QUESTION, gvf.OneHot(10), log.transitions(), correction)
         np.testing.assert_allclose(Equations(whole).solve(copies[:, lane]), oracle, atol=1e-12)
 
 
@@ -87,9 +88,7 @@ def test_the_mean_update_of_a_lane_is_that_of_a_log_with_repeated_episodes(
         rows, w = np.array(pair), np.empty((2, 5))
         batch = unit[rows], np.ascontiguousarray(inputs[:, rows]), p[rows]
         given = copies, lanes._means, lanes._factor
-        weigh_lanes(
-            correction.address("weigh"), batch, given, correction.parameters, by_row, w
-        )
+        weigh_lanes(correction.address("weigh"), batch, given, correction.parameters, by_row, w)
         mean += shares[rows].prod() * (u[rows] @ w)
     for lane in range(5):
         rows = np.repeat(np.arange(len(unit)), copies[unit, lane])
@@ -100,7 +99,8 @@ def test_the_mean_update_of_a_lane_is_that_of_a_log_with_repeated_episodes(
 
 def test_corrections_of_whole_batches_are_told_apart() -> None:
     assert all(weighs_by_row(correction) for correction in ROWWISE)
-    assert not weighs_by_row(gvf.WISOptimal()) and not weighs_by_row(gvf.WISMinibatch())
+    assert not weighs_by_row(gvf.WISOptimal())
+    assert not weighs_by_row(gvf.WISMinibatch())
     assert not weighs_by_row(gvf.EmphaticWISMinibatch())
 
 

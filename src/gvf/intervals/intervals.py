@@ -31,7 +31,7 @@ from gvf.policy import DiscretePolicy
 
 _TOGETHER = 2**22
 """The number of predictions in memory at a time, over states and replicates."""
-_KIND = "intervals"
+_KIND = "bootstrap"
 
 
 class Interval(NamedTuple):

@@ -108,7 +108,8 @@ class Job:
             # Compiling takes long the first time, so slices grow slowly.
             seconds = (time.perf_counter() - start) / count
             together = max(1, min(2 * together, int(_SECONDS / max(seconds, 1e-9))))
-            advance(count * len(self.log) * self.epochs // due)
+            total = len(self.log) * self.epochs
+            advance((done + count) * total // due - done * total // due)
             done += count
 
 
@@ -133,7 +134,8 @@ def spread(
         while waiting:
             # The timeout lets an interrupt through.
             ready, waiting = ray.wait(waiting, timeout=0.2)
-            advance(len(ready) * steps // len(slices))
+            done = len(slices) - len(waiting)
+            advance(done * steps // len(slices) - (done - len(ready)) * steps // len(slices))
         found: list[Replicates] = ray.get(pending)
     finally:
         if ours:
