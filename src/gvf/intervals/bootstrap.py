@@ -44,16 +44,17 @@ def bootstrap(
     """Learn from a log many times over, with episodes drawn anew, for intervals of predictions.
 
     Every replicate counts each episode a random number of times, and learns from the log as the
-    learner does. An interval reaches from a small to a large prediction among the replicates. It
-    covers the chance in the log. It does not cover what would be wrong in every log: features that
-    cannot represent the values, too few epochs or too large a step size, estimated ratios.
+    learner does. An interval reaches as far from the prediction as the share ``level`` of the
+    replicates does. It covers the chance in the log. It does not cover what would be wrong in every
+    log: features that cannot represent the values, too few epochs, estimated ratios. Where the log
+    never was, it is infinite.
 
     Args:
         learner: the learner, or the horde. Only its arguments matter, and it does not change. It
             must have linear values and one step size.
         log: the log.
-        replicates: the number of replicates, B. With 199 the ends of an interval of 95 % are the
-            5th smallest and the 5th largest of them.
+        replicates: the number of replicates, B. With 199, an interval of 95 % reaches as far as
+            the 190th of them, in the order of their distances.
         level: the share of intervals that should cover the value.
         epochs: the number of passes over the log, as for the learner itself. Updates draw from the
             whole log, and an epoch has as many as its rows would bring.
@@ -113,6 +114,7 @@ def bootstrap(
         features=learners[0].features,
         policies=tuple(one.values.prediction.policy for one in learners),
         weights=np.stack([each.weights for each in found]),
+        known=np.stack([each.known for each in found]),
         horde=isinstance(learner, Horde),
         level=float(level),
         method=method,

@@ -1,13 +1,16 @@
 """Intervals from replicates: the predictions of a log, and of many resamples of it.
 
-With the prediction v of the log and v*_1, ..., v*_B of its replicates, in order, and a the share
-of misses that is allowed (0.05 for the level 0.95), the interval for a state is
+With the prediction v of the log, and v*_1, ..., v*_B of its replicates, the interval for a state is
 
-    percentile    [ v*_l, v*_u ],    l = (B + 1) a / 2,    u = B + 1 - l.
+    v - h ... v + h,    h = the r-th smallest of |v*_b - v|,    r = level (B + 1), rounded up.
 
-It says how far the prediction may be off because other episodes could have happened. Errors that
-all logs would share are not in it: features that cannot represent the values, steps too few or too
-large, a wrong behaviour policy.
+Of the ways to make an interval from replicates this one covered the truth about as often as it
+says with 10 to 200 episodes; ends at the quantiles of the replicates, or at those reflected about
+v, covered it less often with few (docs/intervals.md).
+
+An interval says how far the prediction may be off because other episodes could have happened.
+Errors that all logs share are not in it: features that cannot represent the values, learning that
+is not done, ratios that are estimates.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from gvf.common import checkpoint, spec
-from gvf.common.arrays import Floats
+from gvf.common.arrays import Bools, Floats
 from gvf.common.checks import is_number
 from gvf.features import FeatureMap
 from gvf.learner.values import LinearPrediction
@@ -28,7 +31,7 @@ from gvf.policy import DiscretePolicy
 
 _TOGETHER = 2**22
 """The number of predictions in memory at a time, over states and replicates."""
-_KIND = "intervals"
+_KIND = "bootstrap"
 
 
 class Interval(NamedTuple):
@@ -53,6 +56,7 @@ class Intervals:
             None.
         weights: the weights of the log (lane 0) and of each replicate,
             float64[G, rows, 1 + replicates].
+        known: True for weights that the log tells about, bool[G, rows].
         horde: True if predictions are [m, G].
         level: the share of intervals that should cover the value.
         method: "td" or "lstd".
@@ -77,14 +81,15 @@ class Intervals:
         >>> point, low, high = intervals.predict([0, 1])
         >>> for state in range(2):
         ...     print(f"{point[state]:.2f} from {low[state]:.2f} to {high[state]:.2f}")
-        0.90 from 0.68 to 1.18
-        1.00 from 0.75 to 1.31
+        0.90 from 0.63 to 1.17
+        1.00 from 0.70 to 1.30
     """
 
     questions: tuple[str, ...]
     features: FeatureMap
     policies: tuple[DiscretePolicy | None, ...]
     weights: Floats
+    known: Bools
     horde: bool
     level: float
     method: str
@@ -107,8 +112,9 @@ class Intervals:
             level: another level than that of the intervals.
 
         Returns:
-            The point, the lower and the upper end, [m] each; [m, G] for a horde. An end is infinite
-            if too many replicates have diverged.
+            The point, the lower and the upper end, [m] each; [m, G] for a horde. The interval is
+            infinite for a state most of whose features are in no row of the log (of ratio above 0),
+            and if too many replicates have diverged.
         """
         level = self.level if level is None else level
         rank = rank_of(level, self.replicates)
@@ -137,7 +143,7 @@ class Intervals:
             >>> intervals = gvf.bootstrap(learner, log, method="lstd", seed=1)
             >>> here, there = intervals.replicate([0, 1])
             >>> print(f"{np.mean(here < there):.2f} of the replicates prefer state 1")
-            0.97 of the replicates prefer state 1
+            0.56 of the replicates prefer state 1
         """
         return self._all(states)[..., 1:]
 
@@ -151,19 +157,32 @@ class Intervals:
 
     def _ends(self, states: Any, rank: int) -> tuple[Floats, Floats, Floats]:
         lanes = self._all(states)
-        drawn = lanes[..., 1:]
-        unknown = np.isnan(drawn)
-        low = np.partition(np.where(unknown, -np.inf, drawn), rank, axis=-1)[..., rank]
-        high = np.partition(np.where(unknown, np.inf, drawn), -1 - rank, axis=-1)[..., -1 - rank]
-        return lanes[..., 0], low, high
+        point = lanes[..., 0]
+        with np.errstate(invalid="ignore", over="ignore"):
+            distance = np.abs(lanes[..., 1:] - lanes[..., :1])
+        distance[np.isnan(distance)] = np.inf
+        half = np.partition(distance, rank, axis=-1)[..., rank]
+        half[self._unknown(states) | ~np.isfinite(point)] = np.inf
+        middle = np.where(np.isfinite(point), point, 0.0)
+        return point, middle - half, middle + half
+
+    def _unknown(self, states: Any) -> Bools:
+        """Return True where most of the features are in no row, [m] or [m, G]."""
+        features = _Levels(self.features)
+        shares = []
+        for policy, known in zip(self.policies, self.known, strict=True):
+            columns = np.stack([known, np.ones_like(known)], axis=1).astype(np.float64)
+            told, all_ = LinearPrediction(features, policy, True, columns).predict(states).T
+            shares.append(told < 0.5 * all_)
+        return np.stack(shares, axis=1) if self.horde else shares[0]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the intervals to one file; :meth:`load` reads it."""
         arrays: dict[str, Any] = {}
         named = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        weights = named.pop("weights")
+        own = {name: named.pop(name) for name in ("weights", "known")}
         description = {name: spec.describe(part, arrays) for name, part in named.items()}
-        checkpoint.write(path, _KIND, arrays | {"weights": weights}, description)
+        checkpoint.write(path, _KIND, arrays | own, description)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Self:
@@ -178,7 +197,8 @@ class Intervals:
             named = {"dict": [[name, part] for name, part in description.items()]}
             trusted = (trust,) if isinstance(trust, str) else tuple(trust)
             parts = spec.build(named, arrays, trusted)
-            return cls(weights=np.array(arrays["weights"], np.float64, order="C"), **parts)
+            weights = np.array(arrays["weights"], np.float64, order="C")
+            return cls(weights=weights, known=np.array(arrays["known"], bool), **parts)
 
     def __repr__(self) -> str:
         asked = f"{len(self.questions)} questions" if self.horde else self.questions[0]
@@ -191,8 +211,23 @@ class Intervals:
         return f"Intervals({asked}: {', '.join(notes)})"
 
 
+@dataclass(frozen=True)
+class _Levels:
+    """The absolute values of features."""
+
+    features: FeatureMap
+
+    @property
+    def size(self) -> int:
+        return self.features.size
+
+    def __call__(self, states: Any) -> Any:
+        x = self.features(states)
+        return np.abs(x) if np.asarray(x).dtype.kind == "f" else x
+
+
 def rank_of(level: float, replicates: int) -> int:
-    """Return the position of the lower end among the replicates in order, from 0.
+    """Return the position, from 0, of the distance that an interval reaches, among all in order.
 
     Raises:
         ValueError: if the level is not between 0 and 1, or needs more replicates.
@@ -200,13 +235,13 @@ def rank_of(level: float, replicates: int) -> int:
     Example:
         >>> from gvf.intervals.intervals import rank_of
         >>> rank_of(0.95, 199), rank_of(0.8, 199)
-        (4, 19)
+        (189, 159)
     """
     if not (is_number(level) and 0.0 < level < 1.0):
         raise ValueError(f"level must be between 0 and 1, got {level}")
-    rank = int((replicates + 1) * (1.0 - level) / 2.0 + 1e-9)
-    if rank < 1:
-        least = int(np.ceil(2.0 / (1.0 - level) - 1e-9)) - 1
+    rank = int(np.ceil((replicates + 1) * level - 1e-9))
+    if rank > replicates:
+        least = int(np.ceil(level / (1.0 - level) - 1e-9))
         raise ValueError(
             f"level {level:g} needs at least {least} replicates, and there are {replicates}"
         )

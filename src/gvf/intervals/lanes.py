@@ -12,23 +12,20 @@ N_i p_i. For ``IR`` the weights are ``N_ib / k * sum p / sum N p``, and for ``IS
 ``N_ib rho_i / k * n / sum N``. The fixed point would be the same without the factors, but lanes
 would differ in their step sizes.
 
-With `noise`, a lane counts each *drawn* row M ~ Poisson(1) times instead of once. Lanes that share
-all draws do not differ by the noise of the draws. M lets them, as much as if each drew for itself:
-the counts of k draws with replacement are Poisson counts, nearly.
+Lanes that share their draws differ by the noise of draws all the same: rows of a batch come from
+different units, so their counts N differ as the counts of draws with replacement do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import float64, int64, njit, types, uint8, uint64, void
+from numba import float64, int64, njit, types, uint8, void
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
 from gvf.common.compiled import address_of, call, call_float, compile_for, once, unowned
-from gvf.common.xoshiro import streams, uniform
 from gvf.correction import Correction
 from gvf.intervals.whole import UNIT, WholeLog
 from gvf.learner.linear import experience_type
@@ -38,36 +35,16 @@ from gvf.sampling.generator import addresses
 from gvf.sampling.prefix_sums import SIZE
 from gvf.window.buffer import DRAW, WHOLE, masses_type, take_rows, write_means
 
-_MOST = 7
-"""More copies of a drawn row are as rare as 1 in 100,000, and count as so many."""
-_TOGETHER = 0.1
-"""Seconds of updates after which Ctrl-C is heard, about."""
-
-
-@njit(cache=True, nogil=True)
-def _poisson(stream):
-    """Draw a number with the law Poisson(1), at most `_MOST`."""
-    u, n, term = uniform(stream), 0, 0.36787944117144233
-    while u >= term and n < _MOST:
-        u -= term
-        n += 1
-        term /= n
-    return n
-
 
 @njit(cache=True, nogil=True)
 def weigh_lanes(weigh, batch, lanes, parameters, by_row, w):
     """Write the weights of a batch in all lanes into w [k, lanes]; see the module."""
     units, inputs, p = batch
-    copies, means, factor, noise = lanes
+    copies, means, factor = lanes
     k, out = p.size, np.empty(p.size)
     for i in range(k):
         for lane in range(w.shape[1]):
             w[i, lane] = copies[units[i], lane]
-    for lane in range(noise.shape[0]):
-        if noise[lane, 0] != 0:  # the lane of the log itself has no noise of its own
-            for i in range(k):
-                w[i, lane] *= _poisson(noise[lane])
     for lane in range(w.shape[1]):
         if not by_row:
             _weigh_copies(weigh, inputs, p, means[lane], parameters, w, lane)
@@ -134,13 +111,13 @@ def compiled(dense: bool) -> tuple[Any, Any]:
     The call is ``loop(kernels, arrays, numbers)``. The kernels are the addresses of those that
     draw, weigh and update. The arrays are the state of the update, the rows' columns, the masses,
     the correction's parameters, the unit of each row, the counts int64[3], and the lanes: copies of
-    each unit, means of the inputs and the mass [lanes, C + 1], the factor [lanes], and a stream of
-    random numbers for each lane, or none. The numbers are the ring of masses, k, the number of
-    updates, a generator's function and state, and 1 if the correction weighs by row.
+    each unit, means of the inputs and the mass [lanes, C + 1], and the factor [lanes]. The numbers
+    are the ring of masses, k, the number of updates, a generator's function and state, and 1 if the
+    correction weighs by row.
     """
     f1, f2, i1 = float64[::1], float64[:, ::1], int64[::1]
     state, experience, masses = state_type(), experience_type(dense), masses_type()
-    lanes = types.Tuple((uint8[:, ::1], f2, f1, uint64[:, ::1]))
+    lanes = types.Tuple((uint8[:, ::1], f2, f1))
     signature = void(
         types.UniTuple(int64, 3),
         types.Tuple((state, experience, masses, f1, i1, i1, lanes)),
@@ -180,21 +157,11 @@ class Lanes:
     Args:
         whole: the whole log.
         copies: the count of each unit in each replicate, uint8[units, lanes].
-        replicates: the numbers of the replicates.
-        seed: the seed of the noise; its numbers depend on it and the number of the replicate only.
-        noise: True for lanes that differ by the noise of draws too.
     """
 
-    def __init__(
-        self,
-        whole: WholeLog,
-        copies: NDArray[np.uint8],
-        replicates: Sequence[int],
-        seed: int,
-        noise: bool,
-    ) -> None:
-        self._whole, count = whole, len(replicates)
-        one, rows = whole.values.state, np.asarray(whole.columns["x"])
+    def __init__(self, whole: WholeLog, copies: NDArray[np.uint8]) -> None:
+        self._whole, count = whole, copies.shape[1]
+        one = whole.values.state
         self.state = LearnerState(
             weights=np.repeat(one.weights, count, axis=1),
             memory=np.repeat(one.memory, count, axis=2),
@@ -203,12 +170,8 @@ class Lanes:
             numbers=one.numbers.copy(),
         )
         self._means, self._factor = _of_lanes(whole, copies)
-        own = np.zeros((count if noise else 0, 4), np.uint64)
-        for lane in range(len(own)):
-            if replicates[lane]:
-                own[lane] = streams(1, [seed, replicates[lane], 1])[0]
-        self._lanes = copies, self._means, self._factor, own
-        correction, dense = whole.correction, rows.dtype.kind == "f"
+        self._lanes = copies, self._means, self._factor
+        correction, dense = whole.correction, whole.columns["x"].dtype.kind == "f"
         self._loop, signature = compiled(dense)
         self._kernels = (
             address_of(whole.buffer.draws, DRAW),
@@ -251,8 +214,10 @@ def _of_lanes(whole: WholeLog, copies: NDArray[np.uint8]) -> tuple[Floats, Float
     inputs = whole.inputs
     p = whole.correction.masses(inputs)
     terms = [np.ones_like(p), *inputs, p]
-    units = np.stack([np.bincount(whole.unit, term, len(copies)) for term in terms])
-    sums = units @ copies  # [C + 2, lanes]: of N, of N times each input, of N p
+    units = [np.bincount(whole.unit, term, len(copies)) for term in terms]
+    # [C + 2, lanes]: of N, of N times each input, of N p. A matrix product would round differently
+    # for other numbers of lanes.
+    sums = np.stack([(unit[:, None] * copies).sum(axis=0) for unit in units])
     mass = sums[-1]
     means = sums[1:] / np.where(sums[0] > 0.0, sums[0], 1.0)
     factor = np.where(mass > 0.0, p.sum() / np.where(mass > 0.0, mass, 1.0), 0.0)

@@ -1,7 +1,8 @@
 """The work of a bootstrap: the weights of some replicates, on this machine or on several.
 
-A replicate is known by its number; number 0 is the log itself. Its counts, its noise and the draws
-follow from the seed and the number, so any slice of the replicates can be computed anywhere.
+A replicate is known by its number; number 0 is the log itself. Its counts follow from the seed and
+the number, and the draws, which all share, from the seed, so any slice of the replicates can be
+computed anywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from gvf.common import cluster
-from gvf.common.arrays import Floats
+from gvf.common.arrays import Bools, Floats
 from gvf.intervals.counts import Units, counts
 from gvf.intervals.lanes import Lanes
 from gvf.intervals.least_squares import Equations
@@ -35,11 +36,13 @@ class Replicates:
         weights: the weights, float64[rows, replicates].
         updates: the number of updates; 0 for least squares.
         empty: the number of replicates without a row of positive mass.
+        known: True for weights with a feature that some row of positive mass has, bool[rows].
     """
 
     weights: Floats
     updates: int
     empty: int
+    known: Bools
 
 
 def _never() -> bool:
@@ -73,7 +76,7 @@ class Job:
         td = self.method == "td"
         whole.take(self.log, interrupted, advance if td else lambda count: None)
         copies = counts(len(units), numbers, self.seed)
-        lanes = Lanes(whole, copies, numbers, self.seed, noise=td)
+        lanes = Lanes(whole, copies)
         if td:
             self._learn(whole, lanes, interrupted, advance)
             weights = lanes.state.weights
@@ -84,7 +87,7 @@ class Job:
                 solved.append(equations.solve(copies[:, lane]))
                 advance(1)
             weights = np.stack(solved, axis=1)
-        return Replicates(weights, whole.updates, int(lanes.empty.sum()))
+        return Replicates(weights, whole.updates, int(lanes.empty.sum()), whole.known)
 
     def _learn(
         self,
@@ -105,7 +108,8 @@ class Job:
             # Compiling takes long the first time, so slices grow slowly.
             seconds = (time.perf_counter() - start) / count
             together = max(1, min(2 * together, int(_SECONDS / max(seconds, 1e-9))))
-            advance(count * len(self.log) * self.epochs // due)
+            total = len(self.log) * self.epochs
+            advance((done + count) * total // due - done * total // due)
             done += count
 
 
@@ -130,7 +134,8 @@ def spread(
         while waiting:
             # The timeout lets an interrupt through.
             ready, waiting = ray.wait(waiting, timeout=0.2)
-            advance(len(ready) * steps // len(slices))
+            done = len(slices) - len(waiting)
+            advance(done * steps // len(slices) - (done - len(ready)) * steps // len(slices))
         found: list[Replicates] = ray.get(pending)
     finally:
         if ours:
@@ -142,6 +147,7 @@ def spread(
         np.concatenate([part.weights for part in found], axis=1),
         found[0].updates,
         sum(part.empty for part in found),
+        found[0].known,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gvf.common.arrays import Array
+from gvf.common.arrays import Array, Bools
 from gvf.intervals.counts import Units
 from gvf.learner import source as sources
 from gvf.learner.learner import Learner
@@ -130,3 +130,17 @@ class WholeLog(WindowLearner):
     def inputs(self) -> Array:
         """The correction's inputs of every row, float64[C, n]."""
         return np.ascontiguousarray(self.buffer.inputs)
+
+    @property
+    def known(self) -> Bools:
+        """True for weights with a feature that some row of positive mass has, bool[rows]."""
+        masses = np.broadcast_to(self.correction.masses(self.inputs), len(self.window))
+        w = self.correction.weights(self.inputs, self.correction.means(self.inputs))
+        found = np.zeros(len(self.values.state.weights), bool)
+        some = np.flatnonzero((masses > 0.0) & (w > 0.0))
+        kept = self.values.experience({name: c[some] for name, c in self.columns.items()})
+        for block, share in enumerate(kept.share.T):
+            x, first = kept.x[share > 0.0], block * self.values.features.size
+            active = np.flatnonzero((x != 0.0).any(axis=0)) if x.dtype.kind == "f" else x
+            found[first + active] = True
+        return found
