@@ -73,7 +73,7 @@ class Answered:
         return not self.judgement.verdict.startswith("cannot tell")
 
     def predict(self, states: Any) -> tuple[Floats, Floats, Floats]:
-        """Predict: the prediction, and the ends of its interval (nan without intervals), [m] each."""
+        """Return predictions and the ends of their intervals, or nan for the ends, [m] each."""
         predicted = np.asarray(self.learner.predict(states), np.float64)
         if self.intervals is None:
             unknown = np.full(len(predicted), np.nan)

@@ -39,7 +39,7 @@ LEAST_SQUARES = "LSTD"
 LOOK = 4096
 """The number of transitions after which a learner looks if it should stop."""
 MOST_JUDGED = 1_000_000
-"""The number of held-out transitions, at most, that judge; of more, the first episodes are taken."""
+"""The largest number of transitions of a part that judge; of more, the first episodes do."""
 
 
 @dataclass(frozen=True)

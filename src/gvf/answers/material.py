@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +29,11 @@ from gvf.transition import Transitions, without_last_states
 LIKELIHOODS = ("behaviour_probability", "behaviour_log_probability")
 MOST_RATIOS = 1_000_000
 """The number of ratios of a question that are kept, at most; of a longer log every so many."""
+_IN_PYTHON = {
+    ': repair the log, or read with on_nan="keep" and learn with on_nan="skip"': ": repair the log",
+    'read with ends="truncated" to': 'say ends = "truncated" in [log] to',
+    ", or with time=None if it counts something else": "",
+}
 _POSITION = re.compile(r" (?:at|in the state at) position 0\b| of row 0\b")
 _FIRST = re.compile(r"^transition 0 \((.*?)\)")
 
@@ -82,7 +87,7 @@ def prepare(plan: Plan, source: Any, *, quiet: bool = False) -> Material:
     Raises:
         ValueError: if the log, the plan, or the two together are impossible.
     """
-    log = source if isinstance(source, Log) else read(source, quiet=True, **plan.log)
+    log = source if isinstance(source, Log) else _read(source, plan)
     if not quiet:
         import sys
 
@@ -92,9 +97,21 @@ def prepare(plan: Plan, source: Any, *, quiet: bool = False) -> Material:
     columns = tuple(name for name in log.columns)
     questions = tuple(parts.question(asked, plan, facts, columns) for asked in plan.questions)
     features = parts.features(plan, facts)
+    parts.dimensions(plan, facts)
     made = Material(plan, log, facts, questions, features, behaviour, where, estimated)
     ratios, digest = look_through(made)
     return replace(made, ratios=ratios, digest=digest)
+
+
+def _read(source: Any, plan: Plan) -> Log:
+    """Read a log; messages say what to write into the file instead of arguments in Python."""
+    try:
+        return read(source, quiet=True, **plan.log)
+    except ValueError as error:
+        message = str(error)
+        for words, instead in _IN_PYTHON.items():
+            message = message.replace(words, instead)
+        raise ValueError(message) from error
 
 
 def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, str, Any]:
@@ -104,8 +121,8 @@ def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, 
     if kind == "default" and not recorded:
         raise ValueError(
             f"{log.source}: the log does not tell with which probability its actions were chosen: "
-            'say kind = "estimated" in [behaviour], or give the policy there, or name the column in '
-            "[log]"
+            'name the column in [log], say kind = "estimated" in [behaviour], or give the policy '
+            "that acted there"
         )
     if kind in ("default", "recorded"):
         if not recorded:
@@ -135,18 +152,24 @@ def look_through(material: Material) -> tuple[Floats, str]:
             digest.update(f"{name} {column.dtype} {column.shape[1:]}".encode())
             digest.update(np.ascontiguousarray(column).tobytes())
 
+        def known(part: Transitions) -> None:
+            _check_finite(part, "state", material.facts.names)
+            _check_finite(part, "action")
+
         def code(part: Transitions) -> None:
             shown = without_last_states(part)
+            _check_finite(shown, "next_state")
             material.features(shown.state)
             material.features(shown.next_state)
 
-        _each(code, batch, log, before, "features")
+        _each(known, batch, log, before)
+        _each(code, batch, log, before, "features: ")
         for at, question in enumerate(material.questions):
 
             def evaluate(part: Transitions, question: GVF = question) -> Floats:
                 return question.evaluate(part, behaviour=behaviour).ratio
 
-            ratio = _each(evaluate, batch, log, before, f"question {question.name!r}")
+            ratio = _each(evaluate, batch, log, before, f"question {question.name!r}: ")
             found[at].append(ratio[(-before) % stride :: stride])
         before += len(batch)
     ratios = np.stack([np.concatenate(one) for one in found])
@@ -159,8 +182,24 @@ def look_through(material: Material) -> tuple[Floats, str]:
     return ratios, digest.hexdigest()
 
 
+def _check_finite(batch: Transitions, name: str, columns: Sequence[str] = ()) -> None:
+    """Raise ValueError if a column has a number that is not finite."""
+    values = batch[name]
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    flat = values.reshape(len(values), -1)
+    bad = ~np.isfinite(flat)
+    at = int(bad.any(axis=0).argmax())
+    what = f"column {columns[at]!r}" if at < len(columns) else f"the {name.replace('_', ' ')}"
+    raise ValueError(f"{what} is {flat[bad[:, at], at][0]}; it must be finite")
+
+
 def _each(
-    function: Callable[[Transitions], Any], batch: Transitions, log: Log, before: int, what: str
+    function: Callable[[Transitions], Any],
+    batch: Transitions,
+    log: Log,
+    before: int,
+    what: str = "",
 ) -> Any:
     """Call a function of transitions; an error names the place of the first row that raises it."""
     try:
@@ -168,13 +207,13 @@ def _each(
     except (ValueError, TypeError, IndexError) as error:
         row = _first_bad(function, batch)
         if row is None:
-            raise ValueError(f"{what}: {error}") from error
+            raise ValueError(f"{what}{error}") from error
         try:
             function(batch[row : row + 1])
         except (ValueError, TypeError, IndexError) as alone:
             error = alone
         message = _FIRST.sub(r"\1", _POSITION.sub("", str(error)))
-        raise ValueError(f"{log.place(before + row)}: {what}: {message}") from error
+        raise ValueError(f"{log.place(before + row)}: {what}{message}") from error
 
 
 def _first_bad(function: Callable[[Transitions], Any], batch: Transitions) -> int | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gvf.answers import pictures
+from gvf.answers import parts, pictures
 from gvf.answers.answer import Answer, Answered
 from gvf.answers.cells import methods
 from gvf.answers.material import Material
@@ -27,7 +27,7 @@ from gvf.common.pictures import embed
 from gvf.common.version import __version__
 from gvf.diagnosis import Diagnosis
 from gvf.diagnosis.ratios import RatioStatistics
-from gvf.judging.judgement import Judgement
+from gvf.judging.judgement import LARGEST_K_HAT, Judgement
 
 ROWS = 12
 """The number of candidates in a table."""
@@ -210,7 +210,7 @@ def _judged(material: Material, one: Answered) -> dict[str, Any]:
         "left_out": len(scores) - len(rows),
         "constant": _number(judgement.constant.score),
         "weights": f"{size:,.3g} of {episodes:,} episodes; k-hat {k_hat}, trusted up to "
-        f"{judgement.k_threshold:.2g}; {100 * judgement.beyond:.2g} % of the values lie beyond the "
+        f"{LARGEST_K_HAT}; {100 * judgement.beyond:.2g} % of the values lie beyond the "
         "ends of cut episodes",
     }
 
@@ -304,24 +304,12 @@ def _map(material: Material, one: Answered) -> dict[str, Any] | None:
 
 def _dimensions(material: Material, sample: Array, values: Floats) -> list[int]:
     """Return the two dimensions to show: those of the plan, or those that explain most."""
-    names = material.facts.names
-    given = material.plan.dimensions
-    chosen = [] if given is None else [_named(one, names) for one in given]
+    chosen = parts.dimensions(material.plan, material.facts)
     if len(chosen) < 2:
-        shares = [_explained(sample[:, i], values) for i in range(len(names))]
+        shares = [_explained(column, values) for column in sample.T]
         order = [int(i) for i in np.argsort(shares)[::-1] if int(i) not in chosen]
         chosen = [*chosen, *order][:2]
     return chosen
-
-
-def _named(given: Any, names: Sequence[str]) -> int:
-    from gvf.common.names import known
-
-    if isinstance(given, int):
-        if not 0 <= given < len(names):
-            raise ValueError(f"[page], dimensions: there are {len(names)}, and no number {given}")
-        return given
-    return list(names).index(known(given, names, "dimension"))
 
 
 def _explained(column: Array, values: Floats, bins: int = 20) -> float:

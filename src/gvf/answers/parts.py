@@ -17,7 +17,7 @@ from gvf.answers.plan import Asked, Plan, Table
 from gvf.answers.section import placed
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief
-from gvf.common.names import find, is_reference, look_in, nearest
+from gvf.common.names import find, is_reference, known, look_in, nearest
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
 from gvf.log import Log
 from gvf.policy import (
@@ -49,12 +49,16 @@ class Facts:
     Attributes:
         actions: the number of actions, if they are whole numbers; otherwise None.
         states: the number of states, if they are whole numbers; otherwise None.
+        last_action: the largest action and its place, in words.
+        last_state: the largest state and its place, in words.
         names: the names of the dimensions of a state.
         sample: states of the log, [n, ...].
     """
 
     actions: int | None
     states: int | None
+    last_action: str
+    last_state: str
     names: tuple[str, ...]
     sample: Array
 
@@ -62,23 +66,25 @@ class Facts:
     def of(cls, log: Log) -> Facts:
         """Look through a log."""
         stride = max(1, len(log) // SAMPLE)
-        most_action, most_state, sample, before = -1, -1, [], 0
+        most, place, sample, before = {"action": -1, "state": -1}, {}, [], 0
         action = state = np.zeros(0)
         for batch in log:
             action, state = batch.action, batch.state
-            if action.dtype.kind in "iub":
-                most_action = max(most_action, int(action.max()))
-            if state.dtype.kind in "iu":
-                most_state = max(most_state, int(state.max()))
+            for name, column in (("action", action), ("state", state)):
+                if column.dtype.kind in "iub" and column.ndim == 1 and column.max() > most[name]:
+                    most[name] = int(column.max())
+                    place[name] = before + int(column.argmax())
             sample.append(state[(-before) % stride :: stride])
             before += len(batch)
+        told = {name: f"{log.place(at)} has {name} {most[name]}" for name, at in place.items()}
         width = int(np.prod(state.shape[1:]))
         columns = log.meanings.get("state", ())
         names = columns if len(columns) == width else [f"state[{i}]" for i in range(width)]
-        one = action.ndim == 1
         return cls(
-            actions=most_action + 1 if one and most_action >= 0 else None,
-            states=most_state + 1 if state.ndim == 1 and most_state >= 0 else None,
+            actions=most["action"] + 1 if "action" in place else None,
+            states=most["state"] + 1 if "state" in place else None,
+            last_action=told.get("action", ""),
+            last_state=told.get("state", ""),
             names=tuple(names),
             sample=np.concatenate(sample),
         )
@@ -87,6 +93,7 @@ class Facts:
     def bounds(self) -> tuple[Floats, Floats]:
         """The range of each dimension of the states, [d] and [d], without rare outliers."""
         flat = self.sample.reshape(len(self.sample), -1).astype(np.float64)
+        flat = np.where(np.isfinite(flat), flat, np.nan)
         low, high = np.nanquantile(flat, QUANTILES, axis=0)
         same = high <= low
         least, most = np.nanmin(flat, axis=0), np.nanmax(flat, axis=0)
@@ -135,9 +142,15 @@ def _column(name: str, columns: tuple[str, ...], what: str) -> str:
     return name
 
 
-def _function(reference: str, plan: Plan, kind: str) -> Any:
+def _found(reference: str, plan: Plan, kind: str) -> Any:
+    """Import what a reference names, if the plan is trusted; a file beside the plan comes first."""
+    assert plan.trust, reference
     look_in(plan.folder)
-    found = find(reference, kind)
+    return find(reference, kind)
+
+
+def _function(reference: str, plan: Plan, kind: str) -> Any:
+    found = _found(reference, plan, kind)
     if not callable(found):
         raise ValueError(f"{kind} {reference!r} is {brief(found)}, not a function")
     return found
@@ -179,15 +192,16 @@ def _at_least(actions: int | None, facts: Facts) -> int:
     assert actions is not None
     assert facts.actions is not None
     if actions < facts.actions:
-        raise ValueError(f"actions = {actions}, and the log has action {facts.actions - 1}")
+        raise ValueError(f"actions = {actions}, and {facts.last_action}")
     return actions
 
 
 def _covering(made: Any, facts: Facts) -> Policy:
-    if facts.actions is None or made.actions < facts.actions:
-        most = None if facts.actions is None else facts.actions - 1
+    if facts.actions is None:
+        raise ValueError("the policy is for numbered actions, and the log's are not")
+    if made.actions < facts.actions:
         raise ValueError(
-            f"the policy has the actions 0 to {made.actions - 1}, and the log has action {most}"
+            f"the policy has the actions 0 to {made.actions - 1}, and {facts.last_action}"
         )
     return made
 
@@ -204,10 +218,7 @@ def _table(given: Table, plan: Plan, facts: Facts) -> TablePolicy:
             raise ValueError(f"{file} is not a table of numbers: {error}") from None
     made = TablePolicy(rows)
     if len(made.rows) < facts.states:
-        raise ValueError(
-            f"the policy has rows for {len(made.rows)} states, and the log has state "
-            f"{facts.states - 1}"
-        )
+        raise ValueError(f"the policy has rows for {len(made.rows)} states, and {facts.last_state}")
     return made
 
 
@@ -237,12 +248,13 @@ def _gaussian(given: Table, facts: Facts) -> Gaussian:
 
 
 def _own(given: Table, plan: Plan, facts: Facts) -> Policy:
-    found = _function(given["of"], plan, "policy") if plan.trust else None
+    found = _found(given["of"], plan, "policy")
     if isinstance(found, type) and issubclass(found, Policy):
         raise ValueError(f"{given['of']} is a class; name an instance of it")
     if isinstance(found, Policy):
         return _covering(found, facts) if isinstance(found, DiscretePolicy) else found
-    assert found is not None
+    if not callable(found):
+        raise ValueError(f"{given['of']} is {brief(found)}, neither a gvf.Policy nor a function")
     return FunctionPolicy(found, given["actions"] or facts.actions)
 
 
@@ -290,7 +302,7 @@ def features(plan: Plan, facts: Facts) -> FeatureMap:
                 )
             size = given["states"] or facts.states
             if size < facts.states:
-                raise ValueError(f"states = {size}, and the log has state {facts.states - 1}")
+                raise ValueError(f"states = {size}, and {facts.last_state}")
             return OneHot(size)
         if kind == "function":
             return Dense(given["size"], _function(given["of"], plan, "feature function"))
@@ -306,3 +318,19 @@ def features(plan: Plan, facts: Facts) -> FeatureMap:
         if kind == "dense":
             return Dense(1 + len(low), Scaled(tuple(low.tolist()), tuple(high.tolist())))
         return TileCoder(low, high, tiles=given["tiles"], tilings=given["tilings"])
+
+
+def dimensions(plan: Plan, facts: Facts) -> list[int]:
+    """Return the numbers of the dimensions that the plan names for the map."""
+    found = []
+    with placed("[page]"):
+        for given in plan.dimensions or ():
+            if isinstance(given, str):
+                found.append(facts.names.index(known(given, facts.names, "dimension")))
+            elif 0 <= given < len(facts.names):
+                found.append(given)
+            else:
+                raise ValueError(
+                    f"there are {len(facts.names)} dimensions, and none of number {given}"
+                )
+    return found

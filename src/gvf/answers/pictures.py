@@ -222,7 +222,7 @@ def _cells(
 
 
 def _edges(values: Floats, bins: int = 28) -> Any:
-    """Return the edges of bins: a bin for each value if there are few, else over the usual range."""
+    """Return the edges of bins: one for each value if there are few, else over the usual range."""
     different = np.unique(values[np.isfinite(values)])
     if len(different) <= bins:
         middle = (different[1:] + different[:-1]) / 2 if len(different) > 1 else np.zeros(0)

@@ -7,6 +7,7 @@ the objects of it, once the log is known.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,3 +72,21 @@ class Plan:
     seed: int = 0
     dimensions: tuple[Any, ...] | None = None
     trust: bool = False
+
+
+def texts(given: Any) -> Iterator[str]:
+    """Yield all texts in a value of a plan.
+
+    Example:
+        >>> from gvf.answers.plan import texts
+        >>> list(texts(["IR", {"correction": "mine:Root", "update": {"rule": "tdrc"}}]))
+        ['IR', 'mine:Root', 'tdrc']
+    """
+    if isinstance(given, str):
+        yield given
+    elif isinstance(given, dict):
+        for value in given.values():
+            yield from texts(value)
+    elif isinstance(given, list | tuple):
+        for value in given:
+            yield from texts(value)

@@ -116,7 +116,7 @@ class Section:
 
     def inside(self, key: str, default: Any = NEEDED) -> Section:
         """Return a table inside this one."""
-        return Section(self.take(key, default), f"{self.place}, {key}")
+        return Section(self.take(key, default), f"{self.place}, [{key}]")
 
     def rest(self, keys: tuple[str, ...]) -> dict[str, Any]:
         """Take all of these keys that are there."""

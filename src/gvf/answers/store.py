@@ -21,6 +21,7 @@ import numpy as np
 
 from gvf.answers.cells import Arrays, Cell
 from gvf.answers.material import Material
+from gvf.answers.plan import Plan, texts
 from gvf.common import code
 from gvf.common.files import replaced
 from gvf.common.names import is_reference
@@ -76,9 +77,8 @@ class Store:
 def _common(material: Material) -> dict[str, Any]:
     """Return what all cells depend on."""
     plan = material.plan
-    given = [plan.features, plan.behaviour, plan.methods, [vars(one) for one in plan.questions]]
-    texts = list(_texts(given))
-    files = sorted({text for text in texts if (plan.folder / text).is_file()})
+    given = _naming(plan)
+    files = sorted({text for text in texts(given) if (plan.folder / text).is_file()})
     return {
         "version": __version__,
         "log": material.digest,
@@ -93,11 +93,16 @@ def _common(material: Material) -> dict[str, Any]:
     }
 
 
-def references(plan: Any) -> list[str]:
+def references(plan: Plan) -> list[str]:
     """Return the references of a plan to code of the user's own."""
-    given = [plan.features, plan.behaviour, plan.methods, [vars(one) for one in plan.questions]]
-    names = {text.partition("(")[0] for text in _texts(given)}
+    names = {text.partition("(")[0] for text in texts(_naming(plan))}
     return sorted(name for name in names if is_reference(name))
+
+
+def _naming(plan: Plan) -> list[Any]:
+    """Return the parts of a plan that may name files and code."""
+    asked = [[one.policy, one.cumulant, one.continuation, one.interest] for one in plan.questions]
+    return [plan.features, plan.behaviour, plan.methods, asked]
 
 
 def _method(cell: Cell, material: Material) -> Any:
@@ -105,14 +110,3 @@ def _method(cell: Cell, material: Material) -> Any:
 
     found = methods(material)[cell.method]
     return cell.method if found is None else found.plain()
-
-
-def _texts(given: Any) -> Any:
-    if isinstance(given, str):
-        yield given
-    elif isinstance(given, dict):
-        for value in given.values():
-            yield from _texts(value)
-    elif isinstance(given, list | tuple):
-        for value in given:
-            yield from _texts(value)

@@ -11,15 +11,15 @@ import os
 import tomllib
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from gvf.answers.plan import Asked, Plan, Table
+from gvf.answers.plan import Asked, Plan, Table, texts
 from gvf.answers.section import NEEDED, Section, placed
 from gvf.common.checks import brief, is_number
 from gvf.common.names import is_reference
+from gvf.intervals.intervals import rank_of
 from gvf.log.episodes import Ends
 from gvf.log.names import MEANINGS
-from gvf.log.rows import OnNaN
 
 POLICIES = (
     "uniform", "always", "favour", "fixed", "table", "softmax", "gaussian", "mixture",
@@ -123,6 +123,9 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> Plan:
     )
     for section in (top, judge, intervals, page):
         section.end()
+    if plan.replicates:
+        with intervals.placed():
+            rank_of(plan.level, plan.replicates)
     return plan
 
 
@@ -222,11 +225,10 @@ def _log(section: Section) -> Table:
         several = isinstance(value, list) and all(isinstance(part, str) for part in value)
         if not (isinstance(value, str) or several):
             section.fail(f"{key} must be the name of a column, or a list of names")
-    for key, choices in (("ends", Ends), ("on_nan", OnNaN)):
-        if key in section:
-            found[key] = section.choice(key, None, choices.__args__)
-        else:
-            section.take(key, None)
+    if "ends" in section:
+        found["ends"] = section.choice("ends", None, get_args(Ends))
+    else:
+        section.take("ends", None)
     section.end()
     return found
 
@@ -261,9 +263,8 @@ def _learn(section: Section, trust: bool) -> Table:
         "corrections", CORRECTIONS, lambda v: isinstance(v, str | dict), "a list of corrections"
     )
     for method in methods:
-        parts = method.values() if isinstance(method, dict) else [method]
-        for part in parts:
-            if isinstance(part, str) and is_reference(part.partition("(")[0]):
+        for part in texts(method):
+            if is_reference(part.partition("(")[0]):
                 _trusted(section, f"correction {part!r}", part, trust)
     found: Table = {
         "methods": methods,
@@ -271,7 +272,9 @@ def _learn(section: Section, trust: bool) -> Table:
             "step_sizes", STEP_SIZES, lambda v: is_number(v) and v > 0, "a list of positive numbers"
         ),
         "epochs": section.whole("epochs", 20, least=1),
-        "order": section.choice("order", "drawn", ORDERS) if "order" in section else section.take("order", None),
+        "order": section.choice("order", "drawn", ORDERS)
+        if "order" in section
+        else section.take("order", None),
         "batch_size": section.whole("batch_size", 16, least=1),
         "every": section.whole("every", 1, least=1),
         "window": section.whole("window", None, least=1),
