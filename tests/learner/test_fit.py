@@ -298,7 +298,7 @@ class Watch:
         learner.report()
         learner.predict(np.arange(5))
         self.steps.append(learner.steps)
-        return learner.steps == self.stop
+        return np.bool_(learner.steps == self.stop)
 
 
 class Counted(Chain):
