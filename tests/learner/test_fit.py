@@ -162,6 +162,22 @@ def test_rows_are_shuffled_alone_only_if_nothing_is_carried(log):
         assert learner.steps == len(log)
 
 
+@pytest.mark.parametrize("name", ["emphatic", "n-step", "online", "emphatic horde"])
+def test_every_epoch_begins_anew(name):
+    ends = np.flatnonzero(DATA.next_state[:-1] == DATA.state[0])
+    piece = DATA[: ends[~DATA.terminated[ends]][-1] + 1]  # its first row could follow its last
+    cut = gvf.Transitions(**piece.columns, truncated=np.arange(len(piece)) == len(piece) - 1)
+    open_end, closed = LEARNERS[name](), LEARNERS[name]()
+    open_end.fit(piece, epochs=3, order="log")
+    closed.fit(cut, epochs=3, order="log")
+    np.testing.assert_array_equal(
+        open_end.predict(np.arange(5)), closed.predict(np.arange(5)), strict=True
+    )
+    joined = LEARNERS[name]()
+    joined.observe_many(gvf.Transitions.concatenate([piece] * 3))
+    assert (joined.predict(np.arange(5)) != closed.predict(np.arange(5))).any()
+
+
 BANDIT = gvf.GVF(gvf.Uniform(2), "reward", 0.0)
 
 
@@ -298,7 +314,7 @@ class Watch:
         learner.report()
         learner.predict(np.arange(5))
         self.steps.append(learner.steps)
-        return learner.steps == self.stop
+        return np.bool_(learner.steps == self.stop)
 
 
 class Counted(Chain):

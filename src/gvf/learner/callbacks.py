@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gvf.common.checks import brief, whole
 from gvf.transition import Transitions
 
@@ -96,7 +98,8 @@ class Calls:
     def after(self, taken: int) -> bool:
         """Call the callbacks that are due after this many transitions; return True to stop."""
         due = [every for every in self._every if taken % every.steps == 0]
-        return any([every.function(self._learner) is True for every in due])
+        said = [every.function(self._learner) for every in due]
+        return any(isinstance(one, bool | np.bool_) and bool(one) for one in said)
 
 
 def _each(callbacks: Callbacks) -> list[Every]:

@@ -95,7 +95,7 @@ def read(
         array([1, 2, 2])
         >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
         >>> learner = gvf.Learner(question, gvf.OneHot(3), gvf.TD(0.1), gvf.IR(), seed=0)
-        >>> learner.learn(log).steps
+        >>> learner.fit(log).steps
         4
     """
     if ends is not None:
@@ -132,7 +132,7 @@ class Log:
     """A log of transitions, in episodes; :func:`gvf.read` makes one.
 
     ``len(log)`` is the number of transitions. Iterating yields :class:`gvf.Transitions` in order,
-    so ``learner.learn(log)`` learns from it. Its columns are ``state``, ``action``, ``reward``,
+    so ``learner.fit(log)`` learns from it. Its columns are ``state``, ``action``, ``reward``,
     ``next_state``, ``terminated``, ``truncated``, the behaviour's probability, the log's further
     columns under their own names, and ``episode``, the number of the episode in the log as it was
     read. The last transition of an episode is always terminated or truncated.
