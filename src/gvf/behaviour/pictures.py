@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from gvf.behaviour.reliability import Reliability
-    from gvf.behaviour.support import Support
+    from gvf.behaviour.support import StateGroup, Support
 
 _TARGET, _BEHAVIOUR, _IDEAL = METHOD_COLOURS["IR"], METHOD_COLOURS["IS"], "#8a8f98"
 _LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 _MOST_STATES = 40
 _SMALLEST = 1e-4
 """The cover at the left end of the picture; smaller ones are drawn there."""
+_SEEN = 0.002
+"""The least share of lost mass that shows in a picture."""
 
 
 def reliability_picture(found: Reliability, axes: Any = None) -> Figure:
@@ -101,34 +103,42 @@ def _draw_mass(axes: Axes, found: Support) -> None:
     if not cover.discrete:
         words = "density of the behaviour / of the target"
     axes.set(xscale="log", xlim=(_SMALLEST, 1.0), ylim=(0, 105))
-    axes.set(xlabel=f"{words} (at most {_SMALLEST:g}: left end)", ylabel="actions with less, in %")
+    if (cover.value < _SMALLEST).any():
+        words += f"\n(those below {_SMALLEST:g} at the left end)"
+    axes.set(xlabel=words, ylabel="actions with less, in %")
     axes.legend(loc="upper left")
 
 
 def _draw_states(axes: Axes, found: Support) -> None:
     states = found.batch["state"]
-    axes.set(ylabel=f"target's mass below {found.least:g}, in %")
+    # The smallest threshold at which there is something to see.
+    seen = [c for c, lost in found.lost.items() if lost.value > _SEEN]
+    threshold = max(found.least, min(seen, default=max(found.lost)))
+    axes.set(ylabel=f"target's mass below {threshold:g}, in %")
     if states.dtype.kind in "iu" and states.ndim == 1:
-        groups = found.by_state()
+        groups = found.by_state(threshold)
         shown = sorted(groups[:_MOST_STATES], key=lambda group: group.middle)
         axes.bar(
             [f"{group.middle:.0f}" for group in shown],
-            [100 * group.lost for group in shown],
+            [100 * group.lost.value for group in shown],
             color=_TARGET,
+            yerr=_bars(shown),
+            ecolor="#222222",
         )
         more = f" (the worst {len(shown)} of {len(groups)})" if len(groups) > len(shown) else ""
         axes.set(xlabel=f"state{more}")
     else:
-        dimensions = found.by_dimension()
-        spread = [np.ptp([group.lost for group in groups]) for _, groups in dimensions]
+        dimensions = found.by_dimension(threshold)
+        spread = [np.ptp([group.lost.value for group in groups]) for _, groups in dimensions]
         worst = np.argsort(spread)[::-1][: len(_LINES)]
         for j, colour in zip(sorted(worst), _LINES, strict=False):
             name, groups = dimensions[j]
             places = (np.arange(len(groups)) + 0.5) / len(groups)
-            axes.plot(
-                *(100 * places, [100 * group.lost for group in groups]),
-                "o-",
+            axes.errorbar(
+                *(100 * places, [100 * group.lost.value for group in groups], _bars(groups)),
+                fmt="o-",
                 color=colour,
+                elinewidth=0.9,
                 markersize=3.5,
                 label=name,
             )
@@ -136,6 +146,13 @@ def _draw_states(axes: Axes, found: Support) -> None:
         axes.set(xlim=(0, 100), xlabel=f"quantile of each dimension of the state, in %{most}")
         axes.legend()
     axes.set_ylim(0, max(axes.get_ylim()[1], 1.0))
+    axes.set_title("95 % intervals over episodes", loc="left")
+
+
+def _bars(groups: list[StateGroup]) -> Any:
+    """Return the lengths of error bars in %, [2, groups]; 0 where they are not known."""
+    lost = np.array([group.lost for group in groups])
+    return 100 * np.nan_to_num(np.maximum([lost[:, 0] - lost[:, 1], lost[:, 2] - lost[:, 0]], 0))
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reliability: do things that are given probability p happen a share p of the time?
+"""The reliability of probabilities: whether what has probability p happens a share p of the time.
 
 For discrete actions all pairs of a row and an action (of two actions, only the second) are sorted
 into bins b of equal size by their probability. With the mean probability p_b and the share y_b of
@@ -177,6 +177,8 @@ def _judged(
     rng: np.random.Generator,
 ) -> Reliability:
     """Join sums of episodes [E, B] to a result, with intervals of a bootstrap over episodes."""
+    shown = counts.any(axis=0)  # equal probabilities leave bins empty
+    expected, observed, counts = expected[:, shown], observed[:, shown], counts[:, shown]
     episodes = len(counts)
     e, y, n = expected.sum(axis=0), observed.sum(axis=0), counts.sum(axis=0)
     whole = float(errors(n[None], e[None], y[None])[0])
@@ -190,7 +192,10 @@ def _judged(
             ]
         ).astype(np.float64)
         ns, es, ys = weights @ counts, weights @ expected, weights @ observed
-        error = Interval(whole, *np.quantile(errors(ns, es, ys), [0.025, 0.975]).tolist())
+        replicates = errors(ns, es, ys)
+        # Resampling adds noise, which makes every error larger; the spread is what counts.
+        spread = np.quantile(replicates - replicates.mean(), [0.025, 0.975])
+        error = Interval(whole, *np.maximum(whole + spread, 0.0).tolist())
         with np.errstate(invalid="ignore"):
             low, high = np.nanquantile(np.where(ns > 0, ys / ns, y / n), [0.025, 0.975], axis=0)
     limit = float(np.quantile(by_chance, 0.975))

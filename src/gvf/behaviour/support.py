@@ -1,4 +1,4 @@
-"""Support: does the behaviour go where the target policy wants to go?
+"""The support that a behaviour gives a target policy: whether it goes where the target would go.
 
 A ratio pi(a|s) / mu(a|s) exists only where mu(a|s) > 0, and is large where it is small. The cover
 of an action is
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.behaviour.basis import flat
 from gvf.behaviour.cover import Cover, Laws, cover_of
 from gvf.behaviour.intervals import Interval, mean_by_episode
 from gvf.behaviour.trim import Trimmed, trimmed
@@ -50,15 +51,15 @@ class StateGroup(NamedTuple):
     """The states in words: ``state 3``, or ``state[2] from -0.1 to 0.2``."""
     rows: int
     """The number of rows."""
-    lost: float
-    """The share of the target's mass that is lost."""
+    lost: Interval
+    """The share of the target's mass that is lost, with a 95 % interval over episodes."""
     middle: float
     """The state, or the middle of the group."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Support:
-    """How well the behaviour of a log covers a target policy; :func:`gvf.support` makes one.
+    """The support of a target policy by the behaviour of a log; :func:`gvf.support` makes one.
 
     ``print`` shows a summary, :meth:`plot` draws a picture.
 
@@ -80,6 +81,19 @@ class Support:
         cover: the numbers of each row, of which these are averages.
         batch: the rows themselves.
         position: their positions in the log, int64[m].
+        laws: the behaviour as policies; None if only recorded probabilities are known.
+
+    Example:
+        >>> import gvf
+        >>> walk = {"state": [0, 1, 0, 1, 0], "action": [1, 0, 1, 0], "terminated": True}
+        >>> log = gvf.read([walk] * 50, behaviour_probability=None, quiet=True)
+        >>> gvf.support(log, gvf.Fixed([0.5, 0.5]), behaviour=gvf.Fixed([0.5, 0.5]))
+        Support of Fixed((0.5, 0.5)) by 200 transitions in 50 episodes (state by state)
+          0 % (0 to 0 %) of the target's mass has a behaviour's probability below 0.001
+          0 % (0 to 0 %) of the target's mass has a behaviour's probability below 0.01
+          0 % (0 to 0 %) of the target's mass has a behaviour's probability below 0.1
+          mean ratio 1 (1 to 1), largest 1
+          effective sample size 200 (100 %)
     """
 
     log: Log
@@ -153,26 +167,29 @@ class Support:
             for i in order
         ]
 
-    def by_state(self) -> list[StateGroup]:
+    def by_state(self, threshold: float | None = None) -> list[StateGroup]:
         """Return the lost mass by state, the worst first.
 
         States that are integers are groups of their own. Of others each dimension is cut into eight
         groups of equal size.
+
+        Args:
+            threshold: the cover below which an action counts as lost; by default ``least``.
         """
-        states, lost = self.batch["state"], self.cover.lost(self.least)
+        threshold = self.least if threshold is None else threshold
+        states, lost = self.batch["state"], self.cover.lost(threshold)
         if states.dtype.kind in "iu" and states.ndim == 1:
-            groups = _by_value(states, lost)
+            groups = _by_value(states, lost, self.batch["episode"])
         else:
-            groups = [group for _, one in self.by_dimension() for group in one]
-        return sorted(groups, key=lambda group: -group.lost)
+            groups = [group for _, one in self.by_dimension(threshold) for group in one]
+        return sorted(groups, key=lambda group: -group.lost.value)
 
-    def by_dimension(self) -> list[tuple[str, list[StateGroup]]]:
+    def by_dimension(self, threshold: float) -> list[tuple[str, list[StateGroup]]]:
         """Return the lost mass in groups of equal size of each dimension of the states."""
-        from gvf.behaviour.basis import flat
-
-        x, lost = flat(self.batch["state"]), self.cover.lost(self.least)
+        x, lost = flat(self.batch["state"]), self.cover.lost(threshold)
+        episode = self.batch["episode"]
         names = [f"state[{j}]" for j in range(x.shape[1])]
-        return [(name, _by_quantile(name, x[:, j], lost)) for j, name in enumerate(names)]
+        return [(name, _by_quantile(name, x[:, j], lost, episode)) for j, name in enumerate(names)]
 
     def trim(
         self,
@@ -246,9 +263,11 @@ class Support:
             f"  effective sample size {size:,.0f} ({_percent(size / n)})",
             *(f"  WARNING: {warning}" for warning in self.warnings),
         ]
-        worst = [group for group in self.by_state()[:3] if group.lost > self.least]
+        worst = [group for group in self.by_state()[:3] if group.lost.value > self.least]
         if worst:
-            shown = "; ".join(f"{g.name}: {_percent(g.lost)} of {g.rows:,} rows" for g in worst)
+            shown = "; ".join(
+                f"{g.name}: {_percent(g.lost.value)} of {g.rows:,} rows" for g in worst
+            )
             lines.append(f"  lost most in {shown}")
         return "\n".join(fill(line, 92, subsequent_indent="    ") for line in lines)
 
@@ -391,16 +410,16 @@ def _usable(batch: Transitions) -> NDArray[np.bool_]:
     return ~bad
 
 
-def _by_value(states: NDArray[Any], lost: Floats) -> list[StateGroup]:
-    names, place = np.unique(states, return_inverse=True)
-    counts, sums = np.bincount(place), np.bincount(place, lost)
+def _by_value(states: NDArray[Any], lost: Floats, episode: NDArray[Any]) -> list[StateGroup]:
+    order = np.argsort(states, kind="stable")
+    names, starts = np.unique(states[order], return_index=True)
     return [
-        StateGroup(f"state {name}", int(n), float(share / n), float(name))
-        for name, n, share in zip(names, counts, sums, strict=True)
+        StateGroup(f"state {name}", len(own), mean_by_episode(lost[own], episode[own]), float(name))
+        for name, own in zip(names, np.split(order, starts[1:]), strict=True)
     ]
 
 
-def _by_quantile(name: str, x: Floats, lost: Floats) -> list[StateGroup]:
+def _by_quantile(name: str, x: Floats, lost: Floats, episode: NDArray[Any]) -> list[StateGroup]:
     edges = np.unique(np.quantile(x, np.linspace(0, 1, _BINS + 1)))
     place = np.searchsorted(edges[1:-1], x, side="right")
     groups = []
@@ -408,9 +427,8 @@ def _by_quantile(name: str, x: Floats, lost: Floats) -> list[StateGroup]:
         own = place == k
         low, high = x[own].min(), x[own].max()
         words = f"{name} from {low:.3g} to {high:.3g}" if low < high else f"{name} = {low:.3g}"
-        groups.append(
-            StateGroup(words, int(own.sum()), float(lost[own].mean()), float(np.median(x[own])))
-        )
+        share = mean_by_episode(lost[own], episode[own])
+        groups.append(StateGroup(words, int(own.sum()), share, float(np.median(x[own]))))
     return groups
 
 
