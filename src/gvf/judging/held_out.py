@@ -35,6 +35,7 @@ class HeldOut:
         after: their predictions for the state after an episode that was cut, float64[n, L]; 0 in
             all other rows.
         part: the number of the part of the log in which it was held out, int64[n].
+        estimated: True where the behaviour's probability is an estimate, bool[n].
     """
 
     ratio: Floats
@@ -45,6 +46,7 @@ class HeldOut:
     predicted: Floats
     after: Floats
     part: Array
+    estimated: Bools
 
     @property
     def cut(self) -> Bools:
@@ -102,6 +104,7 @@ def gather(
             "ratio": ratio, "cumulant": cumulant, "continuation": continuation,
             "interest": interest, "last": last, "predicted": predicted, "after": after,
             "part": np.zeros(len(batch), np.int64),
+            "estimated": _estimated(batch, behaviour, on_conflict),
         })  # fmt: skip
         taken += len(batch)
     if not found:
@@ -112,6 +115,16 @@ def gather(
     if not whole["interest"].any():
         raise ValueError("the interest is 0 in all held-out states")
     return HeldOut(**whole), named
+
+
+def _estimated(batch: Transitions, behaviour: Policy | None, on_conflict: OnConflict) -> Bools:
+    """Return True where the ratio is formed with an estimated probability, bool[m]."""
+    recorded = {"behaviour_probability", "behaviour_log_probability"} & batch.columns.keys()
+    if behaviour is not None and (not recorded or on_conflict == "behaviour"):
+        return np.full(len(batch), bool(getattr(behaviour, "is_estimated", False)))
+    if "behaviour_is_estimated" not in batch:
+        return np.zeros(len(batch), np.bool_)
+    return np.asarray(batch["behaviour_is_estimated"] == 1)
 
 
 def _all(learners: Mapping[str, Any], states: Any) -> Floats:

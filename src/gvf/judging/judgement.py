@@ -104,6 +104,8 @@ class Judgement:
             nan with fewer than 21 episodes.
         beyond: the mean share of the values that lies beyond the ends of episodes that were cut.
             There the shared baseline stands in for what is not in the log.
+        estimated: True if ratios were formed with estimated probabilities of the behaviour. Their
+            errors are then in the returns, and in none of the intervals.
         doubts: reasons why the log cannot tell which candidate is best; none if it can.
     """
 
@@ -115,6 +117,7 @@ class Judgement:
     effective_sample_size: float
     k_hat: float
     beyond: float
+    estimated: bool
     doubts: tuple[str, ...]
     _sums: Sums = field(compare=False)
     _samples: Floats = field(compare=False)
@@ -173,7 +176,8 @@ class Judgement:
         ]
         k_hat = "unknown" if math.isnan(self.k_hat) else f"{self.k_hat:.2g}"
         return "\n".join([
-            f"{self.episodes:,} held-out episodes, {self.states:,} states; {self.returns} returns",
+            f"{self.episodes:,} held-out episodes, {self.states:,} states; {self.returns} returns"
+            f"{', of estimated ratios, whose errors are in no interval' * self.estimated}",
             *(line.rstrip() for line in lines),
             f"  weights: effective sample size {self.effective_sample_size:.3g} of "
             f"{self.episodes:,} episodes, k-hat {k_hat} (trusted up to {LARGEST_K_HAT}); "
@@ -266,7 +270,7 @@ def judged(
     predicted = np.column_stack([held.predicted, _constant(held, targets)])
     sums = squared_errors(held, targets, predicted)
     scores, diverged = sums.scores, ~finite(held)
-    samples = sums.resampled(replicates, seed)
+    samples = sums.resampled(replicates, seed, int(held.part.max()) + 1)
     episodes, count = len(sums.weight), len(candidates)
     best = int(np.argmin(np.where(np.isnan(scores[:-1]), np.inf, scores[:-1])))
     chances = np.bincount(samples[:, :-1].argmin(axis=1), minlength=count) / replicates
@@ -302,6 +306,7 @@ def judged(
         effective_sample_size=size,
         k_hat=k_hat,
         beyond=share,
+        estimated=bool(held.estimated.any()),
         doubts=tuple(_doubts(episodes, size, k_hat, share, targets)),
         _sums=sums,
         _samples=samples,

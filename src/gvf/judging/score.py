@@ -18,11 +18,14 @@ median of all candidates at first, then the candidate that is best by these scor
 few rounds (:func:`baselines`).
 
 Intervals come from the bootstrap over episodes, the independent units of a log. All candidates are
-resampled together.
+resampled together. In cross-validation the learners of K parts share most of their episodes, so
+their errors are not independent. Deviations of bootstrap samples are then enlarged by
+sqrt(1 + K / (K - 1)), the correction of Nadeau and Bengio (2003): 1.5 for five parts.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,8 +64,8 @@ class Sums:
         """The score of each candidate, float64[L]."""
         return self.error.sum(axis=0) / self.weight.sum()
 
-    def resampled(self, replicates: int, seed: int) -> Floats:
-        """Compute scores in bootstrap samples of the episodes, float64[B, L]."""
+    def resampled(self, replicates: int, seed: int, parts: int = 1) -> Floats:
+        """Compute scores in bootstrap samples of the episodes of some parts, float64[B, L]."""
         rng, count = np.random.default_rng(seed), len(self.weight)
         found, step = [], max(1, _AT_ONCE // count)
         diverged = ~np.isfinite(self.error).all(axis=0)
@@ -72,7 +75,11 @@ class Sums:
             times = rng.multinomial(count, np.full(count, 1.0 / count), size=size)
             with np.errstate(invalid="ignore", divide="ignore"):
                 found.append((times @ error) / (times @ self.weight)[:, None])
-        return np.where(diverged, np.inf, np.concatenate(found))
+        samples = np.concatenate(found)
+        if parts > 1:
+            scores = error.sum(axis=0) / self.weight.sum()
+            samples = scores + math.sqrt(1 + parts / (parts - 1)) * (samples - scores)
+        return np.where(diverged, np.inf, samples)
 
 
 def baselines(held: HeldOut, seed: int) -> tuple[Floats, Floats]:
@@ -142,8 +149,10 @@ def squared_errors(held: HeldOut, returns: Floats, predicted: Floats) -> Sums:
     """Sum squared errors by episode; those of predictions that are not finite are infinite."""
     with np.errstate(over="ignore", invalid="ignore"):
         square = (predicted - returns[:, None]) ** 2
-    square[np.isnan(square)] = np.inf
-    error = np.add.reduceat(square * held.interest[:, None], held.starts, axis=0)
+        square[np.isnan(square)] = np.inf
+        square *= held.interest[:, None]
+        square[np.isnan(square)] = 0.0  # no interest in a state, and no prediction
+        error = np.add.reduceat(square, held.starts, axis=0)
     return Sums(error, np.add.reduceat(held.interest, held.starts))
 
 
