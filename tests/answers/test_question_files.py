@@ -71,28 +71,30 @@ question = [{name = "a", policy = "uniform"},
     assert alone.questions[0].name == "asked"
 
 
+Q = 'question = {policy = "uniform"}\n'
+A = '[[question]]\npolicy = "uniform"\n'
 WRONG = {
     'question = {policy = "unifrom"}': "policy: unknown kind: 'unifrom'; did you mean 'uniform'",
     'question = {policy = "uniform", nam = "x"}': "unknown key: 'nam'; did you mean 'name'",
     "seed = 1": "question is missing",
-    'question = {policy = "uniform"}\n[lern]\nepochs = 1': "unknown key: 'lern'; did you mean 'learn'",
-    'question = {policy = "uniform"}\n[learn]\nepoch = 1': "[learn]: unknown key: 'epoch'",
-    'question = {policy = "uniform"}\n[learn]\nepochs = 0': "at least 1, got 0",
-    'question = {policy = "uniform"}\n[learn]\nepochs = true': "got True",
-    'question = {policy = "uniform"}\n[learn]\nstep_sizes = [0]': "positive numbers, got [0]",
-    'question = {policy = "uniform"}\n[learn]\ncorrections = ["WISM"]': "did you mean 'WIS-Minibatch'",
-    'question = {policy = "uniform"}\n[learn]\ncorrections = ["NormIS"]': "needs the largest ratio",
-    'question = {policy = "uniform", continuation = 1.5}': "continuation must be in [0, 1], got 1.5",
+    Q + '[lern]\nepochs = 1': "unknown key: 'lern'; did you mean 'learn'",
+    Q + '[learn]\nepoch = 1': "[learn]: unknown key: 'epoch'",
+    Q + '[learn]\nepochs = 0': "at least 1, got 0",
+    Q + '[learn]\nepochs = true': "got True",
+    Q + '[learn]\nstep_sizes = [0]': "positive numbers, got [0]",
+    Q + '[learn]\ncorrections = ["WISM"]': "did you mean 'WIS-Minibatch'",
+    Q + '[learn]\ncorrections = ["NormIS"]': "needs the largest ratio",
+    'question = {policy = "uniform", continuation = 1.5}': "must be in [0, 1], got 1.5",
     'question = {policy = "uniform", cumulant = [1]}': "cumulant must be a number, a column",
     'question = {policy = {kind = "favour", action = 1}}': "probability is missing",
     'question = {policy = {kind = "fixed", probabilities = "x"}}': "must be a number or lists",
-    'question = {policy = "uniform"}\nbehaviour = "guessed"': "unknown kind: 'guessed'",
-    'question = {policy = "uniform"}\n[log]\nstate = 3': "state must be the name of a column",
-    'question = {policy = "uniform"}\n[log]\nends = "cut"': "known are 'terminated', 'truncated'",
-    'question = {policy = "uniform"}\n[intervals]\nreplicates = 5': "at least 19 replicates",
-    'question = {policy = "uniform"}\n[intervals]\nlevel = 1': "level must be a number between",
-    'question = {policy = "uniform"}\n[page]\ndimensions = ["a", "b", "c"]': "one or two",
-    'question = [{policy = "uniform", name = "a"}, {policy = "uniform", name = "a"}]': "the name 'a'",
+    Q + 'behaviour = "guessed"': "unknown kind: 'guessed'",
+    Q + '[log]\nstate = 3': "state must be the name of a column",
+    Q + '[log]\nends = "cut"': "known are 'terminated', 'truncated'",
+    Q + '[intervals]\nreplicates = 5': "at least 19 replicates",
+    Q + '[intervals]\nlevel = 1': "level must be a number between",
+    Q + '[page]\ndimensions = ["a", "b", "c"]': "one or two",
+    A + 'name = "a"\n' + A + 'name = "a"': "two questions have the name 'a'",
     "a = [": "is not TOML",
 }  # fmt: skip
 
@@ -111,20 +113,20 @@ def test_a_wrong_file_is_refused_in_one_line_with_its_name(
 
 
 RUNS = (
-    '[[question]]\npolicy = "os:system"',
-    '[[question]]\npolicy = {kind = "function", of = "os:system"}',
-    '[[question]]\npolicy = {kind = "torchscript", file = "x.pt"}',
-    '[[question]]\npolicy = {kind = "mixture", share = 0.5, first = "uniform", second = "os:system"}',
-    '[[question]]\npolicy = "uniform"\ncumulant = "os:system"',
-    '[[question]]\npolicy = "uniform"\ncontinuation = "os:system"',
-    '[[question]]\npolicy = "uniform"\ninterest = "os:system"',
-    '[[question]]\npolicy = "uniform"\n[behaviour]\nkind = "function"\nof = "os:system"',
-    '[[question]]\npolicy = "uniform"\n[features]\nkind = "function"\nof = "os:system"\nsize = 1',
-    '[[question]]\npolicy = "uniform"\n[learn]\ncorrections = ["os:system"]',
-    '[[question]]\npolicy = "uniform"\n[learn]\ncorrections = ["os:system(1)"]',
-    '[[question]]\npolicy = "uniform"\n[learn]\ncorrections = [{correction = "os:system"}]',
-    '[[question]]\npolicy = "uniform"\n[learn]\ncorrections = [{correction = "IR", update = "os:a"}]',
-    '[[question]]\npolicy = "uniform"\n[learn]\n'
+    A[:-10] + '"os:system"',
+    A[:-10] + '{kind = "function", of = "os:system"}',
+    A[:-10] + '{kind = "torchscript", file = "x.pt"}',
+    A[:-10] + '{kind = "mixture", share = 0.5, first = "uniform", second = "os:system"}',
+    A + 'cumulant = "os:system"',
+    A + 'continuation = "os:system"',
+    A + 'interest = "os:system"',
+    A + '[behaviour]\nkind = "function"\nof = "os:system"',
+    A + '[features]\nkind = "function"\nof = "os:system"\nsize = 1',
+    A + '[learn]\ncorrections = ["os:system"]',
+    A + '[learn]\ncorrections = ["os:system(1)"]',
+    A + '[learn]\ncorrections = [{correction = "os:system"}]',
+    A + '[learn]\ncorrections = [{correction = "IR", update = "os:a"}]',
+    A + '[learn]\n'
     'corrections = [{correction = "IR", update = {rule = "os:system"}}]',
 )  # fmt: skip
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from gvf.answers.material import Material
+from gvf.answers.toml import LEAST_SQUARES
 from gvf.common.arrays import Array
 from gvf.common.workers import Interrupted, Stop
 from gvf.correction import IS, Correction
@@ -34,8 +35,6 @@ from gvf.online import LSTDLearner
 from gvf.study.method import Method
 
 Arrays = dict[str, Array]
-LEAST_SQUARES = "LSTD"
-"""The name of the method without a step size."""
 LOOK = 4096
 """The number of transitions after which a learner looks if it should stop."""
 MOST_JUDGED = 1_000_000
@@ -206,6 +205,7 @@ def _replicates(cell: Cell, material: Material, stop: Stop) -> Arrays:
         "weights": found.weights,
         "updates": np.array(found.updates),
         "empty": np.array(found.empty),
+        "known": found.known,
     }
 
 
@@ -218,6 +218,7 @@ def intervals(material: Material, question: int, found: list[Arrays], method: st
         features=material.features,
         policies=(getattr(policy, "policy", None),),
         weights=np.concatenate([one["weights"] for one in found], axis=1)[None],
+        known=found[0]["known"][None],
         horde=False,
         level=material.plan.level,
         method="lstd" if method == LEAST_SQUARES else "td",

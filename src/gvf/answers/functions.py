@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +226,7 @@ def layers(file: Path, activation: str) -> Layers:
             )
     if not weights:
         raise ValueError(f"{file} holds no linear layers")
-    for i, (before, after) in enumerate(zip(weights, weights[1:], strict=False)):
+    for i, (before, after) in enumerate(pairwise(weights)):
         if after.shape[1] != len(before):
             raise ValueError(
                 f"{file}: layer {i} gives {len(before)} numbers, and layer {i + 1} takes "

@@ -142,8 +142,10 @@ def tracks(shown: Sequence[Track], name: str, level: float) -> Figure:
     for axes, track in zip(panels, shown, strict=True):
         time = np.arange(len(track.predicted))
         if track.low is not None and track.high is not None:
+            fine = np.isfinite(track.low) & np.isfinite(track.high)
+            low, high = (np.where(fine, ends, np.nan) for ends in (track.low, track.high))
             axes.fill_between(
-                time, track.low, track.high, color=BLUE, alpha=0.22, lw=0,
+                time, low, high, color=BLUE, alpha=0.22, lw=0,
                 label=f"{100 * level:g} % interval",
             )  # fmt: skip
         axes.plot(time, track.predicted, color=BLUE, linewidth=1.3, label="prediction")

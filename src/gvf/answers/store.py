@@ -58,8 +58,8 @@ class Store:
         """Return the arrays of a cell, or None if they are not there."""
         path = self.path(cell)
         try:
-            with np.load(path) as file:
-                return {name: file[name] for name in file.files}
+            with path.open("rb") as file, np.load(file) as arrays:
+                return {name: arrays[name] for name in arrays.files}
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:

@@ -33,6 +33,8 @@ ORDERS = ("drawn", "shuffled", "log")
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "none")
 MODELS = ("counts", "logistic", "sklearn", "torch", "gaussian", "mixture")
 """The models of an estimated behaviour; see :func:`gvf.estimate_behaviour`."""
+LEAST_SQUARES = "LSTD"
+"""The name of the method without a step size."""
 OUTPUTS = ("logits", "probabilities")
 CORRECTIONS = ("IR", "WIS-Minibatch", "IS")
 STEP_SIZES = (0.01, 0.03, 0.1, 0.3)
@@ -289,6 +291,8 @@ def _check_methods(methods: tuple[Any, ...]) -> None:
     from gvf.study.method import Method
 
     for given in methods:
+        if given == LEAST_SQUARES:
+            continue
         method = Method.of(given)
         if method.needs_largest:
             raise ValueError(f"{method.name} needs the largest ratio: give it as a number")
