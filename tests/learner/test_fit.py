@@ -234,6 +234,19 @@ def test_a_drawn_fit_has_as_many_updates_as_the_rows_would_bring(log):
     assert (again.window, learner.updates) == (30, 3 * 400 // 7 + 1 + 60 // 7)
 
 
+def test_the_window_has_all_rows_of_the_log_and_no_others():
+    piece = DATA[: np.flatnonzero(~DATA.terminated)[-1] + 1]  # the last rows wait for more steps
+    used, new = make(n_step=3), make(n_step=3)
+    used.observe_many(DATA[: np.flatnonzero(~DATA.terminated)[5] + 1])
+    assert len(used.n_steps)
+    for learner in (used, new):
+        learner.fit(piece)
+        assert len(learner.window) == len(piece)
+        assert not len(learner.n_steps)
+    for name, column in new.window.columns.items():
+        np.testing.assert_array_equal(used.window.columns[name], column)
+
+
 def test_rows_with_a_nan_are_left_out_of_the_window():
     columns = {name: column.copy() for name, column in DATA.columns.items()}
     columns["reward"][[0, 7, 399]] = np.nan

@@ -157,6 +157,24 @@ def test_too_many_features_are_refused_in_a_line_and_nothing_changes():
         make(LINES, max_features=2).observe_many(DATA)
 
 
+def test_a_batch_that_is_refused_leaves_the_trace_as_it_was():
+    options = {"question": CHAIN, "behaviour": CHAIN_BEHAVIOUR}
+    learner, straight = (make(correction=gvf.EmphaticIR(), **options) for _ in range(2))
+    for one in (learner, straight):
+        one.observe_many(WALK[:7])
+    learner.equations._make_room = refuse
+    with pytest.raises(ValueError, match="no room"):
+        learner.observe_many(WALK[7:20])
+    del learner.equations._make_room
+    for one in (learner, straight):
+        one.observe_many(WALK[7:])
+    np.testing.assert_array_equal(learner.weights, straight.weights)
+
+
+def refuse(count):
+    raise ValueError("no room")
+
+
 def test_a_new_learner_and_one_without_mass_predict_nothing():
     learner = make(question=gvf.GVF(gvf.Always(0, actions=2), "reward", 0.9))
     assert learner.report().steps == 0
