@@ -237,7 +237,7 @@ def _warnings(rows: LogRows, folds: int, episodes: int, actions: int | None) -> 
     if folds == 1:
         told.append(
             "Not cross-fitted: the model is judged on rows that it has seen, so its scores are too "
-            "good and ratios vary too little."
+            "good."
         )
     elif episodes < 20:
         told.append(f"Only {episodes} episodes: intervals over episodes are rough.")
