@@ -9,8 +9,9 @@ from judging_worlds import question, trajectories, values
 from scipy import stats
 
 import gvf
+from gvf.judging.baseline import Baseline, returns_of, shared_baseline
 from gvf.judging.held_out import gather
-from gvf.judging.score import baselines, returns_of, squared_errors
+from gvf.judging.score import squared_errors
 
 MU = [0.6, 0.4]
 RIGHT = gvf.GVF(gvf.Fixed([0.3, 0.7]), "reward", 0.9)
@@ -114,7 +115,7 @@ def test_differences_do_not_depend_on_the_kind_of_return_on_average():
             for chance, one in trajectories(start):
                 held, _ = gather(learners, [one], question, None, "error")
                 b = baseline[one.state]
-                targets = returns_of(held, "doubly-robust", b, 0 * b)
+                targets = returns_of(held, "doubly-robust", Baseline(b, 0 * b, 0 * b))
                 a, other = squared_errors(held, targets, held.predicted).error[0]
                 exact = [((p.table - v)[one.state] ** 2).sum() for p in learners.values()]
                 measured += chance * (a - other)
@@ -126,24 +127,61 @@ def test_good_baselines_take_most_of_the_noise():
     batch = chain(100, np.random.default_rng(6))
     held, _ = gather({"a": Values(TRUTH)}, batch, RIGHT, None, "error")
     b, none = TRUTH[batch.state], np.zeros(len(batch))
-    noise = [((returns_of(held, kind, b, none) - b) ** 2).mean() for kind in
-             ("doubly-robust", "per-decision", "weighted")]  # fmt: skip
-    assert noise[0] < 0.2 * min(noise[1:])
+    baseline = Baseline(b, none, none)
+    robust, *others = (
+        ((returns_of(held, kind, baseline) - b) ** 2).mean()
+        for kind in ("doubly-robust", "per-decision", "weighted")
+    )
+    assert robust < 0.2 * min(others)
+
+
+def test_the_right_advantage_takes_all_noise_from_a_world_without_chance():
+    batch = chain(50, np.random.default_rng(6))
+    held, _ = gather({"a": Values(TRUTH)}, batch, RIGHT, None, "error")
+    after = np.stack([np.r_[0, TRUTH[:-1]], np.r_[TRUTH[1:], 0]], 1)
+    after[[0, 9]] = 0.0
+    reward = np.zeros((10, 2))
+    reward[8, 1] = 1.0
+    ends = np.zeros((10, 2))
+    ends[1, 0] = ends[8, 1] = 1.0
+    advantage = reward + 0.9 * after * (1 - ends) - TRUTH[:, None]
+    mean = (advantage * [0.3, 0.7]).sum(axis=1)
+    control = mean[batch.state] - held.ratio * advantage[batch.state, batch.action]
+    beyond = np.where(held.cut, TRUTH[batch.next_state], 0.0)
+    baseline = Baseline(TRUTH[batch.state], beyond, control)
+    found = returns_of(held, "doubly-robust", baseline)
+    np.testing.assert_allclose(found, TRUTH[batch.state], atol=1e-9)
+
+
+def test_regression_finds_advantages():
+    batch = chain(150, np.random.default_rng(6))
+    learners = {str(k): Values(TRUTH * (np.arange(10) <= k)) for k in range(1, 9)}
+    held, _ = gather({"right": Values(TRUTH), **learners}, batch, RIGHT, None, "error")
+    found = shared_baseline(held, seed=0)
+    np.testing.assert_array_equal(found.value, TRUTH[batch.state])
+    plain = Baseline(found.value, found.after, 0 * found.control)
+    noise, left = (
+        ((returns_of(held, "doubly-robust", one) - TRUTH[batch.state]) ** 2).mean()
+        for one in (plain, found)
+    )
+    assert left < 0.3 * noise
 
 
 def test_a_baseline_does_not_know_its_own_episode():
     learners = {str(k): Values(k * TRUTH) for k in (0.2, 0.6, 1.0, 1.4)}
     batch = chain(25, np.random.default_rng(5))
     held, _ = gather(learners, batch, RIGHT, None, "error")
-    before = baselines(held, seed=0)[0]
+    before = shared_baseline(held, seed=0)
     changed = 0
     for episode in range(25):
         mine = held.episode == episode
         cumulant = np.where(mine, held.cumulant + 1e3, held.cumulant)
         other = type(held)(**{**vars(held), "cumulant": cumulant})
-        after = baselines(other, seed=0)[0]
-        np.testing.assert_array_equal(after[mine], before[mine])
-        changed += bool((after != before).any())
+        after = shared_baseline(other, seed=0)
+        np.testing.assert_array_equal(after.value[mine], before.value[mine])
+        # Only the row's own ratio and probabilities enter its control.
+        np.testing.assert_array_equal(after.control[mine], before.control[mine])
+        changed += bool((after.control != before.control).any())
     assert changed > 0  # and so the other episodes' baselines do learn from it
 
 

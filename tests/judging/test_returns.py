@@ -14,13 +14,17 @@ BASELINES = {
 }
 
 
-def returned(episode, baseline, after=None):
+def returned(episode, baseline, after=None, advantage=None):
     """The recursive return of every state of an episode, with the baseline after a cut."""
     ratio, cumulant, continuation, _ = question.evaluate(episode)
     last = np.arange(len(episode)) == len(episode) - 1
     at_end = (baseline if after is None else after)[episode.next_state]
     b = baseline[episode.state]
-    return recursive_returns(ratio, cumulant, continuation, b, last, at_end)
+    control = 0.0 * ratio
+    if advantage is not None:
+        control = (PI * advantage).sum(axis=1)[episode.state]
+        control -= ratio * advantage[episode.state, episode.action]
+    return recursive_returns(ratio, cumulant, continuation, b, last, at_end, control)
 
 
 @pytest.mark.parametrize("name", BASELINES)
@@ -30,6 +34,32 @@ def test_returns_are_unbiased_from_every_state_with_any_baseline(name, start):
     assert sum(chance for chance, _ in listed) == pytest.approx(1.0)
     mean = sum(chance * returned(one, BASELINES[name])[0] for chance, one in listed)
     assert mean == pytest.approx(values()[start], abs=1e-12)
+
+
+@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("start", range(STATES))
+def test_returns_are_unbiased_with_any_advantage(name, start):
+    advantage, mean = rng.normal(size=(STATES, 2)), 0.0
+    for chance, one in trajectories(start):
+        mean += chance * returned(one, BASELINES[name], advantage=advantage)[0]
+    assert mean == pytest.approx(values()[start], abs=1e-12)
+
+
+def test_recursive_returns_are_those_of_slow_sums():
+    ratio, cumulant, continuation, last, after = episodes(30)
+    baseline, control = rng.normal(size=(2, len(ratio)))
+    found = recursive_returns(ratio, cumulant, continuation, baseline, last, after, control)
+    for t in range(len(ratio)):
+        total, weight, at = baseline[t], 1.0, t
+        while True:
+            beyond = after[at] if last[at] else baseline[at + 1]
+            delta = cumulant[at] + continuation[at] * beyond - baseline[at]
+            total += weight * (ratio[at] * delta + control[at])
+            weight *= ratio[at] * continuation[at]
+            if last[at]:
+                break
+            at += 1
+        assert found[t] == pytest.approx(total, abs=1e-10)
 
 
 @pytest.mark.parametrize("start", [0, 1])

@@ -16,7 +16,7 @@ from gvf.common.arrays import Array, Bools, Floats
 from gvf.common.checks import brief
 from gvf.judging.candidates import Candidate, candidates, predictions
 from gvf.log import Log
-from gvf.policy import Policy
+from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict
 from gvf.transition import Transitions
 
@@ -35,6 +35,9 @@ class HeldOut:
         after: their predictions for the state after an episode that was cut, float64[n, L]; 0 in
             all other rows.
         part: the number of the part of the log in which it was held out, int64[n].
+        action: the number of the action, int64[n]; 0 if actions are continuous.
+        target: the target's probability of each action, float64[n, A]; float64[n, 0] if actions are
+            continuous.
         estimated: True where the behaviour's probability is an estimate, bool[n].
     """
 
@@ -46,6 +49,8 @@ class HeldOut:
     predicted: Floats
     after: Floats
     part: Array
+    action: Array
+    target: Floats
     estimated: Bools
 
     @property
@@ -100,8 +105,12 @@ def gather(
         cut = np.flatnonzero(last & (continuation > 0.0))
         if len(cut):
             after[cut] = _all(learners, batch["next_state"][cut])
+        actions, target = np.zeros(len(batch), np.int64), np.zeros((len(batch), 0))
+        if isinstance(question.policy, DiscretePolicy):
+            actions = batch["action"].astype(np.int64)
+            target = question.policy.probabilities(batch["state"])
         found.append({
-            "ratio": ratio, "cumulant": cumulant, "continuation": continuation,
+            "action": actions, "target": target, "ratio": ratio, "cumulant": cumulant, "continuation": continuation,
             "interest": interest, "last": last, "predicted": predicted, "after": after,
             "part": np.zeros(len(batch), np.int64),
             "estimated": _estimated(batch, behaviour, on_conflict),

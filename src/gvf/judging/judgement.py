@@ -19,18 +19,11 @@ import numpy as np
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import check_choice, whole
 from gvf.diagnosis.tail import tail_index
+from gvf.judging.baseline import Returns, finite, returns_of, shared_baseline
 from gvf.judging.candidates import Candidate, named, question_of
 from gvf.judging.held_out import HeldOut, gather
 from gvf.judging.returns import beyond_cut, mean_weights
-from gvf.judging.score import (
-    Returns,
-    Sums,
-    baselines,
-    finite,
-    interval,
-    returns_of,
-    squared_errors,
-)
+from gvf.judging.score import Sums, interval, squared_errors
 from gvf.policy import Policy
 from gvf.question import GVF, OnConflict
 
@@ -217,9 +210,9 @@ def judge(
         log: the held-out episodes: a :class:`gvf.Log`, such as the second part of
             :meth:`gvf.Log.split`; or :class:`gvf.Transitions` in order; or a list of these, one for
             each episode.
-        returns: "doubly-robust", whose baseline is the learners' own values; "per-decision" for
-            importance-sampled returns without a baseline; or "weighted", whose weights are divided
-            by their mean.
+        returns: "doubly-robust", whose baseline is the learners' own values;
+            "per-decision" for importance-sampled returns without a baseline; or "weighted", whose
+            weights are divided by their mean. See :mod:`gvf.judging.returns`.
         question: the question; by default the learners' own, which must be the same.
         behaviour: the policy that chose the actions, if the log has no probabilities.
         on_conflict: as in :meth:`gvf.GVF.evaluate`.
@@ -266,7 +259,7 @@ def judged(
     seed: int,
 ) -> Judgement:
     """Score candidates by held-out episodes with their predictions."""
-    targets = returns_of(held, returns, *baselines(held, seed))
+    targets = returns_of(held, returns, shared_baseline(held, seed))
     predicted = np.column_stack([held.predicted, _constant(held, targets)])
     sums = squared_errors(held, targets, predicted)
     scores, diverged = sums.scores, ~finite(held)

@@ -1,20 +1,22 @@
 """Returns of the target policy from episodes of the behaviour, one for every state visited.
 
-With ratio rho_t, cumulant C_{t+1} and continuation gamma_{t+1} of the transition from s_t, and any
-baseline b of states,
+With ratio rho_t, cumulant C_{t+1} and continuation gamma_{t+1} of the transition from s_t, any
+baseline b of states, and any advantage A of actions,
 
     per decision      G_t = rho_t (C_{t+1} + gamma_{t+1} G_{t+1})
-    doubly robust     G_t = b(s_t) + rho_t (C_{t+1} + gamma_{t+1} G_{t+1} - b(s_t)).
+    doubly robust     G_t = b(s_t) + sum_a pi(a|s_t) A(s_t, a)
+                            + rho_t (C_{t+1} + gamma_{t+1} G_{t+1} - b(s_t) - A(s_t, a_t)).
 
-Both are unbiased, E_mu[ G_t | s_t ] = v(s_t), as long as b was chosen without the episode. For
-given s_t the mean of rho_t is 1, so b(s_t) cancels; and since G_{t+1} depends on a_t only through
-s_{t+1},
+Both are unbiased, E_mu[ G_t | s_t ] = v(s_t), as long as b and A were chosen without the episode.
+For given s_t, rho_t has the mean 1 and rho_t A(s_t, a_t) has the mean sum_a pi(a|s_t) A(s_t, a), so
+b and A cancel. And since G_{t+1} depends on a_t only through s_{t+1},
 
     E_mu[ rho_t (C_{t+1} + gamma_{t+1} v(s_{t+1})) | s_t ]
         = E_pi[ C_{t+1} + gamma_{t+1} v(s_{t+1}) | s_t ] = v(s_t),
 
-by induction from the end of the episode. If b is near v, the bracket of the doubly robust return is
-a small TD error, so its ratio adds little noise. With b = 0 the two returns are the same.
+by induction from the end of the episode. If b is near v, and b + A near the value of each action,
+the bracket is a small error, so its ratio adds little noise. With b = A = 0 the returns are the
+same.
 
 Weighted returns divide each weight by its mean. Let W_{t,k} = rho_t ... rho_{t+k}, and n the number
 of states visited:
@@ -42,17 +44,16 @@ NEGLIGIBLE = 1e-8
 
 
 @njit(cache=True, nogil=True)
-def _backwards(ratio, cumulant, continuation, baseline, last, after, out):
+def _backwards(ratio, cumulant, continuation, baseline, control, last, after, out):
     following = 0.0
     for t in range(ratio.size - 1, -1, -1):
         if last[t]:
             following = after[t]
-        if ratio[t] == 0.0:  # what follows may be infinite
-            following = baseline[t]
-        else:
+        value = baseline[t] + control[t]
+        if ratio[t] > 0.0:  # or what follows does not matter, and may be infinite
             rest = continuation[t] * following if continuation[t] > 0.0 else 0.0
-            following = baseline[t] + ratio[t] * (cumulant[t] + rest - baseline[t])
-        out[t] = following
+            value += ratio[t] * (cumulant[t] + rest - baseline[t])
+        out[t] = following = value
 
 
 def recursive_returns(
@@ -62,6 +63,7 @@ def recursive_returns(
     baseline: Floats,
     last: Bools,
     after: Floats,
+    control: Floats | None = None,
 ) -> Floats:
     """Compute doubly robust returns, float64[n]; with a baseline of 0, per-decision returns.
 
@@ -72,6 +74,7 @@ def recursive_returns(
         baseline: the baseline b of each state.
         last: True for the last transition of an episode, bool[n].
         after: the value that follows the last transition of an episode that was cut.
+        control: sum_a pi(a|s) A(s, a) - rho A(s, a) of each transition, whose mean is 0.
 
     Example:
         >>> import numpy as np
@@ -83,7 +86,8 @@ def recursive_returns(
         array([2., 1.])
     """
     out = np.empty(len(ratio))
-    _backwards(ratio, cumulant, continuation, baseline, last, after, out)
+    control = np.zeros(len(ratio)) if control is None else control
+    _backwards(ratio, cumulant, continuation, baseline, control, last, after, out)
     return out
 
 

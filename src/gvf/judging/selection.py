@@ -19,10 +19,10 @@ import numpy as np
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief
 from gvf.common.progress import progress_bar
+from gvf.judging.baseline import Returns
 from gvf.judging.candidates import Candidate, named, predictions, question_of
 from gvf.judging.held_out import HeldOut, gather
 from gvf.judging.judgement import Judgement, Score, check, judged
-from gvf.judging.score import Returns
 from gvf.log import Log
 from gvf.policy import Policy
 from gvf.question import GVF, OnConflict
