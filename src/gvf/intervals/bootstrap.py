@@ -57,7 +57,8 @@ def bootstrap(
             the 190th of them, in the order of their distances.
         level: the share of intervals that should cover the value.
         epochs: the number of passes over the log, as for the learner itself. Updates draw from the
-            whole log, and an epoch has as many as its rows would bring.
+            whole log, and an epoch has as many as its rows would bring; the learner's own window
+            and warm-up have no effect.
         method: "td" to learn as the learner does; "lstd" to solve for the values that it tends to
             (:func:`gvf.online.window_lstd`), which needs neither step size nor epochs.
         block: for a stream with few episodes or none, the number of steps after which it has

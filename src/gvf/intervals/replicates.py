@@ -96,11 +96,8 @@ class Job:
         interrupted: Callable[[], bool],
         advance: Callable[[int], object],
     ) -> None:
-        """Update as often as the passes over the log would bring."""
-        schedule, done = whole.schedule, 0
-        steps = len(whole.window) * self.epochs
-        due = max(steps - schedule.warm_up, 0) // schedule.every
-        together = 1
+        """Update as often as the passes over the log would bring; the window is full already."""
+        due, done, together = len(whole.window) * self.epochs // whole.schedule.every, 0, 1
         while done < due:
             check(interrupted)
             start, count = time.perf_counter(), min(together, due - done)
