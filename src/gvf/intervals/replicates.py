@@ -30,7 +30,7 @@ _SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Replicates:
-    """What some replicates have learned.
+    """The weights that some replicates have learned.
 
     Attributes:
         weights: the weights, float64[rows, replicates].
@@ -51,7 +51,7 @@ def _never() -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """What replicates of any learner have in common; see :func:`gvf.bootstrap`."""
+    """The arguments that replicates of any learner have in common; see :func:`gvf.bootstrap`."""
 
     log: Log
     block: int | None
