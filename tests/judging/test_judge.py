@@ -251,6 +251,32 @@ def test_diverged_candidates_are_named_and_never_win():
     assert lost.verdict == "all candidates have diverged"
 
 
+def test_predictions_that_nearly_overflow_raise_no_warning():
+    log = log_of(chain(40, np.random.default_rng(13)))
+    for huge in (1e153, 1e154, 1e160, 1e300):
+        learners = {"a": Values(TRUTH), "b": Values(np.full(10, huge))}
+        found = gvf.judge(learners, log)
+        assert found.best.name == "a"
+        repr(found)
+
+
+def test_lists_of_episodes_need_no_ends_and_predict_beyond_cuts():
+    batch = chain(12, np.random.default_rng(18), limit=3)
+    episodes = [*log_of(batch).episodes]
+    bare = [
+        gvf.Transitions(**{name: one[name] for name in one.columns if name != "truncated"})
+        for one in episodes
+    ]
+    learners = {"a": Values(TRUTH), "b": Values(TRUTH + np.arange(10))}
+    assert gvf.judge(learners, bare).scores == gvf.judge(learners, episodes).scores
+    held, _ = gather(learners, bare, RIGHT, None, "error")
+    assert held.last.sum() == 12
+    np.testing.assert_array_equal(held.cut, batch.truncated)
+    expected = [learners[name].table[batch.next_state[held.cut]] for name in "ab"]
+    np.testing.assert_array_equal(held.after[held.cut], np.transpose(expected))
+    assert (held.after[~held.cut] == 0.0).all()
+
+
 def test_interest_weighs_states():
     batch = chain(40, np.random.default_rng(14))
     wrong = np.where(np.arange(10) < 5, TRUTH + 1.0, TRUTH)

@@ -250,6 +250,7 @@ def check(returns: Returns, confidence: float, replicates: int) -> None:
         raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
 
 
+@np.errstate(over="ignore", invalid="ignore")  # candidates that have nearly diverged
 def judged(
     held: HeldOut,
     candidates: Sequence[Candidate],
