@@ -23,7 +23,7 @@ import numpy as np
 from worlds import KINDS, PUSH, Problem, leaning, problem, visited, walks
 
 import gvf
-from gvf.common.arrays import Floats
+from gvf.common.arrays import Bools, Floats
 from gvf.common.colours import SPARE_COLOURS
 from gvf.common.pictures import house_style
 from gvf.domain import TabularDomain, get
@@ -247,13 +247,13 @@ def bootstrap(statistic: Callable[[Any], Floats], count: int) -> tuple[float, fl
     return float(low), float(high)
 
 
-def share(near: Floats) -> str:
+def share(near: Bools) -> str:
     """Return the share of logs with its interval, in percent."""
     low, high = bootstrap(lambda at: near[at].mean(axis=1), len(near))
     return f"{100 * near.mean():.0f} % ({100 * low:.0f} to {100 * high:.0f})"
 
 
-def times(ours: Floats, theirs: Floats) -> str:
+def times(ours: Bools, theirs: Bools) -> str:
     """Return the ratio of two shares, paired by log, with its interval."""
     low, high = bootstrap(
         lambda at: ours[at].mean(axis=1) / np.maximum(theirs[at].mean(axis=1), 1e-9), len(ours)

@@ -9,13 +9,15 @@ from judging_worlds import question, trajectories, values
 from scipy import stats
 
 import gvf
+from gvf.domain.markov_chain import model
 from gvf.judging.baseline import Baseline, returns_of, shared_baseline
 from gvf.judging.held_out import gather
 from gvf.judging.score import squared_errors
+from gvf.online import LSTD, TDLambda
 
 MU = [0.6, 0.4]
 RIGHT = gvf.GVF(gvf.Fixed([0.3, 0.7]), "reward", 0.9)
-TRUTH = gvf.exact_values(gvf.domain.get("markov-chain").model, RIGHT)
+TRUTH = gvf.exact_values(model(), RIGHT)
 
 
 class Values:
@@ -380,8 +382,8 @@ def test_gymnasium_and_online_learners_are_judged():
     env = gymnasium.make("gvf/MarkovChain-v0")
     (batch,) = gvf.transitions(env, gvf.Fixed(MU), steps=1500, batch=1500, seed=0)
     train, held_out = gvf.read(batch.columns, ends="truncated", quiet=True).split(0.5)
-    online = gvf.OnlineLearner(RIGHT, gvf.OneHot(10), gvf.online.TDLambda(0.1, [0.0, 0.9]))
-    lstd = gvf.OnlineLearner(RIGHT, gvf.OneHot(10), gvf.online.LSTD(0.9))
+    online = gvf.OnlineLearner(RIGHT, gvf.OneHot(10), TDLambda(0.1, [0.0, 0.9]))
+    lstd = gvf.OnlineLearner(RIGHT, gvf.OneHot(10), LSTD(0.9))
     for learner in (online, lstd):
         learner.learn(train)
     found = gvf.judge([online, lstd], held_out)

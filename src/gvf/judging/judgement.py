@@ -1,9 +1,9 @@
 """Judgements: how well learners predict held-out episodes, and what the log can tell of it.
 
 :func:`judge` scores learners that have learned (:mod:`gvf.judging.score`). It says "cannot tell"
-where the returns rest on too little: few episodes, few of them with any weight, a
-heavy tail of weights, or values that mostly lie beyond the ends of the episodes. The weight of an
-episode is the sum of the weights in its returns by the sum of the discounts, which is 1 if all
+where the returns rest on too little: few episodes, few of them with any weight, a heavy tail of
+weights, or values that mostly lie beyond the ends of the episodes. The weight of an episode is the
+sum of the discounted weights in its returns, divided by the sum of the discounts. It is 1 if all
 ratios are. :mod:`gvf.judging.selection` splits a log, and lets learners learn, before it judges.
 """
 
