@@ -172,9 +172,13 @@ def test_an_answer_that_diverges_says_so(capsys: pytest.CaptureFixture[str]) -> 
     assert "all corrections have diverged with all step sizes" in capsys.readouterr().err
 
 
-def test_parts_of_episodes_need_episodes(capsys: pytest.CaptureFixture[str]) -> None:
-    write(Path("log.parquet"), walks(6))
-    Path("asked.toml").write_text(QUESTION.replace("folds = 2", "folds = 7"))
-    assert main(["learn", "log.parquet", "asked.toml"]) == 2
-    assert "6 episodes cannot be held out in 7 parts" in capsys.readouterr().err
+def test_parts_and_intervals_need_episodes(capsys: pytest.CaptureFixture[str]) -> None:
+    for episodes, folds, told in (
+        (6, 7, "6 episodes cannot be held out in 7 parts"),
+        (4, 2, "4 episodes are too few for intervals: say replicates = 0"),
+    ):
+        write(Path("log.parquet"), walks(episodes))
+        Path("asked.toml").write_text(QUESTION.replace("folds = 2", f"folds = {folds}"))
+        assert main(["learn", "log.parquet", "asked.toml"]) == 2
+        assert told in capsys.readouterr().err
     assert not Path("gvf-answers").exists()

@@ -296,5 +296,7 @@ def _check_methods(methods: tuple[Any, ...]) -> None:
         method = Method.of(given)
         if method.needs_largest:
             raise ValueError(f"{method.name} needs the largest ratio: give it as a number")
+        if method.make(1.0).refresh is not None:
+            raise ValueError(f"the masses of {method.name} follow one step size; leave it out")
         if method.update == "wis-td":
             raise ValueError(f"{method.name} has no step size to compare")
