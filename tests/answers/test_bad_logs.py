@@ -139,9 +139,11 @@ def test_a_log_without_support_is_refused(capsys: pytest.CaptureFixture[str]) ->
     assert "no action in the log is one that its policy would take (Always(1, 2))" in told
 
 
+@pytest.mark.parametrize("batch", [10, 65_536])
 def test_the_place_is_that_in_the_file_even_if_rows_are_left_out(
-    capsys: pytest.CaptureFixture[str],
+    batch: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("gvf.log.sources.BATCH", batch)
     columns = real()
     columns["terminated"][:] = False  # so the last row of each episode is left out
     columns["action"][21] = -1
