@@ -88,13 +88,14 @@ class DenseEngine(Weights):
         alpha = self._step_size if step_size is None else step_size[:, :, None]
         w = np.moveaxis(batch.w * alpha, 1, 0).reshape(-1, updates * k).astype(self.flat.dtype)
         rows = np.ascontiguousarray(np.moveaxis(batch.rows, 1, 0)).reshape(-1, updates * k)
-        data = tuple(columns[name] for name in ("x", "x_next", "cumulant", "continuation"))
+        features = columns["x"], columns["x_next"]
+        signals = columns["cumulant"], columns["continuation"]
+        places = self.starts, self._scale, self._layout.cumulant
         room = _room(self.size, updates * k, self.flat.dtype)
 
         def work(first: int, last: int) -> None:
-            parts = self._parts[first:last]
-            places = self.starts, self._scale, self._layout.cumulant
-            _learn(self.flat, *data, parts, places, rows, w, k, aligned(room, self.flat.dtype))
+            parts, own = self._parts[first:last], aligned(room, self.flat.dtype)
+            _learn(self.flat, features, signals, parts, places, rows, w, k, own)
 
         worth = batch.w.size * self.size > 50_000
         self._pool.over(len(self._parts), work, worth=worth)
@@ -127,8 +128,8 @@ def _parts(layout: Layout, widest: int, threads: int) -> tuple[Ints, Ints]:
         kinds = np.stack([layout.scale[begin:end], layout.source[begin:end].astype(float)])
         cuts = np.flatnonzero((np.diff(kinds, axis=1) != 0).any(axis=0)) + 1
         share = -(-(end - begin) // (shares * widest)) * widest
-        edges = np.unique([*cuts, *range(0, end - begin, share), end - begin]) + begin
-        for first, last in pairwise(edges.tolist()):
+        edges = sorted({*(begin + cuts).tolist(), *range(begin, end, share), end})
+        for first, last in pairwise(edges):
             cumulants = layout.cumulant[first:last]
             neighbours = (np.diff(cumulants) == 1).all()
             block = len(starts) - 1
@@ -147,15 +148,13 @@ def _room(size: int, rows: int, dtype: np.dtype[Any]) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _learn(flat, x, x_next, cumulants, continuations, parts, places, rows, w, k, room):
+def _learn(flat, features, signals, parts, places, rows, w, k, room):
     """Apply the updates of some parts.
 
     Args:
         flat: the weights of all blocks.
-        x: the features of all rows, [n, size].
-        x_next: those of the next states.
-        cumulants: the cumulants, [n, C].
-        continuations: the continuations, [n, 1 + Z].
+        features: the features of all rows, [n, size], and those of the next states.
+        signals: the cumulants [n, C] and the continuations [n, 1 + Z].
         parts: the parts, a row each; see :func:`_parts`.
         places: the first place of each block, and the factor of the continuation and the cumulant
             at each place.
@@ -164,8 +163,9 @@ def _learn(flat, x, x_next, cumulants, continuations, parts, places, rows, w, k,
         k: the number of rows of an update.
         room: memory to work in; see :func:`_room`.
     """
+    (x, x_next), (cumulants, continuations) = features, signals
     starts, scale, cumulant = places
-    size, R, lanes = x.shape[1], rows.shape[1], lanes_here(flat)
+    size, R, lanes = x.shape[1], rows.shape[1], _lanes(flat)
     wide, tall = (size + lanes - 1) // lanes * lanes, ((R + lanes - 1) // lanes + 1) * lanes
     panel = 3 * lanes
     Y, room = room[: R * wide], room[R * wide :]  # rows of R
@@ -189,7 +189,7 @@ def _learn(flat, x, x_next, cumulants, continuations, parts, places, rows, w, k,
             if width < panel:  # what follows in a row is overwritten
                 _copy(flat, at * size, width, W, 0, panel, size, width)
                 own = (W, 0, panel)
-            for r in range(R):
+            for r in range(R):  # unsigned, because Numba checks signed indices for negative ones
                 row, to = np.uint64(drawn[r]), np.uint64(r * panel)
                 if neighbours >= 0:
                     column = np.uint64(neighbours + at - place)
@@ -210,7 +210,7 @@ def _learn(flat, x, x_next, cumulants, continuations, parts, places, rows, w, k,
 
 
 @njit(nogil=True)
-def lanes_here(array):
+def _lanes(array):
     """Return how many numbers of an array a vector has."""
     return BYTES // array.itemsize
 
@@ -268,7 +268,7 @@ def _join(Y, wide, Z, tall, size, R, k, between):
 @njit(cache=True, nogil=True)
 def _predict(flat, x, starts, first, last, room, out):
     """Write the values of features x, flat [m, size], at the places of some blocks."""
-    m, panel = len(out), 3 * lanes_here(flat)
+    m, panel = len(out), 3 * _lanes(flat)
     size = len(x) // m
     W, values = room[: size * panel], room[size * panel :]
     for b in range(first, last):
