@@ -190,6 +190,8 @@ def add_product(out, left, right, rows, columns, depth):
         rows: the number of rows.
         columns: the number of columns.
         depth: the number of terms of each sum.
+
+    Numba compiles this anew for each constant in a tuple, unless it is written ``np.int64(0)``.
     """
     lanes, j = BYTES // out[0].itemsize, 0
     while j < columns:

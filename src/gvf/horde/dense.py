@@ -39,6 +39,7 @@ _WEIGHTS_COST = 24
 """Reading and writing a weight takes as long as so many multiply-adds."""
 _MOST_ROWS = 512
 """The number of rows of a chunk beyond which their products would leave the cache."""
+ZERO, ONE = np.int64(0), np.int64(1)
 GROUP, BLOCK, END, SOURCE, CUMULANT = range(5)
 """The columns of the table of parts: the group, the first block and the end of the blocks, the
 source of the continuation, and the first cumulant if the cumulants are neighbours, else -1."""
@@ -182,13 +183,13 @@ def _learn(flat, features, signals, parts, places, rows, w, k, room):
         few = size < R
         if few:  # (Y Z)^T
             between[: size * wide] = 0.0
-            add_product((between, 0, wide), (Z, 0, tall, 1), (Y, 0, wide), size, size, R)
+            add_product((between, ZERO, wide), (Z, ZERO, tall, ONE), (Y, ZERO, wide), size, size, R)
         for b in range(block, end):
             at, width = starts[b], starts[b + 1] - starts[b]
             own = (flat, at * size, panel)
             if width < panel:  # what follows in a row is overwritten
                 _copy(flat, at * size, width, W, 0, panel, size, width)
-                own = (W, 0, panel)
+                own = (W, ZERO, panel)
             for r in range(R):  # unsigned, because Numba checks signed indices for negative ones
                 row, to = np.uint64(drawn[r]), np.uint64(r * panel)
                 if neighbours >= 0:
@@ -201,10 +202,12 @@ def _learn(flat, features, signals, parts, places, rows, w, k, room):
                         E[to + j] = cumulants[row, np.uint64(cumulant[column + j])]
             if few:
                 _copy(own[0], own[1], panel, before, 0, panel, size, panel)
-                add_product(own, (between, 0, 1, wide), (before, 0, panel), size, width, size)
+                add_product(
+                    own, (between, ZERO, ONE, wide), (before, ZERO, panel), size, width, size
+                )
             else:
-                add_product((E, 0, panel), (Z, 0, 1, tall), own, R, width, size)
-            add_product(own, (Y, 0, 1, wide), (E, 0, panel), size, width, R)
+                add_product((E, ZERO, panel), (Z, ZERO, ONE, tall), own, R, width, size)
+            add_product(own, (Y, ZERO, ONE, wide), (E, ZERO, panel), size, width, R)
             if width < panel:
                 _copy(W, 0, panel, flat, at * size, width, size, width)
 
@@ -255,11 +258,11 @@ def _join(Y, wide, Z, tall, size, R, k, between):
             more = min(length, R - middle)
             between[: length * tall] = 0.0
             add_product(
-                (between, 0, tall), (Y, start * wide, wide, 1), (Z, middle, tall),
+                (between, ZERO, tall), (Y, start * wide, wide, ONE), (Z, middle, tall),
                 length, more, size,
             )  # fmt: skip
             add_product(
-                (Y, start * wide, wide), (between, 0, tall, 1), (Y, middle * wide, wide),
+                (Y, start * wide, wide), (between, ZERO, tall, ONE), (Y, middle * wide, wide),
                 length, size, more,
             )  # fmt: skip
         length *= 2
@@ -276,9 +279,9 @@ def _predict(flat, x, starts, first, last, room, out):
         own = (flat, at * size, panel)
         if width < panel:
             _copy(flat, at * size, width, W, 0, panel, size, width)
-            own = (W, 0, panel)
+            own = (W, ZERO, panel)
         values[:] = 0.0
-        add_product((values, 0, panel), (x, 0, size, 1), own, m, width, size)
+        add_product((values, ZERO, panel), (x, ZERO, size, ONE), own, m, width, size)
         for i in range(m):
             for j in range(width):
                 out[i, at + j] = values[i * panel + j]
