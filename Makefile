@@ -31,8 +31,8 @@ reproduce: $(base) ## Redraw the paper's figures and judge its claims: gvf-resul
 test: lint docs ## Check everything: ruff, pyright, docs, tests, examples
 	.venv/bin/python -m pytest --numprocesses=2 --dist=loadfile
 
-test-extras: $(extras) ## Test logs of Minari, pandas, polars and DuckDB (in an environment of its own)
-	.venv-extras/bin/python -m pytest -m extras tests/log
+test-extras: $(extras) ## Test with Minari, pandas, polars, DuckDB, scikit-learn (in an environment of its own)
+	.venv-extras/bin/python -m pytest -m extras tests/log tests/behaviour
 
 lint: $(dev) ## Check style and types only
 	.venv/bin/ruff check

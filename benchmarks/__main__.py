@@ -22,6 +22,7 @@ PARTS = (
     "horde_gpu",
     "studies",
     "diagnose",
+    "streaming",
     "neural",
     "racing",
     "first_use",
@@ -33,7 +34,9 @@ def main() -> None:
     """Run the chosen parts, one after the other."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
-    parser.add_argument("--slow", action="store_true", help=f"also {', '.join(SLOW)}")
+    parser.add_argument(
+        "--slow", action="store_true", help=f"also {', '.join(SLOW)}, and longer logs"
+    )
     parser.add_argument(
         "--only",
         action="append",
@@ -42,7 +45,7 @@ def main() -> None:
         help=", ".join(PARTS + SLOW),
     )
     options = parser.parse_args()
-    effort = QUICK if options.quick else Effort()
+    effort = QUICK if options.quick else Effort(slow=options.slow)
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 140

@@ -23,10 +23,11 @@ Run = Callable[[int], object]
 
 @dataclass(frozen=True)
 class Effort:
-    """The effort of a measurement: rounds of turns, and seconds a turn."""
+    """The effort of a measurement: rounds of turns, seconds a turn, and whether it may be slow."""
 
     rounds: int = 25
     seconds: float = 0.03
+    slow: bool = False
 
 
 QUICK = Effort(rounds=5, seconds=0.02)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser import BROWSER, Browser
 from study_runs import STUDY
 
 from gvf import domain as domains
@@ -67,3 +68,12 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory) -> Iterator[Browser]:
+    if BROWSER is None:
+        pytest.skip("no browser: install chromium to see the page in one")
+    browser = Browser(BROWSER, tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()

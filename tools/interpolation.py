@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from gvf.common.arrays import Floats
+from gvf.common.bootstrap import tail_of
 from gvf.common.colours import SPARE_COLOURS
-from gvf.figure.interval import tail_of
 from gvf.paper.studies import get
 from gvf.study import NAMED, Store, Study, run
 from gvf.study.results import Results, resampling, standard_error

@@ -24,9 +24,9 @@ import worlds
 import gvf
 from gvf.charts.errors import column_of
 from gvf.common.arrays import Floats
+from gvf.common.bootstrap import tail_of
 from gvf.correction.trace import carried
 from gvf.domain import TabularDomain, Trajectory, get
-from gvf.figure.interval import tail_of
 from gvf.online import LSTD
 from gvf.online.run import Steps, start_streams, steps_of
 from gvf.online.run import run as learn

@@ -14,6 +14,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from gvf.behaviour import EstimatedBehaviour, Support, estimate_behaviour, support
 from gvf.common.gym import gym
 from gvf.common.version import __version__ as __version__
 from gvf.correction import (
@@ -49,6 +50,8 @@ from gvf.horde import (
     PolicyBank,
     questions,
 )
+from gvf.intervals import Interval, Intervals, bootstrap
+from gvf.judging import Judgement, Score, Selection, judge, select
 from gvf.learner import (
     SGD,
     TD,
@@ -56,6 +59,7 @@ from gvf.learner import (
     TDRC,
     WISTD,
     Adam,
+    Every,
     ExpectedSarsa,
     IncrementalTD,
     Learner,
@@ -65,7 +69,7 @@ from gvf.learner import (
     Update,
 )
 from gvf.log import Log, read
-from gvf.online import OnlineLearner, OnlineReport
+from gvf.online import LSTDLearner, LSTDReport, OnlineLearner, OnlineReport
 from gvf.policy import (
     Always,
     DiscretePolicy,
@@ -100,7 +104,7 @@ from gvf.window import Window
 from gvf.window.frames import FrameWindow
 
 if TYPE_CHECKING:
-    from . import cli, neural, paper, report, study, theory  # noqa: F401
+    from . import answers, cli, neural, paper, report, study, theory  # noqa: F401
 
 __all__ = [
     "Adam",
@@ -118,7 +122,9 @@ __all__ = [
     "EmphaticIS",
     "EmphaticWISMinibatch",
     "Estimate",
+    "EstimatedBehaviour",
     "Evaluation",
+    "Every",
     "ExpectedSarsa",
     "Favour",
     "FeatureMap",
@@ -138,6 +144,11 @@ __all__ = [
     "IS",
     "IncrementalTD",
     "Interpolated",
+    "Interval",
+    "Intervals",
+    "Judgement",
+    "LSTDLearner",
+    "LSTDReport",
     "Learner",
     "LearnerReport",
     "Log",
@@ -157,8 +168,11 @@ __all__ = [
     "ReturnError",
     "SGD",
     "Sarsa",
+    "Score",
+    "Selection",
     "StateRatioIR",
     "SumTree",
+    "Support",
     "TD",
     "TDC",
     "TDRC",
@@ -174,23 +188,39 @@ __all__ = [
     "WISOptimal",
     "WISTD",
     "Window",
+    "bootstrap",
     "diagnose",
+    "estimate_behaviour",
     "exact_values",
     "fixed_point",
     "held_out_returns",
+    "judge",
     "largest_ratio",
     "load",
     "load_predictor",
     "questions",
     "ratio",
     "read",
+    "select",
+    "support",
     "target_visits",
     "transitions",
     "uniform_slots",
     "visit_ratios",
 ]
 
-_SUBPACKAGES = ("charts", "cli", "figure", "neural", "paper", "racing", "report", "study", "theory")
+_SUBPACKAGES = (
+    "answers",
+    "charts",
+    "cli",
+    "figure",
+    "neural",
+    "paper",
+    "racing",
+    "report",
+    "study",
+    "theory",
+)
 
 for _environment, _entry_point in (
     ("MarkovChain", "gvf.domain.markov_chain:MarkovChain"),

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from gvf.common.checks import as_array, brief, check_choice
 from gvf.policy import Policy, describe, ratio
 from gvf.policy.ratios import check_recorded
-from gvf.transition import Transitions, nan_place, nan_rows, without_last_states
+from gvf.transition import ESTIMATED, Transitions, nan_place, nan_rows, without_last_states
 
 Signal = Callable[[Transitions], Any]
 OnConflict = Literal["error", "recorded", "behaviour"]
@@ -150,8 +150,8 @@ class GVF:
             behaviour: the policy that chose the actions, mu.
             on_conflict: the rule if there are both a record and a policy. "error": use the record,
                 and raise an error if the policy differs from it by more than 1e-5 (relative; in log
-                space for logarithms). "recorded": use the record, and do not evaluate the policy.
-                "behaviour": use the policy, and ignore the record.
+                space for logarithms), unless the policy is an estimate. "recorded": use the record,
+                and do not evaluate the policy. "behaviour": use the policy, and ignore the record.
 
         Returns:
             An :class:`Evaluation` with arrays [m].
@@ -278,6 +278,29 @@ class GVF:
 
 
 _RECORDED = ("behaviour_log_probability", "behaviour_probability")  # the first one there is used
+
+
+def ratios_are_estimated(
+    transitions: Transitions, behaviour: Policy | None = None, on_conflict: OnConflict = "error"
+) -> bool:
+    """Return True if a ratio of :meth:`GVF.ratios` is formed with an estimated probability.
+
+    The probabilities are estimates where the column ``behaviour_is_estimated`` is True, which
+    :func:`gvf.estimate_behaviour` adds, or if the behaviour in use is an estimated policy.
+
+    Example:
+        >>> import gvf
+        >>> from gvf.question import ratios_are_estimated
+        >>> batch = gvf.Transitions(
+        ...     state=[0], action=[1], behaviour_probability=[0.5], behaviour_is_estimated=[True]
+        ... )
+        >>> ratios_are_estimated(batch), ratios_are_estimated(batch, gvf.Uniform(2), "behaviour")
+        (True, False)
+    """
+    recorded = any(name in transitions.columns for name in _RECORDED)
+    if behaviour is not None and (not recorded or on_conflict == "behaviour"):
+        return behaviour.is_estimated
+    return ESTIMATED in transitions.columns and bool((transitions[ESTIMATED] == 1).any())
 
 
 def unusable(transitions: Transitions) -> NDArray[np.bool_]:

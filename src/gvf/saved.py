@@ -23,15 +23,15 @@ from gvf.horde.table import questions_of
 from gvf.learner.base import renewed
 from gvf.learner.learner import Learner
 from gvf.learner.values import LinearPrediction
-from gvf.online import OnlineLearner
+from gvf.online import LSTDLearner, OnlineLearner
 from gvf.sampling.generator import KNOWN_GENERATORS
 
-_KINDS = ("learner", "online learner", "neural learner", "horde", "neural horde")
+_KINDS = ("learner", "LSTD learner", "online learner", "neural learner", "horde", "neural horde")
 
 
 def load(
     path: str | os.PathLike[str], *, trust: Iterable[str] = ()
-) -> Learner | OnlineLearner | Any:  # a Horde, whose attributes are others
+) -> Learner | OnlineLearner | LSTDLearner | Any:  # a Horde, whose attributes are others
     """Load a learner or a horde that its method ``save`` wrote; it continues bit for bit.
 
     A learner with a network, or with a lambda in its question, cannot be made from a file. Make it
@@ -72,6 +72,10 @@ def load(
             horde = Horde(**{**made, "questions": questions_of(made["questions"])})
             horde.restore(arrays)
             return horde
+        if "max_features" in description:
+            solver = LSTDLearner(**_build(description, arrays, trusted))
+            solver.restore(arrays)
+            return solver
         made = _build(renewed(description), arrays, trusted)
         if "algorithm" in made:
             online = OnlineLearner(**made)

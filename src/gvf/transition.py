@@ -16,6 +16,8 @@ from gvf.common.checks import as_array, brief
 
 Column = np.ndarray[Any, np.dtype[Any]]
 """One named array of a batch, with one row per transition."""
+ESTIMATED = "behaviour_is_estimated"
+"""The name of the column that is True where the behaviour's probability is an estimate."""
 
 
 class Transitions:

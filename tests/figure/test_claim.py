@@ -10,8 +10,8 @@ import pytest
 from planted import Truth, planted
 
 from gvf import paper
+from gvf.common.bootstrap import tail_of
 from gvf.figure import Claim, judge
-from gvf.figure.interval import tail_of
 from gvf.study import Study
 from gvf.study.results import RESAMPLES, MethodResults, Results, resampling
 

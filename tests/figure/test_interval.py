@@ -8,7 +8,8 @@ import pytest
 from planted import DOWN, by_hand
 
 from gvf.common.arrays import Array
-from gvf.figure.interval import interval, tail_of
+from gvf.common.bootstrap import tail_of
+from gvf.figure.interval import interval
 from gvf.figure.statistics import Bounds, reach, usable_range
 from gvf.study.results import Results, resampling
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from gvf.cli import completion, record, reproduce, studies, theory
+from gvf.cli import answers, completion, record, reproduce, studies, theory
 from gvf.cli.options import Parser
 from gvf.common.interrupt import leave
 from gvf.common.version import __version__
@@ -54,6 +54,7 @@ def parser() -> Parser:
         "  gvf list                 list the studies of the paper, and yours\n"
         "  gvf reproduce            redraw the paper's figures and judge its claims, in minutes\n"
         "  gvf verify               check the paper's theorems by experiment\n"
+        "  gvf learn LOG QUESTION   answer questions about a log; `gvf show question` prints one\n"
         "  gvf record CartPole-v1   let a policy act, and write a log to learn from\n"
         "  gvf run --help           learn to stop and resume a study, and to write your own\n\n"
         "A study is a grid of methods and step sizes, run many times. A figure of the paper shows\n"
@@ -64,6 +65,7 @@ def parser() -> Parser:
     root.set_defaults(command=lambda _: root.print_help() or 0, parser=root)
     root.add_argument("--version", action="version", version=f"gvf {__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND")
+    answers.add(commands)
     reproduce.add(commands)
     studies.add(commands)
     theory.add(commands)

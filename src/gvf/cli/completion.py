@@ -77,7 +77,8 @@ def _cases(root: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
             if action.option_strings and action.nargs != 0:
                 yield f"'{name} {action.option_strings[-1]} '*", _words(action)
         yield f"'{name} '*' -'*", _options(parser)
-        yield f"'{name} '*", _names(parser)
+        more = " question" if name == "show" else ""
+        yield f"'{name} '*", f"{_names(parser)}{more}".strip()
 
 
 def _fish(root: argparse.ArgumentParser) -> Iterator[str]:
@@ -85,7 +86,8 @@ def _fish(root: argparse.ArgumentParser) -> Iterator[str]:
     for name, (parser, help) in _commands(root).items():
         yield f"complete -c gvf -f -n __fish_use_subcommand -a {name} -d {_quoted(help)}"
         there = f"'__fish_seen_subcommand_from {name}'"
-        yield f"complete -c gvf -n {there} -a '{_names(parser)}'"
+        more = " question" if name == "show" else ""
+        yield f"complete -c gvf -n {there} -a '{f'{_names(parser)}{more}'.strip()}'"
         yield from _fish_options(there, parser)
 
 

@@ -109,10 +109,12 @@ def add(commands: Any) -> None:
         commands,
         "show",
         _show,
-        "print the settings of a study",
+        "print the settings of a study, or a question about a log",
         "Print all settings of a study as TOML, in a form that `gvf run` takes back. Lines above\n"
-        "them tell how much of it is done, and give examples of the names of tasks and of parts.",
-        "examples:\n  gvf show quick-check\n  gvf show quick-check > mine.toml\n",
+        "them tell how much of it is done, and give examples of the names of tasks and of parts.\n"
+        "`gvf show question` prints a commented question about a log, for `gvf learn`.",
+        "examples:\n  gvf show quick-check\n  gvf show quick-check > mine.toml\n"
+        "  gvf show question > question.toml\n",
     )
     _add_study(show)
     _add_changes(show)
@@ -368,6 +370,12 @@ def _list(given: argparse.Namespace) -> int:
 
 def _show(given: argparse.Namespace) -> int:
     from gvf.study.store import Store
+
+    if given.study == "question":
+        from gvf.answers.toml import example
+
+        print(example(), end="")
+        return 0
     from gvf.study.toml import as_toml
 
     study = find(given.study, given.protocol, None, given.set, given.out)

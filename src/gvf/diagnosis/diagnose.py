@@ -42,6 +42,7 @@ def diagnose(
     corrections: Iterable[Correction] | None = None,
     batches: int = 1000,
     rng: np.random.Generator | None = None,
+    estimated: bool = False,
 ) -> Diagnosis:
     """Compare corrections on a window, recommend one, and warn if the window cannot be trusted.
 
@@ -60,6 +61,7 @@ def diagnose(
             WIS-Minibatch. If masses change while learning, those at insertion are used.
         batches: the number of mini-batches to simulate, if simulation is needed.
         rng: the generator of the simulation; by default the same numbers every time.
+        estimated: True if the behaviour's probabilities were estimated; the diagnosis says so.
 
     Returns:
         A :class:`gvf.Diagnosis`.
@@ -104,6 +106,7 @@ def diagnose(
         corrections=corrections,
         batches=batches,
         rng=rng,
+        estimated=estimated,
     )
 
 
@@ -116,6 +119,7 @@ def diagnose_updates(
     corrections: Iterable[Correction] | None,
     batches: int,
     rng: np.random.Generator | None,
+    estimated: bool = False,
 ) -> Diagnosis:
     """Diagnose as :func:`diagnose` does, for updates in the form of :class:`Updates`.
 
@@ -128,6 +132,7 @@ def diagnose_updates(
         corrections: as in :func:`diagnose`; a trace must be the one that made `inputs`.
         batches: as in :func:`diagnose`.
         rng: as in :func:`diagnose`.
+        estimated: as in :func:`diagnose`.
     """
     whole("batch_size", batch_size, 1)
     whole("batches", batches, 2)
@@ -170,6 +175,7 @@ def diagnose_updates(
         comparison=compare(*pair, ratios, mean, window.squares, batch_size),
         bias_windows=window.bias_windows,
         histogram=histogram(ratios),
+        estimated=estimated,
     )
 
 

@@ -47,6 +47,7 @@ class Diagnosis:
         bias_windows: the number of windows after which the bias of IR outweighs the noise of the
             window's contents.
         histogram: the histogram of the ratios, for :meth:`plot`.
+        estimated: True if the ratios were formed with estimated probabilities of the behaviour.
 
     Example:
         >>> import gvf
@@ -78,6 +79,7 @@ class Diagnosis:
     comparison: Comparison
     bias_windows: float
     histogram: show.Histogram = field(compare=False)
+    estimated: bool = False
 
     @property
     def recommendation(self) -> Correction:

@@ -32,6 +32,8 @@ GREY = "#8a8f98"
 """The colour of corrections that are not recommended."""
 
 
+ESTIMATED = "The ratios are estimated: their errors are in none of these numbers."
+"""The remark if the behaviour's probabilities were estimated."""
 OTHER_AIM = "Corrections by rho F aim at updates weighted by it; the advice is about the others."
 """The remark beside the advice if a correction is emphatic."""
 
@@ -72,6 +74,7 @@ def summary(found: Diagnosis) -> str:
         f"Diagnosis of {found.window:,} transitions, batches of {found.batch_size}: "
         f"use {found.recommendation.name}",
         f"  {found.reason}",
+        *([f"  {ESTIMATED}"] if found.estimated else []),
         *([] if math.isnan(found.emphatic_sample_size) else [f"  {OTHER_AIM}"]),
         f"  ratios: mean {found.mean_ratio:.3g} ± {found.mean_ratio_error:.2g}, "
         f"largest {found.max_ratio:.4g} with {_percent(found.max_share)} of the mass, "
@@ -128,7 +131,8 @@ def tables(found: Diagnosis) -> Group:
     )
     advice = Text.assemble((f"Use {found.recommendation.name}. ", "bold"), found.reason)
     warnings = [Text.assemble(("Warning: ", "bold red"), text) for text in found.warnings]
-    other = [] if math.isnan(emphatic) else [Text(OTHER_AIM)]
+    remarks = [(OTHER_AIM, not math.isnan(emphatic)), (ESTIMATED, found.estimated)]
+    other = [Text(remark) for remark, holds in remarks if holds]
     return Group(window, corrections, Text(theorems), Text(""), advice, *other, *warnings)
 
 

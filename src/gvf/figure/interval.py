@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
 from gvf.common.arrays import Array
+from gvf.common.bootstrap import tail_of
 from gvf.figure.statistics import Bounds
 from gvf.study.results import Results
 
@@ -79,7 +79,7 @@ def interval(
     none = Estimate(value, math.nan, math.nan, "" if math.isnan(value) else bound, why)
     if runs < FEWEST_RUNS or math.isnan(value):
         return none
-    tail = tail_of(runs)
+    tail = tail_of(runs, LEVEL)
     if any(np.isnan(values).mean() >= tail for values in samples):
         return none
     # Some values may be infinite, so quantiles do not interpolate.
@@ -91,23 +91,3 @@ def interval(
         for end, share in ((-np.inf, tail), (np.inf, 1 - tail))
     )
     return Estimate(value, float(min(low)), float(max(high)), bound, why)
-
-
-def tail_of(runs: int) -> float:
-    """Return the share of bootstrap samples beyond either end of an interval.
-
-    With few runs plain percentiles are too narrow, since the bootstrap divides by the number of
-    runs and has no tails as wide as the t distribution's. The share Phi(-t sqrt(R / (R - 1)))
-    corrects both. Here t is the quantile of the t distribution with R - 1 degrees of freedom, by
-    its expansion around the normal quantile.
-
-    Example:
-        >>> from gvf.figure.interval import tail_of
-        >>> round(tail_of(5), 5), round(tail_of(100), 4)
-        (0.00098, 0.0231)
-    """
-    normal, degrees = NormalDist(), runs - 1
-    z = normal.inv_cdf((1 + LEVEL) / 2)
-    t = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
-    t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * degrees**3)
-    return normal.cdf(-t * math.sqrt(runs / degrees))

@@ -32,7 +32,7 @@ from gvf.learner import Update
 from gvf.learner.base import group
 from gvf.learner.values import Form, represent
 from gvf.policy import Policy, Uniform
-from gvf.question import GVF, OnConflict, OnNaN, unusable
+from gvf.question import GVF, OnConflict, OnNaN, ratios_are_estimated, unusable
 from gvf.sampling.prefix_sums import SIZE
 from gvf.transition import Transitions, without_last_states
 from gvf.window import Window
@@ -99,6 +99,7 @@ class Core:
             correction, layout.groups, options.window, options.batch_size, options.seed
         )
         self.left_out = 0
+        self.estimated = False  # True once a ratio was estimated
         # Fewer rows if updates are rare, so that looks stay cheap beside them.
         rows = max(options.batch_size // options.every, 1)
         kind = watch_for(options.device)
@@ -218,6 +219,8 @@ class Core:
                 "continuation": continuation,
             }
             self.learn(Rows(columns, inputs, p))
+        on_conflict = self.options.on_conflict
+        self.estimated |= ratios_are_estimated(transitions, behaviour, on_conflict)
 
     def _represented(self, transitions: Transitions) -> tuple[Array, Array]:
         """Return what the window keeps of the states and of the next states."""
@@ -392,6 +395,7 @@ class Core:
                 "step_size": self.step_size.copy(),
                 "chunk": np.array(self.chunk),
                 "left_out": np.array(self.left_out),
+                "estimated": np.array(self.estimated),
             },
             "pauses": self.pauses.arrays(),
             "draws": self.draws.arrays(),
@@ -430,6 +434,7 @@ class Core:
             trace.restore(group(arrays, f"trace {g}"))
         self.skipped[:], self.step_size[:] = own["skipped"], own["step_size"]
         self.left_out = int(own["left_out"])
+        self.estimated = bool(own.get("estimated", False))  # older files do not have it
 
     def gathered(self) -> Core:
         """Return a core of this process in the same state; here it is the core itself."""

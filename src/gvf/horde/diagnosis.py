@@ -11,6 +11,7 @@ import numpy as np
 from gvf.diagnosis import Diagnosis
 from gvf.diagnosis.diagnose import diagnose_updates
 from gvf.diagnosis.ratios import RatioStatistics
+from gvf.diagnosis.show import ESTIMATED
 from gvf.diagnosis.updates import Updates
 from gvf.horde.report import HordeReport, listed
 from gvf.sampling.prefix_sums import HEADER, SIZE
@@ -85,6 +86,7 @@ class HordeDiagnosis:
             f"policies, window {report.window:,}",
             f"  mean ratio {min(means):.3g} to {max(means):.3g}, effective sample size "
             f"{min(sizes):.3g} to {max(sizes):.3g}",
+            *([f"  {ESTIMATED}"] if report.estimated else []),
             *([f"  largest UDE: {listed(worst)}"] if worst else []),
             *([f"  paused: {listed(report.paused)}"] if report.paused else []),
         ]
@@ -121,7 +123,11 @@ def diagnose_question(core: Core, place: int, **options: Any) -> Diagnosis:
     updates = Updates(errors.astype(np.float64), x, share, np.zeros(len(x)), x, share)
     options = {"batch_size": core.options.batch_size, "corrections": None, **options}
     return diagnose_updates(
-        inputs, updates, core.options.features.size, **{"batches": 1000, "rng": None, **options}
+        inputs,
+        updates,
+        core.options.features.size,
+        estimated=core.estimated,
+        **{"batches": 1000, "rng": None, **options},
     )
 
 

@@ -235,6 +235,7 @@ class Horde(Observer[HordeReport]):
             mean_ratio=found["mean_ratio"],
             effective_sample_size=found["effective_sample_size"],
             missing=self._core.left_out,
+            estimated=self._core.estimated,
             paused=reasons(layout, found["missing"], found["diverged"]),
             names=layout.names,
             ude=found["ude"][layout.place],
@@ -420,6 +421,11 @@ class Horde(Observer[HordeReport]):
         for name in gone:
             self._place(name)
         self._begin(without(self._core.gathered(), gone))
+
+    @property
+    def _keeps_order(self) -> bool:
+        correction = self._core.options.correction
+        return correction.trace is not None and correction.looks_back
 
     def _begin_anew(self) -> None:
         for trace in self._core.traces:

@@ -213,6 +213,8 @@ def _counts(found: HordeDiagnosis, errors: HordeReturnError | None) -> list[dict
             f"{warned:,} of {len(found.policies):,} policies warned of",
         ),
     ]
+    if report.estimated:
+        told.append(("open", "ratios are estimated"))
     if errors is not None:
         there = errors.variance_explained[~np.isnan(errors.variance_explained)]
         above = int((there > 0.0).sum())

@@ -71,7 +71,7 @@ def _moved(core: Core, layout: Layout, origin: Ints) -> Core:
     for name in ("last", "largest"):
         own = getattr(new.pauses, name)
         setattr(new.pauses, name, _taken(getattr(core.pauses, name), signals, own))
-    new.left_out = core.left_out
+    new.left_out, new.estimated = core.left_out, core.estimated
     new.pauses.diverged[now] = core.pauses.diverged[was]
     new.watch.moved(core.watch, was, now)
     new.traces = [

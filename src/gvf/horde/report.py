@@ -36,6 +36,8 @@ class HordeReport:
             the first 64 steps. See :mod:`gvf.horde.watch`.
         rupee: an estimate of the root of the projected Bellman error of each question, [G], in the
             unit of the cumulant; None unless the horde was asked for it.
+        estimated: True if a ratio was formed with an estimated probability of the behaviour; see
+            :func:`gvf.estimate_behaviour`.
 
     Example:
         >>> import gvf
@@ -63,6 +65,7 @@ class HordeReport:
     names: tuple[str, ...]
     ude: Floats
     rupee: Floats | None
+    estimated: bool = False
 
     def worst(self, n: int = 10) -> dict[str, float]:
         """Return the n questions with the largest UDE, the largest first."""
@@ -81,6 +84,8 @@ class HordeReport:
                 f", mean ratio {mean.min():.3g} to {mean.max():.3g}, effective sample size "
                 f"{size.min():.3g} to {size.max():.3g}"
             )
+        if self.estimated:
+            text += "; ratios are estimated"
         if worst := self.worst(1):
             ((name, ude),) = worst.items()
             text += f"; largest UDE {ude:.2g} ({name})"

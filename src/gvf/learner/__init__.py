@@ -1,5 +1,6 @@
 """Learners: they turn drawn and weighed transitions into predictions."""
 
+from gvf.learner.callbacks import Every
 from gvf.learner.gradient_td import TDC, TDRC
 from gvf.learner.learner import Learner
 from gvf.learner.report import LearnerReport
@@ -15,6 +16,7 @@ __all__ = [
     "TDRC",
     "WISTD",
     "Adam",
+    "Every",
     "ExpectedSarsa",
     "IncrementalTD",
     "Learner",

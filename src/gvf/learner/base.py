@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -25,15 +26,18 @@ from gvf.common.gym import gym, is_environment
 from gvf.common.postpone import postponed_interrupt
 from gvf.correction.trace import Trace
 from gvf.learner import source as sources
+from gvf.learner.callbacks import Callbacks, Calls
+from gvf.learner.fitting import Fit, Order, as_log, chosen_order
 from gvf.policy import DiscretePolicy, Policy
-from gvf.question import GVF, OnConflict, OnNaN
+from gvf.question import GVF, OnConflict, OnNaN, ratios_are_estimated
 from gvf.stream.info import info_columns
 from gvf.transition import Transitions, as_row
 from gvf.truth import ReturnError
 
-CUMULANT, CONTINUATION, UNKNOWN, MISSING = range(4)
+CUMULANT, CONTINUATION, UNKNOWN, MISSING, ESTIMATED = range(5)
 """Positions in ``BaseLearner.seen``: the largest absolute cumulant, the largest continuation, the
-last step with an unknown ratio, and the number of transitions skipped because of a NaN."""
+last step with an unknown ratio, the number of transitions skipped because of a NaN, and 1 if a
+ratio was estimated."""
 
 
 Report = TypeVar("Report")
@@ -53,7 +57,13 @@ class Observer(ABC, Generic[Report]):
 
     kind: ClassVar[str]
     """The kind of object that its checkpoints hold."""
+    passes: ClassVar[int | None] = None
+    """The number of passes over a log that matter, if further ones change nothing."""
     behaviour: Policy | None
+    _fitted: int = 0
+    """The number of rows that the latest call of ``fit`` has passed, over all of its passes."""
+    _rows_together: int = sources.LONGEST_BATCH
+    """The number of rows whose updates are drawn together."""
 
     @abstractmethod
     def report(self) -> Report:
@@ -94,6 +104,32 @@ class Observer(ABC, Generic[Report]):
 
     def _end_source(self) -> None:
         """Learn from what still waits at the end of a source, if anything does."""
+
+    @property
+    def _keeps_order(self) -> bool:
+        """True if the rows of an episode must come in order, so that only episodes are shuffled."""
+        return True
+
+    @property
+    def _why_not_drawn(self) -> str:
+        """The reason why a log cannot be the window; empty if it can."""
+        return f"a {type(self).__name__} does not make the whole log its window"
+
+    def _row_size(self, transitions: Transitions) -> int:
+        """Return the size in bytes of a row of the window, from one transition."""
+        raise NotImplementedError
+
+    def _keep(self, rows: int) -> None:
+        """Begin an empty window of so many rows."""
+        raise NotImplementedError
+
+    def _without_updates(self) -> AbstractContextManager[None]:
+        """Make a context in which transitions are taken in without an update."""
+        raise NotImplementedError
+
+    def _draw(self, passed: int, count: int) -> None:
+        """Update as often as `count` rows behind `passed` others would."""
+        raise NotImplementedError
 
     def _renewed(self, description: dict[str, Any]) -> dict[str, Any]:
         """Return a description by an earlier gvf with the argument names of this version."""
@@ -143,6 +179,7 @@ class Observer(ABC, Generic[Report]):
         seed: int | None = None,
         chunk: int | None = None,
         info: Iterable[str] = (),
+        callbacks: Callbacks = (),
         progress: bool | None = None,
     ) -> Report:
         """Learn from a Gymnasium environment, or from an iterable of transitions.
@@ -164,6 +201,8 @@ class Observer(ABC, Generic[Report]):
             info: names of entries of the environment's ``info`` that functions of the question use
                 as columns, as in :func:`gvf.transitions`. If the cumulant is such a name, it is
                 included automatically.
+            callbacks: :class:`gvf.Every`, or several of them, or pairs ``(steps, function)``. If
+                one returns True, learning stops after the current batch of the source.
             progress: True to show a progress bar; by default only if standard error is a terminal.
 
         Returns:
@@ -184,20 +223,85 @@ class Observer(ABC, Generic[Report]):
                     raise ValueError("info names values of an environment, and this source is none")
                 self._change_source()
                 batches = sources.batches(source, steps, chunk, interrupted)
-            taken = 0
+            taken, calls, stopped = 0, Calls(callbacks, self), False
             with sources.bar(progress, steps) as advance:
                 for batch in batches:
-                    try:
-                        self._take_in(batch, behaviour)
-                    except ValueError as error:
-                        error.add_note(f"Positions count from transition {taken} of the source.")
-                        raise
-                    taken += len(batch)
-                    advance(len(batch))
-                    if interrupted():
+                    for piece in calls.pieces(batch, taken):
+                        try:
+                            self._take_in(piece, behaviour)
+                        except ValueError as error:
+                            error.add_note(
+                                f"Positions count from transition {taken} of the source."
+                            )
+                            raise
+                        taken += len(piece)
+                        advance(len(piece))
+                        stopped = stopped or calls.after(taken)
+                    if stopped or interrupted():
                         break
                 else:
                     self._end_source()
+        return self.report()
+
+    def fit(
+        self,
+        log: Any,
+        *,
+        epochs: int = 1,
+        order: Order | None = None,
+        seed: int | None = None,
+        resume: bool = False,
+        callbacks: Callbacks = (),
+        progress: bool | None = None,
+    ) -> Report:
+        """Learn from a log, in one or more passes over it.
+
+        - With ``order="drawn"`` the whole log is the window. All of its rows enter before the first
+          update, and every update draws from all of them. An epoch has as many updates as the rows
+          of the log would bring.
+        - With ``order="log"`` rows pass through the learner's window as they were recorded. One
+          epoch is the same as ``learn(log)``, bit for bit. The log may be larger than memory.
+        - With ``order="shuffled"`` they pass through the window in a random order, another one in
+          each epoch. If something is carried from row to row (``n_step``, emphatic corrections,
+          traces), whole episodes are shuffled, and their rows stay in order.
+
+        Every epoch begins anew: nothing is carried from the last row to the first.
+
+        Ctrl-C stops soon, without loss. To go on, give the same arguments and ``resume=True``: the
+        result is that of a call without interruption, bit for bit. This also holds for a learner
+        that was saved in between.
+
+        Args:
+            log: a :class:`gvf.Log`, or :class:`Transitions`.
+            epochs: the number of passes.
+            order: as above. By default it is ``"drawn"`` if learner and log allow it: the log is in
+                memory, the learner has a window of rows (hordes and online learners do not), and
+                the window takes at most 1 GiB. Otherwise it is ``"log"``.
+            seed: the seed of the shuffled orders.
+            resume: True to go on with the latest call of ``fit``, if it was interrupted. With more
+                epochs than it had, further ones are added.
+            callbacks: :class:`gvf.Every`, or several of them, or pairs ``(steps, function)``. If
+                one returns True, learning stops there.
+            progress: True to show a progress bar; by default only if standard error is a terminal.
+
+        Returns:
+            The same as :meth:`report`.
+        """
+        log, epochs = as_log(log), whole("epochs", epochs, 1)
+        if not len(log):
+            raise ValueError("the log has no transitions")
+        order = chosen_order(order, log, self)
+        if resume and order == "shuffled" and seed is None:
+            raise ValueError("to resume in a shuffled order, give the seed of the first call")
+        epochs = epochs if self.passes is None else min(epochs, self.passes)
+        fit = Fit(self, log, order, epochs, seed, Calls(callbacks, self))
+        if not resume:
+            self._fitted = 0
+        with postponed_interrupt() as interrupted:
+            if order == "drawn" and not self._fitted:
+                self._keep(len(log))
+            with sources.bar(progress, max(fit.total - self._fitted, 0)) as advance:
+                fit.run(interrupted, advance)
         return self.report()
 
     def _act(
@@ -222,7 +326,8 @@ class Observer(ABC, Generic[Report]):
         """
         parts: dict[str, NDArray[Any]] = {}
         description = {name: spec.describe(part, parts) for name, part in self._parts().items()}
-        checkpoint.write(path, self.kind, parts | self._arrays(), description)
+        fitted = {"fitted": np.array(self._fitted)} if self._fitted else {}
+        checkpoint.write(path, self.kind, parts | self._arrays() | fitted, description)
 
     def load(self, path: str | os.PathLike[str], *, same_functions: bool = False) -> Self:
         """Restore the state that :meth:`save` wrote; the arguments must have been the same.
@@ -272,11 +377,13 @@ class Observer(ABC, Generic[Report]):
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays of a checkpoint of the same kind of learner, or change nothing."""
         before = self._arrays()
+        fitted = int(arrays.get("fitted", 0))
         try:
-            self._restore(arrays)
+            self._restore({name: array for name, array in arrays.items() if name != "fitted"})
         except BaseException:
             self._restore(before)
             raise
+        self._fitted = fitted
 
     def _shown(self) -> dict[str, Any]:
         """Return the arguments that ``repr`` shows, with their present values."""
@@ -317,7 +424,7 @@ class BaseLearner(Observer[Report]):
         self.question, self.behaviour = question, behaviour
         self.on_conflict: OnConflict = on_conflict
         self.on_nan: OnNaN = on_nan
-        self.seen = np.zeros(4)
+        self.seen = np.zeros(5)
 
     @abstractmethod
     def predict(self, states: Any) -> Floats:
@@ -379,6 +486,16 @@ class BaseLearner(Observer[Report]):
     def _knows_behaviour(transitions: Transitions, behaviour: Policy | None) -> bool:
         recorded = {"behaviour_probability", "behaviour_log_probability"}
         return behaviour is not None or bool(recorded & transitions.columns.keys())
+
+    def _note_estimates(self, transitions: Transitions, behaviour: Policy | None) -> None:
+        """Keep whether a ratio was estimated, which the report says."""
+        if ratios_are_estimated(transitions, behaviour, self.on_conflict):
+            self.seen[ESTIMATED] = 1.0
+
+    def _restore_seen(self, saved: Floats) -> None:
+        """Restore ``seen``; that of an older file is shorter."""
+        self.seen[:] = 0.0
+        self.seen[: len(saved)] = saved
 
     def _note(self, cumulant: Floats, continuation: Floats) -> None:
         """Keep the largest cumulant and continuation, from which the largest return follows."""

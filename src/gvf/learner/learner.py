@@ -125,7 +125,7 @@ class Learner(WindowLearner):
         return rule if step_size is None else replace(rule, step_size=step_size)
 
     def _shown(self) -> dict[str, Any]:
-        return self._parts() | {"update": self.update}
+        return super()._shown() | {"update": self.update}
 
     @property
     def weights(self) -> Floats:
@@ -196,7 +196,13 @@ class Learner(WindowLearner):
             assert isinstance(self.window, Window)
             updates = self.values.updates(self.window, lane)
             return diagnose_updates(
-                inputs, *updates, batch_size=k, corrections=corrections, batches=batches, rng=rng
+                inputs,
+                *updates,
+                batch_size=k,
+                corrections=corrections,
+                batches=batches,
+                rng=rng,
+                estimated=report.estimated,
             )
 
         found = [diagnose_lane(lane) for lane in range(self.values.state.weights.shape[1])]

@@ -106,27 +106,29 @@ def learn_once(values: Learns, buffer: Buffer, schedule: Schedule) -> None:
 
 
 def _observe(kernels, arrays, numbers):
-    """Insert all rows of a batch; :func:`compiled` describes the arguments."""
+    """Insert all rows of a batch, then repeat; :func:`compiled` describes the arguments."""
     write, draw, weigh, refresh, update = kernels
     state, kept, new, masses, rows, counts = unowned(arrays)
     all_inputs, all_p, parameters = rows
-    mass, k, every, warm_up, function, generator = numbers
+    mass, k, every, warm_up, function, generator, repeats = numbers
     place = masses.place
     slots, p, w = np.empty(k, np.int64), np.ones(k), np.empty(k)
     inputs, means = np.empty((all_inputs.shape[0], k)), np.empty(all_inputs.shape[0] + 1)
-    for i in range(all_p.size):
-        slot = place[HEAD]
-        for j in range(kept.x.shape[1]):
-            kept.x[slot, j], kept.x_next[slot, j] = new.x[i, j], new.x_next[i, j]
-        for j in range(kept.share.shape[1]):
-            kept.share[slot, j], kept.share_next[slot, j] = new.share[i, j], new.share_next[i, j]
-        kept.cumulant[slot], kept.continuation[slot] = new.cumulant[i], new.continuation[i]
-        call(write, (masses, all_inputs, all_p, i))
-        advance(place)
-        counts[STEPS] += 1
-        done = counts[STEPS] - warm_up
-        if done <= 0 or done % every != 0:
-            continue
+    for i in range(all_p.size + repeats):
+        if i < all_p.size:
+            slot = place[HEAD]
+            for j in range(kept.x.shape[1]):
+                kept.x[slot, j], kept.x_next[slot, j] = new.x[i, j], new.x_next[i, j]
+            for j in range(kept.share.shape[1]):
+                kept.share[slot, j] = new.share[i, j]
+                kept.share_next[slot, j] = new.share_next[i, j]
+            kept.cumulant[slot], kept.continuation[slot] = new.cumulant[i], new.continuation[i]
+            call(write, (masses, all_inputs, all_p, i))
+            advance(place)
+            counts[STEPS] += 1
+            done = counts[STEPS] - warm_up
+            if done <= 0 or done % every != 0:
+                continue
         if mass == WHOLE and slots.size != place[SIZE]:
             size = place[SIZE]
             slots, p, w = np.empty(size, np.int64), np.ones(size), np.empty(size)
@@ -154,15 +156,15 @@ def compiled(dense: bool) -> tuple[Any, Any]:
     draw and weigh rows, of the one that refreshes masses (or 0), and of the update. The arrays are
     the state of the update, the window's columns, the new rows' columns, the masses, the new rows'
     inputs [C, m] and masses [m] with the correction's parameters, and the counts int64[3]. The
-    numbers are the index of the ring of masses, k, every, warm_up, and a generator's function and
-    state.
+    numbers are the index of the ring of masses, k, every, warm_up, a generator's function and
+    state, and the number of updates after the last row.
     """
     f1, f2, i1 = float64[::1], float64[:, ::1], int64[::1]
     state, experience, masses = state_type(), experience_type(dense), masses_type()
     signature = void(
         types.UniTuple(int64, 5),
         types.Tuple((state, experience, experience, masses, types.Tuple((f2, f1, f1)), i1)),
-        types.UniTuple(int64, 6),
+        types.UniTuple(int64, 7),
     )
     return compile_for(_observe, signature), void(state, experience, i1, f1)
 

@@ -26,6 +26,7 @@ class BaseReport:
     largest_predictions: tuple[float, ...]
     largest_return: float
     missing: int
+    estimated: bool = False
     remedy: str = "take a smaller step size"
 
     @property
@@ -74,6 +75,7 @@ class BaseReport:
             f"mean ratio {self.mean_ratio:.3g}, max {self.max_ratio:.3g}, "
             f"{100 * self.zero_ratios:.0f} % zeros, "
             f"effective sample size {self.effective_sample_size:.4g}"
+            f"{'; ratios are estimated' if self.estimated else ''}"
         )
 
     @property
@@ -110,6 +112,8 @@ class LearnerReport(BaseReport):
         largest_return: the largest possible return, as above.
         step_size: the default step size in use; None if the update was given one.
         missing: the number of transitions skipped because of a NaN, with ``on_nan="skip"``.
+        estimated: True if a ratio was formed with an estimated probability of the behaviour; see
+            :func:`gvf.estimate_behaviour`.
         remedy: the advice for lanes that have diverged.
 
     Example:

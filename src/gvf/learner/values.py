@@ -212,7 +212,22 @@ class LinearValues:
         chosen = self.update_rule.chooses_step_size
         return float(self.state.lanes[0, 0]) or None if chosen else None
 
-    def _observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
+    def repeat(self, buffer: Buffer, schedule: Schedule, times: int) -> None:
+        """Draw, weigh and update so many times, without new rows."""
+        if times and len(buffer):
+            columns = {name: column[:0] for name, column in buffer.window.columns.items()}
+            none = Rows(columns, np.empty((buffer.correction.rows, 0)), np.empty(0))
+            self._observe(buffer, none, schedule, times)
+
+    def row_size(self, transitions: Transitions) -> int:
+        """Return the size in bytes that the states of one transition take in the window."""
+        try:
+            x = features_of(self.features, self.features.size, transitions["state"])
+        except ValueError:  # a state with a NaN, which may be left out later
+            return 16 * self.features.size
+        return 2 * x.nbytes + 16 * self.blocks
+
+    def _observe(self, buffer: Buffer, rows: Rows, schedule: Schedule, repeats: int = 0) -> None:
         """Insert rows into the buffer and update when due, in one compiled call."""
         window, correction = buffer.window, buffer.correction
         assert isinstance(window, Window)
@@ -247,6 +262,7 @@ class LinearValues:
                 schedule.every,
                 schedule.warm_up,
                 *(addresses(schedule.rng) or ()),
+                repeats,
             ),
         )
 

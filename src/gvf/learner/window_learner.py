@@ -12,7 +12,9 @@ linear values; :class:`gvf.neural.NeuralLearner` has a network.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,6 +27,7 @@ from gvf.correction.trace import Trace, TraceOverflowError
 from gvf.learner.base import (
     CONTINUATION,
     CUMULANT,
+    ESTIMATED,
     MISSING,
     UNKNOWN,
     BaseLearner,
@@ -33,6 +36,7 @@ from gvf.learner.base import (
 )
 from gvf.learner.loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
 from gvf.learner.report import DIVERGED, LearnerReport, largest_return
+from gvf.learner.source import LONGEST_BATCH
 from gvf.policy import Policy
 from gvf.question import GVF, OnConflict, OnNaN
 from gvf.transition import Transitions, without_last_states
@@ -40,6 +44,9 @@ from gvf.window import Window
 from gvf.window.buffer import Buffer, Rows
 from gvf.window.frames import FrameWindow
 from gvf.window.n_step import NSteps
+
+_NEVER = 2**62
+"""A warm-up that no learner reaches."""
 
 
 class ValueFunction(Learns, Protocol):
@@ -51,6 +58,14 @@ class ValueFunction(Learns, Protocol):
 
     def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
         """Insert rows into the buffer, and update whenever an update is due."""
+        ...
+
+    def repeat(self, buffer: Buffer, schedule: Schedule, times: int) -> None:
+        """Draw, weigh and update so many times, without new rows."""
+        ...
+
+    def row_size(self, transitions: Transitions) -> int:
+        """Return the size in bytes that the states of one transition take in the window."""
         ...
 
     def predict(self, states: Any) -> Floats:
@@ -139,6 +154,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
         super().__init__(question, options.behaviour, options.on_conflict, options.on_nan)
         self.correction, window = correction, options.window
         self.window = window if isinstance(window, Window | FrameWindow) else Window(window)
+        self._capacity = self.window.capacity  # as given; `fit` may keep a whole log
         self.buffer = Buffer(self.window, correction)
         self.n_steps = NSteps(options.n_step, correction)
         self.values = values
@@ -200,6 +216,8 @@ class WindowLearner(BaseLearner[LearnerReport]):
             raise
         self._note(cumulant, continuation)
         self.seen[UNKNOWN] = self.seen[UNKNOWN] if known else self.steps
+        if known:
+            self._note_estimates(transitions, behaviour)
 
     def _insert(self, rows: Rows) -> None:
         """Insert rows and update when due; there may be none, as long as all rows wait."""
@@ -221,6 +239,41 @@ class WindowLearner(BaseLearner[LearnerReport]):
     def _end_source(self) -> None:
         if len(self.n_steps):
             self._insert(self.n_steps.rest())
+
+    @property
+    def _keeps_order(self) -> bool:
+        correction = self.correction
+        return self.n_steps.n > 1 or (correction.trace is not None and correction.looks_back)
+
+    @property
+    def _why_not_drawn(self) -> str:
+        return "a gvf.FrameWindow keeps its size" if isinstance(self.window, FrameWindow) else ""
+
+    def _row_size(self, transitions: Transitions) -> int:
+        return self.values.row_size(transitions) + 8 * (3 + self.correction.rows)
+
+    def _keep(self, rows: int) -> None:
+        self.window = Window(rows)
+        self.buffer = Buffer(self.window, self.correction)
+        self.n_steps = NSteps(self.n_steps.n, self.correction)
+
+    @contextmanager
+    def _without_updates(self) -> Iterator[None]:
+        schedule = self.schedule
+        self.schedule = replace(schedule, warm_up=_NEVER)
+        try:
+            yield
+        finally:
+            self.schedule = schedule
+
+    @property
+    def _rows_together(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Few, if every update takes in the whole window, so that Ctrl-C takes effect soon."""
+        return self.schedule.every if self.correction.draw.whole else LONGEST_BATCH
+
+    def _draw(self, passed: int, count: int) -> None:
+        every = self.schedule.every
+        self.values.repeat(self.buffer, self.schedule, (passed + count) // every - passed // every)
 
     @property
     def knows_ratios(self) -> bool:
@@ -257,6 +310,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
             largest_return=limit,
             step_size=self.values.step_size,
             missing=int(self.seen[MISSING]),
+            estimated=bool(self.seen[ESTIMATED]),
         )
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -277,6 +331,9 @@ class WindowLearner(BaseLearner[LearnerReport]):
         }
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
+        capacity = int(arrays["window/ring"][0])
+        if capacity != self.window.capacity and not self._why_not_drawn:
+            self._keep(capacity)
         self.values.restore(group(arrays, "values"))
         self.window.restore(group(arrays, "window"))
         if len(self.window):
@@ -288,7 +345,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
             rng.bit_generator.state = json.loads(str(state), object_hook=_decoded)
         self.schedule.counts[:] = arrays["own/counts"]
         if "own/seen" in arrays:
-            self.seen[:] = arrays["own/seen"]
+            self._restore_seen(arrays["own/seen"])
         elif len(self.window):  # older files do not have it
             kept = {name: c[: len(self.window)] for name, c in self.window.columns.items()}
             self.seen[CUMULANT] = np.abs(kept["cumulant"]).max()
@@ -300,6 +357,10 @@ class WindowLearner(BaseLearner[LearnerReport]):
     def _rngs(self) -> tuple[np.random.Generator, ...]:
         return self.schedule.rng, *self.values.rngs
 
+    def _shown(self) -> dict[str, Any]:
+        frames = isinstance(self.window, FrameWindow)
+        return self._parts() | ({} if frames else {"window": self.window.capacity})
+
     def _parts(self) -> dict[str, Any]:
         """Return the arguments that make a learner like this one, except the seed."""
         frames = isinstance(self.window, FrameWindow)
@@ -308,7 +369,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
             **self.values.parts,
             "correction": self.correction,
             "behaviour": self.behaviour,
-            "window": f"{self.window.capacity} frames" if frames else self.window.capacity,
+            "window": f"{self._capacity} frames" if frames else self._capacity,
             "batch_size": self.schedule.batch_size,
             "every": self.schedule.every,
             "warm_up": self.schedule.warm_up,

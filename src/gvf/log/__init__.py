@@ -2,7 +2,7 @@
 
 :func:`gvf.read` reads a log from a Parquet, CSV or ``.npz`` file, a Minari dataset, a table of any
 library that shares its tables with Arrow, a dict of arrays or a list of episodes. A learner takes
-the :class:`gvf.Log` as it takes an environment's stream: ``learner.learn(log)``.
+the :class:`gvf.Log` as it takes an environment's stream: ``learner.fit(log)``.
 """
 
 from gvf.log.log import Log, read

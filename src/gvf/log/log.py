@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Bools
 from gvf.common.checks import check_choice
+from gvf.log.computed import Computed
 from gvf.log.episodes import Ends
 from gvf.log.episodic import Episodes, is_one_episode
 from gvf.log.names import Given, recognise
 from gvf.log.rows import OnNaN, Rows
 from gvf.log.sources import Columns, Source, opened
 from gvf.log.table import described
-from gvf.transition import Transitions
+from gvf.transition import ESTIMATED, Transitions
 
 LARGEST_IN_MEMORY = 2**30
 """The size in bytes beyond which a log is read from its file in every pass."""
@@ -94,7 +95,7 @@ def read(
         array([1, 2, 2])
         >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
         >>> learner = gvf.Learner(question, gvf.OneHot(3), gvf.TD(0.1), gvf.IR(), seed=0)
-        >>> learner.learn(log).steps
+        >>> learner.fit(log).steps
         4
     """
     if ends is not None:
@@ -131,7 +132,7 @@ class Log:
     """A log of transitions, in episodes; :func:`gvf.read` makes one.
 
     ``len(log)`` is the number of transitions. Iterating yields :class:`gvf.Transitions` in order,
-    so ``learner.learn(log)`` learns from it. Its columns are ``state``, ``action``, ``reward``,
+    so ``learner.fit(log)`` learns from it. Its columns are ``state``, ``action``, ``reward``,
     ``next_state``, ``terminated``, ``truncated``, the behaviour's probability, the log's further
     columns under their own names, and ``episode``, the number of the episode in the log as it was
     read. The last transition of an episode is always terminated or truncated.
@@ -157,9 +158,9 @@ class Log:
 
     def __init__(
         self, rows: Rows, numbers: NDArray[np.int64] | None = None, *, in_memory: bool,
-        whole: Transitions | None = None,
+        whole: Transitions | None = None, computed: tuple[Computed, ...] = (),
     ) -> None:  # fmt: skip
-        self._rows, self.in_memory = rows, in_memory
+        self._rows, self.in_memory, self._computed = rows, in_memory, computed
         self.numbers = np.arange(len(rows.bounds)) if numbers is None else numbers
         self._whole = whole
         if in_memory and whole is None:
@@ -221,7 +222,10 @@ class Log:
             chosen[self.numbers] = True
         bounds = self._rows.bounds
         start, stop = bounds.first[self.numbers[0]], bounds.last[self.numbers[-1]] + 1
-        return self._rows.batches(int(start), int(stop), chosen)
+        for batch in self._rows.batches(int(start), int(stop), chosen):
+            for computed in self._computed:
+                batch = computed.added_to(batch)
+            yield batch
 
     @property
     def episodes(self) -> LogEpisodes:
@@ -235,6 +239,21 @@ class Log:
     def transitions(self) -> Transitions:
         """Return all transitions as one batch, in memory."""
         return self._whole if self._whole is not None else Transitions.concatenate(self)
+
+    def place(self, position: int) -> str:
+        """Return the place of a transition in the source, in words, for messages.
+
+        Example:
+            >>> import gvf
+            >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
+            >>> gvf.read([walk] * 5, quiet=True).place(3)
+            'step 1 of episode 1'
+        """
+        lengths = self.lengths
+        ends = np.cumsum(lengths)
+        at = int(np.searchsorted(ends, position, "right"))
+        first = self._rows.bounds.first[self.numbers[at]]
+        return self._rows.source.place(int(first + position - (ends[at] - lengths[at])))
 
     def select(self, positions: Any) -> Log:
         """Return the log of some episodes, by their positions in this log; their order stays.
@@ -257,7 +276,57 @@ class Log:
             keep = np.zeros(len(self.numbers), bool)
             keep[chosen] = True
             whole = self._whole[np.repeat(keep, self.lengths)]
-        return Log(self._rows, self.numbers[chosen], in_memory=self.in_memory, whole=whole)
+        return self._like(self.numbers[chosen], whole, self._computed)
+
+    def _like(
+        self,
+        numbers: NDArray[np.int64],
+        whole: Transitions | None,
+        computed: tuple[Computed, ...],
+    ) -> Log:
+        return Log(self._rows, numbers, in_memory=self.in_memory, whole=whole, computed=computed)
+
+    def with_columns(
+        self,
+        compute: Callable[[Transitions], Mapping[str, Any]],
+        *,
+        origin: str = "computed",
+    ) -> Log:
+        """Return the log with further columns, computed from its transitions.
+
+        The columns are kept in memory if the log is. Otherwise they are computed anew in every
+        pass, a batch at a time.
+
+        Args:
+            compute: a function from transitions [m] to columns [m] by their names. A column that is
+                there already is replaced, and None removes it. The columns must not depend on how
+                the log is cut into batches.
+            origin: a few words on where the columns come from, for :meth:`describe`.
+
+        Example:
+            >>> import gvf
+            >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
+            >>> log = gvf.read([walk] * 3, quiet=True)
+            >>> log = log.with_columns(lambda batch: {"moved": batch.next_state - batch.state})
+            >>> log.episodes[0].moved
+            array([1, 1])
+        """
+        added = Computed(compute, origin)
+        whole = None if self._whole is None else added.added_to(self._whole)
+        return self._like(self.numbers, whole, (*self._computed, added))
+
+    @property
+    def origins(self) -> dict[str, str]:
+        """The origins of the columns that were computed, by column."""
+        found: dict[str, str] = {}
+        for computed in self._computed:
+            found |= dict.fromkeys(computed.compute(self._sample[:1]), computed.origin)
+        return found
+
+    @property
+    def has_estimates(self) -> bool:
+        """True if the behaviour's probabilities are estimated; see :func:`estimate_behaviour`."""
+        return ESTIMATED in self._sample
 
     def split(self, share: float = 0.2, *, seed: int = 0) -> tuple[Log, Log]:
         """Split the log by whole episodes at random: one part to learn from, one held out.

@@ -47,6 +47,8 @@ def _heading(log: Log) -> str:
 
 def _origin(name: str, reading: Reading, bounds: Bounds, log: Log) -> tuple[str, str]:
     """Return the columns of the source behind a column, and how they were found."""
+    if name in (origins := log.origins):
+        return "", origins[name]
     if name == "episode":
         return _listed(reading, ["stream", "episode"]), bounds.how
     if name in ("terminated", "truncated"):
@@ -78,7 +80,9 @@ def _remarks(log: Log, source: Source, reading: Reading, bounds: Bounds) -> list
             "left out: the last row of each cut episode, because its next state is not in the log "
             f"({bounds.left_out:,} in all)"
         )
-    if not any(name in reading for name in LIKELIHOODS):
+    if log.has_estimates:
+        lines.append("behaviour probabilities: estimated, not recorded")
+    elif not any(name in log.columns for name in LIKELIHOODS):
         lines.append(
             "behaviour probabilities: not in the log; give learners the policy, behaviour=..., or "
             "name a column"

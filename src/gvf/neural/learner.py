@@ -238,6 +238,15 @@ class NetworkValues(NetworkPrediction):
         """Insert rows into the buffer, and update whenever an update is due."""
         loop.observe(self, buffer, rows, schedule)
 
+    def repeat(self, buffer: Buffer, schedule: Schedule, times: int) -> None:
+        """Draw, weigh and update so many times, without new rows."""
+        for _ in range(times if len(buffer) else 0):
+            loop.learn_once(self, buffer, schedule)
+
+    def row_size(self, transitions: Transitions) -> int:
+        """Return the size in bytes that the states of one transition take in the window."""
+        return transitions["state"].nbytes + transitions["next_state"].nbytes
+
     def update(self, buffer: Buffer, slots: Slots, w: Floats) -> None:
         """Take one step of the optimiser for the transitions in slots [k] with weights w [k]."""
         fits = np.abs(w) <= self._largest

@@ -3,6 +3,7 @@
 from gvf.online.algorithm import Algorithm
 from gvf.online.gradient import GTD, GTD2, HTD, ProximalGTD2, TDRCLambda
 from gvf.online.least_squares import LSTD, window_lstd
+from gvf.online.lstd_learner import LSTDLearner, LSTDReport
 from gvf.online.online_learner import OnlineLearner, OnlineReport
 from gvf.online.semi_gradient import ABTD, EmphaticTD, TDLambda, TreeBackup, VTraceLambda
 
@@ -14,6 +15,8 @@ __all__ = [
     "LSTD",
     "Algorithm",
     "EmphaticTD",
+    "LSTDLearner",
+    "LSTDReport",
     "OnlineLearner",
     "OnlineReport",
     "ProximalGTD2",

@@ -13,27 +13,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Array, Bools, Floats
+from gvf.common.arrays import Bools, Floats
 from gvf.common.checks import brief
 from gvf.correction import IS
 from gvf.correction.trace import Trace
-from gvf.features import FeatureMap, features_of
-from gvf.learner.base import CONTINUATION, CUMULANT, MISSING, BaseLearner, group
-from gvf.learner.linear import values
-from gvf.learner.report import DIVERGED, BaseReport, largest_return
+from gvf.features import FeatureMap
+from gvf.learner.base import BaseLearner, group
+from gvf.learner.report import BaseReport
 from gvf.learner.values import LinearPrediction, check_features, represent
 from gvf.online.algorithm import Algorithm
 from gvf.online.run import Steps, Streams, run, start_streams
+from gvf.online.seen import Seen
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict, OnNaN
 from gvf.transition import Transitions, without_last_states
 from gvf.window.buffer import check_like
-
-_RECENT = 64  # states whose predictions a report looks at
-_SUM, _SQUARES, _LARGEST, _ZEROS = range(4)  # positions in the statistics of the ratios
 
 
 @dataclass(frozen=True)
@@ -54,6 +50,7 @@ class OnlineReport(BaseReport):
         largest_predictions: the largest absolute prediction for recent states, one per lane.
         largest_return: the largest possible return.
         missing: the number of transitions skipped because of a NaN, with ``on_nan="skip"``.
+        estimated: True if a ratio was formed with an estimated probability of the behaviour.
         remedy: the advice for lanes that have diverged.
 
     Example:
@@ -69,16 +66,6 @@ class OnlineReport(BaseReport):
 
     def __repr__(self) -> str:
         return f"OnlineReport({self._steps}; {self._ratios}{self._warnings})"
-
-
-@njit(cache=True, nogil=True)
-def _add_ratios(known, ratio):
-    """Add ratios to the statistics, one after the other, so that batches do not matter."""
-    for rho in ratio:
-        known[_SUM] += rho
-        known[_SQUARES] += rho * rho
-        known[_LARGEST] = max(known[_LARGEST], rho)
-        known[_ZEROS] += 1.0 if rho == 0.0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -158,14 +145,12 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         self.state = algorithm.start(features.size)
         self.streams = start_streams(algorithm, self.state, 0)
         self._trace = Trace(_Arrival())
-        self._steps = 0
-        self._ratios = np.zeros(4)
-        self._recent: Array = np.zeros((0, 0), np.int32)
+        self._seen = Seen()
 
     @property
     def steps(self) -> int:
         """The number of transitions observed."""
-        return self._steps
+        return self._seen.steps
 
     @property
     def weights(self) -> Floats:
@@ -218,12 +203,9 @@ class OnlineLearner(BaseLearner[OnlineReport]):
             stream=place,
         )
         run(self.algorithm, self.state, self.streams, steps)
-        self._steps += len(transitions)
         self._note(cumulant, continuation)
-        _add_ratios(self._ratios, ratio)
-        same = self._recent.shape[1:] == x.shape[1:] and self._recent.dtype == x.dtype
-        recent = np.concatenate([self._recent, x]) if same else x
-        self._recent = recent[-_RECENT:].copy()
+        self._note_estimates(transitions, behaviour)
+        self._seen.add(ratio, x)
 
     @property
     def _prediction(self) -> LinearPrediction:
@@ -240,27 +222,8 @@ class OnlineLearner(BaseLearner[OnlineReport]):
 
     def report(self) -> OnlineReport:
         """Return counts, statistics of the ratios, and the lanes that have diverged."""
-        none, steps = float("nan"), self.steps
-        total, squares, largest_ratio, zeros = self._ratios.tolist()
-        cumulant, continuation = self.seen[[CUMULANT, CONTINUATION]].tolist()
-        limit = largest_return(cumulant, continuation, steps)
-        weights = np.ascontiguousarray(self.algorithm.weights(self.state))
-        shown = np.zeros((len(self._recent), weights.shape[1]))
-        values(weights, self._recent, np.ones((len(shown), 1)), shown)
-        finite = np.isfinite(weights).all(axis=0)
-        largest = np.where(finite, np.abs(shown).max(axis=0, initial=0.0), np.inf)
-        return OnlineReport(
-            steps=steps,
-            mean_ratio=total / steps if steps else none,
-            max_ratio=largest_ratio if steps else none,
-            zero_ratios=zeros / steps if steps else none,
-            effective_sample_size=total * (total / squares) if squares else 0.0,
-            diverged=tuple(np.flatnonzero(~(largest <= DIVERGED * limit)).tolist()),
-            largest_predictions=tuple(largest.tolist()),
-            largest_return=limit,
-            missing=int(self.seen[MISSING]),
-            remedy=self.algorithm.remedy,
-        )
+        fields = self._seen.report(self.algorithm.weights(self.state), self.seen)
+        return OnlineReport(**fields, remedy=self.algorithm.remedy)
 
     def _parts(self) -> dict[str, Any]:
         return {
@@ -278,10 +241,8 @@ class OnlineLearner(BaseLearner[OnlineReport]):
             "memory": self.state.memory.copy(),
             **{f"streams/{name}": a.copy() for name, a in self.streams._asdict().items()},
             **{f"trace/{name}": array for name, array in self.trace.checkpoint().items()},
-            "steps": np.array(self.steps),
+            **self._seen.checkpoint(),
             "seen": self.seen.copy(),
-            "ratios": self._ratios.copy(),
-            "recent": self._recent,
         }
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -294,11 +255,9 @@ class OnlineLearner(BaseLearner[OnlineReport]):
                 array[...] = given[name]
         _check_lists(streams)
         self.trace.restore(group(arrays, "trace"))
-        recent = arrays["recent"]
-        if len(recent):
-            recent = features_of(lambda _: recent, self.features.size, recent)
-        self.streams, self._recent, self._steps = streams, recent, int(arrays["steps"])
-        self.seen[:], self._ratios[:] = arrays["seen"], arrays["ratios"]
+        self._seen.restore(arrays, self.features.size)
+        self.streams = streams
+        self._restore_seen(arrays["seen"])
 
 
 def _check_lists(streams: Streams) -> None:

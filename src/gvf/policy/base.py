@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,9 @@ class Policy(ABC):
         >>> Exponential().probability(states=np.zeros(2), actions=np.log([2, 4]))
         array([0.5 , 0.25])
     """
+
+    is_estimated: ClassVar[bool] = False
+    """True for a policy that was estimated from a log; reports then say so of its ratios."""
 
     @abstractmethod
     def log_probability(self, states: Any, actions: Any) -> Floats:

@@ -110,6 +110,7 @@ def check_recorded(
     """Raise ValueError if recorded probabilities are not those of a behaviour policy.
 
     The relative tolerance is 1e-5. For logarithms between -1 and 1 the absolute tolerance is 1e-5.
+    An estimated policy is not compared.
 
     Args:
         behaviour: the policy that should have chosen the actions.
@@ -123,6 +124,8 @@ def check_recorded(
     """
     if not isinstance(behaviour, Policy):
         raise TypeError(f"behaviour must be a policy, not {brief(behaviour)}")
+    if behaviour.is_estimated:  # from other episodes than the record's, so it never agrees
+        return
     count, most = batch_size(states), 1.0 if isinstance(behaviour, DiscretePolicy) else np.inf
     if behaviour_log_probability is not None:
         name, most = "behaviour_log_probability", math.log(most)

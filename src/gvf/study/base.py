@@ -19,21 +19,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gvf.common.names import known, nearest
+from gvf.common.workers import Interrupted as Interrupted
+from gvf.common.workers import Stop as Stop
 from gvf.study.method import NAMED, Method
 
 Columns = Mapping[str, Any]
 """Columns by name, each with one entry for each row: numbers [rows], or lists [rows, m]."""
-Stop = Callable[[], bool]
-"""A function that a task calls now and then; the task stops once it returns True."""
 
 LATER = "later"
 """The mark, in a field's metadata, of a setting that came after results had been stored.
 
 With its default it is no part of a study's settings, so that these results still belong to it."""
-
-
-class Interrupted(Exception):  # noqa: N818 (it is no error)
-    """The exception that ends a task that was told to stop; nothing of the task is kept."""
 
 
 class BaseStudy(ABC):

@@ -1,27 +1,18 @@
 """The local engine: threads of this process, since compiled loops release the interpreter's lock.
 
-Each worker takes the next task when it is free. Workers are daemon threads. An event tells them to
-stop; the loops check it about every 0.2 seconds, so an interrupt never waits long. A study says how
-long its tasks may take to stop.
+:mod:`gvf.common.workers` does the work. An event tells the workers to stop; the loops check it
+about every 0.2 seconds, so an interrupt never waits long. A study says how long its tasks may take
+to stop.
 """
 
 from __future__ import annotations
 
-import os
-import threading
-import time
 from collections.abc import Generator, Iterable
-from queue import Empty, SimpleQueue
 
-from gvf.study.base import BaseStudy, Interrupted, Task
+from gvf.common.workers import on_threads
+from gvf.common.workers import processors as processors
+from gvf.study.base import BaseStudy, Stop, Task
 from gvf.study.engine import Result, perform
-
-
-def processors() -> int:
-    """Return the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def results(
@@ -40,55 +31,8 @@ def results(
         >>> sorted(result.task.run for result in results(study.tasks(), workers=2))
         [0, 0, 0, 1, 1, 1]
     """
-    todo, lock = iter(tasks), threading.Lock()
-    stop = threading.Event()
-    done: SimpleQueue[Result | BaseException | None] = SimpleQueue()
 
-    def work() -> None:
-        try:
-            while not stop.is_set():
-                with lock:
-                    task = next(todo, None)
-                if task is None:
-                    break
-                try:
-                    done.put(perform(task, stop.is_set))
-                except Interrupted:
-                    break
-        except BaseException as error:
-            done.put(error)
-        finally:
-            done.put(None)
+    def do(task: Task, stop: Stop) -> Result:
+        return perform(task, stop)
 
-    threads = [
-        threading.Thread(target=work, daemon=True, name=f"gvf-worker-{i}")
-        for i in range(workers or processors())
-    ]
-    for thread in threads:
-        thread.start()
-    working = len(threads)
-
-    def end() -> None:
-        stop.set()
-        deadline = time.monotonic() + patience
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-
-    try:
-        while working:
-            try:
-                result = done.get(timeout=0.2)
-            except Empty:
-                continue
-            if result is None:
-                working -= 1
-            elif isinstance(result, BaseException):
-                end()
-                while not done.empty():
-                    if isinstance(finished := done.get(), Result):
-                        yield finished
-                raise result
-            else:
-                yield result
-    finally:
-        end()
+    return on_threads(do, tasks, workers, patience)

@@ -1,8 +1,8 @@
 """The Ray engine: tasks on a cluster, in batches, done by the same function as on threads.
 
-Batches grow until one takes a few seconds. If a node fails, Ray does its batches again elsewhere.
-Results come back as the bytes of their files, and the user's process writes them, so nodes need no
-shared folder. Every node needs ``pip install "gvf[ray]"``.
+:func:`gvf.common.cluster.spread` sends the batches. Results come back as the bytes of their files,
+and the user's process writes them, so nodes need no shared folder. Every node needs
+``pip install "gvf[ray]"``.
 
 The module files of a user's own domains and corrections are sent along (:mod:`gvf.common.code`),
 and so is the registration of an environment. A node needs only gvf and the installed packages that
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Generator, Iterable
+from functools import partial
 from itertools import chain, islice
 
 from gvf import domain as domains
@@ -24,8 +25,6 @@ from gvf.study.engine import Result, perform
 
 BATCH = 3.0
 """Seconds that a batch should take, long compared with sending it."""
-RETRIES = 10
-"""The number of times that a batch is tried again after its node failed."""
 
 
 def results(
@@ -48,31 +47,8 @@ def results(
     study = first[0].study
     sent, registration = code.files(references(study)), _registration(study.domain)
     ours = cluster.connect(ray, workers, address)
-    remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_perform_all)
-    size, pending = 1, []
-    try:
-        while True:
-            # One batch is in reserve for each processor, so that none waits for the driver.
-            processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
-            limit = workers if workers and workers < processors else 2 * processors
-            while len(pending) < limit and (batch := list(islice(todo, size))):
-                pending.append(remote.remote(sent, registration, batch))
-            if not pending:
-                return
-            # The timeout lets an interrupt through, and the cluster may have grown.
-            ready, pending = ray.wait(pending, timeout=0.2)
-            for batch in ready:
-                done = ray.get(batch)
-                yield from done
-                seconds = sum(result.seconds for result in done)
-                # The size of a batch never changes a result.
-                size = max(1, min(2 * size, int(BATCH * len(done) / max(seconds, 1e-6))))
-    finally:
-        if ours:
-            ray.shutdown()  # this also ends pending batches
-        else:
-            for batch in pending:
-                ray.cancel(batch, force=True)
+    do = partial(_perform_all, sent, registration)
+    yield from cluster.spread(ray, do, todo, workers, ours, BATCH)
 
 
 def _perform_all(sent: code.Files, registration: bytes, tasks: list[Task]) -> list[Result]:

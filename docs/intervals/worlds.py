@@ -1,0 +1,170 @@
+"""Small logs of three worlds whose true values are known, many episodes side by side.
+
+The chain and Four Rooms are the tables of outcomes of :mod:`gvf.domain`, and their values come from
+dynamic programming. CartPole has the equations of motion of Gymnasium's environment, and its values
+come from returns of the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import gvf
+import gvf.domain
+from gvf.online import window_lstd
+
+Array = np.ndarray[Any, Any]
+NAMES = (
+    "episode", "state", "action", "reward", "next_state", "terminated", "truncated",
+    "behaviour_probability",
+)  # fmt: skip
+FAR = np.pi / 15
+"""The angle of the pole at which an episode of CartPole ends, 12 degrees."""
+
+
+@dataclass(frozen=True)
+class World:
+    """A world with a behaviour and a question.
+
+    Attributes:
+        question: the question.
+        features: the representation.
+        log: a function of a number of episodes and a generator that returns a log.
+        states: the states whose predictions are judged.
+        values: their true values.
+        limits: the values that learning tends to with endless logs.
+    """
+
+    question: gvf.GVF
+    features: Any
+    log: Callable[[int, np.random.Generator], gvf.Log]
+    states: Array
+    values: Array
+    limits: Array
+
+
+def in_episodes(
+    start: Array,
+    step: Callable[[Array], tuple[Array, ...]],
+    longest: int,
+    shift: Array | None = None,
+) -> gvf.Log:
+    """Return the log of episodes from their first states; `step` gives what follows states.
+
+    The rewards of an episode are shifted by its own number [episodes], if there is a shift.
+    """
+    state, alive, parts = start.copy(), np.arange(len(start)), []
+    for t in range(longest):
+        now = state[alive]
+        action, reward, following, over, mu = step(now)
+        reward = reward if shift is None else reward + shift[alive]
+        cut = np.full(len(alive), t == longest - 1) & ~over
+        parts.append((alive, now, action, reward, following, over, cut, mu))
+        state[alive] = following
+        alive = alive[~over]
+        if not len(alive):
+            break
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return gvf.read(dict(zip(NAMES, (c[order] for c in columns), strict=True)), quiet=True)
+
+
+def tabular(name: str, question: str, behaviour: str, longest: int, hidden: bool = False) -> World:
+    """Return a world of gvf.domain; with `hidden`, every episode has rewards of its own."""
+    domain: Any = gvf.domain.get(name)
+    model, mu = domain.model, domain.table(domain.behaviour(behaviour))
+    thresholds = np.cumsum(mu, axis=1)[:, :-1]
+
+    def log(episodes: int, rng: np.random.Generator) -> gvf.Log:
+        def step(now: Array) -> tuple[Array, ...]:
+            action = (rng.random(len(now))[:, None] >= thresholds[now]).sum(axis=1)
+            following = model.next_state[now, action, 0]
+            reward, over = model.reward[now, action, 0], model.terminal[following]
+            return action, reward, following, over, mu[now, action]
+
+        shift = rng.normal(size=episodes) if hidden else None
+        return in_episodes(rng.choice(domain.starts, episodes), step, longest, shift)
+
+    truth = domain.truth(question)
+    inner = ~model.terminal[truth.states]
+    values = truth.values[inner]
+    asked = domain.question(question)
+    return World(asked, domain.features, log, truth.states[inner], values, values)
+
+
+def moved(state: Array, action: Array) -> Array:
+    """Return the states of CartPole a fiftieth of a second later."""
+    x, v, angle, turn = state.T
+    force, cos, sin = np.where(action == 1, 10.0, -10.0), np.cos(angle), np.sin(angle)
+    pull = (force + 0.05 * turn**2 * sin) / 1.1
+    spin = (9.8 * sin - cos * pull) / (0.5 * (4 / 3 - 0.1 * cos**2 / 1.1))
+    push = pull - 0.05 * spin * cos / 1.1
+    return np.stack([x + 0.02 * v, v + 0.02 * push, angle + 0.02 * turn, turn + 0.02 * spin], 1)
+
+
+def fallen(state: Array) -> Array:
+    """Return True where an episode of CartPole is over."""
+    return (np.abs(state[:, 0]) > 2.4) | (np.abs(state[:, 2]) > FAR)
+
+
+def with_the_lean(state: Array) -> Array:
+    """Return the probabilities of the target: push to the side that the pole leans to."""
+    return np.where(state[:, 2:3] > 0, [0.1, 0.9], [0.9, 0.1])
+
+
+def cart_log(episodes: int, rng: np.random.Generator) -> gvf.Log:
+    """Return a log of CartPole, pushed at random, in episodes of at most 40 steps."""
+
+    def step(now: Array) -> tuple[Array, ...]:
+        action = (rng.random(len(now)) < 0.5).astype(int)
+        following = moved(now, action)
+        half = np.full(len(now), 0.5)
+        return action, np.ones(len(now)), following, fallen(following), half
+
+    return in_episodes(rng.uniform(-0.05, 0.05, (episodes, 4)), step, 40)
+
+
+def cart_values(states: Array, rollouts: int, rng: np.random.Generator) -> Array:
+    """Return the mean return of the target from each state."""
+    state = np.repeat(states, rollouts, axis=0)
+    alive, found = np.arange(len(state)), np.zeros(len(state))
+    for t in range(150):  # 0.9^150 is 1e-7
+        found[alive] += 0.9**t
+        now = state[alive]
+        right = rng.random(len(now)) < with_the_lean(now)[:, 1]
+        state[alive] = moved(now, right)
+        alive = alive[~fallen(state[alive])]
+    return found.reshape(len(states), rollouts).mean(axis=1)
+
+
+def cart() -> World:
+    """Return CartPole with tile coding, and 60 states of a long log."""
+    rng = np.random.default_rng(0)
+    question = gvf.GVF(gvf.FunctionPolicy(with_the_lean, actions=2), "reward", 0.9)
+    features = gvf.TileCoder(
+        low=[-2.4, -2.5, -FAR, -2.5], high=[2.4, 2.5, FAR, 2.5], tiles=[1, 1, 6, 4], tilings=4
+    )
+    steps = cart_log(10_000, rng).transitions()
+    states = steps.state[rng.choice(len(steps), 60, replace=False)]
+    weights = window_lstd(question, features, steps, gvf.IR())
+    limits = weights[features(states)].sum(axis=1)
+    return World(question, features, cart_log, states, cart_values(states, 2000, rng), limits)
+
+
+@cache
+def world(name: str) -> World:
+    """Return a world by its name: chain, chain-hard, chain-hardest, rooms, stream, hidden, cart."""
+    if name == "hidden":
+        return tabular("markov-chain", "easy", "easy", 100, hidden=True)
+    if name.startswith("chain"):
+        pair = name.partition("-")[2] or "easy"
+        return tabular("markov-chain", pair, pair, 100)
+    if name in ("rooms", "stream"):
+        longest = 50 if name == "rooms" else 2500
+        return tabular("four-rooms", "favoured-down", "uniform", longest)
+    return cart()

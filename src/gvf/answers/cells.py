@@ -1,0 +1,230 @@
+"""Cells: the independent pieces of work of an answer, each a pure function of plan and log.
+
+    judge        one question, one correction, one part held out: learn from the other parts with
+                 all step sizes, and predict for the held-out episodes
+    replicates   one question, some replicates of the bootstrap, with what was chosen
+    final        one question: learn from the whole log with what was chosen
+
+A cell gives arrays, which are stored (:mod:`gvf.answers.store`). Cells run on threads or on a Ray
+cluster (:mod:`gvf.answers.engine`), in any order, with the same bits.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gvf.answers.material import Material
+from gvf.answers.toml import LEAST_SQUARES
+from gvf.common.arrays import Array
+from gvf.common.workers import Interrupted, Stop
+from gvf.correction import IS, Correction
+from gvf.intervals.intervals import Intervals
+from gvf.intervals.replicates import Job
+from gvf.judging.candidates import Candidate
+from gvf.judging.held_out import HeldOut, gather
+from gvf.learner import TD, Learner
+from gvf.log import Log
+from gvf.online import LSTDLearner
+from gvf.study.method import Method
+
+Arrays = dict[str, Array]
+LOOK = 4096
+"""The number of transitions after which a learner looks if it should stop."""
+MOST_JUDGED = 1_000_000
+"""The largest number of transitions of a part that judge; of more, the first episodes do."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One piece of work.
+
+    Attributes:
+        kind: "judge", "replicates" or "final".
+        question: the number of the question.
+        method: the name of the method.
+        step_size: the step size; None for all of the plan.
+        part: the number of the part that is held out, or the first replicate.
+        count: the number of replicates.
+    """
+
+    kind: str
+    question: int
+    method: str
+    step_size: float | None = None
+    part: int = 0
+    count: int = 0
+
+    @property
+    def name(self) -> str:
+        """A short name, for messages and files."""
+        return f"{self.kind}-{self.question + 1}-{self.method}-{self.part}"
+
+
+def methods(material: Material) -> dict[str, Method | None]:
+    """Return the methods of a plan by name; LSTD has none of a study."""
+    found: dict[str, Method | None] = {}
+    for given in material.plan.methods:
+        method = None if given == LEAST_SQUARES else Method.of(given)
+        found[LEAST_SQUARES if method is None else method.name] = method
+    return found
+
+
+def learner(
+    material: Material, question: int, method: str, step_sizes: Any, part: int = 0
+) -> Learner | LSTDLearner:
+    """Make a learner that has learned nothing."""
+    plan, asked = material.plan, material.questions[question]
+    found = methods(material)[method]
+    if found is None:
+        return LSTDLearner(asked, material.features, behaviour=material.behaviour)
+    update = found.make_update("sgd", step_sizes)
+    correction: Correction = found.make(1.0)
+    learn = plan.learn
+    return Learner(
+        asked,
+        material.features,
+        update,
+        correction,
+        behaviour=material.behaviour,
+        window=learn["window"] or len(material.log),
+        batch_size=learn["batch_size"],
+        every=learn["every"],
+        seed=np.random.SeedSequence(plan.seed, spawn_key=(part,)),
+    )
+
+
+def fit(made: Any, log: Log, material: Material, stop: Stop = lambda: False) -> None:
+    """Let a learner learn from a log, and stop when asked to."""
+    plan = material.plan
+    stopped: list[bool] = []
+
+    def look(_: Any) -> bool:
+        if stop():
+            stopped.append(True)
+        return bool(stopped)
+
+    least_squares = isinstance(made, LSTDLearner)
+    made.fit(
+        log,
+        epochs=1 if least_squares else plan.learn["epochs"],
+        order="log" if least_squares else plan.learn["order"],
+        seed=plan.seed,
+        callbacks=[(LOOK, look)],
+        progress=False,
+    )
+    if stopped:
+        raise Interrupted
+
+
+def folds(material: Material) -> Array:
+    """Return the part in which each episode is held out, int64[E]."""
+    plan, count = material.plan, len(material.log.episodes)
+    if count < plan.folds:
+        raise ValueError(
+            f"{material.log.source}: {count} episodes cannot be held out in {plan.folds} parts; "
+            "say folds in [judge]"
+        )
+    return np.random.default_rng(plan.seed).permutation(count) % plan.folds
+
+
+def compute(cell: Cell, material: Material, stop: Stop = lambda: False) -> Arrays:
+    """Do a cell."""
+    return {"judge": _judge, "replicates": _replicates, "final": _final}[cell.kind](
+        cell, material, stop
+    )
+
+
+def _judge(cell: Cell, material: Material, stop: Stop) -> Arrays:
+    log, part = material.log, folds(material)
+    rest, out = log.select(np.flatnonzero(part != cell.part)), _held_out(cell, material)
+    made = learner(material, cell.question, cell.method, material.plan.step_sizes, 1 + cell.part)
+    fit(made, rest, material, stop)
+    held, candidates = gather(
+        {cell.method: made}, out, material.questions[cell.question], material.behaviour, "error"
+    )
+    names = json.dumps([list(one) for one in candidates])
+    arrays = {field.name: getattr(held, field.name) for field in fields(HeldOut)}
+    return {**arrays, "candidates": np.frombuffer(names.encode(), np.uint8)}
+
+
+def _held_out(cell: Cell, material: Material) -> Log:
+    chosen = np.flatnonzero(folds(material) == cell.part)
+    lengths = material.log.lengths[chosen]
+    few = max(1, int(np.searchsorted(np.cumsum(lengths), MOST_JUDGED, "right")))
+    return material.log.select(chosen[:few])
+
+
+def held_out(arrays: Arrays) -> tuple[HeldOut, list[Candidate]]:
+    """Return what a cell that judges has found."""
+    held = HeldOut(**{field.name: arrays[field.name] for field in fields(HeldOut)})
+    names = json.loads(arrays["candidates"].tobytes().decode())
+    return held, [Candidate(*one) for one in names]
+
+
+def side_by_side(parts: list[tuple[HeldOut, list[Candidate]]]) -> tuple[HeldOut, list[Candidate]]:
+    """Join the candidates of several methods that were judged by the same episodes."""
+    columns = {
+        name: np.column_stack([getattr(held, name) for held, _ in parts])
+        for name in ("predicted", "after")
+    }
+    return replace(parts[0][0], **columns), [one for _, listed in parts for one in listed]
+
+
+def _final(cell: Cell, material: Material, stop: Stop) -> Arrays:
+    made = learner(material, cell.question, cell.method, cell.step_size)
+    fit(made, material.log, material, stop)
+    handle, file = tempfile.mkstemp(suffix=".gvf")
+    os.close(handle)
+    try:
+        made.save(file)
+        return {"learner": np.frombuffer(Path(file).read_bytes(), np.uint8)}
+    finally:
+        Path(file).unlink()
+
+
+def _replicates(cell: Cell, material: Material, stop: Stop) -> Arrays:
+    plan = material.plan
+    made, method = learner(material, cell.question, cell.method, cell.step_size), "td"
+    if isinstance(made, LSTDLearner):
+        made = Learner(made.question, made.features, TD(1.0), IS(), behaviour=made.behaviour)
+        method = "lstd"
+    job = Job(material.log, None, plan.learn["epochs"], method, plan.seed)
+    numbers = range(cell.part, cell.part + cell.count)
+    try:
+        found = job.run(made, numbers, stop)
+    except KeyboardInterrupt:
+        raise Interrupted from None
+    return {
+        "weights": found.weights,
+        "updates": np.array(found.updates),
+        "empty": np.array(found.empty),
+        "known": found.known,
+    }
+
+
+def intervals(material: Material, question: int, found: list[Arrays], method: str) -> Intervals:
+    """Join the replicates of a question."""
+    made = learner(material, question, method, 1.0)
+    policy = getattr(getattr(made, "values", None), "prediction", None)
+    return Intervals(
+        questions=(repr(material.questions[question]),),
+        features=material.features,
+        policies=(getattr(policy, "policy", None),),
+        weights=np.concatenate([one["weights"] for one in found], axis=1)[None],
+        known=found[0]["known"][None],
+        horde=False,
+        level=material.plan.level,
+        method="lstd" if method == LEAST_SQUARES else "td",
+        units=f"{len(material.log.episodes)} episodes",
+        episodes=len(material.log.episodes),
+        updates=int(found[0]["updates"]),
+        empty=int(sum(one["empty"] for one in found)),
+        estimated=material.source == "estimated",
+    )

@@ -1,0 +1,115 @@
+"""Doing cells: those that are not stored, on threads or on a Ray cluster.
+
+Cells that are stored are read. The others are done, and each is stored as soon as it is done, by
+the process that the user started. So an interrupt loses only the cells in progress.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+from gvf.answers.cells import Arrays, Cell, compute
+from gvf.answers.material import Material
+from gvf.answers.store import Store, references
+from gvf.common import cluster, code
+from gvf.common.names import known
+from gvf.common.progress import progress_bar
+from gvf.common.workers import Stop, on_threads
+
+ENGINES = ("local", "ray")
+BATCH = 3.0
+"""Seconds that a batch of cells should take on a cluster."""
+PATIENCE = 5.0
+"""Seconds that threads have to stop."""
+
+Done = tuple[Cell, Arrays]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where cells are done.
+
+    Attributes:
+        name: "local" or "ray".
+        workers: the number of cells done at once; by default one for each processor.
+        address: the address of a Ray cluster; by default one is started on this machine.
+        progress: True to show a progress bar; by default only if standard error is a terminal.
+    """
+
+    name: str = "local"
+    workers: int | None = None
+    address: str | None = None
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        known(self.name, ENGINES, "engine")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"workers must be at least 1, got {self.workers}")
+        if self.address is not None and self.name != "ray":
+            raise ValueError("an address is that of a Ray cluster: choose the engine 'ray' with it")
+
+    def run(
+        self, cells: Sequence[Cell], material: Material, store: Store, title: str
+    ) -> dict[Cell, Arrays]:
+        """Return the arrays of all cells; do and store those that are missing."""
+        found = {cell: arrays for cell in cells if (arrays := store.get(cell)) is not None}
+        missing = [cell for cell in cells if cell not in found]
+        if missing:
+            done = (_on_ray if self.name == "ray" else _on_threads)(missing, material, self)
+            with closing(done), _bar(self.progress, title, len(cells), len(found)) as advance:
+                for cell, arrays in done:
+                    store.put(cell, arrays)
+                    found[cell] = arrays
+                    advance()
+        return found
+
+
+def _on_threads(
+    cells: Iterable[Cell], material: Material, engine: Engine
+) -> Generator[Done, None, None]:
+    def do(cell: Cell, stop: Stop) -> Done:
+        return cell, compute(cell, material, stop)
+
+    return on_threads(do, cells, engine.workers, PATIENCE)
+
+
+def _on_ray(
+    cells: Iterable[Cell], material: Material, engine: Engine
+) -> Generator[Done, None, None]:
+    ray = cluster.import_ray()
+    sent = code.files(references(material.plan))
+    content = pickle.dumps(material)
+    ours = cluster.connect(ray, engine.workers, engine.address)
+    do = partial(_do_all, sent, ray.put(content))
+    yield from cluster.spread(ray, do, cells, engine.workers, ours, BATCH)
+
+
+def _do_all(sent: code.Files, content: Any, cells: list[Cell]) -> list[Done]:
+    ray = cluster.import_ray()
+    code.install(sent)
+    material = _unpacked(ray.get(content))
+    return [(cell, compute(cell, material)) for cell in cells]
+
+
+@cache
+def _unpacked(content: bytes) -> Material:
+    return pickle.loads(content)
+
+
+@contextmanager
+def _bar(
+    progress: bool | None, title: str, total: int, done: int
+) -> Iterator[Callable[[], object]]:
+    """Show a progress bar, by default on a terminal only; give the function that advances it."""
+    if not (sys.stderr.isatty() if progress is None else progress):
+        yield lambda: None
+        return
+    with progress_bar() as shown:
+        task = shown.add_task(title, total=total, completed=done)
+        yield lambda: shown.advance(task)

@@ -1,0 +1,238 @@
+"""The material of an answer: a log, and the questions, features and behaviour made for it.
+
+Before anything is learned, the whole log is looked through once: every question is evaluated, and
+every state is coded. So a bad row is found here, with its place, and nothing has been written. The
+ratios that this gives show how far the log supports a question.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from gvf.answers import parts
+from gvf.answers.parts import Facts
+from gvf.answers.plan import Plan
+from gvf.answers.section import placed
+from gvf.common.arrays import Floats
+from gvf.features import FeatureMap
+from gvf.log import Log, read
+from gvf.policy import Policy
+from gvf.question import GVF
+from gvf.transition import Transitions, without_last_states
+
+LIKELIHOODS = ("behaviour_probability", "behaviour_log_probability")
+MOST_RATIOS = 1_000_000
+"""The number of ratios of a question that are kept, at most; of a longer log every so many."""
+_IN_PYTHON = {
+    ': repair the log, or read with on_nan="keep" and learn with on_nan="skip"': ": repair the log",
+    'read with ends="truncated" to': 'say ends = "truncated" in [log] to',
+    ", or with time=None if it counts something else": "",
+}
+_POSITION = re.compile(r" (?:at|in the state at) position 0\b| of row 0\b")
+_FIRST = re.compile(r"^transition 0 \((.*?)\)")
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """A log, and what was made for it.
+
+    Attributes:
+        plan: what the question file says.
+        log: the log, with the probabilities of the behaviour if they were recorded or estimated.
+        facts: what the plan leaves open, from the log.
+        questions: the questions, in the order of the plan.
+        features: the features.
+        behaviour: the policy that acted, if it was given.
+        source: "recorded", "estimated" or "given": where the behaviour's probabilities come from.
+        estimated: the estimate of the behaviour, if there is one.
+        ratios: the ratios of each question, [questions, n].
+        digest: the digest of the log's contents.
+    """
+
+    plan: Plan
+    log: Log
+    facts: Facts
+    questions: tuple[GVF, ...]
+    features: FeatureMap
+    behaviour: Policy | None
+    source: str
+    estimated: Any = None
+    ratios: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    digest: str = ""
+
+    @property
+    def ratios_from(self) -> str:
+        """Where the ratios come from, in words, for pages and reports."""
+        return {
+            "recorded": "from the probabilities that the log has",
+            "estimated": "ESTIMATED: the behaviour was fitted to the log",
+            "given": "from the behaviour that the question file gives",
+        }[self.source]
+
+
+def prepare(plan: Plan, source: Any, *, quiet: bool = False) -> Material:
+    """Read a log, make what is asked about it, and look through all of it.
+
+    Args:
+        plan: what the question file says.
+        source: the log, or anything that :func:`gvf.read` takes.
+        quiet: True to print nothing; otherwise the log's columns are printed to standard error.
+
+    Raises:
+        ValueError: if the log, the plan, or the two together are impossible.
+    """
+    log = source if isinstance(source, Log) else _read(source, plan)
+    if not quiet:
+        import sys
+
+        print(log.describe(), file=sys.stderr)
+    facts = Facts.of(log)
+    log, behaviour, where, estimated = _behaviour(plan, log, facts)
+    columns = tuple(name for name in log.columns)
+    questions = tuple(parts.question(asked, plan, facts, columns) for asked in plan.questions)
+    features = parts.features(plan, facts)
+    parts.dimensions(plan, facts)
+    made = Material(plan, log, facts, questions, features, behaviour, where, estimated)
+    ratios, digest = look_through(made)
+    return replace(made, ratios=ratios, digest=digest)
+
+
+def _read(source: Any, plan: Plan) -> Log:
+    """Read a log; messages say what to write into the file instead of arguments in Python."""
+    try:
+        return read(source, quiet=True, **plan.log)
+    except ValueError as error:
+        message = str(error)
+        for words, instead in _IN_PYTHON.items():
+            message = message.replace(words, instead)
+        raise ValueError(message) from error
+
+
+def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, str, Any]:
+    """Return the log with probabilities, the policy that acted, where both come from, a fit."""
+    kind = plan.behaviour["kind"]
+    recorded = any(name in log.columns for name in LIKELIHOODS)
+    if kind == "default" and not recorded:
+        raise ValueError(
+            f"{log.source}: the log does not tell with which probability its actions were chosen: "
+            'name the column in [log], say kind = "estimated" in [behaviour], or give the policy '
+            "that acted there"
+        )
+    if kind in ("default", "recorded"):
+        if not recorded:
+            raise ValueError(
+                f"[behaviour] is recorded, and {log.source} has no probabilities of its actions: "
+                'name their column in [log], or say kind = "estimated" in [behaviour]'
+            )
+        return log, None, "recorded", None
+    if kind == "estimated":
+        from gvf.behaviour import estimate_behaviour
+
+        options = {name: v for name, v in plan.behaviour.items() if name != "kind" and v}
+        estimated = estimate_behaviour(log, **options, seed=plan.seed, progress=False)
+        return estimated.log, None, "estimated", estimated
+    with placed("behaviour"):
+        return log, parts.policy(plan.behaviour, plan, facts), "given", None
+
+
+def look_through(material: Material) -> tuple[Floats, str]:
+    """Evaluate all questions on all of the log; return ratios [questions, n] and a digest."""
+    log, behaviour = material.log, material.behaviour
+    stride = -(-len(log) // MOST_RATIOS)
+    found: list[list[Floats]] = [[] for _ in material.questions]
+    before, digest = 0, hashlib.sha256()
+    for batch in log:
+        for name, column in batch.columns.items():
+            digest.update(f"{name} {column.dtype} {column.shape[1:]}".encode())
+            digest.update(np.ascontiguousarray(column).tobytes())
+
+        def known(part: Transitions) -> None:
+            _check_finite(part, "state", material.facts.names)
+            _check_finite(part, "action")
+
+        def code(part: Transitions) -> None:
+            shown = without_last_states(part)
+            _check_finite(shown, "next_state")
+            material.features(shown.state)
+            material.features(shown.next_state)
+
+        _each(known, batch, log, before)
+        _each(code, batch, log, before, "features: ")
+        for at, question in enumerate(material.questions):
+
+            def evaluate(part: Transitions, question: GVF = question) -> Floats:
+                return question.evaluate(part, behaviour=behaviour).ratio
+
+            ratio = _each(evaluate, batch, log, before, f"question {question.name!r}: ")
+            found[at].append(ratio[(-before) % stride :: stride])
+        before += len(batch)
+    ratios = np.stack([np.concatenate(one) for one in found])
+    for question, ratio in zip(material.questions, ratios, strict=True):
+        if not ratio.any():
+            raise ValueError(
+                f"question {question.name!r}: no action in the log is one that its policy would "
+                f"take ({question.policy!r}), so the log tells nothing about it"
+            )
+    return ratios, digest.hexdigest()
+
+
+def _check_finite(batch: Transitions, name: str, columns: Sequence[str] = ()) -> None:
+    """Raise ValueError if a column has a number that is not finite."""
+    values = batch[name]
+    if values.dtype.kind != "f" or np.isfinite(values).all():
+        return
+    flat = values.reshape(len(values), -1)
+    bad = ~np.isfinite(flat)
+    at = int(bad.any(axis=0).argmax())
+    what = f"column {columns[at]!r}" if at < len(columns) else f"the {name.replace('_', ' ')}"
+    raise ValueError(f"{what} is {flat[bad[:, at], at][0]}; it must be finite")
+
+
+def _each(
+    function: Callable[[Transitions], Any],
+    batch: Transitions,
+    log: Log,
+    before: int,
+    what: str = "",
+) -> Any:
+    """Call a function of transitions; an error names the place of the first row that raises it."""
+    try:
+        return function(batch)
+    except (ValueError, TypeError, IndexError) as error:
+        row = _first_bad(function, batch)
+        if row is None:
+            raise ValueError(f"{what}{error}") from error
+        try:
+            function(batch[row : row + 1])
+        except (ValueError, TypeError, IndexError) as alone:
+            error = alone
+        message = _FIRST.sub(r"\1", _POSITION.sub("", str(error)))
+        raise ValueError(f"{log.place(before + row)}: {what}{message}") from error
+
+
+def _first_bad(function: Callable[[Transitions], Any], batch: Transitions) -> int | None:
+    """Find the first row for which a function fails; None if it fails for rows together only."""
+
+    def fails(start: int, stop: int) -> bool:
+        try:
+            function(batch[start:stop])
+        except (ValueError, TypeError, IndexError):
+            return True
+        return False
+
+    low, high = 0, len(batch)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fails(low, middle):
+            high = middle
+        elif fails(middle, high):
+            low = middle
+        else:
+            return None
+    return low

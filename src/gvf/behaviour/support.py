@@ -1,0 +1,442 @@
+"""The support that a behaviour gives a target policy: whether it goes where the target would go.
+
+A ratio pi(a|s) / mu(a|s) exists only where mu(a|s) > 0, and is large where it is small. The cover
+of an action is
+
+    mu(a|s)               for discrete actions,
+    mu(a|s) / pi(a|s)     for continuous ones, at most 1,
+
+and the lost mass at a threshold c is the share of the target's own actions with a smaller cover,
+averaged over the states of the log. If all of mu is known, as a policy, it is computed state by
+state; each state also has a cost, E_pi[rho | s], the number of rows that are worth one row of the
+target. If only the probabilities of the recorded actions are known, the lost mass is estimated by
+mean(rho 1[cover < c]), and what mu never does shows only in a mean ratio below 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gvf.behaviour.basis import flat
+from gvf.behaviour.cover import Cover, Laws, cover_of
+from gvf.behaviour.intervals import Interval, mean_by_episode
+from gvf.behaviour.trim import Trimmed, trimmed
+from gvf.common.arrays import Floats
+from gvf.common.checks import brief, is_number, whole
+from gvf.diagnosis.tail import tail_index, trusted_up_to
+from gvf.log import Log
+from gvf.policy import Policy
+from gvf.transition import Transitions, nan_rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_BINS = 8
+"""The number of groups into which a dimension of the states is cut."""
+_MUCH = 0.05
+"""A larger share of lost mass gives a warning."""
+
+
+class StateGroup(NamedTuple):
+    """Some states of a log, and what the target loses there."""
+
+    name: str
+    """The states in words: ``state 3``, or ``state[2] from -0.1 to 0.2``."""
+    rows: int
+    """The number of rows."""
+    lost: Interval
+    """The share of the target's mass that is lost, with a 95 % interval over episodes."""
+    middle: float
+    """The state, or the middle of the group."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Support:
+    """The support of a target policy by the behaviour of a log; :func:`gvf.support` makes one.
+
+    ``print`` shows a summary, :meth:`plot` draws a picture.
+
+    Attributes:
+        log: the log.
+        target: the target policy.
+        rows: the number of rows looked at.
+        episodes: the number of their episodes.
+        least: the threshold c; with a smaller cover an action counts as lost.
+        lost: the lost mass at the thresholds c / 10, c and 10 c, with 95 % intervals over episodes.
+        mean_ratio: the mean ratio with its interval; 1 if the behaviour's probabilities are right
+            and it covers the target.
+        effective_sample_size: (sum rho)^2 / sum rho^2.
+        largest_ratio: the largest ratio.
+        k_hat: the Pareto index of the ratios, as in :class:`gvf.Diagnosis`.
+        k_threshold: the largest k-hat for which averages can be trusted.
+        untried: the share of the target's mass on each action that is never taken in the log.
+        estimated: True if the behaviour's probabilities were estimated.
+        cover: the numbers of each row, of which these are averages.
+        batch: the rows themselves.
+        position: their positions in the log, int64[m].
+        laws: the behaviour as policies; None if only recorded probabilities are known.
+
+    Example:
+        >>> import gvf
+        >>> walk = {"state": [0, 1, 0, 1, 0], "action": [1, 0, 1, 0], "terminated": True}
+        >>> log = gvf.read([walk] * 50, behaviour_probability=None, quiet=True)
+        >>> gvf.support(log, gvf.Fixed([0.5, 0.5]), behaviour=gvf.Fixed([0.5, 0.5]))
+        Support of Fixed((0.5, 0.5)) by 200 transitions in 50 episodes (state by state)
+          0 % (0 to 0 %) of the target's mass has a behaviour's probability below 0.001
+          0 % (0 to 0 %) of the target's mass has a behaviour's probability below 0.01
+          0 % (0 to 0 %) of the target's mass has a behaviour's probability below 0.1
+          mean ratio 1 (1 to 1), largest 1
+          effective sample size 200 (100 %)
+    """
+
+    log: Log
+    target: Policy
+    rows: int
+    episodes: int
+    least: float
+    lost: dict[float, Interval]
+    mean_ratio: Interval
+    effective_sample_size: float
+    largest_ratio: float
+    k_hat: float
+    k_threshold: float
+    untried: dict[int, float]
+    estimated: bool
+    cover: Cover
+    batch: Transitions
+    position: NDArray[np.int64]
+    laws: Laws | None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about what the log cannot answer."""
+        told = []
+        lost, mean = self.lost[self.least], self.mean_ratio
+        if self.untried:
+            actions, share = list(self.untried), sum(self.untried.values())
+            names = ", ".join(map(str, actions[:5])) + (", ..." if len(actions) > 5 else "")
+            told.append(
+                f"The log never has the action{'s' * (len(actions) > 1)} {names}, to which the "
+                f"target gives {_percent(share)}: nothing in the log tells what would follow."
+            )
+        if lost.value > _MUCH:
+            told.append(
+                f"{_percent(lost.value)} of the target's actions are such that the behaviour "
+                f"hardly takes them: values that depend on them rest on few rows."
+            )
+        if not math.isnan(mean.low) and not mean.low <= 1.0 <= mean.high:
+            if mean.value < 1.0:
+                told.append(
+                    f"The mean ratio is below 1: about {_percent(1 - mean.value)} of the target's "
+                    "mass is where the behaviour never goes, or its probabilities are wrong."
+                )
+            else:
+                told.append("The mean ratio is above 1: the behaviour's probabilities are wrong.")
+        if self.k_hat > self.k_threshold:
+            told.append(
+                f"The ratios have a heavy tail (k-hat {self.k_hat:.2f}, above "
+                f"{self.k_threshold:.2f}): averages rest on the few largest."
+            )
+        return tuple(told)
+
+    def worst(self, n: int = 10) -> list[dict[str, Any]]:
+        """Return the n rows in whose states the target is covered worst, each as a dict.
+
+        The keys are the row's position in the ``log``, ``episode``, ``state``, ``action``,
+        ``ratio``, ``lost`` (the lost mass in the state) and ``cost`` (the rows worth one of the
+        target, there).
+        """
+        order = np.argsort(-self.cover.cost, kind="stable")[: whole("n", n, 1)]
+        return [
+            {
+                "row": int(self.position[i]),
+                "episode": int(self.batch["episode"][i]),
+                "state": self.batch["state"][i],
+                "action": self.batch["action"][i],
+                "ratio": float(self.cover.ratio[i]),
+                "lost": float(self.cover.lost(self.least)[i]),
+                "cost": float(self.cover.cost[i]),
+            }
+            for i in order
+        ]
+
+    def by_state(self, threshold: float | None = None) -> list[StateGroup]:
+        """Return the lost mass by state, the worst first.
+
+        States that are integers are groups of their own. Of others each dimension is cut into eight
+        groups of equal size.
+
+        Args:
+            threshold: the cover below which an action counts as lost; by default ``least``.
+        """
+        threshold = self.least if threshold is None else threshold
+        states, lost = self.batch["state"], self.cover.lost(threshold)
+        if states.dtype.kind in "iu" and states.ndim == 1:
+            groups = _by_value(states, lost, self.batch["episode"])
+        else:
+            groups = [group for _, one in self.by_dimension(threshold) for group in one]
+        return sorted(groups, key=lambda group: -group.lost.value)
+
+    def by_dimension(self, threshold: float) -> list[tuple[str, list[StateGroup]]]:
+        """Return the lost mass in groups of equal size of each dimension of the states."""
+        x, lost = flat(self.batch["state"]), self.cover.lost(threshold)
+        episode = self.batch["episode"]
+        names = [f"state[{j}]" for j in range(x.shape[1])]
+        return [(name, _by_quantile(name, x[:, j], lost, episode)) for j, name in enumerate(names)]
+
+    def trim(
+        self,
+        *,
+        most: float | None = None,
+        largest_ratio: float | None = None,
+    ) -> Trimmed:
+        """Return the log without the rows that the target is not covered in, and say what is gone.
+
+        Nothing is trimmed unless you call this. It changes the question: predictions are about the
+        states that remain, and a transition into a state that was removed takes its value from
+        rows elsewhere. Give one of the two rules.
+
+        Args:
+            most: remove rows in whose state more than this share of the target's mass is lost, at
+                the threshold ``least``. The behaviour must be known as a policy.
+            largest_ratio: remove rows with a larger ratio. This removes what the target does most
+                and the behaviour least, so predictions are biased towards the behaviour.
+
+        Returns:
+            A :class:`Trimmed` with the new ``log``, which is kept in memory, and how many rows and
+            how much mass it has lost. Episodes are cut where rows are removed.
+        """
+        if (most is None) == (largest_ratio is None):
+            raise TypeError("give one rule: most=0.1, or largest_ratio=100.0")
+        if most is not None and self.laws is None:
+            raise ValueError(
+                "most= needs the whole distribution of the behaviour, and the log has the "
+                "probabilities of recorded actions only: give support(..., behaviour=policy), or "
+                "use largest_ratio="
+            )
+        for name, value in (("most", most), ("largest_ratio", largest_ratio)):
+            if value is not None and not (is_number(value) and value >= 0):
+                raise ValueError(f"{name} must be a number, 0 or more; got {brief(value)}")
+
+        def judge(batch: Transitions) -> tuple[NDArray[np.bool_], Floats]:
+            good = _usable(batch)
+            found = cover_of(batch[good], self.target, self.laws, seed=0)
+            bad, mass = np.zeros(len(batch), bool), np.zeros(len(batch))
+            mass[good] = found.ratio
+            if most is not None:
+                bad[good] = found.lost(self.least) > most
+            elif largest_ratio is not None:
+                bad[good] = found.ratio > largest_ratio
+            return bad, mass
+
+        return trimmed(self.log, judge)
+
+    def plot(self, axes: Any = None) -> Figure:
+        """Draw the target's mass by cover, and the lost mass by state, on two matplotlib axes."""
+        from gvf.behaviour.pictures import support_picture
+
+        return support_picture(self, axes)
+
+    def __repr__(self) -> str:
+        n, size = self.rows, self.effective_sample_size
+        discrete = self.cover.discrete
+        cover = "probability" if discrete else "density, relative to the target's,"
+        rows = [
+            (f"below {c:g}", f"{_percents(interval)} of the target's mass has a behaviour's "
+             f"{cover} below {c:g}")
+            for c, interval in self.lost.items()
+        ]  # fmt: skip
+        how = "estimated from recorded actions" if self.laws is None else "state by state"
+        lines = [
+            f"Support of {self.target!r} by {len(self.log):,} transitions in {self.episodes:,} "
+            f"episodes ({how}{f', {n:,} rows looked at' if n < len(self.log) else ''})",
+            *(["  The behaviour's probabilities are estimated."] if self.estimated else []),
+            *(f"  {text}" for _, text in rows),
+            f"  mean ratio {self.mean_ratio}, largest {self.largest_ratio:.4g}",
+            f"  effective sample size {size:,.0f} ({_percent(size / n)})",
+            *(f"  WARNING: {warning}" for warning in self.warnings),
+        ]
+        worst = [group for group in self.by_state()[:3] if group.lost.value > self.least]
+        if worst:
+            shown = "; ".join(
+                f"{g.name}: {_percent(g.lost.value)} of {g.rows:,} rows" for g in worst
+            )
+            lines.append(f"  lost most in {shown}")
+        return "\n".join(fill(line, 92, subsequent_indent="    ") for line in lines)
+
+
+def support(
+    log: Log,
+    target: Policy,
+    *,
+    behaviour: Policy | None = None,
+    least: float = 0.01,
+    rows: int = 100_000,
+    seed: int = 0,
+) -> Support:
+    """Check how well the behaviour of a log covers a target policy.
+
+    Args:
+        log: the log, with the behaviour's probabilities unless ``behaviour`` is given.
+        target: the target policy.
+        behaviour: the policy that chose the actions, if known; then the check is done state by
+            state. For an estimated behaviour use :meth:`EstimatedBehaviour.support`.
+        least: the probability (for continuous actions the density, relative to the target's) below
+            which an action is hardly taken.
+        rows: the largest number of transitions to look at; a longer log gives a random sample.
+        seed: the seed of this sample, and of the target's actions if they are continuous.
+
+    Returns:
+        A :class:`Support`.
+
+    Example:
+        >>> import gvf
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> mu = gvf.Table([[0.5, 0.5], [0.995, 0.005]])
+        >>> walks = []
+        >>> for _ in range(300):
+        ...     states = rng.integers(2, size=11)
+        ...     walks.append({"state": states, "action": mu.sample(states[:-1], rng=rng)})
+        >>> log = gvf.read(walks, ends="truncated", quiet=True)
+        >>> found = gvf.support(log, gvf.Fixed([0.2, 0.8]), behaviour=mu)
+        >>> {c: round(share.value, 2) for c, share in found.lost.items()}
+        {0.001: 0.0, 0.01: 0.4, 0.1: 0.4}
+        >>> found.by_state()[0].name
+        'state 1'
+    """
+    if behaviour is None:
+        return support_of(log, target, None, least=least, rows=rows, seed=seed)
+    if not isinstance(behaviour, Policy):
+        raise TypeError(f"behaviour must be a gvf.Policy, not {brief(behaviour)}")
+
+    def everywhere(batch: Transitions) -> list[tuple[NDArray[Any], Policy]]:
+        return [(np.arange(len(batch)), behaviour)]
+
+    return support_of(log, target, everywhere, least=least, rows=rows, seed=seed)
+
+
+def support_of(
+    log: Log,
+    target: Policy,
+    laws: Laws | None,
+    *,
+    least: float = 0.01,
+    rows: int = 100_000,
+    seed: int = 0,
+) -> Support:
+    """Check the support as :func:`support` does, with a behaviour that may differ by row."""
+    if not isinstance(log, Log):
+        raise TypeError(f"log must be a gvf.Log, as gvf.read makes, not {brief(log)}")
+    if not isinstance(target, Policy):
+        raise TypeError(f"target must be a gvf.Policy, not {brief(target)}")
+    if not (is_number(least) and 0 < least < 1):
+        raise ValueError(f"least must be a number between 0 and 1, got {brief(least)}")
+    batch, position, taken = _sampled(log, whole("rows", rows, 2), np.random.default_rng(seed))
+    cover = cover_of(batch, target, laws, seed=seed)
+    episode, ratio = batch["episode"], cover.ratio
+    total = ratio.sum()
+    probabilities: Callable[[Any], Floats] | None = getattr(target, "probabilities", None)
+    untried: dict[int, float] = {}
+    if probabilities is not None and cover.discrete:
+        shares = probabilities(batch["state"]).mean(axis=0)
+        never = sorted({*range(len(shares))} - taken)
+        untried = {a: float(shares[a]) for a in never if shares[a] > 0}
+    estimated = log.has_estimates
+    if laws is not None:
+        estimated |= any(policy.is_estimated for _, policy in laws(batch[:1]))
+    thresholds = [round(c, 12) for c in (least / 10, least, min(10 * least, 1.0))]
+    return Support(
+        log=log,
+        target=target,
+        rows=len(batch),
+        episodes=len(np.unique(episode)),
+        least=thresholds[1],
+        lost={c: mean_by_episode(cover.lost(c), episode) for c in thresholds},
+        mean_ratio=mean_by_episode(ratio, episode),
+        effective_sample_size=float(total * (total / (ratio @ ratio))) if total > 0 else 0.0,
+        largest_ratio=float(ratio.max()),
+        k_hat=tail_index(ratio),
+        k_threshold=trusted_up_to(len(ratio)),
+        untried=untried,
+        estimated=estimated,
+        cover=cover,
+        batch=batch,
+        position=position,
+        laws=laws,
+    )
+
+
+def _sampled(
+    log: Log, most: int, rng: np.random.Generator
+) -> tuple[Transitions, NDArray[np.int64], set[int]]:
+    """Return rows of a log without NaN, their positions, and the discrete actions of all rows."""
+    if "action" not in log.columns:
+        raise ValueError(f"{log.source}: the log has no actions, so it has no behaviour")
+    chosen = np.ones(len(log), bool)
+    if len(log) > most:
+        chosen[:] = False
+        chosen[rng.choice(len(log), most, replace=False)] = True
+    kept: list[Transitions] = []
+    places: list[NDArray[np.int64]] = []
+    taken: set[int] = set()
+    start = 0
+    for batch in log:
+        wanted = chosen[start : start + len(batch)] & _usable(batch)
+        kept.append(batch[wanted])
+        places.append(start + np.flatnonzero(wanted))
+        if batch["action"].ndim == 1:
+            taken |= {*np.unique(batch["action"]).tolist()}
+        start += len(batch)
+    joined = Transitions.concatenate(kept)
+    if not len(joined):
+        raise ValueError(f"{log.source}: all rows have a NaN in the state, the action or mu")
+    return joined, np.concatenate(places), taken
+
+
+def _usable(batch: Transitions) -> NDArray[np.bool_]:
+    """Return True for rows without a NaN in what ratios need."""
+    bad = nan_rows(batch["state"])
+    for name in ("action", "behaviour_probability", "behaviour_log_probability"):
+        if name in batch:
+            bad |= nan_rows(batch[name])
+    return ~bad
+
+
+def _by_value(states: NDArray[Any], lost: Floats, episode: NDArray[Any]) -> list[StateGroup]:
+    order = np.argsort(states, kind="stable")
+    names, starts = np.unique(states[order], return_index=True)
+    return [
+        StateGroup(f"state {name}", len(own), mean_by_episode(lost[own], episode[own]), float(name))
+        for name, own in zip(names, np.split(order, starts[1:]), strict=True)
+    ]
+
+
+def _by_quantile(name: str, x: Floats, lost: Floats, episode: NDArray[Any]) -> list[StateGroup]:
+    edges = np.unique(np.quantile(x, np.linspace(0, 1, _BINS + 1)))
+    place = np.searchsorted(edges[1:-1], x, side="right")
+    groups = []
+    for k in np.unique(place):
+        own = place == k
+        low, high = x[own].min(), x[own].max()
+        words = f"{name} from {low:.3g} to {high:.3g}" if low < high else f"{name} = {low:.3g}"
+        share = mean_by_episode(lost[own], episode[own])
+        groups.append(StateGroup(words, int(own.sum()), share, float(np.median(x[own]))))
+    return groups
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
+
+
+def _percents(found: Interval) -> str:
+    if math.isnan(found.low):
+        return _percent(found.value)
+    return f"{_percent(found.value)} ({100 * max(found.low, 0):.2g} to {_percent(found.high)})"

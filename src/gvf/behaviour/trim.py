@@ -1,0 +1,76 @@
+"""A log without some of its rows: only when asked, and with an account of what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gvf.common.arrays import Bools, Floats
+from gvf.log import Log
+from gvf.log.made import log_of
+from gvf.transition import Transitions
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trimmed:
+    """A log without some of its rows.
+
+    Attributes:
+        log: the log that remains, in memory. Where rows are missing, the episode was cut, so the
+            row before is ``truncated`` and the rest is an episode of its own.
+        rows: the number of rows removed.
+        share: their share of all rows.
+        mass: their share of the sum of ratios, the target's mass.
+        cuts: the number of rows that are truncated because the next one was removed.
+    """
+
+    log: Log
+    rows: int
+    share: float
+    mass: float
+    cuts: int
+
+    def __repr__(self) -> str:
+        return (
+            f"Trimmed: {self.rows:,} rows removed ({100 * self.share:.2g} %), with "
+            f"{100 * self.mass:.2g} % of the target's mass; {len(self.log):,} remain in "
+            f"{len(self.log.numbers):,} episodes, {self.cuts:,} of which are newly cut"
+        )
+
+
+def trimmed(log: Log, judge: Callable[[Transitions], tuple[Bools, Floats]]) -> Trimmed:
+    """Return a log without the rows that `judge` finds bad.
+
+    Args:
+        log: the log.
+        judge: a function from transitions [m] to the bad rows, bool[m], and the mass of all [m].
+    """
+    kept: list[Transitions] = []
+    bad_parts: list[Bools] = []
+    masses: list[Floats] = []
+    for batch in log:
+        bad, mass = judge(batch)
+        kept.append(batch[~bad])
+        bad_parts.append(bad)
+        masses.append(mass)
+    bad, mass = np.concatenate(bad_parts), np.concatenate(masses)
+    rest = Transitions.concatenate(kept)
+    if not len(rest):
+        raise ValueError(f"{log.source}: no row would remain; the log cannot tell of this target")
+    position = np.flatnonzero(~bad)
+    # A gap before a row, or another episode, begins a new one.
+    new = np.diff(position, prepend=-2) > 1
+    new[1:] |= rest["episode"][1:] != rest["episode"][:-1]
+    last = np.append(new[1:], True)
+    cut = last & ~rest["terminated"] & ~rest["truncated"]
+    columns = {**rest.columns, "truncated": rest["truncated"] | cut, "episode": new.cumsum() - 1}
+    total = mass.sum()
+    return Trimmed(
+        log=log_of(Transitions(**columns), f"{log.source}, trimmed"),
+        rows=int(bad.sum()),
+        share=float(bad.mean()),
+        mass=float(mass[bad].sum() / total) if total > 0 else 0.0,
+        cuts=int(cut.sum()),
+    )

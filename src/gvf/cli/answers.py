@@ -1,0 +1,147 @@
+"""Commands about logs: `gvf learn` and `gvf diagnose`, with a question file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gvf.cli.options import add_command, add_engine
+
+if TYPE_CHECKING:
+    from gvf.answers import Answer
+
+LEARN = """\
+Answer questions about a log: what would have happened if another policy had acted?
+
+LOG is a Parquet file or a folder of them, a CSV or .npz file, or the id of a Minari dataset.
+QUESTION.toml says what is asked; `gvf show question` prints a commented one to begin with.
+
+Every correction learns with every step size from parts of the log, and the episodes that were held
+out judge which is best, or that the log cannot tell. What wins learns from the whole log, and a
+bootstrap over episodes gives an interval to every prediction. The folder DIR then has
+
+  report.html            a page: what the log is, whether it supports the questions, what won and by
+                         how much, predictions along episodes, and maps of values
+  predictions.parquet    a row for each question and each step of the log: state, prediction, low,
+                         high
+  NAME.gvf               the learner of each question; in Python, gvf.load reads it
+  cells/                 what is done so far, so that the same command goes on after Ctrl-C
+
+A log or a question with a mistake is refused with one line, and nothing is written."""
+
+LEARN_EXAMPLES = """\
+examples:
+  gvf show question > question.toml           begin with this, and edit the file
+  gvf learn log.parquet question.toml
+  gvf learn log.parquet question.toml --out answers/monday
+  gvf learn log.parquet question.toml --trust             policies and cumulants of your own modules
+  gvf learn log.parquet question.toml --engine ray --address auto
+
+  gvf learn examples/logs/cartpole.parquet examples/logs/question.toml      from a clone of gvf
+
+exit status: 0 if all questions are answered, 2 for a mistake in the log or in the question, and 130
+after Ctrl-C. A log that cannot tell which correction is best is answered all the same, and the
+page says so.
+"""
+
+DIAGNOSE = """\
+Tell whether a log supports the questions, and which correction suits it, without answering them.
+
+It looks at the ratios rho = pi / mu of all transitions: how many transitions of the target the log
+is worth (the effective sample size), how heavy the tail of the ratios is, and whether held-out
+episodes will be able to tell which correction and step size are best. It prints a table, and writes
+a page if --out names a file."""
+
+DIAGNOSE_EXAMPLES = """\
+examples:
+  gvf diagnose log.parquet question.toml
+  gvf diagnose log.parquet question.toml --out diagnosis.html
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the commands to a parser's subparsers."""
+    learn = add_command(
+        commands,
+        "learn",
+        _learn,
+        "answer questions about a log, with intervals",
+        LEARN,
+        LEARN_EXAMPLES,
+    )
+    _add_both(learn)
+    add_engine(learn)
+    learn.add_argument(
+        "--out",
+        metavar="DIR",
+        help="the folder of the answer (default: gvf-answers/LOG-QUESTION)",
+    )
+    diagnose = add_command(
+        commands,
+        "diagnose",
+        _diagnose,
+        "tell whether a log supports questions",
+        DIAGNOSE,
+        DIAGNOSE_EXAMPLES,
+    )
+    _add_both(diagnose)
+    diagnose.add_argument("--out", metavar="FILE", help="the page to write (default: none)")
+
+
+def _add_both(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "log", metavar="LOG", help="a Parquet, CSV or .npz file, a folder, or a Minari dataset"
+    )
+    parser.add_argument(
+        "question", metavar="QUESTION.toml", help="the file that says what is asked"
+    )
+    parser.add_argument(
+        "--trust",
+        action="store_true",
+        help="allow what the question file names to run code: modules and TorchScript files",
+    )
+
+
+def _learn(given: argparse.Namespace) -> int:
+    from gvf.answers import Engine, answer, load, write
+
+    plan = load(given.question, trust=given.trust)
+    name = Path(given.log.rstrip("/")).name.partition(".")[0]
+    out = Path(given.out or f"gvf-answers/{name}-{plan.name}")
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"--out {out} is a file: name a folder")
+    engine = Engine(given.engine, given.workers, given.address)
+    found = answer(plan, given.log, out, engine)
+    files = write(found, out)
+    print(_told(found))
+    print(*files, sep="\n")
+    return 0
+
+
+def _told(found: Answer) -> str:
+    """Return the answers as text."""
+    return f"\n{found!r}\n"
+
+
+def _diagnose(given: argparse.Namespace) -> int:
+    from gvf.answers import diagnose, load, prepare
+    from gvf.answers.page import diagnosis_page
+    from gvf.common.files import write_text
+
+    out = None if given.out is None else Path(given.out)
+    if out is not None and out.suffix != ".html":
+        raise ValueError(f"--out {out}: the name of the page must end in .html")
+    material = prepare(load(given.question, trust=given.trust), given.log)
+    found = diagnose(material)
+    print()
+    if material.source == "estimated":
+        print(f"The ratios are {material.ratios_from}.\n")
+    for one in found:
+        print(one, end="\n\n")
+    if out is not None:
+        write_text(out, diagnosis_page(material, found))
+        print(out)
+    sys.stdout.flush()
+    return 0

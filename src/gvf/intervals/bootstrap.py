@@ -1,0 +1,152 @@
+"""The bootstrap of a learner over the episodes of a log.
+
+A replicate is what the learner would have learned from a log in which every episode counts a random
+number of times, Poisson(1) (:mod:`gvf.intervals.counts`). The spread of the replicates' predictions
+around that of the log is like the spread of the log's prediction over logs that could have been.
+Replicates learn side by side (:mod:`gvf.intervals.lanes`), or are solved for
+(:mod:`gvf.intervals.least_squares`). :mod:`gvf.intervals.replicates` does either.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from gvf.common.checks import brief, check_choice, whole
+from gvf.common.postpone import postponed_interrupt
+from gvf.horde import Horde
+from gvf.intervals.counts import Units
+from gvf.intervals.intervals import Intervals, rank_of
+from gvf.intervals.replicates import Job, Method, spread
+from gvf.learner import source as sources
+from gvf.learner.learner import Learner
+from gvf.log import Log
+
+EngineName = Literal["local", "ray"]
+
+
+def bootstrap(
+    learner: Learner | Horde,
+    log: Log,
+    *,
+    replicates: int = 199,
+    level: float = 0.95,
+    epochs: int = 1,
+    method: Method = "td",
+    block: int | None = None,
+    seed: int = 0,
+    engine: EngineName = "local",
+    workers: int | None = None,
+    address: str | None = None,
+    progress: bool | None = None,
+) -> Intervals:
+    """Learn from a log many times over, with episodes drawn anew, for intervals of predictions.
+
+    Every replicate counts each episode a random number of times, and learns from the log as the
+    learner does. An interval reaches as far from the prediction as the share ``level`` of the
+    replicates does. It covers the chance in the log. It does not cover what would be wrong in every
+    log: features that cannot represent the values, too few epochs, estimated ratios. Where the log
+    never was, it is infinite.
+
+    Args:
+        learner: the learner, or the horde. Only its arguments matter, and it does not change. It
+            must have linear values and one step size.
+        log: the log.
+        replicates: the number of replicates, B. With 199, an interval of 95 % reaches as far as
+            the 190th of them, in the order of their distances.
+        level: the share of intervals that should cover the value.
+        epochs: the number of passes over the log, as for the learner itself. Updates draw from the
+            whole log, and an epoch has as many as its rows would bring; the learner's own window
+            and warm-up have no effect.
+        method: "td" to learn as the learner does; "lstd" to solve for the values that it tends to
+            (:func:`gvf.online.window_lstd`), which needs neither step size nor epochs.
+        block: for a stream with few episodes or none, the number of steps after which it has
+            forgotten where it was. Blocks of so many steps are then drawn, instead of episodes.
+        seed: the seed. A replicate depends on it and on the replicate's number, and on no other
+            replicate.
+        engine: "local", or "ray" to spread the replicates over a Ray cluster; the results are the
+            same bits.
+        workers: the number of processes of the engine "ray"; by default one for each processor.
+        address: the address of a Ray cluster; by default one is started on this machine.
+        progress: True to show a progress bar; by default only if standard error is a terminal.
+
+    Returns:
+        The :class:`Intervals`.
+
+    Raises:
+        ValueError: if the log has fewer than 5 episodes or blocks, or if the learner has several
+            step sizes or masses that change.
+
+    Example:
+        >>> import gvf
+        >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
+        >>> walks = [walk | {"reward": [0.0, number % 3]} for number in range(30)]
+        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+        >>> learner = gvf.Learner(
+        ...     question, gvf.OneHot(3), gvf.TD(0.1), gvf.IR(), behaviour=gvf.Uniform(2)
+        ... )
+        >>> intervals = gvf.bootstrap(learner, gvf.read(walks, quiet=True), epochs=20, seed=1)
+        >>> point, low, high = intervals.predict([0, 1])
+        >>> bool((low < point).all() and (point < high).all())
+        True
+    """
+    check_choice("method", method, Method)
+    check_choice("engine", engine, EngineName)
+    if engine == "local" and not (workers is None and address is None):
+        raise ValueError("workers and address are those of a Ray cluster: choose engine='ray'")
+    rank_of(level, whole("replicates", replicates, 1))
+    if not isinstance(log, Log):
+        raise TypeError(f"bootstrap takes a gvf.Log, got {brief(log)}; gvf.read makes one")
+    block = None if block is None else whole("block", block, 1)
+    units = Units(log, block)  # checks their number, before anything is learned
+    learners = _learners_of(learner)
+    job = Job(log, block, whole("epochs", epochs, 1), method, whole("seed", seed, 0))
+    total, lanes = len(learners) * job.steps(replicates + 1), range(replicates + 1)
+    with sources.bar(progress, total) as advance:
+        if engine == "ray":
+            found = [spread(job, one, len(lanes), workers, address, advance) for one in learners]
+        else:
+            with postponed_interrupt() as interrupted:
+                found = [job.run(one, lanes, interrupted, advance) for one in learners]
+    uses_ratios = any(one.correction.needs_ratios for one in learners)
+    return Intervals(
+        questions=learner.names if isinstance(learner, Horde) else (repr(learner.question),),
+        features=learners[0].features,
+        policies=tuple(one.values.prediction.policy for one in learners),
+        weights=np.stack([each.weights for each in found]),
+        known=np.stack([each.known for each in found]),
+        horde=isinstance(learner, Horde),
+        level=float(level),
+        method=method,
+        units=units.name,
+        episodes=len(units),
+        updates=found[0].updates,
+        empty=max(each.empty for each in found),
+        estimated=uses_ratios and bool(getattr(log, "has_estimates", False)),
+    )
+
+
+def _learners_of(learner: Learner | Horde) -> list[Learner]:
+    """Return the learner, or a learner for each question of a horde."""
+    if isinstance(learner, Horde):
+        parts = learner._parts()
+        names = ("features", "update", "correction", "behaviour", "window", "batch_size", "every")
+        shared = {name: parts[name] for name in (*names, "warm_up", "on_conflict", "on_nan")}
+        return [Learner(question, **shared) for question in learner.questions]
+    if not isinstance(learner, Learner):
+        raise TypeError(
+            f"bootstrap takes a gvf.Learner or a gvf.Horde, got {brief(learner)}; other learners "
+            "have no lanes for replicates"
+        )
+    rule = learner.values.update_rule
+    if rule.lanes is not None:
+        raise ValueError(
+            f"this learner has {rule.lanes} step sizes, and intervals are for one: choose it first"
+        )
+    if learner.correction.refresh is not None:
+        raise ValueError(
+            f"the masses of {learner.correction.name} follow the errors of one learner, and "
+            "replicates share their draws; choose another correction, such as gvf.IR()"
+        )
+    return [learner]

@@ -1,0 +1,255 @@
+"""Intervals from replicates: the predictions of a log, and of many resamples of it.
+
+With the prediction v of the log, and v*_1, ..., v*_B of its replicates, the interval for a state is
+
+    v - h ... v + h,    h = the r-th smallest of |v*_b - v|,    r = level (B + 1), rounded up.
+
+Of the ways to make an interval from replicates this one covered the truth about as often as it
+says with 10 to 200 episodes; ends at the quantiles of the replicates, or at those reflected about
+v, covered it less often with few (docs/intervals.md).
+
+An interval says how far the prediction may be off because other episodes could have happened.
+Errors that all logs share are not in it: features that cannot represent the values, learning that
+is not done, ratios that are estimates.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from gvf.common import checkpoint, spec
+from gvf.common.arrays import Bools, Floats
+from gvf.common.checks import is_number
+from gvf.features import FeatureMap
+from gvf.learner.values import LinearPrediction
+from gvf.policy import DiscretePolicy
+
+_TOGETHER = 2**22
+"""The number of predictions in memory at a time, over states and replicates."""
+_KIND = "bootstrap"
+
+
+class Interval(NamedTuple):
+    """Predictions with their intervals, float64[m] each; [m, G] for the G questions of a horde.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> point, low, high = gvf.Interval(np.array([1.0]), np.array([0.5]), np.array([1.5]))
+        >>> high - low
+        array([1.])
+    """
+
+    point: Floats
+    """The predictions of the log itself."""
+    low: Floats
+    """The lower ends."""
+    high: Floats
+    """The upper ends."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Intervals:
+    """Predictions with an interval for every state (and question); :func:`bootstrap` makes them.
+
+    Attributes:
+        questions: the questions, as text; the names of those of a horde.
+        features: the representation.
+        policies: for each question, the policy over whose actions action values are averaged, or
+            None.
+        weights: the weights of the log (lane 0) and of each replicate,
+            float64[G, rows, 1 + replicates].
+        known: True for weights that the log tells about, bool[G, rows].
+        horde: True if predictions are [m, G].
+        level: the share of intervals that should cover the value.
+        method: "td" or "lstd".
+        units: the number of units that were resampled, in words.
+        episodes: the number of units.
+        updates: the number of updates; 0 for least squares.
+        empty: the number of replicates without a row of positive mass, which predict 0.
+        estimated: True if the behaviour's probabilities are estimates. Their error is not in the
+            intervals.
+
+    Example:
+        >>> import gvf
+        >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
+        >>> walks = [walk | {"reward": [0.0, number % 3]} for number in range(30)]
+        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+        >>> learner = gvf.Learner(
+        ...     question, gvf.OneHot(3), gvf.TD(0.1), behaviour=gvf.Uniform(2)
+        ... )
+        >>> intervals = gvf.bootstrap(learner, gvf.read(walks, quiet=True), method="lstd", seed=1)
+        >>> intervals
+        Intervals(GVF(Always(1, 2), 'reward', 0.9): 95 %, 199 replicates of 30 episodes, lstd)
+        >>> point, low, high = intervals.predict([0, 1])
+        >>> for state in range(2):
+        ...     print(f"{point[state]:.2f} from {low[state]:.2f} to {high[state]:.2f}")
+        0.90 from 0.63 to 1.17
+        1.00 from 0.70 to 1.30
+    """
+
+    questions: tuple[str, ...]
+    features: FeatureMap
+    policies: tuple[DiscretePolicy | None, ...]
+    weights: Floats
+    known: Bools
+    horde: bool
+    level: float
+    method: str
+    units: str
+    episodes: int
+    updates: int
+    empty: int
+    estimated: bool
+
+    @property
+    def replicates(self) -> int:
+        """The number of replicates, B."""
+        return self.weights.shape[2] - 1
+
+    def predict(self, states: Any, *, level: float | None = None) -> Interval:
+        """Predict for a batch of states [m, ...].
+
+        Args:
+            states: the states.
+            level: another level than that of the intervals.
+
+        Returns:
+            The point, the lower and the upper end, [m] each; [m, G] for a horde. The interval is
+            infinite for a state most of whose features are in no row of the log (of ratio above 0),
+            and if too many replicates have diverged.
+        """
+        level = self.level if level is None else level
+        rank = rank_of(level, self.replicates)
+        count = len(np.asarray(states)) if not hasattr(states, "__len__") else len(states)
+        step = max(_TOGETHER // (self.weights.shape[2] * len(self.questions)), 1)
+        parts = [
+            self._ends(states[start : start + step], rank) for start in range(0, count, step)
+        ] or [self._ends(states, rank)]
+        return Interval(*(np.concatenate(ends) for ends in zip(*parts, strict=True)))
+
+    def replicate(self, states: Any) -> Floats:
+        """Predict by every replicate: [m, B], or [m, G, B] for a horde.
+
+        They are for intervals of anything that is computed from predictions: a difference of two
+        states, a mean over states, the state with the largest value.
+
+        Example:
+            >>> import gvf, numpy as np
+            >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
+            >>> walks = [walk | {"reward": [number % 2, number % 3]} for number in range(30)]
+            >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.5)
+            >>> learner = gvf.Learner(
+            ...     question, gvf.OneHot(3), gvf.TD(0.1), behaviour=gvf.Uniform(2)
+            ... )
+            >>> log = gvf.read(walks, quiet=True)
+            >>> intervals = gvf.bootstrap(learner, log, method="lstd", seed=1)
+            >>> here, there = intervals.replicate([0, 1])
+            >>> print(f"{np.mean(here < there):.2f} of the replicates prefer state 1")
+            0.56 of the replicates prefer state 1
+        """
+        return self._all(states)[..., 1:]
+
+    def _all(self, states: Any) -> Floats:
+        """Predict in all lanes, [m, lanes] or [m, G, lanes]."""
+        found = [
+            LinearPrediction(self.features, policy, True, weights).predict(states)
+            for policy, weights in zip(self.policies, self.weights, strict=True)
+        ]
+        return np.stack(found, axis=1) if self.horde else found[0]
+
+    def _ends(self, states: Any, rank: int) -> tuple[Floats, Floats, Floats]:
+        lanes = self._all(states)
+        point = lanes[..., 0]
+        with np.errstate(invalid="ignore", over="ignore"):
+            distance = np.abs(lanes[..., 1:] - lanes[..., :1])
+        distance[np.isnan(distance)] = np.inf
+        half = np.partition(distance, rank, axis=-1)[..., rank]
+        half[self._unknown(states) | ~np.isfinite(point)] = np.inf
+        middle = np.where(np.isfinite(point), point, 0.0)
+        return point, middle - half, middle + half
+
+    def _unknown(self, states: Any) -> Bools:
+        """Return True where most of the features are in no row, [m] or [m, G]."""
+        features = _Levels(self.features)
+        shares = []
+        for policy, known in zip(self.policies, self.known, strict=True):
+            columns = np.stack([known, np.ones_like(known)], axis=1).astype(np.float64)
+            told, all_ = LinearPrediction(features, policy, True, columns).predict(states).T
+            shares.append(told < 0.5 * all_)
+        return np.stack(shares, axis=1) if self.horde else shares[0]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the intervals to one file; :meth:`load` reads it."""
+        arrays: dict[str, Any] = {}
+        named = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        own = {name: named.pop(name) for name in ("weights", "known")}
+        description = {name: spec.describe(part, arrays) for name, part in named.items()}
+        checkpoint.write(path, _KIND, arrays | own, description)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, trust: Iterable[str] = ()) -> Self:
+        """Read the intervals that :meth:`save` wrote.
+
+        Args:
+            path: the file.
+            trust: modules whose functions and classes the file may name, as in :func:`gvf.load`.
+        """
+        description, arrays = checkpoint.read(path, _KIND)
+        with checkpoint.damage_named(path):
+            named = {"dict": [[name, part] for name, part in description.items()]}
+            trusted = (trust,) if isinstance(trust, str) else tuple(trust)
+            parts = spec.build(named, arrays, trusted)
+            weights = np.array(arrays["weights"], np.float64, order="C")
+            return cls(weights=weights, known=np.array(arrays["known"], bool), **parts)
+
+    def __repr__(self) -> str:
+        asked = f"{len(self.questions)} questions" if self.horde else self.questions[0]
+        notes = [f"{100 * self.level:g} %, {self.replicates} replicates of {self.units}"]
+        notes.append(self.method)
+        if self.empty:
+            notes.append(f"{self.empty} replicates without mass")
+        if self.estimated:
+            notes.append("estimated ratios")
+        return f"Intervals({asked}: {', '.join(notes)})"
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """The absolute values of features."""
+
+    features: FeatureMap
+
+    @property
+    def size(self) -> int:
+        return self.features.size
+
+    def __call__(self, states: Any) -> Any:
+        x = self.features(states)
+        return np.abs(x) if np.asarray(x).dtype.kind == "f" else x
+
+
+def rank_of(level: float, replicates: int) -> int:
+    """Return the position, from 0, of the distance that an interval reaches, among all in order.
+
+    Raises:
+        ValueError: if the level is not between 0 and 1, or needs more replicates.
+
+    Example:
+        >>> from gvf.intervals.intervals import rank_of
+        >>> rank_of(0.95, 199), rank_of(0.8, 199)
+        (189, 159)
+    """
+    if not (is_number(level) and 0.0 < level < 1.0):
+        raise ValueError(f"level must be between 0 and 1, got {level}")
+    rank = int(np.ceil((replicates + 1) * level - 1e-9))
+    if rank > replicates:
+        least = int(np.ceil(level / (1.0 - level) - 1e-9))
+        raise ValueError(
+            f"level {level:g} needs at least {least} replicates, and there are {replicates}"
+        )
+    return rank - 1

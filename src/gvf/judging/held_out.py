@@ -1,0 +1,163 @@
+"""Held-out episodes: the numbers of a log that judging needs.
+
+The log is read once. What is kept of n transitions with L candidates are a few arrays [n], and the
+predictions [n, L].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+
+from gvf.common.arrays import Array, Bools, Floats
+from gvf.common.checks import brief
+from gvf.judging.candidates import Candidate, candidates, predictions
+from gvf.log import Log
+from gvf.policy import DiscretePolicy, Policy
+from gvf.question import GVF, OnConflict
+from gvf.transition import Transitions
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The transitions of held-out episodes, in order, and the predictions for their states.
+
+    Attributes:
+        ratio: the ratios, float64[n].
+        cumulant: the cumulants, float64[n].
+        continuation: the continuations, float64[n].
+        interest: the interest in the states, float64[n].
+        last: True for the last transition of an episode, bool[n].
+        predicted: the predictions of L candidates, float64[n, L].
+        after: their predictions for the state after an episode that was cut, float64[n, L]; 0 in
+            all other rows.
+        part: the number of the part of the log in which it was held out, int64[n].
+        action: the number of the action, int64[n]; 0 if actions are continuous.
+        target: the target's probability of each action, float64[n, A]; float64[n, 0] if actions are
+            continuous.
+        estimated: True where the behaviour's probability is an estimate, bool[n].
+    """
+
+    ratio: Floats
+    cumulant: Floats
+    continuation: Floats
+    interest: Floats
+    last: Bools
+    predicted: Floats
+    after: Floats
+    part: Array
+    action: Array
+    target: Floats
+    estimated: Bools
+
+    @property
+    def cut(self) -> Bools:
+        """True for the last transition of an episode after which more would have followed."""
+        return self.last & (self.continuation > 0.0)
+
+    @property
+    def episode(self) -> Array:
+        """The number of each transition's episode, int64[n], from 0."""
+        return np.cumsum(self.last) - self.last
+
+    @property
+    def starts(self) -> Array:
+        """The first transition of each episode, int64[E]."""
+        return np.flatnonzero(np.concatenate([[True], self.last[:-1]]))
+
+    @classmethod
+    def joined(cls, parts: Iterable[HeldOut]) -> Self:
+        """Join the held-out parts of a log."""
+        listed = list(parts)
+        columns = {f.name: [getattr(one, f.name) for one in listed] for f in fields(cls)}
+        columns["part"] = [np.full(len(one.ratio), at) for at, one in enumerate(listed)]
+        return cls(**{name: np.concatenate(arrays) for name, arrays in columns.items()})
+
+
+def gather(
+    learners: Mapping[str, Any],
+    log: Any,
+    question: GVF,
+    behaviour: Policy | None,
+    on_conflict: OnConflict,
+) -> tuple[HeldOut, list[Candidate]]:
+    """Read held-out episodes, and predict for their states."""
+    found: list[dict[str, Array]] = []
+    named: list[Candidate] = []
+    taken = 0
+    for batch, last in _batches(log):
+        if not len(batch):
+            continue
+        if not named:
+            named = candidates(learners, batch["state"][:1])
+        try:
+            ratio, cumulant, continuation, interest = question.evaluate(
+                batch, behaviour=behaviour, on_conflict=on_conflict
+            )
+        except ValueError as error:
+            error.add_note(f"Positions count from transition {taken} of the log.")
+            raise
+        predicted = _all(learners, batch["state"])
+        after = np.zeros_like(predicted)
+        cut = np.flatnonzero(last & (continuation > 0.0))
+        if len(cut):
+            after[cut] = _all(learners, batch["next_state"][cut])
+        actions, target = np.zeros(len(batch), np.int64), np.zeros((len(batch), 0))
+        if isinstance(question.policy, DiscretePolicy):
+            actions = batch["action"].astype(np.int64)
+            target = question.policy.probabilities(batch["state"])
+        found.append({
+            "action": actions, "target": target, "ratio": ratio,
+            "cumulant": cumulant, "continuation": continuation,
+            "interest": interest, "last": last, "predicted": predicted, "after": after,
+            "part": np.zeros(len(batch), np.int64),
+            "estimated": _estimated(batch, behaviour, on_conflict),
+        })  # fmt: skip
+        taken += len(batch)
+    if not found:
+        raise ValueError("there are no held-out transitions to judge by")
+    whole = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    if not whole["last"][-1]:
+        raise ValueError("the last episode of the log has no end: mark it as truncated")
+    if not whole["interest"].any():
+        raise ValueError("the interest is 0 in all held-out states")
+    return HeldOut(**whole), named
+
+
+def _estimated(batch: Transitions, behaviour: Policy | None, on_conflict: OnConflict) -> Bools:
+    """Return True where the ratio is formed with an estimated probability, bool[m]."""
+    recorded = {"behaviour_probability", "behaviour_log_probability"} & batch.columns.keys()
+    if behaviour is not None and (not recorded or on_conflict == "behaviour"):
+        return np.full(len(batch), bool(getattr(behaviour, "is_estimated", False)))
+    if "behaviour_is_estimated" not in batch:
+        return np.zeros(len(batch), np.bool_)
+    return np.asarray(batch["behaviour_is_estimated"] == 1)
+
+
+def _all(learners: Mapping[str, Any], states: Any) -> Floats:
+    """Return the predictions of all candidates, float64[m, L]."""
+    return np.concatenate([predictions(one, states, name) for name, one in learners.items()], 1)
+
+
+def _batches(log: Any) -> Iterator[tuple[Transitions, Bools]]:
+    """Yield batches, with True where an episode ends, in the order of their episodes."""
+    items: Iterable[Any] = [log] if isinstance(log, Transitions) else log
+    if isinstance(items, Mapping | str) or not isinstance(items, Iterable):
+        raise TypeError(
+            f"cannot judge by a {type(log).__name__}: give a gvf.Log (gvf.read makes one), "
+            "gvf.Transitions, or a list of these, one for each episode"
+        )
+    episodes = not isinstance(log, Log | Transitions)
+    for item in items:
+        if not isinstance(item, Transitions):
+            raise TypeError(f"expected gvf.Transitions, got {brief(item)}")
+        last = np.zeros(len(item), np.bool_)
+        for name in ("terminated", "truncated"):
+            if name in item:
+                last |= item[name].astype(np.bool_)
+        if episodes and len(last):
+            last[-1] = True
+        yield item, last

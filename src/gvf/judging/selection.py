@@ -1,0 +1,202 @@
+"""Selection of a step size and a correction, from a log alone.
+
+The log is split by whole episodes into parts. Each part is held out in turn: copies of all learners
+learn from the other parts, and predict the states of this one. All held-out predictions together
+are judged as in :mod:`gvf.judging.judgement`. The learner that wins then learns from the whole log.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gvf.common.arrays import Array, Floats
+from gvf.common.checks import brief
+from gvf.common.progress import progress_bar
+from gvf.judging.baseline import Returns
+from gvf.judging.candidates import Candidate, named, predictions, question_of
+from gvf.judging.held_out import HeldOut, gather
+from gvf.judging.judgement import Judgement, Score, check, judged
+from gvf.log import Log
+from gvf.policy import Policy
+from gvf.question import GVF, OnConflict
+
+Learn = Callable[[Any, Log], Any]
+"""A function that lets a learner learn from a log."""
+
+
+@dataclass(frozen=True, repr=False)
+class Selection:
+    """The learner that predicts best, chosen from a log alone.
+
+    Attributes:
+        judgement: the scores of all candidates on held-out episodes.
+        learner: a copy of the learner that won. It has learned from the whole log.
+
+    Print it for the table of candidates and the verdict.
+    """
+
+    judgement: Judgement
+    learner: Any
+
+    @property
+    def best(self) -> Score:
+        """The score of the candidate that won."""
+        return self.judgement.best
+
+    @property
+    def name(self) -> str:
+        """The name of the candidate that won."""
+        return self.best.name
+
+    @property
+    def lane(self) -> int | None:
+        """The lane that won; None if the learner has no lanes."""
+        return self.best.lane
+
+    @property
+    def chance(self) -> float:
+        """The share of bootstrap samples of the episodes in which this candidate wins."""
+        return self.best.chance
+
+    @property
+    def sure(self) -> bool:
+        """True if the log can tell the winner from all other candidates."""
+        scores = self.judgement.scores
+        told = all(one.difference.low > 0.0 for one in scores if one.standing == "as good")
+        beats = self.judgement.constant.difference.low > 0.0
+        return not self.judgement.doubts and told and beats and self.best.standing == "best"
+
+    def predict(self, states: Any) -> Floats:
+        """Predict with the lane that won, for a batch of states [m, ...]: [m]."""
+        given = predictions(self.learner, states, self.best.learner)
+        return given[:, self.lane or 0]
+
+    def __repr__(self) -> str:
+        chosen = f"selected: {self.name} (best in {100 * self.chance:.0f} % of bootstrap samples)"
+        return f"{chosen}\n{self.judgement!r}"
+
+
+def select(
+    learners: Any,
+    log: Log,
+    *,
+    held_out: float = 0.2,
+    cross_validate: bool = True,
+    learn: Learn | None = None,
+    returns: Returns = "doubly-robust",
+    question: GVF | None = None,
+    behaviour: Policy | None = None,
+    on_conflict: OnConflict = "error",
+    confidence: float = 0.95,
+    replicates: int = 2000,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Selection:
+    """Select the learner and the step size that predict held-out episodes best.
+
+    The learners are copied, and stay as they are. They must not have learned yet, because their
+    copies must not know the episodes that they are judged by.
+
+    Args:
+        learners: learners that have not learned, by name in a dict or in a list, or one learner.
+            Differ them in their correction, update or features. Each step size of a learner is a
+            candidate.
+        log: the log, of at least two episodes.
+        held_out: the share of the episodes that is held out at a time, at most a half.
+        cross_validate: True to hold out each part in turn, so that all episodes judge; every
+            learner then learns 1 / `held_out` times. False to hold out one part only, for large
+            logs.
+        learn: a function that lets a learner learn from a log; by default ``learner.learn(log)``.
+        returns: as in :func:`judge`, like the rest.
+        question: the question.
+        behaviour: the policy that chose the actions; by default the learners' own.
+        on_conflict: the rule for records that differ from it.
+        confidence: the level of the intervals.
+        replicates: the number of bootstrap samples.
+        seed: the seed of the split and of the bootstrap.
+        progress: True to show a progress bar; by default only if standard error is a terminal.
+
+    Returns:
+        A :class:`Selection`; print it.
+
+    Example:
+        >>> import gvf, gymnasium
+        >>> env = gymnasium.make("gvf/MarkovChain-v0")
+        >>> batch, = gvf.transitions(env, gvf.Uniform(2), steps=2000, batch=2000, seed=0)
+        >>> log = gvf.read(batch.columns, ends="truncated", quiet=True)
+        >>> question, x = gvf.GVF(gvf.Fixed([0.1, 0.9]), "reward", 0.9), gvf.OneHot(10)
+        >>> update = gvf.TD([0.001, 0.01, 0.1])
+        >>> learners = [gvf.Learner(question, x, update, c, seed=0) for c in (gvf.IR(), gvf.IS())]
+        >>> selection = gvf.select(learners, log)
+        >>> selection.best.lane, selection.predict([8]).shape
+        (2, (1,))
+    """
+    given = named(learners)
+    asked = question_of(given, question)
+    check(returns, confidence, replicates)
+    if not isinstance(log, Log):
+        raise TypeError(f"log must be a gvf.Log, which gvf.read makes, got {brief(log)}")
+    if not 0.0 < held_out <= 0.5:
+        raise ValueError(f"held_out must be above 0 and at most 0.5, got {held_out}")
+    for name, learner in given.items():
+        if getattr(learner, "steps", 0):
+            raise ValueError(
+                f"learner {name!r} has learned from {learner.steps} steps already, maybe of this "
+                "log; give new learners, or judge those that have learned: gvf.judge"
+            )
+    if behaviour is None:
+        behaviour = next(
+            (own for one in given.values() if (own := getattr(one, "behaviour", None))), None
+        )
+    teach = learn or _learn
+    parts: list[HeldOut] = []
+    listed: list[Candidate] = []
+    parted = list(splits(len(log.episodes), held_out, cross_validate, seed))
+    with _bar(progress, len(given) * len(parted) + 1) as advance:
+        for rest, out in parted:
+            learned = {}
+            for name, learner in given.items():
+                learned[name] = copy.deepcopy(learner)
+                teach(learned[name], log.select(rest))
+                advance()
+            part, listed = gather(learned, log.select(out), asked, behaviour, on_conflict)
+            parts.append(part)
+        judgement = judged(HeldOut.joined(parts), listed, returns, confidence, replicates, seed)
+        winner = copy.deepcopy(given[judgement.best.learner])
+        teach(winner, log)
+        advance()
+    return Selection(judgement, winner)
+
+
+def _learn(learner: Any, log: Log) -> None:
+    learner.learn(log, progress=False)
+
+
+def splits(
+    episodes: int, share: float, cross_validate: bool, seed: int
+) -> Iterator[tuple[Array, Array]]:
+    """Yield the positions of the episodes to learn from, and of those that are held out."""
+    if episodes < 2:
+        raise ValueError("a log of one episode cannot be split by episodes")
+    parts = min(round(1.0 / share), episodes)
+    part = np.random.default_rng(seed).permutation(episodes) % parts
+    for at in range(parts if cross_validate else 1):
+        yield np.flatnonzero(part != at), np.flatnonzero(part == at)
+
+
+@contextmanager
+def _bar(progress: bool | None, total: int) -> Iterator[Callable[[], object]]:
+    """Show a progress bar, by default on a terminal only; give the function that advances it."""
+    if not (sys.stderr.isatty() if progress is None else progress):
+        yield lambda: None
+        return
+    with progress_bar() as shown:
+        task = shown.add_task("learners", total=total)
+        yield lambda: shown.advance(task)

@@ -1,0 +1,180 @@
+"""The page of an answer, as text and in a browser."""
+
+import base64
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chain_logs import QUESTION, walks, write
+
+from gvf.answers import Engine, answer, diagnose, load
+from gvf.answers.page import diagnosis_page, page
+
+VOID = {"meta", "img", "link", "br", "hr"}
+
+
+class Read(HTMLParser):
+    """A page that is well formed: its texts by tag, pictures and cells."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open, self.texts, self.images, self.labels = [], {}, [], set()
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        assert tag not in ("script", "link")
+        if tag == "img":
+            self.images.append(given)
+        if "data-label" in given:
+            self.labels.add(given["data-label"])
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and data.strip():
+            self.texts.setdefault(self.open[-1], []).append(" ".join(data.split()))
+
+    def said(self, tag):
+        return " ".join(self.texts.get(tag, []))
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory):
+    """An answer with states of three dimensions, two questions and an estimated behaviour."""
+    folder = tmp_path_factory.mktemp("real")
+    rng = np.random.default_rng(0)
+    columns = walks(60)
+    state = columns.pop("obs")
+    columns |= {"x": state / 4.0, "noise": rng.normal(size=len(state)), "same": 0.0 * state}
+    columns["y<z"] = columns["x"] + 0.3 * rng.normal(size=len(state))
+    del columns["action_prob"]
+    write(folder / "log.parquet", columns)
+    text = """
+[behaviour]
+kind = "estimated"
+[log]
+state = ["noise", "same", "x", "y<z"]
+[features]
+kind = "tiles"
+tiles = 3
+tilings = 2
+"""
+    second = '[[question]]\nname = "a <b> & c"\npolicy = "uniform"\ncumulant = 1\n'
+    (folder / "asked.toml").write_text(QUESTION + second + text)
+    plan = load(folder / "asked.toml")
+    engine = Engine(workers=1, progress=False)
+    return answer(plan, folder / "log.parquet", folder / "out", engine, quiet=True)
+
+
+def test_the_page_tells_everything(found, folder: Path) -> None:
+    read = Read((folder / "out" / "report.html").read_text("utf-8"))
+    assert read.said("h1") == "goes right, asked of log.parquet"
+    assert read.texts["h2"] == ["The log", "goes right", "How it was made"]
+    assert read.texts["h3"] == [
+        "Does the log support the question?", "Which correction and step size?",
+        "Predictions along episodes", "Values over the states",
+    ]  # fmt: skip
+    judgement = found.answers[0].judgement
+    assert judgement.verdict[1:] in read.said("p")
+    assert "781 transitions in 120 episodes of" in read.said("p")
+    assert found.material.log.describe().split("\n")[1].strip()[:7] in read.said("pre")
+    facts = dict(zip(read.texts["dt"], read.texts["dd"], strict=True))
+    assert facts["Policy"] == "favour, action = 1, probability = 0.7"
+    assert facts["Worth"] == "679 of 781 transitions (87 %)"
+    assert facts["Ratios"] == "from the probabilities that the log has"
+    assert read.labels >= {"Squared error", "Above the best", "Standing"}
+    for score in judgement.scores[:4]:
+        if score.standing != "reference":
+            assert score.name in read.said("th")
+    assert "goes-right.gvf" in read.said("code")
+    assert len(read.images) == 4
+    for image in read.images:
+        head, code = image["src"].split(",")
+        assert image["alt"]
+        assert int(image["width"]) > 300
+        content = base64.b64decode(code)
+        assert content.startswith(b"\x89PNG" if "png" in head else b"<?xml")
+
+
+def test_a_page_of_real_states_and_two_questions(real) -> None:
+    text = page(real, ["predictions.parquet"])
+    assert "http:" not in text.replace("http://www.w3.org", "")
+    read = Read(text)
+    assert read.said("h1") == "2 questions, asked of log.parquet"
+    assert read.texts["h2"] == [
+        "The log", "The estimated behaviour", "goes right", "a <b> & c", "How it was made",
+    ]  # fmt: skip
+    # x and its noisy copy explain the values; noise and a constant do not.
+    assert any(
+        set(h[len("Values over ") :].split(" and ")) == {"x", "y<z"} for h in read.texts["h3"]
+    )
+    assert "The ratios are estimated." in read.said("b")
+    assert "1" in read.texts["dd"]  # the cumulant of the second question
+
+
+def test_the_dimensions_of_the_map_can_be_named(real) -> None:
+    plan = replace(real.plan, dimensions=("noise", 2))
+    named = replace(real, material=replace(real.material, plan=plan))
+    assert "Values over noise and x" in Read(page(named, [])).texts["h3"]
+
+
+def test_the_page_says_when_the_log_cannot_tell(found) -> None:
+    one = found.answers[0]
+    doubtful = replace(one.judgement, doubts=("there are only 3 held-out episodes",))
+    text = page(replace(found, answers=(replace(one, judgement=doubtful),)), [])
+    said = Read(text).said("p")
+    assert "Cannot tell: there are only 3 held-out episodes" in said
+    assert "Do not rely on it." in said
+    assert "goes right: cannot tell" in text
+
+
+def test_a_diverged_step_size_is_shown_as_such(tmp_path: Path, folder: Path) -> None:
+    (tmp_path / "asked.toml").write_text(QUESTION.replace("[0.02, 0.2]", "[0.1, 1e9]"))
+    made = answer(
+        load(tmp_path / "asked.toml"), folder / "log.parquet", tmp_path / "out",
+        Engine(workers=1, progress=False), quiet=True,
+    )  # fmt: skip
+    read = Read(page(made, []))
+    assert made.answers[0].step_size == 0.1
+    assert "diverged" in read.said("span")
+    assert "infinite" in read.said("span")
+
+
+def test_the_page_of_a_diagnosis(found) -> None:
+    told = diagnose(found.material)
+    read = Read(diagnosis_page(found.material, told))
+    assert read.said("h1") == "Diagnosis: goes right, asked of log.parquet"
+    assert read.texts["h3"] == ["Does the log support the question?"]
+    assert told[0].diagnosis.reason in read.said("figcaption")
+    assert re.search("held-out episodes: worth .* of 120; they can judge", repr(told[0]))
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_browser_opens_the_page_offline_without_complaints(
+    browser, real, tmp_path: Path, width: int
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page(real, ["predictions.parquet"]), encoding="utf-8")
+    browser.show(path, width)
+    assert browser.ask("document.title") == "2 questions, asked of log.parquet"
+    complaints = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
+    assert browser.heard(*complaints) == []
+    asked = browser.heard("Network.requestWillBeSent")
+    addresses = {event["params"]["request"]["url"].partition(":")[0] for event in asked}
+    assert addresses <= {"file", "data"}
+    sizes = browser.ask("[...document.images].map(i => [i.complete, i.naturalWidth])")
+    assert len(sizes) == 9
+    assert all(complete and wide > 0 for complete, wide in sizes)
+    assert browser.ask("document.documentElement.scrollWidth") <= width
+    wide = "[...document.querySelectorAll('body *')].filter(e => e.scrollWidth > innerWidth)"
+    assert browser.ask(f"{wide}.map(e => e.tagName)") == []
+    cells = "[...document.querySelectorAll('table td')].map(c => c.getBoundingClientRect().width)"
+    assert min(browser.ask(cells)) > 0

@@ -1,0 +1,163 @@
+"""The support of a target policy by a behaviour, and logs without some rows."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+from acted import shown, table_log, vector_log
+from own_policies import LEVEL
+
+import gvf
+
+MU = gvf.Table([[0.5, 0.5], [0.995, 0.005], [0.2, 0.8]])
+PI = gvf.Table([[0.1, 0.9], [0.5, 0.5], [0.2, 0.8]])
+
+
+def recorded(mu: Any, states: int, **options: int) -> gvf.Log:
+    """A log with the probabilities of its actions."""
+    log = table_log(mu, states, **options)
+    return log.with_columns(
+        lambda batch: {"behaviour_probability": mu.probability(batch.state, batch.action)}
+    )
+
+
+def test_lost_mass_and_cost_are_those_of_their_definitions() -> None:
+    log = table_log(MU, 3, episodes=50, steps=20)
+    found = gvf.support(log, PI, behaviour=MU)
+    batch = log.transitions()
+    for c, share in found.lost.items():
+        lost = [
+            sum(PI.rows[s, a] for a in (0, 1) if MU.rows[s, a] < c) for s in batch.state.tolist()
+        ]
+        assert share.value == pytest.approx(np.mean(lost))
+    assert list(found.lost) == [0.001, 0.01, 0.1]
+    cost = (PI.rows**2 / MU.rows).sum(axis=1)
+    np.testing.assert_allclose(found.cover.cost, cost[batch.state])
+    ratio = gvf.ratio(PI, batch.state, batch.action, behaviour=MU)
+    assert found.effective_sample_size == pytest.approx(ratio.sum() ** 2 / (ratio**2).sum())
+    assert found.largest_ratio == ratio.max()
+    worst = found.worst(3)
+    assert {row["state"] for row in worst} == {1}
+    assert worst[0]["cost"] == pytest.approx(cost[1])
+    assert worst[0]["lost"] == 0.5
+    assert batch.action[worst[0]["row"]] == worst[0]["action"]
+    assert found.by_state()[0].name == "state 1"
+    assert found.by_state()[0].lost.value == 0.5
+    assert not found.estimated
+
+
+def test_recorded_probabilities_estimate_the_same_mass() -> None:
+    log = recorded(MU, 3, episodes=2000, steps=20)
+    every, known = gvf.support(log, PI), gvf.support(log, PI, behaviour=MU)
+    limit = scipy.stats.norm.isf(LEVEL / 2)
+    for c in (0.01, 0.1):
+        error = (every.lost[c].high - every.lost[c].low) / (2 * 1.959964)
+        assert abs(every.lost[c].value - known.lost[c].value) < limit * error
+    assert abs(every.mean_ratio.value - 1) < limit * (every.mean_ratio.high - 1) / 1.9
+    assert "estimated from recorded actions" in shown(every)
+    assert "state by state" in shown(known)
+
+
+def test_what_the_behaviour_never_does_shows_in_the_mean_ratio() -> None:
+    never = gvf.Table([[0.5, 0.5], [1.0, 0.0], [0.2, 0.8]])
+    found = gvf.support(recorded(never, 3, episodes=500, steps=20), PI)
+    # A third of the states lose half of the target's mass.
+    assert found.mean_ratio.low < 5 / 6 < found.mean_ratio.high
+    assert "of the target's mass is where the behaviour never goes" in shown(found)
+    log = table_log(never, 3, episodes=50, steps=20)
+    known = gvf.support(log, PI, behaviour=never)
+    assert known.lost[0.01].value == pytest.approx((log.transitions().state == 1).mean() / 2)
+    assert known.cover.cost.max() == np.inf
+
+
+def test_wrong_probabilities_show_in_the_mean_ratio() -> None:
+    log = table_log(MU, 3, episodes=200, steps=20)
+    found = gvf.support(log, gvf.Fixed([0.9, 0.1]), behaviour=gvf.Fixed([0.3, 0.7]))
+    assert "The mean ratio is above 1" in shown(found)
+
+
+def test_continuous_actions_are_lost_where_the_density_is_small() -> None:
+    mu, pi = gvf.Gaussian(lambda s: s[:, 0], 1.0), gvf.Gaussian(lambda s: s[:, 0] + 2, 1.0)
+    found = gvf.support(vector_log(mu, episodes=100, steps=20), pi, behaviour=mu)
+    # log(pi / mu) = 2 (a - s) - 2, and a - s is N(2, 1) under the target.
+    for c, share in found.lost.items():
+        expected = scipy.stats.norm.sf((2 - np.log(c)) / 2 - 2)
+        assert share.value == pytest.approx(expected, abs=0.01)
+    assert np.median(found.cover.cost) > 2
+    assert "density, relative to the target's," in shown(found)
+    assert found.by_state()[0].name.startswith("state[")
+
+
+def test_the_support_of_an_estimate_is_cross_fitted_and_says_that_it_is_one() -> None:
+    log = table_log(MU, 3, episodes=300, steps=20)
+    behaviour = gvf.estimate_behaviour(log)
+    found = behaviour.support(PI, least=0.03)
+    np.testing.assert_array_equal(found.cover.own, behaviour.probabilities(log.transitions()))
+    assert found.estimated
+    assert "probabilities are estimated" in shown(found)
+    assert found.lost[0.03].value == pytest.approx(1 / 6, abs=0.03)
+    assert gvf.support(behaviour.log, PI).estimated
+    assert gvf.support(log, PI, behaviour=behaviour.policy).estimated
+
+
+@pytest.mark.parametrize("rule", [{"most": 0.4}, {"largest_ratio": 20.0}])
+def test_a_trimmed_log_says_what_is_gone(rule: dict[str, float]) -> None:
+    log = recorded(MU, 3, episodes=50, steps=20)
+    batch, before = log.transitions(), len(log)
+    found = gvf.support(log, PI, behaviour=MU).trim(**rule)
+    ratio = gvf.ratio(PI, batch.state, batch.action, behaviour=MU)
+    gone = batch.state == 1 if "most" in rule else ratio > 20
+    assert 0 < gone.sum() == found.rows == before - len(found.log)
+    assert found.share == pytest.approx(gone.mean())
+    assert found.mass == pytest.approx(ratio[gone].sum() / ratio.sum())
+    assert f"{gone.sum()} rows removed" in shown(found)
+    rest = found.log.transitions()
+    for name in ("state", "action", "next_state", "behaviour_probability"):
+        np.testing.assert_array_equal(rest[name], batch[name][~gone])
+    # An episode goes on only where the next row has remained.
+    position = np.flatnonzero(~gone)
+    follows = (np.diff(position) == 1) & ~batch.truncated[position[:-1]]
+    np.testing.assert_array_equal(rest.truncated[:-1], ~follows)
+    np.testing.assert_array_equal(np.diff(rest.episode) == 0, follows)
+    assert found.cuts == rest.truncated.sum() - batch.truncated[~gone].sum()
+    assert len(log) == before
+    again = gvf.support(found.log, PI, behaviour=MU).trim(**rule)
+    assert again.rows == 0
+
+
+def test_a_trimmed_log_remains_marked_and_is_learned_from() -> None:
+    log = table_log(MU, 3, episodes=100, steps=20).with_columns(
+        lambda batch: {"reward": 1.0 * batch.state}
+    )
+    found = gvf.estimate_behaviour(log).support(PI).trim(largest_ratio=10.0)
+    assert found.log.has_estimates
+    learner = gvf.Learner(gvf.GVF(PI), gvf.OneHot(3), gvf.TD(0.1), n_step=2, seed=0)
+    assert learner.learn(found.log).estimated
+
+
+BAD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    ({"target": 3}, {}, "target must be a gvf.Policy"),
+    ({"target": PI, "least": 2.0}, {}, "between 0 and 1"),
+    ({"target": PI, "behaviour": 0.5}, {}, "behaviour must be a gvf.Policy"),
+    ({"target": PI}, {}, "give one rule"),
+    ({"target": PI}, {"most": 0.1, "largest_ratio": 3.0}, "give one rule"),
+    ({"target": PI}, {"most": 0.1}, "whole distribution"),
+    ({"target": PI}, {"largest_ratio": -1.0}, "0 or more"),
+    ({"target": PI}, {"largest_ratio": 0.0}, "no row would remain"),
+    ({"target": gvf.Uniform(3), "behaviour": MU}, {}, "must have the same"),
+]
+
+
+@pytest.mark.parametrize(("options", "rule", "message"), BAD)
+def test_bad_options_are_told(options: Any, rule: Any, message: str) -> None:
+    log = recorded(MU, 3, episodes=5, steps=5)
+    with pytest.raises((TypeError, ValueError), match=message):
+        gvf.support(log, **options).trim(**rule)
+
+
+def test_an_unknown_behaviour_is_to_be_given_or_estimated() -> None:
+    with pytest.raises(ValueError, match=r"gvf\.estimate_behaviour"):
+        gvf.support(table_log(MU, 3, episodes=5, steps=5), PI)
+    with pytest.raises(TypeError, match=r"must be a gvf\.Log"):
+        gvf.support([1, 2], PI)  # pyright: ignore[reportArgumentType]

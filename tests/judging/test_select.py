@@ -1,0 +1,120 @@
+"""Selection of a step size and a correction from a log."""
+
+import numpy as np
+import pytest
+from test_judge import RIGHT, TRUTH, Values, chain, log_of
+
+import gvf
+from gvf.judging.selection import splits
+
+LOG = log_of(chain(120, np.random.default_rng(20)))
+
+
+def learners(sizes=(0.003, 0.1), seed=0):
+    return {
+        c.name: gvf.Learner(RIGHT, gvf.OneHot(10), gvf.TD(list(sizes)), c, seed=seed)
+        for c in (gvf.IR(), gvf.VTrace(1.0))
+    }
+
+
+def test_selection_finds_the_better_step_size_and_learns_from_the_whole_log():
+    given = learners()
+    found = gvf.select(given, LOG)
+    assert (found.name, found.lane) == ("IR, step size 0.1", 1)
+    assert found.sure
+    assert found.chance > 0.9
+    assert found.judgement.episodes == 120  # every episode is held out once
+    assert all(learner.steps == 0 for learner in given.values())
+    again = learners()["IR"]
+    again.learn(LOG)
+    np.testing.assert_array_equal(found.predict(np.arange(10)), again.predict(np.arange(10))[:, 1])
+    assert found.learner.steps == len(LOG)
+    assert repr(found).startswith("selected: IR, step size 0.1 (best in ")
+    assert gvf.select(learners(), LOG).judgement == found.judgement
+
+
+def test_one_part_is_judged_as_by_hand():
+    found = gvf.select(learners(), LOG, cross_validate=False, seed=3)
+    rest, out = next(splits(120, 0.2, False, 3))
+    by_hand = learners()
+    for learner in by_hand.values():
+        learner.learn(LOG.select(rest))
+    assert len(out) == 24
+    assert found.judgement == gvf.judge(by_hand, LOG.select(out), seed=3)
+
+
+def test_parts_are_disjoint_and_complete():
+    parts = list(splits(23, 0.2, True, 0))
+    assert len(parts) == 5
+    np.testing.assert_array_equal(np.sort(np.concatenate([out for _, out in parts])), np.arange(23))
+    for rest, out in parts:
+        np.testing.assert_array_equal(np.sort(np.concatenate([rest, out])), np.arange(23))
+    assert len(list(splits(3, 0.2, True, 0))) == 3
+    assert len(list(splits(23, 0.2, False, 0))) == 1
+
+
+def test_parts_of_cross_validation_widen_intervals():
+    found = gvf.select(learners(), LOG)
+    sums, names = found.judgement._sums, found.judgement._names
+    first, second = names.index("IR, step size 0.1"), names.index("IR, step size 0.003")
+    narrow, wide = (
+        np.std((samples := sums.resampled(400, 0, parts))[:, first] - samples[:, second])
+        for parts in (1, 5)
+    )
+    assert wide / narrow == pytest.approx(1.5)
+
+
+def test_learners_may_learn_in_another_way():
+    calls = []
+
+    def twice(learner, log):
+        calls.append(len(log.episodes))
+        for _ in range(2):
+            learner.learn(log)
+
+    found = gvf.select(learners(), LOG, learn=twice)
+    assert found.learner.steps == 2 * len(LOG)
+    assert calls == [96] * 10 + [120]
+
+
+def test_a_behaviour_of_the_learners_is_used():
+    columns = {**LOG.transitions().columns}
+    del columns["behaviour_probability"]
+    log = gvf.read(columns, quiet=True)
+    mu = gvf.Fixed([0.6, 0.4])
+    made = gvf.Learner(RIGHT, gvf.OneHot(10), gvf.TD([0.003, 0.1]), behaviour=mu, seed=0)
+    assert gvf.select(made, log).lane == 1
+    with pytest.raises(ValueError, match="behaviour is not known"):
+        gvf.select(gvf.Learner(RIGHT, gvf.OneHot(10), gvf.ExpectedSarsa(0.1), gvf.OnPolicy()), log)
+
+
+def test_own_learners_are_selected_too():
+    class Mean(Values):
+        def learn(self, log, progress=None):
+            pass
+
+    found = gvf.select({"a": Mean(TRUTH), "b": Mean(0.3 * TRUTH)}, LOG)
+    assert found.name == "a"
+    assert found.lane is None
+    np.testing.assert_array_equal(found.predict([3, 4]), TRUTH[[3, 4]])
+
+
+def test_what_cannot_be_selected_from_is_refused():
+    learned = learners()
+    learned["IR"].learn(LOG)
+    with pytest.raises(ValueError, match=r"learner 'IR' has learned from \d+ steps already"):
+        gvf.select(learned, LOG)
+    with pytest.raises(ValueError, match="one episode cannot be split"):
+        gvf.select(learners(), LOG.select([0]))
+    with pytest.raises(TypeError, match=r"log must be a gvf\.Log, which gvf\.read makes"):
+        gvf.select(learners(), LOG.transitions())
+    with pytest.raises(ValueError, match=r"held_out must be above 0 and at most 0\.5"):
+        gvf.select(learners(), LOG, held_out=0.7)
+    one = learners()["IR"]
+    with pytest.raises(ValueError, match="the same learner is given twice"):
+        gvf.select([one, one], LOG)
+
+
+def test_a_progress_bar_can_be_shown(capsys):
+    gvf.select(learners(), LOG, progress=True)
+    assert "11/11" in capsys.readouterr().err
