@@ -68,8 +68,8 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> Plan:
         >>> file = Path(tempfile.mkdtemp()) / "right.toml"
         >>> _ = file.write_text('[[question]]\npolicy = {kind = "always", action = 1}')
         >>> load(file).questions
-        (Asked(name='right', policy={'kind': 'always', 'action': 1}, cumulant='reward',
-               continuation=0.9, interest=None),)
+        (Asked(name='right', policy={'kind': 'always', 'action': 1, 'actions': None},
+               cumulant='reward', continuation=0.9, interest=None),)
     """
     path = Path(path)
     try:
