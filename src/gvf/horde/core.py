@@ -27,7 +27,7 @@ from gvf.horde.engine import Engine, check_memory, engine_for, watch_for
 from gvf.horde.evaluate import Evaluator
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.pauses import LOOK_EVERY, LOOKED_AT, Pauses
-from gvf.horde.watch import EVERY
+from gvf.horde.watch import EVERY, Watch
 from gvf.learner import Update
 from gvf.learner.base import group
 from gvf.learner.values import Form, represent
@@ -102,8 +102,7 @@ class Core:
         self.estimated = False  # True once a ratio was estimated
         # Fewer rows if updates are rare, so that looks stay cheap beside them.
         rows = max(options.batch_size // options.every, 1)
-        kind = watch_for(options.device)
-        self.watch = kind(layout, rows, self._watched_features, options.dtype)
+        self.watch = self._watch_kind(layout, rows, self._watched_features, options.dtype)
         self.engine: Engine | None = None
         self.window = Window(1)  # until there is an engine
         self.chunk = 1
@@ -127,6 +126,11 @@ class Core:
     def _watched_features(self) -> int:
         """The number of features that RUPEE is about; 0 if it is not wanted."""
         return self.options.features.size if self.options.rupee else 0
+
+    @property
+    def _watch_kind(self) -> type[Watch]:
+        """The class of the watch: that of the device that has the weights."""
+        return watch_for(self.options.device)
 
     @property
     def steps(self) -> int:

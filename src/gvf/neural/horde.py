@@ -25,6 +25,7 @@ from gvf.horde.draws import Batch, Pool
 from gvf.horde.horde import Horde, check_actions, check_arguments
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.table import table_of
+from gvf.horde.watch import Watch
 from gvf.learner.values import Form
 from gvf.neural.checks import as_device, check_options, check_precision, check_states
 from gvf.neural.heads import MakeOptimiser, NetworkEngine
@@ -243,8 +244,9 @@ class NetworkCore(Core):
         return 0
 
     @property
-    def _watches(self) -> bool:
-        return self.options.device.type == "cpu"
+    def _watch_kind(self) -> type[Watch]:
+        """The watch of predictions, which come from the device."""
+        return Watch
 
     def start(self, form: Form) -> None:
         """Make the engine and the window; the form has the width of the heads, 0 if unknown."""
