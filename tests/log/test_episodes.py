@@ -223,6 +223,7 @@ def test_episodes_without_a_transition_are_left_out() -> None:
     log = gvf.read({**table, "terminated": [0, 0, 1, 0]}, quiet=True)
     assert ends(log) == [(2, True)]
     np.testing.assert_array_equal(log.transitions().episode, [0, 0])
+    assert "left out: 2 episodes with no other row" in log.describe()
     with pytest.raises(ValueError, match="no row has a next state"):
         gvf.read({"s": [0], "a": [0], "terminated": [0]}, quiet=True)
 

@@ -48,7 +48,7 @@ class StateGroup(NamedTuple):
     """Some states of a log, and what the target loses there."""
 
     name: str
-    """The states in words: ``state 3``, or ``state[2] from -0.1 to 0.2``."""
+    """The states in words: ``state 3``, ``state[2] from -0.1 to 0.2``, or ``age = 2``."""
     rows: int
     """The number of rows."""
     lost: Interval
@@ -171,7 +171,7 @@ class Support:
         """Return the lost mass by state, the worst first.
 
         States that are integers are groups of their own. Of others each dimension is cut into eight
-        groups of equal size.
+        groups of equal size; one with at most eight values has a group for each.
 
         Args:
             threshold: the cover below which an action counts as lost; by default ``least``.
@@ -185,10 +185,12 @@ class Support:
         return sorted(groups, key=lambda group: -group.lost.value)
 
     def by_dimension(self, threshold: float) -> list[tuple[str, list[StateGroup]]]:
-        """Return the lost mass in groups of equal size of each dimension of the states."""
+        """Return the lost mass in groups of each dimension of the states, in ascending order."""
         x, lost = flat(self.batch["state"]), self.cover.lost(threshold)
         episode = self.batch["episode"]
-        names = [f"state[{j}]" for j in range(x.shape[1])]
+        names = self.log.meanings.get("state", ())
+        if len(names) != x.shape[1]:
+            names = [f"state[{j}]" for j in range(x.shape[1])]
         return [(name, _by_quantile(name, x[:, j], lost, episode)) for j, name in enumerate(names)]
 
     def trim(
@@ -420,8 +422,10 @@ def _by_value(states: NDArray[Any], lost: Floats, episode: NDArray[Any]) -> list
 
 
 def _by_quantile(name: str, x: Floats, lost: Floats, episode: NDArray[Any]) -> list[StateGroup]:
-    edges = np.unique(np.quantile(x, np.linspace(0, 1, _BINS + 1)))
-    place = np.searchsorted(edges[1:-1], x, side="right")
+    values, place = np.unique(x, return_inverse=True)
+    if len(values) > _BINS:
+        edges = np.unique(np.quantile(x, np.linspace(0, 1, _BINS + 1)))
+        place = np.searchsorted(edges[1:-1], x, side="right")
     groups = []
     for k in np.unique(place):
         own = place == k
