@@ -256,7 +256,7 @@ def test_the_mean_over_states_has_the_interval_of_the_replicates_means(
     monkeypatch.setattr("gvf.intervals.intervals._TOGETHER", 1000)  # five states at a time
     np.testing.assert_allclose(found.mean(states, level=0.8), given)
     unseen = found.mean([*STATES, 0])  # no transition begins in state 0
-    assert unseen.low == -np.inf and unseen.high == np.inf
+    assert (unseen.low, unseen.high) == (-np.inf, np.inf)
     with pytest.raises(ValueError, match="a mean over no states"):
         found.mean([])
     twice = gvf.GVF(QUESTION.policy, "reward", 0.9, name="again")

@@ -52,8 +52,8 @@ def bootstrap(
     never was, it is infinite.
 
     Args:
-        learner: the learner, also one of least squares, or the horde. Only its arguments matter, and it does not change. It
-            must have linear values and one step size.
+        learner: the learner, also one of least squares, or the horde. Only its arguments matter,
+            and it does not change. It must have linear values and one step size.
         log: the log.
         replicates: the number of replicates, B. With 199, an interval of 95 % reaches as far as
             the 190th of them, in the order of their distances.
