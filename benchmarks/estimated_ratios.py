@@ -18,6 +18,7 @@ import gymnasium
 import numpy as np
 
 import gvf
+from gvf.online import LSTD
 
 STATES = 8
 Errors = dict[str, list[float]]
@@ -46,9 +47,7 @@ def chain(logs: int, episodes: int) -> Errors:
     truth = np.linalg.solve(np.eye(STATES) - moves, 0.9 * (np.arange(STATES) == STATES - 1))
 
     def error(log: gvf.Log, behaviour: gvf.Policy | None = None) -> float:
-        learner = gvf.OnlineLearner(
-            question, gvf.OneHot(STATES), gvf.online.LSTD(0.0), behaviour=behaviour
-        )
+        learner = gvf.OnlineLearner(question, gvf.OneHot(STATES), LSTD(0.0), behaviour=behaviour)
         learner.learn(log)
         return float(np.sqrt(np.mean((learner.predict(np.arange(STATES)) - truth) ** 2)))
 

@@ -1,7 +1,7 @@
 """Measure how often intervals cover the truth, and draw it.
 
-    python docs/intervals/measure.py          coverage.csv and coverage.png, in about 8 minutes
-    python docs/intervals/measure.py draw     only the picture, from coverage.csv
+    python docs/intervals/measure.py          coverage.csv in 8 minutes, then as below
+    python docs/intervals/measure.py draw     the picture and the table, from coverage.csv
 
 Each row is 200 simulated logs (seeds 0 to 199) of one kind, with 99 replicates each. The coverage
 of a log is the share of its states whose interval has the true value, and the standard error is
@@ -19,10 +19,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import matplotlib.pyplot as plt
 import numpy as np
 from worlds import Array, World, world
 
 import gvf
+from gvf.common.colours import SPARE_COLOURS
+from gvf.common.pictures import house_style, render
 
 HERE = Path(__file__).parent
 LOGS, REPLICATES, LEVELS = 200, 99, (0.95, 0.8)
@@ -50,7 +53,7 @@ CASES = [
     *(Case("ratios", f"chain{pair}", n) for pair in ("", "-hard") for n in (50, 200, 1000)),
     *(Case("ratios", "chain-hardest", n) for n in (200, 1000)),
     *(Case("blocks", "rooms", 1, block=block) for block in (1, 5, 20, 50, 125, 250)),
-    *(Case("blocks", "cart", 50, "td", 0.4, 25, block) for block in (1, 5)),
+    *(Case("blocks", "hidden", 50, block=block) for block in (1, 2, 5, 10, 0)),
 ]
 
 
@@ -130,7 +133,7 @@ def main() -> None:
     rows = []
     for case in CASES:
         rows += measure(case)
-        first = rows[-6 if case.world != "cart" else -12]
+        first = rows[-12 if case.world == "cart" else -6]
         print(*case, first["coverage"], "+-", first["stderr"], flush=True)
     with (HERE / "coverage.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
@@ -138,8 +141,99 @@ def main() -> None:
         writer.writerows(rows)
 
 
+def read() -> list[dict[str, Any]]:
+    """Return the rows of coverage.csv."""
+    with (HERE / "coverage.csv").open() as file:
+        rows: list[dict[str, Any]] = list(csv.DictReader(file))
+    words = ("part", "world", "method", "kind", "against")
+    return [{k: v if k in words else float(v) for k, v in row.items()} for row in rows]
+
+
+def chosen(rows: list[dict[str, Any]], **wanted: Any) -> list[dict[str, Any]]:
+    """Return the rows with these values; by default of symmetric intervals, level 0.95, truth."""
+    wanted = {"kind": "symmetric", "level": 0.95, "against": "values", **wanted}
+    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
+
+
+def line(axes: Any, rows: list[dict[str, Any]], x: str, label: str, style: str = "-") -> None:
+    """Draw coverage with bars of two standard errors."""
+    colour = SPARE_COLOURS[len(axes.containers)]
+    look = {"linestyle": style, "marker": "o", "markersize": 3, "capsize": 2, "linewidth": 1}
+    covered, bars = zip(*((row["coverage"], 2 * row["stderr"]) for row in rows), strict=True)
+    axes.errorbar([row[x] for row in rows], covered, bars, label=label, color=colour, **look)
+
+
 def draw() -> None:
-    """Draw the picture."""
+    """Draw the picture and write the tables."""
+    rows = read()
+    tables(rows)
+    with house_style():
+        figure, panels = plt.subplots(2, 3, figsize=(10, 6), sharey=True, layout="constrained")
+        names = {"chain": "chain, solved", "rooms": "Four Rooms, solved"}
+        for axes, (name, title) in zip(panels[0], names.items(), strict=False):
+            for kind in ("symmetric", "reflected", "percentile"):
+                line(axes, chosen(rows, part="episodes", world=name, kind=kind), "episodes", kind)
+            part = chosen(rows, part="episodes", world=name, level=0.8)
+            line(axes, part, "episodes", "symmetric, 80 %", ":")
+            axes.set(title=title, xscale="log", xlabel="episodes")
+        axes = panels[0][2]
+        for against, label in (("values", "the true value"), ("limits", "what learning tends to")):
+            part = chosen(rows, part="episodes", world="cart", against=against)
+            line(axes, part, "episodes", label)
+        part = chosen(rows, part="episodes", world="cart", against="limits", level=0.8)
+        line(axes, part, "episodes", "the same, 80 %", ":")
+        axes.set(title="CartPole, tile coding, learned", xscale="log", xlabel="episodes")
+        axes = panels[1][0]
+        for name, step_size in (("chain", 0.1), ("chain", 1.0), ("rooms", 0.5)):
+            part = chosen(rows, part="learning", world=name, step_size=step_size)
+            line(axes, part, "epochs", f"{name}, step size {step_size:g}")
+        axes.set(title="50 episodes, learned", xscale="log", xlabel="epochs")
+        axes = panels[1][1]
+        for name, ratio in (("chain", 1.8), ("chain-hard", 9), ("chain-hardest", 99)):
+            part = chosen(rows, part="ratios", world=name)
+            line(axes, part, "episodes", f"ratios up to {ratio}")
+        axes.set(title="chain, heavy ratios, solved", xscale="log", xlabel="episodes")
+        axes = panels[1][2]
+        hidden = chosen(rows, part="blocks", world="hidden")
+        line(axes, chosen(rows, part="blocks", world="rooms"), "block", "Four Rooms, 2500 steps")
+        line(axes, [row for row in hidden if row["block"]], "block", "chain whose episodes differ")
+        whole = {"linestyle": "--", "linewidth": 1, "label": "the same, whole episodes"}
+        axes.axhline(hidden[-1]["coverage"], color=SPARE_COLOURS[1], **whole)
+        axes.set(title="blocks, solved", xscale="log", xlabel="steps in a block")
+        for axes in panels.flat:
+            for level in LEVELS:
+                axes.axhline(level, color="#222222", linewidth=0.6, linestyle=(0, (2, 2)))
+            axes.legend(loc="lower left" if axes is panels[1][1] else "lower right")
+            told = sorted({x for bars in axes.containers for x in bars[0].get_xdata()})
+            axes.set_xticks(told, [f"{x:g}" for x in told])
+            axes.minorticks_off()
+            axes.set_ylim(0, 1.02)
+        for axes in panels[:, 0]:
+            axes.set_ylabel("coverage")
+    (HERE / "coverage.png").write_bytes(render(figure, "png"))
+
+
+def percent(rows: list[dict[str, Any]]) -> str:
+    """Return a coverage with twice its standard error."""
+    return f"{100 * rows[0]['coverage']:.0f} ± {200 * rows[0]['stderr']:.0f}"
+
+
+def tables(rows: list[dict[str, Any]]) -> None:
+    """Write the tables of the page."""
+    words = {"chain": "chain, solved", "rooms": "Four Rooms, solved", "cart": "CartPole, learned"}
+    lines = [
+        "| world | episodes | 95 % | 80 % | percentile 95 % | reflected 95 % | unknown states |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in chosen(rows, part="episodes"):
+        same = {"part": "episodes", "world": row["world"], "episodes": row["episodes"]}
+        others = ({"level": 0.8}, {"kind": "percentile"}, {"kind": "reflected"})
+        told = [percent([row]), *(percent(chosen(rows, **same, **other)) for other in others)]
+        lines.append(
+            f"| {words[row['world']]} | {row['episodes']:.0f} | {' | '.join(told)} "
+            f"| {100 * row['unknown']:.0f} % |"
+        )
+    (HERE / "episodes.markdown").write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -52,12 +52,17 @@ def in_episodes(
     start: Array,
     step: Callable[[Array], tuple[Array, ...]],
     longest: int,
+    shift: Array | None = None,
 ) -> gvf.Log:
-    """Return the log of episodes from their first states; `step` gives what follows states."""
+    """Return the log of episodes from their first states; `step` gives what follows states.
+
+    The rewards of an episode are shifted by its own number [episodes], if there is a shift.
+    """
     state, alive, parts = start.copy(), np.arange(len(start)), []
     for t in range(longest):
         now = state[alive]
         action, reward, following, over, mu = step(now)
+        reward = reward if shift is None else reward + shift[alive]
         cut = np.full(len(alive), t == longest - 1) & ~over
         parts.append((alive, now, action, reward, following, over, cut, mu))
         state[alive] = following
@@ -69,8 +74,8 @@ def in_episodes(
     return gvf.read(dict(zip(NAMES, (c[order] for c in columns), strict=True)), quiet=True)
 
 
-def tabular(name: str, question: str, behaviour: str, longest: int) -> World:
-    """Return a world of gvf.domain."""
+def tabular(name: str, question: str, behaviour: str, longest: int, hidden: bool = False) -> World:
+    """Return a world of gvf.domain; with `hidden`, every episode has rewards of its own."""
     domain: Any = gvf.domain.get(name)
     model, mu = domain.model, domain.table(domain.behaviour(behaviour))
     thresholds = np.cumsum(mu, axis=1)[:, :-1]
@@ -82,7 +87,8 @@ def tabular(name: str, question: str, behaviour: str, longest: int) -> World:
             reward, over = model.reward[now, action, 0], model.terminal[following]
             return action, reward, following, over, mu[now, action]
 
-        return in_episodes(rng.choice(domain.starts, episodes), step, longest)
+        shift = rng.normal(size=episodes) if hidden else None
+        return in_episodes(rng.choice(domain.starts, episodes), step, longest, shift)
 
     truth = domain.truth(question)
     inner = ~model.terminal[truth.states]
@@ -152,7 +158,9 @@ def cart() -> World:
 
 @cache
 def world(name: str) -> World:
-    """Return a world by its name: chain, chain-hard, chain-hardest, rooms, stream, cart."""
+    """Return a world by its name: chain, chain-hard, chain-hardest, rooms, stream, hidden, cart."""
+    if name == "hidden":
+        return tabular("markov-chain", "easy", "easy", 100, hidden=True)
     if name.startswith("chain"):
         pair = name.partition("-")[2] or "easy"
         return tabular("markov-chain", pair, pair, 100)

@@ -104,7 +104,7 @@ from gvf.window import Window
 from gvf.window.frames import FrameWindow
 
 if TYPE_CHECKING:
-    from . import cli, neural, paper, report, study, theory  # noqa: F401
+    from . import answers, cli, neural, paper, report, study, theory  # noqa: F401
 
 __all__ = [
     "Adam",
@@ -209,7 +209,18 @@ __all__ = [
     "visit_ratios",
 ]
 
-_SUBPACKAGES = ("charts", "cli", "figure", "neural", "paper", "racing", "report", "study", "theory")
+_SUBPACKAGES = (
+    "answers",
+    "charts",
+    "cli",
+    "figure",
+    "neural",
+    "paper",
+    "racing",
+    "report",
+    "study",
+    "theory",
+)
 
 for _environment, _entry_point in (
     ("MarkovChain", "gvf.domain.markov_chain:MarkovChain"),

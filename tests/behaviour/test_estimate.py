@@ -96,6 +96,26 @@ def test_calibration_corrects_a_model_that_is_too_sure_of_itself() -> None:
     assert "WARNING" not in shown(calibrated)
 
 
+def test_the_temperature_comes_from_episodes_that_the_model_has_not_seen() -> None:
+    class Remembers:
+        """The action of the nearest state in the log, with a probability of 97 %."""
+
+        name = "nearest state"
+
+        def estimate(self, states, actions, count, rng):
+            def near(asked):
+                nearest = np.abs(asked - states.T).argmin(axis=1)
+                return np.where(np.arange(count) == actions[nearest, None], 0.97, 0.03)
+
+            return gvf.FunctionPolicy(near, count)
+
+    mu = gvf.FunctionPolicy(lambda s: np.where(s > 0, [0.3, 0.7], [0.7, 0.3]), 2)
+    log = vector_log(mu, episodes=40, steps=20, d=1)
+    found = gvf.estimate_behaviour(log, model=Remembers())
+    # On its own rows it is right, so they would give a temperature below 1.
+    assert min(found.temperatures) > 2.5
+
+
 def test_the_calibration_error_is_that_of_its_definition() -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 2, 3], size=500)

@@ -10,6 +10,7 @@ from five_states import CHAIN, CHAIN_BEHAVIOUR, Chain, chain_stream
 from oracles import p_value
 
 import gvf
+from gvf import online as algorithms
 from gvf.learner import fitting, loop
 from gvf.learner.fitting import Passes, as_log, episode_starts
 
@@ -31,7 +32,7 @@ def make(correction=None, *, update=None, **options):
 
 def online(**options):
     return gvf.OnlineLearner(
-        CHAIN, gvf.OneHot(5), gvf.online.TDLambda(0.1, 0.8), behaviour=CHAIN_BEHAVIOUR
+        CHAIN, gvf.OneHot(5), algorithms.TDLambda(0.1, 0.8), behaviour=CHAIN_BEHAVIOUR
     )
 
 
@@ -195,7 +196,8 @@ def counted(data, **options):
 def test_drawn_updates_have_the_law_of_the_whole_log_from_the_first_on():
     probability = np.random.default_rng(0).uniform(0.1, 0.9, 60)
     data = numbered(60, behaviour_probability=probability)
-    first = sum(counted(data, every=60, batch_size=64, seed=seed) for seed in range(100))
+    each = [counted(data, every=60, batch_size=64, seed=seed) for seed in range(100)]
+    first = np.sum(each, axis=0)
     assert first.sum() == 64 * 100  # one update of 64 rows for each learner
     assert p_value(first, 0.5 / probability) > 1e-4
     late = counted(data, batch_size=200, seed=0)

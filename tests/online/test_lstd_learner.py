@@ -16,6 +16,7 @@ from five_states import (
 )
 
 import gvf
+from gvf import online
 from gvf.online.equations import Equations
 
 NAMES = ("state", "action", "reward", "next_state", "terminated")
@@ -26,9 +27,10 @@ LINES = gvf.Dense(3, lambda s: np.column_stack([np.ones(len(s)), s, np.asarray(s
 WALK = chain_stream(CHAIN_BEHAVIOUR, 400, seed=3)
 
 
-def make(features=None, correction=None, *, question=QUESTION, behaviour=BEHAVIOUR, **options):
+def make(features=None, correction=None, **options):
     features, correction = features or gvf.OneHot(5), correction or gvf.IS()
-    return gvf.LSTDLearner(question, features, correction, behaviour=behaviour, **options)
+    options = {"question": QUESTION, "behaviour": BEHAVIOUR, **options}
+    return gvf.LSTDLearner(features=features, correction=correction, **options)
 
 
 @pytest.mark.parametrize("features", [gvf.OneHot(5), LINES], ids=["active", "dense"])
@@ -36,7 +38,7 @@ def make(features=None, correction=None, *, question=QUESTION, behaviour=BEHAVIO
 def test_every_correction_has_the_fixed_point_of_its_window(correction, features):
     learner = make(features, correction)
     learner.observe_many(DATA)
-    wanted = gvf.online.window_lstd(QUESTION, features, DATA, correction, behaviour=BEHAVIOUR)
+    wanted = online.window_lstd(QUESTION, features, DATA, correction, behaviour=BEHAVIOUR)
     np.testing.assert_allclose(learner.weights, wanted, rtol=1e-10)
     report = learner.report()
     assert (report.steps, report.features, report.is_singular) == (600, features.size, False)
@@ -49,7 +51,7 @@ def test_an_emphatic_correction_has_its_own_fixed_point(correction):
     question = replace(CHAIN, interest="state")
     learner = make(LINES, correction, question=question, behaviour=CHAIN_BEHAVIOUR)
     learner.observe_many(WALK)
-    wanted = gvf.online.window_lstd(question, LINES, WALK, correction, behaviour=CHAIN_BEHAVIOUR)
+    wanted = online.window_lstd(question, LINES, WALK, correction, behaviour=CHAIN_BEHAVIOUR)
     np.testing.assert_allclose(learner.weights, wanted, rtol=1e-9)
     plain = make(LINES, question=question, behaviour=CHAIN_BEHAVIOUR)
     plain.observe_many(WALK)
@@ -123,7 +125,7 @@ def test_singular_equations_get_a_ridge_and_the_report_says_so():
 def test_a_regulariser_is_added_to_the_diagonal():
     options = {"question": CHAIN, "behaviour": CHAIN_BEHAVIOUR}
     learner = make(regulariser=7.5, **options)
-    algorithm = gvf.online.LSTD(regulariser=7.5)
+    algorithm = online.LSTD(regulariser=7.5)
     other = gvf.OnlineLearner(features=gvf.OneHot(5), algorithm=algorithm, **options)
     for one in (learner, other):
         one.observe_many(WALK)

@@ -96,7 +96,7 @@ class Answer:
 
     @property
     def plan(self) -> Plan:
-        """What the question file says."""
+        """The plan: all that the question file says."""
         return self.material.plan
 
     def __repr__(self) -> str:

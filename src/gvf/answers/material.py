@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from gvf.answers import parts
-from gvf.answers.parts import Facts
+from gvf.answers.facts import Facts
 from gvf.answers.plan import Plan
+from gvf.answers.policies import policy
 from gvf.answers.section import placed
 from gvf.common.arrays import Floats
 from gvf.features import FeatureMap
@@ -68,7 +69,7 @@ class Material:
 
     @property
     def ratios_from(self) -> str:
-        """Where the ratios come from, in words, for pages and reports."""
+        """The origin of the ratios, in words, for pages and reports."""
         return {
             "recorded": "from the probabilities that the log has",
             "estimated": "ESTIMATED: the behaviour was fitted to the log",
@@ -138,7 +139,7 @@ def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, 
         estimated = estimate_behaviour(log, **options, seed=plan.seed, progress=False)
         return estimated.log, None, "estimated", estimated
     with placed("behaviour"):
-        return log, parts.policy(plan.behaviour, plan, facts), "given", None
+        return log, policy(plan.behaviour, plan, facts), "given", None
 
 
 def look_through(material: Material) -> tuple[Floats, str]:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from gvf.behaviour.groups import StateGroup
     from gvf.behaviour.reliability import Reliability
-    from gvf.behaviour.support import StateGroup, Support
+    from gvf.behaviour.support import Support
 
 _TARGET, _BEHAVIOUR, _IDEAL = METHOD_COLOURS["IR"], METHOD_COLOURS["IS"], "#8a8f98"
 _LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")

@@ -35,7 +35,14 @@ _KIND = "bootstrap"
 
 
 class Interval(NamedTuple):
-    """Predictions with their intervals, float64[m] each; [m, G] for the G questions of a horde."""
+    """Predictions with their intervals, float64[m] each; [m, G] for the G questions of a horde.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> point, low, high = gvf.Interval(np.array([1.0]), np.array([0.5]), np.array([1.5]))
+        >>> high - low
+        array([1.])
+    """
 
     point: Floats
     """The predictions of the log itself."""

@@ -17,7 +17,7 @@ import numpy as np
 from gvf.common import cluster
 from gvf.common.arrays import Bools, Floats
 from gvf.intervals.counts import Units, counts
-from gvf.intervals.lanes import Lanes
+from gvf.intervals.lanes import Lanes, of_lanes
 from gvf.intervals.least_squares import Equations
 from gvf.intervals.whole import WholeLog, check
 from gvf.learner.learner import Learner
@@ -30,7 +30,7 @@ _SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Replicates:
-    """What some replicates have learned.
+    """The weights that some replicates have learned.
 
     Attributes:
         weights: the weights, float64[rows, replicates].
@@ -51,7 +51,7 @@ def _never() -> bool:
 
 @dataclass(frozen=True)
 class Job:
-    """What replicates of any learner have in common; see :func:`gvf.bootstrap`."""
+    """The arguments that replicates of any learner have in common; see :func:`gvf.bootstrap`."""
 
     log: Log
     block: int | None
@@ -76,8 +76,8 @@ class Job:
         td = self.method == "td"
         whole.take(self.log, interrupted, advance if td else lambda count: None)
         copies = counts(len(units), numbers, self.seed)
-        lanes = Lanes(whole, copies)
         if td:
+            lanes = Lanes(whole, copies)
             self._learn(whole, lanes, interrupted, advance)
             weights = lanes.state.weights
         else:
@@ -87,7 +87,8 @@ class Job:
                 solved.append(equations.solve(copies[:, lane]))
                 advance(1)
             weights = np.stack(solved, axis=1)
-        return Replicates(weights, whole.updates, int(lanes.empty.sum()), whole.known)
+        _, factor = of_lanes(whole, copies)
+        return Replicates(weights, whole.updates, int((factor == 0.0).sum()), whole.known)
 
     def _learn(
         self,

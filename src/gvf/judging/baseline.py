@@ -33,7 +33,7 @@ GROUPS = 5
 """The number of groups of episodes for cross-fitting."""
 ROUNDS = 3
 """The number of times that a candidate is chosen, each time by returns with the one before."""
-RIDGE = 1.0
+RIDGE = 10.0
 """The penalty of the regression, in squared units of standardised predictions."""
 _WIDEST = 100.0
 """Predictions that vary this many times as much as the baseline are left out of the regression."""
@@ -110,7 +110,8 @@ def _control(held: HeldOut, predicted: Floats, after: Floats, best: int, mine: B
     value = predicted[:, best]
     following = np.where(held.last, after, np.append(value[1:], 0.0))
     error = held.cumulant + held.continuation * following - value
-    spread = predicted.std(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = predicted.std(axis=0)
     usable = (spread > 0.0) & (spread <= _WIDEST * max(spread[best], 1e-12))
     x = predicted[:, usable]
     x = np.column_stack([np.ones(len(x)), (x - x[~mine].mean(axis=0)) / spread[usable]])

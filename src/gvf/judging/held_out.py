@@ -110,7 +110,8 @@ def gather(
             actions = batch["action"].astype(np.int64)
             target = question.policy.probabilities(batch["state"])
         found.append({
-            "action": actions, "target": target, "ratio": ratio, "cumulant": cumulant, "continuation": continuation,
+            "action": actions, "target": target, "ratio": ratio,
+            "cumulant": cumulant, "continuation": continuation,
             "interest": interest, "last": last, "predicted": predicted, "after": after,
             "part": np.zeros(len(batch), np.int64),
             "estimated": _estimated(batch, behaviour, on_conflict),

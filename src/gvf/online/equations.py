@@ -33,7 +33,7 @@ class Solution:
         used: the number of features that have a mass, and so a weight.
         condition: an estimate of the condition number of the scaled equations.
         is_singular: True if the equations do not determine the weights.
-        residual: |A w - b| / |b|, scaled, of the equations without a ridge.
+        residual: the length of A w - b as a share of that of b, scaled, without the ridge.
     """
 
     weights: Floats

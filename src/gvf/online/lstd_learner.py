@@ -46,7 +46,8 @@ class LSTDReport(BaseReport):
         is_singular: True if the transitions do not determine all weights.
         ridge: the share of each feature's own weight in the sums that was added to the diagonal of
             A for this reason; 0 if none.
-        residual: |A w - b| / |b|, scaled in the same way; about 0 if there is a solution.
+        residual: the length of A w - b as a share of that of b, scaled in the same way; about 0 if
+            there is a solution.
         mean_ratio: the mean ratio. It should be near 1; if not, the behaviour's probabilities are
             probably wrong.
         max_ratio: the largest ratio.
