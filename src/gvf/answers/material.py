@@ -147,11 +147,14 @@ def look_through(material: Material) -> tuple[Floats, str]:
     log, behaviour = material.log, material.behaviour
     stride = -(-len(log) // MOST_RATIOS)
     found: list[list[Floats]] = [[] for _ in material.questions]
-    before, digest = 0, hashlib.sha256()
+    before = 0
+    digests: dict[str, Any] = {}
     for batch in log:
         for name, column in batch.columns.items():
-            digest.update(f"{name} {column.dtype} {column.shape[1:]}".encode())
-            digest.update(np.ascontiguousarray(column).tobytes())
+            kind = f"{name} {column.dtype} {column.shape[1:]}"
+            digests.setdefault(kind, hashlib.sha256()).update(
+                np.ascontiguousarray(column).tobytes()
+            )
 
         def known(part: Transitions) -> None:
             _check_finite(part, "state", material.facts.names)
@@ -180,7 +183,8 @@ def look_through(material: Material) -> tuple[Floats, str]:
                 f"question {question.name!r}: no action in the log is one that its policy would "
                 f"take ({question.policy!r}), so the log tells nothing about it"
             )
-    return ratios, digest.hexdigest()
+    told = sorted(f"{kind} {digest.hexdigest()}" for kind, digest in digests.items())
+    return ratios, hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 def _check_finite(batch: Transitions, name: str, columns: Sequence[str] = ()) -> None:

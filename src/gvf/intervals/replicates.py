@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
@@ -43,6 +43,12 @@ class Replicates:
     updates: int
     empty: int
     known: Bools
+
+    @classmethod
+    def joined(cls, parts: Sequence[Replicates]) -> Self:
+        """Join replicates that were computed apart, in the order of their numbers."""
+        weights = np.concatenate([part.weights for part in parts], axis=1)
+        return cls(weights, parts[0].updates, sum(p.empty for p in parts), parts[0].known)
 
 
 def _never() -> bool:
@@ -141,12 +147,7 @@ def spread(
         else:
             for task in pending:
                 ray.cancel(task, force=True)
-    return Replicates(
-        np.concatenate([part.weights for part in found], axis=1),
-        found[0].updates,
-        sum(part.empty for part in found),
-        found[0].known,
-    )
+    return Replicates.joined(found)
 
 
 def _run(job: Job, learner: Learner, numbers: list[int]) -> Replicates:
