@@ -235,3 +235,17 @@ def test_hive_folders_give_a_column(tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / f"episode={number}" / "data.parquet")
     log = gvf.read(tmp_path, quiet=True)
     np.testing.assert_array_equal(log.transitions().state, [2.0, 1.0, 10.0, 1.0])
+
+
+def test_a_part_of_a_log_in_files_is_loaded_with_its_columns(tmp_path: Path) -> None:
+    walks = [{"s": [n, n + 1], "a": [1], "terminated": True} for n in range(20)]
+    gvf.read(walks, quiet=True).to_parquet(tmp_path / "log.parquet")
+    log = gvf.read(tmp_path / "log.parquet", in_memory=False, quiet=True)
+    part = log.with_columns(lambda batch: {"twice": 2 * batch.state}).select([3, 5])
+    loaded = part.loaded()
+    assert (part.in_memory, loaded.in_memory) == (False, True)
+    (tmp_path / "log.parquet").unlink()
+    np.testing.assert_array_equal(loaded.transitions().twice, [6, 10])
+    np.testing.assert_array_equal(loaded.episodes[1].state, [5])
+    np.testing.assert_array_equal(loaded.numbers, part.numbers)
+    assert loaded.loaded() is loaded
