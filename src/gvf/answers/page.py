@@ -192,13 +192,13 @@ def _judged(material: Material, one: Answered) -> dict[str, Any]:
 def _score(judgement: Judgement, score: Any) -> dict[str, str]:
     d = score.difference
     best = score is judgement.best
-    interval = "" if best or not math.isfinite(d.value) else f"{d.low:.3g} to {d.high:.3g}"
+    interval = "–" if best or not math.isfinite(d.value) else f"{d.low:.3g} to {d.high:.3g}"
     kinds = {"best": "good", "as good": "open", "worse": "quick", "diverged": "bad"}
     words = {"as good": "cannot be told from the best"}
     return {
         "name": score.name,
         "error": _number(score.score),
-        "above": "" if best else _number(d.value),
+        "above": "–" if best else _number(d.value),
         "interval": interval,
         "chance": f"{100 * score.chance:.0f} %",
         "kind": kinds[score.standing],

@@ -103,7 +103,7 @@ def map_of(material: Material, one: Answered) -> Map | None:
     names = [facts.names[i] for i in pair]
     picture = pictures.value_map(points, values, high - low if known else None, names, level)
     others = [name for i, name in enumerate(facts.names) if i not in pair]
-    return Map(picture, " and ".join(names), ", ".join(others))
+    return Map(picture, " and ".join(names), " and ".join(others))
 
 
 def _dimensions(material: Material, sample: Array, values: Floats) -> list[int]:
