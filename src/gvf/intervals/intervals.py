@@ -149,7 +149,7 @@ class Intervals:
             >>> learner = gvf.LSTDLearner(question, gvf.OneHot(3), behaviour=gvf.Uniform(2))
             >>> intervals = gvf.bootstrap(learner, gvf.read(walks, quiet=True), seed=1)
             >>> print("{:.2f} from {:.2f} to {:.2f}".format(*intervals.mean([0, 1])))
-            0.95 from 0.66 to 1.23
+            0.95 from 0.67 to 1.23
         """
         rank = rank_of(self.level if level is None else level, self.replicates)
         if not len(states):
