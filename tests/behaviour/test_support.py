@@ -89,6 +89,35 @@ def test_continuous_actions_are_lost_where_the_density_is_small() -> None:
     assert found.by_state()[0].name.startswith("state[")
 
 
+def test_groups_of_states_have_the_names_of_columns_and_one_value_each_if_there_are_few() -> None:
+    rng = np.random.default_rng(0)
+    columns = {"mass": rng.normal(size=600), "age": rng.choice([0, 1, 2], 600, p=[0.2, 0.2, 0.6])}
+    never = columns["age"] == 2
+    columns["action"] = np.where(never, 0, rng.integers(2, size=600))
+    columns["patient"] = np.arange(600) // 5
+
+    def careful(states: Any) -> Any:
+        return np.where(states[:, 1:] == 2, [1.0, 0.0], [0.5, 0.5])
+
+    log = gvf.read(
+        columns, state=["mass", "age"], action="action", episode="patient", ends="terminated",
+        quiet=True,
+    )  # fmt: skip
+    mu = gvf.FunctionPolicy(careful, actions=2)
+    found = gvf.support(log, gvf.Fixed([0.5, 0.5]), behaviour=mu)
+    groups = {group.name: group for group in found.by_state()}
+    ages = [groups[f"age = {k}"] for k in range(3)]
+    assert [group.rows for group in ages] == [int((columns["age"] == k).sum()) for k in range(3)]
+    assert [group.lost.value for group in ages] == [0.0, 0.0, 0.5]
+    masses = [group for name, group in groups.items() if name.startswith("mass from")]
+    assert len(masses) == 8 == len(groups) - 3
+    assert "age = 2: 50 %" in shown(found)
+    # A point of the picture is drawn at the middle of its group.
+    line = next(a for a in found.plot().axes[1].containers if a.get_label() == "age")
+    shares = np.bincount(columns["age"]) / 600
+    np.testing.assert_allclose(line[0].get_xdata(), 100 * (np.cumsum(shares) - shares / 2))
+
+
 def test_the_support_of_an_estimate_is_cross_fitted_and_says_that_it_is_one() -> None:
     log = table_log(MU, 3, episodes=300, steps=20)
     behaviour = gvf.estimate_behaviour(log)

@@ -215,7 +215,7 @@ def test_learners_without_lanes_are_refused() -> None:
     log = read(episodes(6, seed=0))
     online: Any = gvf.OnlineLearner(QUESTION, gvf.OneHot(10), TDLambda(0.1))
     for given, message in (
-        (online, "a gvf.Learner or a gvf.Horde"),
+        (online, "a gvf.Learner, a gvf.LSTDLearner or a gvf.Horde"),
         (learner(gvf.TD([0.1, 0.2])), "has 2 step sizes"),
         (learner(correction=gvf.PrioritisedIR()), "choose another correction"),
     ):
@@ -226,6 +226,45 @@ def test_learners_without_lanes_are_refused() -> None:
         gvf.bootstrap(learner(), transitions)
     with pytest.raises(ValueError, match="has 4 episodes, and intervals need at least 5"):
         gvf.bootstrap(learner(), read(episodes(4, seed=0)))
+
+
+def test_least_squares_have_the_intervals_of_the_learner_that_tends_to_them() -> None:
+    log, correction = read(episodes(30, seed=0)), gvf.IR()
+    solver = gvf.LSTDLearner(QUESTION, gvf.OneHot(10), correction, behaviour=BEHAVIOUR)
+    found = gvf.bootstrap(solver, log, seed=2)
+    expected = gvf.bootstrap(learner(correction=correction), log, method="lstd", seed=2)
+    np.testing.assert_array_equal(found.predict(STATES), expected.predict(STATES))
+    solver.fit(log)
+    np.testing.assert_allclose(found.predict(STATES).point, solver.predict(STATES), rtol=1e-6)
+    with pytest.raises(ValueError, match="no step size to learn with: take method='lstd'"):
+        gvf.bootstrap(solver, log, method="td")
+    with pytest.raises(ValueError, match="replicates have no regulariser"):
+        gvf.bootstrap(gvf.LSTDLearner(QUESTION, gvf.OneHot(10), regulariser=1.0), log)
+
+
+def test_the_mean_over_states_has_the_interval_of_the_replicates_means(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = gvf.bootstrap(learner(), read(episodes(30, seed=0)), method="lstd", seed=0)
+    states = np.repeat(STATES, [1, 2, 3, 1, 2, 3, 1, 2])
+    means = found.replicate(states).mean(axis=0)
+    point = found.predict(states).point.mean()
+    for level, reached in ((0.95, 190), (0.8, 160)):
+        half = np.sort(np.abs(means - point))[reached - 1]
+        given = found.mean(states, level=level)
+        np.testing.assert_allclose(given, [point, point - half, point + half])
+    assert np.ptp(given) < np.mean(np.ptp(found.predict(states, level=0.8), axis=0))
+    monkeypatch.setattr("gvf.intervals.intervals._TOGETHER", 1000)  # five states at a time
+    np.testing.assert_allclose(found.mean(states, level=0.8), given)
+    unseen = found.mean([*STATES, 0])  # no transition begins in state 0
+    assert (unseen.low, unseen.high) == (-np.inf, np.inf)
+    with pytest.raises(ValueError, match="a mean over no states"):
+        found.mean([])
+    twice = gvf.GVF(QUESTION.policy, "reward", 0.9, name="again")
+    horde = gvf.Horde([QUESTION, twice], gvf.OneHot(10), gvf.TD(0.1), gvf.IR())
+    both = gvf.bootstrap(horde, read(episodes(30, seed=0)), method="lstd", seed=0)
+    for end, one in zip(both.mean(states), found.mean(states), strict=True):
+        np.testing.assert_allclose(end, [one, one])
 
 
 def test_an_update_for_one_weight_a_row_is_named() -> None:

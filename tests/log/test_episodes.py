@@ -223,6 +223,7 @@ def test_episodes_without_a_transition_are_left_out() -> None:
     log = gvf.read({**table, "terminated": [0, 0, 1, 0]}, quiet=True)
     assert ends(log) == [(2, True)]
     np.testing.assert_array_equal(log.transitions().episode, [0, 0])
+    assert "left out: 2 episodes with no other row" in log.describe()
     with pytest.raises(ValueError, match="no row has a next state"):
         gvf.read({"s": [0], "a": [0], "terminated": [0]}, quiet=True)
 
@@ -234,3 +235,17 @@ def test_hive_folders_give_a_column(tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / f"episode={number}" / "data.parquet")
     log = gvf.read(tmp_path, quiet=True)
     np.testing.assert_array_equal(log.transitions().state, [2.0, 1.0, 10.0, 1.0])
+
+
+def test_a_part_of_a_log_in_files_is_loaded_with_its_columns(tmp_path: Path) -> None:
+    walks = [{"s": [n, n + 1], "a": [1], "terminated": True} for n in range(20)]
+    gvf.read(walks, quiet=True).to_parquet(tmp_path / "log.parquet")
+    log = gvf.read(tmp_path / "log.parquet", in_memory=False, quiet=True)
+    part = log.with_columns(lambda batch: {"twice": 2 * batch.state}).select([3, 5])
+    loaded = part.loaded()
+    assert (part.in_memory, loaded.in_memory) == (False, True)
+    (tmp_path / "log.parquet").unlink()
+    np.testing.assert_array_equal(loaded.transitions().twice, [6, 10])
+    np.testing.assert_array_equal(loaded.episodes[1].state, [5])
+    np.testing.assert_array_equal(loaded.numbers, part.numbers)
+    assert loaded.loaded() is loaded

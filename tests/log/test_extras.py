@@ -2,6 +2,7 @@
 
 # pyright: reportMissingImports=false
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,15 @@ def test_images_and_dicts_are_stored_without_loss(datasets: Path) -> None:
         np.testing.assert_array_equal(back.state[name], log.transitions().state[name])
         np.testing.assert_array_equal(back.next_state[name], log.transitions().next_state[name])
     np.testing.assert_array_equal(back.behaviour_log_probability, [-1.0, 0.5, 0.0] * 2)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_page_about_minari_runs_and_shows_what_it_prints(
+    datasets: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "minari.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python3\n(.*?)^```\n", page, re.DOTALL | re.MULTILINE)
+    exec("".join(blocks), {"__name__": "__main__"})
+    printed = "".join(reversed(capsys.readouterr()))  # the table of the log comes first
+    told = re.findall(r"^```text\n(.*?)^```\n", page, re.DOTALL | re.MULTILINE)
+    assert printed == "".join(told)

@@ -18,7 +18,7 @@ class StateGroup(NamedTuple):
     """Some states of a log, and what the target loses there."""
 
     name: str
-    """The states in words: ``state 3``, or ``state[2] from -0.1 to 0.2``."""
+    """The states in words: ``state 3``, ``state[2] from -0.1 to 0.2``, or ``age = 2``."""
     rows: int
     """The number of rows."""
     lost: Interval
@@ -38,9 +38,11 @@ def by_value(states: NDArray[Any], lost: Floats, episode: NDArray[Any]) -> list[
 
 
 def by_quantile(name: str, x: Floats, lost: Floats, episode: NDArray[Any]) -> list[StateGroup]:
-    """Return groups of equal size of a dimension [m], with the lost mass of its rows [m]."""
-    edges = np.unique(np.quantile(x, np.linspace(0, 1, _BINS + 1)))
-    place = np.searchsorted(edges[1:-1], x, side="right")
+    """Return the lost mass of rows [m] in groups of equal size of a dimension, or by its value."""
+    values, place = np.unique(x, return_inverse=True)
+    if len(values) > _BINS:
+        edges = np.unique(np.quantile(x, np.linspace(0, 1, _BINS + 1)))
+        place = np.searchsorted(edges[1:-1], x, side="right")
     groups = []
     for k in np.unique(place):
         own = place == k

@@ -134,7 +134,8 @@ def _draw_states(axes: Axes, found: Support) -> None:
         worst = np.argsort(spread)[::-1][: len(_LINES)]
         for j, colour in zip(sorted(worst), _LINES, strict=False):
             name, groups = dimensions[j]
-            places = (np.arange(len(groups)) + 0.5) / len(groups)
+            rows = np.array([group.rows for group in groups])
+            places = (np.cumsum(rows) - rows / 2) / rows.sum()
             axes.errorbar(
                 *(100 * places, [100 * group.lost.value for group in groups], _bars(groups)),
                 fmt="o-",

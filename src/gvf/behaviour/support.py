@@ -155,7 +155,7 @@ class Support:
         """Return the lost mass by state, the worst first.
 
         States that are integers are groups of their own. Of others each dimension is cut into eight
-        groups of equal size.
+        groups of equal size; one with at most eight values has a group for each.
 
         Args:
             threshold: the cover below which an action counts as lost; by default ``least``.
@@ -169,10 +169,12 @@ class Support:
         return sorted(groups, key=lambda group: -group.lost.value)
 
     def by_dimension(self, threshold: float) -> list[tuple[str, list[StateGroup]]]:
-        """Return the lost mass in groups of equal size of each dimension of the states."""
+        """Return the lost mass in groups of each dimension of the states, in ascending order."""
         x, lost = flat(self.batch["state"]), self.cover.lost(threshold)
         episode = self.batch["episode"]
-        names = [f"state[{j}]" for j in range(x.shape[1])]
+        names = self.log.meanings.get("state", ())
+        if len(names) != x.shape[1]:
+            names = [f"state[{j}]" for j in range(x.shape[1])]
         return [(name, by_quantile(name, x[:, j], lost, episode)) for j, name in enumerate(names)]
 
     def trim(

@@ -22,19 +22,21 @@ from gvf.intervals.intervals import Intervals, rank_of
 from gvf.intervals.replicates import Job, Method, Replicates, spread
 from gvf.learner import source as sources
 from gvf.learner.learner import Learner
+from gvf.learner.td import TD
 from gvf.log import Log
+from gvf.online import LSTDLearner
 
 EngineName = Literal["local", "ray"]
 
 
 def bootstrap(
-    learner: Learner | Horde,
+    learner: Learner | Horde | LSTDLearner,
     log: Log,
     *,
     replicates: int = 199,
     level: float = 0.95,
     epochs: int = 1,
-    method: Method = "td",
+    method: Method | None = None,
     block: int | None = None,
     seed: int = 0,
     engine: EngineName = "local",
@@ -51,8 +53,8 @@ def bootstrap(
     never was, it is infinite.
 
     Args:
-        learner: the learner, or the horde. Only its arguments matter, and it does not change. It
-            must have linear values and one step size.
+        learner: the learner, also one of least squares, or the horde. Only its arguments matter,
+            and it does not change. It must have linear values and one step size.
         log: the log.
         replicates: the number of replicates, B. With 199, an interval of 95 % reaches as far as
             the 190th of them, in the order of their distances.
@@ -61,7 +63,8 @@ def bootstrap(
             whole log, and an epoch has as many as its rows would bring; the learner's own window
             and warm-up have no effect.
         method: "td" to learn as the learner does; "lstd" to solve for the values that it tends to
-            (:func:`gvf.online.window_lstd`), which needs neither step size nor epochs.
+            (:func:`gvf.online.window_lstd`), which needs neither step size nor epochs. By default
+            "lstd" for a :class:`gvf.LSTDLearner`, and "td" for the others.
         block: for a stream with few episodes or none, the number of steps after which it has
             forgotten where it was. Blocks of so many steps are then drawn, instead of episodes.
         seed: the seed. A replicate depends on it and on the replicate's number, and on no other
@@ -92,7 +95,11 @@ def bootstrap(
         >>> bool((low < point).all() and (point < high).all())
         True
     """
+    if method is None:
+        method = "lstd" if isinstance(learner, LSTDLearner) else "td"
     check_choice("method", method, Method)
+    if method == "td" and isinstance(learner, LSTDLearner):
+        raise ValueError("an LSTDLearner has no step size to learn with: take method='lstd'")
     check_choice("engine", engine, EngineName)
     if engine == "local" and not (workers is None and address is None):
         raise ValueError("workers and address are those of a Ray cluster: choose engine='ray'")
@@ -149,17 +156,23 @@ def intervals_of(
     )
 
 
-def _learners_of(learner: Learner | Horde) -> list[Learner]:
+def _learners_of(learner: Learner | Horde | LSTDLearner) -> list[Learner]:
     """Return the learner, or a learner for each question of a horde."""
     if isinstance(learner, Horde):
         parts = learner._parts()
         names = ("features", "update", "correction", "behaviour", "window", "batch_size", "every")
         shared = {name: parts[name] for name in (*names, "warm_up", "on_conflict", "on_nan")}
         return [Learner(question, **shared) for question in learner.questions]
+    if isinstance(learner, LSTDLearner):
+        if learner.regulariser is not None:
+            raise ValueError("replicates have no regulariser, and this learner has one of its own")
+        names = ("question", "features", "correction", "behaviour", "on_conflict", "on_nan")
+        shared = {name: getattr(learner, name) for name in names}
+        return [Learner(update=TD(1.0), **shared)]
     if not isinstance(learner, Learner):
         raise TypeError(
-            f"bootstrap takes a gvf.Learner or a gvf.Horde, got {brief(learner)}; other learners "
-            "have no lanes for replicates"
+            "bootstrap takes a gvf.Learner, a gvf.LSTDLearner or a gvf.Horde, got "
+            f"{brief(learner)}; other learners have no lanes for replicates"
         )
     rule = learner.values.update_rule
     if rule.lanes is not None:

@@ -16,7 +16,7 @@ is not done, ratios that are estimates.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -123,14 +123,48 @@ class Intervals:
             infinite for a state most of whose features are in no row of the log (of ratio above 0),
             and if too many replicates have diverged.
         """
-        level = self.level if level is None else level
-        rank = rank_of(level, self.replicates)
+        rank = rank_of(self.level if level is None else level, self.replicates)
+        parts = [self._ends(part, rank) for part in self._pieces(states)]
+        return Interval(*(np.concatenate(ends) for ends in zip(*parts, strict=True)))
+
+    def mean(self, states: Any, *, level: float | None = None) -> Interval:
+        """Predict the mean over a batch of states [m, ...], such as the first of all episodes.
+
+        Its interval is narrower than those of the states, whose errors partly cancel. It is about
+        these states, not about others that could have been drawn.
+
+        Args:
+            states: the states.
+            level: another level than that of the intervals.
+
+        Returns:
+            The point, the lower and the upper end, one number each; [G] for a horde. The interval
+            is infinite if that of a state is.
+
+        Example:
+            >>> import gvf
+            >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
+            >>> walks = [walk | {"reward": [0.0, number % 3]} for number in range(30)]
+            >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+            >>> learner = gvf.LSTDLearner(question, gvf.OneHot(3), behaviour=gvf.Uniform(2))
+            >>> intervals = gvf.bootstrap(learner, gvf.read(walks, quiet=True), seed=1)
+            >>> print("{:.2f} from {:.2f} to {:.2f}".format(*intervals.mean([0, 1])))
+            0.95 from 0.67 to 1.23
+        """
+        rank = rank_of(self.level if level is None else level, self.replicates)
+        if not len(states):
+            raise ValueError("a mean over no states is not a number: give at least one")
+        pieces = list(self._pieces(states))
+        lanes = sum(self._all(part).sum(axis=0) for part in pieces) / len(states)
+        unknown = np.any([self._unknown(part).any(axis=0) for part in pieces], axis=0)
+        return Interval(*_around(np.asarray(lanes), unknown, rank))
+
+    def _pieces(self, states: Any) -> Iterator[Any]:
+        """Yield the states in batches whose predictions in all lanes fit into memory."""
         count = len(np.asarray(states)) if not hasattr(states, "__len__") else len(states)
         step = max(_TOGETHER // (self.weights.shape[2] * len(self.questions)), 1)
-        parts = [
-            self._ends(states[start : start + step], rank) for start in range(0, count, step)
-        ] or [self._ends(states, rank)]
-        return Interval(*(np.concatenate(ends) for ends in zip(*parts, strict=True)))
+        for start in range(0, max(count, 1), step):
+            yield states[start : start + step]
 
     def replicate(self, states: Any) -> Floats:
         """Predict by every replicate: [m, B], or [m, G, B] for a horde.
@@ -163,15 +197,7 @@ class Intervals:
         return np.stack(found, axis=1) if self.horde else found[0]
 
     def _ends(self, states: Any, rank: int) -> tuple[Floats, Floats, Floats]:
-        lanes = self._all(states)
-        point = lanes[..., 0]
-        with np.errstate(invalid="ignore", over="ignore"):
-            distance = np.abs(lanes[..., 1:] - lanes[..., :1])
-        distance[np.isnan(distance)] = np.inf
-        half = np.partition(distance, rank, axis=-1)[..., rank]
-        half[self._unknown(states) | ~np.isfinite(point)] = np.inf
-        middle = np.where(np.isfinite(point), point, 0.0)
-        return point, middle - half, middle + half
+        return _around(self._all(states), self._unknown(states), rank)
 
     def _unknown(self, states: Any) -> Bools:
         """Return True where most of the features are in no row, [m] or [m, G]."""
@@ -231,6 +257,18 @@ class _Levels:
     def __call__(self, states: Any) -> Any:
         x = self.features(states)
         return np.abs(x) if np.asarray(x).dtype.kind == "f" else x
+
+
+def _around(lanes: Floats, unknown: Bools, rank: int) -> tuple[Floats, Floats, Floats]:
+    """Return the predictions of lane 0, and the ends of their intervals, from all lanes."""
+    point = lanes[..., 0]
+    with np.errstate(invalid="ignore", over="ignore"):
+        distance = np.abs(lanes[..., 1:] - lanes[..., :1])
+    distance[np.isnan(distance)] = np.inf
+    half = np.partition(distance, rank, axis=-1)[..., rank]
+    half = np.where(unknown | ~np.isfinite(point), np.inf, half)
+    middle = np.where(np.isfinite(point), point, 0.0)
+    return point, middle - half, middle + half
 
 
 def rank_of(level: float, replicates: int) -> int:

@@ -38,6 +38,7 @@ class Bounds:
         last: the last row of each episode that is a transition, int64[E].
         terminated: True for episodes that the task ended, bool[E].
         left_out: the number of rows that are no transitions, since their next state is unknown.
+        lost: the number of episodes that had no other row, and so are not among the E.
         how: the way in which episodes were found, in words.
         why: the source of the ends' meaning, in words.
     """
@@ -46,6 +47,7 @@ class Bounds:
     last: NDArray[np.int64]
     terminated: Bools
     left_out: int
+    lost: int
     how: str
     why: str
 
@@ -242,7 +244,9 @@ class Scan:
         whole = last >= first
         left_out = int((derived & ~terminated).sum())
         return Bounds(
-            first[whole], last[whole], terminated[whole], left_out, self._how(), self._why()
+            *(first[whole], last[whole], terminated[whole]),
+            *(left_out, int((~whole).sum())),
+            *(self._how(), self._why()),
         )
 
     def _check_returns(self, ids: Array, first: NDArray[np.int64], marked: Bools) -> None:

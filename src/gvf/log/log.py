@@ -278,6 +278,21 @@ class Log:
             whole = self._whole[np.repeat(keep, self.lengths)]
         return self._like(self.numbers[chosen], whole, self._computed)
 
+    def loaded(self) -> Log:
+        """Return the log with its transitions in memory, for a part of a log that stays in files.
+
+        Example:
+            >>> import gvf
+            >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
+            >>> large = gvf.read([walk] * 100, in_memory=False, quiet=True)
+            >>> part, _ = large.split(0.9)
+            >>> part.in_memory, part.loaded().in_memory
+            (False, True)
+        """
+        if self.in_memory:
+            return self
+        return Log(self._rows, self.numbers, in_memory=True, computed=self._computed)
+
     def _like(
         self,
         numbers: NDArray[np.int64],

@@ -80,6 +80,9 @@ def _remarks(log: Log, source: Source, reading: Reading, bounds: Bounds) -> list
             "left out: the last row of each cut episode, because its next state is not in the log "
             f"({bounds.left_out:,} in all)"
         )
+    if bounds.lost:
+        several = "s" if bounds.lost > 1 else ""
+        lines.append(f"left out: {bounds.lost:,} episode{several} with no other row")
     if log.has_estimates:
         lines.append("behaviour probabilities: estimated, not recorded")
     elif not any(name in log.columns for name in LIKELIHOODS):
