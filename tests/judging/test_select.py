@@ -118,3 +118,19 @@ def test_what_cannot_be_selected_from_is_refused():
 def test_a_progress_bar_can_be_shown(capsys):
     gvf.select(learners(), LOG, progress=True)
     assert "11/11" in capsys.readouterr().err
+
+
+def test_the_winner_has_the_step_size_that_won_and_may_learn_in_passes():
+    found = gvf.select(learners(), LOG, epochs=3)
+    assert found.lane == 1
+    assert found.learner.update == gvf.TD(0.1)
+    alone = gvf.Learner(RIGHT, gvf.OneHot(10), gvf.TD(0.1), found.learner.correction, seed=0)
+    alone.fit(LOG, epochs=3)
+    np.testing.assert_array_equal(
+        found.learner.predict(np.arange(10)), alone.predict(np.arange(10))
+    )
+    np.testing.assert_array_equal(found.predict(np.arange(10)), alone.predict(np.arange(10)))
+    with pytest.raises(ValueError, match="epochs, or learn"):
+        gvf.select(learners(), LOG, epochs=3, learn=lambda one, log: one.learn(log))
+    with pytest.raises(ValueError, match="epochs"):
+        gvf.select(learners(), LOG, epochs=0)

@@ -1,5 +1,6 @@
 """The learner: its updates, its input, its reports, and its checkpoints."""
 
+import copy
 import os
 import signal
 import threading
@@ -504,3 +505,41 @@ def test_sources_of_the_wrong_kind_are_named():
     for source in (3, "log.csv", {"state": 1}):
         with pytest.raises(TypeError, match=f"cannot learn from a {type(source).__name__}"):
             make().learn(source)
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        gvf.TD([0.01, 0.1, 0.3]),
+        gvf.TD([0.01, 0.1, 0.3], gvf.RMSProp()),
+        gvf.TDRC([0.01, 0.1, 0.3]),
+        gvf.ExpectedSarsa([0.01, 0.1, 0.3]),
+    ],
+    ids=repr,
+)
+def test_a_lane_goes_on_alone_with_the_same_numbers(update):
+    rng = np.random.default_rng(0)
+    data = gvf.Transitions(
+        state=rng.integers(5, size=200),
+        action=rng.integers(2, size=200),
+        reward=rng.normal(size=200),
+        next_state=rng.integers(5, size=200),
+        terminated=rng.random(200) < 0.1,
+    )
+    question = gvf.GVF(gvf.Fixed([0.3, 0.7]), "reward", 0.9)
+    learner = gvf.Learner(
+        question, gvf.OneHot(5), update, behaviour=gvf.Uniform(2), window=50, seed=0
+    )
+    learner.observe_many(data[:100])
+    for number in range(3):
+        alone = learner.lane(number)
+        assert alone.steps == 100
+        alone.observe_many(data[100:])
+        both = copy.deepcopy(learner)
+        both.observe_many(data[100:])
+        np.testing.assert_allclose(alone.weights, both.weights[:, number], rtol=1e-13, atol=1e-15)
+    assert learner.steps == 100
+    with pytest.raises(IndexError, match="there are 3 lanes"):
+        learner.lane(3)
+    with pytest.raises(ValueError, match="one step size"):
+        learner.lane(0).lane(0)

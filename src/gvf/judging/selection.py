@@ -12,12 +12,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gvf.common.arrays import Array, Floats
-from gvf.common.checks import brief
+from gvf.common.checks import brief, whole
 from gvf.common.progress import progress_bar
 from gvf.judging.baseline import Returns
 from gvf.judging.candidates import Candidate, named, predictions, question_of
@@ -37,7 +38,8 @@ class Selection:
 
     Attributes:
         judgement: the scores of all candidates on held-out episodes.
-        learner: a copy of the learner that won. It has learned from the whole log.
+        learner: a copy of the learner that won, which has learned from the whole log. If it was a
+            :class:`gvf.Learner` with several step sizes, it has the one that won.
 
     Print it for the table of candidates and the verdict.
 
@@ -88,7 +90,7 @@ class Selection:
     def predict(self, states: Any) -> Floats:
         """Predict with the lane that won, for a batch of states [m, ...]: [m]."""
         given = predictions(self.learner, states, self.best.learner)
-        return given[:, self.lane or 0]
+        return given[:, 0 if given.shape[1] == 1 else self.lane or 0]
 
     def __repr__(self) -> str:
         chosen = f"selected: {self.name} (best in {100 * self.chance:.0f} % of bootstrap samples)"
@@ -101,6 +103,7 @@ def select(
     *,
     held_out: float = 0.2,
     cross_validate: bool = True,
+    epochs: int | None = None,
     learn: Learn | None = None,
     returns: Returns = "doubly-robust",
     question: GVF | None = None,
@@ -125,7 +128,9 @@ def select(
         cross_validate: True to hold out each part in turn, so that all episodes judge; every
             learner then learns 1 / `held_out` times. False to hold out one part only, for large
             logs.
-        learn: a function that lets a learner learn from a log; by default ``learner.learn(log)``.
+        epochs: the number of passes: learners learn by ``learner.fit(log, epochs=epochs)``. By
+            default they learn once in the order of the log, by ``learner.learn(log)``.
+        learn: a function that lets a learner learn from a log in another way.
         returns: as in :func:`judge`, like the rest.
         question: the question.
         behaviour: the policy that chose the actions; by default the learners' own.
@@ -167,7 +172,9 @@ def select(
         behaviour = next(
             (own for one in given.values() if (own := getattr(one, "behaviour", None))), None
         )
-    teach = learn or _learn
+    if epochs is not None and learn is not None:
+        raise ValueError("give epochs, or learn, which says how learners learn, but not both")
+    teach = learn or partial(_learn, epochs=None if epochs is None else whole("epochs", epochs, 1))
     parts: list[HeldOut] = []
     listed: list[Candidate] = []
     parted = list(splits(len(log.episodes), held_out, cross_validate, seed))
@@ -182,13 +189,18 @@ def select(
             parts.append(part)
         judgement = judged(HeldOut.joined(parts), listed, returns, confidence, replicates, seed)
         winner = copy.deepcopy(given[judgement.best.learner])
+        if judgement.best.lane is not None and hasattr(winner, "lane"):
+            winner = winner.lane(judgement.best.lane)
         teach(winner, log)
         advance()
     return Selection(judgement, winner)
 
 
-def _learn(learner: Any, log: Log) -> None:
-    learner.learn(log, progress=False)
+def _learn(learner: Any, log: Log, epochs: int | None) -> None:
+    if epochs is None:
+        learner.learn(log, progress=False)
+    else:
+        learner.fit(log, epochs=epochs, progress=False)
 
 
 def splits(

@@ -19,7 +19,7 @@ from gvf.learner.values import LinearValues
 from gvf.learner.window_learner import Options, WindowLearner
 from gvf.policy import Policy
 from gvf.question import GVF, OnConflict, OnNaN
-from gvf.sampling.generator import native
+from gvf.sampling.generator import KNOWN_GENERATORS, native
 from gvf.window import Window
 from gvf.window.frames import FrameWindow
 
@@ -136,6 +136,36 @@ class Learner(WindowLearner):
         """
         weights = self.values.state.weights
         return weights[:, 0] if self.update.lanes is None else weights
+
+    def lane(self, number: int) -> Learner:
+        """Return a copy with one of several step sizes, which goes on as this lane would.
+
+        Example:
+            >>> import gvf
+            >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+            >>> both = gvf.Learner(
+            ...     question, gvf.OneHot(3), gvf.TD([0.1, 0.5]), behaviour=gvf.Uniform(2), seed=0
+            ... )
+            >>> both.observe(0, 1, 1.0, 2, False)
+            >>> both.lane(1).update, both.lane(1).predict([0])
+            (TD(step_size=0.5, optimiser=SGD()), array([0.5]))
+        """
+        rule, arrays = self.values.update_rule, self._arrays()
+        parts: dict[str, Any] = self._parts()
+        if rule.lanes is None:
+            raise ValueError("this learner has one step size, and no lanes")
+        if not 0 <= number < rule.lanes:
+            raise IndexError(f"there are {rule.lanes} lanes, from 0; there is no lane {number}")
+        fields = {name: getattr(rule, name) for name in rule.lane_fields}
+        own = {name: given[number] for name, given in fields.items() if isinstance(given, tuple)}
+        generators = {kind.__name__: kind for kind in KNOWN_GENERATORS}
+        seed = np.random.Generator(generators[parts.pop("rng")](0))
+        parts |= {"update": replace(rule, **own), "seed": seed}
+        learner = Learner(**parts)
+        for name in ("weights", "memory", "lanes"):
+            arrays[f"values/{name}"] = arrays[f"values/{name}"][..., [number]]
+        learner.restore(arrays)
+        return learner
 
     def diagnose(
         self,
