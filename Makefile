@@ -13,6 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 base := .venv/.installed-base
 dev := .venv/.installed-dev
 bench := .venv-bench/.installed-bench
+bench_logs := .venv-bench-logs/.installed-bench
 extras := .venv-extras/.installed-extras
 
 # Lint and docs at the same time, before the tests.
@@ -20,7 +21,7 @@ MAKEFLAGS += --jobs=2
 
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: bench clean distclean docs help lint reproduce test test-extras
+.PHONY: bench bench-logs clean distclean docs help lint reproduce test test-extras
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,12 +46,15 @@ docs: $(dev) ## Build the documentation: docs/_build/html/index.html
 bench: $(bench) ## Measure against packaged replay buffers (in an environment of its own)
 	.venv-bench/bin/python -m benchmarks
 
+bench-logs: $(bench_logs) ## Measure answers from logs beside d3rlpy and SCOPE-RL (in an environment of its own)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-bench-logs/bin/python -m benchmarks --only logs
+
 clean: ## Remove what was built and cached
 	rm -rf .hypothesis .numba_cache .pytest_cache .ruff_cache dist docs/_build
 	find benchmarks docs examples src tests tools torcs -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments too
-	rm -rf .venv .venv-bench .venv-extras
+	rm -rf .venv .venv-bench .venv-bench-logs .venv-extras
 
 %/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gvf needs Python >= 3.11, and $(PYTHON) is " + sys.version.split()[0] + ": name another one, as in make test PYTHON=python3.13")'
@@ -69,6 +73,10 @@ $(dev): $(base) torcs/pyproject.toml
 
 $(bench): pyproject.toml torcs/pyproject.toml constraints.txt | .venv-bench/.created
 	.venv-bench/$(PIP_INSTALL) --editable . --editable ./torcs --group bench
+	@touch $@
+
+$(bench_logs): pyproject.toml constraints.txt | .venv-bench-logs/.created
+	.venv-bench-logs/$(PIP_INSTALL) --editable . --group bench-logs
 	@touch $@
 
 $(extras): pyproject.toml constraints.txt | .venv-extras/.created

@@ -5,7 +5,8 @@ lines of a table: :mod:`.transitions` (whole transitions), :mod:`.indices` (slot
 :mod:`.compiled` (kernels in a compiled loop), :mod:`.questions` (draws for many questions),
 :mod:`.horde` (thousands of questions, learned together), :mod:`.horde_gpu` (a million on a GPU),
 :mod:`.neural` (lanes of networks), :mod:`.racing` (steps of the simulators), :mod:`.first_use`
-(start-up and compilation) and :mod:`.endurance` (exactness after 1e8 insertions).
+(start-up and compilation), :mod:`.endurance` (exactness after 1e8 insertions) and :mod:`.logs`
+(errors of answers from a log, beside other libraries).
 Nothing here fails on a slow machine; the table says which targets are met. :mod:`.lanes` needs a
 GPU and is run alone, as ``python -m benchmarks.lanes``.
 """

@@ -27,7 +27,7 @@ PARTS = (
     "racing",
     "first_use",
 )
-SLOW = ("endurance",)
+SLOW = ("endurance", "logs")
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from rich.table import Table
 from benchmarks.measure import Row
 
 RESULTS = Path(__file__).with_name("results.json")
-_PACKAGES = ("numpy", "numba", "torch", "cpprb", "tianshou", "torchrl")
+_PACKAGES = ("numpy", "numba", "torch", "cpprb", "tianshou", "torchrl", "d3rlpy", "scope-rl")
 
 
 def show(title: str, rows: list[Row], console: Console) -> None:
