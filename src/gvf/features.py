@@ -166,7 +166,8 @@ class Dense:
             raise ValueError(f"states are a batch [m, ...], got the single number {values}")
         if self.function is None:
             _check_no_fields(values, "Dense without a function")
-            source, output = "states, flattened,", values.reshape(len(values), -1)
+            source = "states, flattened,"
+            output = values.reshape(len(values), math.prod(values.shape[1:]))  # -1 fails for none
         else:
             source = "the feature function"
             output = as_array(self.function(values), f"what {source} gave")

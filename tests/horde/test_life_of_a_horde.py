@@ -1,6 +1,7 @@
 """A horde in use: sensors that fail, questions that come and go, files, environments, errors."""
 
 import copy
+import os
 import pickle
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 from many_learners import BEHAVIOUR, asked, stream
 
 import gvf
+from gvf.horde import dense
 from gvf.horde.draws import Pool
 
 TILES = gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
@@ -366,6 +368,28 @@ def test_weights_that_do_not_fit_are_counted():
     horde = made(TWO[:1])
     horde.add(question for question in TWO[1:])
     assert len(horde.questions) == 4
+
+
+def test_memory_is_not_counted_where_the_system_does_not_tell_it(monkeypatch):
+    """As on Windows."""
+    monkeypatch.delattr(os, "sysconf")
+    assert len(made(TWO).questions) == 4
+
+
+def test_an_update_by_the_whole_window_takes_no_square_of_its_rows(monkeypatch):
+    taken = []
+    monkeypatch.setattr(dense, "aligned", lambda n, kind: taken.append(n) or np.empty(n, kind))
+    data, questions = stream(3000, states=0), asked()
+    made(questions, "dense", correction=gvf.WISOptimal(), window=3000, every=3000).learn(data)
+    assert 0 < max(taken) < 300_000  # 3000 rows with the features, differences and errors of each
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_states_have_no_predictions(kind):
+    horde = made(asked(), kind)
+    for _ in range(2):
+        assert horde.predict(np.empty((0, 2))).shape == (0, len(horde.questions))
+        horde.observe_many(stream(10, states=0))
 
 
 def test_cumulants_near_the_largest_number_are_no_warning():

@@ -92,7 +92,7 @@ class DenseEngine(Weights):
         features = columns["x"], columns["x_next"]
         signals = columns["cumulant"], columns["continuation"]
         places = self.starts, self._scale, self._layout.cumulant
-        room = _room(self.size, updates * k, self.flat.dtype)
+        room = _room(self.size, updates * k, k, self.flat.dtype)
 
         def work(first: int, last: int) -> None:
             parts, own = self._parts[first:last], aligned(room, self.flat.dtype)
@@ -140,11 +140,12 @@ def _parts(layout: Layout, widest: int, threads: int) -> tuple[Ints, Ints]:
     return np.array(parts, np.int64), np.array(starts, np.int64)
 
 
-def _room(size: int, rows: int, dtype: np.dtype[Any]) -> int:
-    """Return how many numbers :func:`_learn` needs beside its arguments."""
+def _room(size: int, rows: int, k: int, dtype: np.dtype[Any]) -> int:
+    """Return how many numbers :func:`_learn` needs beside its arguments, for updates of k rows."""
     lanes = lanes_of(dtype)
     wide, tall = -(-size // lanes) * lanes, (-(-rows // lanes) + 1) * lanes
-    between = max(rows * tall, size * wide if size < rows else 0)
+    # One update has no rows to join. Its rows may be the whole window, too many for a square.
+    between = max(rows * tall if k < rows else 0, size * wide if size < rows else 0)
     return rows * wide + size * tall + between + (rows + 2 * size) * 3 * lanes
 
 
@@ -271,8 +272,7 @@ def _join(Y, wide, Z, tall, size, R, k, between):
 @njit(cache=True, nogil=True)
 def _predict(flat, x, starts, first, last, room, out):
     """Write the values of features x, flat [m, size], at the places of some blocks."""
-    m, panel = len(out), 3 * _lanes(flat)
-    size = len(x) // m
+    m, panel, size = len(out), 3 * _lanes(flat), len(flat) // starts[-1]
     W, values = room[: size * panel], room[size * panel :]
     for b in range(first, last):
         at, width = starts[b], starts[b + 1] - starts[b]

@@ -133,6 +133,8 @@ def check_memory(
         if weights > device.memory:
             raise MemoryError(f"{needs}their weights; the GPU has {_gigabytes(device.memory)}")
         weights = 0
+    if not hasattr(os, "sysconf"):  # Windows does not say how much it has
+        return
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if weights + rings > there:
         raise MemoryError(
