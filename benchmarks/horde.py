@@ -3,7 +3,9 @@
 A step inserts a transition, computes the ratios of all policies, draws k rows for each policy and
 updates all questions. The peer does the same step by step in plain PyTorch, with ``multinomial``
 for the draws and batched products for the values, or sums of rows of weights for active features.
-A last part shows how the rate falls with questions, policies and features.
+For dense features a line shows the machine's own limit: the products alone, at the speed of the
+fastest product of large matrices that was found (ours, PyTorch's, NumPy's). A last part shows how
+the rate falls with questions, policies, features and horizons.
 """
 
 from __future__ import annotations
@@ -11,13 +13,17 @@ from __future__ import annotations
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
+from numba import njit
 
 import gvf
 from benchmarks.measure import Effort, Row, Run, interleave
+from gvf.common.tiles import add_product
 from gvf.features import ActiveTable
+from gvf.horde.draws import Pool
 
 TITLE = "Hordes (n = 10,000, SGD, float32, two cores)"
 N, POOL, ACTIONS = 10_000, 4_096, 4
@@ -36,6 +42,8 @@ class Case:
     k: int = 16
     target: float | None = None
     """Steps a second."""
+    horizons: int = 1
+    """The number of continuations, each with as many of the Q questions."""
 
     @property
     def features(self) -> gvf.FeatureMap:
@@ -60,13 +68,18 @@ class Case:
             action=rng.integers(ACTIONS, size=count),
             next_state=states[1:],
             terminated=rng.random(count) < 0.01,
-            signals=rng.normal(size=(count, self.questions)),
+            signals=rng.normal(size=(count, self.questions // self.horizons)),
         )
 
     @property
     def targets(self) -> np.ndarray:
         """The probabilities of the target policies, [P, A]."""
         return np.random.default_rng(2).dirichlet(np.full(ACTIONS, 2.0), size=self.policies)
+
+    @property
+    def products(self) -> int:
+        """The multiplications and additions that the two products of a step need."""
+        return 4 * self.k * self.size * self.policies * self.questions
 
     @property
     def step_size(self) -> float:
@@ -91,6 +104,8 @@ FALL = (
     Case("1,000 x 10, 64 dense", 1_000, 10, 64),
     Case("10 x 100, 256 dense", 10, 100, 256),
     Case("10 x 100, 1,024 dense", 10, 100, 1_024),
+    Case("10 x 1,000, 256 dense, 10 horizons", 10, 1_000, 256, horizons=10),
+    Case("10 x 1,000, 256 dense, 100 horizons", 10, 1_000, 256, horizons=100),
 )
 
 
@@ -98,6 +113,7 @@ def rows(effort: Effort) -> list[Row]:
     """Measure steps a second of ours and of plain PyTorch, the delay of a step, and memory."""
     longer = replace(effort, rounds=max(3, effort.rounds // 5), seconds=10 * effort.seconds)
     found: list[Row] = []
+    fastest = max(1.0 / taken for taken in interleave(products(), longer).values())
     for case in CASES:
         times = interleave({"gvf": ours(case), "plain torch": plain(case)}, longer)
         rate = 1.0 / times["gvf"]
@@ -106,17 +122,50 @@ def rows(effort: Effort) -> list[Row]:
         found.append(Row(case.name, "gvf", rate, "Hz", target=target, met=rate >= case.target))
         slower = times["plain torch"] / times["gvf"]
         found.append(Row(case.name, "plain torch", 1.0 / times["plain torch"], "Hz", ratio=slower))
+        if case.active is None:
+            found.append(Row(case.name, "limit of products", fastest / case.products, "Hz"))
     for case in FALL:
         rate = 1.0 / interleave({"gvf": ours(case)}, longer)["gvf"]
         found.append(Row(case.name, "gvf", rate, "Hz"))
     return [*found, delay(CASES[1]), memory(CASES[1])]
 
 
+def products(side: int = 960) -> dict[str, Run]:
+    """Return products of large matrices on two cores; a unit of work is an operation."""
+    import torch
+
+    numbers = np.random.default_rng(0).normal(size=(2, side, side)).astype(np.float32)
+    left, right = (matrix.ravel() for matrix in numbers)
+    out, pool = np.zeros(side * side, np.float32), Pool(2)
+    other = torch.as_tensor(numbers)
+
+    def ours(count: int) -> None:
+        for _ in range(-(-count // (2 * side**3))):
+            work = partial(_rows_of_product, left, right, out, side)
+            pool.over(side, work, worth=True)
+
+    def repeated(work: Callable[[], object]) -> Run:
+        return lambda count: [work() for _ in range(-(-count // (2 * side**3)))]
+
+    return {
+        "gvf": ours,
+        "numpy": repeated(lambda: np.matmul(*numbers)),
+        "torch": repeated(lambda: torch.matmul(*other)),
+    }
+
+
+@njit(nogil=True)
+def _rows_of_product(left, right, out, side, first, last):
+    a, c = (left, first * side, side, 1), (out, first * side, side)
+    add_product(c, a, (right, 0, side), last - first, side, side)
+
+
 def horde_of(case: Case, chunk: int | None = None) -> gvf.Horde:
     """Return a horde with a full window."""
     policies = {str(i): gvf.Fixed(row) for i, row in enumerate(case.targets)}
+    horizons = [1 - 0.1 / (i + 1) for i in range(case.horizons)]
     horde = gvf.Horde(
-        gvf.questions(policies, gvf.Columns("signals", case.questions), [0.9]),
+        gvf.questions(policies, gvf.Columns("signals", case.questions // case.horizons), horizons),
         case.features,
         gvf.TD(case.step_size),
         gvf.IR(),

@@ -83,6 +83,23 @@ class Browser:
     def heard(self, *methods: str) -> list[dict[str, Any]]:
         return [event for event in self.events if event["method"] in methods]
 
+    def opens_cleanly(self, path: Path, width: int, pictures: int) -> None:
+        """Check that a page opens offline without complaints, shows its pictures, and fits."""
+        self.show(path, width)
+        complaints = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
+        assert self.heard(*complaints) == []
+        asked = self.heard("Network.requestWillBeSent")
+        addresses = {event["params"]["request"]["url"].partition(":")[0] for event in asked}
+        assert addresses <= {"file", "data"}
+        sizes = self.ask("[...document.images].map(i => [i.complete, i.naturalWidth])")
+        assert len(sizes) == pictures
+        assert all(complete and wide > 0 for complete, wide in sizes)
+        assert self.ask("document.documentElement.scrollWidth") <= width
+        wide = "[...document.querySelectorAll('body *')].filter(e => e.scrollWidth > innerWidth)"
+        assert self.ask(f"{wide}.map(e => e.tagName)") == []
+        cells = "[...document.querySelectorAll('td')].map(c => c.getBoundingClientRect().width)"
+        assert min(self.ask(cells)) > 0
+
     def close(self) -> None:
         self.process.terminate()
         self.process.wait(30)

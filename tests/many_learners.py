@@ -116,5 +116,10 @@ def learner_like(horde, question, batches):
         return next(given)
 
     buffer.draw = draw
-    values._observe = lambda buffer, rows, schedule: loop.observe(values, buffer, rows, schedule)
+
+    def observe(buffer, rows, schedule, repeats=0):
+        assert not repeats
+        loop.observe(values, buffer, rows, schedule)
+
+    values._observe = observe
     return learner

@@ -1,6 +1,6 @@
 """Measure how well step sizes and corrections are selected from a log, where the truth is known.
 
-    python docs/judge/experiments.py            all, about 5 minutes of processor time
+    python docs/judge/experiments.py            all, about 3 minutes of processor time
     python docs/judge/experiments.py pictures   only the tables and pictures, from the CSV files
 
 For each of 200 logs, learners with three corrections and eight step sizes learn by cross-validation
@@ -20,12 +20,13 @@ from typing import Any
 import gymnasium
 import matplotlib.pyplot as plt
 import numpy as np
-from worlds import KINDS, PUSH, Problem, leaning, problem
+from worlds import KINDS, PUSH, Problem, leaning, problem, visited, walks
 
 import gvf
-from gvf.common.arrays import Floats
+from gvf.common.arrays import Bools, Floats
 from gvf.common.colours import SPARE_COLOURS
 from gvf.common.pictures import house_style
+from gvf.domain import TabularDomain, get
 from gvf.judging.candidates import Candidate, named
 from gvf.judging.held_out import HeldOut, gather
 from gvf.judging.judgement import Judgement, judged
@@ -192,6 +193,33 @@ def example() -> list[dict[str, Any]]:
     return rows
 
 
+def intervals() -> list[dict[str, Any]]:
+    """Count how often intervals of `gvf.judge` contain the truth, by the number of episodes.
+
+    In the chain, 100 episodes to learn from and others to judge by, the step sizes .01, .03, .3 and
+    1 are compared with .1.
+    """
+    domain, sizes = get("markov-chain"), [0.01, 0.03, 0.3, 1.0, 0.1]
+    assert isinstance(domain, TabularDomain)
+    mu, question = gvf.Fixed([0.6, 0.4]), gvf.GVF(gvf.Fixed([0.3, 0.7]), "reward", 0.9)
+    values, weights = gvf.exact_values(domain.model, question), visited(domain, mu, 100)
+    rows = []
+    for episodes in (10, 20, 50, 200):
+        covered = 0
+        for run in range(100):
+            rng = np.random.default_rng([run, episodes])
+            train, held_out = (walks(domain, mu, n, 100, 0.0, rng) for n in (100, episodes))
+            learner = gvf.Learner(question, gvf.OneHot(10), gvf.TD(sizes), gvf.IR(), seed=run)
+            learner.learn(train, progress=False)
+            found = gvf.judge(learner, held_out, replicates=1000)
+            true = weights @ (learner.predict(np.arange(10)) - values[:, None]) ** 2
+            for size, error in zip(sizes[:-1], true, strict=False):
+                d = found.compare(f"TD, IR, step size {size:g}", "TD, IR, step size 0.1")
+                covered += bool(d.low <= error - true[-1] <= d.high)
+        rows.append({"episodes": episodes, "intervals": 400, "covered": covered})
+    return rows
+
+
 def write(name: str, rows: list[dict[str, Any]]) -> None:
     """Write rows to a CSV file."""
     with Path(HERE, name).open("w", newline="", encoding="utf-8") as file:
@@ -219,18 +247,29 @@ def bootstrap(statistic: Callable[[Any], Floats], count: int) -> tuple[float, fl
     return float(low), float(high)
 
 
-def share(near: Floats) -> str:
+def share(near: Bools) -> str:
     """Return the share of logs with its interval, in percent."""
     low, high = bootstrap(lambda at: near[at].mean(axis=1), len(near))
     return f"{100 * near.mean():.0f} % ({100 * low:.0f} to {100 * high:.0f})"
 
 
-def times(ours: Floats, theirs: Floats) -> str:
+def times(ours: Bools, theirs: Bools) -> str:
     """Return the ratio of two shares, paired by log, with its interval."""
     low, high = bootstrap(
         lambda at: ours[at].mean(axis=1) / np.maximum(theirs[at].mean(axis=1), 1e-9), len(ours)
     )
     return f"{ours.mean() / theirs.mean():.2f} ({low:.2f} to {high:.2f})"
+
+
+def interval_table(rows: list[dict[str, str]]) -> str:
+    """Return the table of intervals by the number of episodes, in Markdown."""
+    shares = column(rows, "covered") / column(rows, "intervals")
+    cells = [f"{100 * share:.0f} %" for share in shares]
+    return (
+        f"| held-out episodes | {' | '.join(row['episodes'] for row in rows)} |\n"
+        f"|{'---|' * (len(rows) + 1)}\n"
+        f"| intervals that contain the truth | {' | '.join(cells)} |\n"
+    )
 
 
 def tables(rows: list[dict[str, str]]) -> str:
@@ -359,6 +398,7 @@ def main() -> None:
     """Measure, unless only pictures are wanted, and write tables and pictures."""
     if sys.argv[1:] != ["pictures"]:
         write("example.csv", example())
+        write("intervals.csv", intervals())
         rows = []
         for number in range(LOGS):
             rows.append(measure(number))
@@ -367,6 +407,7 @@ def main() -> None:
         write("logs.csv", rows)
     text = tables(read("logs.csv"))
     Path(HERE, "tables.markdown").write_text(text, "utf-8")
+    Path(HERE, "intervals.markdown").write_text(interval_table(read("intervals.csv")), "utf-8")
     print(text)
     pictures(read("logs.csv"), read("example.csv"))
 

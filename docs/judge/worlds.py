@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 
 import gvf
-from gvf.common.arrays import Floats
+from gvf.common.arrays import Array, Floats
 from gvf.domain import TabularDomain, get
 
 KINDS = ("chain", "rooms", "CartPole")
@@ -40,7 +40,7 @@ class Problem:
     question: gvf.GVF
     features: gvf.FeatureMap
     error: Callable[[Floats], float]
-    states: Floats
+    states: Array
     tilings: int
     about: str
 

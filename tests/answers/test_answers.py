@@ -58,7 +58,16 @@ def test_held_out_episodes_are_not_learned_from(asked) -> None:
     assert [one.name for one in candidates] == ["IR, step size 0.02", "IR, step size 0.2"]
 
 
-def test_the_judgement_joins_corrections_and_parts(found) -> None:
+def test_the_judgement_joins_corrections_and_parts(found, asked) -> None:
+    alone = [
+        cells.held_out(cells.compute(Cell("judge", 0, name, None, 0), asked))
+        for name in ("IR", "IS")
+    ]
+    held, candidates = cells.side_by_side(alone)
+    for at, (own, _) in enumerate(alone):
+        np.testing.assert_array_equal(held.predicted[:, 2 * at : 2 * at + 2], own.predicted)
+        np.testing.assert_array_equal(held.after[:, 2 * at : 2 * at + 2], own.after)
+    assert [one.learner for one in candidates] == ["IR", "IR", "IS", "IS"]
     names = {score.name for score in found.answers[0].judgement.scores}
     assert names == {
         *(f"{name}, step size {size}" for name in ("IR", "IS") for size in (0.02, 0.2)),
@@ -105,6 +114,21 @@ def test_predictions_have_a_row_for_each_step(found, folder: Path) -> None:
     for name, expected in (("prediction", predicted), ("low", low), ("high", high)):
         np.testing.assert_array_equal(columns[name], expected)
     assert set(table["question"].to_pylist()) == {"goes right"}
+
+
+def test_batches_of_a_log_make_no_difference(
+    found, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gvf.answers.outcome import write_predictions
+
+    monkeypatch.setattr("gvf.log.sources.BATCH", 100)
+    again = prepare(found.plan, folder / "log.parquet", quiet=True)
+    assert len(list(again.log)) > 5
+    assert again.digest == found.material.digest
+    np.testing.assert_array_equal(again.ratios, found.material.ratios)
+    write_predictions(replace(found, material=again), tmp_path / "again.parquet")
+    expected = pq.read_table(folder / "out" / "predictions.parquet")
+    assert pq.read_table(tmp_path / "again.parquet").equals(expected)
 
 
 def test_the_learner_is_read_back_and_learns_on(found, folder: Path) -> None:

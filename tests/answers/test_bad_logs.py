@@ -139,9 +139,11 @@ def test_a_log_without_support_is_refused(capsys: pytest.CaptureFixture[str]) ->
     assert "no action in the log is one that its policy would take (Always(1, 2))" in told
 
 
+@pytest.mark.parametrize("batch", [10, 65_536])
 def test_the_place_is_that_in_the_file_even_if_rows_are_left_out(
-    capsys: pytest.CaptureFixture[str],
+    batch: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("gvf.log.sources.BATCH", batch)
     columns = real()
     columns["terminated"][:] = False  # so the last row of each episode is left out
     columns["action"][21] = -1
@@ -172,9 +174,13 @@ def test_an_answer_that_diverges_says_so(capsys: pytest.CaptureFixture[str]) -> 
     assert "all corrections have diverged with all step sizes" in capsys.readouterr().err
 
 
-def test_parts_of_episodes_need_episodes(capsys: pytest.CaptureFixture[str]) -> None:
-    write(Path("log.parquet"), walks(6))
-    Path("asked.toml").write_text(QUESTION.replace("folds = 2", "folds = 7"))
-    assert main(["learn", "log.parquet", "asked.toml"]) == 2
-    assert "6 episodes cannot be held out in 7 parts" in capsys.readouterr().err
+def test_parts_and_intervals_need_episodes(capsys: pytest.CaptureFixture[str]) -> None:
+    for episodes, folds, told in (
+        (6, 7, "6 episodes cannot be held out in 7 parts"),
+        (4, 2, "4 episodes are too few for intervals: say replicates = 0"),
+    ):
+        write(Path("log.parquet"), walks(episodes))
+        Path("asked.toml").write_text(QUESTION.replace("folds = 2", f"folds = {folds}"))
+        assert main(["learn", "log.parquet", "asked.toml"]) == 2
+        assert told in capsys.readouterr().err
     assert not Path("gvf-answers").exists()

@@ -1,6 +1,7 @@
 """The parts that a question file describes: policies, signals and features."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def real_log(tmp_path: Path, actions: np.ndarray | None = None) -> Path:
     return write(tmp_path / "log.parquet", columns)
 
 
-def material(tmp_path: Path, policy: str, more: str = "", log: Path | None = None):
+def material(tmp_path: Path, policy: str, more: str = "", log: Path | None = None) -> Any:
     text = f"""
 [[question]]
 policy = {policy}

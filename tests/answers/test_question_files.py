@@ -84,6 +84,8 @@ WRONG = {
     Q + '[learn]\nstep_sizes = [0]': "positive numbers, got [0]",
     Q + '[learn]\ncorrections = ["WISM"]': "did you mean 'WIS-Minibatch'",
     Q + '[learn]\ncorrections = ["NormIS"]': "needs the largest ratio",
+    Q + '[learn]\ncorrections = ["PrioritisedIR"]': "follow one step size",
+    Q + '[learn]\ncorrections = ["WIS-TD(0)"]': "has no step size to compare",
     'question = {policy = "uniform", continuation = 1.5}': "must be in [0, 1], got 1.5",
     'question = {policy = "uniform", cumulant = [1]}': "cumulant must be a number, a column",
     'question = {policy = {kind = "favour", action = 1}}': "probability is missing",

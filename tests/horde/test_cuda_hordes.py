@@ -68,6 +68,7 @@ def made(kind, questions, features, update=None, there=True, **options):
     name, dtype = kind
     single = "float64" if dtype == "float64" else "float32"
     given = {"window": 40, "batch_size": 4, "behaviour": BEHAVIOUR, "seed": 0, **options}
+    given = {"rupee": True, **given}
     on_gpu = {"device": "cuda", "dtype": dtype} if there and name == "cuda" else {"dtype": single}
     horde = gvf.Horde(questions, features, update or gvf.TD(0.3), **on_gpu, **given)
     if there and name == "products":
@@ -86,9 +87,14 @@ def assert_close(kind, one, other, states):
         np.testing.assert_allclose(
             one.weights(name), other.weights(name), rtol=tolerance, atol=tolerance
         )
-    unknown = np.full(len(one.names), np.nan)  # a GPU does not watch UDE
-    reports = [repr(replace(horde.report(), ude=unknown)) for horde in (one, other)]
-    assert (one.updates, reports[0]) == (other.updates, reports[1])
+    reports = [horde.report() for horde in (one, other)]
+    for measure in ("ude", "rupee"):
+        np.testing.assert_allclose(
+            *(getattr(report, measure) for report in reports), rtol=tolerance, atol=tolerance
+        )
+    unknown = np.full(len(one.names), np.nan)  # rounded numbers, and the name of the largest
+    shown = [repr(replace(report, ude=unknown, rupee=unknown)) for report in reports]
+    assert (one.updates, shown[0]) == (other.updates, shown[1])
 
 
 def compare(kind, questions, features, update=None, *, steps=150, pieces=70, **options):

@@ -230,3 +230,11 @@ def test_questions_of_all_kinds_have_a_page(tmp_path):
     horde.observe_many(stream(200, states=0))
     horde.page(tmp_path / "horde.html")
     assert re.search("Policies", read(tmp_path / "horde.html").said("h2"))
+
+
+def test_a_browser_opens_the_page_offline_without_complaints(browser, tmp_path):
+    horde, held_out = learned(rupee=True), data(900, POLICIES["mostly 1"], 3)
+    path = tmp_path / "horde.html"
+    horde.page(path, errors=horde.stream_error(held_out), stretch=held_out)
+    for width in (360, 1280):
+        browser.opens_cleanly(path, width, pictures=5)

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import threading
 from dataclasses import replace
 
 import gymnasium
@@ -11,7 +10,7 @@ import pytest
 from many_learners import BEHAVIOUR, asked, stream
 
 import gvf
-from gvf.horde import dense
+from gvf.horde.draws import Pool
 
 TILES = gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
 KINDS = {"tiles": TILES, "dense": gvf.Dense(2), "TDRC": TILES}
@@ -401,36 +400,12 @@ def test_single_precision_is_close(kind):
     )
 
 
-@pytest.mark.parametrize("kind", ["tiles", "TDRC"])
-def test_threads_do_not_matter(kind):
+@pytest.mark.parametrize("kind", ["tiles", "dense", "TDRC"])
+def test_threads_do_not_matter(kind, monkeypatch):
+    over = Pool.over
+    monkeypatch.setattr(Pool, "over", lambda *given, worth: over(*given, worth=True))
     data = stream(200, states=0)
-    one, two = made(asked(60), kind, threads=1), made(asked(60), kind, threads=2)
+    one, two = made(asked(60), kind, threads=1), made(asked(60), kind, threads=5)
     for horde in (one, two):
         horde.observe_many(data)
     np.testing.assert_array_equal(one.predict(data.state), two.predict(data.state))
-
-
-@pytest.mark.parametrize("chunk", [1, 4, None])
-def test_products_are_the_same_without_torch(monkeypatch, chunk):
-    data = stream(100, states=0)
-    fast = made(asked(), "dense", chunk=chunk)
-    monkeypatch.setattr(dense, "_torch", lambda: None)
-    plain = made(asked(), "dense", chunk=chunk)
-    plain.observe_many(data)
-    monkeypatch.undo()
-    fast.observe_many(data)
-    np.testing.assert_allclose(
-        plain.predict(data.state), fast.predict(data.state), rtol=1e-12, atol=1e-14
-    )
-
-
-def test_other_threads_of_torch_are_left_alone():
-    torch = pytest.importorskip("torch")
-    before, seen = torch.get_num_threads(), []
-    torch.set_num_threads(2)
-    made(TWO, "dense", threads=2).predict([[0.0, 0.0]])
-    thread = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
-    thread.start()
-    thread.join()
-    assert (torch.get_num_threads(), seen) == (2, [2])
-    torch.set_num_threads(before)

@@ -13,13 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dumb_ray import DumbRay
-from many_learners import BEHAVIOUR, asked, many_signals, stream
+from many_learners import BEHAVIOUR, asked, stream
 from test_horde import CORRECTIONS
 
 import gvf
 from gvf.common import cluster
 from gvf.horde import spread
-from gvf.horde.dense import DenseEngine
 from gvf.horde.layout import Layout
 
 TILES = gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
@@ -174,26 +173,6 @@ def test_workers_that_always_die_are_given_up(dumb):
     assert len(ray.actors) == 2 + 10
 
 
-def test_groups_that_are_multiplied_together_stay_together(dumb):
-    ray = dumb()
-    rng = np.random.default_rng(0)
-    policies = {str(i): gvf.Fixed(rng.dirichlet(np.ones(3))) for i in range(10)}
-    questions = gvf.questions(policies, gvf.Columns(many_signals, 3), np.linspace(0, 0.9, 11))
-    options = {"window": 40, "batch_size": 4, "behaviour": BEHAVIOUR, "seed": 0}
-    features = gvf.Dense(1024, waves)
-    alone = gvf.Horde(questions, features, gvf.TD(0.001), threads=1, **options)
-    several = gvf.Horde(questions, features, gvf.TD(0.001), engine="ray", workers=4, **options)
-    for horde in (alone, several):
-        feed(horde, stream(60, states=0))
-    engine, core = alone._core.engine, several._core
-    assert isinstance(engine, DenseEngine)
-    assert isinstance(core, spread.SpreadCore)
-    assert engine.cuts.tolist() == [0, 3, 6, 9, 10]
-    assert core._edges.tolist() == [0, 3, 6, 10]
-    assert len(ray.actors) == 3
-    assert_same_bits(alone, several)
-
-
 def test_the_chunk_is_that_of_all_questions(dumb):
     dumb()
     signals = {str(i): "reward" for i in range(64)}
@@ -211,9 +190,8 @@ def test_the_chunk_is_that_of_all_questions(dumb):
 
 def test_shares_have_about_as_many_questions():
     starts = np.array([0, 10, 20, 30, 90, 100])
-    assert spread._edges(np.arange(6), starts, 2).tolist() == [0, 3, 5]
-    assert spread._edges(np.arange(6), starts, 100).tolist() == [0, 1, 2, 3, 4, 5]
-    assert spread._edges(np.array([0, 5]), starts, 3).tolist() == [0, 5]
+    assert spread._edges(starts, 2).tolist() == [0, 3, 5]
+    assert spread._edges(starts, 100).tolist() == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("steps", [0, 70])

@@ -4,13 +4,14 @@ import pickle
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from chains import BEHAVIOUR, QUESTION, STATES, episodes, learner, read
+from numba import njit
 
 import gvf
 from gvf.common import cluster
@@ -225,6 +226,23 @@ def test_learners_without_lanes_are_refused() -> None:
         gvf.bootstrap(learner(), transitions)
     with pytest.raises(ValueError, match="has 4 episodes, and intervals need at least 5"):
         gvf.bootstrap(learner(), read(episodes(4, seed=0)))
+
+
+def test_an_update_for_one_weight_a_row_is_named() -> None:
+    @njit
+    def one_weight(state: Any, experience: Any, slots: Any, w: Any) -> None:
+        for i in range(slots.size):
+            state.weights[experience.x[slots[i], 0], 0] += w[i]
+
+    @dataclass(frozen=True)
+    class Own(gvf.Update):
+        step_size: float = 1.0
+        kernel = staticmethod(one_weight)
+
+    log = read(episodes(6, seed=0))
+    with pytest.raises(TypeError, match=r"kernel of Own cannot take weights w \[k, lanes\]"):
+        gvf.bootstrap(learner(Own()), log)
+    assert gvf.bootstrap(learner(Own()), log, method="lstd").updates == 0
 
 
 def test_estimated_ratios_are_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from chains import QUESTION, episodes, learner, read, repeated
 
 import gvf
 from gvf.intervals.counts import Units, counts
-from gvf.intervals.lanes import Lanes, weigh_lanes, weighs_by_row
+from gvf.intervals.lanes import Lanes, of_lanes, weigh_lanes, weighs_by_row
 from gvf.intervals.least_squares import Equations
 from gvf.intervals.replicates import Job
 from gvf.intervals.whole import WholeLog
@@ -79,7 +79,6 @@ def test_the_mean_update_of_a_lane_is_that_of_a_log_with_repeated_episodes(
     made = episodes(6, seed=7, limit=4)
     whole = whole_log(made, learner(correction=correction))
     copies = counts(6, range(5), seed=1)
-    lanes = Lanes(whole, copies)
     inputs, unit = whole.inputs, whole.unit
     p = correction.masses(inputs)
     u = np.random.default_rng(0).normal(size=len(unit))
@@ -87,7 +86,7 @@ def test_the_mean_update_of_a_lane_is_that_of_a_log_with_repeated_episodes(
     for pair in product(range(len(unit)), repeat=2):
         rows, w = np.array(pair), np.empty((2, 5))
         batch = unit[rows], np.ascontiguousarray(inputs[:, rows]), p[rows]
-        given = copies, lanes._means, lanes._factor
+        given = copies, *of_lanes(whole, copies)
         weigh_lanes(correction.address("weigh"), batch, given, correction.parameters, by_row, w)
         mean += shares[rows].prod() * (u[rows] @ w)
     for lane in range(5):

@@ -9,13 +9,15 @@ from judging_worlds import question, trajectories, values
 from scipy import stats
 
 import gvf
+from gvf.domain.markov_chain import model
 from gvf.judging.baseline import Baseline, returns_of, shared_baseline
 from gvf.judging.held_out import gather
 from gvf.judging.score import squared_errors
+from gvf.online import LSTD, TDLambda
 
 MU = [0.6, 0.4]
 RIGHT = gvf.GVF(gvf.Fixed([0.3, 0.7]), "reward", 0.9)
-TRUTH = gvf.exact_values(gvf.domain.get("markov-chain").model, RIGHT)
+TRUTH = gvf.exact_values(model(), RIGHT)
 
 
 class Values:
@@ -251,6 +253,32 @@ def test_diverged_candidates_are_named_and_never_win():
     assert lost.verdict == "all candidates have diverged"
 
 
+def test_predictions_that_nearly_overflow_raise_no_warning():
+    log = log_of(chain(40, np.random.default_rng(13)))
+    for huge in (1e153, 1e154, 1e160, 1e300):
+        learners = {"a": Values(TRUTH), "b": Values(np.full(10, huge))}
+        found = gvf.judge(learners, log)
+        assert found.best.name == "a"
+        repr(found)
+
+
+def test_lists_of_episodes_need_no_ends_and_predict_beyond_cuts():
+    batch = chain(12, np.random.default_rng(18), limit=3)
+    episodes = [*log_of(batch).episodes]
+    bare = [
+        gvf.Transitions(**{name: one[name] for name in one.columns if name != "truncated"})
+        for one in episodes
+    ]
+    learners = {"a": Values(TRUTH), "b": Values(TRUTH + np.arange(10))}
+    assert gvf.judge(learners, bare).scores == gvf.judge(learners, episodes).scores
+    held, _ = gather(learners, bare, RIGHT, None, "error")
+    assert held.last.sum() == 12
+    np.testing.assert_array_equal(held.cut, batch.truncated)
+    expected = [learners[name].table[batch.next_state[held.cut]] for name in "ab"]
+    np.testing.assert_array_equal(held.after[held.cut], np.transpose(expected))
+    assert (held.after[~held.cut] == 0.0).all()
+
+
 def test_interest_weighs_states():
     batch = chain(40, np.random.default_rng(14))
     wrong = np.where(np.arange(10) < 5, TRUTH + 1.0, TRUTH)
@@ -354,8 +382,8 @@ def test_gymnasium_and_online_learners_are_judged():
     env = gymnasium.make("gvf/MarkovChain-v0")
     (batch,) = gvf.transitions(env, gvf.Fixed(MU), steps=1500, batch=1500, seed=0)
     train, held_out = gvf.read(batch.columns, ends="truncated", quiet=True).split(0.5)
-    online = gvf.OnlineLearner(RIGHT, gvf.OneHot(10), gvf.online.TDLambda(0.1, [0.0, 0.9]))
-    lstd = gvf.OnlineLearner(RIGHT, gvf.OneHot(10), gvf.online.LSTD(0.9))
+    online = gvf.OnlineLearner(RIGHT, gvf.OneHot(10), TDLambda(0.1, [0.0, 0.9]))
+    lstd = gvf.OnlineLearner(RIGHT, gvf.OneHot(10), LSTD(0.9))
     for learner in (online, lstd):
         learner.learn(train)
     found = gvf.judge([online, lstd], held_out)

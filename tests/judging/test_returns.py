@@ -136,7 +136,7 @@ def slow_weighted(ratio, cumulant, continuation, last, after):
     mean = [np.mean([w[min(k, len(w) - 1)] for w in weights]) for k in range(longest)]
     out = np.zeros(n)
     for t in range(n):
-        discount = 1.0
+        discount, share, at = 1.0, 0.0, t
         for k, at in enumerate(rows[t]):
             share = weights[t][k] / mean[k] if mean[k] > 0 else 0.0
             out[t] += share * discount * cumulant[at]

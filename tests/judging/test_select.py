@@ -107,7 +107,7 @@ def test_what_cannot_be_selected_from_is_refused():
     with pytest.raises(ValueError, match="one episode cannot be split"):
         gvf.select(learners(), LOG.select([0]))
     with pytest.raises(TypeError, match=r"log must be a gvf\.Log, which gvf\.read makes"):
-        gvf.select(learners(), LOG.transitions())
+        gvf.select(learners(), LOG.transitions())  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match=r"held_out must be above 0 and at most 0\.5"):
         gvf.select(learners(), LOG, held_out=0.7)
     one = learners()["IR"]

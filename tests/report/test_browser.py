@@ -50,11 +50,11 @@ def test_the_page_fits_the_screen(browser, report, width) -> None:
 def test_the_table_of_claims_is_filled_and_can_be_read(browser, report, width) -> None:
     browser.show(report, width)
     lines = browser.ask(
-        "[...document.querySelectorAll('table.claims tbody tr')].map(e => e.innerText)"
+        "[...document.querySelectorAll('#claims table.claims tbody tr')].map(e => e.innerText)"
     )
     assert len(lines) == 2 + 7
     assert sum("holds" in line for line in lines) == 3
-    cells = "[...document.querySelectorAll('table.claims td')]"
+    cells = "[...document.querySelectorAll('#claims table.claims td')]"
     widths = browser.ask(f"{cells}.map(cell => cell.getBoundingClientRect().width)")
     assert len(widths) == 7 * 3
     assert min(widths) > 0

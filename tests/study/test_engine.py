@@ -14,7 +14,7 @@ import pytest
 from study_runs import STOPPED, STUDY, beside_progress, digests, needs_posix, start
 
 from gvf.study import Interrupted, local, run_task
-from gvf.study.engine import Result, run
+from gvf.study.engine import run
 from gvf.study.store import Store
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -157,7 +157,7 @@ def test_results_that_are_finished_when_a_task_fails_are_kept(
             super().put(item, block, timeout)
             if isinstance(item, RuntimeError):
                 failed.set()
-            elif isinstance(item, Result):
+            elif isinstance(item, tuple):
                 finished.set()
 
         def get(self, block=True, timeout=None):
@@ -170,7 +170,7 @@ def test_results_that_are_finished_when_a_task_fails_are_kept(
         assert failed.wait(30)
         return run_task(task, stop)
 
-    monkeypatch.setattr(local, "SimpleQueue", Slow)
+    monkeypatch.setattr("gvf.common.workers.SimpleQueue", Slow)
     monkeypatch.setattr("gvf.study.task.run_task", fail_first)
     with pytest.raises(RuntimeError, match="broken"):
         run(STUDY, tmp_path, workers=2, tasks=[first, second])

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gvf.answers.cells import Cell, held_out, intervals, methods, side_by_side
+from gvf.answers.cells import Cell, folds, held_out, intervals, methods, side_by_side
 from gvf.answers.engine import Engine
 from gvf.answers.material import Material, prepare
 from gvf.answers.plan import Plan
@@ -25,6 +25,7 @@ from gvf.behaviour import Support
 from gvf.common.arrays import Array, Floats
 from gvf.diagnosis import Diagnosis
 from gvf.diagnosis.ratios import RatioStatistics
+from gvf.intervals.counts import Units
 from gvf.judging.held_out import HeldOut
 from gvf.judging.judgement import Judgement, Score, judged
 from gvf.question import GVF
@@ -96,7 +97,7 @@ class Answer:
 
     @property
     def plan(self) -> Plan:
-        """What the question file says."""
+        """The plan: all that the question file says."""
         return self.material.plan
 
     def __repr__(self) -> str:
@@ -129,6 +130,7 @@ def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = 
         quiet: True to print nothing about the log.
     """
     material = prepare(plan, source, quiet=quiet)
+    _check(material)
     store = Store(out, material)
     names, questions = list(methods(material)), range(len(material.questions))
     judging = [
@@ -163,6 +165,19 @@ def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = 
             )
         )
     return Answer(material, tuple(answers))
+
+
+def _check(material: Material) -> None:
+    """Raise ValueError if the log has too few episodes, before anything is learned."""
+    folds(material)
+    if material.plan.replicates and material.log.in_memory:
+        try:
+            Units(material.log)
+        except ValueError:
+            raise ValueError(
+                f"{material.log.source}: {len(material.log.episodes)} episodes are too few for "
+                "intervals: say replicates = 0 in [intervals]"
+            ) from None
 
 
 def _judgement(material: Material, cells: list[Cell], found: dict[Cell, Any]) -> Judgement:
@@ -221,7 +236,4 @@ def _intervals(
         for question, of in enumerate(chosen)
     ]
     found = engine.run([cell for some in cells for cell in some], material, store, "intervals")
-    return [
-        intervals(material, question, [found[cell] for cell in some], chosen[question][0])
-        for question, some in enumerate(cells)
-    ]
+    return [intervals(material, some, [found[cell] for cell in some]) for some in cells]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,9 @@ from gvf.answers.toml import LEAST_SQUARES
 from gvf.common.arrays import Array
 from gvf.common.workers import Interrupted, Stop
 from gvf.correction import IS, Correction
-from gvf.intervals.intervals import Intervals
-from gvf.intervals.replicates import Job
+from gvf.intervals import Intervals
+from gvf.intervals.bootstrap import intervals_of
+from gvf.intervals.replicates import Job, Replicates
 from gvf.judging.candidates import Candidate
 from gvf.judging.held_out import HeldOut, gather
 from gvf.learner import TD, Learner
@@ -189,42 +191,30 @@ def _final(cell: Cell, material: Material, stop: Stop) -> Arrays:
         Path(file).unlink()
 
 
-def _replicates(cell: Cell, material: Material, stop: Stop) -> Arrays:
-    plan = material.plan
-    made, method = learner(material, cell.question, cell.method, cell.step_size), "td"
+def _resampled(material: Material, cell: Cell) -> tuple[Job, Learner]:
+    """Return the job of the replicates of a cell, and the learner that they repeat."""
+    made, plan = learner(material, cell.question, cell.method, cell.step_size), material.plan
+    least_squares = isinstance(made, LSTDLearner)
     if isinstance(made, LSTDLearner):
         made = Learner(made.question, made.features, TD(1.0), IS(), behaviour=made.behaviour)
-        method = "lstd"
-    job = Job(material.log, None, plan.learn["epochs"], method, plan.seed)
-    numbers = range(cell.part, cell.part + cell.count)
+    method = "lstd" if least_squares else "td"
+    return Job(material.log, None, plan.learn["epochs"], method, plan.seed), made
+
+
+def _replicates(cell: Cell, material: Material, stop: Stop) -> Arrays:
+    job, made = _resampled(material, cell)
     try:
-        found = job.run(made, numbers, stop)
+        found = job.run(made, range(cell.part, cell.part + cell.count), stop)
     except KeyboardInterrupt:
         raise Interrupted from None
-    return {
-        "weights": found.weights,
-        "updates": np.array(found.updates),
-        "empty": np.array(found.empty),
-        "known": found.known,
-    }
+    return {field.name: np.asarray(getattr(found, field.name)) for field in fields(Replicates)}
 
 
-def intervals(material: Material, question: int, found: list[Arrays], method: str) -> Intervals:
-    """Join the replicates of a question."""
-    made = learner(material, question, method, 1.0)
-    policy = getattr(getattr(made, "values", None), "prediction", None)
-    return Intervals(
-        questions=(repr(material.questions[question]),),
-        features=material.features,
-        policies=(getattr(policy, "policy", None),),
-        weights=np.concatenate([one["weights"] for one in found], axis=1)[None],
-        known=found[0]["known"][None],
-        horde=False,
-        level=material.plan.level,
-        method="lstd" if method == LEAST_SQUARES else "td",
-        units=f"{len(material.log.episodes)} episodes",
-        episodes=len(material.log.episodes),
-        updates=int(found[0]["updates"]),
-        empty=int(sum(one["empty"] for one in found)),
-        estimated=material.source == "estimated",
-    )
+def intervals(material: Material, cells: Sequence[Cell], found: Sequence[Arrays]) -> Intervals:
+    """Make the intervals of a question from the cells of its replicates."""
+    job, made = _resampled(material, cells[0])
+    parts = [
+        Replicates(one["weights"], int(one["updates"]), int(one["empty"]), one["known"])
+        for one in found
+    ]
+    return intervals_of(job, [made], [Replicates.joined(parts)], material.plan.level)

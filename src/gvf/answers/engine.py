@@ -33,7 +33,7 @@ Done = tuple[Cell, Arrays]
 
 @dataclass(frozen=True)
 class Engine:
-    """Where cells are done.
+    """The place where cells are done: threads of this process, or a Ray cluster.
 
     Attributes:
         name: "local" or "ray".

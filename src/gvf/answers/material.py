@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from gvf.answers import parts
-from gvf.answers.parts import Facts
+from gvf.answers.facts import Facts
 from gvf.answers.plan import Plan
+from gvf.answers.policies import policy
 from gvf.answers.section import placed
 from gvf.common.arrays import Floats
 from gvf.features import FeatureMap
@@ -68,7 +69,7 @@ class Material:
 
     @property
     def ratios_from(self) -> str:
-        """Where the ratios come from, in words, for pages and reports."""
+        """The origin of the ratios, in words, for pages and reports."""
         return {
             "recorded": "from the probabilities that the log has",
             "estimated": "ESTIMATED: the behaviour was fitted to the log",
@@ -138,7 +139,7 @@ def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, 
         estimated = estimate_behaviour(log, **options, seed=plan.seed, progress=False)
         return estimated.log, None, "estimated", estimated
     with placed("behaviour"):
-        return log, parts.policy(plan.behaviour, plan, facts), "given", None
+        return log, policy(plan.behaviour, plan, facts), "given", None
 
 
 def look_through(material: Material) -> tuple[Floats, str]:
@@ -146,11 +147,14 @@ def look_through(material: Material) -> tuple[Floats, str]:
     log, behaviour = material.log, material.behaviour
     stride = -(-len(log) // MOST_RATIOS)
     found: list[list[Floats]] = [[] for _ in material.questions]
-    before, digest = 0, hashlib.sha256()
+    before = 0
+    digests: dict[str, Any] = {}
     for batch in log:
         for name, column in batch.columns.items():
-            digest.update(f"{name} {column.dtype} {column.shape[1:]}".encode())
-            digest.update(np.ascontiguousarray(column).tobytes())
+            kind = f"{name} {column.dtype} {column.shape[1:]}"
+            digests.setdefault(kind, hashlib.sha256()).update(
+                np.ascontiguousarray(column).tobytes()
+            )
 
         def known(part: Transitions) -> None:
             _check_finite(part, "state", material.facts.names)
@@ -179,7 +183,8 @@ def look_through(material: Material) -> tuple[Floats, str]:
                 f"question {question.name!r}: no action in the log is one that its policy would "
                 f"take ({question.policy!r}), so the log tells nothing about it"
             )
-    return ratios, digest.hexdigest()
+    told = sorted(f"{kind} {digest.hexdigest()}" for kind, digest in digests.items())
+    return ratios, hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 def _check_finite(batch: Transitions, name: str, columns: Sequence[str] = ()) -> None:

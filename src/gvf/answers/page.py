@@ -12,16 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from gvf.answers import parts, pictures
+from gvf.answers import pictures, shown
 from gvf.answers.answer import Answer, Answered
 from gvf.answers.cells import methods
 from gvf.answers.material import Material
-from gvf.answers.plan import Asked
+from gvf.answers.plan import Asked, told
 from gvf.answers.support import Diagnosed, warnings_of
 from gvf.behaviour import Support
-from gvf.common.arrays import Array, Floats
+from gvf.common.arrays import Array
 from gvf.common.page import css, templates
 from gvf.common.pictures import embed
 from gvf.common.version import __version__
@@ -31,14 +29,8 @@ from gvf.judging.judgement import LARGEST_K_HAT, Judgement
 
 ROWS = 12
 """The number of candidates in a table."""
-EPISODES = (0.5, 0.8, 1.0)
-"""The episodes that are shown, by their place in the order of lengths."""
-LONGEST_SHOWN = 500
-"""The number of steps of an episode that are shown."""
 SHOWN_LOSS = 0.001
 """The share of the target's actions from which on a picture shows where they are lost."""
-MAP_STATES = 20_000
-"""The number of the log's states that make a map."""
 
 
 def page(answer: Answer, files: Sequence[str]) -> str:
@@ -57,7 +49,7 @@ def page(answer: Answer, files: Sequence[str]) -> str:
             {
                 **_question(asked, one.ratios, one.support, one.diagnosis),
                 **_judged(material, one),
-                "tracks": _tracks(material, one),
+                "tracks": embed(shown.tracks_of(material, one)),
                 "map": _map(material, one),
             }
             for asked, one in zip(material.plan.questions, answer.answers, strict=True)
@@ -163,24 +155,6 @@ def _question(
     }
 
 
-def told(given: Any) -> str:
-    """Return a setting of a question as text, as it stands in the file.
-
-    Example:
-        >>> from gvf.answers.page import told
-        >>> told({"kind": "favour", "action": 1, "probability": 0.9, "actions": None})
-        'favour, action = 1, probability = 0.9'
-    """
-    if not isinstance(given, dict):
-        return str(given)
-    rest = {name: value for name, value in given.items() if name != "kind" and value is not None}
-    parts = [
-        f"{name} = {told(value) if isinstance(value, dict) else value}"
-        for name, value in rest.items()
-    ]
-    return ", ".join([*([given["kind"]] if "kind" in given else []), *parts])
-
-
 def _verdict_badge(one: Answered) -> dict[str, str]:
     verdict = one.judgement.verdict
     kind = "bad" if verdict.startswith("cannot tell") else "good"
@@ -205,7 +179,7 @@ def _judged(material: Material, one: Answered) -> dict[str, Any]:
         "verdict": _verdict_badge(one),
         "chosen": one.chosen.name,
         "sure": one.sure,
-        "scores": embed(_curves(material, judgement)),
+        "scores": embed(shown.scores_of(material, one)),
         "candidates": rows,
         "left_out": len(scores) - len(rows),
         "constant": _number(judgement.constant.score),
@@ -218,13 +192,13 @@ def _judged(material: Material, one: Answered) -> dict[str, Any]:
 def _score(judgement: Judgement, score: Any) -> dict[str, str]:
     d = score.difference
     best = score is judgement.best
-    interval = "" if best or not math.isfinite(d.value) else f"{d.low:.3g} to {d.high:.3g}"
+    interval = "–" if best or not math.isfinite(d.value) else f"{d.low:.3g} to {d.high:.3g}"
     kinds = {"best": "good", "as good": "open", "worse": "quick", "diverged": "bad"}
     words = {"as good": "cannot be told from the best"}
     return {
         "name": score.name,
         "error": _number(score.score),
-        "above": "" if best else _number(d.value),
+        "above": "–" if best else _number(d.value),
         "interval": interval,
         "chance": f"{100 * score.chance:.0f} %",
         "kind": kinds[score.standing],
@@ -236,90 +210,12 @@ def _number(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else "infinite"
 
 
-def _curves(material: Material, judgement: Judgement) -> Any:
-    by_name: dict[str, list[Any]] = {name: [] for name in methods(material)}
-    for score in judgement.scores:
-        if score.standing != "reference":
-            by_name[score.learner].append(score)
-    curves, alone = [], []
-    for name, found in by_name.items():
-        ordered = sorted(found, key=lambda one: -1 if one.lane is None else one.lane)
-        sizes = [] if ordered[0].lane is None else material.plan.step_sizes
-        columns = np.array([list(one.difference) for one in ordered], float).T
-        with np.errstate(invalid="ignore"):
-            diverged = np.array([one.standing == "diverged" for one in ordered])
-            columns[0] = np.where(diverged, np.inf, columns[0])
-        (curves if len(sizes) else alone).append(pictures.Curve(name, sizes, *columns))
-    constant = judgement.constant.difference.value
-    return pictures.scores(curves, alone, constant, judgement.confidence)
-
-
-def _tracks(material: Material, one: Answered) -> dict[str, Any]:
-    """Return the picture of predictions along a few episodes."""
-    log = material.log
-    order = np.argsort(log.lengths, kind="stable")
-    chosen = list(dict.fromkeys(int(order[round(q * (len(order) - 1))]) for q in EPISODES))
-    shown = []
-    for at in chosen:
-        episode = log.episodes[at]
-        predicted, low, high = one.predict(episode.state[:LONGEST_SHOWN])
-        end = "ended by the task" if episode.terminated[-1] else "cut"
-        title = f"episode {log.numbers[at]}: {len(episode):,} steps, {end}"
-        known = one.intervals is not None
-        shown.append(
-            pictures.Track(title, predicted, low if known else None, high if known else None)
-        )
-    name = told(material.plan.questions[_place(material, one)].cumulant)
-    return embed(pictures.tracks(shown, name, material.plan.level))
-
-
-def _place(material: Material, one: Answered) -> int:
-    return next(i for i, asked in enumerate(material.questions) if asked is one.question)
-
-
 def _map(material: Material, one: Answered) -> dict[str, Any] | None:
-    """Return the picture of values over two dimensions, or over numbered states."""
-    facts, level = material.facts, material.plan.level
-    sample = facts.sample[:: max(1, len(facts.sample) // MAP_STATES)]
-    known = one.intervals is not None
-    if facts.states is not None:
-        if facts.states > pictures.FEW_STATES:
-            return None
-        counts = np.bincount(facts.sample, minlength=facts.states)
-        seen = np.flatnonzero(counts)
-        values, low, high = (np.full(facts.states, np.nan) for _ in range(3))
-        values[seen], low[seen], high[seen] = one.predict(seen.astype(facts.sample.dtype))
-        picture = pictures.numbered(values, low if known else None, high if known else None, counts)
-        return {**embed(picture), "over": "the states", "others": ""}
-    if sample.ndim != 2 or sample.shape[1] < 2 or sample.dtype.names:
+    drawn = shown.map_of(material, one)
+    if drawn is None:
         return None
-    values, low, high = one.predict(sample)
-    pair = _dimensions(material, sample, values)
-    points = sample[:, pair].astype(np.float64)
-    names = [facts.names[i] for i in pair]
-    picture = pictures.value_map(points, values, high - low if known else None, names, level)
-    others = [name for i, name in enumerate(facts.names) if i not in pair]
-    return {**embed(picture, "png"), "over": " and ".join(names), "others": ", ".join(others)}
-
-
-def _dimensions(material: Material, sample: Array, values: Floats) -> list[int]:
-    """Return the two dimensions to show: those of the plan, or those that explain most."""
-    chosen = parts.dimensions(material.plan, material.facts)
-    if len(chosen) < 2:
-        shares = [_explained(column, values) for column in sample.T]
-        order = [int(i) for i in np.argsort(shares)[::-1] if int(i) not in chosen]
-        chosen = [*chosen, *order][:2]
-    return chosen
-
-
-def _explained(column: Array, values: Floats, bins: int = 20) -> float:
-    """Return the share of the variance of values that bins of a column explain."""
-    edges = np.unique(np.nanquantile(column, np.linspace(0, 1, bins + 1)[1:-1]))
-    place = np.searchsorted(edges, column)
-    count = np.bincount(place, minlength=len(edges) + 1)
-    total = np.bincount(place, weights=values, minlength=len(edges) + 1)
-    mean = np.divide(total, count, out=np.zeros(len(count)), where=count > 0)
-    return float(np.var(mean[place]))
+    kind = "png" if drawn.others else "svg"  # a map has many cells
+    return {**embed(drawn.figure, kind), "over": drawn.over, "others": drawn.others}
 
 
 def _settings(material: Material) -> dict[str, str]:

@@ -90,3 +90,21 @@ def texts(given: Any) -> Iterator[str]:
     elif isinstance(given, list | tuple):
         for value in given:
             yield from texts(value)
+
+
+def told(given: Any) -> str:
+    """Return a setting of a question as text, as it stands in the file.
+
+    Example:
+        >>> from gvf.answers.plan import told
+        >>> told({"kind": "favour", "action": 1, "probability": 0.9, "actions": None})
+        'favour, action = 1, probability = 0.9'
+    """
+    if not isinstance(given, dict):
+        return str(given)
+    rest = {name: value for name, value in given.items() if name != "kind" and value is not None}
+    parts = [
+        f"{name} = {told(value) if isinstance(value, dict) else value}"
+        for name, value in rest.items()
+    ]
+    return ", ".join([*([given["kind"]] if "kind" in given else []), *parts])

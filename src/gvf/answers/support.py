@@ -29,7 +29,7 @@ WINDOW = 200_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosed:
-    """How far a log supports a question. Print it.
+    """The support that a log gives a question. Print it.
 
     Attributes:
         name: the name of the question.

@@ -68,8 +68,8 @@ def load(path: str | os.PathLike[str], *, trust: bool = False) -> Plan:
         >>> file = Path(tempfile.mkdtemp()) / "right.toml"
         >>> _ = file.write_text('[[question]]\npolicy = {kind = "always", action = 1}')
         >>> load(file).questions
-        (Asked(name='right', policy={'kind': 'always', 'action': 1}, cumulant='reward',
-               continuation=0.9, interest=None),)
+        (Asked(name='right', policy={'kind': 'always', 'action': 1, 'actions': None},
+               cumulant='reward', continuation=0.9, interest=None),)
     """
     path = Path(path)
     try:
@@ -296,5 +296,7 @@ def _check_methods(methods: tuple[Any, ...]) -> None:
         method = Method.of(given)
         if method.needs_largest:
             raise ValueError(f"{method.name} needs the largest ratio: give it as a number")
+        if method.make(1.0).refresh is not None:
+            raise ValueError(f"the masses of {method.name} follow one step size; leave it out")
         if method.update == "wis-td":
             raise ValueError(f"{method.name} has no step size to compare")

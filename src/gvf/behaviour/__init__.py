@@ -6,15 +6,17 @@ a target policy the behaviour covers. The models are here, for those who want ot
 ``model="counts"`` and its like.
 """
 
+from gvf.behaviour.check import support
 from gvf.behaviour.classifiers import Counts, Logistic, Model
 from gvf.behaviour.densities import Normals
 from gvf.behaviour.estimate import estimate_behaviour
+from gvf.behaviour.groups import StateGroup
 from gvf.behaviour.intervals import Interval
 from gvf.behaviour.others import Classifier, Network
 from gvf.behaviour.reliability import Reliability
 from gvf.behaviour.result import EstimatedBehaviour
 from gvf.behaviour.scores import Scores
-from gvf.behaviour.support import StateGroup, Support, support
+from gvf.behaviour.support import Support
 from gvf.behaviour.trim import Trimmed
 
 __all__ = [

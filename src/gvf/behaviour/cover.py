@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gvf.common.arrays import Floats
 from gvf.policy import DiscretePolicy, Policy, ratio
 from gvf.policy.base import check_same_actions
-from gvf.transition import Transitions
+from gvf.transition import Transitions, nan_rows
 
 Laws = Callable[[Transitions], list[tuple[NDArray[Any], Policy]]]
 """A function from transitions to the behaviour that chose each: rows, and their policy."""
@@ -126,3 +126,12 @@ def _ratios(batch: Transitions, target: Policy, laws: Laws | None) -> Floats:
     for rows, policy in laws(batch):
         out[rows] = ratio(target, states[rows], actions[rows], behaviour=policy)
     return out
+
+
+def usable(batch: Transitions) -> NDArray[np.bool_]:
+    """Return True for rows without a NaN in what ratios need."""
+    bad = nan_rows(batch["state"])
+    for name in ("action", "behaviour_probability", "behaviour_log_probability"):
+        if name in batch:
+            bad |= nan_rows(batch[name])
+    return ~bad

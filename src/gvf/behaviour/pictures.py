@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from gvf.behaviour.groups import StateGroup
     from gvf.behaviour.reliability import Reliability
-    from gvf.behaviour.support import StateGroup, Support
+    from gvf.behaviour.support import Support
 
 _TARGET, _BEHAVIOUR, _IDEAL = METHOD_COLOURS["IR"], METHOD_COLOURS["IS"], "#8a8f98"
-_LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+_LINES = tuple(METHOD_COLOURS[name] for name in ("IS", "IR", "WIS-Minibatch", "V-trace(1.0)"))
 _MOST_STATES = 40
 _SMALLEST = 1e-4
 """The cover at the left end of the picture; smaller ones are drawn there."""

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.behaviour.check import support_of
 from gvf.behaviour.reliability import Reliability
 from gvf.behaviour.rows import LogRows, as_actions
 from gvf.behaviour.scores import Scores
-from gvf.behaviour.support import Support, support_of
+from gvf.behaviour.support import Support
 from gvf.common.arrays import Array, Floats
 from gvf.log import Log
 from gvf.policy import DiscretePolicy, Policy

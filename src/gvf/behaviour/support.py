@@ -16,45 +16,29 @@ mean(rho 1[cover < c]), and what mu never does shows only in a mean ratio below 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gvf.behaviour.basis import flat
-from gvf.behaviour.cover import Cover, Laws, cover_of
-from gvf.behaviour.intervals import Interval, mean_by_episode
+from gvf.behaviour.cover import Cover, Laws, cover_of, usable
+from gvf.behaviour.groups import StateGroup, by_quantile, by_value
+from gvf.behaviour.intervals import Interval
 from gvf.behaviour.trim import Trimmed, trimmed
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, is_number, whole
-from gvf.diagnosis.tail import tail_index, trusted_up_to
 from gvf.log import Log
 from gvf.policy import Policy
-from gvf.transition import Transitions, nan_rows
+from gvf.transition import Transitions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_BINS = 8
-"""The number of groups into which a dimension of the states is cut."""
 _MUCH = 0.05
 """A larger share of lost mass gives a warning."""
-
-
-class StateGroup(NamedTuple):
-    """Some states of a log, and what the target loses there."""
-
-    name: str
-    """The states in words: ``state 3``, or ``state[2] from -0.1 to 0.2``."""
-    rows: int
-    """The number of rows."""
-    lost: Interval
-    """The share of the target's mass that is lost, with a 95 % interval over episodes."""
-    middle: float
-    """The state, or the middle of the group."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,7 +163,7 @@ class Support:
         threshold = self.least if threshold is None else threshold
         states, lost = self.batch["state"], self.cover.lost(threshold)
         if states.dtype.kind in "iu" and states.ndim == 1:
-            groups = _by_value(states, lost, self.batch["episode"])
+            groups = by_value(states, lost, self.batch["episode"])
         else:
             groups = [group for _, one in self.by_dimension(threshold) for group in one]
         return sorted(groups, key=lambda group: -group.lost.value)
@@ -189,7 +173,7 @@ class Support:
         x, lost = flat(self.batch["state"]), self.cover.lost(threshold)
         episode = self.batch["episode"]
         names = [f"state[{j}]" for j in range(x.shape[1])]
-        return [(name, _by_quantile(name, x[:, j], lost, episode)) for j, name in enumerate(names)]
+        return [(name, by_quantile(name, x[:, j], lost, episode)) for j, name in enumerate(names)]
 
     def trim(
         self,
@@ -226,7 +210,7 @@ class Support:
                 raise ValueError(f"{name} must be a number, 0 or more; got {brief(value)}")
 
         def judge(batch: Transitions) -> tuple[NDArray[np.bool_], Floats]:
-            good = _usable(batch)
+            good = usable(batch)
             found = cover_of(batch[good], self.target, self.laws, seed=0)
             bad, mass = np.zeros(len(batch), bool), np.zeros(len(batch))
             mass[good] = found.ratio
@@ -270,166 +254,6 @@ class Support:
             )
             lines.append(f"  lost most in {shown}")
         return "\n".join(fill(line, 92, subsequent_indent="    ") for line in lines)
-
-
-def support(
-    log: Log,
-    target: Policy,
-    *,
-    behaviour: Policy | None = None,
-    least: float = 0.01,
-    rows: int = 100_000,
-    seed: int = 0,
-) -> Support:
-    """Check how well the behaviour of a log covers a target policy.
-
-    Args:
-        log: the log, with the behaviour's probabilities unless ``behaviour`` is given.
-        target: the target policy.
-        behaviour: the policy that chose the actions, if known; then the check is done state by
-            state. For an estimated behaviour use :meth:`EstimatedBehaviour.support`.
-        least: the probability (for continuous actions the density, relative to the target's) below
-            which an action is hardly taken.
-        rows: the largest number of transitions to look at; a longer log gives a random sample.
-        seed: the seed of this sample, and of the target's actions if they are continuous.
-
-    Returns:
-        A :class:`Support`.
-
-    Example:
-        >>> import gvf
-        >>> import numpy as np
-        >>> rng = np.random.default_rng(0)
-        >>> mu = gvf.Table([[0.5, 0.5], [0.995, 0.005]])
-        >>> walks = []
-        >>> for _ in range(300):
-        ...     states = rng.integers(2, size=11)
-        ...     walks.append({"state": states, "action": mu.sample(states[:-1], rng=rng)})
-        >>> log = gvf.read(walks, ends="truncated", quiet=True)
-        >>> found = gvf.support(log, gvf.Fixed([0.2, 0.8]), behaviour=mu)
-        >>> {c: round(share.value, 2) for c, share in found.lost.items()}
-        {0.001: 0.0, 0.01: 0.4, 0.1: 0.4}
-        >>> found.by_state()[0].name
-        'state 1'
-    """
-    if behaviour is None:
-        return support_of(log, target, None, least=least, rows=rows, seed=seed)
-    if not isinstance(behaviour, Policy):
-        raise TypeError(f"behaviour must be a gvf.Policy, not {brief(behaviour)}")
-
-    def everywhere(batch: Transitions) -> list[tuple[NDArray[Any], Policy]]:
-        return [(np.arange(len(batch)), behaviour)]
-
-    return support_of(log, target, everywhere, least=least, rows=rows, seed=seed)
-
-
-def support_of(
-    log: Log,
-    target: Policy,
-    laws: Laws | None,
-    *,
-    least: float = 0.01,
-    rows: int = 100_000,
-    seed: int = 0,
-) -> Support:
-    """Check the support as :func:`support` does, with a behaviour that may differ by row."""
-    if not isinstance(log, Log):
-        raise TypeError(f"log must be a gvf.Log, as gvf.read makes, not {brief(log)}")
-    if not isinstance(target, Policy):
-        raise TypeError(f"target must be a gvf.Policy, not {brief(target)}")
-    if not (is_number(least) and 0 < least < 1):
-        raise ValueError(f"least must be a number between 0 and 1, got {brief(least)}")
-    batch, position, taken = _sampled(log, whole("rows", rows, 2), np.random.default_rng(seed))
-    cover = cover_of(batch, target, laws, seed=seed)
-    episode, ratio = batch["episode"], cover.ratio
-    total = ratio.sum()
-    probabilities: Callable[[Any], Floats] | None = getattr(target, "probabilities", None)
-    untried: dict[int, float] = {}
-    if probabilities is not None and cover.discrete:
-        shares = probabilities(batch["state"]).mean(axis=0)
-        never = sorted({*range(len(shares))} - taken)
-        untried = {a: float(shares[a]) for a in never if shares[a] > 0}
-    estimated = log.has_estimates
-    if laws is not None:
-        estimated |= any(policy.is_estimated for _, policy in laws(batch[:1]))
-    thresholds = [round(c, 12) for c in (least / 10, least, min(10 * least, 1.0))]
-    return Support(
-        log=log,
-        target=target,
-        rows=len(batch),
-        episodes=len(np.unique(episode)),
-        least=thresholds[1],
-        lost={c: mean_by_episode(cover.lost(c), episode) for c in thresholds},
-        mean_ratio=mean_by_episode(ratio, episode),
-        effective_sample_size=float(total * (total / (ratio @ ratio))) if total > 0 else 0.0,
-        largest_ratio=float(ratio.max()),
-        k_hat=tail_index(ratio),
-        k_threshold=trusted_up_to(len(ratio)),
-        untried=untried,
-        estimated=estimated,
-        cover=cover,
-        batch=batch,
-        position=position,
-        laws=laws,
-    )
-
-
-def _sampled(
-    log: Log, most: int, rng: np.random.Generator
-) -> tuple[Transitions, NDArray[np.int64], set[int]]:
-    """Return rows of a log without NaN, their positions, and the discrete actions of all rows."""
-    if "action" not in log.columns:
-        raise ValueError(f"{log.source}: the log has no actions, so it has no behaviour")
-    chosen = np.ones(len(log), bool)
-    if len(log) > most:
-        chosen[:] = False
-        chosen[rng.choice(len(log), most, replace=False)] = True
-    kept: list[Transitions] = []
-    places: list[NDArray[np.int64]] = []
-    taken: set[int] = set()
-    start = 0
-    for batch in log:
-        wanted = chosen[start : start + len(batch)] & _usable(batch)
-        kept.append(batch[wanted])
-        places.append(start + np.flatnonzero(wanted))
-        if batch["action"].ndim == 1:
-            taken |= {*np.unique(batch["action"]).tolist()}
-        start += len(batch)
-    joined = Transitions.concatenate(kept)
-    if not len(joined):
-        raise ValueError(f"{log.source}: all rows have a NaN in the state, the action or mu")
-    return joined, np.concatenate(places), taken
-
-
-def _usable(batch: Transitions) -> NDArray[np.bool_]:
-    """Return True for rows without a NaN in what ratios need."""
-    bad = nan_rows(batch["state"])
-    for name in ("action", "behaviour_probability", "behaviour_log_probability"):
-        if name in batch:
-            bad |= nan_rows(batch[name])
-    return ~bad
-
-
-def _by_value(states: NDArray[Any], lost: Floats, episode: NDArray[Any]) -> list[StateGroup]:
-    order = np.argsort(states, kind="stable")
-    names, starts = np.unique(states[order], return_index=True)
-    return [
-        StateGroup(f"state {name}", len(own), mean_by_episode(lost[own], episode[own]), float(name))
-        for name, own in zip(names, np.split(order, starts[1:]), strict=True)
-    ]
-
-
-def _by_quantile(name: str, x: Floats, lost: Floats, episode: NDArray[Any]) -> list[StateGroup]:
-    edges = np.unique(np.quantile(x, np.linspace(0, 1, _BINS + 1)))
-    place = np.searchsorted(edges[1:-1], x, side="right")
-    groups = []
-    for k in np.unique(place):
-        own = place == k
-        low, high = x[own].min(), x[own].max()
-        words = f"{name} from {low:.3g} to {high:.3g}" if low < high else f"{name} = {low:.3g}"
-        share = mean_by_episode(lost[own], episode[own])
-        groups.append(StateGroup(words, int(own.sum()), share, float(np.median(x[own]))))
-    return groups
 
 
 def _percent(share: float) -> str:

@@ -23,11 +23,11 @@ from gvf.correction.trace import Trace
 from gvf.features import FeatureMap, features_of
 from gvf.horde.device import Device
 from gvf.horde.draws import Batch, Draws, Pool
-from gvf.horde.engine import Engine, check_memory, engine_for
+from gvf.horde.engine import Engine, check_memory, engine_for, watch_for
 from gvf.horde.evaluate import Evaluator
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.pauses import LOOK_EVERY, LOOKED_AT, Pauses
-from gvf.horde.watch import EVERY, Watch
+from gvf.horde.watch import EVERY
 from gvf.learner import Update
 from gvf.learner.base import group
 from gvf.learner.values import Form, represent
@@ -102,7 +102,8 @@ class Core:
         self.estimated = False  # True once a ratio was estimated
         # Fewer rows if updates are rare, so that looks stay cheap beside them.
         rows = max(options.batch_size // options.every, 1)
-        self.watch = Watch(layout, rows, self._watched_features, options.dtype)
+        kind = watch_for(options.device)
+        self.watch = kind(layout, rows, self._watched_features, options.dtype)
         self.engine: Engine | None = None
         self.window = Window(1)  # until there is an engine
         self.chunk = 1
@@ -126,11 +127,6 @@ class Core:
     def _watched_features(self) -> int:
         """The number of features that RUPEE is about; 0 if it is not wanted."""
         return self.options.features.size if self.options.rupee else 0
-
-    @property
-    def _watches(self) -> bool:
-        """True if errors are watched, which takes too long if predictions come from a GPU."""
-        return self.options.device.is_cpu
 
     @property
     def steps(self) -> int:
@@ -289,7 +285,7 @@ class Core:
                 if len(batch.w):
                     own = None if step_size is None else step_size[piece][due[piece]]
                     self._update(batch, own, self.pauses.places(signals))
-                if stop == start + to_look and self._watches:
+                if stop == start + to_look:
                     self._look(engine, self.pauses.places(signals))
                 if self.draws.steps % LOOK_EVERY == 0:
                     self.pauses.diverged[:] = self.divergent()
@@ -326,10 +322,9 @@ class Core:
         count = min(self.watch.rows, len(self.window), n)
         newest = self.window.oldest_first[-count:]
         rows = {name: column[newest] for name, column in self.window.columns.items()}
-        values = engine.predict(np.concatenate([rows["x"], rows["x_next"]]))
         ratios = self.draws.ratios[:, (self.draws.steps - count + np.arange(count)) % n]
         new = np.flatnonzero(self.layout.since[self.layout.order] > self.draws.steps - count)
-        self.watch.look(rows, values, ratios, np.append(paused, new))
+        self.watch.look(rows, engine, ratios, np.append(paused, new))
 
     @property
     def updates(self) -> int:

@@ -104,7 +104,7 @@ class TorchEngine:
         """Apply U updates; see :class:`gvf.horde.engine.Engine`."""
         self._copy_new(columns, batch.steps)
         alpha = self._step_size if step_size is None else step_size[:, :, None]
-        w = self._sent(batch.w * alpha, self.dtype)
+        w = self.sent(batch.w * alpha, self.dtype)
         self.rows = self._drawn(batch)
         together = max(1, _ROWS // w.shape[2])
         for start in range(0, len(w), together):
@@ -113,7 +113,7 @@ class TorchEngine:
 
     def _drawn(self, batch: Batch) -> torch.Tensor:
         """Return the drawn rows, int64[U, groups or 1, k]."""
-        return self._sent(batch.rows, torch.int64)
+        return self.sent(batch.rows, torch.int64)
 
     def follow(self, draws: Draws, kept: int) -> bool:
         """Return False: the rows are drawn already."""
@@ -158,14 +158,15 @@ class TorchEngine:
 
     def predict(self, x: Array) -> Array:
         """Return the values of features [m, size] at all places, [m, G]."""
-        return self._values(x).cpu().numpy()
+        return self.values(self.sent(x, self.dtype)).cpu().numpy()
 
     def largest(self, x: Array) -> Array:
         """Return the largest absolute value of features [m, size] at each place, [G]."""
-        return self._values(x).abs().amax(dim=0).cpu().numpy()
+        return self.values(self.sent(x, self.dtype)).abs().amax(dim=0).cpu().numpy()
 
-    def _values(self, x: Array) -> torch.Tensor:
-        return self._there(x).to(self.dtype) @ self.weights[:, : self.size].T
+    def values(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the values of features [m, size] at all places, [m, G], on the device."""
+        return x @ self.weights[:, : self.size].T
 
     def take(self, places: Any) -> dict[str, NDArray[Any]]:
         """Return copies of the weights at some places, [g, size]."""
@@ -180,7 +181,7 @@ class TorchEngine:
         """Return an array on the device."""
         return torch.tensor(np.asarray(array), device=self.device)
 
-    def _sent(self, array: Array, dtype: torch.dtype) -> torch.Tensor:
+    def sent(self, array: Array, dtype: torch.dtype) -> torch.Tensor:
         """Return an array on the device, without waiting for what the device does now."""
         on_gpu = self.device.type == "cuda"
         here = torch.empty(array.shape, dtype=dtype, pin_memory=on_gpu)
@@ -197,10 +198,10 @@ class TorchEngine:
                 self.columns[name] = self.weights.new_zeros(kept, wide)
         for start in range(max(self._copied, steps - kept), steps, _SENT):
             rows = np.arange(start, min(start + _SENT, steps)) % kept
-            at = self._sent(rows, torch.int64)
+            at = self.sent(rows, torch.int64)
             for name, column in columns.items():
                 copy = self.columns[name][:, : column.shape[1]]
-                copy[at] = self._sent(column[rows], self.dtype)
+                copy[at] = self.sent(column[rows], self.dtype)
         self._copied = steps
 
     def _wait(self) -> None:
@@ -258,7 +259,7 @@ class KernelEngine(TorchEngine):
         for start in range(self._summed, steps, _SENT):
             slots = np.arange(start, min(start + _SENT, steps)) % n
             with torch.cuda.device(self.device):
-                new = self._sent(masses[:, slots], torch.float64)
+                new = self.sent(masses[:, slots], torch.float64)
                 self._kernels.insert(self._sums, new, start)
         self._summed = steps
 
@@ -267,8 +268,8 @@ class KernelEngine(TorchEngine):
             return super()._drawn(batch)
         assert self._draws is not None
         self._sum(self._draws)
-        uniforms = self._sent(batch.uniforms, torch.float64)
-        times = self._sent(batch.times, torch.int64)
+        uniforms = self.sent(batch.uniforms, torch.float64)
+        times = self.sent(batch.times, torch.int64)
         with torch.cuda.device(self.device):
             return self._kernels.search(self._sums, uniforms, times, self._draws.masses.shape[1])
 

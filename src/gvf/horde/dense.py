@@ -10,53 +10,39 @@ steps, ``N_ij = Z_i . X_j w_j``,
 
     Y = X^T diag(w) (I - N)^-1.
 
-Y depends on no question, and :func:`_joint` finds it from the Y of fewer steps. All questions of a
+Y depends on no question, and :func:`_join` finds it from the Y of fewer steps. All questions of a
 policy and continuation then need two products with matrices of R rows. These are the numbers of one
 step after the other, up to rounding. If there are fewer features than rows, ``(Y Z) W_0 + Y c``
 needs fewer operations.
 
-Products are PyTorch's if it is installed, because it adds a product to a matrix in place, and each
-of our threads can work on groups of its own; otherwise NumPy's.
+A compiled loop takes a few columns of weights at a time through both products
+(:mod:`gvf.common.tiles`), so that the weights are read and written once for all steps.
 """
 
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays
+from gvf.common.tiles import BYTES, add_product, aligned, lanes_of, prefetch
 from gvf.horde.draws import Batch, Pool
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.weights import Weights
 
-_CACHE = 2**20
-"""The number of bytes of weights that are worked on together, unless a group has more."""
-_MOST_STEPS = 8
-
-
-class Block(NamedTuple):
-    """Groups with as many questions of one continuation each, at the same columns."""
-
-    groups: Ints
-    """The groups, [p]."""
-    columns: slice
-    """The columns in the matrices of the groups."""
-    scale: Array
-    """The factor of the continuation in each group, [p]."""
-    source: Ints
-    """The column of the continuation in each group, [p]."""
-    cumulant: Ints
-    """The cumulants of the columns in each group, [p, q]."""
+_WEIGHTS_COST = 24
+"""Reading and writing a weight takes as long as so many multiply-adds."""
+_MOST_ROWS = 512
+"""The number of rows of a chunk beyond which their products would leave the cache."""
+ZERO, ONE = np.int64(0), np.int64(1)
+GROUP, BLOCK, END, SOURCE, CUMULANT = range(5)
+"""The columns of the table of parts: the group, the first block and the end of the blocks, the
+source of the continuation, and the first cumulant if the cumulants are neighbours, else -1."""
 
 
 class DenseEngine(Weights):
@@ -78,29 +64,24 @@ class DenseEngine(Weights):
         dtype: np.dtype[Any],
         pool: Pool,
     ) -> None:
-        super().__init__(layout.starts, size, dtype)
+        self._parts, starts = _parts(layout, 3 * lanes_of(dtype), pool.threads)
+        super().__init__(starts, size, dtype)
         self._layout = layout
         self._step_size, self._pool = step_size, pool
-        self._scratch = threading.local()
-        self._blocks = _blocks(layout, size * dtype.itemsize, pool.threads)
-        _divide_work(pool)
-
-    @property
-    def cuts(self) -> Ints:
-        """The groups at which blocks begin or end; products in other blocks round differently."""
-        return np.unique([[block.groups[0], block.groups[-1] + 1] for block in self._blocks])
+        self._scale = layout.scale.astype(dtype)
 
     @staticmethod
     def best_chunk(layout: Layout, batch_size: int) -> int:
         """Return the number of steps that are best taken together.
 
-        Products of rows with rows of earlier steps cost R / q of the other products, for q
-        questions of a policy and continuation.
+        With q questions of a policy and continuation, joining R rows takes R / 2q of the other
+        products, and passing the weights through the cache takes a share that falls with R.
         """
         _, sizes = np.unique(
             np.stack([layout.group, layout.source, layout.scale]), axis=1, return_counts=True
         )
-        return int(np.clip(np.median(sizes) // (2 * batch_size), 1, _MOST_STEPS))
+        rows = min(math.sqrt(2 * _WEIGHTS_COST * float(np.median(sizes))), _MOST_ROWS)
+        return max(1, int(rows / batch_size))
 
     def learn(self, columns: Arrays, batch: Batch, step_size: NDArray[Any] | None) -> None:
         """Apply U updates; see :class:`gvf.horde.engine.Engine`."""
@@ -108,168 +89,199 @@ class DenseEngine(Weights):
         alpha = self._step_size if step_size is None else step_size[:, :, None]
         w = np.moveaxis(batch.w * alpha, 1, 0).reshape(-1, updates * k).astype(self.flat.dtype)
         rows = np.ascontiguousarray(np.moveaxis(batch.rows, 1, 0)).reshape(-1, updates * k)
-        self._over_blocks(lambda block: self._learn(block, columns, rows, w[block.groups], k))
-
-    def _over_blocks(self, work: Callable[[Block], None]) -> None:
-        """Work on all blocks, some in each thread."""
-
-        def some(first: int, last: int) -> None:
-            with np.errstate(over="ignore", invalid="ignore"):  # of questions that diverge
-                for block in self._blocks[first:last]:
-                    work(block)
-
-        if _torch() is None:
-            some(0, len(self._blocks))  # NumPy has threads of its own
-        else:
-            self._pool.apart(len(self._blocks), some)
-
-    def _learn(self, block: Block, columns: Arrays, rows: Ints, w: Array, k: int) -> None:
-        """Apply the updates of a block's groups: rows int64[groups or 1, R], w [p, R]."""
-        own = rows if len(rows) == 1 else rows[block.groups]
-        shape, size = w.shape, columns["x"].shape[1]
-        X, Z = self._room("X", (*shape, size)), self._room("Z", (*shape, size))
-        E = self._room("E", (*shape, block.cumulant.shape[1]))
+        features = columns["x"], columns["x_next"]
         signals = columns["cumulant"], columns["continuation"]
-        _gather(columns["x"], columns["x_next"], *signals, own, *block[2:], X, Z, E)
-        Y, W = _joint(X, Z, w, k), self._stacked(block)
-        if size < shape[1]:
-            change = product(product(Y, Z), W)
-            add_product(change, Y, E)
-            W += change
-        else:
-            add_product(E, Z, W)
-            add_product(W, Y, E)
+        places = self.starts, self._scale, self._layout.cumulant
+        room = _room(self.size, updates * k, self.flat.dtype)
 
-    def _room(self, name: str, shape: tuple[int, ...]) -> Array:
-        """Return an array to write into, in memory that is used again."""
-        size, rooms = math.prod(shape), self._scratch.__dict__  # those of this thread
-        if name not in rooms or len(rooms[name]) < size:
-            rooms[name] = np.empty(size, self.flat.dtype)
-        return rooms[name][:size].reshape(shape)
+        def work(first: int, last: int) -> None:
+            parts, own = self._parts[first:last], aligned(room, self.flat.dtype)
+            _learn(self.flat, features, signals, parts, places, rows, w, k, own)
 
-    def _stacked(self, block: Block) -> Array:
-        """Return a view [p, size, q] of the weights of a block; its groups are neighbours."""
-        first, last = self.starts[[block.groups[0], block.groups[-1] + 1]] * self.size
-        matrix = self.matrices[block.groups[0]]
-        return self.flat[first:last].reshape(-1, *matrix.shape)[:, :, block.columns]
+        worth = batch.w.size * self.size > 50_000
+        self._pool.over(len(self._parts), work, worth=worth)
 
     def predict(self, x: Array) -> Array:
         """Return the values of features [m, size] at all places, [m, G]."""
         out = np.empty((len(x), len(self._layout)), self.flat.dtype)
-        x = np.require(x, requirements="W")  # arrays of Ray are not, and PyTorch would complain
+        flat_x = np.ascontiguousarray(x).reshape(-1)
+        room = (self.size + len(x)) * 3 * lanes_of(self.flat.dtype)
 
-        def work(block: Block) -> None:
-            for g in block.groups:
-                first = self.starts[g] + block.columns.start
-                values = product(x, self.matrices[g][:, block.columns])
-                out[:, first : first + values.shape[1]] = values
+        def work(first: int, last: int) -> None:
+            own = aligned(room, self.flat.dtype)
+            _predict(self.flat, flat_x, self.starts, first, last, own, out)
 
-        self._over_blocks(work)
+        self._pool.over(len(self.matrices), work, worth=self.flat.size > 500_000)
         return out
 
 
-def _blocks(layout: Layout, column: int, threads: int) -> list[Block]:
-    """Return the blocks of a layout, for columns of so many bytes: at least one for each thread.
+def _parts(layout: Layout, widest: int, threads: int) -> tuple[Ints, Ints]:
+    """Divide groups into parts of one continuation, and these into blocks of a few columns.
 
-    A block has neighbouring groups of the same form, as many as fit into the cache. If there are
-    fewer groups than threads, their columns are divided.
+    If there are fewer groups than threads, their columns are divided.
+
+    Returns:
+        A table of parts, and the first place of each block, with the number of places at the end.
     """
-    forms = []
-    parts = -(-threads // layout.groups)
+    parts, starts, shares = [], [0], -(-threads // layout.groups)
     for g in range(layout.groups):
-        places = np.arange(layout.starts[g], layout.starts[g + 1])
-        kinds = np.stack([layout.scale[places], layout.source[places].astype(float)])
+        begin, end = layout.starts[g : g + 2].tolist()
+        kinds = np.stack([layout.scale[begin:end], layout.source[begin:end].astype(float)])
         cuts = np.flatnonzero((np.diff(kinds, axis=1) != 0).any(axis=0)) + 1
-        shares = np.linspace(0, len(places), parts + 1).astype(int).tolist()
-        forms.append(tuple(sorted({*cuts.tolist(), *shares})))
-    blocks, first = [], 0
-    while first < layout.groups:
-        form, last = forms[first], first + 1
-        most = max(1, min(_CACHE // (column * form[-1]), -(-layout.groups // threads)))
-        while last < layout.groups and forms[last] == form and last - first < most:
-            last += 1
-        groups = np.arange(first, last)
-        for a, b in pairwise(form):
-            places = layout.starts[groups] + a
-            every = places[:, None] + np.arange(b - a)
-            blocks.append(
-                Block(
-                    groups,
-                    slice(a, b),
-                    layout.scale[places],
-                    layout.source[places],
-                    layout.cumulant[every],
+        share = -(-(end - begin) // (shares * widest)) * widest
+        edges = sorted({*(begin + cuts).tolist(), *range(begin, end, share), end})
+        for first, last in pairwise(edges):
+            cumulants = layout.cumulant[first:last]
+            neighbours = (np.diff(cumulants) == 1).all()
+            block = len(starts) - 1
+            starts += [*range(first + widest, last, widest), last]
+            cumulant = cumulants[0] if neighbours else -1
+            parts.append((g, block, len(starts) - 1, layout.source[first], cumulant))
+    return np.array(parts, np.int64), np.array(starts, np.int64)
+
+
+def _room(size: int, rows: int, dtype: np.dtype[Any]) -> int:
+    """Return how many numbers :func:`_learn` needs beside its arguments."""
+    lanes = lanes_of(dtype)
+    wide, tall = -(-size // lanes) * lanes, (-(-rows // lanes) + 1) * lanes
+    between = max(rows * tall, size * wide if size < rows else 0)
+    return rows * wide + size * tall + between + (rows + 2 * size) * 3 * lanes
+
+
+@njit(cache=True, nogil=True)
+def _learn(flat, features, signals, parts, places, rows, w, k, room):
+    """Apply the updates of some parts.
+
+    Args:
+        flat: the weights of all blocks.
+        features: the features of all rows, [n, size], and those of the next states.
+        signals: the cumulants [n, C] and the continuations [n, 1 + Z].
+        parts: the parts, a row each; see :func:`_parts`.
+        places: the first place of each block, and the factor of the continuation and the cumulant
+            at each place.
+        rows: the drawn rows, [groups or 1, R].
+        w: their weights times the step size, [groups, R].
+        k: the number of rows of an update.
+        room: memory to work in; see :func:`_room`.
+    """
+    (x, x_next), (cumulants, continuations) = features, signals
+    starts, scale, cumulant = places
+    size, R, lanes = x.shape[1], rows.shape[1], _lanes(flat)
+    wide, tall = (size + lanes - 1) // lanes * lanes, ((R + lanes - 1) // lanes + 1) * lanes
+    panel = 3 * lanes
+    Y, room = room[: R * wide], room[R * wide :]  # rows of R
+    Z, room = room[: size * tall], room[size * tall :]  # columns of R: transposed
+    E, room = room[: R * panel], room[R * panel :]
+    W, room = room[: size * panel], room[size * panel :]
+    before, between = room[: size * panel], room[size * panel :]
+    for part in range(len(parts)):
+        g, block, end = parts[part, GROUP], parts[part, BLOCK], parts[part, END]
+        source, neighbours = parts[part, SOURCE], parts[part, CUMULANT]
+        drawn, place = rows[g if len(rows) > 1 else 0], starts[block]
+        _gather(x, x_next, continuations, drawn, w[g], scale[place], source, Y, wide, Z, tall)
+        _join(Y, wide, Z, tall, size, R, k, between)
+        few = size < R
+        if few:  # (Y Z)^T
+            between[: size * wide] = 0.0
+            add_product((between, ZERO, wide), (Z, ZERO, tall, ONE), (Y, ZERO, wide), size, size, R)
+        for b in range(block, end):
+            at, width = starts[b], starts[b + 1] - starts[b]
+            own = (flat, at * size, panel)
+            if width < panel:  # what follows in a row is overwritten
+                _copy(flat, at * size, width, W, 0, panel, size, width)
+                own = (W, ZERO, panel)
+            for r in range(R):  # unsigned, because Numba checks signed indices for negative ones
+                row, to = np.uint64(drawn[r]), np.uint64(r * panel)
+                if neighbours >= 0:
+                    column = np.uint64(neighbours + at - place)
+                    for j in range(np.uint64(width)):
+                        E[to + j] = cumulants[row, column + j]
+                else:
+                    column = np.uint64(at)
+                    for j in range(np.uint64(width)):
+                        E[to + j] = cumulants[row, np.uint64(cumulant[column + j])]
+            if few:
+                _copy(own[0], own[1], panel, before, 0, panel, size, panel)
+                add_product(
+                    own, (between, ZERO, ONE, wide), (before, ZERO, panel), size, width, size
                 )
-            )
-        first = last
-    return blocks
+            else:
+                add_product((E, ZERO, panel), (Z, ZERO, ONE, tall), own, R, width, size)
+            add_product(own, (Y, ZERO, ONE, wide), (E, ZERO, panel), size, width, R)
+            if width < panel:
+                _copy(W, 0, panel, flat, at * size, width, size, width)
 
 
-def _joint(X: Array, Z: Array, w: Array, k: int) -> Array:
-    """Return Y [p, size, R] of the module's text, for updates of k rows each, in the place of X.
+@njit(nogil=True)
+def _lanes(array):
+    """Return how many numbers of an array a vector has."""
+    return BYTES // array.itemsize
+
+
+@njit(nogil=True)
+def _copy(source, source_at, source_row, target, target_at, target_row, rows, columns):
+    """Copy a matrix between flat arrays, from positions and with distances of rows."""
+    for i in range(rows):
+        a, b = np.uint64(source_at + i * source_row), np.uint64(target_at + i * target_row)
+        for j in range(np.uint64(columns)):
+            target[b + j] = source[a + j]
+
+
+@njit(nogil=True)
+def _gather(x, x_next, continuations, rows, w, scale, source, Y, wide, Z, tall):
+    """Write the weighed features of drawn rows, and their differences, transposed."""
+    size, line = x.shape[1], 64 // x.itemsize
+    for r in range(len(rows)):
+        row, weight = rows[r], w[r]
+        if r + 1 < len(rows):
+            for j in range(0, size, line):
+                prefetch(x, rows[r + 1] * size + j)
+                prefetch(x_next, rows[r + 1] * size + j)
+        gamma = scale * continuations[row, source]
+        for j in range(x.shape[1]):
+            level = x[row, j]
+            Y[r * wide + j] = level * weight
+            Z[j * tall + r] = gamma * x_next[row, j] - level
+
+
+@njit(nogil=True)
+def _join(Y, wide, Z, tall, size, R, k, between):
+    """Turn weighed features into the rows of Y in the module's text, for updates of k rows each.
 
     Neighbouring stretches of rows are joined, then neighbours of these, until there is one. If the
     rows A come before the rows B, what A changes is in the errors of B: Y_A + Y_B Z_B Y_A.
     """
-    X *= w[:, :, None]
-    Y, length = X, k
-    while length < Y.shape[1]:
-        for start in range(0, Y.shape[1] - length, 2 * length):
-            middle, end = start + length, start + 2 * length
-            passed_on = product(Y[:, start:middle], Z[:, middle:end].transpose(0, 2, 1))
-            add_product(Y[:, start:middle], passed_on, Y[:, middle:end])
+    length = k
+    while length < R:
+        for start in range(0, R - length, 2 * length):
+            middle = start + length
+            more = min(length, R - middle)
+            between[: length * tall] = 0.0
+            add_product(
+                (between, ZERO, tall), (Y, start * wide, wide, ONE), (Z, middle, tall),
+                length, more, size,
+            )  # fmt: skip
+            add_product(
+                (Y, start * wide, wide), (between, ZERO, tall, ONE), (Y, middle * wide, wide),
+                length, size, more,
+            )  # fmt: skip
         length *= 2
-    return Y.transpose(0, 2, 1)
 
 
 @njit(cache=True, nogil=True)
-def _gather(x, x_next, cumulants, continuations, rows, scale, source, cumulant, X, Z, E):
-    """Write the features, their differences and the cumulants of drawn rows, group by group."""
-    gamma = np.empty(1, X.dtype)  # of this type, so that no product is in another
-    for g in range(len(X)):
-        own = g if rows.shape[0] > 1 else 0
-        for r in range(rows.shape[1]):
-            row = rows[own, r]
-            gamma[0] = scale[g] * continuations[row, source[g]]
-            factor = gamma[0]
-            for j in range(x.shape[1]):
-                level = x[row, j]
-                X[g, r, j] = level
-                Z[g, r, j] = factor * x_next[row, j] - level
-            for j in range(cumulant.shape[1]):
-                E[g, r, j] = cumulants[row, cumulant[g, j]]
-
-
-def product(a: Array, b: Array) -> Array:
-    """Return the product of matrices, or the products of matrices [p, ...]."""
-    torch = _torch()
-    if torch is None:
-        return np.matmul(a, b)
-    return torch.matmul(torch.from_numpy(a), torch.from_numpy(b)).numpy()
-
-
-def add_product(out: Array, a: Array, b: Array) -> None:
-    """Add the products of matrices [p, ...] to matrices, in place."""
-    torch = _torch()
-    if torch is None:
-        out += np.matmul(a, b)
-    else:
-        torch.from_numpy(out).baddbmm_(torch.from_numpy(a), torch.from_numpy(b))
-
-
-@cache
-def _torch() -> Any:
-    """Return the module torch if it is installed, else None."""
-    return import_module("torch") if find_spec("torch") is not None else None
-
-
-def _divide_work(pool: Pool) -> None:
-    """Let each thread of the pool make its products alone; torch's other threads stay as they are.
-
-    A thread's setting is also that of threads that start later, so the caller's is set again.
-    """
-    torch = _torch()
-    if torch is not None:
-        threads = torch.get_num_threads()
-        pool.prepare(lambda: torch.set_num_threads(1))
-        torch.set_num_threads(threads)
+def _predict(flat, x, starts, first, last, room, out):
+    """Write the values of features x, flat [m, size], at the places of some blocks."""
+    m, panel = len(out), 3 * _lanes(flat)
+    size = len(x) // m
+    W, values = room[: size * panel], room[size * panel :]
+    for b in range(first, last):
+        at, width = starts[b], starts[b + 1] - starts[b]
+        own = (flat, at * size, panel)
+        if width < panel:
+            _copy(flat, at * size, width, W, 0, panel, size, width)
+            own = (W, ZERO, panel)
+        values[:] = 0.0
+        add_product((values, ZERO, panel), (x, ZERO, size, ONE), own, m, width, size)
+        for i in range(m):
+            for j in range(width):
+                out[i, at + j] = values[i * panel + j]

@@ -11,7 +11,6 @@ With uniform draws all groups share the slots, and only their weights differ.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -290,26 +289,11 @@ class Pool:
     def __reduce__(self) -> Any:
         return Pool, (self.threads,)
 
-    def prepare(self, function: Callable[[], None]) -> None:
-        """Let every thread call a function once."""
-        self._pool = self._pool or ThreadPoolExecutor(self.threads)
-        all_here = threading.Barrier(self.threads)
-
-        def call_it(_: int) -> None:
-            all_here.wait()
-            function()
-
-        list(self._pool.map(call_it, range(self.threads)))
-
     def over(self, count: int, work: Callable[[int, int], None], *, worth: bool) -> None:
         """Call `work(start, stop)` on slices of a range, in threads if that is `worth` it."""
         if not worth or self.threads == 1 or count == 1:
             work(0, count)
-        else:
-            self.apart(count, work)
-
-    def apart(self, count: int, work: Callable[[int, int], None]) -> None:
-        """Call `work(start, stop)` on slices of a range, always in threads of the pool."""
+            return
         self._pool = self._pool or ThreadPoolExecutor(self.threads)
         edges = np.linspace(0, count, min(self.threads, count) + 1).astype(int).tolist()
         list(self._pool.map(work, edges[:-1], edges[1:]))

@@ -21,6 +21,7 @@ from gvf.horde.draws import Batch, Draws, Pool
 from gvf.horde.layout import Layout
 from gvf.horde.sparse import SparseEngine
 from gvf.horde.stepwise import StepwiseEngine
+from gvf.horde.watch import Watch
 from gvf.learner import SGD, TD, Update
 
 
@@ -93,6 +94,13 @@ def engine_for(
         made = kind(layout, step_size, size, dtype, pool)
         return made, kind.best_chunk(layout, batch_size)
     return StepwiseEngine(layout, update, size, pool), 16
+
+
+def watch_for(device: Device) -> type[Watch]:
+    """Return the class of the watch: that of the device, which has the weights."""
+    if device.is_cpu:
+        return Watch
+    return import_module("gvf.horde.cuda_watch").DeviceWatch  # which needs PyTorch
 
 
 def is_plain(update: Update) -> bool:

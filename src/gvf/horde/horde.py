@@ -78,9 +78,9 @@ class Horde(Observer[HordeReport]):
         rupee: True to estimate the projected Bellman error of each question; see
             :attr:`gvf.HordeReport.rupee`. It takes two more arrays of the size of the weights, and
             about a quarter more time with dense features.
-        threads: the number of threads; by default one for each processor.
+        threads: the number of threads; by default one for each processor. It changes no bit.
         engine: ``"local"`` for threads of this process, or ``"ray"`` for processes of a Ray
-            cluster, which each have some of the policies. The second gives the bits of one thread.
+            cluster, which each have some of the policies. Both give the same bits.
         workers: the number of processes of the engine ``"ray"``; by default one for each processor.
         address: the address of a Ray cluster; by default one is started on this machine.
         device: ``"cpu"``, or the name of a GPU, ``"cuda"`` or ``"cuda:1"``. A GPU needs PyTorch and

@@ -101,14 +101,16 @@ class HordeReturnError:
 
     def __repr__(self) -> str:
         known = self.variance_explained[~np.isnan(self.variance_explained)]
-        text = f"{len(self.names)} questions, {self.returns.min()} to {self.returns.max()} returns"
+        least, most = self.returns.min(), self.returns.max()
+        counts = f"{least}" if least == most else f"{least} to {most}"
+        text = f"{len(self.names)} questions, {counts} returns"
         if len(known):
-            (best, most), (worst, least) = (
+            (best, highest), (worst, lowest) = (
                 next(iter(some.items())) for some in (self.best(1), self.worst(1))
             )
             text += (
-                f"; variance explained: median {np.median(known):.2g}, from {least:.2g} ({worst}) "
-                f"to {most:.2g} ({best})"
+                f"; variance explained: median {np.median(known):.2g}, from {lowest:.2g} ({worst}) "
+                f"to {highest:.2g} ({best})"
             )
         if still := len(self.names) - len(known):
             text += f"; {still} with returns that do not vary"

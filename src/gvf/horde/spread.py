@@ -3,16 +3,11 @@
 The driver, which is the user's process, evaluates transitions as a horde of one process does:
 ratios, signals and features. It puts these rows into Ray's object store once, and every worker
 takes them in. A worker has the window, and the rings and weights of some groups. Groups do not
-depend on each other, so all bits of the state are those of one process with one thread:
+depend on each other, so all bits of the state are those of one process:
 
 - A group has the random stream that it has in one process, and every worker has the one that
   uniform draws share.
 - The chunk is that of all questions together.
-- Groups that the dense engine multiplies together stay together, so there may be fewer workers than
-  asked for.
-
-This needs PyTorch if features are dense. Products of NumPy, which also predict, may differ in the
-last bits, because its BLAS has threads of its own.
 
 Rows are sent ahead, up to a limit for each worker, so that no worker waits for another. The
 functions of the user are called by the driver only; an update and a correction are sent.
@@ -37,7 +32,6 @@ from gvf.common import cluster
 from gvf.common.arrays import Array, Arrays, Floats
 from gvf.features import Dense
 from gvf.horde.core import Core, Options, Rows
-from gvf.horde.dense import DenseEngine
 from gvf.horde.layout import Ints, Layout
 from gvf.learner.base import group
 from gvf.learner.values import Form
@@ -140,9 +134,7 @@ class SpreadCore(Core):
         assert core is not None
         cluster.connect(ray, options.workers, options.address)
         there = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        engine = core.engine
-        cuts = engine.cuts if isinstance(engine, DenseEngine) else np.arange(layout.groups + 1)
-        self._edges = _edges(cuts, layout.starts, options.workers or there)
+        self._edges = _edges(layout.starts, options.workers or there)
         arrays = core.arrays() if self._steps else {"draws/streams": core.draws.streams}
         self._kept = split(arrays, layout, self._edges)
         # A worker needs no function of the user, and the chunk of all questions.
@@ -325,17 +317,15 @@ class SpreadCore(Core):
         return SpreadCore, (self.gathered(),)
 
 
-def _edges(cuts: Ints, starts: Ints, count: int) -> Ints:
+def _edges(starts: Ints, count: int) -> Ints:
     """Choose the first groups of at most so many shares with about as many questions each.
 
     Args:
-        cuts: the groups at which shares may begin, and the number of groups.
         starts: the first place of each group, and the number of places.
         count: the number of shares.
     """
     wanted = np.linspace(0, starts[-1], count + 1)
-    nearest = np.abs(starts[cuts][:, None] - wanted).argmin(axis=0)
-    return np.unique(cuts[nearest])
+    return np.unique(np.abs(starts[:, None] - wanted).argmin(axis=0))
 
 
 def split(arrays: Arrays, layout: Layout, edges: Ints) -> list[dict[str, NDArray[Any]]]:

@@ -25,7 +25,7 @@ of SECONDARY, times the standard deviation of y. RUPEE needs two arrays of the s
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numba import njit
@@ -45,6 +45,14 @@ SECONDARY = 0.1
 
 _BY_PLACE = ("seen", "recent", "mean", "square")
 _BY_FEATURE = ("secondary", "gradient")
+
+
+class Predicts(Protocol):
+    """An engine, of which only the predictions are needed here."""
+
+    def predict(self, x: Array, /) -> Array:
+        """Return the values of features [m, ...] at all places, [m, G]."""
+        ...
 
 
 class Watch:
@@ -73,16 +81,17 @@ class Watch:
         self.secondary, self.gradient = np.zeros((2, size, len(layout)), dtype)
         self.longest = 0.0
 
-    def look(self, rows: Arrays, values: Array, ratios: Floats, resting: Ints) -> None:
-        """Look at L rows in order.
+    def look(self, rows: Arrays, engine: Predicts, ratios: Floats, resting: Ints) -> None:
+        """Look at L rows in order, with the present weights of an engine.
 
         Args:
-            rows: the columns of the rows: x, cumulant [L, C], continuation [L, 1 + Z].
-            values: the values of the states and then of the next states, [2 L, G].
+            rows: the columns of the rows: x, x_next, cumulant [L, C], continuation [L, 1 + Z].
+            engine: the engine that has the weights.
             ratios: the ratios of all groups, float64[groups, L].
             resting: the places that are left out, because they pause or do not know these rows.
         """
         layout = self._layout
+        values = engine.predict(np.concatenate([rows["x"], rows["x_next"]]))  # [2 L, G]
         usable = np.ones(len(layout), np.bool_)
         usable[resting] = False
         # Regression needs the errors of all rows; averages take one place after the other.

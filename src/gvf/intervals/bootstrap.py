@@ -9,6 +9,7 @@ Replicates learn side by side (:mod:`gvf.intervals.lanes`), or are solved for
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from gvf.common.postpone import postponed_interrupt
 from gvf.horde import Horde
 from gvf.intervals.counts import Units
 from gvf.intervals.intervals import Intervals, rank_of
-from gvf.intervals.replicates import Job, Method, spread
+from gvf.intervals.replicates import Job, Method, Replicates, spread
 from gvf.learner import source as sources
 from gvf.learner.learner import Learner
 from gvf.log import Log
@@ -99,7 +100,7 @@ def bootstrap(
     if not isinstance(log, Log):
         raise TypeError(f"bootstrap takes a gvf.Log, got {brief(log)}; gvf.read makes one")
     block = None if block is None else whole("block", block, 1)
-    units = Units(log, block)  # checks their number, before anything is learned
+    Units(log, block)  # checks their number, before anything is learned
     learners = _learners_of(learner)
     job = Job(log, block, whole("epochs", epochs, 1), method, whole("seed", seed, 0))
     total, lanes = len(learners) * job.steps(replicates + 1), range(replicates + 1)
@@ -109,21 +110,42 @@ def bootstrap(
         else:
             with postponed_interrupt() as interrupted:
                 found = [job.run(one, lanes, interrupted, advance) for one in learners]
+    names = learner.names if isinstance(learner, Horde) else None
+    return intervals_of(job, learners, found, level, names)
+
+
+def intervals_of(
+    job: Job,
+    learners: Sequence[Learner],
+    found: Sequence[Replicates],
+    level: float,
+    names: Sequence[str] | None = None,
+) -> Intervals:
+    """Make intervals of replicates 0, ..., B of each learner, from wherever they were computed.
+
+    Args:
+        job: the job that computed them.
+        learners: the learners, one for each question.
+        found: the replicates of each learner.
+        level: the share of intervals that should cover the value.
+        names: the names of a horde's questions; None for a single learner.
+    """
+    units = Units(job.log, job.block)
     uses_ratios = any(one.correction.needs_ratios for one in learners)
     return Intervals(
-        questions=learner.names if isinstance(learner, Horde) else (repr(learner.question),),
+        questions=(repr(learners[0].question),) if names is None else tuple(names),
         features=learners[0].features,
         policies=tuple(one.values.prediction.policy for one in learners),
         weights=np.stack([each.weights for each in found]),
         known=np.stack([each.known for each in found]),
-        horde=isinstance(learner, Horde),
+        horde=names is not None,
         level=float(level),
-        method=method,
+        method=job.method,
         units=units.name,
         episodes=len(units),
         updates=found[0].updates,
         empty=max(each.empty for each in found),
-        estimated=uses_ratios and bool(getattr(log, "has_estimates", False)),
+        estimated=uses_ratios and bool(getattr(job.log, "has_estimates", False)),
     )
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from numba import float64, int64, njit, types, uint8, void
+from numba.core.errors import TypingError
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
@@ -169,20 +170,19 @@ class Lanes:
             lanes=np.repeat(one.lanes, count, axis=1),
             numbers=one.numbers.copy(),
         )
-        self._means, self._factor = _of_lanes(whole, copies)
-        self._lanes = copies, self._means, self._factor
+        self._lanes = copies, *of_lanes(whole, copies)
         correction, dense = whole.correction, whole.columns["x"].dtype.kind == "f"
         self._loop, signature = compiled(dense)
-        self._kernels = (
-            address_of(whole.buffer.draws, DRAW),
-            correction.address("weigh"),
-            address_of(whole.values.update_rule.kernel, signature),
-        )
-
-    @property
-    def empty(self) -> NDArray[np.bool_]:
-        """True for replicates without a row of positive mass, bool[lanes]; they learn nothing."""
-        return self._factor == 0.0
+        rule = whole.values.update_rule
+        try:
+            update = address_of(rule.kernel, signature)
+        except TypingError as error:
+            raise TypeError(
+                f"the kernel of {type(rule).__name__} cannot take weights w [k, lanes], which "
+                'replicates need: read them by gvf.learner.linear.weight_at, or take method="lstd"'
+            ) from error
+        draws, weigh = address_of(whole.buffer.draws, DRAW), correction.address("weigh")
+        self._kernels = draws, weigh, update
 
     def learn(self, updates: int) -> None:
         """Do a number of updates in all lanes."""
@@ -209,8 +209,11 @@ class Lanes:
         )
 
 
-def _of_lanes(whole: WholeLog, copies: NDArray[np.uint8]) -> tuple[Floats, Floats]:
-    """Return the means of inputs and mass in each lane [lanes, C + 1], and its factor [lanes]."""
+def of_lanes(whole: WholeLog, copies: NDArray[np.uint8]) -> tuple[Floats, Floats]:
+    """Return the means of inputs and mass in each lane [lanes, C + 1], and its factor [lanes].
+
+    The factor is 0 in lanes without a row of positive mass, which learn nothing.
+    """
     inputs = whole.inputs
     p = whole.correction.masses(inputs)
     terms = [np.ones_like(p), *inputs, p]

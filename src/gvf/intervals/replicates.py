@@ -10,14 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
 from gvf.common import cluster
 from gvf.common.arrays import Bools, Floats
 from gvf.intervals.counts import Units, counts
-from gvf.intervals.lanes import Lanes
+from gvf.intervals.lanes import Lanes, of_lanes
 from gvf.intervals.least_squares import Equations
 from gvf.intervals.whole import WholeLog, check
 from gvf.learner.learner import Learner
@@ -43,6 +43,12 @@ class Replicates:
     updates: int
     empty: int
     known: Bools
+
+    @classmethod
+    def joined(cls, parts: Sequence[Replicates]) -> Self:
+        """Join replicates that were computed apart, in the order of their numbers."""
+        weights = np.concatenate([part.weights for part in parts], axis=1)
+        return cls(weights, parts[0].updates, sum(p.empty for p in parts), parts[0].known)
 
 
 def _never() -> bool:
@@ -76,8 +82,8 @@ class Job:
         td = self.method == "td"
         whole.take(self.log, interrupted, advance if td else lambda count: None)
         copies = counts(len(units), numbers, self.seed)
-        lanes = Lanes(whole, copies)
         if td:
+            lanes = Lanes(whole, copies)
             self._learn(whole, lanes, interrupted, advance)
             weights = lanes.state.weights
         else:
@@ -87,7 +93,8 @@ class Job:
                 solved.append(equations.solve(copies[:, lane]))
                 advance(1)
             weights = np.stack(solved, axis=1)
-        return Replicates(weights, whole.updates, int(lanes.empty.sum()), whole.known)
+        _, factor = of_lanes(whole, copies)
+        return Replicates(weights, whole.updates, int((factor == 0.0).sum()), whole.known)
 
     def _learn(
         self,
@@ -140,12 +147,7 @@ def spread(
         else:
             for task in pending:
                 ray.cancel(task, force=True)
-    return Replicates(
-        np.concatenate([part.weights for part in found], axis=1),
-        found[0].updates,
-        sum(part.empty for part in found),
-        found[0].known,
-    )
+    return Replicates.joined(found)
 
 
 def _run(job: Job, learner: Learner, numbers: list[int]) -> Replicates:

@@ -44,7 +44,7 @@ class _KeptValues(LinearValues):
         unit = np.ascontiguousarray(transitions[UNIT], np.int64)
         return {**super().represent(transitions), UNIT: unit}
 
-    def _observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
+    def _observe(self, buffer: Buffer, rows: Rows, schedule: Schedule, repeats: int = 0) -> None:
         buffer.extend(rows)
         schedule.counts[STEPS] += len(rows)
 

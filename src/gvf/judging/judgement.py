@@ -1,9 +1,9 @@
 """Judgements: how well learners predict held-out episodes, and what the log can tell of it.
 
 :func:`judge` scores learners that have learned (:mod:`gvf.judging.score`). It says "cannot tell"
-where the returns rest on too little: few episodes, few of them with any weight, a
-heavy tail of weights, or values that mostly lie beyond the ends of the episodes. The weight of an
-episode is the sum of the weights in its returns by the sum of the discounts, which is 1 if all
+where the returns rest on too little: few episodes, few of them with any weight, a heavy tail of
+weights, or values that mostly lie beyond the ends of the episodes. The weight of an episode is the
+sum of the discounted weights in its returns, divided by the sum of the discounts. It is 1 if all
 ratios are. :mod:`gvf.judging.selection` splits a log, and lets learners learn, before it judges.
 """
 
@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,167 +21,23 @@ from gvf.diagnosis.tail import tail_index
 from gvf.judging.baseline import Returns, finite, returns_of, shared_baseline
 from gvf.judging.candidates import Candidate, named, question_of
 from gvf.judging.held_out import HeldOut, gather
+from gvf.judging.record import (
+    CONSTANT,
+    LARGEST_K_HAT,
+    Judgement,
+    Score,
+    Standing,
+    difference_of,
+)
 from gvf.judging.returns import beyond_cut, mean_weights
-from gvf.judging.score import Sums, interval, squared_errors
+from gvf.judging.score import squared_errors
 from gvf.policy import Policy
 from gvf.question import GVF, OnConflict
 
 FEWEST_EPISODES = 10
 """The number of held-out episodes, and of effective ones, below which a log cannot tell."""
-LARGEST_K_HAT = 0.7
-"""The largest Pareto index of the weights with which averages can be trusted."""
 LARGEST_SHARE = 0.5
 """The largest share of the values that may lie beyond the ends of episodes that were cut."""
-CONSTANT = "a constant"
-"""The name of the reference, which predicts the mean return everywhere."""
-
-Standing = Literal["best", "as good", "worse", "diverged", "reference"]
-
-
-class Difference(NamedTuple):
-    """The difference of two scores, with its bootstrap interval over episodes.
-
-    Example:
-        >>> from gvf.judging import Difference
-        >>> Difference(0.5, 0.25, 0.75)
-        0.5 [0.25, 0.75]
-    """
-
-    value: float
-    low: float
-    high: float
-
-    def __repr__(self) -> str:
-        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
-
-
-@dataclass(frozen=True)
-class Score:
-    """The score of one candidate, a learner or one lane of it.
-
-    Attributes:
-        name: the candidate's name.
-        learner: the learner's name.
-        lane: the number of the lane; None if the learner has no lanes.
-        score: the mean squared difference of predictions and returns. It contains the noise of the
-            returns, so only differences of scores tell of errors.
-        difference: the score minus the best candidate's, with its interval.
-        chance: the share of bootstrap samples in which the candidate is best.
-        standing: "best"; "as good" if the interval of the difference contains 0; "worse";
-            "diverged" if a prediction is not finite; "reference" for the constant.
-    """
-
-    name: str
-    learner: str
-    lane: int | None
-    score: float
-    difference: Difference
-    chance: float
-    standing: Standing
-
-
-@dataclass(frozen=True, repr=False)
-class Judgement:
-    """The scores of learners on held-out episodes, and how far they can be trusted.
-
-    Attributes:
-        scores: a :class:`Score` for each candidate and for the best constant, best first.
-        returns: the kind of returns.
-        confidence: the level of the intervals.
-        episodes: the number of held-out episodes.
-        states: the number of states in them.
-        effective_sample_size: (sum w)^2 / sum w^2 of the episodes' weights w: the number of
-            episodes of the target that they are worth.
-        k_hat: the Pareto index of the tail of the weights; averages can be trusted up to 0.7. It is
-            nan with fewer than 21 episodes.
-        beyond: the mean share of the values that lies beyond the ends of episodes that were cut.
-            There the shared baseline stands in for what is not in the log.
-        estimated: True if ratios were formed with estimated probabilities of the behaviour. Their
-            errors are then in the returns, and in none of the intervals.
-        doubts: reasons why the log cannot tell which candidate is best; none if it can.
-    """
-
-    scores: tuple[Score, ...]
-    returns: Returns
-    confidence: float
-    episodes: int
-    states: int
-    effective_sample_size: float
-    k_hat: float
-    beyond: float
-    estimated: bool
-    doubts: tuple[str, ...]
-    _sums: Sums = field(compare=False)
-    _samples: Floats = field(compare=False)
-    _names: tuple[str, ...] = field(compare=False)
-
-    @property
-    def best(self) -> Score:
-        """The candidate with the lowest score; the constant is none."""
-        return next(score for score in self.scores if score.standing != "reference")
-
-    @property
-    def constant(self) -> Score:
-        """The constant's score: the mean squared difference of returns from their mean."""
-        return next(score for score in self.scores if score.standing == "reference")
-
-    @property
-    def verdict(self) -> str:
-        """One sentence: which candidate is best, or why the log cannot tell."""
-        best = self.best
-        if best.standing == "diverged":
-            return "all candidates have diverged"
-        if self.doubts:
-            return f"cannot tell: {'; '.join(self.doubts)}"
-        rest = [score for score in self.scores if score.standing == "as good"]
-        if not self.constant.difference.low > 0.0:
-            return f"cannot tell: {best.name} predicts no better than {CONSTANT}"
-        if not rest:
-            return f"{best.name} is best"
-        others = rest[0].name if len(rest) == 1 else f"{len(rest)} others"
-        return f"{best.name} has the lowest error, and cannot be told from {others}"
-
-    def compare(self, first: str, second: str) -> Difference:
-        """Compute the score of one candidate minus that of another, with its paired interval.
-
-        Args:
-            first: the name of a candidate, as in the table.
-            second: the name of another.
-        """
-        for name in (first, second):
-            if name not in self._names:
-                raise ValueError(f"no candidate {name!r}; there are: {', '.join(self._names)}")
-        a, b = self._names.index(first), self._names.index(second)
-        return _difference(self._sums.scores, self._samples, a, b, self.episodes, self.confidence)
-
-    def __repr__(self) -> str:
-        rows = [("", "squared error", "above the best", f"{100 * self.confidence:.0f} % interval")]
-        for score in self.scores:
-            d = score.difference
-            above, ends = ("", "") if score is self.best else (_text(d.value), _ends(d))
-            rows.append((score.name, _text(score.score), above, ends))
-        widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        standings = ["chance to be best", *(self._standing(score) for score in self.scores)]
-        lines = [
-            f"  {name:<{widths[0]}}  {a:>{widths[1]}}  {b:>{widths[2]}}  {c:>{widths[3]}}  {last}"
-            for (name, a, b, c), last in zip(rows, standings, strict=True)
-        ]
-        k_hat = "unknown" if math.isnan(self.k_hat) else f"{self.k_hat:.2g}"
-        return "\n".join([
-            f"{self.episodes:,} held-out episodes, {self.states:,} states; {self.returns} returns"
-            f"{', of estimated ratios, whose errors are in no interval' * self.estimated}",
-            *(line.rstrip() for line in lines),
-            f"  weights: effective sample size {self.effective_sample_size:.3g} of "
-            f"{self.episodes:,} episodes, k-hat {k_hat} (trusted up to {LARGEST_K_HAT}); "
-            f"{100 * self.beyond:.2g} % of the values beyond cut episodes",
-            f"  verdict: {self.verdict}",
-        ])  # fmt: skip
-
-    @staticmethod
-    def _standing(score: Score) -> str:
-        if score.standing in ("diverged", "reference"):
-            return score.standing
-        return f"{100 * score.chance:3.0f} %  {score.standing}"
 
 
 def judge(
@@ -250,6 +105,7 @@ def check(returns: Returns, confidence: float, replicates: int) -> None:
         raise ValueError(f"confidence must be between 0 and 1, got {confidence}")
 
 
+@np.errstate(over="ignore", invalid="ignore")  # candidates that have nearly diverged
 def judged(
     held: HeldOut,
     candidates: Sequence[Candidate],
@@ -270,7 +126,7 @@ def judged(
     everything = [*candidates, Candidate(CONSTANT, "", None)]
 
     def entry(at: int) -> Score:
-        difference = _difference(scores, samples, at, best, episodes, confidence)
+        difference = difference_of(scores, samples, at, best, episodes, confidence)
         constant = at == count
         standing: Standing = "as good"
         if constant:
@@ -336,23 +192,3 @@ def _doubts(episodes: int, size: float, k_hat: float, beyond: float, targets: Ar
     if not np.isfinite(targets).all():
         doubts.append("products of ratios overflow")
     return doubts
-
-
-def _difference(
-    scores: Floats, samples: Floats, at: int, other: int, episodes: int, confidence: float
-) -> Difference:
-    with np.errstate(invalid="ignore"):
-        value, values = scores[at] - scores[other], samples[:, at] - samples[:, other]
-    if at == other:
-        return Difference(0.0, 0.0, 0.0)
-    return Difference(float(value), *interval(values, episodes, confidence))
-
-
-def _text(number: float) -> str:
-    return f"{number:.4g}"
-
-
-def _ends(difference: Difference) -> str:
-    if math.isnan(difference.low):
-        return ""
-    return f"{difference.low:.3g} to {difference.high:.3g}"

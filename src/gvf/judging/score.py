@@ -59,16 +59,16 @@ class Sums:
         found, step = [], max(1, _AT_ONCE // count)
         diverged = ~np.isfinite(self.error).all(axis=0)
         error = np.where(diverged, 0.0, self.error)
-        for start in range(0, replicates, step):
-            size = min(step, replicates - start)
-            times = rng.multinomial(count, np.full(count, 1.0 / count), size=size)
-            with np.errstate(invalid="ignore", divide="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            for start in range(0, replicates, step):
+                size = min(step, replicates - start)
+                times = rng.multinomial(count, np.full(count, 1.0 / count), size=size)
                 found.append((times @ error) / (times @ self.weight)[:, None])
-        samples = np.concatenate(found)
-        if parts > 1:
-            scores = error.sum(axis=0) / self.weight.sum()
-            samples = scores + math.sqrt(1 + parts / (parts - 1)) * (samples - scores)
-        return np.where(diverged, np.inf, samples)
+            samples = np.concatenate(found)
+            if parts > 1:
+                scores = error.sum(axis=0) / self.weight.sum()
+                samples = scores + math.sqrt(1 + parts / (parts - 1)) * (samples - scores)
+        return np.where(diverged | np.isnan(samples), np.inf, samples)
 
 
 def squared_errors(held: HeldOut, returns: Floats, predicted: Floats) -> Sums:

@@ -40,6 +40,18 @@ class Selection:
         learner: a copy of the learner that won. It has learned from the whole log.
 
     Print it for the table of candidates and the verdict.
+
+    Example:
+        >>> import gvf, gymnasium
+        >>> env = gymnasium.make("gvf/MarkovChain-v0")
+        >>> batch, = gvf.transitions(env, gvf.Uniform(2), steps=1000, batch=1000, seed=0)
+        >>> log = gvf.read(batch.columns, ends="truncated", quiet=True)
+        >>> question = gvf.GVF(gvf.Fixed([0.4, 0.6]), "reward", 0.9)
+        >>> selection = gvf.select(
+        ...     gvf.Learner(question, gvf.OneHot(10), gvf.TD([0.001, 0.1]), seed=0), log
+        ... )
+        >>> selection.name, selection.sure, selection.learner.steps
+        ('TD, IR, step size 0.1', True, 1000)
     """
 
     judgement: Judgement

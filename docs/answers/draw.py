@@ -1,0 +1,37 @@
+"""Draw docs/answers/page.png: three pictures of the page about the example log.
+
+Run it with ``python docs/answers/draw.py``, after changes of the pictures or of the example.
+"""
+
+import io
+import tempfile
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+
+from gvf.answers import Engine, answer, load, shown
+from gvf.answers.pictures import WIDTH
+from gvf.common.pictures import render
+
+ROOT = Path(__file__).parents[2]
+LOGS = ROOT / "examples" / "logs"
+
+
+def main() -> None:
+    """Answer the example, and stack the pictures of its first question."""
+    plan = load(LOGS / "question.toml")
+    with tempfile.TemporaryDirectory() as folder:
+        found = answer(plan, LOGS / "cartpole.parquet", Path(folder), Engine(), quiet=True)
+    material, one = found.material, found.answers[0]
+    values = shown.map_of(material, one)
+    assert values is not None
+    drawn = shown.scores_of(material, one), shown.tracks_of(material, one), values.figure
+    images = [matplotlib.image.imread(io.BytesIO(render(figure, "png"))) for figure in drawn]
+    wide = round(WIDTH * 150)
+    stacked = np.concatenate([image[:, :wide, :3] for image in images])
+    matplotlib.image.imsave(Path(__file__).parent / "page.png", stacked)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""The numbers that the pictures of an answer show, and the pictures.
+
+:mod:`gvf.answers.pictures` draws arrays. Here they are taken from an answer: the scores of the
+candidates, predictions along episodes of the log, and predictions for its states.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gvf.answers import parts, pictures
+from gvf.answers.answer import Answered
+from gvf.answers.cells import methods
+from gvf.answers.material import Material
+from gvf.answers.plan import told
+from gvf.common.arrays import Array, Floats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EPISODES = (0.5, 0.8, 1.0)
+"""The episodes that are shown, by their place in the order of lengths."""
+LONGEST_SHOWN = 500
+"""The number of steps of an episode that are shown."""
+MAP_STATES = 20_000
+"""The number of the log's states that make a map."""
+
+
+def scores_of(material: Material, one: Answered) -> Figure:
+    """Draw the scores of all candidates."""
+    judgement = one.judgement
+    by_name: dict[str, list[Any]] = {name: [] for name in methods(material)}
+    for score in judgement.scores:
+        if score.standing != "reference":
+            by_name[score.learner].append(score)
+    curves, alone = [], []
+    for name, found in by_name.items():
+        ordered = sorted(found, key=lambda one: -1 if one.lane is None else one.lane)
+        sizes = [] if ordered[0].lane is None else material.plan.step_sizes
+        columns = np.array([list(one.difference) for one in ordered], float).T
+        with np.errstate(invalid="ignore"):
+            diverged = np.array([one.standing == "diverged" for one in ordered])
+            columns[0] = np.where(diverged, np.inf, columns[0])
+        (curves if len(sizes) else alone).append(pictures.Curve(name, sizes, *columns))
+    constant = judgement.constant.difference.value
+    return pictures.scores(curves, alone, constant, judgement.confidence)
+
+
+def tracks_of(material: Material, one: Answered) -> Figure:
+    """Draw predictions along a few episodes."""
+    log = material.log
+    order = np.argsort(log.lengths, kind="stable")
+    chosen = list(dict.fromkeys(int(order[round(q * (len(order) - 1))]) for q in EPISODES))
+    shown = []
+    for at in chosen:
+        episode = log.episodes[at]
+        predicted, low, high = one.predict(episode.state[:LONGEST_SHOWN])
+        end = "ended by the task" if episode.terminated[-1] else "cut"
+        title = f"episode {log.numbers[at]}: {len(episode):,} steps, {end}"
+        known = one.intervals is not None
+        shown.append(
+            pictures.Track(title, predicted, low if known else None, high if known else None)
+        )
+    name = told(material.plan.questions[_place(material, one)].cumulant)
+    return pictures.tracks(shown, name, material.plan.level)
+
+
+def _place(material: Material, one: Answered) -> int:
+    return next(i for i, asked in enumerate(material.questions) if asked is one.question)
+
+
+class Map(NamedTuple):
+    """A picture of values over states."""
+
+    figure: Figure
+    over: str
+    """The dimensions that it shows, in words."""
+    others: str
+    """The other dimensions, over which it averages."""
+
+
+def map_of(material: Material, one: Answered) -> Map | None:
+    """Draw the values over two dimensions, or over numbered states; None if states have neither."""
+    facts, level = material.facts, material.plan.level
+    sample = facts.sample[:: max(1, len(facts.sample) // MAP_STATES)]
+    known = one.intervals is not None
+    if facts.states is not None:
+        if facts.states > pictures.FEW_STATES:
+            return None
+        counts = np.bincount(facts.sample, minlength=facts.states)
+        seen = np.flatnonzero(counts)
+        values, low, high = (np.full(facts.states, np.nan) for _ in range(3))
+        values[seen], low[seen], high[seen] = one.predict(seen.astype(facts.sample.dtype))
+        picture = pictures.numbered(values, low if known else None, high if known else None, counts)
+        return Map(picture, "the states", "")
+    if sample.ndim != 2 or sample.shape[1] < 2 or sample.dtype.names:
+        return None
+    values, low, high = one.predict(sample)
+    pair = _dimensions(material, sample, values)
+    points = sample[:, pair].astype(np.float64)
+    names = [facts.names[i] for i in pair]
+    picture = pictures.value_map(points, values, high - low if known else None, names, level)
+    others = [name for i, name in enumerate(facts.names) if i not in pair]
+    return Map(picture, " and ".join(names), " and ".join(others))
+
+
+def _dimensions(material: Material, sample: Array, values: Floats) -> list[int]:
+    """Return the two dimensions to show: those of the plan, or those that explain most."""
+    chosen = parts.dimensions(material.plan, material.facts)
+    if len(chosen) < 2:
+        shares = [_explained(column, values) for column in sample.T]
+        order = [int(i) for i in np.argsort(shares)[::-1] if int(i) not in chosen]
+        chosen = [*chosen, *order][:2]
+    return chosen
+
+
+def _explained(column: Array, values: Floats, bins: int = 20) -> float:
+    """Return the share of the variance of values that bins of a column explain."""
+    edges = np.unique(np.nanquantile(column, np.linspace(0, 1, bins + 1)[1:-1]))
+    place = np.searchsorted(edges, column)
+    count = np.bincount(place, minlength=len(edges) + 1)
+    total = np.bincount(place, weights=values, minlength=len(edges) + 1)
+    mean = np.divide(total, count, out=np.zeros(len(count)), where=count > 0)
+    return float(np.var(mean[place]))

@@ -1,0 +1,224 @@
+"""Judgements as records: the scores of candidates, their table, and the verdict."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from gvf.common.arrays import Floats
+from gvf.judging.baseline import Returns
+from gvf.judging.score import Sums, interval
+
+LARGEST_K_HAT = 0.7
+"""The largest Pareto index of the weights with which averages can be trusted."""
+CONSTANT = "a constant"
+"""The name of the reference, which predicts the mean return everywhere."""
+
+
+Standing = Literal["best", "as good", "worse", "diverged", "reference"]
+
+
+class Difference(NamedTuple):
+    """The difference of two scores, with its bootstrap interval over episodes.
+
+    Example:
+        >>> from gvf.judging import Difference
+        >>> Difference(0.5, 0.25, 0.75)
+        0.5 [0.25, 0.75]
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __repr__(self) -> str:
+        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+@dataclass(frozen=True)
+class Score:
+    """The score of one candidate, a learner or one lane of it.
+
+    Attributes:
+        name: the candidate's name.
+        learner: the learner's name.
+        lane: the number of the lane; None if the learner has no lanes.
+        score: the mean squared difference of predictions and returns. It contains the noise of the
+            returns, so only differences of scores tell of errors.
+        difference: the score minus the best candidate's, with its interval.
+        chance: the share of bootstrap samples in which the candidate is best.
+        standing: "best"; "as good" if the interval of the difference contains 0; "worse";
+            "diverged" if a prediction is not finite; "reference" for the constant.
+
+    Example:
+        Predict the reward of one step by its mean, and by 0:
+
+        >>> import gvf, numpy as np
+        >>> class Predictor:
+        ...     def __init__(self, value):
+        ...         self.value = value
+        ...     def predict(self, states):
+        ...         return np.full(len(states), self.value)
+        >>> steps = gvf.Transitions(
+        ...     state=[0] * 40, action=[0, 1] * 20, reward=[0.0, 1.0] * 20,
+        ...     terminated=[True] * 40, behaviour_probability=[0.5] * 40,
+        ... )
+        >>> question = gvf.GVF(gvf.Fixed([0.4, 0.6]), "reward")
+        >>> found = gvf.judge({"a": Predictor(0.6), "b": Predictor(0.0)}, steps, question=question)
+        >>> found.best.name, found.best.standing, found.best.chance
+        ('a', 'best', 1.0)
+    """
+
+    name: str
+    learner: str
+    lane: int | None
+    score: float
+    difference: Difference
+    chance: float
+    standing: Standing
+
+
+@dataclass(frozen=True, repr=False)
+class Judgement:
+    """The scores of learners on held-out episodes, and how far they can be trusted.
+
+    Attributes:
+        scores: a :class:`Score` for each candidate and for the best constant, best first.
+        returns: the kind of returns.
+        confidence: the level of the intervals.
+        episodes: the number of held-out episodes.
+        states: the number of states in them.
+        effective_sample_size: (sum w)^2 / sum w^2 of the episodes' weights w: the number of
+            episodes of the target that they are worth.
+        k_hat: the Pareto index of the tail of the weights; averages can be trusted up to 0.7. It is
+            nan with fewer than 21 episodes.
+        beyond: the mean share of the values that lies beyond the ends of episodes that were cut.
+            There the shared baseline stands in for what is not in the log.
+        estimated: True if ratios were formed with estimated probabilities of the behaviour. Their
+            errors are then in the returns, and in none of the intervals.
+        doubts: reasons why the log cannot tell which candidate is best; none if it can.
+
+    Example:
+        Predict the reward of one step by its mean, and by 0:
+
+        >>> import gvf, numpy as np
+        >>> class Predictor:
+        ...     def __init__(self, value):
+        ...         self.value = value
+        ...     def predict(self, states):
+        ...         return np.full(len(states), self.value)
+        >>> steps = gvf.Transitions(
+        ...     state=[0] * 40, action=[0, 1] * 20, reward=[0.0, 1.0] * 20,
+        ...     terminated=[True] * 40, behaviour_probability=[0.5] * 40,
+        ... )
+        >>> question = gvf.GVF(gvf.Fixed([0.4, 0.6]), "reward")
+        >>> found = gvf.judge({"a": Predictor(0.6), "b": Predictor(0.0)}, steps, question=question)
+        >>> found.episodes, round(found.effective_sample_size, 1), found.doubts
+        (40, 38.5, ())
+    """
+
+    scores: tuple[Score, ...]
+    returns: Returns
+    confidence: float
+    episodes: int
+    states: int
+    effective_sample_size: float
+    k_hat: float
+    beyond: float
+    estimated: bool
+    doubts: tuple[str, ...]
+    _sums: Sums = field(compare=False)
+    _samples: Floats = field(compare=False)
+    _names: tuple[str, ...] = field(compare=False)
+
+    @property
+    def best(self) -> Score:
+        """The candidate with the lowest score; the constant is none."""
+        return next(score for score in self.scores if score.standing != "reference")
+
+    @property
+    def constant(self) -> Score:
+        """The constant's score: the mean squared difference of returns from their mean."""
+        return next(score for score in self.scores if score.standing == "reference")
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: which candidate is best, or why the log cannot tell."""
+        best = self.best
+        if best.standing == "diverged":
+            return "all candidates have diverged"
+        if self.doubts:
+            return f"cannot tell: {'; '.join(self.doubts)}"
+        rest = [score for score in self.scores if score.standing == "as good"]
+        if not self.constant.difference.low > 0.0:
+            return f"cannot tell: {best.name} predicts no better than {CONSTANT}"
+        if not rest:
+            return f"{best.name} is best"
+        others = rest[0].name if len(rest) == 1 else f"{len(rest)} others"
+        return f"{best.name} has the lowest error, and cannot be told from {others}"
+
+    def compare(self, first: str, second: str) -> Difference:
+        """Compute the score of one candidate minus that of another, with its paired interval.
+
+        Args:
+            first: the name of a candidate, as in the table.
+            second: the name of another.
+        """
+        for name in (first, second):
+            if name not in self._names:
+                raise ValueError(f"no candidate {name!r}; there are: {', '.join(self._names)}")
+        a, b = self._names.index(first), self._names.index(second)
+        return difference_of(self._sums.scores, self._samples, a, b, self.episodes, self.confidence)
+
+    def __repr__(self) -> str:
+        rows = [("", "squared error", "above the best", f"{100 * self.confidence:.0f} % interval")]
+        for score in self.scores:
+            d = score.difference
+            above, ends = ("", "") if score is self.best else (_text(d.value), _ends(d))
+            rows.append((score.name, _text(score.score), above, ends))
+        widths = [max(len(row[i]) for row in rows) for i in range(4)]
+        standings = ["chance to be best", *(self._standing(score) for score in self.scores)]
+        lines = [
+            f"  {name:<{widths[0]}}  {a:>{widths[1]}}  {b:>{widths[2]}}  {c:>{widths[3]}}  {last}"
+            for (name, a, b, c), last in zip(rows, standings, strict=True)
+        ]
+        k_hat = "unknown" if math.isnan(self.k_hat) else f"{self.k_hat:.2g}"
+        return "\n".join([
+            f"{self.episodes:,} held-out episodes, {self.states:,} states; {self.returns} returns"
+            f"{', of estimated ratios, whose errors are in no interval' * self.estimated}",
+            *(line.rstrip() for line in lines),
+            f"  weights: effective sample size {self.effective_sample_size:.3g} of "
+            f"{self.episodes:,} episodes, k-hat {k_hat} (trusted up to {LARGEST_K_HAT}); "
+            f"{100 * self.beyond:.2g} % of the values beyond cut episodes",
+            f"  verdict: {self.verdict}",
+        ])  # fmt: skip
+
+    @staticmethod
+    def _standing(score: Score) -> str:
+        if score.standing in ("diverged", "reference"):
+            return score.standing
+        return f"{100 * score.chance:3.0f} %  {score.standing}"
+
+
+def difference_of(
+    scores: Floats, samples: Floats, at: int, other: int, episodes: int, confidence: float
+) -> Difference:
+    """Compute the difference of two scores and its interval from bootstrap samples [B, L]."""
+    with np.errstate(invalid="ignore"):
+        value, values = scores[at] - scores[other], samples[:, at] - samples[:, other]
+    if at == other:
+        return Difference(0.0, 0.0, 0.0)
+    return Difference(float(value), *interval(values, episodes, confidence))
+
+
+def _text(number: float) -> str:
+    return f"{number:.4g}"
+
+
+def _ends(difference: Difference) -> str:
+    if math.isnan(difference.low):
+        return ""
+    return f"{difference.low:.3g} to {difference.high:.3g}"
