@@ -156,7 +156,7 @@ def _prefetch(typing: Any, array: Any, at: Any) -> Any:
 
 
 prefetch: Any = intrinsic(_prefetch)
-"""``prefetch(array, at)`` lets memory send a number of a flat array, without waiting for it."""
+"""``prefetch(array, at)`` lets memory send a number of a contiguous array, and does not wait."""
 
 
 def _strip(vectors: int) -> Any:
