@@ -105,6 +105,23 @@ def test_numbers_are_fetched_without_change():
     np.testing.assert_array_equal(array, np.arange(5.0))
 
 
+@pytest.mark.parametrize(
+    ("features", "vector"), [("", "16 4"), ("+avx2", "32 4"), ("+avx2,+avx512f", "64 8")]
+)
+def test_vectors_are_those_of_the_machine_that_numba_compiles_for(features, vector):
+    """Its name and features are in the key of Numba's cache, which machines may share."""
+    words = "from gvf.common import tiles; print(tiles.BYTES, tiles.MOST)"
+    chosen = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": features}
+    run = subprocess.run(
+        [sys.executable, "-c", words],
+        env={**os.environ, **chosen},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.split() == vector.split()
+
+
 def test_cached_functions_of_several_programs_fit_together(tmp_path):
     """Each of two cached functions has products with one to three vectors, made by another run."""
     module = tmp_path / "cached.py"

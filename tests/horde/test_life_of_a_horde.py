@@ -384,6 +384,16 @@ def test_an_update_by_the_whole_window_takes_no_square_of_its_rows(monkeypatch):
     assert 0 < max(taken) < 300_000  # 3000 rows with the features, differences and errors of each
 
 
+def test_dense_features_are_compiled_once_for_all_shapes_of_batches():
+    for k in (1, 4):
+        for policies in (1, 3):
+            made(asked(policies), "dense", batch_size=k).observe_many(stream(20, states=0))
+    compiled = [
+        signature for signature in dense._learn.signatures if signature[0].dtype.bitwidth == 64
+    ]
+    assert len(compiled) == 1
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_states_have_no_predictions(kind):
     horde = made(asked(), kind)

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -26,11 +26,17 @@ from gvf.common.arrays import Array
 
 
 def _machine() -> tuple[int, int]:
-    """Return the bytes of a vector, and the rows of a tile that fits into the registers."""
-    has = llvm.get_host_cpu_features()
-    if has.get("avx512f"):
+    """Return the bytes of a vector, and the rows of a tile that fits into the registers.
+
+    They follow from the features that Numba compiles for, which are in the key of its cache. So two
+    machines that share a cache do not get functions with each other's vectors.
+    """
+    target: Any = cpu_target.target_context
+    *_, features = target.codegen().magic_tuple()
+    has = features.split(",")
+    if "+avx512f" in has:
         return 64, 8  # 32 registers
-    return (32, 4) if has.get("avx2") else (16, 8 if has.get("neon") else 4)
+    return (32, 4) if "+avx2" in has else (16, 8 if "+neon" in has else 4)
 
 
 BYTES, MOST = _machine()
@@ -150,7 +156,7 @@ def _prefetch(typing: Any, array: Any, at: Any) -> Any:
 
 
 prefetch: Any = intrinsic(_prefetch)
-"""``prefetch(array, at)`` lets memory send a number of a flat array, without waiting for it."""
+"""``prefetch(array, at)`` lets memory send a number of a contiguous array, and does not wait."""
 
 
 def _strip(vectors: int) -> Any:

@@ -24,9 +24,10 @@ _CHANGING = ("seen", *_AVERAGES, "secondary", "gradient")
 
 
 class DeviceWatch(Watch):
-    """The averages of the errors of all questions, on a device between the first look and a report.
+    """The averages of the errors of all questions, on a device from the first look on.
 
-    The arguments and attributes are those of :class:`gvf.horde.watch.Watch`.
+    The arguments and attributes are those of :class:`gvf.horde.watch.Watch`. The attributes are
+    brought up to date for a report or a file.
     """
 
     _there: dict[str, torch.Tensor] | None = None

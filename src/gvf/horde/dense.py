@@ -87,7 +87,8 @@ class DenseEngine(Weights):
         """Apply U updates; see :class:`gvf.horde.engine.Engine`."""
         updates, _, k = batch.rows.shape
         alpha = self._step_size if step_size is None else step_size[:, :, None]
-        w = np.moveaxis(batch.w * alpha, 1, 0).reshape(-1, updates * k).astype(self.flat.dtype)
+        w = np.moveaxis(batch.w * alpha, 1, 0).reshape(-1, updates * k)
+        w = w.astype(self.flat.dtype, order="C")  # Numba compiles for each order
         rows = np.ascontiguousarray(np.moveaxis(batch.rows, 1, 0)).reshape(-1, updates * k)
         features = columns["x"], columns["x_next"]
         signals = columns["cumulant"], columns["continuation"]
