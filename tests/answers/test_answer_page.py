@@ -11,6 +11,7 @@ from chain_logs import QUESTION, walks, write
 from pages import Read
 
 from gvf.answers import Engine, answer, diagnose, load
+from gvf.answers.answer import edge_of
 from gvf.answers.page import diagnosis_page, page
 
 
@@ -102,6 +103,41 @@ def test_the_page_says_when_the_log_cannot_tell(found) -> None:
     assert "Cannot tell: there are only 3 held-out episodes" in said
     assert "Do not rely on it." in said
     assert "goes right: cannot tell" in text
+    assert "lowest error" in Read(text).texts["span"]
+    assert "best" not in Read(text).texts["span"]
+
+
+def test_the_page_says_that_no_step_size_beyond_was_tried(found) -> None:
+    one, plan = found.answers[0], found.plan
+    for sizes, told in (
+        ((one.step_size, 2.0), f"{one.step_size:g} is the smallest of the step sizes"),
+        ((1e-5, one.step_size), f"{one.step_size:g} is the largest of the step sizes"),
+        ((1e-5, one.step_size, 2.0), ""),
+    ):
+        edge = edge_of(replace(plan, step_sizes=sizes), one)
+        assert edge.startswith(told)
+        assert bool(edge) == bool(told)
+    assert edge_of(plan, one) in page(found, [])
+
+
+def test_states_without_an_interval_are_told(found) -> None:
+    one = found.answers[0]
+    assert "The log says nothing about" not in page(found, [])
+    some = np.zeros_like(one.intervals.known)
+    unsure = replace(one, intervals=replace(one.intervals, known=some))
+    said = Read(page(replace(found, answers=(unsure,)), [])).said("figcaption")
+    assert "The log says nothing about 100 % of its states" in said
+
+
+def test_doubts_about_an_estimate_are_warnings_of_every_question(real) -> None:
+    scores = real.material.estimated.scores
+    wrong = replace(scores, log_loss=scores.log_loss._replace(low=9.0))
+    material = replace(real.material, estimated=replace(real.material.estimated, scores=wrong))
+    doubtful = replace(real, material=material)
+    assert "the model is too rich" in repr(doubtful)
+    read = Read(page(doubtful, []))
+    assert read.said("p").count("the model is too rich for this log") == 2
+    assert "no warnings" not in read.said("span")
 
 
 def test_a_diverged_step_size_is_shown_as_such(tmp_path: Path, folder: Path) -> None:

@@ -64,6 +64,23 @@ LOGS = {
     "a probability of 2": (real(pscore=(9, 2)), "row 9: column 'pscore' is 2.0; a probability"),
     "a negative action": (real(action=(20, -1)), "row 20: question 'right': action -1 is not"),
     "no probabilities": (real(pscore=None), 'say kind = "estimated" in [behaviour]'),
+    "actions as real numbers": (
+        {**real(), "action": real()["action"].astype(float)},
+        "the log's are float64: store them as whole numbers (integers)",
+    ),
+    "a text among numbers": (
+        {**real(), "v": np.array([*map(str, range(17)), "many", *map(str, range(42))])},
+        "row 17: column 'v' is 'many', and must be a number",
+    ),
+    "logarithms": (
+        {**real(), "pscore": np.full(60, -0.7)},
+        'if these are logarithms, say behaviour_log_probability = "pscore" in [log]',
+    ),
+    "two rows in the wrong order": (
+        {k: c[np.r_[0, 2, 1, 3:60]] for k, c in real().items()},
+        "row 2: column 'step' is 1 after 2 in the same episode: sort the table by episode and "
+        "time first",
+    ),
     "a gap": ({k: np.delete(c, 8) for k, c in real().items()}, "row 8: column 'step' jumps"),
     "unordered rows": (
         {k: c[np.r_[3:9, 0:3, 9:60]] for k, c in real().items()},
@@ -112,6 +129,10 @@ QUESTIONS = {
         QUESTION.replace(POLICY, 'policy = {kind = "gaussian", sd = 1}'),
         "policy 'gaussian' is for real-valued actions",
     ),
+    "a continuation that is true": (
+        QUESTION.replace("continuation = 0.9", "continuation = true"),
+        'continuation must be a number, a column or "module:name", got True',
+    ),
     "a dimension that is not there": (
         QUESTION + '[page]\ndimensions = ["angle"]',
         "[page]: unknown dimension: 'angle'",
@@ -129,6 +150,32 @@ def test_a_question_that_does_not_fit_the_log_is_refused(
     columns["action"][0] = 0
     columns["action"][1] = 1
     assert expected in refused(capsys, columns, text)
+
+
+QUESTIONS_OF_REAL_STATES = {
+    "a part of the state as a cumulant": (
+        REAL.replace("[log]", 'cumulant = "v"\n[log]'),
+        """cumulant: 'v' is a part of the state: say {column = "next_state", index = 1}""",
+    ),
+    "rows of weights of different lengths": (
+        REAL.replace(POLICY, 'policy = {kind = "softmax", weights = [[0, 0], [1]]}'),
+        "weights must be a row for each action, of 2 numbers each (the state is u, v)",
+    ),
+    "another behaviour than the recorded one": (
+        REAL + '[behaviour]\nkind = "favour"\naction = 1\nprobability = 0.6',
+        "leave out [behaviour]: then what was recorded is used",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", QUESTIONS_OF_REAL_STATES)
+def test_advice_is_in_words_of_the_question_file(
+    what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, expected = QUESTIONS_OF_REAL_STATES[what]
+    told = refused(capsys, real(), text)
+    assert expected in told
+    assert "on_conflict" not in told
 
 
 def test_a_log_without_support_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,6 +223,7 @@ def test_an_answer_that_diverges_says_so(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_parts_and_intervals_need_episodes(capsys: pytest.CaptureFixture[str]) -> None:
     for episodes, folds, told in (
+        (1, 2, "one episode cannot be held out; cut it into pieces"),
         (6, 7, "6 episodes cannot be held out in 7 parts"),
         (4, 2, "4 episodes are too few for intervals: say replicates = 0"),
     ):

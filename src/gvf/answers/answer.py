@@ -20,7 +20,7 @@ from gvf.answers.engine import Engine
 from gvf.answers.material import Material, prepare
 from gvf.answers.plan import Plan
 from gvf.answers.store import Store
-from gvf.answers.support import support_of, warnings_of
+from gvf.answers.support import support_of, warnings_of, warnings_of_estimate
 from gvf.behaviour import Support
 from gvf.common.arrays import Array, Floats
 from gvf.diagnosis import Diagnosis
@@ -103,9 +103,22 @@ class Answer:
     def __repr__(self) -> str:
         estimated = self.material.source == "estimated"
         lines = [f"ratios {self.material.ratios_from}"] if estimated else []
+        lines += [f"  warning: {warning}" for warning in warnings_of_estimate(self.material)]
         for one in self.answers:
             lines += [f"{one.question.name}: {one.judgement.verdict}", *_support(one)]
+            if edge := edge_of(self.plan, one):
+                lines.append(f"  {edge}")
         return "\n".join(lines)
+
+
+def edge_of(plan: Plan, one: Answered) -> str:
+    """Tell that a step size was chosen beyond which none was tried; empty if it was not."""
+    sizes = plan.step_sizes
+    if len(sizes) < 2 or one.step_size not in (min(sizes), max(sizes)):
+        return ""
+    smallest = one.step_size == min(sizes)
+    most, other = ("smallest", "smaller") if smallest else ("largest", "larger")
+    return f"{one.step_size:g} is the {most} of the step sizes: a {other} one may be better"
 
 
 def _support(one: Answered) -> list[str]:

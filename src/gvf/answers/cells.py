@@ -129,10 +129,12 @@ def folds(material: Material) -> Array:
     """Return the part in which each episode is held out, int64[E]."""
     plan, count = material.plan, len(material.log.episodes)
     if count < plan.folds:
-        raise ValueError(
-            f"{material.log.source}: {count} episodes cannot be held out in {plan.folds} parts; "
-            "say folds in [judge]"
+        alone = (
+            "one episode cannot be held out; cut it into pieces, many horizons long each, by a "
+            "column that numbers them: name it as episode in [log]"
         )
+        many = f"{count} episodes cannot be held out in {plan.folds} parts; say folds in [judge]"
+        raise ValueError(f"{material.log.source}: {alone if count == 1 else many}")
     return np.random.default_rng(plan.seed).permutation(count) % plan.folds
 
 

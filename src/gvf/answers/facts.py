@@ -26,6 +26,7 @@ class Facts:
         last_state: the largest state and its place, in words.
         names: the names of the dimensions of a state.
         sample: states of the log, [n, ...].
+        not_numbered: why the actions are not numbered, in words; empty if they are.
     """
 
     actions: int | None
@@ -34,6 +35,7 @@ class Facts:
     last_state: str
     names: tuple[str, ...]
     sample: Array
+    not_numbered: str = ""
 
     @classmethod
     def of(cls, log: Log) -> Facts:
@@ -50,6 +52,11 @@ class Facts:
             sample.append(state[(-before) % stride :: stride])
             before += len(batch)
         told = {name: f"{log.place(at)} has {name} {most[name]}" for name, at in place.items()}
+        why = ""
+        if "action" not in place:
+            why = f"the log's are {action.dtype}{list(action.shape[1:]) or ''}"
+            if action.ndim == 1 and (action == np.floor(action)).all():
+                why += ": store them as whole numbers (integers)"
         width = int(np.prod(state.shape[1:]))
         columns = log.meanings.get("state", ())
         names = columns if len(columns) == width else [f"state[{i}]" for i in range(width)]
@@ -60,6 +67,7 @@ class Facts:
             last_state=told.get("state", ""),
             names=tuple(names),
             sample=np.concatenate(sample),
+            not_numbered=why,
         )
 
     @property

@@ -31,10 +31,14 @@ LIKELIHOODS = ("behaviour_probability", "behaviour_log_probability")
 MOST_RATIOS = 1_000_000
 """The number of ratios of a question that are kept, at most; of a longer log every so many."""
 _IN_PYTHON = {
-    ': repair the log, or read with on_nan="keep" and learn with on_nan="skip"': ": repair the log",
-    'read with ends="truncated" to': 'say ends = "truncated" in [log] to',
-    ", or with time=None if it counts something else": "",
+    r': repair the log, or read with on_nan="keep" .*': ": repair the log",
+    r", or (read )?with time=None if it [\w ]+": "",
+    r"\b[Rr]ead with (ends|behaviour_log_probability)=['\"](\S+?)['\"]": r'say \1 = "\2" in [log]',
+    r', with ends="truncated"': ', ends = "truncated"',
+    r'use what was recorded: on_conflict="recorded"\. .*': "leave out [behaviour]: then what was "
+    "recorded is used",
 }
+"""Advice to write arguments in Python, and what it is in words of a question file."""
 _POSITION = re.compile(r" (?:at|in the state at) position 0\b| of row 0\b")
 _FIRST = re.compile(r"^transition 0 \((.*?)\)")
 
@@ -109,10 +113,15 @@ def _read(source: Any, plan: Plan) -> Log:
     try:
         return read(source, quiet=True, **plan.log)
     except ValueError as error:
-        message = str(error)
-        for words, instead in _IN_PYTHON.items():
-            message = message.replace(words, instead)
-        raise ValueError(message) from error
+        raise ValueError(_in_words(error)) from error
+
+
+def _in_words(error: Exception) -> str:
+    """Return the message of an error, with advice in words of the question file."""
+    message = str(error)
+    for pattern, instead in _IN_PYTHON.items():
+        message = re.sub(pattern, instead, message)
+    return message
 
 
 def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, str, Any]:
@@ -217,7 +226,7 @@ def _each(
             function(batch[row : row + 1])
         except (ValueError, TypeError, IndexError) as alone:
             error = alone
-        message = _FIRST.sub(r"\1", _POSITION.sub("", str(error)))
+        message = _FIRST.sub(r"\1", _POSITION.sub("", _in_words(error)))
         raise ValueError(f"{log.place(before + row)}: {what}{message}") from error
 
 

@@ -13,17 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from gvf.answers import pictures, shown
-from gvf.answers.answer import Answer, Answered
+from gvf.answers.answer import Answer, Answered, edge_of
 from gvf.answers.cells import methods
 from gvf.answers.material import Material
 from gvf.answers.plan import Asked, told
-from gvf.answers.support import Diagnosed, warnings_of
+from gvf.answers.support import Diagnosed, warnings_of, warnings_of_estimate
 from gvf.behaviour import Support
 from gvf.common.arrays import Array
 from gvf.common.page import css, templates
 from gvf.common.pictures import embed
 from gvf.common.version import __version__
 from gvf.diagnosis import Diagnosis
+from gvf.diagnosis.advice import percent
 from gvf.diagnosis.ratios import RatioStatistics
 from gvf.judging.judgement import LARGEST_K_HAT, Judgement
 
@@ -47,7 +48,7 @@ def page(answer: Answer, files: Sequence[str]) -> str:
         badges_shown=[_verdict_badge(one) | {"text": _short(one)} for one in answer.answers],
         questions=[
             {
-                **_question(asked, one.ratios, one.support, one.diagnosis),
+                **_question(material, asked, one.ratios, one.support, one.diagnosis),
                 **_judged(material, one),
                 "tracks": embed(shown.tracks_of(material, one)),
                 "map": _map(material, one),
@@ -67,7 +68,10 @@ def diagnosis_page(material: Material, found: Sequence[Diagnosed]) -> str:
         found: the support of each question.
     """
     questions = [
-        {**_question(asked, one.ratios, one.support, one.diagnosis), "doubts": list(one.doubts)}
+        {
+            **_question(material, asked, one.ratios, one.support, one.diagnosis),
+            "doubts": list(one.doubts),
+        }
         for asked, one in zip(material.plan.questions, found, strict=True)
     ]
     return _render(
@@ -124,11 +128,15 @@ def _between(lengths: Array) -> str:
 
 
 def _question(
-    asked: Asked, ratios: RatioStatistics, support: Support, diagnosis: Diagnosis | None
+    material: Material,
+    asked: Asked,
+    ratios: RatioStatistics,
+    support: Support,
+    diagnosis: Diagnosis | None,
 ) -> dict[str, Any]:
     """Return what is told of a question and of its support."""
-    warnings, lost = warnings_of(ratios, support), support.lost[support.least]
-    share = 100 * ratios.effective_sample_size / ratios.window
+    warnings = [*warnings_of_estimate(material), *warnings_of(ratios, support)]
+    lost = support.lost[support.least]
     return {
         "name": asked.name,
         "facts": {
@@ -138,12 +146,12 @@ def _question(
         },
         "support": {
             "Worth": f"{ratios.effective_sample_size:,.0f} of {ratios.window:,} transitions "
-            f"({share:.2g} %)",
+            f"({percent(ratios.effective_sample_size / ratios.window)})",
             "Mean ratio": f"{ratios.mean_ratio:.3g} ± {ratios.mean_ratio_error:.1g} "
             "(1 if the behaviour's probabilities are right)",
-            "Largest ratio": f"{ratios.max_ratio:.3g}, {100 * ratios.max_share:.2g} % of the sum",
-            "Ratios of 0": f"{100 * ratios.zero_ratios:.2g} %",
-            "Hardly taken": f"{100 * lost.value:.2g} % of the target's actions (below "
+            "Largest ratio": f"{ratios.max_ratio:.3g}, {percent(ratios.max_share)} of the sum",
+            "Ratios of 0": percent(ratios.zero_ratios),
+            "Hardly taken": f"{percent(min(lost.value, 1.0))} of the target's actions (below "
             f"{support.least:g})",
         },
         "warnings": warnings,
@@ -179,6 +187,8 @@ def _judged(material: Material, one: Answered) -> dict[str, Any]:
         "verdict": _verdict_badge(one),
         "chosen": one.chosen.name,
         "sure": one.sure,
+        "edge": edge_of(material.plan, one),
+        "unknown": shown.unknown(material, one),
         "scores": embed(shown.scores_of(material, one)),
         "candidates": rows,
         "left_out": len(scores) - len(rows),
@@ -195,6 +205,8 @@ def _score(judgement: Judgement, score: Any) -> dict[str, str]:
     interval = "–" if best or not math.isfinite(d.value) else f"{d.low:.3g} to {d.high:.3g}"
     kinds = {"best": "good", "as good": "open", "worse": "quick", "diverged": "bad"}
     words = {"as good": "cannot be told from the best"}
+    if not judgement.verdict.endswith("is best"):  # nothing was shown to win
+        kinds["best"], words["best"] = "open", "lowest error"
     return {
         "name": score.name,
         "error": _number(score.score),

@@ -25,21 +25,21 @@ def question(asked: Asked, plan: Plan, facts: Facts, columns: tuple[str, ...]) -
     with placed(f"question {asked.name!r}"):
         return GVF(
             policy(asked.policy, plan, facts),
-            _cumulant(asked.cumulant, plan, columns),
+            _cumulant(asked.cumulant, plan, columns, facts),
             _rate(asked.continuation, plan, columns, "continuation"),
             asked.name,
             None if asked.interest is None else _rate(asked.interest, plan, columns, "interest"),
         )
 
 
-def _cumulant(given: Any, plan: Plan, columns: tuple[str, ...]) -> Any:
+def _cumulant(given: Any, plan: Plan, columns: tuple[str, ...], facts: Facts) -> Any:
     if isinstance(given, int | float):
         return Constant(float(given))
     if isinstance(given, dict):
         return Entry(_column(given["column"], columns, "cumulant"), given["index"])
     if is_reference(given):
         return function(given, plan, "cumulant")
-    return _column(given, columns, "cumulant")
+    return _column(given, columns, "cumulant", facts.names)
 
 
 def _rate(given: Any, plan: Plan, columns: tuple[str, ...], what: str) -> Any:
@@ -52,7 +52,13 @@ def _rate(given: Any, plan: Plan, columns: tuple[str, ...], what: str) -> Any:
     )
 
 
-def _column(name: str, columns: tuple[str, ...], what: str) -> str:
+def _column(name: str, columns: tuple[str, ...], what: str, states: tuple[str, ...] = ()) -> str:
+    if name not in columns and name in states:
+        at = states.index(name)
+        raise ValueError(
+            f'{what}: {name!r} is a part of the state: say {{column = "next_state", index = {at}}} '
+            f'for its value after the step, or {{column = "state", index = {at}}} for that before'
+        )
     if name not in columns:
         raise ValueError(f"{what}: the log has no column {name!r}; {nearest(name, columns)}")
     return name

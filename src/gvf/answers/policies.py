@@ -6,6 +6,7 @@ TorchScript files run code, and need a plan that is trusted.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ def policy(given: Table, plan: Plan, facts: Facts) -> Policy:
     kind = given["kind"]
     actions = given.get("actions") or facts.actions
     if facts.actions is None and kind in NUMBERED:
-        raise ValueError(f"policy {kind!r} is for numbered actions, and the log's are not")
+        raise ValueError(f"policy {kind!r} is for numbered actions, and {facts.not_numbered}")
     match kind:
         case "uniform":
             return Uniform(_at_least(actions, facts))
@@ -90,7 +91,7 @@ def _at_least(actions: int | None, facts: Facts) -> int:
 
 def _covering(made: Any, facts: Facts) -> Policy:
     if facts.actions is None:
-        raise ValueError("the policy is for numbered actions, and the log's are not")
+        raise ValueError(f"the policy is for numbered actions, and {facts.not_numbered}")
     if made.actions < facts.actions:
         raise ValueError(
             f"the policy has the actions 0 to {made.actions - 1}, and {facts.last_action}"
@@ -115,7 +116,9 @@ def _table(given: Table, plan: Plan, facts: Facts) -> TablePolicy:
 
 
 def _linear(given: Table, facts: Facts) -> tuple[tuple[tuple[float, ...], ...], Any]:
-    weights = np.array(given["weights"], float)
+    weights: Any = np.empty(0)
+    with suppress(ValueError):  # rows of different lengths
+        weights = np.array(given["weights"], float)
     if weights.ndim != 2 or weights.shape[1] != len(facts.names):
         raise ValueError(
             f"weights must be a row for each action, of {len(facts.names)} numbers each (the "

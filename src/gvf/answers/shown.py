@@ -16,6 +16,7 @@ from gvf.answers.cells import methods
 from gvf.answers.material import Material
 from gvf.answers.plan import told
 from gvf.common.arrays import Array, Floats
+from gvf.diagnosis.advice import percent
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,6 +70,16 @@ def tracks_of(material: Material, one: Answered) -> Figure:
 
 def _place(material: Material, one: Answered) -> int:
     return next(i for i, asked in enumerate(material.questions) if asked is one.question)
+
+
+def unknown(material: Material, one: Answered) -> str:
+    """Return the share of the log's states with an infinite interval, as text; empty if none."""
+    if one.intervals is None:
+        return ""
+    sample = material.facts.sample
+    _, low, high = one.predict(sample[:: max(1, len(sample) // MAP_STATES)])
+    share = float(np.isinf(high - low).mean())
+    return percent(share) if share else ""
 
 
 class Map(NamedTuple):

@@ -18,6 +18,7 @@ from gvf.behaviour import Support, support
 from gvf.common.arrays import Floats
 from gvf.correction import IR
 from gvf.diagnosis import Diagnosis
+from gvf.diagnosis.advice import percent
 from gvf.diagnosis.ratios import RatioStatistics
 from gvf.judging import judge
 from gvf.learner import TD, Learner
@@ -25,6 +26,12 @@ from gvf.question import GVF
 
 WINDOW = 200_000
 """The number of transitions, at most, that the diagnosis of updates is about."""
+_OF_A_WINDOW = {
+    "The window is": "The log is",
+    "the window misses": "the log misses",
+    "enlarge the window, or choose": "record more, or choose",
+    "choose a behaviour": "record a behaviour",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,7 +62,7 @@ class Diagnosed:
         )
         lost = self.support.lost[self.support.least].value
         cover = (
-            f"  cover: {100 * lost:.2g} % of the target's actions are hardly taken (below "
+            f"  cover: {percent(min(lost, 1.0))} of the target's actions are hardly taken (below "
             f"{self.support.least:g})"
         )
         warnings = warnings_of(self.ratios, self.support)
@@ -80,9 +87,18 @@ def support_of(material: Material, question: GVF) -> Support:
 
 
 def warnings_of(ratios: RatioStatistics, found: Support) -> list[str]:
-    """Return all warnings about a question's ratios, each once."""
-    tail = [warning for warning in found.warnings if "k-hat" not in warning]
-    return [*ratios.warnings, *tail]
+    """Return all warnings about a question's ratios, each once, in words for a log."""
+    told = list(ratios.warnings)
+    for words, instead in _OF_A_WINDOW.items():
+        told = [warning.replace(words, instead) for warning in told]
+    return [*told, *(warning for warning in found.warnings if "k-hat" not in warning)]
+
+
+def warnings_of_estimate(material: Material) -> list[str]:
+    """Return the warnings about an estimated behaviour, in words for a page; none without one."""
+    found = material.estimated
+    told = [] if found is None else [*found.warnings, *found.doubts]
+    return [warning.replace(".reliability()", "its reliability") for warning in told]
 
 
 def diagnose(material: Material) -> list[Diagnosed]:

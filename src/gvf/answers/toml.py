@@ -151,7 +151,8 @@ def _signal(section: Section, key: str, default: Any, trust: bool) -> Any:
         entry = {"column": inner.text("column"), "index": inner.whole("index")}
         inner.end()
         return entry
-    if value is not None and not isinstance(value, str) and not is_number(value):
+    number = is_number(value) and not isinstance(value, bool)
+    if value is not None and not isinstance(value, str) and not number:
         section.fail(f'{key} must be a number, a column or "module:name", got {brief(value)}')
     if key == "continuation" and isinstance(value, int | float) and not 0 <= value <= 1:
         section.fail(f"continuation must be in [0, 1], got {value}")

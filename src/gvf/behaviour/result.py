@@ -153,12 +153,12 @@ class EstimatedBehaviour:
             f"EstimatedBehaviour of {len(log):,} transitions in {len(log.numbers):,} episodes"
             f"{sampled}: {self.model}, {folds}",
             *(f"  {name:17}  {text}" for name, text in rows if text),
-            *(f"  WARNING: {warning}" for warning in (*self.warnings, *self._doubts)),
+            *(f"  WARNING: {warning}" for warning in (*self.warnings, *self.doubts)),
         ]
         return "\n".join(fill(line, 92, subsequent_indent="    ") for line in lines)
 
     @property
-    def _doubts(self) -> list[str]:
+    def doubts(self) -> list[str]:
         """Sentences about scores that are not good."""
         found, told = self.scores, []
         error = found.reliability

@@ -259,6 +259,7 @@ class Support:
 
 
 def _percent(share: float) -> str:
+    share = min(share, 1.0)  # an estimate with large weights may exceed it
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
 
 

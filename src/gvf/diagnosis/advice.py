@@ -106,7 +106,7 @@ def warnings(found: Diagnosis | RatioStatistics) -> Iterator[str]:
     if found.effective_sample_size < SMALL_SAMPLE:
         yield (
             f"The window is worth {found.effective_sample_size:.3g} transitions from the target, "
-            f"and one of them holds {100 * found.max_share:.2g} % of the mass: enlarge the window, "
+            f"and one of them holds {percent(found.max_share)} of the mass: enlarge the window, "
             "or choose a behaviour closer to the target."
         )
     if found.emphatic_sample_size < SMALL_SAMPLE:
@@ -120,6 +120,12 @@ def warnings(found: Diagnosis | RatioStatistics) -> Iterator[str]:
             f"{100 * empty:.0f} % of uniform mini-batches hold zero ratios only, and teach "
             "nothing: resample, or draw more at a time."
         )
+
+
+def percent(share: float) -> str:
+    """Format a share: 0.5 %, 37 %, 120 %."""
+    share = share if share > 1e-9 else 0.0  # a rounding error
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
 
 
 def _quotient(one: float, other: float) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.colours import METHOD_COLOURS, colours_of
+from gvf.diagnosis.advice import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,8 +78,8 @@ def summary(found: Diagnosis) -> str:
         *([f"  {ESTIMATED}"] if found.estimated else []),
         *([] if math.isnan(found.emphatic_sample_size) else [f"  {OTHER_AIM}"]),
         f"  ratios: mean {found.mean_ratio:.3g} ± {found.mean_ratio_error:.2g}, "
-        f"largest {found.max_ratio:.4g} with {_percent(found.max_share)} of the mass, "
-        f"{_percent(found.zero_ratios)} zeros",
+        f"largest {found.max_ratio:.4g} with {percent(found.max_share)} of the mass, "
+        f"{percent(found.zero_ratios)} zeros",
         f"  effective sample size: {_size(found, size)}{_emphatic(found)}",
         f"  tail: {_tail(found)}",
         f"  variance: {variances}",
@@ -103,8 +104,8 @@ def tables(found: Diagnosis) -> Group:
         ("effective sample size", _size(found, size)),
         *([] if math.isnan(emphatic) else [("... of rho F", _size(found, emphatic))]),
         ("mean", f"{found.mean_ratio:.3g} ± {found.mean_ratio_error:.2g}"),
-        ("zeros", _percent(found.zero_ratios)),
-        ("largest", f"{found.max_ratio:.4g}, {_percent(found.max_share)} of the mass"),
+        ("zeros", percent(found.zero_ratios)),
+        ("largest", f"{found.max_ratio:.4g}, {percent(found.max_share)} of the mass"),
         ("tail", _tail(found)),
     ):
         window.add_row(name, value)
@@ -117,9 +118,9 @@ def tables(found: Diagnosis) -> Group:
         corrections.add_row(
             name,
             _number(m),
-            _percent(_ratio(m.variance, unbiased.variance)),
+            percent(_ratio(m.variance, unbiased.variance)),
             f"{_ratio(math.sqrt(m.variance), m.length):.3g}",
-            _percent(_ratio(m.bias, unbiased.length)),
+            percent(_ratio(m.bias, unbiased.length)),
             _count(m.effective_sample_size),
             style="bold" if m.correction == found.recommendation else "",
         )
@@ -193,7 +194,7 @@ def _draw_variances(axes: Axes, found: Diagnosis) -> None:
     axes.barh(names, variances, color=colours, xerr=[m.error for m in moments], ecolor="black")
     axes.invert_yaxis()
     for name, m in found.moments.items():
-        bias = f"bias {_percent(_ratio(m.bias, length))}"
+        bias = f"bias {percent(_ratio(m.bias, length))}"
         end = m.variance + m.error, name
         axes.annotate(bias, end, (4, 0), textcoords="offset points", va="center", fontsize="small")
     if high > 10 * low > 0:
@@ -208,7 +209,7 @@ def _draw_variances(axes: Axes, found: Diagnosis) -> None:
 
 
 def _size(found: Diagnosis, size: float) -> str:
-    return f"{_count(size)} ({_percent(size / found.window)})"
+    return f"{_count(size)} ({percent(size / found.window)})"
 
 
 def _emphatic(found: Diagnosis) -> str:
@@ -228,7 +229,7 @@ def _tail(found: Diagnosis) -> str:
 def _theorem_3_3(found: Diagnosis) -> str:
     if found.comparison.theorem_3_3:
         return "its condition holds"
-    return f"its condition fails for {_percent(found.comparison.exceptions)} of the transitions"
+    return f"its condition fails for {percent(found.comparison.exceptions)} of the transitions"
 
 
 def _theorem_3_4(found: Diagnosis) -> str:
@@ -253,8 +254,3 @@ def _ratio(part: float, whole: float) -> float:
 
 def _count(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
-
-
-def _percent(share: float) -> str:
-    share = share if share > 1e-9 else 0.0  # a rounding error
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"

@@ -155,6 +155,8 @@ class Judgement:
         rest = [score for score in self.scores if score.standing == "as good"]
         if not self.constant.difference.low > 0.0:
             return f"cannot tell: {best.name} predicts no better than {CONSTANT}"
+        if len(self.scores) == 2:  # the candidate and the constant
+            return f"{best.name}, the only candidate, predicts better than {CONSTANT}"
         if not rest:
             return f"{best.name} is best"
         others = rest[0].name if len(rest) == 1 else f"{len(rest)} others"

@@ -140,7 +140,7 @@ class Rows:
             if part is not None:
                 column = batch[part.columns[0]]
                 if part.is_matrix:
-                    column = self._matrix([batch[name] for name in part.columns], part.columns)
+                    column = self._matrix([batch[name] for name in part.columns], part.columns, row)
                 shape = self._shapes.setdefault(meaning, column.shape[1:])
                 if column.shape[1:] != shape:
                     raise ValueError(
@@ -152,8 +152,14 @@ class Rows:
             self._check_alike(found["state"], found["next_state"])
         return found
 
-    def _matrix(self, columns: list[Array], names: Sequence[str]) -> Array:
+    def _matrix(self, columns: list[Array], names: Sequence[str], row: int) -> Array:
         for name, column in zip(names, columns, strict=True):
+            if column.dtype.kind == "U":
+                at = _first_text(column)
+                raise ValueError(
+                    f"{self.source.place(row + at)}: column {name!r} is {str(column[at])!r}, and "
+                    "must be a number"
+                )
             if column.ndim != 1 or column.dtype.kind not in "biuf":
                 raise ValueError(
                     f"column {name!r} is {column.dtype}{list(column.shape[1:]) or ''}; only "
@@ -178,8 +184,10 @@ class Rows:
             return column
         if column.dtype.kind not in "biufV":
             hint = "; number them 0, 1, ..." if meaning == "action" else ""
+            at = _first_text(column) if column.dtype.kind == "U" else 0
+            shown = str(column[at]) if column.dtype.kind == "U" else column[at]
             raise ValueError(
-                f"{self.source.place(row)}: column {name!r}, the {meaning}, is {column[0]!r}, and "
+                f"{self.source.place(row + at)}: column {name!r}, the {meaning}, is {shown!r}, and "
                 f"must be a number{hint}"
             )
         if self._on_nan == "error" and meaning != "next_state":
@@ -235,6 +243,16 @@ class Rows:
                 f"{self.source.place(row + at)}: column {place!r} is NaN or missing: repair the "
                 'log, or read with on_nan="keep" and learn with on_nan="skip"'
             )
+
+
+def _first_text(column: Array) -> int:
+    """Return the first place of a column of texts, such as one of a CSV file, without a number."""
+    for at, text in enumerate(column.tolist()):
+        try:
+            float(text)
+        except ValueError:
+            return at
+    return 0
 
 
 def _followed(columns: dict[str, Array], after: Array) -> dict[str, Array]:

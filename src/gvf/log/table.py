@@ -87,8 +87,8 @@ def _remarks(log: Log, source: Source, reading: Reading, bounds: Bounds) -> list
         lines.append("behaviour probabilities: estimated, not recorded")
     elif not any(name in log.columns for name in LIKELIHOODS):
         lines.append(
-            "behaviour probabilities: not in the log; give learners the policy, behaviour=..., or "
-            "name a column"
+            "behaviour probabilities: not in the log; name a column, give the policy that acted, "
+            "or estimate it"
         )
     for name, why in {**source.left_out, **reading.left_out}.items():
         lines.append(f"left out: column {name!r}, because {why}")
