@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays
+from gvf.common.tiles import prefetch
 from gvf.horde.draws import Batch, Pool
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.weights import Weights
@@ -116,7 +117,12 @@ def _learn_one(weights, x, x_next, signals, places, rows, w, place):
     errors = np.empty(rows.shape[1], weights.dtype)
     for u in range(rows.shape[0]):
         for i in range(rows.shape[1]):
-            row = rows[u, i]
+            row = np.uint64(rows[u, i])
+            if i + 4 < rows.shape[1]:  # rows lie anywhere in memory
+                soon = rows[u, i + 4]
+                prefetch(x, soon * x.shape[1])
+                prefetch(x_next, soon * x.shape[1])
+                prefetch(cumulants, soon * cumulants.shape[1] + column)
             near, far = weights[x[row, 0]], weights[x_next[row, 0]]
             for j in range(1, x.shape[1]):
                 near += weights[np.uint64(x[row, j])]
