@@ -388,10 +388,8 @@ def test_dense_features_are_compiled_once_for_all_shapes_of_batches():
     for k in (1, 4):
         for policies in (1, 3):
             made(asked(policies), "dense", batch_size=k).observe_many(stream(20, states=0))
-    compiled = [
-        signature for signature in dense._learn.signatures if signature[0].dtype.bitwidth == 64
-    ]
-    assert len(compiled) == 1
+    first = [str(signature[0]) for signature in dense._learn.signatures]
+    assert len([kind for kind in first if "float64" in kind]) == 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
