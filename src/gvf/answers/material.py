@@ -33,8 +33,9 @@ MOST_RATIOS = 1_000_000
 _IN_PYTHON = {
     r': repair the log, or read with on_nan="keep" .*': ": repair the log",
     r", or (read )?with time=None if it [\w ]+": "",
-    r"\b[Rr]ead with (ends|behaviour_log_probability)=['\"](\S+?)['\"]": r'say \1 = "\2" in [log]',
-    r', with ends="truncated"': ', ends = "truncated"',
+    r"\b[Rr]ead with (ends|gaps|behaviour_log_probability)=['\"](\S+?)['\"]": r'say \1 = "\2" '
+    "in [log]",
+    r'\bwith (ends|gaps)="(\w+)"': r'\1 = "\2"',
     r'use what was recorded: on_conflict="recorded"\. .*': "leave out [behaviour]: then what was "
     "recorded is used",
 }

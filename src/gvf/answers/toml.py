@@ -18,7 +18,7 @@ from gvf.answers.section import NEEDED, Section, placed
 from gvf.common.checks import brief, is_number
 from gvf.common.names import is_reference
 from gvf.intervals.intervals import rank_of
-from gvf.log.episodes import Ends
+from gvf.log.episodes import Ends, Gaps
 from gvf.log.names import MEANINGS
 
 POLICIES = (
@@ -228,10 +228,11 @@ def _log(section: Section) -> Table:
         several = isinstance(value, list) and all(isinstance(part, str) for part in value)
         if not (isinstance(value, str) or several):
             section.fail(f"{key} must be the name of a column, or a list of names")
-    if "ends" in section:
-        found["ends"] = section.choice("ends", None, get_args(Ends))
-    else:
-        section.take("ends", None)
+    for key, choices in (("ends", Ends), ("gaps", Gaps)):
+        if key in section:
+            found[key] = section.choice(key, None, get_args(choices))
+        else:
+            section.take(key, None)
     section.end()
     return found
 

@@ -32,4 +32,4 @@ def log_of(transitions: Transitions, name: str) -> Log:
         meaning: meaning if meaning in transitions else None for meaning in MEANINGS
     }
     reading = recognise(source.names, {**told, "time": None, "done": None, "stream": None})
-    return Log(Rows(source, reading, None, "keep"), in_memory=True)
+    return Log(Rows(source, reading, None, "keep", "keep"), in_memory=True)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gvf.common.arrays import Array, Arrays, Bools
-from gvf.log.episodes import Bounds, Ends, Scan
+from gvf.log.episodes import Bounds, Ends, Gaps, Scan
 from gvf.log.names import Reading
 from gvf.log.sources import Source
 from gvf.transition import Transitions, describe_columns, nan_place, nan_rows
@@ -33,9 +33,12 @@ class Rows:
         reading: the meanings of its columns.
         ends: the meaning of ends that the log leaves open.
         on_nan: "keep" to accept NaN.
+        gaps: what is done where rows are missing.
     """
 
-    def __init__(self, source: Source, reading: Reading, ends: Ends | None, on_nan: OnNaN) -> None:
+    def __init__(
+        self, source: Source, reading: Reading, ends: Ends | None, on_nan: OnNaN, gaps: Gaps
+    ) -> None:
         self.source, self.reading, self._on_nan = source, reading, on_nan
         if "state" not in reading:
             raise ValueError(
@@ -45,7 +48,7 @@ class Rows:
         self.derived = "next_state" not in reading
         self._discrete = True
         self._shapes: dict[str, tuple[int, ...]] = {}
-        scan = Scan(reading, ends, source.place)
+        scan = Scan(reading, ends, source.place, gaps)
         meanings = [*scan.meanings, "action", *LIKELIHOODS]
         row = 0
         for batch in source.batches(reading.columns(meanings) or source.names[:1]):
