@@ -231,7 +231,7 @@ class Scan:
             raise ValueError(
                 f"{self._place(row + at)}{episode}: the next state is not the state of "
                 f"{self._place(row + at + 1)}, and no column says that an episode ends: rows are "
-                f'missing{why}. Read with gaps="cut" to cut episodes there, or with gaps="keep" '
+                f'missing{why}: read with gaps="cut" to cut episodes there, or with gaps="keep" '
                 "if none is missing"
             )
         return broken

@@ -47,7 +47,7 @@ class Spacing:
         nearest = np.round(multiples)
         self._rows += len(rows)
         self._holes.append(rows[nearest > 1])
-        near = (np.abs(multiples - nearest) <= _NEAR) & (nearest >= 1)
+        near = np.abs(multiples - nearest) <= _NEAR
         many = self._rows >= _ENOUGH and sum(map(len, self._holes)) > MOST_HOLES * self._rows
         if many or not near.all():
             self._is_regular, self._holes = False, []
