@@ -206,19 +206,21 @@ class Scan:
             jumps = inside & (b - a != 1)
             if jumps.any():
                 at = int(jumps.argmax())
-                self._refuse_gap(row + at + 1, f"jumps from {a[at]} to {b[at]}", "counts")
+                self._refuse_gap(
+                    row + at + 1,
+                    f"jumps from {a[at]} to {b[at]}, so rows are missing: read with "
+                    'gaps="cut" to cut episodes there, or with time=None if it counts something '
+                    "else",
+                )
         elif self._spacing is not None and a.dtype.kind in "iufM":
             at = np.flatnonzero(inside)
             self._spacing.add((b - a)[at], row + at)
         return jumps
 
-    def _refuse_gap(self, row: int, what: str, does: str) -> None:
+    def _refuse_gap(self, row: int, why: str) -> None:
         """Raise an error where the time tells that rows are missing, if that is one."""
         if self._gaps == "error":
-            raise ValueError(
-                f"{self._place(row)}: column {self._time!r} {what}, so rows are missing: read with "
-                f'gaps="cut" to cut episodes there, or with time=None if it {does} something else'
-            )
+            raise ValueError(f"{self._place(row)}: column {self._time!r} {why}")
 
     def _gaps_in_states(self, before: Arrays, after: Arrays, inside: Bools, row: int) -> Bools:
         """Return True where the next state is not the following state."""
@@ -282,9 +284,11 @@ class Scan:
         rows = np.zeros(0, np.int64) if self._spacing is None else self._spacing.holes
         if not len(rows):
             return
-        assert self._spacing is not None
-        usual = f"goes on by {self._spacing.unit:g} in nearly all rows, and here by a multiple"
-        self._refuse_gap(int(rows[0]) + 1, usual, "measures")
+        self._refuse_gap(
+            int(rows[0]) + 1,
+            "goes on by the same amount in nearly all rows, and by a multiple of it here: read "
+            'with gaps="cut" if rows are missing, or with gaps="keep" if none is',
+        )
         lasts = np.concatenate(self._lasts)
         order = np.argsort(np.concatenate([lasts, rows]))
         no = np.zeros(len(rows), bool)
