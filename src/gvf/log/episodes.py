@@ -31,7 +31,7 @@ from gvf.log.spacing import Spacing
 
 Ends = Literal["terminated", "truncated"]
 Gaps = Literal["error", "cut", "keep"]
-"""What is done where rows are missing: raise an error, cut the episode, or let it go on."""
+"""The ways to take missing rows: raise an error, cut the episode, or let it go on."""
 _STEPS = re.compile(r"t|.*step.*|frame_index", re.IGNORECASE)
 """Names of columns that count steps, so that a jump means missing rows."""
 

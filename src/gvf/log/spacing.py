@@ -14,7 +14,7 @@ from gvf.common.arrays import Array
 MOST_HOLES = 0.1
 """The largest share of rows before a hole with which times are regular."""
 _NEAR = 0.01
-"""How far the time between two rows may be from a multiple of the unit, in units."""
+"""The largest distance of a time between two rows from a multiple of the unit, in units."""
 _ENOUGH = 1_000_000
 """The number of rows from which on times are irregular for good."""
 
