@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +22,7 @@ from gvf.answers.plan import Plan
 from gvf.answers.policies import policy
 from gvf.answers.section import placed
 from gvf.common.arrays import Floats
+from gvf.common.options import OptionError
 from gvf.features import FeatureMap
 from gvf.log import Log, read
 from gvf.policy import Policy
@@ -30,15 +32,6 @@ from gvf.transition import Transitions, without_last_states
 LIKELIHOODS = ("behaviour_probability", "behaviour_log_probability")
 MOST_RATIOS = 1_000_000
 """The number of ratios of a question that are kept, at most; of a longer log every so many."""
-_IN_PYTHON = {
-    r': repair the log, or read with on_nan="keep" .*': ": repair the log",
-    r", or (read )?with time=None if it [\w ]+": "",
-    r"\b[Rr]ead with (ends|behaviour_log_probability)=['\"](\S+?)['\"]": r'say \1 = "\2" in [log]',
-    r', with ends="truncated"': ', ends = "truncated"',
-    r'use what was recorded: on_conflict="recorded"\. .*': "leave out [behaviour]: then what was "
-    "recorded is used",
-}
-"""Advice to write arguments in Python, and what it is in words of a question file."""
 _POSITION = re.compile(r" (?:at|in the state at) position 0\b| of row 0\b")
 _FIRST = re.compile(r"^transition 0 \((.*?)\)")
 
@@ -92,12 +85,13 @@ def prepare(plan: Plan, source: Any, *, quiet: bool = False) -> Material:
     Raises:
         ValueError: if the log, the plan, or the two together are impossible.
     """
-    log = source if isinstance(source, Log) else _read(source, plan)
-    if not quiet:
-        import sys
-
-        print(log.describe(), file=sys.stderr)
-    facts = Facts.of(log)
+    try:
+        log = source if isinstance(source, Log) else read(source, quiet=True, **plan.log)
+        if not quiet:
+            print(log.describe(), file=sys.stderr)
+        facts = Facts.of(log)
+    except OptionError as error:
+        raise ValueError(error.in_file) from error
     log, behaviour, where, estimated = _behaviour(plan, log, facts)
     columns = tuple(name for name in log.columns)
     questions = tuple(parts.question(asked, plan, facts, columns) for asked in plan.questions)
@@ -108,20 +102,9 @@ def prepare(plan: Plan, source: Any, *, quiet: bool = False) -> Material:
     return replace(made, ratios=ratios, digest=digest)
 
 
-def _read(source: Any, plan: Plan) -> Log:
-    """Read a log; messages say what to write into the file instead of arguments in Python."""
-    try:
-        return read(source, quiet=True, **plan.log)
-    except ValueError as error:
-        raise ValueError(_in_words(error)) from error
-
-
 def _in_words(error: Exception) -> str:
-    """Return the message of an error, with advice in words of the question file."""
-    message = str(error)
-    for pattern, instead in _IN_PYTHON.items():
-        message = re.sub(pattern, instead, message)
-    return message
+    """Return the message of an error, in words of the question file."""
+    return error.in_file if isinstance(error, OptionError) else str(error)
 
 
 def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, str, Any]:
