@@ -74,7 +74,7 @@ LOGS = {
     ),
     "logarithms": (
         {**real(), "pscore": np.full(60, -0.7)},
-        'if these are logarithms, say behaviour_log_probability = "pscore" in [log]',
+        'if these are logarithms, read with behaviour_log_probability = "pscore" in [log]',
     ),
     "two rows in the wrong order": (
         {k: c[np.r_[0, 2, 1, 3:60]] for k, c in real().items()},

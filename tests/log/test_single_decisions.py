@@ -33,8 +33,10 @@ def decisions(**more: Any) -> dict[str, Any]:
 
 
 def read(source: Any, **options: Any) -> gvf.Log:
-    names: dict[str, Any] = {"state": "place", "action": "item", "reward": "click"}
-    return gvf.read(source, quiet=True, **({"steps": "single"} | names | options))
+    given: dict[str, Any] = {
+        "steps": "single", "state": "place", "action": "item", "reward": "click"
+    }  # fmt: skip
+    return gvf.read(source, quiet=True, **(given | options))
 
 
 def test_every_row_is_an_episode_that_ends() -> None:
@@ -73,8 +75,8 @@ def test_next_states_of_real_numbers_are_unknown() -> None:
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     log = read(decisions())
     log.to_parquet(tmp_path / "log.parquet")
-    for options in ({}, {"steps": "single"}):
-        again = gvf.read(tmp_path / "log.parquet", quiet=True, **options).transitions()
+    for steps in ("sequence", "single"):
+        again = gvf.read(tmp_path / "log.parquet", steps=steps, quiet=True).transitions()
         for name in log.columns:
             np.testing.assert_array_equal(again[name], log.transitions()[name], err_msg=name)
 

@@ -131,19 +131,18 @@ def _source(found: Any, given: Any, columns: Mapping[str, Given], single: bool) 
     if isinstance(found, Source):
         return found
     name = str(given) if isinstance(given, str | os.PathLike) else f"a {type(given).__name__}"
-    if single and not isinstance(found, Mapping):
+    if isinstance(found, Mapping):
+        if not single and is_one_episode(found, columns):
+            return Episodes([found], name, columns)
+        return Columns(found, name)
+    if single:
         raise OptionError(
             f"{name} comes episode by episode, and ",
             option("steps", "single"),
             " is for a table with a row for each decision",
         )
     if hasattr(found, "iterate_episodes"):
-        name = f"Minari dataset {found.spec.dataset_id}"
-        return Episodes(found, name, columns)
-    if isinstance(found, Mapping):
-        if not single and is_one_episode(found, columns):
-            return Episodes([found], name, columns)
-        return Columns(found, name)
+        return Episodes(found, f"Minari dataset {found.spec.dataset_id}", columns)
     return Episodes(found, f"{name} of {len(found)} episodes", columns)
 
 
