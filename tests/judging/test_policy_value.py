@@ -10,7 +10,7 @@ import gvf
 from gvf.common.bootstrap import t_quantile
 from gvf.judging import Estimator
 from gvf.judging.held_out import HeldOut
-from gvf.judging.policy_value import policy_values
+from gvf.judging.policy_value import effective_rewards, policy_values
 from gvf.judging.returns import recursive_returns
 
 MU, PI = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6])
@@ -176,3 +176,15 @@ def test_intervals_hold_the_value_as_often_as_they_say() -> None:
         assert least <= count <= most, name
     # A model of the rewards makes the interval shorter, else it would be of no use.
     assert width["doubly-robust"] < 0.95 * width["plain"]
+
+
+def test_few_rewards_are_counted_by_their_weights() -> None:
+    """The effective number of rewards other than the commonest one."""
+    reward = np.zeros(100)
+    reward[:4] = 1.0
+    assert effective_rewards(held(np.ones(100), reward)) == pytest.approx(4)
+    assert effective_rewards(held(np.ones(100), 5.0 - reward)) == pytest.approx(4)
+    rho = np.where(np.arange(100) == 0, 3.0, 1.0)
+    assert effective_rewards(held(rho, reward)) == pytest.approx(36 / 12)
+    assert effective_rewards(held(rho, 0 * reward)) == 0.0
+    assert np.isnan(effective_rewards(held(rho, reward, last=np.arange(100) % 2 == 1)))

@@ -1,6 +1,5 @@
 """The log's own names of episodes and its times, by which other tables join the log."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,8 @@ CLOCK = pa.array(
 )
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], str | None]] = {
     "text": ({"episode": NAMES}, {}, ["episode"], None),
-    "numbers": ({"episode": pa.array([7, 7, 7, 3, 3, 900, 900], pa.int16())}, {}, ["episode"], None),
+    "numbers": ({"episode": pa.array([7] * 3 + [3] * 2 + [900] * 2, pa.int16())}, {},
+                ["episode"], None),
     "named": ({"patient": NAMES, "day": [3, 4, 5, 9, 10, 1, 2]},
               {"episode": "patient", "time": "day"}, ["patient"], "day"),
     "times": ({"episode": CLOCK.take(pa.array([0, 0, 0, 3, 3, 5, 5])), "timestamp": CLOCK}, {},
@@ -53,12 +53,12 @@ def in_memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture(params=[*CASES])
-def case(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, ...]]:
+def case(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, ...]:
     """A table, the options that read it, its columns of names, and that of times."""
     columns, options, names, times = CASES[request.param]
     table = pa.table({**ROWS, **columns})
     pq.write_table(table, tmp_path / "log.parquet", row_group_size=3)
-    yield table, tmp_path / "log.parquet", options, names, times
+    return table, tmp_path / "log.parquet", options, names, times
 
 
 def keys_of(log: gvf.Log) -> dict[str, np.ndarray[Any, Any]]:

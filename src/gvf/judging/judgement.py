@@ -21,7 +21,7 @@ from gvf.diagnosis.tail import tail_index
 from gvf.judging.baseline import Returns, finite, returns_of, shared_baseline
 from gvf.judging.candidates import Candidate, named, question_of
 from gvf.judging.held_out import HeldOut, gather
-from gvf.judging.policy_value import policy_values
+from gvf.judging.policy_value import effective_rewards, policy_values
 from gvf.judging.record import (
     CONSTANT,
     LARGEST_K_HAT,
@@ -159,6 +159,7 @@ def judged(
         estimated=bool(held.estimated.any()),
         doubts=tuple(_doubts(episodes, size, k_hat, share, targets)),
         values=policy_values(held, targets, returns, confidence),
+        rewards=effective_rewards(held),
         _sums=sums,
         _samples=samples,
         _names=tuple(one.name for one in everything),

@@ -16,12 +16,18 @@ of the model's value of the action, so the first line is the doubly robust estim
 evaluation (Dudik et al. 2011). The plain estimate weighs by the inverse propensity.
 
 The intervals treat episodes as the independent parts (:mod:`gvf.common.means`), with quantiles of
-the t distribution with E - 1 degrees of freedom. They need many rewards: where a few large ones
-carry an estimate, its interval is too short.
+the t distribution with E - 1 degrees of freedom. They need many rewards: where few carry an
+estimate, its interval is too short. Of single decisions with c as the commonest cumulant,
+
+    (sum rho |C - c|)^2 / sum (rho |C - c|)^2
+
+is the effective number of rewards; below 20 of them the intervals cover less often than they say
+(docs/judge/decisions.py).
 """
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 
 import numpy as np
@@ -31,6 +37,9 @@ from gvf.common.bootstrap import t_quantile
 from gvf.common.means import Interval, mean_of_sums
 from gvf.judging.baseline import Returns
 from gvf.judging.held_out import HeldOut
+
+FEWEST_REWARDS = 20
+"""The effective number of rewards of single decisions below which intervals are too short."""
 
 
 class Estimator(StrEnum):
@@ -78,7 +87,7 @@ def policy_values(
         return mean_of_sums(y, w, t_quantile(max(len(y) - 1, 1), level))
 
     found = {Estimator(kind): estimate(returns[starts], every)}
-    if len(starts) == len(returns) and not held.cut.any():
+    if is_single(held):
         weighted = held.ratio * held.cumulant
         found[Estimator.PLAIN] = estimate(weighted, every)
         found[Estimator.SELF_NORMALISED] = estimate(weighted, held.ratio)
@@ -86,3 +95,17 @@ def policy_values(
     wanted = held.interest * np.where(held.interest > 0.0, returns, 0.0)
     sums = (np.add.reduceat(column, starts) for column in (wanted, held.interest))
     return {**found, Estimator.CONSTANT: estimate(*sums)}
+
+
+def is_single(held: HeldOut) -> bool:
+    """Return True if all episodes are single decisions, after which nothing follows."""
+    return bool(held.last.all()) and not held.cut.any()
+
+
+def effective_rewards(held: HeldOut) -> float:
+    """Return the effective number of rewards of single decisions; nan for longer episodes."""
+    if not is_single(held):
+        return math.nan
+    values, counts = np.unique(held.cumulant, return_counts=True)
+    size = held.ratio * np.abs(held.cumulant - values[counts.argmax()])
+    return float(size.sum() ** 2 / (size**2).sum()) if size.any() else 0.0

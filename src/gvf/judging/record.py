@@ -108,6 +108,8 @@ class Judgement:
             mean return of the first states, under the name of the kind of returns, and of all
             states, "constant"; for single decisions also "plain" and "self-normalised"
             (:mod:`gvf.judging.policy_value`).
+        rewards: the effective number of rewards of single decisions; nan for longer episodes. Below
+            20 the intervals of the values are too short.
 
     Example:
         Predict the reward of one step by its mean, and by 0:
@@ -141,6 +143,7 @@ class Judgement:
     estimated: bool
     doubts: tuple[str, ...]
     values: Mapping[Estimator, Interval]
+    rewards: float
     _sums: Sums = field(compare=False)
     _samples: Floats = field(compare=False)
     _names: tuple[str, ...] = field(compare=False)
