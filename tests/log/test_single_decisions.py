@@ -129,6 +129,12 @@ def test_ids_of_decisions_are_kept() -> None:
     log = read(decisions(request=ids), episode="request")
     np.testing.assert_array_equal(log.transitions().request, ids)
     assert "\n  episode" in log.describe()
+    for more in ({}, {"time": "timestamp"}):
+        log = read(decisions(request=ids), episode="request", **more)
+        ((_, keys),) = log.keyed()
+        assert list(keys) == ["request", "timestamp", "row"]
+        np.testing.assert_array_equal(keys["request"], ids)
+        np.testing.assert_array_equal(keys["row"], np.arange(ROWS))
 
 
 AFTER = np.zeros(ROWS, int)
@@ -143,11 +149,11 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
         'next_state = "after" in [log]: nothing follows a single decision, so leave this out; or '
         'leave out steps = "single" in [log] if rows follow each other',
     ),
-    "a time that is named": (
+    "an end that is named": (
         {},
-        {"time": "timestamp"},
-        'time="timestamp": nothing follows a single decision',
-        'time = "timestamp" in [log]: nothing follows',
+        {"terminated": "click"},
+        'terminated="click": nothing follows a single decision',
+        'terminated = "click" in [log]: nothing follows',
     ),
     "ends": (
         {},

@@ -13,8 +13,8 @@ A column ``done`` marks the ends of episodes, but does not say why they ended. B
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -44,8 +44,10 @@ _NAMES = {
 """The names in use for each meaning, without plurals."""
 MEANINGS = tuple(_NAMES)
 """The meanings that a column may have."""
-OF_SEQUENCES = ("next_state", "terminated", "truncated", "done", "time", "stream")
+OF_SEQUENCES = ("next_state", "terminated", "truncated", "done", "stream")
 """The meanings that tell what follows what. Single decisions have none of them."""
+COUNTED = "episode number"
+"""The name of a column that counts episodes, in a source whose own column is "episode"."""
 _MEANING = {name: meaning for meaning, names in _NAMES.items() for name in names.split()}
 _NUMBERED = re.compile(r"(.*?)_?(\d+)")
 _INFO = re.compile(r"infos?[/.]")
@@ -76,12 +78,14 @@ class Reading:
         kept: the columns without a meaning, by the name under which they are kept.
         left_out: the columns that are not kept, each with the reason.
         single: True if every row is a decision of its own.
+        ids: the columns in which the log itself names its streams and episodes.
     """
 
     parts: dict[str, Part]
     kept: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     single: bool = False
+    ids: tuple[str, ...] = ()
 
     def __contains__(self, meaning: str) -> bool:
         return meaning in self.parts
@@ -110,6 +114,7 @@ def recognise(
     names: Iterable[str],
     given: Mapping[str, Given],
     told: Mapping[str, str | None] = MappingProxyType({}),
+    ids: Sequence[str] | None = None,
     *,
     single: bool = False,
 ) -> Reading:
@@ -120,6 +125,7 @@ def recognise(
         given: the columns that the caller names, by meaning. None says that there is none, and a
             list of columns makes a matrix.
         told: the columns that the source itself names, in the same form.
+        ids: the columns with the names of episodes; None for those of the meanings.
         single: True if every row is a decision of its own, which nothing follows.
 
     Raises:
@@ -171,6 +177,8 @@ def recognise(
         if not (named or (single and part_meaning in OF_SEQUENCES)):
             found.setdefault(part_meaning, []).append(part)
     for meaning, several in found.items():
+        if len(several) > 1 and single and meaning == "time":
+            continue  # their order means nothing
         if len(several) > 1:
             shown = " and ".join(", ".join(map(repr, part.columns[:3])) for part in several)
             raise OptionError(
@@ -180,7 +188,10 @@ def recognise(
         parts[meaning] = several[0]
     if "terminated" in parts and "done" not in given:
         parts.pop("done", None)  # it adds nothing
-    return _with_the_rest(names, parts, single)
+    reading = _with_the_rest(names, parts, single)
+    return replace(
+        reading, ids=tuple(reading.columns(["stream", "episode"]) if ids is None else ids)
+    )
 
 
 def _by_name(names: list[str]) -> list[tuple[str, Part]]:
@@ -212,26 +223,27 @@ def _by_name(names: list[str]) -> list[tuple[str, Part]]:
 def _with_the_rest(names: list[str], parts: dict[str, Part], single: bool) -> Reading:
     """Keep the columns that no meaning uses, under names that are still free."""
     # The caller's names of episodes and times remain columns, since only their order is used.
-    used = {
+    names_and_times = {
         column
-        for meaning, part in parts.items()
-        if meaning not in ("episode", "time")
-        for column in part.columns
+        for meaning in ("episode", "time")
+        if meaning in parts
+        for column in parts[meaning].columns
     }
+    used = {column for part in parts.values() for column in part.columns} - names_and_times
     emitted = {"state", "next_state", "terminated", "truncated", "episode", *parts} - {"time"}
     kept: dict[str, str] = {}
     left_out: dict[str, str] = {}
     for name in names:
         own = _INFO.sub("", name, count=1)
         own = own if own not in names else name
-        if name in used or name == own == "episode":
+        if name in used or (name == own and name in ("episode", COUNTED)):
             continue
         if own in emitted:
             why = "nothing follows a single decision" if single else "its name has another meaning"
             left_out[name] = f"{why} here"
         else:
             kept[own] = name
-    return Reading(parts, kept, left_out, single)
+    return Reading(parts, kept, left_out, single=single)
 
 
 def _folded(name: Any) -> str:

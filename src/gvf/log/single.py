@@ -1,7 +1,8 @@
 """Single decisions, as of a recommender or a trial: every row is an episode of one step that ends.
 
-Nothing follows a decision, so such a log needs no next states, times or ends, and a continuation
-has no effect. A column of episodes is kept as ids, which must differ from row to row.
+Nothing follows a decision, so such a log needs no next states or ends, and a continuation has no
+effect. Columns of episodes and times are kept for those who join tables. Episodes must differ from
+row to row, and the order of times means nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from gvf.common.arrays import Array, Arrays
 from gvf.common.options import OptionError, option
-from gvf.log.episodes import Bounds
+from gvf.log.episodes import OWN, Bounds
 from gvf.log.names import Reading
 
 Steps = Literal["sequence", "single"]
@@ -33,12 +34,15 @@ class Decisions:
         """The meanings of the columns to scan."""
         self._count = 0
         self._ids: list[Array] = []
+        self._own: list[Array] = []
 
     def add(self, columns: Arrays) -> None:
-        """Take in the next rows, with the columns of :attr:`meanings`."""
+        """Take in the next rows, with the columns of :attr:`meanings`, and of the log's ids."""
         self._count += len(next(iter(columns.values())))
         if self.meanings:
             self._ids.append(columns["episode"])
+        if OWN in columns:
+            self._own.append(columns[OWN])
 
     def finish(self, derived: bool) -> Bounds:
         """Return the episodes, one for each row.
@@ -50,7 +54,8 @@ class Decisions:
             self._check(np.concatenate(self._ids))
         rows = np.arange(self._count)
         ends = np.ones(self._count, bool)
-        return Bounds(rows, rows, ends, 0, 0, "every row is one", "every row ends its episode")
+        ids = np.concatenate(self._own) if self._own else None
+        return Bounds(rows, rows, ends, 0, 0, "every row is one", "every row ends its episode", ids)
 
     def _check(self, ids: Array) -> None:
         order = np.argsort(ids, kind="stable")

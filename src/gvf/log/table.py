@@ -68,7 +68,11 @@ def _origin(name: str, reading: Reading, bounds: Bounds, log: Log) -> tuple[str,
         return _listed(reading, [name]), reading.parts[name].how
     if name == "next_state":
         return "", "the state of the following row"
-    time = "time" in reading and reading.parts["time"].columns == (reading.kept[name],)
+    time = (
+        not reading.single
+        and "time" in reading
+        and reading.parts["time"].columns == (reading.kept[name],)
+    )
     return reading.kept[name], "the order of rows, and kept" if time else "kept"
 
 
