@@ -59,6 +59,20 @@ def test_recorded_probabilities_estimate_the_same_mass() -> None:
     assert "state by state" in shown(known)
 
 
+def test_intervals_are_over_episodes_not_rows() -> None:
+    # The state stays the same in an episode, and so does what is lost in it.
+    walks = [{"state": [s] * 21, "action": [s % 2] * 20} for s in (0, 1, 2) * 10]
+    found = gvf.support(gvf.read(walks, ends="truncated", quiet=True), PI, behaviour=MU)
+    rows = found.batch["state"]
+    for share, each in (
+        (found.lost[0.01], np.where(rows == 1, 0.5, 0.0)),
+        (found.mean_ratio, (PI.rows / MU.rows)[rows, rows % 2]),
+    ):
+        means = [each[found.batch["episode"] == e].mean() for e in range(30)]
+        half = 1.959964 * np.std(means, ddof=1) / np.sqrt(30)
+        assert share == pytest.approx((each.mean(), each.mean() - half, each.mean() + half))
+
+
 def test_what_the_behaviour_never_does_shows_in_the_mean_ratio() -> None:
     never = gvf.Table([[0.5, 0.5], [1.0, 0.0], [0.2, 0.8]])
     found = gvf.support(recorded(never, 3, episodes=500, steps=20), PI)

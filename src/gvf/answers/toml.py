@@ -18,7 +18,7 @@ from gvf.answers.section import NEEDED, Section, placed
 from gvf.common.checks import brief, is_number
 from gvf.common.names import is_reference
 from gvf.intervals.intervals import rank_of
-from gvf.log.episodes import Ends
+from gvf.log.episodes import Ends, Gaps
 from gvf.log.names import MEANINGS
 from gvf.log.single import Steps
 
@@ -230,7 +230,7 @@ def _log(section: Section) -> Table:
         if not (value is False or several or (isinstance(value, str) and value)):
             section.fail(f"{key} must be a column, a list of columns, or false if there is none")
         found[key] = None if value is False else value
-    for key, choices in {"steps": Steps, "ends": Ends}.items():
+    for key, choices in {"steps": Steps, "ends": Ends, "gaps": Gaps}.items():
         if key in section:
             found[key] = section.choice(key, None, get_args(choices))
         else:

@@ -22,7 +22,7 @@ from gvf.common.arrays import Array, Bools
 from gvf.common.checks import check_choice
 from gvf.common.options import OptionError, option
 from gvf.log.computed import Computed
-from gvf.log.episodes import Ends
+from gvf.log.episodes import Ends, Gaps
 from gvf.log.episodic import Episodes, is_one_episode
 from gvf.log.names import Given, recognise
 from gvf.log.rows import OnNaN, Rows
@@ -40,6 +40,7 @@ def read(
     *,
     steps: Steps = "sequence",
     ends: Ends | None = None,
+    gaps: Gaps = "error",
     on_nan: OnNaN = "error",
     in_memory: bool | None = None,
     quiet: bool = False,
@@ -67,8 +68,13 @@ def read(
             needs no next state. Episodes and times are only kept, and episodes must all differ.
         ends: the meaning of the ends of episodes that the log leaves open: "terminated" if the task
             ended them, "truncated" if they were cut. A column ``done`` alone needs it, and so does
-            a log whose episodes only have numbers. With "truncated", episodes are also cut where
-            rows are missing.
+            a log whose episodes only have numbers.
+        gaps: "cut" to cut episodes where rows are missing, "keep" to let them go on as if nothing
+            were; by default it is an error. A row is missing where a next state is not the state of
+            the following row, where a column that counts steps jumps, and, in a log without next
+            states, where times go on by the same amount in at least nine of ten rows and by a
+            multiple of it in the others. Without next states, counts and regular times no missing
+            row can be seen.
         on_nan: "keep" to accept a NaN in states, actions, rewards and probabilities, for learners
             with ``on_nan="skip"``; by default it is an error.
         in_memory: True to keep the log in memory, False to read it anew in every pass; by default
@@ -107,19 +113,21 @@ def read(
     check_choice("steps", steps, Steps)
     if ends is not None:
         check_choice("ends", ends, Ends)
+    check_choice("gaps", gaps, Gaps)
     check_choice("on_nan", on_nan, OnNaN)
     single = steps == "single"
-    if single and ends is not None:
-        raise OptionError(
-            "every single decision ends its episode: leave out ", option("ends", ends)
-        )
+    for name, value in {"ends": ends, "gaps": None if gaps == "error" else gaps}.items():
+        if single and value is not None:
+            raise OptionError(
+                "every single decision ends its episode: leave out ", option(name, value)
+            )
     found = _source(opened(source), source, columns, single)
     if isinstance(found, Episodes):
         reading = found.reading
     else:
         ids = None if {"stream", "episode"} & columns.keys() else found.ids
         reading = recognise(found.names, columns, found.meanings, ids, single=single)
-    rows = Rows(found, reading, ends, on_nan)
+    rows = Rows(found, reading, ends, on_nan, gaps)
     small = found.size <= LARGEST_IN_MEMORY
     log = Log(rows, in_memory=small if in_memory is None else in_memory)
     if not quiet:

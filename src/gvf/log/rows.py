@@ -14,7 +14,7 @@ import numpy as np
 
 from gvf.common.arrays import Array, Arrays, Bools
 from gvf.common.options import OptionError, Words, option
-from gvf.log.episodes import OWN, Bounds, Ends, Scan
+from gvf.log.episodes import OWN, Bounds, Ends, Gaps, Scan
 from gvf.log.names import Reading
 from gvf.log.single import Decisions
 from gvf.log.sources import Source
@@ -35,9 +35,12 @@ class Rows:
         reading: the meanings of its columns.
         ends: the meaning of ends that the log leaves open.
         on_nan: "keep" to accept NaN.
+        gaps: what is done where rows are missing.
     """
 
-    def __init__(self, source: Source, reading: Reading, ends: Ends | None, on_nan: OnNaN) -> None:
+    def __init__(
+        self, source: Source, reading: Reading, ends: Ends | None, on_nan: OnNaN, gaps: Gaps
+    ) -> None:
         self.source, self.reading, self._on_nan = source, reading, on_nan
         if "state" not in reading:
             raise OptionError(
@@ -50,8 +53,8 @@ class Rows:
         self.derived = "next_state" not in reading and not reading.single
         self._discrete = True
         self._shapes: dict[str, tuple[int, ...]] = {}
-        single = reading.single
-        scan = Decisions(reading, source.place) if single else Scan(reading, ends, source.place)
+        place, single = source.place, reading.single
+        scan = Decisions(reading, place) if single else Scan(reading, ends, place, gaps)
         meanings = [*scan.meanings, "action", *LIKELIHOODS]
         row = 0
         names = dict.fromkeys([*reading.columns(meanings), *reading.ids])

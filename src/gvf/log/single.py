@@ -55,7 +55,8 @@ class Decisions:
         rows = np.arange(self._count)
         ends = np.ones(self._count, bool)
         ids = np.concatenate(self._own) if self._own else None
-        return Bounds(rows, rows, ends, 0, 0, "every row is one", "every row ends its episode", ids)
+        words = ("every row is one", "every row ends its episode")
+        return Bounds(rows, rows, ends, 0, 0, *words, ids=ids)
 
     def _check(self, ids: Array) -> None:
         order = np.argsort(ids, kind="stable")

@@ -84,6 +84,9 @@ def _listed(reading: Reading, meanings: list[str]) -> str:
 def _remarks(log: Log, source: Source, reading: Reading, bounds: Bounds) -> list[str]:
     """Return lines about ends, next states, probabilities, and columns and rows left out."""
     lines = [f"ends: {bounds.why}"]
+    if bounds.gaps:
+        several = "s" if bounds.gaps > 1 else ""
+        lines.append(f"gaps: episodes were cut in {bounds.gaps:,} place{several} with missing rows")
     if "next_state" not in reading and not reading.single and log.terminated.any():
         known = log._sample.next_state.dtype.kind == "f"
         stands = "NaN" if known else "the state itself"
