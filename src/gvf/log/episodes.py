@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays, Bools
+from gvf.common.options import OptionError, option
 from gvf.links import breaks
 from gvf.log.names import Reading
 from gvf.log.spacing import Spacing
@@ -115,19 +116,27 @@ class Scan:
             return
         if "done" in self._reading:
             done = self._reading.parts["done"].columns[0]
-            raise ValueError(
+            raise OptionError(
                 f"column {done!r} does not say why an episode ended: if the task ended every "
-                'episode, read with ends="terminated"; if a time limit cut every episode, with '
-                'ends="truncated"; if both happen, give the columns terminated and truncated'
+                "episode, read with ",
+                option("ends", "terminated"),
+                "; if a time limit cut every episode, with ",
+                option("ends", "truncated"),
+                "; if both happen, give the columns terminated and truncated",
             )
         if "terminated" not in self._reading:
             found = ", ".join(self._reading.columns(["episode", "time", "truncated"]))
             where = f"only {found} tells where episodes end, not why"
             where = where if found else "no column tells where episodes end"
-            raise ValueError(
-                f'{where}: if the task ended them, read with ends="terminated"; if they were cut, '
-                'or the log is one unbroken stream, with ends="truncated"; or name a column: '
-                "terminated=..."
+            raise OptionError(
+                f"{where}: if the task ended them, read with ",
+                option("ends", "terminated"),
+                "; if they were cut, or the log is one unbroken stream, with ",
+                option("ends", "truncated"),
+                "; if every row is a decision of its own, with ",
+                option("steps", "single"),
+                "; or name a column: ",
+                option("terminated", ...),
             )
 
     def add(self, columns: Arrays) -> None:
@@ -206,10 +215,11 @@ class Scan:
         wrong = inside & ~(b > a)
         if wrong.any():
             at = int(wrong.argmax())
-            raise ValueError(
+            raise OptionError(
                 f"{self._place(row + at + 1)}: column {self._time!r} is {b[at]} after {a[at]} in "
-                "the same episode: sort the table by episode and time first, or read with "
-                "time=None if it is no time"
+                "the same episode: sort the table by episode and time first, or read with ",
+                option("time", None),
+                " if it is no time",
             )
         jumps = np.zeros(len(inside), bool)
         if self._gaps == "keep":
@@ -227,9 +237,13 @@ class Scan:
     def _refuse_gap(self, row: int, what: str, does: str) -> None:
         """Raise an error where the time tells that rows are missing, if that is one."""
         if self._gaps == "error":
-            raise ValueError(
-                f"{self._place(row)}: column {self._time!r} {what}, so rows are missing: read with "
-                f'gaps="cut" to cut episodes there, or with time=None if it {does} something else'
+            raise OptionError(
+                f"{self._place(row)}: column {self._time!r} {what}, so rows are missing: read "
+                "with ",
+                option("gaps", "cut"),
+                " to cut episodes there, or with ",
+                option("time", None),
+                f" if it {does} something else",
             )
 
     def _gaps_in_states(self, before: Arrays, after: Arrays, inside: Bools, row: int) -> Bools:
@@ -240,11 +254,14 @@ class Scan:
             episode = f" of episode {self._name(before)[at]!s}" if self._by_name else ""
             known = self._by_name or self._time or "stream" in before
             why = "" if known else ", not in order, or of several streams without a column"
-            raise ValueError(
+            raise OptionError(
                 f"{self._place(row + at)}{episode}: the next state is not the state of "
                 f"{self._place(row + at + 1)}, and no column says that an episode ends: rows are "
-                f'missing{why}. Read with gaps="cut" to cut episodes there, or with gaps="keep" '
-                "if none is missing"
+                f"missing{why}. Read with ",
+                option("gaps", "cut"),
+                " to cut episodes there, or with ",
+                option("gaps", "keep"),
+                " if none is missing",
             )
         return broken
 
@@ -255,10 +272,13 @@ class Scan:
         marked = self._marks_of(rows)[at]
         clear = marked | stops | gaps | (self._gaps == "cut")
         if not (clear.all() or self._ends or self._marks == ["terminated"]):
-            raise ValueError(
+            raise OptionError(
                 f"{self._place(row + int(at[~clear][0]))}: an episode ends here, and neither "
-                "terminated nor truncated says so: are rows missing? Read with "
-                'gaps="cut" if they are, or with ends="truncated" if it was cut'
+                "terminated nor truncated says so: are rows missing? Read with ",
+                option("gaps", "cut"),
+                " if they are, or with ",
+                option("ends", "truncated"),
+                " if it was cut",
             )
         nothing = np.zeros(len(at), bool)
         cut = rows["truncated"][at] if "truncated" in self._marks else nothing
