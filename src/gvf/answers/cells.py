@@ -216,7 +216,6 @@ def intervals(material: Material, cells: Sequence[Cell], found: Sequence[Arrays]
     """Make the intervals of a question from the cells of its replicates."""
     job, made = _resampled(material, cells[0])
     parts = [
-        Replicates(one["weights"], int(one["updates"]), int(one["empty"]), one["known"])
-        for one in found
+        Replicates(**{field.name: one[field.name] for field in fields(Replicates)}) for one in found
     ]
     return intervals_of(job, [made], [Replicates.joined(parts)], material.plan.level)

@@ -14,10 +14,12 @@ from typing import Literal
 
 import numpy as np
 
+from gvf.common.arrays import Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.common.postpone import postponed_interrupt
 from gvf.horde import Horde
 from gvf.intervals.counts import Units
+from gvf.intervals.events import TooFewEventsError, count_events
 from gvf.intervals.intervals import Intervals, rank_of
 from gvf.intervals.replicates import Job, Method, Replicates, spread
 from gvf.learner import source as sources
@@ -79,6 +81,8 @@ def bootstrap(
         The :class:`Intervals`.
 
     Raises:
+        TooFewEventsError: if the log has too few events for a question (:func:`count_events`); a
+            ``ValueError``.
         ValueError: if the log has fewer than 5 episodes or blocks, or if the learner has several
             step sizes or masses that change.
 
@@ -110,6 +114,10 @@ def bootstrap(
     Units(log, block)  # checks their number, before anything is learned
     learners = _learners_of(learner)
     job = Job(log, block, whole("epochs", epochs, 1), method, whole("seed", seed, 0))
+    for one in learners:
+        events = count_events(one, log)
+        if events.few:
+            raise TooFewEventsError(events)
     total, lanes = len(learners) * job.steps(replicates + 1), range(replicates + 1)
     with sources.bar(progress, total) as advance:
         if engine == "ray":
@@ -152,8 +160,17 @@ def intervals_of(
         episodes=len(units),
         updates=found[0].updates,
         empty=max(each.empty for each in found),
+        change=np.stack([_change(each) for each in found]),
+        diverged=np.stack([each.diverged for each in found]),
         estimated=uses_ratios and bool(getattr(job.log, "has_estimates", False)),
     )
+
+
+def _change(replicates: Replicates) -> Floats:
+    """Return the mean change of the weights in the second half of learning, [rows]."""
+    sound = ~replicates.diverged
+    change = replicates.weights[:, sound] - replicates.halfway[:, sound]
+    return change.mean(axis=1) if sound.any() else np.zeros(len(change))
 
 
 def _learners_of(learner: Learner | Horde | LSTDLearner) -> list[Learner]:

@@ -37,18 +37,30 @@ class Replicates:
         updates: the number of updates; 0 for least squares.
         empty: the number of replicates without a row of positive mass.
         known: True for weights with a feature that some row of positive mass has, bool[rows].
+        halfway: the weights after half of the updates, float64[rows, replicates]; for least squares
+            those at the end.
+        diverged: True for replicates that have diverged, bool[replicates]: a weight is not finite,
+            or a prediction is above the limit of :class:`gvf.LearnerReport`.
     """
 
     weights: Floats
     updates: int
     empty: int
     known: Bools
+    halfway: Floats
+    diverged: Bools
 
     @classmethod
     def joined(cls, parts: Sequence[Replicates]) -> Self:
         """Join replicates that were computed apart, in the order of their numbers."""
-        weights = np.concatenate([part.weights for part in parts], axis=1)
-        return cls(weights, parts[0].updates, sum(p.empty for p in parts), parts[0].known)
+        return cls(
+            weights=np.concatenate([part.weights for part in parts], axis=1),
+            updates=int(parts[0].updates),
+            empty=sum(int(part.empty) for part in parts),
+            known=parts[0].known,
+            halfway=np.concatenate([part.halfway for part in parts], axis=1),
+            diverged=np.concatenate([part.diverged for part in parts]),
+        )
 
 
 def _never() -> bool:
@@ -84,7 +96,7 @@ class Job:
         copies = counts(len(units), numbers, self.seed)
         if td:
             lanes = Lanes(whole, copies)
-            self._learn(whole, lanes, interrupted, advance)
+            halfway = self._learn(whole, lanes, interrupted, advance)
             weights = lanes.state.weights
         else:
             equations, solved = Equations(whole), []
@@ -92,9 +104,16 @@ class Job:
                 check(interrupted)
                 solved.append(equations.solve(copies[:, lane]))
                 advance(1)
-            weights = np.stack(solved, axis=1)
+            weights = halfway = np.stack(solved, axis=1)
         _, factor = of_lanes(whole, copies)
-        return Replicates(weights, whole.updates, int((factor == 0.0).sum()), whole.known)
+        return Replicates(
+            weights=weights,
+            updates=whole.updates,
+            empty=int((factor == 0.0).sum()),
+            known=whole.known,
+            halfway=halfway,
+            diverged=whole.diverged(weights),
+        )
 
     def _learn(
         self,
@@ -102,12 +121,17 @@ class Job:
         lanes: Lanes,
         interrupted: Callable[[], bool],
         advance: Callable[[int], object],
-    ) -> None:
-        """Update as often as the passes over the log would bring; the window is full already."""
+    ) -> Floats:
+        """Update as often as the passes over the log would bring; the window is full already.
+
+        Return the weights after half of the updates.
+        """
         due, done, together = len(whole.window) * self.epochs // whole.schedule.every, 0, 1
+        halfway = lanes.state.weights.copy()
         while done < due:
             check(interrupted)
-            start, count = time.perf_counter(), min(together, due - done)
+            left = (due if done >= due // 2 else due // 2) - done
+            start, count = time.perf_counter(), min(together, left)
             lanes.learn(count)
             # Compiling takes long the first time, so slices grow slowly.
             seconds = (time.perf_counter() - start) / count
@@ -115,6 +139,9 @@ class Job:
             total = len(self.log) * self.epochs
             advance((done + count) * total // due - done * total // due)
             done += count
+            if done <= due // 2:
+                halfway = lanes.state.weights.copy()
+        return halfway
 
 
 def spread(

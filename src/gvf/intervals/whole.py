@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from gvf.common.arrays import Array, Bools
+from gvf.common.arrays import Array, Bools, Floats
 from gvf.intervals.counts import Units
 from gvf.learner import source as sources
+from gvf.learner.base import CONTINUATION, CUMULANT
 from gvf.learner.learner import Learner
 from gvf.learner.loop import STEPS, Schedule
+from gvf.learner.report import DIVERGED, largest_return
 from gvf.learner.values import LinearValues
 from gvf.learner.window_learner import Options, WindowLearner
 from gvf.log import Log
@@ -144,3 +146,13 @@ class WholeLog(WindowLearner):
             active = np.flatnonzero((x != 0.0).any(axis=0)) if x.dtype.kind == "f" else x
             found[first + active] = True
         return found
+
+    def diverged(self, weights: Floats) -> Bools:
+        """Return True for the columns of weights [rows, lanes] that have diverged, as in a report.
+
+        Least squares can pass on the cumulants of all rows.
+        """
+        passed_on = max(self.updates * self.schedule.batch_size * self.n_steps.n, len(self.window))
+        limit = largest_return(*self.seen[[CUMULANT, CONTINUATION]].tolist(), passed_on)
+        self.values.state = self.values.state._replace(weights=weights)
+        return ~(self.values.largest(self.window) <= DIVERGED * limit)
