@@ -2,8 +2,9 @@
 
     judge        one question, one correction, one part held out: learn from the other parts with
                  all step sizes, and predict for the held-out episodes
-    replicates   one question, some replicates of the bootstrap, with what was chosen
-    final        one question: learn from the whole log with what was chosen
+    replicates   one question, some replicates of the bootstrap, with what was chosen; replicate 0
+                 is the answer itself
+    final        one question without intervals: learn from the whole log with what was chosen
 
 A cell gives arrays, which are stored (:mod:`gvf.answers.store`). Cells run on threads or on a Ray
 cluster (:mod:`gvf.answers.engine`), in any order, with the same bits.
@@ -12,17 +13,17 @@ cluster (:mod:`gvf.answers.engine`), in any order, with the same bits.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gvf.answers.material import Material
+from gvf.answers.plan import Plan
 from gvf.answers.toml import LEAST_SQUARES
+from gvf.common import spec
 from gvf.common.arrays import Array
 from gvf.common.workers import Interrupted, Stop
 from gvf.correction import IS, Correction
@@ -31,7 +32,10 @@ from gvf.intervals.bootstrap import intervals_of
 from gvf.intervals.replicates import Job, Replicates
 from gvf.judging.candidates import Candidate
 from gvf.judging.held_out import HeldOut, gather
+from gvf.judging.record import Score
 from gvf.learner import TD, Learner
+from gvf.learner.fitting import Order
+from gvf.learner.loop import UPDATES
 from gvf.log import Log
 from gvf.online import LSTDLearner
 from gvf.study.method import Method
@@ -39,6 +43,8 @@ from gvf.study.method import Method
 Arrays = dict[str, Array]
 LOOK = 4096
 """The number of transitions after which a learner looks if it should stop."""
+WINDOW = 15_000
+"""The number of transitions that a learner keeps by default of a log beyond memory."""
 MOST_JUDGED = 1_000_000
 """The largest number of transitions of a part that judge; of more, the first episodes do."""
 
@@ -78,6 +84,11 @@ def methods(material: Material) -> dict[str, Method | None]:
     return found
 
 
+def step_size_of(plan: Plan, score: Score) -> float | None:
+    """Return the step size of a candidate; None if it has none."""
+    return None if score.lane is None else plan.step_sizes[score.lane]
+
+
 def learner(
     material: Material, question: int, method: str, step_sizes: Any, part: int = 0
 ) -> Learner | LSTDLearner:
@@ -95,11 +106,24 @@ def learner(
         update,
         correction,
         behaviour=material.behaviour,
-        window=learn["window"] or len(material.log),
+        window=learn["window"] or (len(material.log) if material.log.in_memory else WINDOW),
         batch_size=learn["batch_size"],
         every=learn["every"],
         seed=np.random.SeedSequence(plan.seed, spawn_key=(part,)),
     )
+
+
+def has_intervals(material: Material) -> bool:
+    """Return True if the answers of a plan have intervals."""
+    return material.plan.replicates > 0 and material.log.in_memory
+
+
+def order_of(material: Material) -> Order | None:
+    """Return the order of learning; None for a choice by the learner.
+
+    Replicates draw from the whole log. What is judged then learns in the same way.
+    """
+    return "drawn" if has_intervals(material) else material.plan.learn["order"]
 
 
 def fit(made: Any, log: Log, material: Material, stop: Stop = lambda: False) -> None:
@@ -116,13 +140,41 @@ def fit(made: Any, log: Log, material: Material, stop: Stop = lambda: False) -> 
     made.fit(
         log,
         epochs=1 if least_squares else plan.learn["epochs"],
-        order="log" if least_squares else plan.learn["order"],
+        order="log" if least_squares else order_of(material),
         seed=plan.seed,
         callbacks=[(LOOK, look)],
         progress=False,
     )
     if stopped:
         raise Interrupted
+
+
+def check_saved(made: Any) -> None:
+    """Raise ValueError if a learner could be saved, but not loaded.
+
+    A lambda, for example, has no name by which it could be found again.
+    """
+    try:
+        spec.check_lasts(made._parts())
+    except spec.LostError as error:
+        *_, part = [name for name in error.part.split(".") if name in _PARTS]
+        raise ValueError(
+            f"{_PARTS[part]} uses {error.what}, which cannot be saved: define it with a name of "
+            "its own at the top of a module"
+        ) from None
+
+
+_PARTS = {
+    "policy": "the policy",
+    "cumulant": "the cumulant",
+    "continuation": "the continuation",
+    "interest": "the interest",
+    "features": "[features]",
+    "behaviour": "[behaviour]",
+    "correction": "a correction of [learn]",
+    "update": "an update of [learn]",
+}
+"""The parts of a learner, in words of the question file."""
 
 
 def folds(material: Material) -> Array:
@@ -184,13 +236,26 @@ def side_by_side(parts: list[tuple[HeldOut, list[Candidate]]]) -> tuple[HeldOut,
 def _final(cell: Cell, material: Material, stop: Stop) -> Arrays:
     made = learner(material, cell.question, cell.method, cell.step_size)
     fit(made, material.log, material, stop)
-    handle, file = tempfile.mkstemp(suffix=".gvf")
-    os.close(handle)
-    try:
-        made.save(file)
-        return {"learner": np.frombuffer(Path(file).read_bytes(), np.uint8)}
-    finally:
-        Path(file).unlink()
+    return made.checkpoint()
+
+
+def learned(cell: Cell, material: Material, arrays: Arrays) -> Learner | LSTDLearner:
+    """Return the learner that a final cell has found."""
+    made = learner(material, cell.question, cell.method, cell.step_size)
+    made.restore(arrays)
+    return made
+
+
+def point(cell: Cell, material: Material, found: Intervals) -> Learner | LSTDLearner:
+    """Return a learner that has seen the whole log and has the weights of replicate 0."""
+    made = learner(material, cell.question, cell.method, cell.step_size)
+    waiting = nullcontext() if isinstance(made, LSTDLearner) else made._without_updates()
+    with waiting:
+        made.learn(material.log, progress=False)
+    made.weights[:] = found.weights[0, :, 0]
+    if isinstance(made, Learner):
+        made.schedule.counts[UPDATES] = found.updates
+    return made
 
 
 def _resampled(material: Material, cell: Cell) -> tuple[Job, Learner]:
@@ -215,7 +280,8 @@ def _replicates(cell: Cell, material: Material, stop: Stop) -> Arrays:
 def intervals(material: Material, cells: Sequence[Cell], found: Sequence[Arrays]) -> Intervals:
     """Make the intervals of a question from the cells of its replicates."""
     job, made = _resampled(material, cells[0])
-    parts = [
-        Replicates(**{field.name: one[field.name] for field in fields(Replicates)}) for one in found
-    ]
+    parts = []
+    for one in found:
+        named: dict[str, Any] = {field.name: one[field.name] for field in fields(Replicates)}
+        parts.append(Replicates(**named))
     return intervals_of(job, [made], [Replicates.joined(parts)], material.plan.level)
