@@ -188,6 +188,8 @@ def _judged(material: Material, one: Answered) -> dict[str, Any]:
         "chosen": one.chosen.name,
         "sure": one.sure,
         "edge": edge_of(material.plan, one),
+        "remarks": [str(remark) for remark in one.remarks],
+        "has_intervals": one.intervals is not None,
         "unknown": shown.unknown(material, one),
         "scores": embed(shown.scores_of(material, one)),
         "candidates": rows,

@@ -168,7 +168,7 @@ def check_lasts(value: Any) -> None:
         ...     check_lasts({"policy": gvf.FunctionPolicy(lambda states: [[1.0]], actions=1)})
         ... except ValueError as error:
         ...     print(error.part, error.what)
-        policy.probabilities_of <lambda>
+        policy.function <lambda>
     """
     arrays: dict[str, NDArray[Any]] = {}
     description = describe(value, arrays)
