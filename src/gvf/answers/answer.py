@@ -7,6 +7,7 @@ episodes gives the intervals. :mod:`gvf.answers.outcome` writes files and the pa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,18 @@ from gvf.answers.remarks import Remark
 from gvf.answers.section import placed
 from gvf.answers.store import Store
 from gvf.answers.support import support_of, warnings_of, warnings_of_estimate
+from gvf.answers.values import value_lines, values_of
 from gvf.answers.winners import learn
 from gvf.behaviour import Support
 from gvf.common.arrays import Floats
+from gvf.common.means import Interval
 from gvf.diagnosis import Diagnosis
 from gvf.diagnosis.ratios import RatioStatistics
 from gvf.intervals import Intervals
 from gvf.intervals.counts import Units
 from gvf.judging.held_out import HeldOut
 from gvf.judging.judgement import Judgement, Score, judged
+from gvf.judging.policy_value import Estimator
 from gvf.question import GVF
 
 RETURNS = "doubly-robust"
@@ -54,6 +58,11 @@ class Answered:
         intervals: the bootstrap's intervals, or None.
         diagnosis: the diagnosis of the learner's window, or None if it needs no ratios.
         remarks: what is wrong with the answer, or was done about it.
+        values: the value of the policy by several estimators, each with its interval.
+
+    Example:
+        ``answered.values["learned"]`` is the mean prediction over the first states of the log's
+        episodes. :class:`gvf.judging.Estimator` has the other names.
     """
 
     question: GVF
@@ -66,6 +75,7 @@ class Answered:
     intervals: Intervals | None
     diagnosis: Diagnosis | None
     remarks: tuple[Remark, ...]
+    values: Mapping[Estimator, Interval]
 
     @property
     def method(self) -> str:
@@ -75,7 +85,7 @@ class Answered:
     @property
     def sure(self) -> bool:
         """True if the log can tell that what was chosen predicts better than a constant."""
-        return not self.judgement.verdict.startswith("cannot tell")
+        return self.judgement.verdict.outcome.sure
 
     def predict(self, states: Any) -> tuple[Floats, Floats, Floats]:
         """Return predictions and the ends of their intervals, or nan for the ends, [m] each."""
@@ -108,8 +118,9 @@ class Answer:
         lines = [f"ratios {self.material.ratios_from}"] if estimated else []
         lines += [f"  warning: {warning}" for warning in warnings_of_estimate(self.material)]
         for one in self.answers:
-            lines += [f"{one.question.name}: {one.judgement.verdict}", *_support(one)]
-            lines += [f"  warning: {remark}" for remark in one.remarks]
+            lines.append(f"{one.question.name}: {one.judgement.verdict}")
+            lines += [*value_lines(one.values, one.judgement), *_support(one)]
+            lines += [f"  {'warning: ' * remark.warns}{remark}" for remark in one.remarks]
             if edge := edge_of(self.plan, one):
                 lines.append(f"  {edge}")
         return "\n".join(lines)
@@ -176,6 +187,9 @@ def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = 
                 intervals=winner.intervals,
                 diagnosis=_diagnosis(winner.learner),
                 remarks=winner.remarks,
+                values=values_of(
+                    material.log, winner.learner, winner.intervals, judgements[question]
+                ),
             )
             for question, winner in enumerate(winners)
         ),

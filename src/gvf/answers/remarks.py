@@ -6,8 +6,26 @@ A remark is a dataclass whose fields decide; its text is for the terminal and th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from gvf.intervals import Events
+
+
+@dataclass(frozen=True)
+class Tied:
+    """A candidate was taken that is tied with the best, and has a smaller step size.
+
+    Attributes:
+        best: the name of the candidate with the lowest error.
+        taken: the name of the one that was taken.
+    """
+
+    best: str
+    taken: str
+    warns: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return f"{self.taken} was taken: chance decides between it and {self.best}"
 
 
 @dataclass(frozen=True)
@@ -25,6 +43,7 @@ class Diverged:
     replicates: int
     total: int
     taken: str | None
+    warns: ClassVar[bool] = True
 
     def __str__(self) -> str:
         first, *others = self.names
@@ -45,6 +64,7 @@ class FewEvents:
     """
 
     events: Events
+    warns: ClassVar[bool] = True
 
     def __str__(self) -> str:
         return (
@@ -53,4 +73,4 @@ class FewEvents:
         )
 
 
-Remark = Diverged | FewEvents
+Remark = Tied | Diverged | FewEvents

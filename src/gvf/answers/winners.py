@@ -15,7 +15,7 @@ from gvf.answers import cells
 from gvf.answers.cells import Arrays, Cell
 from gvf.answers.engine import Engine
 from gvf.answers.material import Material
-from gvf.answers.remarks import Diverged, FewEvents, Remark
+from gvf.answers.remarks import Diverged, FewEvents, Remark, Tied
 from gvf.answers.store import Store
 from gvf.intervals import Intervals, count_events
 from gvf.judging.judgement import Judgement, Score
@@ -135,7 +135,10 @@ class _Search:
             learner = cells.learned(cell, self.material, learned[cell])
         else:
             learner = cells.point(cell, self.material, self.intervals)
-        return Winner(self.score, learner, self.intervals, tuple(self.remarks))
+        best = self.judgement.best.name
+        tied = self.score.name != best and not self.failed
+        remarks = [*([Tied(best, self.score.name)] if tied else []), *self.remarks]
+        return Winner(self.score, learner, self.intervals, tuple(remarks))
 
 
 def learn(
