@@ -73,4 +73,31 @@ class FewEvents:
         )
 
 
-Remark = Tied | Diverged | FewEvents
+@dataclass(frozen=True)
+class FeaturesMatter:
+    """The mean prediction depends on the features by more than its interval allows.
+
+    Attributes:
+        states: the states of the mean, "first states" or "states".
+        value: their mean prediction.
+        half_width: half of the width of its interval.
+        richer: the mean prediction with richer features.
+        features: the richer features, in words.
+    """
+
+    states: str
+    value: float
+    half_width: float
+    richer: float
+    features: str
+    warns: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return (
+            f"the features are too poor for this interval: the mean over {self.states} is "
+            f"{self.value:.4g} ± {self.half_width:.2g}, and {self.richer:.4g} with "
+            f"{self.features}. Take richer [features]"
+        )
+
+
+Remark = FeaturesMatter | Tied | Diverged | FewEvents

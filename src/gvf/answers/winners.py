@@ -11,15 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gvf.answers import cells
+from gvf.answers import cells, parts
 from gvf.answers.cells import Arrays, Cell
 from gvf.answers.engine import Engine
 from gvf.answers.material import Material
-from gvf.answers.remarks import Diverged, FewEvents, Remark, Tied
+from gvf.answers.remarks import Diverged, FeaturesMatter, FewEvents, Remark, Tied
 from gvf.answers.store import Store
+from gvf.features import TileCoder
 from gvf.intervals import Intervals, count_events
 from gvf.judging.judgement import Judgement, Score
 
+MORE = (4, 2)
+"""How many times the tilings richer features have, if they are not too many."""
+MOST_SOLVED = 5000
+"""The largest number of richer features for least squares."""
 TOGETHER = 100
 """The number of replicates in a cell; their lanes share the work of a draw."""
 
@@ -128,6 +133,33 @@ class _Search:
     def _step_size(self, score: Score) -> float:
         return cells.step_size_of(self.material.plan, score) or 0.0
 
+    def richer(self) -> Cell | None:
+        """Return the cell that answers with richer features; None if there are none."""
+        if self.intervals is None:
+            return None
+        features, facts = self.material.features, self.material.facts
+        for times in MORE:
+            made = parts.richer(features, facts, times)
+            tiles = isinstance(features, TileCoder)
+            count = times * int(self.intervals.known.sum()) if tiles else getattr(made, "size", 0)
+            if made is not None and (self.score.lane is not None or count <= MOST_SOLVED):
+                return self.cell("richer", 0, times)
+        return None
+
+    def compare(self, cell: Cell, arrays: Arrays) -> None:
+        """Remark if richer features move the mean prediction out of its interval."""
+        assert self.intervals is not None
+        features = parts.richer(self.material.features, self.material.facts, cell.count)
+        states = zip(("first", "sample"), cells.looked_at(self.material), strict=True)
+        for name, looked_at in states:
+            value, low, high = (float(number) for number in self.intervals.mean(looked_at))
+            richer, half_width = float(arrays[name].mean()), (high - low) / 2.0
+            if abs(richer - value) > half_width:
+                words = "first states" if name == "first" else "states"
+                remark = FeaturesMatter(words, value, half_width, richer, repr(features))
+                self.remarks.append(remark)
+                return
+
     def winner(self, learned: dict[Cell, Arrays]) -> Winner:
         """Return what was chosen, with a learner that knows the whole log."""
         cell = self.cell("final")
@@ -154,6 +186,10 @@ def learn(
         found = engine.run(listed, material, store, "intervals")
         for search in trying:
             search.take(found)
+    checks = [(search, cell) for search in searches if (cell := search.richer()) is not None]
+    found = engine.run([cell for _, cell in checks], material, store, "checking features")
+    for search, cell in checks:
+        search.compare(cell, found[cell])
     alone = [search.cell("final") for search in searches if search.intervals is None]
     learned = engine.run(alone, material, store, "learning from all")
     return [search.winner(learned) for search in searches]
