@@ -25,8 +25,8 @@ MORE = (4, 2)
 """How many times the tilings richer features have, if they are not too many."""
 MOST_SOLVED = 5000
 """The largest number of richer features for least squares."""
-TOGETHER = 100
-"""The number of replicates in a cell; their lanes share the work of a draw."""
+TOGETHER = 50
+"""The number of replicates in a cell."""
 
 
 @dataclass(frozen=True, eq=False)
