@@ -6,6 +6,7 @@ taken from the :class:`gvf.answers.facts.Facts` of the log.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from gvf.common.names import is_reference, known, nearest
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
 from gvf.log.names import MEANINGS
 from gvf.question import GVF
+
+LARGEST = 2**22
+"""The largest number of richer features."""
 
 
 def question(asked: Asked, plan: Plan, facts: Facts, columns: tuple[str, ...]) -> GVF:
@@ -102,6 +106,25 @@ def features(plan: Plan, facts: Facts) -> FeatureMap:
         if kind == "dense":
             return Dense(1 + len(low), Scaled(tuple(low.tolist()), tuple(high.tolist())))
         return TileCoder(low, high, tiles=given["tiles"], tilings=given["tilings"])
+
+
+def richer(features: FeatureMap, facts: Facts, times: int) -> FeatureMap | None:
+    """Return features that can represent more: so many times the tilings; None if there are none.
+
+    Features that are not tiles are compared with tiles. A table of states can represent everything.
+    """
+    if isinstance(features, TileCoder):
+        made = {"low": features.low, "high": features.high, "tiles": features.tiles}
+        tilings = features.tilings
+    elif isinstance(features, Dense) and facts.sample.ndim == 2 and not facts.sample.dtype.names:
+        low, high = facts.bounds
+        made, tilings = {"low": low, "high": high, "tiles": 4}, 4
+    else:
+        return None
+    cells = math.prod(int(n) + 1 for n in np.broadcast_to(made["tiles"], len(made["low"])))
+    if tilings * times * cells > LARGEST:
+        return None
+    return TileCoder(**made, tilings=tilings * times)
 
 
 def dimensions(plan: Plan, facts: Facts) -> list[int]:

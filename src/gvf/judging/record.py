@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -18,6 +18,8 @@ from gvf.judging.verdict import Outcome, Verdict
 
 LARGEST_K_HAT = 0.7
 """The largest Pareto index of the weights with which averages can be trusted."""
+TIE = 0.5
+"""The difference of two scores, in standard errors, up to which chance alone orders them."""
 CONSTANT = "a constant"
 """The name of the reference, which predicts the mean return everywhere."""
 
@@ -172,6 +174,43 @@ class Judgement:
             outcome = Outcome.TIED if rest else Outcome.BEST
         tied = tuple(score.name for score in rest)
         return Verdict(outcome, best.name, tied, len(self.scores) - 2, self.doubts)
+
+    def choose(
+        self, step_size: Callable[[Score], float], without: Container[str] = ()
+    ) -> Score | None:
+        """Return the candidate to take: the best, or one tied with it that has a smaller step size.
+
+        Noise decides between candidates that are tied. The smaller step then learns with less of
+        it, and is less likely to diverge. A candidate is tied with the best if it differs from it
+        in nothing but the step size, and its score by at most half a standard error; or, if there
+        are doubts, by as much as the log cannot tell. A candidate that has diverged is never taken.
+
+        Args:
+            step_size: a function of a score that returns the step size of its candidate.
+            without: names of candidates that are not to be taken.
+
+        Returns:
+            The score of the candidate; None if none is left.
+        """
+        left = [
+            one
+            for one in self.scores
+            if one.standing not in ("reference", "diverged") and one.name not in without
+        ]
+        if not left:
+            return None
+        best = left[0]
+        tied = [one for one in left if one.learner == best.learner and self._tied(one, best)]
+        return min(tied, key=step_size)
+
+    def _tied(self, one: Score, best: Score) -> bool:
+        if one is best:
+            return True
+        a, b = self._names.index(one.name), self._names.index(best.name)
+        with np.errstate(invalid="ignore"):
+            error = (self._samples[:, a] - self._samples[:, b]).std()
+        near = one.score - best.score <= TIE * error
+        return bool(near or (self.doubts and not self.compare(one.name, best.name).low > 0.0))
 
     def compare(self, first: str, second: str) -> Difference:
         """Compute the score of one candidate minus that of another, with its paired interval.

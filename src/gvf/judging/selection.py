@@ -8,7 +8,7 @@ are judged as in :mod:`gvf.judging.judgement`. The learner that wins then learns
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -36,6 +36,8 @@ class Selection:
 
     Attributes:
         judgement: the scores of all candidates on held-out episodes.
+        best: the score of the candidate that won: the lowest, or that of a smaller step size that
+            is tied with it (:meth:`gvf.Judgement.choose`).
         learner: a copy of the learner that won, which has learned from the whole log. If it was a
             :class:`gvf.Learner` with several step sizes, it has the one that won.
 
@@ -55,12 +57,8 @@ class Selection:
     """
 
     judgement: Judgement
+    best: Score
     learner: Any
-
-    @property
-    def best(self) -> Score:
-        """The score of the candidate that won."""
-        return self.judgement.best
 
     @property
     def name(self) -> str:
@@ -80,10 +78,9 @@ class Selection:
     @property
     def sure(self) -> bool:
         """True if the log can tell the winner from all other candidates."""
-        scores = self.judgement.scores
-        told = all(one.difference.low > 0.0 for one in scores if one.standing == "as good")
+        alone = all(one.standing != "as good" for one in self.judgement.scores)
         beats = self.judgement.constant.difference.low > 0.0
-        return not self.judgement.doubts and told and beats and self.best.standing == "best"
+        return not self.judgement.doubts and alone and beats and self.best.standing == "best"
 
     def predict(self, states: Any) -> Floats:
         """Predict with the lane that won, for a batch of states [m, ...]: [m]."""
@@ -188,12 +185,24 @@ def select(
             part, listed = gather(learned, log.select(out), asked, behaviour, on_conflict)
             parts.append(part)
         judgement = judged(HeldOut.joined(parts), listed, returns, confidence, replicates, seed)
-        winner = copy.deepcopy(given[judgement.best.learner])
-        if judgement.best.lane is not None and hasattr(winner, "lane"):
-            winner = winner.lane(judgement.best.lane)
+        best = _chosen(judgement, given)
+        winner = copy.deepcopy(given[best.learner])
+        if best.lane is not None and hasattr(winner, "lane"):
+            winner = winner.lane(best.lane)
         teach(winner, log)
         advance()
-    return Selection(judgement, winner)
+    return Selection(judgement, best, winner)
+
+
+def _chosen(judgement: Judgement, learners: Mapping[str, Any]) -> Score:
+    """Return the candidate to take; learners without lanes of step sizes have no ties."""
+
+    def step_size(score: Score) -> float:
+        update = getattr(learners[score.learner], "update", None)
+        sizes = getattr(update, "step_size", None)
+        return sizes[score.lane] if isinstance(sizes, tuple) and score.lane is not None else 0.0
+
+    return judgement.choose(step_size) or judgement.best
 
 
 def _learn(learner: Any, log: Log, epochs: int | None) -> None:

@@ -330,8 +330,7 @@ class Observer(ABC, Generic[Report]):
         """
         parts: dict[str, NDArray[Any]] = {}
         description = {name: spec.describe(part, parts) for name, part in self._parts().items()}
-        fitted = {"fitted": np.array(self._fitted)} if self._fitted else {}
-        checkpoint.write(path, self.kind, parts | self._arrays() | fitted, description)
+        checkpoint.write(path, self.kind, parts | self.checkpoint(), description)
 
     def load(self, path: str | os.PathLike[str], *, same_functions: bool = False) -> Self:
         """Restore the state that :meth:`save` wrote; the arguments must have been the same.
@@ -377,6 +376,11 @@ class Observer(ABC, Generic[Report]):
             name: spec.describe(part, parts) for name, part in named.items() if name not in arrays
         }
         checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
+
+    def checkpoint(self) -> dict[str, NDArray[Any]]:
+        """Return copies of all arrays of the state, for :meth:`restore`."""
+        fitted = {"fitted": np.array(self._fitted)} if self._fitted else {}
+        return self._arrays() | fitted
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays of a checkpoint of the same kind of learner, or change nothing."""

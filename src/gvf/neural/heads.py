@@ -31,10 +31,10 @@ from torch import Tensor, nn
 
 from gvf.common.arrays import Array, Arrays, Floats
 from gvf.common.checks import brief
+from gvf.common.divergence import DIVERGED
 from gvf.horde.draws import Batch
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.weights import WithDrawnRows
-from gvf.learner.report import DIVERGED
 from gvf.neural.checks import check_optimiser
 from gvf.neural.learner import ROWS, NetworkPrediction, described, evaluating
 from gvf.neural.loss import outputs_of, precision
