@@ -57,12 +57,12 @@ def shares(log: dict[str, np.ndarray], items: int) -> np.ndarray:
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-def by_gvf(file: Path, target: np.ndarray) -> Answered:
-    """Run ``gvf learn`` on a log."""
+def by_gvf(file: Path, target: np.ndarray, more: str = "") -> Answered:
+    """Run ``gvf learn`` on a log, with more lines in the question file."""
     with tempfile.TemporaryDirectory() as folder:
         # Places are numbered from 1, and the rows of a table from 0.
         np.savetxt(Path(folder, "policy.csv"), np.vstack([target[:1], target]), delimiter=",")
-        Path(folder, "question.toml").write_text(QUESTION)
+        Path(folder, "question.toml").write_text(QUESTION + more)
         plan = load(Path(folder, "question.toml"))
         engine = Engine(workers=1, progress=False)
         return answer(plan, str(file), Path(folder, "out"), engine, quiet=True).answers[0]
@@ -125,15 +125,16 @@ def shown(estimate: Estimate | None) -> str:
     if estimate is None:
         return ""
     value, low, high = (f"{UNIT * number:.1f}" for number in estimate)
-    return f"{value} ({low} to {high})"
+    return f"{value} (refused)" if np.isnan(estimate[1]) else f"{value} ({low} to {high})"
 
 
 def main(folder: Path) -> None:
     """Write both tables."""
     head = "| campaign | log | policy | "
     facts = [
-        head + "clicks in the log | worth | policy's own log | learned | verdict |",
-        "|---|---|---|---|---|---|---|---|",
+        head
+        + "clicks in the log | worth | policy's own log | least squares | step sizes | held-out |",
+        "|---" * 9 + "|",
     ]
     names = ("plain", "self-normalised", "doubly robust")
     both = [f"{name}, {by}" for name in names for by in ("gvf", "obp")]
@@ -147,14 +148,16 @@ def main(folder: Path) -> None:
         }
         for own, other in (("random", "bts"), ("bts", "random")):
             file, log = logs[own]
-            one = by_gvf(file, targets[other])
+            by_steps = by_gvf(file, targets[other])
+            one = by_gvf(file, targets[other], '[learn]\ncorrections = ["LSTD"]')
             obp = by_obp(log, targets[other])
             truth = logs[other][1]["click"]
             start = f"| {campaign} | {own} | {other} | "
             facts.append(
                 f"{start}{log['click'].sum()} | {one.judgement.rewards:.1f} | "
                 f"{shown(wilson(int(truth.sum()), len(truth)))} | "
-                f"{shown(one.values[Estimator.LEARNED])} | {one.judgement.verdict} |"
+                f"{shown(one.values[Estimator.LEARNED])} | "
+                f"{shown(by_steps.values[Estimator.LEARNED])} | {one.judgement.verdict.outcome} |"
             )
             cells = []
             for name in names:
