@@ -1,5 +1,7 @@
 """Questions about logs of single decisions, in question files."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from test_bad_logs import refused
 
 from gvf.answers import load, prepare
 from gvf.cli import main
+from gvf.common.progress import Progress
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -172,3 +175,22 @@ def test_false_says_that_no_column_has_a_meaning() -> None:
         asked().replace('reward = "click"', 'reward = "click"\nepisode = false\ntime = false')
     )
     assert len(prepare(load("asked.toml"), str(log), quiet=True).log.episodes) == ROWS
+
+
+def test_every_part_of_the_work_writes_lines_into_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[Progress] = []
+
+    @contextmanager
+    def lines(progress: Progress) -> Iterator[None]:
+        counts.append(progress)
+        yield
+
+    monkeypatch.setattr("gvf.common.progress._lines", lines)
+    write(Path("log.parquet"), decisions(pscore=None))
+    Path("asked.toml").write_text(asked(more='[behaviour]\nkind = "estimated"\n'))
+    main(["learn", "log.parquet", "asked.toml", "--out", "out"])
+    titles = ["fitting the behaviour", "looking through the log", "judging"]
+    assert [count.title for count in counts[:3]] == titles
+    assert "intervals" in [count.title for count in counts[3:]]
+    assert [count.done for count in counts] == [count.total for count in counts]
+    assert counts[1].total == ROWS

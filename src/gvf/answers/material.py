@@ -23,6 +23,7 @@ from gvf.answers.policies import policy
 from gvf.answers.section import placed
 from gvf.common.arrays import Floats
 from gvf.common.options import OptionError
+from gvf.common.progress import progress_of
 from gvf.features import FeatureMap
 from gvf.log import Log, read
 from gvf.policy import Policy
@@ -92,13 +93,14 @@ def prepare(plan: Plan, source: Any, *, quiet: bool = False) -> Material:
         facts = Facts.of(log)
     except OptionError as error:
         raise ValueError(error.in_file) from error
-    log, behaviour, where, estimated = _behaviour(plan, log, facts)
+    show = False if quiet else None
+    log, behaviour, where, estimated = _behaviour(plan, log, facts, show)
     columns = tuple(name for name in log.columns)
     questions = tuple(parts.question(asked, plan, facts, columns) for asked in plan.questions)
     features = parts.features(plan, facts)
     parts.dimensions(plan, facts)
     made = Material(plan, log, facts, questions, features, behaviour, where, estimated)
-    ratios, digest = look_through(made)
+    ratios, digest = look_through(made, show)
     return replace(made, ratios=ratios, digest=digest)
 
 
@@ -107,7 +109,9 @@ def _in_words(error: Exception) -> str:
     return error.in_file if isinstance(error, OptionError) else str(error)
 
 
-def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, str, Any]:
+def _behaviour(
+    plan: Plan, log: Log, facts: Facts, show: bool | None
+) -> tuple[Log, Policy | None, str, Any]:
     """Return the log with probabilities, the policy that acted, where both come from, a fit."""
     kind = plan.behaviour["kind"]
     recorded = any(name in log.columns for name in LIKELIHOODS)
@@ -128,46 +132,49 @@ def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, 
         from gvf.behaviour import estimate_behaviour
 
         options = {name: v for name, v in plan.behaviour.items() if name != "kind" and v}
-        estimated = estimate_behaviour(log, **options, seed=plan.seed, progress=False)
+        estimated = estimate_behaviour(log, **options, seed=plan.seed, progress=show)
         return estimated.log, None, "estimated", estimated
     with placed("behaviour"):
         return log, policy(plan.behaviour, plan, facts), "given", None
 
 
-def look_through(material: Material) -> tuple[Floats, str]:
+def look_through(material: Material, show: bool | None) -> tuple[Floats, str]:
     """Evaluate all questions on all of the log; return ratios [questions, n] and a digest."""
     log, behaviour = material.log, material.behaviour
     stride = -(-len(log) // MOST_RATIOS)
     found: list[list[Floats]] = [[] for _ in material.questions]
     before = 0
     digests: dict[str, Any] = {}
-    for batch in log:
-        for name, column in batch.columns.items():
-            kind = f"{name} {column.dtype} {column.shape[1:]}"
-            digests.setdefault(kind, hashlib.sha256()).update(
-                np.ascontiguousarray(column).tobytes()
-            )
+    title, total = "looking through the log", len(log)
+    with progress_of(title, total, show=show, transient=True) as advance:
+        for batch in log:
+            for name, column in batch.columns.items():
+                kind = f"{name} {column.dtype} {column.shape[1:]}"
+                digests.setdefault(kind, hashlib.sha256()).update(
+                    np.ascontiguousarray(column).tobytes()
+                )
 
-        def known(part: Transitions) -> None:
-            _check_finite(part, "state", material.facts.names)
-            _check_finite(part, "action")
+            def known(part: Transitions) -> None:
+                _check_finite(part, "state", material.facts.names)
+                _check_finite(part, "action")
 
-        def code(part: Transitions) -> None:
-            shown = without_last_states(part)
-            _check_finite(shown, "next_state")
-            material.features(shown.state)
-            material.features(shown.next_state)
+            def code(part: Transitions) -> None:
+                shown = without_last_states(part)
+                _check_finite(shown, "next_state")
+                material.features(shown.state)
+                material.features(shown.next_state)
 
-        _each(known, batch, log, before)
-        _each(code, batch, log, before, "features: ")
-        for at, question in enumerate(material.questions):
+            _each(known, batch, log, before)
+            _each(code, batch, log, before, "features: ")
+            for at, question in enumerate(material.questions):
 
-            def evaluate(part: Transitions, question: GVF = question) -> Floats:
-                return question.evaluate(part, behaviour=behaviour).ratio
+                def evaluate(part: Transitions, question: GVF = question) -> Floats:
+                    return question.evaluate(part, behaviour=behaviour).ratio
 
-            ratio = _each(evaluate, batch, log, before, f"question {question.name!r}: ")
-            found[at].append(ratio[(-before) % stride :: stride])
-        before += len(batch)
+                ratio = _each(evaluate, batch, log, before, f"question {question.name!r}: ")
+                found[at].append(ratio[(-before) % stride :: stride])
+            before += len(batch)
+            advance(len(batch))
     ratios = np.stack([np.concatenate(one) for one in found])
     for question, ratio in zip(material.questions, ratios, strict=True):
         if not ratio.any():
