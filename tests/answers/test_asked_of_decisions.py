@@ -151,6 +151,11 @@ BAD = {
         ('reward = "click"', ""),
         'or name it in [log]: reward = "..."',
     ),
+    "a part of the state": (
+        decisions(),
+        ("continuation = 0.9", 'cumulant = "place"'),
+        """cumulant: 'place' is a part of the state: say {column = "next_state", index = 0}""",
+    ),
     "no state": (
         decisions(),
         ('state = "place"', ""),

@@ -81,6 +81,17 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
             np.testing.assert_array_equal(again[name], log.transitions()[name], err_msg=name)
 
 
+def test_a_file_of_a_sequence_may_be_read_as_single_decisions(tmp_path: Path) -> None:
+    walk = {"obs": [0, 1, 2], "action": [1, 0], "reward": [0.0, 1.0]}
+    gvf.read([walk] * 3, ends="truncated", quiet=True).to_parquet(tmp_path / "log.parquet")
+    log = gvf.read(tmp_path / "log.parquet", steps="single", episode=None, quiet=True)
+    assert {*log.meanings} == {"state", "action", "reward", "time"}
+    batch = log.transitions()
+    np.testing.assert_array_equal(batch.state, [0, 1] * 3)
+    np.testing.assert_array_equal(batch.next_state, [0, 1] * 3)
+    assert batch.terminated.all()
+
+
 @pytest.mark.parametrize("continuation", [0.0, 0.9, 1.0])
 def test_a_continuation_has_no_effect(continuation: float) -> None:
     log = read(decisions())
@@ -135,6 +146,7 @@ def test_ids_of_decisions_are_kept() -> None:
         assert list(keys) == ["request", "timestamp", "row"]
         np.testing.assert_array_equal(keys["request"], ids)
         np.testing.assert_array_equal(keys["row"], np.arange(ROWS))
+        assert "the order of rows" not in log.describe()
 
 
 AFTER = np.zeros(ROWS, int)
