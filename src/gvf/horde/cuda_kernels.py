@@ -220,16 +220,17 @@ def _watch(
     here, new = g < places, i < count
     slot = ((start + i) % rows).to(tl.int64)
     T: tl.constexpr = weights.dtype.element_ty
-    near, far = tl.zeros((TQ, L), T), tl.zeros((TQ, L), T)
+    # States and next states take turns, since two products would wait for the weights twice.
+    j = tl.arange(0, 2 * L)
+    pair = tl.where(j % 2 == 0, x, x_next) + ((start + j // 2) % rows).to(tl.int64) * D
+    values = tl.zeros((TQ, 2 * L), T)
     for d0 in range(0, D, BD):
         d = d0 + tl.arange(0, BD)
         inside = (d < D)[None, :]
-        at = slot[:, None] * D + d[None, :]
         w = tl.load(weights + g[:, None] * D + d[None, :], mask=here[:, None] & inside, other=0.0)
-        level = tl.load(x + at, mask=inside, other=0.0)
-        near = tl.dot(w, tl.trans(level), near, PRECISION, out_dtype=T)
-        level = tl.load(x_next + at, mask=inside, other=0.0)
-        far = tl.dot(w, tl.trans(level), far, PRECISION, out_dtype=T)
+        level = tl.load(pair[:, None] + d[None, :], mask=inside, other=0.0)
+        values = tl.dot(w, tl.trans(level), values, PRECISION, out_dtype=T)
+    near, far = tl.split(tl.reshape(values, (TQ, L, 2)))
     column = tl.load(source + g, mask=here, other=0)
     gamma = tl.load(scale + g, mask=here, other=0.0)[:, None] * tl.load(
         continuation + slot[None, :] * sources + column[:, None]
