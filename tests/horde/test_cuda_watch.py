@@ -98,6 +98,21 @@ def test_a_question_whose_errors_are_too_large_disturbs_nobody(weight, ratio):
     assert watches[0].seen.max() == 16
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_other_rows_do_not_count():
+    rng = np.random.default_rng(3)
+    engine, watches = both("float32", 5, True)
+    layout = watches[0]._layout
+    engine.put(np.arange(len(layout)), {"weights": 10 * rng.normal(size=(len(layout), SIZE))})
+    columns = rows_of(layout, rng, np.float32)
+    columns["x"][:59] = columns["x"][64:] = np.finfo(np.float32).max
+    ratios = rng.lognormal(size=(layout.groups, 5))
+    for watch in watches:
+        watch.look(columns, 64, engine, ratios, np.array([], np.int64))
+    assert (watches[0].seen == 5).all()
+    assert_equal_watches(watches, "float32")
+
+
 def test_many_questions_are_looked_at_tile_by_tile():
     rng = np.random.default_rng(1)
     signals = gvf.Columns("signals", 90)
@@ -110,3 +125,18 @@ def test_many_questions_are_looked_at_tile_by_tile():
     for watch in watches:
         watch.look(columns, 80, engine, ratios, np.array([70, 300]))
     assert_equal_watches(watches, "float32")
+
+
+@pytest.mark.skipif(not GPU, reason="there is no CUDA device")
+def test_a_look_never_waits_for_the_gpu():
+    rng = np.random.default_rng(2)
+    engine, (_, watch) = both("float32", 16, True)
+    columns = rows_of(watch._layout, rng, np.float32)
+    ratios = rng.lognormal(size=(watch._layout.groups, 16))
+    watch.look(columns, 64, engine, ratios, np.array([], np.int64))  # which makes its arrays
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for resting in ([], [1, 2]):
+            watch.look(columns, 64 + N, engine, ratios, np.array(resting, np.int64))
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

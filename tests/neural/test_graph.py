@@ -120,3 +120,24 @@ def test_a_collector_that_is_off_stays_off(monkeypatch: pytest.MonkeyPatch) -> N
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_who_has_a_graph_is_freed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Owner:
+        def __init__(self) -> None:
+            self.graph = Graph()
+
+        def step(self, numbers: Any) -> None: ...
+
+    owner, machine = Owner(), Machine(monkeypatch)
+    machine.graph = owner.graph
+    for _ in range(FIRST + 2):
+        owner.graph(owner.step, torch.ones(2))
+    assert owner.graph.recorded
+    freed = weakref.ref(owner)
+    gc.disable()  # a collector would free it from a cycle, at any time
+    try:
+        del owner
+        assert freed() is None
+    finally:
+        gc.enable()

@@ -255,8 +255,7 @@ def _watch(
     average = tl.load(square + g, mask=ok, other=0.0) * long
     tl.store(square + g, average + tl.sum(slow * y * y, 1), mask=ok)
     if inverse is not None:
-        left = tl.where(ok[:, None], y, 0.0).to(T)
-        share = (fast * left).to(T)
+        left, share = y.to(T), (fast * y).to(T)
         for d0 in range(0, SIZE, BD):
             d = d0 + tl.arange(0, BD)
             inside = (d < SIZE)[None, :]
