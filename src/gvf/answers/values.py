@@ -106,7 +106,7 @@ def written(number: Interval) -> tuple[str, str]:
         >>> from gvf.answers.values import written
         >>> from gvf.common.means import Interval
         >>> written(Interval(-104.234, -104.91, -103.6)), written(Interval(0.5, math.nan, math.nan))
-        (('-104.23', '-104.91 to -103.60'), ("0.5", "none"))
+        (('-104.23', '-104.91 to -103.60'), ('0.5', 'none'))
     """
     half = (number.high - number.low) / 2
     if not (math.isfinite(half) and math.isfinite(number.value)):

@@ -129,7 +129,7 @@ class Judgement:
         >>> found.episodes, round(found.effective_sample_size, 1), found.doubts
         (40, 38.5, ())
         >>> found.values["plain"]
-        0.6 (0.405 to 0.795)
+        0.6 (0.406 to 0.794)
     """
 
     scores: tuple[Score, ...]
