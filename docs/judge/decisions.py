@@ -5,7 +5,7 @@ From the root of a clone, about a minute: ``python docs/judge/decisions.py`` wri
 whose rewards are 0 or 1, and rarely 1. Policies and chances are drawn at random.
 """
 
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,7 @@ def decisions(ratio: np.ndarray, reward: np.ndarray) -> HeldOut:
 
 
 def measured() -> np.ndarray:
-    """Return a row for each log: effective rewards, and for each estimator if it holds the value."""
+    """Return a row for each log: effective rewards, and which intervals hold the value."""
     rng, rows = np.random.default_rng(0), []
     kinds = product((1000, 3000, 10_000), (0.002, 0.005, 0.02, 0.1), ((5, 1.0), (34, 0.3)))
     for count, chance, (actions, spread) in kinds:
@@ -52,7 +52,7 @@ def main() -> None:
     """Write the table."""
     rows = measured()
     lines = ["| effective rewards | logs | plain | self-normalised |", "|---|---|---|---|"]
-    for least, most in zip(GROUPS[:-1], GROUPS[1:], strict=True):
+    for least, most in pairwise(GROUPS):
         inside = rows[(rows[:, 0] >= least) & (rows[:, 0] < most)]
         shares = " | ".join(f"{100 * share:.0f} %" for share in inside[:, 1:].mean(axis=0))
         label = f"{least:g} to {most:g}" if np.isfinite(most) else f"{least:g} and more"

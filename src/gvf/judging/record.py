@@ -160,7 +160,7 @@ class Judgement:
 
     @property
     def verdict(self) -> Verdict:
-        """What the episodes tell: which candidate is best, or why that cannot be told."""
+        """The verdict: which candidate is best, or why that cannot be told. Print it."""
         best, rest = self.best, [score for score in self.scores if score.standing == "as good"]
         if best.standing == "diverged":
             outcome = Outcome.ALL_DIVERGED
