@@ -47,7 +47,7 @@ def of_decisions() -> list[str]:
         rewarded = np.minimum(chance * rng.gamma(2.0, 0.5, size=actions), 1.0)
         for _ in range(LOGS):
             action = rng.choice(actions, size=count, p=mu)
-            reward = 1.0 * (rng.random(count) < rewarded[action])
+            reward = (rng.random(count) < rewarded[action]).astype(np.float64)
             held = decisions(np.asarray((pi / mu)[action], np.float64), reward)
             values = policy_values(held, np.zeros(count), "doubly-robust", 0.95)
             holds = [values[name].low <= pi @ rewarded <= values[name].high for name in names]
