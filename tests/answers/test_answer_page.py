@@ -49,10 +49,10 @@ def test_the_page_tells_everything(found, folder: Path) -> None:
     assert read.texts["h2"] == ["The log", "goes right", "How it was made"]
     assert read.texts["h3"] == [
         "Does the log support the question?", "Which correction and step size?",
-        "Predictions along episodes", "Values over the states",
+        "The value of the policy", "Predictions along episodes", "Values over the states",
     ]  # fmt: skip
     judgement = found.answers[0].judgement
-    assert judgement.verdict[1:] in read.said("p")
+    assert str(judgement.verdict)[1:] in read.said("p")
     assert "781 transitions in 120 episodes of" in read.said("p")
     assert found.material.log.describe().split("\n")[1].strip()[:7] in read.said("pre")
     facts = dict(zip(read.texts["dt"], read.texts["dd"], strict=True))

@@ -101,10 +101,11 @@ def test_replicates_do_not_depend_on_their_cells(asked) -> None:
 def test_predictions_have_a_row_for_each_step(found, folder: Path) -> None:
     table = pq.read_table(folder / "out" / "predictions.parquet")
     assert table.column_names == [
-        "question", "episode", "step", "obs", "prediction", "low", "high",
+        "question", "verdict", "episode", "row", "step", "obs", "prediction", "low", "high",
     ]  # fmt: skip
     whole = found.material.log.transitions()
-    columns = {name: table[name].to_numpy() for name in table.column_names[1:]}
+    columns = {name: table[name].to_numpy() for name in table.column_names[2:]}
+    np.testing.assert_array_equal(columns["row"], np.arange(len(whole)))
     np.testing.assert_array_equal(columns["episode"], whole.episode)
     np.testing.assert_array_equal(columns["obs"], whole.state)
     starts = np.flatnonzero(np.diff(whole.episode, prepend=-1))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,16 @@ from gvf.answers.material import Material, prepare
 from gvf.answers.plan import Plan
 from gvf.answers.store import Store
 from gvf.answers.support import support_of, warnings_of, warnings_of_estimate
+from gvf.answers.values import value_lines, values_of
 from gvf.behaviour import Support
 from gvf.common.arrays import Array, Floats
+from gvf.common.means import Interval
 from gvf.diagnosis import Diagnosis
 from gvf.diagnosis.ratios import RatioStatistics
 from gvf.intervals.counts import Units
 from gvf.judging.held_out import HeldOut
 from gvf.judging.judgement import Judgement, Score, judged
+from gvf.judging.policy_value import Estimator
 from gvf.question import GVF
 
 RETURNS = "doubly-robust"
@@ -51,6 +55,11 @@ class Answered:
         learner: the learner that learned from the whole log.
         intervals: the bootstrap's intervals, or None.
         diagnosis: the diagnosis of the learner's window, or None if it needs no ratios.
+        values: the value of the policy by several estimators, each with its interval.
+
+    Example:
+        ``answered.values["learned"]`` is the mean prediction over the first states of the log's
+        episodes. :class:`gvf.judging.Estimator` has the other names.
     """
 
     question: GVF
@@ -62,6 +71,7 @@ class Answered:
     learner: Any
     intervals: Any
     diagnosis: Diagnosis | None
+    values: Mapping[Estimator, Interval]
 
     @property
     def chosen(self) -> Score:
@@ -71,7 +81,7 @@ class Answered:
     @property
     def sure(self) -> bool:
         """True if the log can tell that what was chosen predicts better than a constant."""
-        return not self.judgement.verdict.startswith("cannot tell")
+        return self.judgement.verdict.outcome.sure
 
     def predict(self, states: Any) -> tuple[Floats, Floats, Floats]:
         """Return predictions and the ends of their intervals, or nan for the ends, [m] each."""
@@ -105,7 +115,8 @@ class Answer:
         lines = [f"ratios {self.material.ratios_from}"] if estimated else []
         lines += [f"  warning: {warning}" for warning in warnings_of_estimate(self.material)]
         for one in self.answers:
-            lines += [f"{one.question.name}: {one.judgement.verdict}", *_support(one)]
+            lines.append(f"{one.question.name}: {one.judgement.verdict}")
+            lines += [*value_lines(one.values, one.judgement), *_support(one)]
             if edge := edge_of(self.plan, one):
                 lines.append(f"  {edge}")
         return "\n".join(lines)
@@ -175,6 +186,7 @@ def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = 
                 learner=learner,
                 intervals=intervals[question],
                 diagnosis=_diagnosis(learner),
+                values=values_of(material.log, learner, intervals[question], judgements[question]),
             )
         )
     return Answer(material, tuple(answers))

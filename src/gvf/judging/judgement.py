@@ -21,6 +21,7 @@ from gvf.diagnosis.tail import tail_index
 from gvf.judging.baseline import Returns, finite, returns_of, shared_baseline
 from gvf.judging.candidates import Candidate, named, question_of
 from gvf.judging.held_out import HeldOut, gather
+from gvf.judging.policy_value import effective_rewards, policy_values
 from gvf.judging.record import (
     CONSTANT,
     LARGEST_K_HAT,
@@ -87,8 +88,8 @@ def judge(
         >>> question = gvf.GVF(gvf.Fixed([0.1, 0.9]), "reward", 0.9)
         >>> learner = gvf.Learner(question, gvf.OneHot(10), gvf.TD([0.001, 0.1]), seed=0)
         >>> report = learner.learn(train)
-        >>> gvf.judge(learner, held_out).verdict
-        'TD, IR, step size 0.1 is best'
+        >>> print(gvf.judge(learner, held_out).verdict)
+        TD, IR, step size 0.1 is best
     """
     given = named(learners)
     asked = question_of(given, question)
@@ -157,6 +158,8 @@ def judged(
         beyond=share,
         estimated=bool(held.estimated.any()),
         doubts=tuple(_doubts(episodes, size, k_hat, share, targets)),
+        values=policy_values(held, targets, returns, confidence),
+        rewards=effective_rewards(held),
         _sums=sums,
         _samples=samples,
         _names=tuple(one.name for one in everything),

@@ -21,10 +21,13 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays, Bools
 from gvf.log.names import Reading
+from gvf.transition import as_column
 
 Ends = Literal["terminated", "truncated"]
 _STEPS = re.compile(r"t|.*step.*|frame_index", re.IGNORECASE)
 """Names of columns that count steps, so that a jump means missing rows."""
+OWN = "own ids"
+"""The key under which a scan takes in the columns in which the log names its episodes."""
 _SAME = 1e-6
 """The relative difference up to which a next state is the following state."""
 
@@ -41,6 +44,7 @@ class Bounds:
         lost: the number of episodes that had no other row, and so are not among the E.
         how: the way in which episodes were found, in words.
         why: the source of the ends' meaning, in words.
+        ids: the log's own names of the episodes, a field for each column, [E]; None without any.
     """
 
     first: NDArray[np.int64]
@@ -50,6 +54,7 @@ class Bounds:
     lost: int
     how: str
     why: str
+    ids: Array | None = None
 
     def __len__(self) -> int:
         return len(self.first)
@@ -89,6 +94,7 @@ class Scan:
         self._terminated: list[Bools] = []
         self._marked: list[Bools] = []
         self._ids: list[Array] = []
+        self._own: list[Array] = []
 
     def _check_ends(self) -> None:
         """Raise an error if nothing says why, or where, episodes end."""
@@ -112,12 +118,13 @@ class Scan:
             )
 
     def add(self, columns: Arrays) -> None:
-        """Take in the next rows, with the columns of :attr:`meanings`."""
+        """Take in the next rows, with the columns of :attr:`meanings`, and of the log's ids."""
         if self._before is None:
             joined, first = columns, self._row
             self._start_time = columns["time"][0] if "time" in columns else None
             if self._has_ids:
                 self._ids.append(self._name(columns)[:1])
+            self._keep(columns, [0])
         else:
             joined = {
                 name: np.concatenate([self._before[name], column])
@@ -157,6 +164,12 @@ class Scan:
         self._note(before, at, row, stops=moved[at])
         if self._has_ids:
             self._ids.append(self._name(after)[at])
+        self._keep(after, at)
+
+    def _keep(self, rows: Arrays, at: Any) -> None:
+        """Keep the log's own names of the episodes that begin at some rows."""
+        if OWN in rows:
+            self._own.append(rows[OWN][at])
 
     def _marks_of(self, rows: Arrays) -> Bools:
         count = len(next(iter(rows.values())))
@@ -169,8 +182,7 @@ class Scan:
             return rows["episode"]
         if "episode" not in rows:
             return rows["stream"]
-        pair = [rows["stream"].astype(np.str_), rows["episode"].astype(np.str_)]
-        return np.strings.add(np.strings.add(pair[0], "/"), pair[1])
+        return as_column({name: rows[name] for name in ("stream", "episode")})
 
     def _breaks_in_time(self, before: Arrays, after: Arrays, over: Bools, row: int) -> Bools:
         """Return the ends that only the time tells; raise an error if rows are not in order."""
@@ -247,6 +259,7 @@ class Scan:
             *(first[whole], last[whole], terminated[whole]),
             *(left_out, int((~whole).sum())),
             *(self._how(), self._why()),
+            np.concatenate(self._own)[whole] if self._own else None,
         )
 
     def _check_returns(self, ids: Array, first: NDArray[np.int64], marked: Bools) -> None:

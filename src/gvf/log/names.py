@@ -13,8 +13,8 @@ A column ``done`` marks the ends of episodes, but does not say why they ended. B
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -44,6 +44,8 @@ _NAMES = {
 """The names in use for each meaning, without plurals."""
 MEANINGS = tuple(_NAMES)
 """The meanings that a column may have."""
+COUNTED = "episode number"
+"""The name of a column that counts episodes, in a source whose own column is "episode"."""
 _MEANING = {name: meaning for meaning, names in _NAMES.items() for name in names.split()}
 _NUMBERED = re.compile(r"(.*?)_?(\d+)")
 _INFO = re.compile(r"infos?[/.]")
@@ -73,11 +75,13 @@ class Reading:
         parts: the columns of each meaning that was found.
         kept: the columns without a meaning, by the name under which they are kept.
         left_out: the columns that are not kept, each with the reason.
+        ids: the columns in which the log itself names its streams and episodes.
     """
 
     parts: dict[str, Part]
     kept: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    ids: tuple[str, ...] = ()
 
     def __contains__(self, meaning: str) -> bool:
         return meaning in self.parts
@@ -106,6 +110,7 @@ def recognise(
     names: Iterable[str],
     given: Mapping[str, Given],
     told: Mapping[str, str | None] = MappingProxyType({}),
+    ids: Sequence[str] | None = None,
 ) -> Reading:
     """Find the meaning of each column.
 
@@ -114,6 +119,7 @@ def recognise(
         given: the columns that the caller names, by meaning. None says that there is none, and a
             list of columns makes a matrix.
         told: the columns that the source itself names, in the same form.
+        ids: the columns with the names of episodes; None for those of the meanings.
 
     Raises:
         ValueError: if a named column is not there, or several columns could have one meaning.
@@ -165,7 +171,10 @@ def recognise(
         parts[meaning] = several[0]
     if "terminated" in parts and "done" not in given:
         parts.pop("done", None)  # it adds nothing
-    return _with_the_rest(names, parts)
+    reading = _with_the_rest(names, parts)
+    return replace(
+        reading, ids=tuple(reading.columns(["stream", "episode"]) if ids is None else ids)
+    )
 
 
 def _by_name(names: list[str]) -> list[tuple[str, Part]]:
@@ -197,19 +206,20 @@ def _by_name(names: list[str]) -> list[tuple[str, Part]]:
 def _with_the_rest(names: list[str], parts: dict[str, Part]) -> Reading:
     """Keep the columns that no meaning uses, under names that are still free."""
     # The caller's names of episodes and times remain columns, since only their order is used.
-    used = {
+    names_and_times = {
         column
-        for meaning, part in parts.items()
-        if meaning not in ("episode", "time")
-        for column in part.columns
+        for meaning in ("episode", "time")
+        if meaning in parts
+        for column in parts[meaning].columns
     }
+    used = {column for part in parts.values() for column in part.columns} - names_and_times
     emitted = {"state", "next_state", "terminated", "truncated", "episode", *parts} - {"time"}
     kept: dict[str, str] = {}
     left_out: dict[str, str] = {}
     for name in names:
         own = _INFO.sub("", name, count=1)
         own = own if own not in names else name
-        if name in used or name == own == "episode":
+        if name in used or (name == own and name in ("episode", COUNTED)):
             continue
         if own in emitted:
             left_out[name] = "its name has another meaning here"

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from gvf.common.arrays import Array, Arrays, Bools
-from gvf.log.episodes import Bounds, Ends, Scan
+from gvf.log.episodes import OWN, Bounds, Ends, Scan
 from gvf.log.names import Reading
 from gvf.log.sources import Source
-from gvf.transition import Transitions, describe_columns, nan_place, nan_rows
+from gvf.transition import Transitions, as_column, describe_columns, nan_place, nan_rows
 
 OnNaN = Literal["error", "keep"]
 LIKELIHOODS = ("behaviour_probability", "behaviour_log_probability")
@@ -48,13 +48,17 @@ class Rows:
         scan = Scan(reading, ends, source.place)
         meanings = [*scan.meanings, "action", *LIKELIHOODS]
         row = 0
-        for batch in source.batches(reading.columns(meanings) or source.names[:1]):
+        names = dict.fromkeys([*reading.columns(meanings), *reading.ids])
+        for batch in source.batches([*names] or source.names[:1]):
             if not row:
                 action = self._meant(batch, ["action"], 0).get("action", np.zeros(0))
                 self._discrete = action.dtype.kind in "iu"
             columns = self._meant(batch, meanings, row)
             row += len(next(iter(batch.values())))
-            scan.add({n: c for n, c in columns.items() if n in scan.meanings} or _counted(batch))
+            scanned = {n: c for n, c in columns.items() if n in scan.meanings} or _counted(batch)
+            if reading.ids:
+                scanned[OWN] = as_column({name: batch[name] for name in reading.ids})
+            scan.add(scanned)
         self.bounds: Bounds = scan.finish(self.derived)
         if not len(self.bounds):
             raise ValueError(f"{source.name}: no row has a next state, so there is no transition")
@@ -139,7 +143,9 @@ class Rows:
             part = self.reading.parts.get(meaning)
             if part is not None:
                 column = batch[part.columns[0]]
-                if part.is_matrix:
+                if part.is_matrix and meaning == "episode":
+                    column = as_column({name: batch[name] for name in part.columns})
+                elif part.is_matrix:
                     column = self._matrix([batch[name] for name in part.columns], part.columns, row)
                 shape = self._shapes.setdefault(meaning, column.shape[1:])
                 if column.shape[1:] != shape:
@@ -179,8 +185,11 @@ class Rows:
             self._require(good, name, column, row, "it must be true or false, 1 or 0")
             return column.astype(bool)
         if meaning in ("episode", "stream", "time"):
-            good = column != "" if column.dtype.kind == "U" else ~nan_rows(column)
-            self._require(good, name, column, row, "rows without it belong nowhere")
+            single = {name: column}
+            for name in column.dtype.names or single:
+                values = column[name] if column.dtype.names else column
+                good = values != "" if values.dtype.kind == "U" else ~nan_rows(values)
+                self._require(good, name, values, row, "rows without it belong nowhere")
             return column
         if column.dtype.kind not in "biufV":
             hint = "; number them 0, 1, ..." if meaning == "action" else ""
