@@ -148,15 +148,18 @@ class _Search:
 
     def compare(self, cell: Cell, arrays: Arrays) -> None:
         """Remark if richer features move the mean prediction out of its interval."""
-        assert self.intervals is not None
         features = parts.richer(self.material.features, self.material.facts, cell.count)
+        assert self.intervals is not None
+        assert features is not None
+        tiles = " x ".join(map(str, features.tiles))
+        in_words = f"{features.tilings} tilings of {tiles} tiles"
         states = zip(("first", "sample"), cells.looked_at(self.material), strict=True)
         for name, looked_at in states:
             value, low, high = (float(number) for number in self.intervals.mean(looked_at))
             richer, half_width = float(arrays[name].mean()), (high - low) / 2.0
             if abs(richer - value) > half_width:
                 words = "first states" if name == "first" else "states"
-                remark = FeaturesMatter(words, value, half_width, richer, repr(features))
+                remark = FeaturesMatter(words, value, half_width, richer, in_words)
                 self.remarks.append(remark)
                 return
 
