@@ -178,7 +178,7 @@ def test_verdicts_are_codes_and_sentences() -> None:
 
 
 def test_the_learned_value_is_the_mean_of_first_states_in_memory_or_not(
-    found, folder: Path, tmp_path: Path
+    found, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = found.answers[0]
     columns = walks()
@@ -189,6 +189,7 @@ def test_the_learned_value_is_the_mean_of_first_states_in_memory_or_not(
         assert interval.low < interval.value < interval.high
     for name in (Estimator.LEARNED, Estimator.DOUBLY_ROBUST):
         assert one.values[name].low < truth < one.values[name].high
+    monkeypatch.setattr("gvf.log.sources.BATCH", 100)  # episodes cross the borders of batches
     log = gvf.read(folder / "log.parquet", in_memory=False, quiet=True)
     made = answer(load(folder / "asked.toml"), log, tmp_path / "out", ALONE, quiet=True)
     (large,) = made.answers

@@ -9,6 +9,7 @@ from scipy import stats
 import gvf
 from gvf.common.bootstrap import t_quantile
 from gvf.judging import Estimator
+from gvf.judging.baseline import Returns
 from gvf.judging.held_out import HeldOut
 from gvf.judging.policy_value import effective_rewards, policy_values
 from gvf.judging.returns import recursive_returns
@@ -38,7 +39,7 @@ def decisions(n: int, seed: int, mu=MU) -> dict[str, np.ndarray]:
     return {"context": context, "action": action, "reward": reward}
 
 
-def values(ratio, reward, returns, level=0.95, kind="doubly-robust", **changed):
+def values(ratio, reward, returns, level=0.95, kind: Returns = "doubly-robust", **changed):
     return policy_values(held(ratio, reward, **changed), returns, kind, level)
 
 

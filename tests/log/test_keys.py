@@ -158,6 +158,14 @@ def test_an_episode_in_pieces_keeps_its_name(tmp_path: Path) -> None:
     assert keys_of(back)["step"].tolist() == [0, 1, 6, 7, 0]
 
 
+def test_an_episode_without_a_transition_takes_its_name_along() -> None:
+    """The last row of an episode that was cut has no next state, and here it is the only one."""
+    table = {**ROWS, "episode": ["z", "z", "z", "gone", "b", "c", "c"]}
+    log = gvf.read(table, quiet=True)
+    assert log.ids["episode"].tolist() == ["z", "b", "c"]
+    assert keys_of(log)["episode"].tolist() == ["z", "z", "z", "b", "c"]
+
+
 def test_a_trimmed_log_keeps_them() -> None:
     probability = [0.5, 0.001, 0.5, 0.5, 0.5, 0.5, 0.5]
     table = {**ROWS, "episode": NAMES, "pscore": probability, "t": [1, 2, 3, 1, 2, 1, 2]}

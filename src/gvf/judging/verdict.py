@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What held-out episodes could tell about the candidates.
+    """The kinds of verdicts on candidates by held-out episodes.
 
     Example:
         >>> from gvf.judging import Outcome
@@ -35,7 +35,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What held-out episodes could tell, and about which candidates. Print it for a sentence.
+    """A verdict on candidates by held-out episodes. Print it for a sentence.
 
     Attributes:
         outcome: the code, an :class:`Outcome`.

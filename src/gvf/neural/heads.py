@@ -13,7 +13,7 @@ grow with their number. Both are written out: with the errors ``e = w delta``,
     -dL_q / dh_q = sum_i e_qi (phi(s_i), 1),    -dL / dphi(s_i) = sum_q e_qi h_q / questions,
 
 which are batched products for the questions of each policy. PyTorch goes on from phi(s_i). A clip
-bounds the norm ``|e_q| |h_q|`` of what one question adds to the second sum.
+bounds the norm of what one question adds to the second sum, ``|e_q| |h_q|`` without the bias.
 """
 
 from __future__ import annotations
