@@ -28,8 +28,15 @@ def asked(folder: Path):
     return prepare(load(folder / "asked.toml"), folder / "log.parquet", quiet=True)
 
 
-def test_the_answer_is_near_the_truth_and_the_intervals_have_it(found) -> None:
+def test_the_answer_is_near_the_truth_and_the_intervals_have_it(tmp_path: Path) -> None:
+    write(tmp_path / "log.parquet", walks(120, seed=1))
+    (tmp_path / "asked.toml").write_text(QUESTION.replace("epochs = 4\n", ""))
+    found = answer(
+        load(tmp_path / "asked.toml"), tmp_path / "log.parquet", tmp_path, ALONE, quiet=True
+    )
     (one,) = found.answers
+    assert not one.remarks
+    assert one.epochs is not None
     predicted, low, high = one.predict(np.arange(STATES))
     truth = values()
     assert np.abs(predicted - truth).max() < 0.15

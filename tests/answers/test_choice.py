@@ -31,8 +31,8 @@ def diverging(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, float | None],
     lost: dict[tuple[str, float | None], int] = {}
     real = cells.intervals
 
-    def intervals(material, listed, found):
-        made = real(material, listed, found)
+    def intervals(material, listed, found, level):
+        made = real(material, listed, found, level)
         diverged = made.diverged.copy()
         diverged[0, 1 : 1 + lost.get((listed[0].method, listed[0].step_size), 0)] = True
         return replace(made, diverged=diverged)

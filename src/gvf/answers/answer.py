@@ -54,6 +54,7 @@ class Answered:
         judgement: the scores of all corrections and step sizes on held-out episodes.
         chosen: the score of what was chosen.
         step_size: the step size that was chosen; None if it has none.
+        epochs: the number of passes over the log; None for least squares.
         learner: the learner that learned from the whole log. With intervals it has the weights of
             their replicate 0, so its predictions are theirs.
         intervals: the bootstrap's intervals, or None.
@@ -72,6 +73,7 @@ class Answered:
     judgement: Judgement
     chosen: Score
     step_size: float | None
+    epochs: int | None
     learner: Any
     intervals: Intervals | None
     diagnosis: Diagnosis | None
@@ -179,6 +181,7 @@ def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = 
                 judgement=judgements[question],
                 chosen=winner.score,
                 step_size=cells.step_size_of(plan, winner.score),
+                epochs=winner.epochs,
                 learner=winner.learner,
                 intervals=winner.intervals,
                 diagnosis=_diagnosis(winner.learner),

@@ -4,6 +4,7 @@
                  all step sizes, and predict for the held-out episodes
     replicates   one question, some replicates of the bootstrap, with what was chosen; replicate 0
                  is the answer itself
+    solved       one question: what learning tends to, by least squares, to see if it is finished
     richer       one question: the answer itself with richer features, to see if it depends on them
     final        one question without intervals: learn from the whole log with what was chosen
 
@@ -46,6 +47,11 @@ from gvf.study.method import Method
 Arrays = dict[str, Array]
 LOOK = 4096
 """The number of transitions after which a learner looks if it should stop."""
+EPOCHS = 20
+"""The number of passes over a log with which learning begins, if the plan does not say."""
+FEW_FEATURES, FEW_TERMS = 2000, 10**9
+"""The numbers of features, and of terms of their equations, up to which what learning tends to is
+solved for."""
 LOOKED_AT = 2000
 """The number of states, about, by which answers are compared."""
 WINDOW = 15_000
@@ -59,12 +65,13 @@ class Cell:
     """One piece of work.
 
     Attributes:
-        kind: "judge", "replicates", "richer" or "final".
+        kind: "judge", "replicates", "solved", "richer" or "final".
         question: the number of the question.
         method: the name of the method.
         step_size: the step size; None for all of the plan.
         part: the number of the part that is held out, or the first replicate.
         count: the number of replicates; of richer features, how many times the tilings.
+        epochs: the number of passes over the log; None for the plan's.
     """
 
     kind: str
@@ -73,6 +80,7 @@ class Cell:
     step_size: float | None = None
     part: int = 0
     count: int = 0
+    epochs: int | None = None
 
     @property
     def name(self) -> str:
@@ -87,6 +95,11 @@ def methods(material: Material) -> dict[str, Method | None]:
         method = None if given == LEAST_SQUARES else Method.of(given)
         found[LEAST_SQUARES if method is None else method.name] = method
     return found
+
+
+def epochs_of(plan: Plan) -> int:
+    """Return the number of passes with which learning begins."""
+    return plan.learn["epochs"] or EPOCHS
 
 
 def step_size_of(plan: Plan, score: Score) -> float | None:
@@ -150,7 +163,7 @@ def fit(made: Any, log: Log, material: Material, stop: Stop = lambda: False) -> 
     least_squares = isinstance(made, LSTDLearner)
     made.fit(
         log,
-        epochs=1 if least_squares else plan.learn["epochs"],
+        epochs=1 if least_squares else epochs_of(plan),
         order="log" if least_squares else order_of(material),
         seed=plan.seed,
         callbacks=[(LOOK, look)],
@@ -203,7 +216,10 @@ def folds(material: Material) -> Array:
 
 def compute(cell: Cell, material: Material, stop: Stop = lambda: False) -> Arrays:
     """Do a cell."""
-    kinds = {"judge": _judge, "replicates": _replicates, "richer": _richer, "final": _final}
+    kinds = {
+        "judge": _judge, "replicates": _replicates, "solved": _solved, "richer": _richer,
+        "final": _final,
+    }  # fmt: skip
     return kinds[cell.kind](cell, material, stop)
 
 
@@ -268,6 +284,23 @@ def point(cell: Cell, material: Material, found: Intervals) -> Learner | LSTDLea
     return made
 
 
+def can_solve(cell: Cell, material: Material) -> bool:
+    """Return True if least squares takes little time for what the learner of a cell tends to."""
+    made = learner(material, cell.question, cell.method, cell.step_size)
+    if isinstance(made, LSTDLearner) or made.update.action_values:
+        return False
+    active = made.features(material.facts.sample[:1]).shape[1]
+    return made.features.size <= FEW_FEATURES and len(material.log) * active**2 <= FEW_TERMS
+
+
+def _solved(cell: Cell, material: Material, stop: Stop) -> Arrays:
+    """Predict a sample of states by what learning tends to, which is solved for."""
+    made = learner(material, cell.question, cell.method, cell.step_size)
+    tends = LSTDLearner(made.question, made.features, made.correction, behaviour=made.behaviour)
+    fit(tends, material.log, material, stop)
+    return {"sample": tends.predict(looked_at(material)[1])}
+
+
 def _richer(cell: Cell, material: Material, stop: Stop) -> Arrays:
     """Predict the first states of episodes, and a sample of all, with richer features."""
     features = parts.richer(material.features, material.facts, cell.count)
@@ -310,7 +343,7 @@ def _resampled(
     if isinstance(made, LSTDLearner):
         made = Learner(made.question, made.features, TD(1.0), IS(), behaviour=made.behaviour)
     method = "lstd" if least_squares else "td"
-    return Job(material.log, None, plan.learn["epochs"], method, plan.seed), made
+    return Job(material.log, None, cell.epochs or epochs_of(plan), method, plan.seed), made
 
 
 def _run(job: Job, made: Learner, numbers: Sequence[int], stop: Stop) -> Replicates:
@@ -326,11 +359,13 @@ def _replicates(cell: Cell, material: Material, stop: Stop) -> Arrays:
     return {field.name: np.asarray(getattr(found, field.name)) for field in fields(Replicates)}
 
 
-def intervals(material: Material, listed: Sequence[Cell], found: Sequence[Arrays]) -> Intervals:
+def intervals(
+    material: Material, listed: Sequence[Cell], found: Sequence[Arrays], level: float
+) -> Intervals:
     """Make the intervals of a question from the cells of its replicates."""
     job, made = _resampled(material, listed[0])
     each = []
     for one in found:
         named: dict[str, Any] = {field.name: one[field.name] for field in fields(Replicates)}
         each.append(Replicates(**named))
-    return intervals_of(job, [made], [Replicates.joined(each)], material.plan.level)
+    return intervals_of(job, [made], [Replicates.joined(each)], level)

@@ -190,6 +190,7 @@ def _judged(material: Material, one: Answered) -> dict[str, Any]:
         "value_remarks": value_remarks(judgement),
         "edge": edge_of(material.plan, one),
         "remarks": [str(remark) for remark in one.remarks],
+        "epochs": one.epochs,
         "has_intervals": one.intervals is not None,
         "unknown": shown.unknown(material, one),
         "scores": embed(shown.scores_of(material, one)),

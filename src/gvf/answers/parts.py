@@ -108,7 +108,7 @@ def features(plan: Plan, facts: Facts) -> FeatureMap:
         return TileCoder(low, high, tiles=given["tiles"], tilings=given["tilings"])
 
 
-def richer(features: FeatureMap, facts: Facts, times: int) -> FeatureMap | None:
+def richer(features: FeatureMap, facts: Facts, times: int) -> TileCoder | None:
     """Return features that can represent more: so many times the tilings; None if there are none.
 
     Features that are not tiles are compared with tiles. A table of states can represent everything.

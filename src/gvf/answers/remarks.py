@@ -100,4 +100,31 @@ class FeaturesMatter:
         )
 
 
-Remark = FeaturesMatter | Tied | Diverged | FewEvents
+@dataclass(frozen=True)
+class Unfinished:
+    """Learning was not finished, so replicates are wrong alike, and intervals too narrow.
+
+    Attributes:
+        epochs: the number of passes over the log.
+        drift: the mean change of predictions in the second half of learning, in half widths of
+            their intervals.
+        distance: the mean distance of predictions from those that learning tends to, in half
+            widths; None if these are not known.
+    """
+
+    epochs: int
+    drift: float
+    distance: float | None
+    warns: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        text = (
+            f"learning is not finished after {self.epochs} epochs: predictions still moved by "
+            f"{100 * self.drift:.0f} % of the half width of their intervals"
+        )
+        if self.distance is not None:
+            text += f", and are {100 * self.distance:.0f} % away from what learning tends to"
+        return f"{text}. Give more epochs or larger step_sizes in [learn]"
+
+
+Remark = Unfinished | FeaturesMatter | Tied | Diverged | FewEvents

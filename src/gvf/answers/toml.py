@@ -277,7 +277,7 @@ def _learn(section: Section, trust: bool) -> Table:
         "step_sizes": section.several(
             "step_sizes", STEP_SIZES, lambda v: is_number(v) and v > 0, "a list of positive numbers"
         ),
-        "epochs": section.whole("epochs", 20, least=1),
+        "epochs": section.whole("epochs", None, least=1),
         "order": section.choice("order", "drawn", ORDERS)
         if "order" in section
         else section.take("order", None),

@@ -171,8 +171,9 @@ class Intervals:
 
         Returns:
             The point, the lower and the upper end, [m] each; [m, G] for a horde. The interval is
-            infinite for a state most of whose features are in no row of the log (of ratio above 0),
-            and everywhere if the log itself or too many replicates have diverged (:attr:`lost`).
+            infinite for a state most of whose features are in no row of the log (of ratio above 0);
+            for a state that no event of the log reaches, so that replicates agree exactly; and
+            everywhere if the log itself or too many replicates have diverged (:attr:`lost`).
         """
         rank = rank_of(self.level if level is None else level, self.replicates)
         parts = [self._ends(part, rank) for part in self._pieces(states)]
@@ -218,7 +219,7 @@ class Intervals:
             yield states[start : start + step]
 
     def replicate(self, states: Any) -> Floats:
-        """Predict by every replicate: [m, B], or [m, G, B] for a horde.
+        """Predict by every replicate: [m, B], or [m, G, B] for a horde; nan if it has diverged.
 
         They are for intervals of anything that is computed from predictions: a difference of two
         states, a mean over states, the state with the largest value.
@@ -240,13 +241,13 @@ class Intervals:
         return self._all(states)[..., 1:]
 
     def _all(self, states: Any) -> Floats:
-        """Predict in all lanes, [m, lanes] or [m, G, lanes]; nan in lanes that diverged."""
+        """Predict in all lanes, [m, lanes] or [m, G, lanes]; nan in replicates that diverged."""
         found = [
             LinearPrediction(self.features, policy, True, weights).predict(states)
             for policy, weights in zip(self.policies, self.weights, strict=True)
         ]
         for predictions, diverged in zip(found, self.diverged, strict=True):
-            predictions[:, diverged] = np.nan
+            predictions[:, 1:][:, diverged[1:]] = np.nan
         return np.stack(found, axis=1) if self.horde else found[0]
 
     def _ends(self, states: Any, rank: int) -> tuple[Floats, Floats, Floats]:
@@ -260,7 +261,8 @@ class Intervals:
             columns = np.stack([known, np.ones_like(known)], axis=1).astype(np.float64)
             told, all_ = LinearPrediction(features, policy, True, columns).predict(states).T
             shares.append(told < 0.5 * all_)
-        return np.stack(shares, axis=1) if self.horde else shares[0]
+        unknown = np.stack(shares, axis=1) | self.diverged[:, 0]
+        return unknown if self.horde else unknown[:, 0]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the intervals to one file; :meth:`load` reads it."""
@@ -283,6 +285,8 @@ class Intervals:
             named = {"dict": [[name, part] for name, part in description.items()]}
             trusted = (trust,) if isinstance(trust, str) else tuple(trust)
             parts = spec.build(named, arrays, trusted)
+            shape = arrays["weights"].shape  # of files by an earlier gvf, which lack these two:
+            arrays = {"change": np.zeros(shape[:2]), "diverged": np.zeros(shape[::2])} | arrays
             own = {name: np.array(arrays[name], kind, order="C") for name, kind in _KINDS.items()}
             return cls(**own, **parts)
 
@@ -330,7 +334,8 @@ def _around(lanes: Floats, unknown: Bools, rank: int) -> tuple[Floats, Floats, F
         distance = np.abs(lanes[..., 1:] - lanes[..., :1])
     distance[np.isnan(distance)] = np.inf
     half = np.partition(distance, rank, axis=-1)[..., rank]
-    half = np.where(unknown | ~np.isfinite(point), np.inf, half)
+    # Replicates that agree exactly have seen no event, and know nothing of chance.
+    half = np.where(unknown | ~np.isfinite(point) | (half == 0.0), np.inf, half)
     middle = np.where(np.isfinite(point), point, 0.0)
     return point, middle - half, middle + half
 
