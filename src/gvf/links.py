@@ -1,4 +1,4 @@
-"""Which row follows which: the order of the rows of several streams, and where they stop.
+"""Links between rows: the order of rows of several streams, and rows that none follows.
 
 The column ``stream`` tells the environments of a vector environment apart, and ``episode`` their
 episodes. A row is the last of its episode if it is terminated or truncated, if the next row of its

@@ -93,6 +93,7 @@ WRONG = {
     Q + 'behaviour = "guessed"': "unknown kind: 'guessed'",
     Q + '[log]\nstate = 3': "state must be a column, a list of columns, or false",
     Q + '[log]\nends = "cut"': "known are 'terminated', 'truncated'",
+    Q + '[log]\ngaps = "join"': "known are 'error', 'cut', 'keep'",
     Q + '[intervals]\nreplicates = 5': "at least 19 replicates",
     Q + '[intervals]\nlevel = 1': "level must be a number between",
     Q + '[page]\ndimensions = ["a", "b", "c"]': "one or two",

@@ -14,6 +14,7 @@ import pytest
 import gvf
 from gvf.log import sources
 from gvf.log.record import record
+from gvf.log.spacing import Spacing
 
 Columns = dict[str, Any]
 NAN = float("nan")
@@ -110,7 +111,7 @@ def test_the_row_the_episode_and_the_ways_out_are_named() -> None:
         gvf.read({**table, "episode": names}, quiet=True)
     assert str(refused.value) == (
         "row 0 of episode patient 0: the next state is not the state of row 1, and no column says "
-        'that an episode ends: rows are missing. Read with gaps="cut" to cut episodes there, or '
+        'that an episode ends: rows are missing: read with gaps="cut" to cut episodes there, or '
         'with gaps="keep" if none is missing'
     )
     bare = {n: c for n, c in table.items() if n not in ("episode", "time")}
@@ -156,7 +157,9 @@ def test_a_hole_in_regular_times_is_a_gap(
     options: Any = {"episode": "patient", "time": "when", "quiet": True}
     table = without(columns, [13, 14, 38])
     for ends in ("terminated", "truncated"):
-        with pytest.raises(ValueError, match=r"row 13: column 'when' goes on by .*a multiple, so"):
+        with pytest.raises(
+            ValueError, match=r"row 13: column 'when' goes on by .*a multiple of it here: "
+        ):
             gvf.read(table, ends=ends, **options)
         log = gvf.read(table, ends=ends, gaps="cut", **options)
         ended = ends == "terminated"
@@ -176,6 +179,7 @@ def test_a_hole_in_regular_times_is_a_gap(
         np.cumsum(np.resize([14, 14, 14, 28, 14], 60)),  # a visit is left out now and then
         np.cumsum([7] * 30 + [10] + [7] * 29),  # not a multiple
         np.cumsum([7] * 30 + [3] + [7] * 29),
+        np.cumsum([7] * 30 + [17] + [7] * 29),
         np.float32(1e5) + np.float32(0.02) * np.arange(60, dtype=np.float32).cumsum(),
         [f"{hour:02}:00" for hour in range(60)],
     ],
@@ -183,6 +187,23 @@ def test_a_hole_in_regular_times_is_a_gap(
 def test_irregular_times_tell_of_no_missing_row(times: Any) -> None:
     columns = {"s": np.arange(60), "a": [0] * 60, "episode": [0] * 60, "time": times}
     assert len(gvf.read(columns, ends="truncated", quiet=True)) == 59
+
+
+def test_the_usual_time_is_that_of_the_first_rows() -> None:
+    spacing = Spacing()
+    for number, times in enumerate(([1.0] * 50, [2.0] * 5, [], [1.0] * 3)):
+        spacing.add(np.array(times), 100 * number + np.arange(len(times)))
+    assert spacing.unit == 1.0
+    np.testing.assert_array_equal(spacing.holes, 100 + np.arange(5))
+    spacing.add(np.array([2.0] * 2), np.array([400, 401]))
+    assert len(spacing.holes) == 0  # more than one in ten
+
+
+def test_times_that_were_irregular_once_stay_so() -> None:
+    spacing = Spacing()
+    for times in ([1.0] * 50, [1.4], [1.0] * 50 + [3.0]):
+        spacing.add(np.array(times), np.arange(len(times)))
+    assert len(spacing.holes) == 0
 
 
 def test_next_states_that_follow_are_believed_more_than_times() -> None:
@@ -213,6 +234,13 @@ def test_nothing_joins_rows_over_a_gap() -> None:
             second.learn(gvf.read(episode, quiet=True), progress=False)
         np.testing.assert_array_equal(first.window.columns["x"], second.window.columns["x"])
         np.testing.assert_array_equal(first.buffer.inputs, second.buffer.inputs)
+
+
+def test_a_log_with_gaps_that_were_kept_is_trimmed() -> None:
+    table = {"s": [0, 1, 5, 6, 2], "a": [0] * 5, "next_s": [1, 2, 6, 7, 3], "pscore": [0.5] * 5}
+    log = gvf.read({**table, "terminated": [0, 0, 0, 0, 1]}, gaps="keep", quiet=True)
+    target = gvf.FunctionPolicy(lambda s: np.where(s[:, None] == 2, [1.0, 0], [0.5, 0.5]), 2)
+    assert gvf.support(log, target).trim(largest_ratio=1.5).log.lengths.tolist() == [4]
 
 
 # No false alarms.
@@ -257,11 +285,11 @@ def test_rounded_digits_are_no_gap(
         for i in range(2):
             if decimals is not None:
                 columns[f"{name}_{i}"] = columns[f"{name}_{i}"].round(decimals)
-    pa.csv.write_csv(pa.table(columns), tmp_path / "log.csv")
+    pyarrow.csv.write_csv(pa.table(columns), tmp_path / "log.csv")
     log = gvf.read(tmp_path / "log.csv", quiet=True)
     assert len(log.episodes) == 12
     # And what is missing is still seen.
-    pa.csv.write_csv(pa.table(without(columns, [1])), tmp_path / "log.csv")
+    pyarrow.csv.write_csv(pa.table(without(columns, [1])), tmp_path / "log.csv")
     with pytest.raises(ValueError, match=r"row 0|row 1: column 'step' jumps"):
         gvf.read(tmp_path / "log.csv", quiet=True)
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays, Bools
-from gvf.common.options import OptionError, option
+from gvf.common.options import OptionError, Words, option
 from gvf.links import breaks
 from gvf.log.names import Reading
 from gvf.log.spacing import Spacing
@@ -33,7 +33,7 @@ from gvf.transition import as_column
 
 Ends = Literal["terminated", "truncated"]
 Gaps = Literal["error", "cut", "keep"]
-"""What is done where rows are missing: raise an error, cut the episode, or let it go on."""
+"""The ways to take missing rows: raise an error, cut the episode, or let it go on."""
 _STEPS = re.compile(r"t|.*step.*|frame_index", re.IGNORECASE)
 """Names of columns that count steps, so that a jump means missing rows."""
 OWN = "own ids"
@@ -228,23 +228,23 @@ class Scan:
             jumps = inside & (b - a != 1)
             if jumps.any():
                 at = int(jumps.argmax())
-                self._refuse_gap(row + at + 1, f"jumps from {a[at]} to {b[at]}", "counts")
+                self._refuse_gap(
+                    row + at + 1,
+                    f"jumps from {a[at]} to {b[at]}, so rows are missing: read with ",
+                    option("gaps", "cut"),
+                    " to cut episodes there, or with ",
+                    option("time", None),
+                    " if it counts something else",
+                )
         elif self._spacing is not None and a.dtype.kind in "iufM":
             at = np.flatnonzero(inside)
             self._spacing.add((b - a)[at], row + at)
         return jumps
 
-    def _refuse_gap(self, row: int, what: str, does: str) -> None:
+    def _refuse_gap(self, row: int, *why: str | Words) -> None:
         """Raise an error where the time tells that rows are missing, if that is one."""
         if self._gaps == "error":
-            raise OptionError(
-                f"{self._place(row)}: column {self._time!r} {what}, so rows are missing: read "
-                "with ",
-                option("gaps", "cut"),
-                " to cut episodes there, or with ",
-                option("time", None),
-                f" if it {does} something else",
-            )
+            raise OptionError(f"{self._place(row)}: column {self._time!r} ", *why)
 
     def _gaps_in_states(self, before: Arrays, after: Arrays, inside: Bools, row: int) -> Bools:
         """Return True where the next state is not the following state."""
@@ -257,7 +257,7 @@ class Scan:
             raise OptionError(
                 f"{self._place(row + at)}{episode}: the next state is not the state of "
                 f"{self._place(row + at + 1)}, and no column says that an episode ends: rows are "
-                f"missing{why}. Read with ",
+                f"missing{why}: read with ",
                 option("gaps", "cut"),
                 " to cut episodes there, or with ",
                 option("gaps", "keep"),
@@ -315,9 +315,15 @@ class Scan:
         rows = np.zeros(0, np.int64) if self._spacing is None else self._spacing.holes
         if not len(rows):
             return
-        assert self._spacing is not None
-        usual = f"goes on by {self._spacing.unit:g} in nearly all rows, and here by a multiple"
-        self._refuse_gap(int(rows[0]) + 1, usual, "measures")
+        self._refuse_gap(
+            int(rows[0]) + 1,
+            "goes on by the same amount in nearly all rows, and by a multiple of it here: read "
+            "with ",
+            option("gaps", "cut"),
+            " if rows are missing, or with ",
+            option("gaps", "keep"),
+            " if none is",
+        )
         lasts = np.concatenate(self._lasts)
         order = np.argsort(np.concatenate([lasts, rows]))
         no = np.zeros(len(rows), bool)

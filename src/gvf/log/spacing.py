@@ -14,7 +14,7 @@ from gvf.common.arrays import Array
 MOST_HOLES = 0.1
 """The largest share of rows before a hole with which times are regular."""
 _NEAR = 0.01
-"""How far the time between two rows may be from a multiple of the unit, in units."""
+"""The largest distance of a time between two rows from a multiple of the unit, in units."""
 _ENOUGH = 1_000_000
 """The number of rows from which on times are irregular for good."""
 
@@ -47,7 +47,7 @@ class Spacing:
         nearest = np.round(multiples)
         self._rows += len(rows)
         self._holes.append(rows[nearest > 1])
-        near = (np.abs(multiples - nearest) <= _NEAR) & (nearest >= 1)
+        near = np.abs(multiples - nearest) <= _NEAR
         many = self._rows >= _ENOUGH and sum(map(len, self._holes)) > MOST_HOLES * self._rows
         if many or not near.all():
             self._is_regular, self._holes = False, []
