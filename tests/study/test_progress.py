@@ -59,7 +59,7 @@ def test_lines_tell_the_time_that_the_costs_of_tasks_give(
     monkeypatch.setattr(Account, "remaining", lambda self: 4242.0)
     run(STUDY.with_(runs=15), "out", workers=1)
     lines = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r"sweep: \d+ of 30, 1 s so far, about 1 h 10 min left", lines[-1])
+    assert re.fullmatch(r"sweep: \d+ of 30, \d+ s so far, about 1 h 10 min left", lines[-1])
 
 
 def test_the_bar_labels_its_times_and_counts_what_was_done_before(
