@@ -20,7 +20,7 @@ SPARSE = 0.1
 
 
 class Progress:
-    """How much of some work is done, and the time that it takes; call it to count what was done.
+    """A count of the steps of some work, and the time that it takes; call it to count steps.
 
     Attributes:
         title: the name of the work.
