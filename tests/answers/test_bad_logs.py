@@ -76,7 +76,7 @@ LOGS = {
     ),
     "logarithms": (
         {**real(), "pscore": np.full(60, -0.7)},
-        'if these are logarithms, say behaviour_log_probability = "pscore" in [log]',
+        'if these are logarithms, read with behaviour_log_probability = "pscore" in [log]',
     ),
     "two rows in the wrong order": (
         {k: c[np.r_[0, 2, 1, 3:60]] for k, c in real().items()},
@@ -85,12 +85,13 @@ LOGS = {
     ),
     "a gap": (
         {k: np.delete(c, 8) for k, c in real().items()},
-        'jumps from 1 to 3, so rows are missing: say gaps = "cut" in [log] to cut episodes there',
+        'jumps from 1 to 3, so rows are missing: read with gaps = "cut" in [log] to cut episodes '
+        "there",
     ),
     "a next state that does not follow": (
         {**real(), "next_obs_0": np.zeros(60), "next_obs_1": np.zeros(60)},
-        'rows are missing: say gaps = "cut" in [log] to cut episodes there, or gaps = "keep" if '
-        "none is missing",
+        'rows are missing: read with gaps = "cut" in [log] to cut episodes there, or with gaps = '
+        '"keep" in [log] if none is missing',
     ),
     "unordered rows": (
         {k: c[np.r_[3:9, 0:3, 9:60]] for k, c in real().items()},

@@ -91,7 +91,7 @@ WRONG = {
     'question = {policy = {kind = "favour", action = 1}}': "probability is missing",
     'question = {policy = {kind = "fixed", probabilities = "x"}}': "must be a number or lists",
     Q + 'behaviour = "guessed"': "unknown kind: 'guessed'",
-    Q + '[log]\nstate = 3': "state must be the name of a column",
+    Q + '[log]\nstate = 3': "state must be a column, a list of columns, or false",
     Q + '[log]\nends = "cut"': "known are 'terminated', 'truncated'",
     Q + '[log]\ngaps = "join"': "known are 'error', 'cut', 'keep'",
     Q + '[intervals]\nreplicates = 5': "at least 19 replicates",

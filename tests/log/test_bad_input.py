@@ -38,7 +38,7 @@ CASES = [
     (with_("pscore", 2, 1.5), "row 2: column 'pscore' is 1.5; a probability is between 0 and 1"),
     (with_("pscore", 1, -0.1), "row 1: column 'pscore' is -0.1; a probability is between 0 and 1"),
     (with_("pscore", 5, 0.0), "row 5: column 'pscore' is 0.0; the action was taken"),
-    ({**GOOD, "pscore": np.log(GOOD["pscore"])}, "behaviour_log_probability='pscore'"),
+    ({**GOOD, "pscore": np.log(GOOD["pscore"])}, "behaviour_log_probability=\"pscore\""),
     ({**GOOD, "step": [0, 1, 2, 0, 3, 4]}, "row 4: column 'step' jumps from 0 to 3, so rows are"),
     (with_("step", 2, 0), "row 2: column 'step' is 0 after 1 in the same episode: sort the table"),
     (with_("episode", 2, 9), "row 1: an episode ends here, and neither terminated nor truncated"),

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.behaviour.cover import Laws, cover_of, usable
-from gvf.behaviour.intervals import mean_by_episode
 from gvf.behaviour.support import Support
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, is_number, whole
+from gvf.common.means import mean_by_episode
 from gvf.diagnosis.tail import tail_index, trusted_up_to
 from gvf.log import Log
 from gvf.policy import Policy

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from gvf.behaviour.basis import flat
 from gvf.behaviour.cover import Cover, Laws, cover_of, usable
 from gvf.behaviour.groups import StateGroup, by_quantile, by_value
-from gvf.behaviour.intervals import Interval
 from gvf.behaviour.trim import Trimmed, trimmed
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, is_number, whole
+from gvf.common.means import Interval
 from gvf.log import Log
 from gvf.policy import Policy
 from gvf.question import OnConflict

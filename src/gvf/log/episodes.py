@@ -25,15 +25,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays, Bools
+from gvf.common.options import OptionError, Words, option
 from gvf.links import breaks
 from gvf.log.names import Reading
 from gvf.log.spacing import Spacing
+from gvf.transition import as_column
 
 Ends = Literal["terminated", "truncated"]
 Gaps = Literal["error", "cut", "keep"]
 """The ways to take missing rows: raise an error, cut the episode, or let it go on."""
 _STEPS = re.compile(r"t|.*step.*|frame_index", re.IGNORECASE)
 """Names of columns that count steps, so that a jump means missing rows."""
+OWN = "own ids"
+"""The key under which a scan takes in the columns in which the log names its episodes."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Bounds:
         how: the way in which episodes were found, in words.
         why: the source of the ends' meaning, in words.
         gaps: the number of places where rows are missing, and the episode was cut.
+        ids: the log's own names of the episodes, a field for each column, [E]; None without any.
     """
 
     first: NDArray[np.int64]
@@ -58,7 +63,8 @@ class Bounds:
     lost: int
     how: str
     why: str
-    gaps: int
+    gaps: int = 0
+    ids: Array | None = None
 
     def __len__(self) -> int:
         return len(self.first)
@@ -102,6 +108,7 @@ class Scan:
         self._terminated: list[Bools] = []
         self._marked: list[Bools] = []
         self._ids: list[Array] = []
+        self._own: list[Array] = []
 
     def _check_ends(self) -> None:
         """Raise an error if nothing says why, or where, episodes end."""
@@ -109,28 +116,37 @@ class Scan:
             return
         if "done" in self._reading:
             done = self._reading.parts["done"].columns[0]
-            raise ValueError(
+            raise OptionError(
                 f"column {done!r} does not say why an episode ended: if the task ended every "
-                'episode, read with ends="terminated"; if a time limit cut every episode, with '
-                'ends="truncated"; if both happen, give the columns terminated and truncated'
+                "episode, read with ",
+                option("ends", "terminated"),
+                "; if a time limit cut every episode, with ",
+                option("ends", "truncated"),
+                "; if both happen, give the columns terminated and truncated",
             )
         if "terminated" not in self._reading:
             found = ", ".join(self._reading.columns(["episode", "time", "truncated"]))
             where = f"only {found} tells where episodes end, not why"
             where = where if found else "no column tells where episodes end"
-            raise ValueError(
-                f'{where}: if the task ended them, read with ends="terminated"; if they were cut, '
-                'or the log is one unbroken stream, with ends="truncated"; or name a column: '
-                "terminated=..."
+            raise OptionError(
+                f"{where}: if the task ended them, read with ",
+                option("ends", "terminated"),
+                "; if they were cut, or the log is one unbroken stream, with ",
+                option("ends", "truncated"),
+                "; if every row is a decision of its own, with ",
+                option("steps", "single"),
+                "; or name a column: ",
+                option("terminated", ...),
             )
 
     def add(self, columns: Arrays) -> None:
-        """Take in the next rows, with the columns of :attr:`meanings`."""
+        """Take in the next rows, with the columns of :attr:`meanings`, and of the log's ids."""
         if self._before is None:
             joined, first = columns, self._row
             self._start_time = columns["time"][0] if "time" in columns else None
             if self._has_ids:
                 self._ids.append(self._name(columns)[:1])
+            self._keep(columns, [0])
         else:
             joined = {
                 name: np.concatenate([self._before[name], column])
@@ -173,6 +189,12 @@ class Scan:
         self._note(before, at, row, stops=moved[at], gaps=gap[at])
         if self._has_ids:
             self._ids.append(self._name(after)[at])
+        self._keep(after, at)
+
+    def _keep(self, rows: Arrays, at: Any) -> None:
+        """Keep the log's own names of the episodes that begin at some rows."""
+        if OWN in rows:
+            self._own.append(rows[OWN][at])
 
     def _marks_of(self, rows: Arrays) -> Bools:
         count = len(next(iter(rows.values())))
@@ -185,8 +207,7 @@ class Scan:
             return rows["episode"]
         if "episode" not in rows:
             return rows["stream"]
-        pair = [rows["stream"].astype(np.str_), rows["episode"].astype(np.str_)]
-        return np.strings.add(np.strings.add(pair[0], "/"), pair[1])
+        return as_column({name: rows[name] for name in ("stream", "episode")})
 
     def _gaps_in_time(self, before: Arrays, after: Arrays, inside: Bools, row: int) -> Bools:
         """Return True where a count jumps; raise an error if rows are not in order."""
@@ -194,10 +215,11 @@ class Scan:
         wrong = inside & ~(b > a)
         if wrong.any():
             at = int(wrong.argmax())
-            raise ValueError(
+            raise OptionError(
                 f"{self._place(row + at + 1)}: column {self._time!r} is {b[at]} after {a[at]} in "
-                "the same episode: sort the table by episode and time first, or read with "
-                "time=None if it is no time"
+                "the same episode: sort the table by episode and time first, or read with ",
+                option("time", None),
+                " if it is no time",
             )
         jumps = np.zeros(len(inside), bool)
         if self._gaps == "keep":
@@ -208,19 +230,21 @@ class Scan:
                 at = int(jumps.argmax())
                 self._refuse_gap(
                     row + at + 1,
-                    f"jumps from {a[at]} to {b[at]}, so rows are missing: read with "
-                    'gaps="cut" to cut episodes there, or with time=None if it counts something '
-                    "else",
+                    f"jumps from {a[at]} to {b[at]}, so rows are missing: read with ",
+                    option("gaps", "cut"),
+                    " to cut episodes there, or with ",
+                    option("time", None),
+                    " if it counts something else",
                 )
         elif self._spacing is not None and a.dtype.kind in "iufM":
             at = np.flatnonzero(inside)
             self._spacing.add((b - a)[at], row + at)
         return jumps
 
-    def _refuse_gap(self, row: int, why: str) -> None:
+    def _refuse_gap(self, row: int, *why: str | Words) -> None:
         """Raise an error where the time tells that rows are missing, if that is one."""
         if self._gaps == "error":
-            raise ValueError(f"{self._place(row)}: column {self._time!r} {why}")
+            raise OptionError(f"{self._place(row)}: column {self._time!r} ", *why)
 
     def _gaps_in_states(self, before: Arrays, after: Arrays, inside: Bools, row: int) -> Bools:
         """Return True where the next state is not the following state."""
@@ -230,11 +254,14 @@ class Scan:
             episode = f" of episode {self._name(before)[at]!s}" if self._by_name else ""
             known = self._by_name or self._time or "stream" in before
             why = "" if known else ", not in order, or of several streams without a column"
-            raise ValueError(
+            raise OptionError(
                 f"{self._place(row + at)}{episode}: the next state is not the state of "
                 f"{self._place(row + at + 1)}, and no column says that an episode ends: rows are "
-                f'missing{why}: read with gaps="cut" to cut episodes there, or with gaps="keep" '
-                "if none is missing"
+                f"missing{why}: read with ",
+                option("gaps", "cut"),
+                " to cut episodes there, or with ",
+                option("gaps", "keep"),
+                " if none is missing",
             )
         return broken
 
@@ -245,10 +272,13 @@ class Scan:
         marked = self._marks_of(rows)[at]
         clear = marked | stops | gaps | (self._gaps == "cut")
         if not (clear.all() or self._ends or self._marks == ["terminated"]):
-            raise ValueError(
+            raise OptionError(
                 f"{self._place(row + int(at[~clear][0]))}: an episode ends here, and neither "
-                "terminated nor truncated says so: are rows missing? Read with "
-                'gaps="cut" if they are, or with ends="truncated" if it was cut'
+                "terminated nor truncated says so: are rows missing? Read with ",
+                option("gaps", "cut"),
+                " if they are, or with ",
+                option("ends", "truncated"),
+                " if it was cut",
             )
         nothing = np.zeros(len(at), bool)
         cut = rows["truncated"][at] if "truncated" in self._marks else nothing
@@ -277,6 +307,7 @@ class Scan:
             *(first[whole], last[whole], terminated[whole]),
             *(left_out, int((~whole).sum())),
             *(self._how(), self._why(), self._gap_count),
+            np.concatenate(self._own)[whole] if self._own else None,
         )
 
     def _cut_at_holes(self) -> None:
@@ -287,14 +318,18 @@ class Scan:
         self._refuse_gap(
             int(rows[0]) + 1,
             "goes on by the same amount in nearly all rows, and by a multiple of it here: read "
-            'with gaps="cut" if rows are missing, or with gaps="keep" if none is',
+            "with ",
+            option("gaps", "cut"),
+            " if rows are missing, or with ",
+            option("gaps", "keep"),
+            " if none is",
         )
         lasts = np.concatenate(self._lasts)
         order = np.argsort(np.concatenate([lasts, rows]))
         no = np.zeros(len(rows), bool)
         parts: list[tuple[list[Any], Array]] = [(self._terminated, no), (self._marked, no)]
-        if self._has_ids:
-            parts.append((self._ids, np.concatenate(self._ids)[np.searchsorted(lasts, rows)]))
+        for names in filter(len, (self._ids, self._own)):
+            parts.append((names, np.concatenate(names)[np.searchsorted(lasts, rows)]))
         for known, new in [*parts, (self._lasts, rows)]:
             known[:] = [np.concatenate([*known, new])[order]]
         self._gap_count += len(rows)

@@ -51,6 +51,10 @@ class Source(ABC):
     """Facts that the source tells about itself."""
     meanings: Mapping[str, str | None] = {}
     """The columns of meanings, if the source tells them."""
+    ids: Sequence[str] | None = None
+    """The columns with the names of episodes, if the source tells them."""
+    clocks: Mapping[str, Any] = {}
+    """The types of columns of points in time, which may have a time zone, for Arrow."""
 
     def __init__(self, name: str, names: Sequence[str], rows: int, size: int) -> None:
         self.name, self.names, self.rows, self.size = name, tuple(names), rows, size
@@ -124,7 +128,7 @@ class Table(Source):
 
     def __init__(self, table: Any, name: str) -> None:
         self._table = table
-        self.left_out = _left_out(table.schema)
+        self.left_out, self.clocks = _left_out(table.schema), _clocks(table.schema)
         names = [key for key in table.column_names if key not in self.left_out]
         super().__init__(name, names, table.num_rows, table.nbytes)
 
@@ -174,11 +178,12 @@ class Parquet(Source):
             self._fragments.append((file, fragment, [group.num_rows for group in groups]))
             self._starts.append(self._starts[-1] + sum(group.num_rows for group in groups))
             size += sum(map(_size, groups))
-        self.left_out = _left_out(self._schema)
+        self.left_out, self.clocks = _left_out(self._schema), _clocks(self._schema)
         told = (self._schema.metadata or {}).get(NOTES)
         if told is not None:
             known = json.loads(told)
             self.notes, self.meanings = known["notes"], known["columns"]
+            self.ids = known.get("ids")
         names = [name for name in self._schema.names if name not in self.left_out]
         super().__init__(str(path), names, self._starts[-1], size)
 
@@ -351,6 +356,10 @@ def _check_same(first: Any, other: Any, file: Path, first_file: Path) -> None:
 
 def _left_out(schema: Any) -> dict[str, str]:
     return {entry.name: f"its type is {entry.type}" for entry in schema if not is_known(entry.type)}
+
+
+def _clocks(schema: Any) -> dict[str, Any]:
+    return {entry.name: entry.type for entry in schema if str(entry.type).startswith("timestamp")}
 
 
 def _arrays(batch: Any, place: Any, row: int) -> dict[str, Array]:
