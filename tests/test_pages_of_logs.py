@@ -46,7 +46,7 @@ def test_the_report_of_the_clinic_is_computed(tmp_path: Path) -> None:
     assert unknown(report, "2 0.9") == []  # the age group, and the discount
     assert "log: 600 patients, of whom 63 came only once;\n    150 recovered, 387 others" in known
     verdict = "curves has the lowest error, and cannot be told from tiles, step size 0.1"
-    assert names["selection"].judgement.verdict == verdict
+    assert str(names["selection"].judgement.verdict) == verdict
 
 
 @pytest.mark.parametrize("name", ["tables", "intervals"])
