@@ -3,6 +3,7 @@
     python docs/intervals/measure.py              coverage.csv in 20 minutes, then as below
     python docs/intervals/measure.py draw         the picture and the tables, from coverage.csv
     python docs/intervals/measure.py part cart    only cases whose part or world begins so
+    python docs/intervals/measure.py cost         the table of times
 
 Each row is 200 simulated logs (seeds 0 to 199) of one kind, 100 where learning takes long, with 99
 replicates each. The coverage of a log is the share of its states whose interval has the true value,
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import csv
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,7 +71,7 @@ CASES = [
     *(Case("blocks", "hidden", 50, block=block) for block in (1, 2, 5, 10, 0)),
     *(Case("events", f"clicks-{rate}", 10_000) for rate in RATES),
     *(
-        Case("events", f"clicks-{rate}", 10_000, "td", step_size, 5)
+        Case("events", f"clicks-{rate}", 10_000, "td", step_size, 2)
         for rate in RATES[3:]
         for step_size in (0.1, 0.03, 0.003)
     ),
@@ -335,7 +337,34 @@ def tables(rows: list[dict[str, Any]]) -> None:
     (HERE / "events.markdown").write_text("\n".join(lines) + "\n")
 
 
+def cost() -> None:
+    """Write how long replicates take on one processor, next to a learner."""
+    words = {"chain": "chain", "rooms": "Four Rooms", "cart": "CartPole, 4 tilings"}
+    lines = [
+        "| world | rows | updates | one learner | 199 replicates | ratio |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, title in words.items():
+        place, seconds = world(name), []
+        log = place.log(200, np.random.default_rng(0))
+        for again in range(4):  # the first compiles
+            learner = gvf.Learner(place.question, place.features, gvf.TD(0.1), gvf.IR(), seed=0)
+            before = time.process_time()
+            found = gvf.bootstrap(learner, log, epochs=10, workers=1, seed=again)
+            between = time.process_time()
+            learner.fit(log, epochs=10)
+            seconds.append((time.process_time() - between, between - before))
+        one, many = np.array(seconds[1:]).min(axis=0)
+        lines.append(
+            f"| {title} | {len(log):,} | {found.updates:,} | {1000 * one:.0f} ms | {many:.1f} s "
+            f"| {many / one:.0f} |"
+        )
+    (HERE / "cost.markdown").write_text("\n".join(lines) + "\n")
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["cost"]:
+        sys.exit(cost())
     if sys.argv[1:] != ["draw"]:
         main(tuple(sys.argv[2:]))
     draw()
