@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from gvf.common.arrays import Array, Bools, Floats
+from gvf.common.divergence import DIVERGED, largest_return
 from gvf.intervals.counts import Units
 from gvf.learner import source as sources
 from gvf.learner.base import CONTINUATION, CUMULANT
 from gvf.learner.learner import Learner
 from gvf.learner.loop import STEPS, Schedule
-from gvf.learner.report import DIVERGED, largest_return
 from gvf.learner.values import LinearValues
 from gvf.learner.window_learner import Options, WindowLearner
 from gvf.log import Log

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-DIVERGED = 1000.0
-"""A prediction above this multiple of the largest possible return has diverged."""
 FEWEST_RATIOS = 100
 """The number of ratios from which on their mean is compared with 1."""
 STANDARD_ERRORS = 8.0
@@ -142,20 +140,3 @@ effective sample size 0)
             f"LearnerReport({self._steps}, {self.updates} updates, {self.skipped} skipped; "
             f"window {self.window}, {self._ratios}{step_size}{self._warnings})"
         )
-
-
-def largest_return(cumulant: float, continuation: float, passed_on: int) -> float:
-    """Return the largest possible return; at least 1.
-
-    Args:
-        cumulant: the largest absolute cumulant seen.
-        continuation: the largest continuation seen.
-        passed_on: the number of steps over which updates can have passed on cumulants.
-
-    Example:
-        >>> from gvf.learner.report import largest_return
-        >>> largest_return(2.0, 0.5, passed_on=1000), largest_return(2.0, 1.0, passed_on=1000)
-        (4.0, 2000.0)
-    """
-    steps = 1.0 / (1.0 - continuation) if continuation < 1.0 else math.inf
-    return max(cumulant * min(steps, passed_on), 1.0)

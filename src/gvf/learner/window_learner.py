@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Bools, Floats
 from gvf.common.checks import brief, whole
+from gvf.common.divergence import DIVERGED, largest_return
 from gvf.correction import Correction
 from gvf.correction.trace import Trace, TraceOverflowError
 from gvf.learner.base import (
@@ -35,7 +36,7 @@ from gvf.learner.base import (
     group,
 )
 from gvf.learner.loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
-from gvf.learner.report import DIVERGED, LearnerReport, largest_return
+from gvf.learner.report import LearnerReport
 from gvf.learner.source import LONGEST_BATCH
 from gvf.policy import Policy
 from gvf.question import GVF, OnConflict, OnNaN

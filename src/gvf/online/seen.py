@@ -8,10 +8,10 @@ import numpy as np
 from numba import njit
 
 from gvf.common.arrays import Array, Arrays, Floats
+from gvf.common.divergence import DIVERGED, largest_return
 from gvf.features import features_of
 from gvf.learner.base import CONTINUATION, CUMULANT, ESTIMATED, MISSING
 from gvf.learner.linear import values
-from gvf.learner.report import DIVERGED, largest_return
 
 RECENT = 64
 """The number of states whose predictions a report looks at."""
