@@ -1,6 +1,7 @@
 """`gvf.bootstrap` and `gvf.Intervals`: coverage, unknown states, files, errors, Ctrl-C."""
 
 import pickle
+import re
 import signal
 import sys
 import time
@@ -339,6 +340,22 @@ def test_the_bar_ends_at_its_total(monkeypatch: pytest.MonkeyPatch) -> None:
     for options in given:
         gvf.bootstrap(learner(every=7), read(episodes(12, seed=0)), **options)
     assert totals == [200] * 3
+
+
+def test_long_solving_tells_how_far_it_is_and_how_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def slow(equations: Equations, copies: Any) -> Any:
+        time.sleep(0.02)
+        return np.zeros(10)
+
+    monkeypatch.setattr("gvf.common.progress.EVERY", 0.1)
+    monkeypatch.setattr(Equations, "solve", slow)
+    intervals(replicates=39, workers=1)
+    first = capsys.readouterr().err.splitlines()[0]
+    assert re.fullmatch(r"bootstrap: \d+ of 40, 1 s so far, about 1 s left", first)
+    intervals(replicates=39, workers=1, progress=False)
+    assert not capsys.readouterr().err
 
 
 class DumbRay:
