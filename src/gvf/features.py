@@ -19,7 +19,8 @@ from numba import njit, types
 from numba.extending import overload
 from numpy.typing import ArrayLike, NDArray
 
-from gvf.common.checks import as_array, brief, whole
+from gvf.common.checks import as_array, as_numbers, brief, whole
+from gvf.common.fields import as_states
 from gvf.common.gym import gym, is_space
 
 _LARGEST = np.iinfo(np.int32).max
@@ -161,7 +162,7 @@ class Dense:
 
     def __call__(self, states: ArrayLike) -> NDArray[np.float64]:
         """Map states [m, ...] to features float64[m, size]."""
-        values = as_array(states, "the states")
+        values = as_array(as_states(states), "the states")
         if values.ndim == 0:
             raise ValueError(f"states are a batch [m, ...], got the single number {values}")
         if self.function is None:
@@ -170,7 +171,8 @@ class Dense:
             output = values.reshape(len(values), math.prod(values.shape[1:]))  # -1 fails for none
         else:
             source = "the feature function"
-            output = as_array(self.function(values), f"what {source} gave")
+            output = self.function(values)
+        output = as_numbers(output, source)
         if output.shape != (len(values), self.size):
             raise ValueError(
                 f"{source} gave shape {output.shape} for {len(values)} states; "
@@ -256,7 +258,7 @@ class TileCoder:
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """Map states [m, d] to active tiles int32[m, tilings]."""
-        given = as_array(states, "the states")
+        given = as_numbers(as_states(states), "the states")
         _check_no_fields(given, "TileCoder")
         values = np.ascontiguousarray(given, np.float64)
         if given.ndim != 2 or values.shape[1] != len(self.low):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Bools, Floats
+from gvf.common.checks import as_array
 from gvf.correction import Correction
 from gvf.correction.trace import Trace
 from gvf.features import FeatureMap, features_of
@@ -158,7 +159,7 @@ class Core:
 
     def values(self, states: Any) -> Floats:
         """Return the values of states [m, ...] at all places, [m, G]."""
-        features = self.options.features
+        features, states = self.options.features, as_array(states, "the states")
         x = features_of(features, features.size, states)
         if not self.form:
             self.start((x.dtype, x.shape[1]))

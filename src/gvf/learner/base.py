@@ -22,16 +22,18 @@ from gvf import stream, truth
 from gvf.common import checkpoint, spec
 from gvf.common.arrays import Arrays, Bools, Floats
 from gvf.common.checks import brief, check_choice, whole
+from gvf.common.fields import as_row
 from gvf.common.gym import gym, is_environment
 from gvf.common.postpone import postponed_interrupt
 from gvf.correction.trace import Trace
 from gvf.learner import source as sources
 from gvf.learner.callbacks import Callbacks, Calls
 from gvf.learner.fitting import Fit, Order, as_log, chosen_order
+from gvf.learner.states import States
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict, OnNaN, ratios_are_estimated
 from gvf.stream.info import info_columns
-from gvf.transition import Transitions, as_row
+from gvf.transition import Transitions, TransitionsLike, as_transitions
 from gvf.truth import ReturnError
 
 CUMULANT, CONTINUATION, UNKNOWN, MISSING, ESTIMATED = range(5)
@@ -60,6 +62,8 @@ class Observer(ABC, Generic[Report]):
     passes: ClassVar[int | None] = None
     """The number of passes over a log that matter, if further ones change nothing."""
     behaviour: Policy | None
+    _states: States
+    """The form of the states, and the response to a NaN."""
     _fitted: int = 0
     """The number of rows that the latest call of ``fit`` has passed, over all of its passes."""
     _rows_together: int = sources.LONGEST_BATCH
@@ -161,15 +165,22 @@ class Observer(ABC, Generic[Report]):
             "truncated": truncated,
             **more,
         }
-        rows = {
-            key: as_row(v) if isinstance(v, dict) else np.asarray(v)[None]
-            for key, v in named.items()
-        }
+        try:
+            # A call for each value would take longer.
+            rows = {
+                key: as_row(v) if isinstance(v, dict) else np.asarray(v)[None]
+                for key, v in named.items()
+            }
+        except ValueError:
+            rows = {key: as_row(v, f"{key!r}") for key, v in named.items()}
         self.observe_many(Transitions(**rows))
 
-    def observe_many(self, transitions: Transitions) -> None:
-        """Observe a batch of transitions in order, with the same result as one by one."""
-        self._take_in(transitions, self.behaviour)
+    def observe_many(self, transitions: TransitionsLike) -> None:
+        """Observe a batch of transitions in order, with the same result as one by one.
+
+        The batch may be a list of mappings, one for each transition.
+        """
+        self._take_in(as_transitions(transitions), self.behaviour)
 
     def learn(
         self,
@@ -214,7 +225,7 @@ class Observer(ABC, Generic[Report]):
         # The stream recorded the behaviour's probabilities. They are not computed again, since a
         # behaviour that has changed since would give others.
         behaviour = None if acting else self.behaviour
-        with postponed_interrupt() as interrupted:
+        with postponed_interrupt() as interrupted, self._states.quiet():
             if acting:
                 self._begin_anew()  # the environment is reset
                 batches = self._act(source, steps, seed, chunk or sources.JOINED_ROWS, info)
@@ -297,7 +308,7 @@ class Observer(ABC, Generic[Report]):
         fit = Fit(self, log, order, epochs, seed, Calls(callbacks, self))
         if not resume:
             self._fitted = 0
-        with postponed_interrupt() as interrupted:
+        with postponed_interrupt() as interrupted, self._states.quiet():
             if order == "drawn" and not self._fitted:
                 self._keep(len(log))
             with sources.bar(progress, max(fit.total - self._fitted, 0)) as advance:
@@ -327,7 +338,8 @@ class Observer(ABC, Generic[Report]):
         parts: dict[str, NDArray[Any]] = {}
         description = {name: spec.describe(part, parts) for name, part in self._parts().items()}
         fitted = {"fitted": np.array(self._fitted)} if self._fitted else {}
-        checkpoint.write(path, self.kind, parts | self._arrays() | fitted, description)
+        arrays = {**self._arrays(), **self._states.arrays(), **fitted}
+        checkpoint.write(path, self.kind, parts | arrays, description)
 
     def load(self, path: str | os.PathLike[str], *, same_functions: bool = False) -> Self:
         """Restore the state that :meth:`save` wrote; the arguments must have been the same.
@@ -367,7 +379,7 @@ class Observer(ABC, Generic[Report]):
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write the parts that predict, without the window; :func:`load_predictor` reads them."""
         parts: dict[str, NDArray[Any]] = {}
-        named = self._exported
+        named = {**self._exported, "on_nan": self._states.on_nan, **self._states.arrays()}
         arrays = {name: part for name, part in named.items() if isinstance(part, np.ndarray)}
         description = {
             name: spec.describe(part, parts) for name, part in named.items() if name not in arrays
@@ -376,14 +388,15 @@ class Observer(ABC, Generic[Report]):
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays of a checkpoint of the same kind of learner, or change nothing."""
-        before = self._arrays()
-        fitted = int(arrays.get("fitted", 0))
+        before, arrays = self._arrays(), dict(arrays)
+        fitted, states = int(arrays.pop("fitted", 0)), States(self._states.on_nan)
+        states.restore(arrays)
         try:
-            self._restore({name: array for name, array in arrays.items() if name != "fitted"})
+            self._restore(arrays)
         except BaseException:
             self._restore(before)
             raise
-        self._fitted = fitted
+        self._fitted, self._states = fitted, states
 
     def _shown(self) -> dict[str, Any]:
         """Return the arguments that ``repr`` shows, with their present values."""
@@ -424,11 +437,37 @@ class BaseLearner(Observer[Report]):
         self.question, self.behaviour = question, behaviour
         self.on_conflict: OnConflict = on_conflict
         self.on_nan: OnNaN = on_nan
+        self._states = States(on_nan)
         self.seen = np.zeros(5)
 
-    @abstractmethod
     def predict(self, states: Any) -> Floats:
-        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several lanes."""
+        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several lanes.
+
+        Instead of a batch it takes one ``Dict`` observation, or a list of them. The prediction for
+        a state with a NaN is NaN, if the learner leaves out such transitions. Before the first
+        update there is one :class:`gvf.NotLearnedWarning`.
+        """
+        predictions = self._predict(states)
+        if not self._has_learned:
+            self._states.warn(type(self).__name__, self.steps)
+        return predictions
+
+    def _predict(self, states: Any) -> Floats:
+        return self._states.predict(self._values, states)
+
+    @abstractmethod
+    def _values(self, states: Any) -> Floats:
+        """Return the values of a batch of states, [m] or [m, lanes]."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """The number of transitions observed."""
+
+    @property
+    @abstractmethod
+    def _has_learned(self) -> bool:
+        """True if there was an update, or if weights were set."""
 
     @property
     @abstractmethod
@@ -445,8 +484,11 @@ class BaseLearner(Observer[Report]):
         """Observe transitions, without those that are `missing`."""
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        if not len(transitions):
-            return
+        if len(transitions):
+            self._learn_from(transitions, behaviour)
+            self._states.note(transitions)
+
+    def _learn_from(self, transitions: Transitions, behaviour: Policy | None) -> None:
         missing = None
         if self.on_nan == "skip":
             missing = self.question.missing(transitions, interest=self._uses_interest)
@@ -525,7 +567,7 @@ class BaseLearner(Observer[Report]):
         """
         options = {"behaviour": self.behaviour, **options}
         held_out = truth.held_out_returns(env, self.question, **options)
-        predictions = self.predict(held_out.states)
+        predictions = self._predict(held_out.states)
         if predictions.ndim == 1:
             return held_out.error(lambda _: predictions)
         return [held_out.error(lambda _, p=p: p) for p in predictions.T]

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from gvf.common.arrays import Array, Floats
-from gvf.common.checks import brief
+from gvf.common.checks import as_array, brief
 from gvf.common.compiled import address_of
+from gvf.common.fields import as_states
 from gvf.correction import Correction
 from gvf.diagnosis.updates import Updates
 from gvf.features import FeatureMap, features_of
@@ -27,7 +28,7 @@ from gvf.learner.update import Update
 from gvf.policy import DiscretePolicy, Policy
 from gvf.sampling.generator import addresses
 from gvf.sampling.ring import Slots
-from gvf.transition import Transitions, as_column, check_no_nan
+from gvf.transition import Transitions, check_no_nan
 from gvf.window import Window
 from gvf.window.buffer import DRAW, WRITE, Buffer, Rows, check_like
 from gvf.window.frames import FrameWindow
@@ -62,7 +63,7 @@ class LinearPrediction:
 
     def predict(self, states: Any) -> Floats:
         """Predict for a batch of states [m, ...]: [m], or [m, lanes]."""
-        states = as_column(states, "the states")
+        states = as_array(as_states(states), "the states")
         x = features_of(self.features, self.features.size, states)
         out = np.empty((len(x), self.weights.shape[1]))
         share = np.ones((len(x), 1)) if self.policy is None else self.policy.probabilities(states)
@@ -211,6 +212,11 @@ class LinearValues:
         """The default step size in use; None before there is one, or if one was given."""
         chosen = self.update_rule.chooses_step_size
         return float(self.state.lanes[0, 0]) or None if chosen else None
+
+    @property
+    def were_set(self) -> bool:
+        """True if a weight is not 0."""
+        return bool(self.state.weights.any())
 
     def repeat(self, buffer: Buffer, schedule: Schedule, times: int) -> None:
         """Draw, weigh and update so many times, without new rows."""

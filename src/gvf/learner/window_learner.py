@@ -77,6 +77,11 @@ class ValueFunction(Learns, Protocol):
         ...
 
     @property
+    def were_set(self) -> bool:
+        """True if weights were set, although there was no update."""
+        ...
+
+    @property
     def step_size(self) -> float | None:
         """The default step size in use; None before there is one, or if one was given."""
         ...
@@ -280,8 +285,11 @@ class WindowLearner(BaseLearner[LearnerReport]):
         """True if all ratios in the window are known; a correction without ratios needs none."""
         return self.schedule.counts[STEPS] - self.seen[UNKNOWN] >= len(self.window)
 
-    def predict(self, states: Any) -> Floats:
-        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several step sizes."""
+    @property
+    def _has_learned(self) -> bool:
+        return self.updates > 0 or self.values.were_set
+
+    def _values(self, states: Any) -> Floats:
         return self.values.predict(states)
 
     @property

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from gvf.common.arrays import Array
+from gvf.common.fields import as_column
 from gvf.log.arrow import as_numpy, is_known
-from gvf.transition import as_column
 
 BATCH = 65_536
 """The largest number of rows in a batch."""

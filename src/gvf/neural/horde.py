@@ -26,6 +26,7 @@ from gvf.horde.horde import Horde, check_actions, check_arguments
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.table import table_of
 from gvf.horde.watch import Watch
+from gvf.learner.states import States
 from gvf.learner.values import Form
 from gvf.neural.checks import as_device, check_options, check_precision, check_states
 from gvf.neural.heads import MakeOptimiser, NetworkEngine
@@ -135,7 +136,7 @@ class NeuralHorde(Horde):
         if not isinstance(trunk, nn.Module):
             raise TypeError(f"trunk must be a torch.nn.Module, got {brief(trunk)}")
         check_options(optimiser, target_every, clip)
-        self.behaviour = behaviour
+        self.behaviour, self._states = behaviour, States(on_nan)
         check_precision(trunk)
         double = any(weights.dtype == torch.float64 for weights in trunk.parameters())
         options = Options(

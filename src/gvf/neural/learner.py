@@ -296,6 +296,11 @@ class NetworkValues(NetworkPrediction):
         return np.abs(self.predict(self._drawn(window, slots)[0])).max(keepdims=True)
 
     @property
+    def were_set(self) -> bool:
+        """False, because a network has weights from the start."""
+        return False
+
+    @property
     def step_size(self) -> float | None:
         """None, because the optimiser has the step size."""
         return None

@@ -211,8 +211,11 @@ class LSTDLearner(BaseLearner[LSTDReport]):
     def _prediction(self) -> LinearPrediction:
         return LinearPrediction(self.features, None, False, self.weights[:, None])
 
-    def predict(self, states: Any) -> Floats:
-        """Predict for a batch of states [m, ...]: [m]."""
+    @property
+    def _has_learned(self) -> bool:
+        return self.steps > 0
+
+    def _values(self, states: Any) -> Floats:
         return self._prediction.predict(states)
 
     @property

@@ -212,8 +212,11 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         weights = np.ascontiguousarray(self.algorithm.weights(self.state))
         return LinearPrediction(self.features, None, self.algorithm.lanes is not None, weights)
 
-    def predict(self, states: Any) -> Floats:
-        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several lanes."""
+    @property
+    def _has_learned(self) -> bool:
+        return self.steps > 0 or bool(self.state.weights.any())
+
+    def _values(self, states: Any) -> Floats:
         return self._prediction.predict(states)
 
     @property
