@@ -29,6 +29,9 @@ _LARGEST = np.iinfo(np.int32).max
 class FeatureMap(Protocol):
     """The interface of a feature map: ``size``, and a call with a batch of states.
 
+    If it also has a method ``outside`` that counts the states outside its bounds, as
+    :class:`TileCoder` has, reports tell of them.
+
     Example:
         >>> from gvf.features import FeatureMap, OneHot
         >>> def active(features: FeatureMap, states) -> int:
@@ -193,7 +196,7 @@ class TileCoder:
     per dimension, so each tiling has prod_j (tiles_j + 1) tiles, numbered with the last dimension
     fastest, and a block of as many features. A call with states [m, d] returns indices
     int32[m, tilings], with column t in the block of tiling t. States outside the bounds are clipped
-    to them; NaN is an error.
+    to them, and reports of learners tell how many were; NaN is an error.
 
     Args:
         low: the lower bounds, [d].
@@ -272,6 +275,17 @@ class TileCoder:
             raise ValueError(f"number {number} of the state in row {bad} is nan")
         return out
 
+    def outside(self, states: ArrayLike) -> int:
+        """Count the states [m, d] outside the bounds, which are coded as the nearest inside.
+
+        Example:
+            >>> import gvf
+            >>> gvf.TileCoder([0.0], [1.0]).outside([[0.5], [1.5], [-2.0]])
+            2
+        """
+        values = np.ascontiguousarray(as_states(states), np.float64)
+        return count_outside(values, self.low, self.high)
+
     def __repr__(self) -> str:
         area = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(self.low, self.high, strict=True))
         return (
@@ -309,6 +323,18 @@ def tile_code(states, low, width, tiles, offsets, out):  # pragma: no cover (com
             if bad < 0 and np.isnan(states[i, j]):
                 bad = i
     return bad
+
+
+@njit(cache=True, nogil=True)
+def count_outside(states, low, high):  # pragma: no cover (compiled)
+    """Return the number of states [m, d] of which a number is outside its bounds."""
+    count = 0
+    for i in range(states.shape[0]):
+        for j in range(low.size):
+            if states[i, j] < low[j] or states[i, j] > high[j]:
+                count += 1
+                break
+    return count
 
 
 def features_of(features: Callable[[Any], Any], size: int, states: Any) -> NDArray[Any]:

@@ -258,6 +258,13 @@ def as_transitions(given: Any) -> Transitions:
     return together(items)
 
 
+def is_transitions(given: Any) -> bool:
+    """Return True for transitions, and for a list of rows or batches."""
+    if isinstance(given, list) and given:
+        return isinstance(given[0], Transitions | Mapping)
+    return isinstance(given, Transitions)
+
+
 def check_item(item: Any, position: int) -> None:
     """Raise TypeError if an item of a source is neither a batch nor a transition."""
     if not isinstance(item, Transitions | Mapping):

@@ -158,8 +158,8 @@ def _is_one(states: Mapping[str, Any], like: np.dtype[Any] | None) -> bool:
         ((length,),) = lengths
         raise ValueError(
             f"all fields of the states ({', '.join(sizes)}) have the length {length}, so they may "
-            f"be one state or {length}: for one give [state], and for several an array with "
-            "fields, gvf.Transitions(state=states).state"
+            f"be one state or a batch of {length}: for one give [state], and for a batch an array "
+            "with fields, gvf.Transitions(state=states).state"
         )
     known = sizes if like is None else dict(_sizes(like))
     wanted = {at: known[at] for at in sizes}

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common import cluster
-from gvf.common.arrays import Floats
+from gvf.common.arrays import Bools, Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.common.files import write_text
 from gvf.correction import IR, Correction
@@ -205,7 +205,7 @@ class Horde(Observer[HordeReport]):
             [m, G] for all questions in their order, [m, names] for several, [m] for one.
         """
         predictions = self._predict(states, names)
-        if not self.updates:
+        if not self.updates and len(predictions):
             self._states.warn(type(self).__name__, self.steps)
         return predictions
 
@@ -216,6 +216,10 @@ class Horde(Observer[HordeReport]):
         if isinstance(names, str):
             return values[:, self._place(names)]
         return values[:, [self._place(name) for name in names]]
+
+    def _named(self, places: Bools) -> tuple[str, ...]:
+        """Return the names of the questions at some places, in the order of predictions."""
+        return tuple(self.names[i] for i in np.sort(self._core.layout.order[places]))
 
     def _place(self, name: str) -> int:
         if name not in self._places:
@@ -228,7 +232,7 @@ class Horde(Observer[HordeReport]):
 
     def report(self) -> HordeReport:
         """Return counts, statistics of the ratios, errors, and the questions that are paused."""
-        layout, found = self._core.layout, self._core.summary()
+        layout, found, coded = self._core.layout, self._core.summary(), self._core.coded
         names = tuple(layout.group_name(g) for g in range(layout.groups))
         skipped: dict[str, int] = {}
         for g in np.flatnonzero(found["skipped"]):
@@ -248,6 +252,10 @@ class Horde(Observer[HordeReport]):
             names=layout.names,
             ude=found["ude"][layout.place],
             rupee=found["rupee"][layout.place] if "rupee" in found else None,
+            diverged=self._named(found["diverged"]),
+            outside_bounds=float(coded[1] / coded[0]) if coded[0] else None,
+            outside_returns=self._named(found["outside"] & ~found["diverged"]),
+            endless=self._named(found["endless"]),
         )
 
     def diagnose(self, name: str | None = None, **options: Any) -> HordeDiagnosis | Diagnosis:

@@ -3,7 +3,7 @@
 from gvf.learner.callbacks import Every
 from gvf.learner.gradient_td import TDC, TDRC
 from gvf.learner.learner import Learner
-from gvf.learner.report import LearnerReport
+from gvf.learner.report import LearnerReport, Problem
 from gvf.learner.sarsa import ExpectedSarsa, Sarsa
 from gvf.learner.states import NotLearnedWarning
 from gvf.learner.td import SGD, TD, Adam, IncrementalTD, RMSProp
@@ -23,6 +23,7 @@ __all__ = [
     "Learner",
     "LearnerReport",
     "NotLearnedWarning",
+    "Problem",
     "RMSProp",
     "Sarsa",
     "Update",

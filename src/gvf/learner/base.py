@@ -29,6 +29,7 @@ from gvf.correction.trace import Trace
 from gvf.learner import source as sources
 from gvf.learner.callbacks import Callbacks, Calls
 from gvf.learner.fitting import Fit, Order, as_log, chosen_order
+from gvf.learner.report import Range
 from gvf.learner.states import States
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict, OnNaN, ratios_are_estimated
@@ -36,10 +37,11 @@ from gvf.stream.info import info_columns
 from gvf.transition import Transitions, TransitionsLike, as_transitions
 from gvf.truth import ReturnError
 
-CUMULANT, CONTINUATION, UNKNOWN, MISSING, ESTIMATED = range(5)
-"""Positions in ``BaseLearner.seen``: the largest absolute cumulant, the largest continuation, the
-last step with an unknown ratio, the number of transitions skipped because of a NaN, and 1 if a
-ratio was estimated."""
+HIGHEST, CONTINUATION, UNKNOWN, MISSING, ESTIMATED, LOWEST, CODED, OUTSIDE = range(8)
+"""Positions in ``BaseLearner.seen``: the largest cumulant (at least 0), the largest continuation,
+the last step with an unknown ratio, the number of transitions skipped because of a NaN, 1 if a
+ratio was estimated, the smallest cumulant (at most 0), the number of states that features with
+bounds were asked about, and the number of those outside the bounds."""
 
 
 Report = TypeVar("Report")
@@ -438,7 +440,7 @@ class BaseLearner(Observer[Report]):
         self.on_conflict: OnConflict = on_conflict
         self.on_nan: OnNaN = on_nan
         self._states = States(on_nan)
-        self.seen = np.zeros(5)
+        self.seen = np.zeros(8)
 
     def predict(self, states: Any) -> Floats:
         """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several lanes.
@@ -448,7 +450,7 @@ class BaseLearner(Observer[Report]):
         update there is one :class:`gvf.NotLearnedWarning`.
         """
         predictions = self._predict(states)
-        if not self._has_learned:
+        if not self._has_learned and len(predictions):
             self._states.warn(type(self).__name__, self.steps)
         return predictions
 
@@ -494,6 +496,7 @@ class BaseLearner(Observer[Report]):
             missing = self.question.missing(transitions, interest=self._uses_interest)
         if missing is None or not missing.any():
             self._observe(transitions, behaviour, None)
+            self._note_states(transitions)
             return
         left_out = np.flatnonzero(missing)
         try:
@@ -501,6 +504,7 @@ class BaseLearner(Observer[Report]):
                 self._leave_out(transitions)
             else:
                 self._observe(transitions, behaviour, missing)
+                self._note_states(transitions[~missing])
         except ValueError as error:
             rows = np.array2string(left_out, separator=", ", threshold=8)
             error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
@@ -535,19 +539,45 @@ class BaseLearner(Observer[Report]):
             self.seen[ESTIMATED] = 1.0
 
     def _restore_seen(self, saved: Floats) -> None:
-        """Restore ``seen``; that of an older file is shorter."""
+        """Restore ``seen``; that of an older file is shorter, and has the largest |cumulant|."""
         self.seen[:] = 0.0
         self.seen[: len(saved)] = saved
+        if len(saved) <= LOWEST:
+            self.seen[LOWEST] = -self.seen[HIGHEST]
 
     def _note(self, cumulant: Floats, continuation: Floats) -> None:
-        """Keep the largest cumulant and continuation, from which the largest return follows."""
+        """Keep the range of cumulants and continuations, from which that of returns follows."""
         seen = self.seen
         if len(cumulant) == 1:  # reductions would take longer than the update
-            seen[CUMULANT] = max(seen[CUMULANT], abs(cumulant[0]))
+            seen[HIGHEST] = max(seen[HIGHEST], cumulant[0])
+            seen[LOWEST] = min(seen[LOWEST], cumulant[0])
             seen[CONTINUATION] = max(seen[CONTINUATION], continuation[0])
         else:
-            seen[CUMULANT] = max(seen[CUMULANT], cumulant.max(), -cumulant.min())
+            seen[HIGHEST] = max(seen[HIGHEST], cumulant.max())
+            seen[LOWEST] = min(seen[LOWEST], cumulant.min())
             seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
+
+    def _note_states(self, transitions: Transitions) -> None:
+        """Count the states outside the bounds of the features, if they have any."""
+        features = getattr(self, "features", None)  # a network has none
+        if (outside := getattr(features, "outside", None)) is not None:
+            self.seen[CODED] += len(transitions)
+            self.seen[OUTSIDE] += outside(transitions["state"])
+
+    def _range(self, passed_on: int) -> Range:
+        """Return the signals seen, from which the range of returns follows."""
+        low, high, continuation = self.seen[[LOWEST, HIGHEST, CONTINUATION]].tolist()
+        return Range(low, high, continuation, passed_on)
+
+    @property
+    def _noted(self) -> dict[str, Any]:
+        """The fields of a report that ``seen`` has."""
+        coded, outside = self.seen[[CODED, OUTSIDE]].tolist()
+        return {
+            "missing": int(self.seen[MISSING]),
+            "estimated": bool(self.seen[ESTIMATED]),
+            "outside_bounds": outside / coded if coded else None,
+        }
 
     def return_error(
         self, env: gym.Env[Any, Any], **options: Any

@@ -11,7 +11,7 @@ interrupted goes on at the next row, with the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gvf.common.checks import brief, check_choice
 from gvf.learner import source as sources
 from gvf.learner.callbacks import Calls
-from gvf.transition import Transitions, as_transitions
+from gvf.transition import Transitions, as_transitions, is_transitions
 
 Order = Literal["log", "shuffled", "drawn"]
 LARGEST_WINDOW = 2**30
@@ -73,10 +73,8 @@ def as_log(log: Any) -> Log:
     Raises:
         TypeError: if it is neither.
     """
-    if isinstance(log, list) and log and isinstance(log[0], Mapping | Transitions):
-        log = as_transitions(log)
-    if isinstance(log, Transitions):
-        return _Batch(log)
+    if is_transitions(log):
+        return _Batch(as_transitions(log))
     needed = ("in_memory", "transitions", "__len__", "__iter__")
     if not all(hasattr(log, name) for name in needed):
         raise TypeError(
@@ -138,7 +136,7 @@ def episode_starts(whole: Transitions) -> NDArray[np.int64]:
 
     Example:
         >>> from gvf.learner.fitting import episode_starts
-        >>> from gvf.transition import Transitions, as_transitions
+        >>> from gvf.transition import Transitions, as_transitions, is_transitions
         >>> episode_starts(Transitions(state=[0, 1, 2], terminated=[False, True, False]))
         array([0, 2])
     """

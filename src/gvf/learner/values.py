@@ -134,6 +134,7 @@ class LinearValues:
                 "has no finite number of them; use TD, TDC or TDRC"
             )
         self.features, self.update_rule, self.rng = features, update, rng
+        self.first_size = 0.0
         # Action values are averaged over the policy's actions. State values have one block.
         averages = update.action_values and isinstance(policy, DiscretePolicy)
         self._averaged: DiscretePolicy | None = policy if averages else None  # pyright: ignore[reportAttributeAccessIssue]
@@ -306,19 +307,19 @@ class LinearValues:
         several = self.update_rule.lanes is not None
         return LinearPrediction(self.features, self._averaged, several, self.state.weights)
 
-    def largest(self, window: Window) -> Floats:
-        """Return the largest absolute prediction for the window's states in each lane, [lanes].
+    def shown(self, window: Window) -> Floats:
+        """Return predictions for the window's states, [m, lanes].
 
-        It is infinite if a weight is not finite. In a long window with many features only some of
-        the states are read.
+        They are infinite if a weight is not finite. In a long window with many features only some
+        of the states are read.
         """
         x = window.columns["x"]
         rows = np.arange(0, len(window), 1 + len(window) * x.shape[1] // _LOOKED_AT)
         kept = self.experience({name: c[rows] for name, c in window.columns.items()})
         out = np.empty((len(rows), self.state.weights.shape[1]))
         values(self.state.weights, kept.x, kept.share, out)
-        finite = np.isfinite(self.state.weights).all(axis=0)
-        return np.where(finite, np.abs(out).max(axis=0, initial=0.0), np.inf)
+        out[:, ~np.isfinite(self.state.weights).all(axis=0)] = np.inf
+        return out
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -231,6 +231,7 @@ class NetworkCore(Core):
     """
 
     options: Options  # pyright: ignore[reportIncompatibleVariableOverride]
+    first_size = 1.0
     engine: NetworkEngine  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, layout: Layout, options: Options) -> None:
@@ -239,6 +240,9 @@ class NetworkCore(Core):
 
     def _check_memory(self) -> None:
         """Leave it to PyTorch, because the width of the heads is not known."""
+
+    def _note_states(self, states: Array, before: int) -> None:
+        """Do nothing, because there are no features with bounds."""
 
     @property
     def _watched_features(self) -> int:
