@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.checks import brief
+from gvf.common.checks import as_numbers, brief
 from gvf.common.fields import as_column, joined, shapes
 
 Column = np.ndarray[Any, np.dtype[Any]]
@@ -228,6 +228,22 @@ def without_last_states(transitions: Transitions) -> Transitions:
 
 TransitionsLike = Transitions | Iterable[Transitions | Mapping[str, Any]]
 """Transitions, or a list of batches and of mappings, one transition each."""
+
+
+def ended_rows(columns: Mapping[str, Column], count: int) -> NDArray[np.bool_]:
+    """Find the rows with which an episode ends, terminated or truncated: bool[m].
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.transition import ended_rows
+        >>> ended_rows({"terminated": np.array([0, 1, 0]), "truncated": np.array([0, 0, 1])}, 3)
+        array([False,  True,  True])
+    """
+    ended = np.zeros(count, bool)
+    for name in ("terminated", "truncated"):
+        if name in columns:
+            ended |= as_numbers(columns[name], f"column {name!r}").astype(bool)
+    return ended
 
 
 def as_transitions(given: Any) -> Transitions:

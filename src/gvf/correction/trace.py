@@ -34,7 +34,7 @@ from gvf.common.arrays import Floats
 from gvf.common.compiled import call_float, compile_for, once
 from gvf.correction.base import Correction
 from gvf.sampling.prefix_sums import LARGEST_RATIO
-from gvf.transition import Column, Transitions, nan_rows
+from gvf.transition import Column, Transitions, ended_rows, nan_rows
 
 # The numbers kept for a stream. The last three are flags: the first row of another source may come
 # next; the next state is known; an episode was left before its end.
@@ -167,11 +167,8 @@ class Trace:
         m = len(ratio) if missing is None else len(missing)
         columns: Mapping[str, Column] = {} if transitions is None else transitions.columns
         # A trace that does not look back begins anew in every row.
-        ended = np.full(m, not self._correction.looks_back)
+        ended = ended_rows(columns, m) | (not self._correction.looks_back)
         nowhere = np.zeros(m, np.int64)
-        for name in ("terminated", "truncated"):
-            if name in columns:
-                ended |= columns[name].astype(bool)
         episode = numbered(columns["episode"]) if "episode" in columns else nowhere
         place = self._places_of(columns, nowhere)
         cut = ended if missing is None else ended | missing
