@@ -284,7 +284,7 @@ class TileCoder:
             2
         """
         values = np.ascontiguousarray(as_states(states), np.float64)
-        return count_outside(values, self.low, self.high)
+        return _count_outside(values, self.low, self.high)
 
     def __repr__(self) -> str:
         area = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(self.low, self.high, strict=True))
@@ -325,8 +325,22 @@ def tile_code(states, low, width, tiles, offsets, out):  # pragma: no cover (com
     return bad
 
 
+def outside_bounds(features: object, states: Any) -> int | None:
+    """Return the number of states outside the bounds of features; None if they have no bounds.
+
+    Example:
+        >>> import gvf
+        >>> from gvf.features import outside_bounds
+        >>> outside_bounds(gvf.TileCoder([0.0], [1.0]), [[0.5], [1.5]])
+        1
+        >>> outside_bounds(gvf.OneHot(2), [1])
+    """
+    count = getattr(features, "outside", None)
+    return None if count is None else count(states)
+
+
 @njit(cache=True, nogil=True)
-def count_outside(states, low, high):  # pragma: no cover (compiled)
+def _count_outside(states, low, high):  # pragma: no cover (compiled)
     """Return the number of states [m, d] of which a number is outside its bounds."""
     count = 0
     for i in range(states.shape[0]):

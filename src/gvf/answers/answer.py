@@ -20,7 +20,7 @@ from gvf.answers.engine import Engine
 from gvf.answers.material import Material, prepare
 from gvf.answers.plan import Plan
 from gvf.answers.store import Store
-from gvf.answers.support import support_of, warnings_of, warnings_of_estimate
+from gvf.answers.support import support_of, warnings_of, warnings_of_material
 from gvf.behaviour import Support
 from gvf.common.arrays import Array, Floats
 from gvf.diagnosis import Diagnosis
@@ -103,7 +103,7 @@ class Answer:
     def __repr__(self) -> str:
         estimated = self.material.source == "estimated"
         lines = [f"ratios {self.material.ratios_from}"] if estimated else []
-        lines += [f"  warning: {warning}" for warning in warnings_of_estimate(self.material)]
+        lines += [f"  warning: {warning}" for warning in warnings_of_material(self.material)]
         for one in self.answers:
             lines += [f"{one.question.name}: {one.judgement.verdict}", *_support(one)]
             if edge := edge_of(self.plan, one):

@@ -21,7 +21,7 @@ from gvf.common.arrays import Array, Bools, Floats
 from gvf.common.checks import as_array
 from gvf.correction import Correction
 from gvf.correction.trace import Trace
-from gvf.features import FeatureMap, features_of
+from gvf.features import FeatureMap, features_of, outside_bounds
 from gvf.horde.device import Device
 from gvf.horde.draws import Batch, Draws, Pool
 from gvf.horde.engine import Engine, check_memory, engine_for, watch_for
@@ -235,9 +235,9 @@ class Core:
 
     def _note_states(self, states: Array, before: int) -> None:
         """Count the states outside the bounds of features that have some, once they are learned."""
-        outside = getattr(self.options.features, "outside", None)
+        outside = outside_bounds(self.options.features, states)
         if outside is not None and self.steps > before:
-            self.coded += len(states), outside(states)
+            self.coded += len(states), outside
 
     def _represented(self, transitions: Transitions) -> tuple[Array, Array]:
         """Return what the window keeps of the states and of the next states."""

@@ -26,6 +26,7 @@ from gvf.common.fields import as_row
 from gvf.common.gym import gym, is_environment
 from gvf.common.postpone import postponed_interrupt
 from gvf.correction.trace import Trace
+from gvf.features import outside_bounds
 from gvf.learner import source as sources
 from gvf.learner.callbacks import Callbacks, Calls
 from gvf.learner.fitting import Fit, Order, as_log, chosen_order
@@ -560,9 +561,9 @@ class BaseLearner(Observer[Report]):
     def _note_states(self, transitions: Transitions) -> None:
         """Count the states outside the bounds of the features, if they have any."""
         features = getattr(self, "features", None)  # a network has none
-        if (outside := getattr(features, "outside", None)) is not None:
+        if (outside := outside_bounds(features, transitions["state"])) is not None:
             self.seen[CODED] += len(transitions)
-            self.seen[OUTSIDE] += outside(transitions["state"])
+            self.seen[OUTSIDE] += outside
 
     def _range(self, passed_on: int) -> Range:
         """Return the signals seen, from which the range of returns follows."""
