@@ -261,7 +261,8 @@ class TileCoder:
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """Map states [m, d] to active tiles int32[m, tilings]."""
-        given = as_numbers(as_states(states), "the states")
+        given = states if type(states) is np.ndarray else as_states(states)
+        given = as_numbers(given, "the states")
         _check_no_fields(given, "TileCoder")
         values = np.ascontiguousarray(given, np.float64)
         if given.ndim != 2 or values.shape[1] != len(self.low):
@@ -283,8 +284,9 @@ class TileCoder:
             >>> gvf.TileCoder([0.0], [1.0]).outside([[0.5], [1.5], [-2.0]])
             2
         """
-        values = np.ascontiguousarray(as_states(states), np.float64)
-        return _count_outside(values, self.low, self.high)
+        if type(states) is not np.ndarray or states.dtype != np.float64:
+            states = np.asarray(states, np.float64)
+        return _count_outside(states, self.low, self.high)
 
     def __repr__(self) -> str:
         area = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(self.low, self.high, strict=True))

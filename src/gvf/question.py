@@ -182,7 +182,8 @@ class GVF:
             >>> question.evaluate(batch, behaviour=now, on_conflict="behaviour").ratio
             array([0.8, 1.2])
         """
-        transitions = as_transitions(transitions)
+        if not isinstance(transitions, Transitions):
+            transitions = as_transitions(transitions)
         return Evaluation(
             self.ratios(transitions, behaviour=behaviour, on_conflict=on_conflict),
             self.cumulants(transitions),
@@ -199,7 +200,8 @@ class GVF:
     ) -> NDArray[np.float64]:
         """Compute pi(a|s) / mu(a|s) of each transition, float64[m]; mu as in :meth:`evaluate`."""
         check_choice("on_conflict", on_conflict, OnConflict)
-        transitions = as_transitions(transitions)
+        if not isinstance(transitions, Transitions):
+            transitions = as_transitions(transitions)
         states, actions = transitions["state"], transitions["action"]
         recorded = next((name for name in _RECORDED if name in transitions), None)
         if all(name in transitions for name in _RECORDED):
@@ -215,7 +217,8 @@ class GVF:
 
     def cumulants(self, transitions: TransitionsLike) -> NDArray[np.float64]:
         """Compute the cumulant of each transition, float64[m], all finite."""
-        transitions = as_transitions(transitions)
+        if not isinstance(transitions, Transitions):
+            transitions = as_transitions(transitions)
         if isinstance(self.cumulant, str):
             values = transitions[self.cumulant]
         else:
@@ -233,7 +236,8 @@ class GVF:
 
     def continuations(self, transitions: TransitionsLike) -> NDArray[np.float64]:
         """Compute the continuation of each transition, float64[m] in [0, 1], 0 if terminated."""
-        transitions = as_transitions(transitions)
+        if not isinstance(transitions, Transitions):
+            transitions = as_transitions(transitions)
         if callable(self.continuation):
             what = f"continuation {describe(self.continuation)}"
             values = _one_each(self.continuation(transitions), len(transitions), what)
@@ -252,7 +256,8 @@ class GVF:
 
     def interests(self, transitions: TransitionsLike) -> NDArray[np.float64]:
         """Compute the interest in each transition's state, float64[m], finite, not negative."""
-        transitions = as_transitions(transitions)
+        if not isinstance(transitions, Transitions):
+            transitions = as_transitions(transitions)
         given, what = self.interest, f"interest {describe(self.interest)}"
         if given is None or not (callable(given) or isinstance(given, str)):
             return np.full(len(transitions), 1.0 if given is None else given, np.float64)

@@ -107,7 +107,7 @@ def as_numbers(values: Any, what: str) -> NDArray[Any]:
         Traceback (most recent call last):
         ValueError: column 'reward': '0.5' at position 0 is text, and must be a number
     """
-    array = as_array(values, what)
+    array = values if type(values) is np.ndarray else as_array(values, what)
     if array.dtype.kind not in "USO":
         return array
     texts = (at for at, value in np.ndenumerate(array) if isinstance(value, str | bytes))

@@ -192,7 +192,8 @@ class Horde(Observer[HordeReport]):
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
         for start in range(0, len(transitions), _TOGETHER):
             self._core.take_in(transitions[start : start + _TOGETHER], behaviour)
-            self._states.note(transitions)
+            if not self._states.is_noted:
+                self._states.note(transitions["state"])
 
     def predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
         """Predict for a batch of states [m, ...].
@@ -205,8 +206,8 @@ class Horde(Observer[HordeReport]):
             [m, G] for all questions in their order, [m, names] for several, [m] for one.
         """
         predictions = self._predict(states, names)
-        if not self.updates and len(predictions):
-            self._states.warn(type(self).__name__, self.steps)
+        if not self._states.is_settled:
+            self._states.settle(predictions, self.updates > 0, type(self).__name__, self.steps)
         return predictions
 
     def _predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:

@@ -38,11 +38,11 @@ from gvf.stream.info import info_columns
 from gvf.transition import Transitions, TransitionsLike, as_transitions
 from gvf.truth import ReturnError
 
-HIGHEST, CONTINUATION, UNKNOWN, MISSING, ESTIMATED, LOWEST, CODED, OUTSIDE = range(8)
+HIGHEST, CONTINUATION, UNKNOWN, MISSING, ESTIMATED, LOWEST, OUTSIDE, UNCOUNTED = range(8)
 """Positions in ``BaseLearner.seen``: the largest cumulant (at least 0), the largest continuation,
 the last step with an unknown ratio, the number of transitions skipped because of a NaN, 1 if a
-ratio was estimated, the smallest cumulant (at most 0), the number of states that features with
-bounds were asked about, and the number of those outside the bounds."""
+ratio was estimated, the smallest cumulant (at most 0), the number of states outside the bounds of
+the features, and the number of the first states that were not looked at for this."""
 
 
 Report = TypeVar("Report")
@@ -451,8 +451,8 @@ class BaseLearner(Observer[Report]):
         update there is one :class:`gvf.NotLearnedWarning`.
         """
         predictions = self._predict(states)
-        if not self._has_learned and len(predictions):
-            self._states.warn(type(self).__name__, self.steps)
+        if not self._states.is_settled:
+            self._states.settle(predictions, self._has_learned, type(self).__name__, self.steps)
         return predictions
 
     def _predict(self, states: Any) -> Floats:
@@ -487,11 +487,8 @@ class BaseLearner(Observer[Report]):
         """Observe transitions, without those that are `missing`."""
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        if len(transitions):
-            self._learn_from(transitions, behaviour)
-            self._states.note(transitions)
-
-    def _learn_from(self, transitions: Transitions, behaviour: Policy | None) -> None:
+        if not len(transitions):
+            return
         missing = None
         if self.on_nan == "skip":
             missing = self.question.missing(transitions, interest=self._uses_interest)
@@ -544,25 +541,30 @@ class BaseLearner(Observer[Report]):
         self.seen[:] = 0.0
         self.seen[: len(saved)] = saved
         if len(saved) <= LOWEST:
-            self.seen[LOWEST] = -self.seen[HIGHEST]
+            self.seen[LOWEST], self.seen[UNCOUNTED] = -self.seen[HIGHEST], self.steps
 
     def _note(self, cumulant: Floats, continuation: Floats) -> None:
         """Keep the range of cumulants and continuations, from which that of returns follows."""
         seen = self.seen
         if len(cumulant) == 1:  # reductions would take longer than the update
-            seen[HIGHEST] = max(seen[HIGHEST], cumulant[0])
-            seen[LOWEST] = min(seen[LOWEST], cumulant[0])
-            seen[CONTINUATION] = max(seen[CONTINUATION], continuation[0])
+            low = high = cumulant[0]
+            longest = continuation[0]
         else:
-            seen[HIGHEST] = max(seen[HIGHEST], cumulant.max())
-            seen[LOWEST] = min(seen[LOWEST], cumulant.min())
-            seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
+            low, high, longest = cumulant.min(), cumulant.max(), continuation.max()
+        if low < seen[LOWEST]:
+            seen[LOWEST] = low
+        if high > seen[HIGHEST]:
+            seen[HIGHEST] = high
+        if longest > seen[CONTINUATION]:
+            seen[CONTINUATION] = longest
 
     def _note_states(self, transitions: Transitions) -> None:
-        """Count the states outside the bounds of the features, if they have any."""
+        """Remember the form of the states, and count those outside the bounds of the features."""
+        states = transitions.columns["state"]
+        if not self._states.is_noted:
+            self._states.note(states)
         features = getattr(self, "features", None)  # a network has none
-        if (outside := outside_bounds(features, transitions["state"])) is not None:
-            self.seen[CODED] += len(transitions)
+        if outside := outside_bounds(features, states):
             self.seen[OUTSIDE] += outside
 
     def _range(self, passed_on: int) -> Range:
@@ -573,11 +575,13 @@ class BaseLearner(Observer[Report]):
     @property
     def _noted(self) -> dict[str, Any]:
         """The fields of a report that ``seen`` has."""
-        coded, outside = self.seen[[CODED, OUTSIDE]].tolist()
+        outside, uncounted = self.seen[[OUTSIDE, UNCOUNTED]].tolist()
+        has_bounds = hasattr(getattr(self, "features", None), "outside")
+        counted = self.steps - uncounted
         return {
             "missing": int(self.seen[MISSING]),
             "estimated": bool(self.seen[ESTIMATED]),
-            "outside_bounds": outside / coded if coded else None,
+            "outside_bounds": outside / counted if has_bounds and counted else None,
         }
 
     def return_error(

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from gvf.common.arrays import Arrays, Floats
+from gvf.common.arrays import Array, Arrays, Floats
 from gvf.common.fields import as_states
 from gvf.policy.checks import numpy_array
 from gvf.question import OnNaN
-from gvf.transition import Transitions, nan_rows
+from gvf.transition import nan_rows
 
 
 class NotLearnedWarning(UserWarning):
@@ -45,6 +45,8 @@ class States:
     Attributes:
         on_nan: the response to a state with a NaN.
         like: the structured type of a state; None for plain arrays, and before the first one.
+        is_noted: True once there were states.
+        is_settled: True once it was looked whether predictions come before the first update.
 
     Example:
         >>> import numpy as np
@@ -61,13 +63,14 @@ class States:
 
     on_nan: OnNaN = "error"
     like: np.dtype[Any] | None = None
-    _has_warned: bool = False
+    is_settled: bool = False
+    is_noted: bool = False
 
-    def note(self, transitions: Transitions) -> None:
-        """Remember the fields of states, if they have any."""
-        if self.like is None and "state" in transitions:
-            dtype = transitions["state"].dtype
-            self.like = dtype if dtype.names is not None else None
+    def note(self, states: Array) -> None:
+        """Remember the fields of the first states, if they have any."""
+        if states.dtype.names is not None:
+            self.like = states.dtype
+        self.is_noted = True
 
     def predict(self, values: Callable[[Any], Floats], states: Any) -> Floats:
         """Return the values of states, [m, ...]; NaN for a state with a NaN, if it may have one."""
@@ -83,21 +86,22 @@ class States:
         out[~bad] = known
         return out
 
-    def warn(self, learner: str, steps: int) -> None:
-        """Warn the caller of a method ``predict`` that nothing has been learned, once."""
-        if not self._has_warned:
-            self._has_warned = True
+    def settle(self, predictions: Floats, has_learned: bool, learner: str, steps: int) -> None:
+        """Warn the caller of a method ``predict`` if nothing has been learned, once."""
+        if len(predictions) or has_learned:
+            self.is_settled = True
+        if len(predictions) and not has_learned:
             text = f"{learner}.predict before the first update, after {steps} transitions"
             warnings.warn(f"{text}: these numbers say nothing", NotLearnedWarning, stacklevel=3)
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
         """Do not warn: while it learns, a behaviour or a callback may follow the predictions."""
-        before, self._has_warned = self._has_warned, True
+        before, self.is_settled = self.is_settled, True
         try:
             yield
         finally:
-            self._has_warned = before
+            self.is_settled = before
 
     def arrays(self) -> Arrays:
         """Return the arrays of a file: an array of no states, if they have fields."""

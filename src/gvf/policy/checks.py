@@ -22,7 +22,7 @@ _SUM_TOLERANCE = 1e-8
 def batch_size(states: Any) -> int:
     """Return the number of states in a batch, m."""
     try:
-        return len(as_states(states))
+        return len(states if type(states) is np.ndarray else as_states(states))
     except TypeError:
         raise TypeError(
             f"states must be a batch, one row a state, not the single state {brief(states)}; "
