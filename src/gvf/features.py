@@ -261,8 +261,9 @@ class TileCoder:
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """Map states [m, d] to active tiles int32[m, tilings]."""
-        given = states if type(states) is np.ndarray else as_states(states)
-        given = as_numbers(given, "the states")
+        given: Any = states
+        if type(states) is not np.ndarray or states.dtype.kind not in "fiub":
+            given = as_numbers(as_states(states), "the states")
         _check_no_fields(given, "TileCoder")
         values = np.ascontiguousarray(given, np.float64)
         if given.ndim != 2 or values.shape[1] != len(self.low):

@@ -242,7 +242,10 @@ def ended_rows(columns: Mapping[str, Column], count: int) -> NDArray[np.bool_]:
     ended = np.zeros(count, bool)
     for name in ("terminated", "truncated"):
         if name in columns:
-            ended |= as_numbers(columns[name], f"column {name!r}").astype(bool)
+            column = columns[name]
+            if column.dtype.kind != "b":
+                column = as_numbers(column, f"column {name!r}").astype(bool)
+            ended |= column
     return ended
 
 

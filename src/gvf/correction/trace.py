@@ -166,8 +166,9 @@ class Trace:
         present = None if missing is None else ~missing
         m = len(ratio) if missing is None else len(missing)
         columns: Mapping[str, Column] = {} if transitions is None else transitions.columns
-        # A trace that does not look back begins anew in every row.
-        ended = ended_rows(columns, m) | (not self._correction.looks_back)
+        ended = ended_rows(columns, m)
+        if not self._correction.looks_back:
+            ended[:] = True  # the trace begins anew in every row
         nowhere = np.zeros(m, np.int64)
         episode = numbered(columns["episode"]) if "episode" in columns else nowhere
         place = self._places_of(columns, nowhere)

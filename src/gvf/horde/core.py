@@ -105,7 +105,8 @@ class Core:
         )
         self.left_out = 0
         self.estimated = False  # True once a ratio was estimated
-        self.coded = np.zeros(2, np.int64)  # states that features with bounds coded, those outside
+        self.outside = 0  # the number of states outside the bounds of the features
+        self.uncounted = 0  # the number of the first states that were not looked at for this
         # Fewer rows if updates are rare, so that looks stay cheap beside them.
         rows = max(options.batch_size // options.every, 1)
         self.watch = self._watch_kind(layout, rows, self._watched_features, options.dtype)
@@ -222,22 +223,30 @@ class Core:
                 stack.enter_context(trace.undone(unless=lambda: self.steps > steps))
             inputs = self._inputs(ratios, continuation, transitions, given, missing)
             p = correction.masses(inputs.reshape(len(inputs), -1)).reshape(ratios.shape)
-            stack.callback(self._note_states, transitions["state"], steps)
             columns = {
                 "x": x,
                 "x_next": x_next,
                 "cumulant": cumulant,
                 "continuation": continuation,
             }
-            self.learn(Rows(columns, inputs, p))
+            try:
+                self.learn(Rows(columns, inputs, p))
+            finally:
+                if self.steps > steps:
+                    self._note_states(transitions["state"])
         on_conflict = self.options.on_conflict
         self.estimated |= ratios_are_estimated(transitions, behaviour, on_conflict)
 
-    def _note_states(self, states: Array, before: int) -> None:
-        """Count the states outside the bounds of features that have some, once they are learned."""
-        outside = outside_bounds(self.options.features, states)
-        if outside is not None and self.steps > before:
-            self.coded += len(states), outside
+    def _note_states(self, states: Array) -> None:
+        """Count the states outside the bounds of the features, if they have any."""
+        self.outside += outside_bounds(self.options.features, states) or 0
+
+    @property
+    def outside_bounds(self) -> float | None:
+        """The share of states outside the bounds of the features; None if they have none."""
+        counted = self.steps - self.uncounted
+        has_bounds = hasattr(self.options.features, "outside")
+        return self.outside / counted if has_bounds and counted else None
 
     def _represented(self, transitions: Transitions) -> tuple[Array, Array]:
         """Return what the window keeps of the states and of the next states."""
@@ -427,7 +436,7 @@ class Core:
                 "chunk": np.array(self.chunk),
                 "left_out": np.array(self.left_out),
                 "estimated": np.array(self.estimated),
-                "coded": self.coded.copy(),
+                "outside": np.array([self.outside, self.uncounted]),
             },
             "pauses": self.pauses.arrays(),
             "draws": self.draws.arrays(),
@@ -467,7 +476,7 @@ class Core:
         self.skipped[:], self.step_size[:] = own["skipped"], own["step_size"]
         self.left_out = int(own["left_out"])
         self.estimated = bool(own.get("estimated", False))  # older files do not have these
-        self.coded[:] = own.get("coded", 0)
+        self.outside, self.uncounted = own.get("outside", np.array([0, self.steps])).tolist()
 
     def gathered(self) -> Core:
         """Return a core of this process in the same state; here it is the core itself."""

@@ -233,7 +233,7 @@ class Horde(Observer[HordeReport]):
 
     def report(self) -> HordeReport:
         """Return counts, statistics of the ratios, errors, and the questions that are paused."""
-        layout, found, coded = self._core.layout, self._core.summary(), self._core.coded
+        layout, found = self._core.layout, self._core.summary()
         names = tuple(layout.group_name(g) for g in range(layout.groups))
         skipped: dict[str, int] = {}
         for g in np.flatnonzero(found["skipped"]):
@@ -254,7 +254,7 @@ class Horde(Observer[HordeReport]):
             ude=found["ude"][layout.place],
             rupee=found["rupee"][layout.place] if "rupee" in found else None,
             diverged=self._named(found["diverged"]),
-            outside_bounds=float(coded[1] / coded[0]) if coded[0] else None,
+            outside_bounds=self._core.outside_bounds,
             outside_returns=self._named(found["outside"] & ~found["diverged"]),
             endless=self._named(found["endless"]),
         )

@@ -183,7 +183,9 @@ class Observer(ABC, Generic[Report]):
 
         The batch may be a list of mappings, one for each transition.
         """
-        self._take_in(as_transitions(transitions), self.behaviour)
+        if not isinstance(transitions, Transitions):
+            transitions = as_transitions(transitions)
+        self._take_in(transitions, self.behaviour)
 
     def learn(
         self,

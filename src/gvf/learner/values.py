@@ -63,7 +63,8 @@ class LinearPrediction:
 
     def predict(self, states: Any) -> Floats:
         """Predict for a batch of states [m, ...]: [m], or [m, lanes]."""
-        states = as_array(as_states(states), "the states")
+        if type(states) is not np.ndarray:
+            states = as_array(as_states(states), "the states")
         x = features_of(self.features, self.features.size, states)
         out = np.empty((len(x), self.weights.shape[1]))
         share = np.ones((len(x), 1)) if self.policy is None else self.policy.probabilities(states)

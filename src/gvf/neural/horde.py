@@ -241,8 +241,12 @@ class NetworkCore(Core):
     def _check_memory(self) -> None:
         """Leave it to PyTorch, because the width of the heads is not known."""
 
-    def _note_states(self, states: Array, before: int) -> None:
+    def _note_states(self, states: Array) -> None:
         """Do nothing, because there are no features with bounds."""
+
+    @property
+    def outside_bounds(self) -> None:
+        """None, because there are no features with bounds."""
 
     @property
     def _watched_features(self) -> int:
