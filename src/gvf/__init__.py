@@ -50,7 +50,7 @@ from gvf.horde import (
     PolicyBank,
     questions,
 )
-from gvf.intervals import Interval, Intervals, bootstrap
+from gvf.intervals import Events, Interval, Intervals, TooFewEventsError, bootstrap, count_events
 from gvf.judging import Judgement, Score, Selection, judge, select
 from gvf.learner import (
     SGD,
@@ -126,6 +126,7 @@ __all__ = [
     "Estimate",
     "EstimatedBehaviour",
     "Evaluation",
+    "Events",
     "Every",
     "ExpectedSarsa",
     "Favour",
@@ -182,6 +183,7 @@ __all__ = [
     "TDRC",
     "Table",
     "TileCoder",
+    "TooFewEventsError",
     "Transitions",
     "TrueValues",
     "Uniform",
@@ -193,6 +195,7 @@ __all__ = [
     "WISTD",
     "Window",
     "bootstrap",
+    "count_events",
     "diagnose",
     "estimate_behaviour",
     "exact_values",

@@ -3,7 +3,9 @@
 The engine of products is tried on the processor, too. The kernels need a GPU.
 """
 
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from many_learners import BEHAVIOUR, CORRECTIONS, asked, record, stream
 
 import gvf
-from gvf.horde import core, device, engine
+from gvf.horde import core, device, engine, watch
 
 torch = pytest.importorskip("torch")
 
@@ -45,6 +47,26 @@ def many(cumulants):
     return [*some, *gvf.questions({"never 2": gvf.Always(1, 3)}, {"reward": "reward"}, [0.3])]
 
 
+def watch_here(weights, columns, steps, ratios, resting, inverse, places, averages):
+    """The kernel of a look on the processor; test_cuda_watch tries the kernel itself."""
+    columns = {name: column.numpy() for name, column in columns.items()}
+    newest = watch.newest_rows(columns, steps, ratios.shape[1])
+    x, x_next, cumulants, continuation = (column[newest] for column in columns.values())
+    values = np.concatenate([x, x_next]) @ weights.numpy().T
+    usable = np.ones(len(weights), bool) if resting is None else ~resting.numpy()
+    *by_place, h, m = (part.numpy() for part in averages)
+    y = np.zeros((len(newest), len(weights)))
+    watch._average(
+        (values, cumulants, continuation, ratios.numpy()),
+        tuple(part.numpy() for part in places), tuple(by_place), usable, y,
+    )  # fmt: skip
+    if inverse is not None:
+        h += x.T @ np.where(usable, inverse.numpy() @ (y - x @ h), 0.0).astype(h.dtype)
+        kept = (1.0 - 1.0 / watch.RECENT) ** np.arange(len(newest) + 1)
+        m *= np.where(usable, kept[-1], 1.0).astype(m.dtype)
+        m += x.T @ (kept[-2::-1, None] / watch.RECENT * y).astype(m.dtype)
+
+
 @pytest.fixture(params=KINDS, ids="-".join)
 def kind(request, monkeypatch):
     """An engine and a precision; hordes with the option `there` use the engine."""
@@ -60,6 +82,8 @@ def kind(request, monkeypatch):
     if name == "products":
         monkeypatch.setattr(core, "engine_for", engine_for)
         monkeypatch.setattr(device.Device, "memory", 10**9)
+        kernels = SimpleNamespace(watch=watch_here)  # the real ones need Triton
+        monkeypatch.setitem(sys.modules, "gvf.horde.cuda_kernels", kernels)
     return name, dtype
 
 

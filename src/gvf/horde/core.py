@@ -344,13 +344,13 @@ class Core:
 
     def _look(self, engine: Engine, paused: Ints) -> None:
         """Watch the errors of the newest rows, except at places that pause or do not know them."""
-        n = self.options.window
+        n, steps = self.options.window, self.steps
         count = min(self.watch.rows, len(self.window), n)
-        newest = self.window.oldest_first[-count:]
-        rows = {name: column[newest] for name, column in self.window.columns.items()}
-        ratios = self.draws.ratios[:, (self.draws.steps - count + np.arange(count)) % n]
-        new = np.flatnonzero(self.layout.since[self.layout.order] > self.draws.steps - count)
-        self.watch.look(rows, engine, ratios, np.append(paused, new))
+        ratios = self.draws.ratios[:, (steps - count + np.arange(count)) % n]
+        new = self._known_since > steps - count
+        if new.any():
+            paused = np.append(paused, np.flatnonzero(new[self.layout.group]))
+        self.watch.look(self.window.columns, steps, engine, ratios, paused)
 
     @property
     def updates(self) -> int:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Arrays, Floats
+from gvf.common.divergence import DIVERGED
 from gvf.horde.layout import Ints, Layout
-from gvf.learner.report import DIVERGED
 
 LOOK_EVERY = 1024
 """The number of steps between two searches for questions that have diverged."""

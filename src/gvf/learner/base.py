@@ -25,6 +25,7 @@ from gvf.common.checks import brief, check_choice, whole
 from gvf.common.fields import as_row
 from gvf.common.gym import gym, is_environment
 from gvf.common.postpone import postponed_interrupt
+from gvf.common.progress import progress_of
 from gvf.correction.trace import Trace
 from gvf.features import outside_bounds
 from gvf.learner import source as sources
@@ -219,7 +220,8 @@ class Observer(ABC, Generic[Report]):
                 included automatically.
             callbacks: :class:`gvf.Every`, or several of them, or pairs ``(steps, function)``. If
                 one returns True, learning stops after the current batch of the source.
-            progress: True to show a progress bar; by default only if standard error is a terminal.
+            progress: False to show none. By default it is a bar in a terminal, and elsewhere a
+                line now and then. True adds a line at the end there.
 
         Returns:
             The same as :meth:`report`.
@@ -240,7 +242,7 @@ class Observer(ABC, Generic[Report]):
                 self._change_source()
                 batches = sources.batches(source, steps, chunk, interrupted)
             taken, calls, stopped = 0, Calls(callbacks, self), False
-            with sources.bar(progress, steps) as advance:
+            with progress_of("learning", steps, show=progress) as advance:
                 for batch in batches:
                     for piece in calls.pieces(batch, taken):
                         try:
@@ -298,7 +300,8 @@ class Observer(ABC, Generic[Report]):
                 epochs than it had, further ones are added.
             callbacks: :class:`gvf.Every`, or several of them, or pairs ``(steps, function)``. If
                 one returns True, learning stops there.
-            progress: True to show a progress bar; by default only if standard error is a terminal.
+            progress: False to show none. By default it is a bar in a terminal, and elsewhere a
+                line now and then. True adds a line at the end there.
 
         Returns:
             The same as :meth:`report`.
@@ -316,7 +319,8 @@ class Observer(ABC, Generic[Report]):
         with postponed_interrupt() as interrupted, self._states.quiet():
             if order == "drawn" and not self._fitted:
                 self._keep(len(log))
-            with sources.bar(progress, max(fit.total - self._fitted, 0)) as advance:
+            due = max(fit.total - self._fitted, 0)
+            with progress_of("learning", due, show=progress) as advance:
                 fit.run(interrupted, advance)
         return self.report()
 
@@ -342,9 +346,7 @@ class Observer(ABC, Generic[Report]):
         """
         parts: dict[str, NDArray[Any]] = {}
         description = {name: spec.describe(part, parts) for name, part in self._parts().items()}
-        fitted = {"fitted": np.array(self._fitted)} if self._fitted else {}
-        arrays = {**self._arrays(), **self._states.arrays(), **fitted}
-        checkpoint.write(path, self.kind, parts | arrays, description)
+        checkpoint.write(path, self.kind, parts | self.checkpoint(), description)
 
     def load(self, path: str | os.PathLike[str], *, same_functions: bool = False) -> Self:
         """Restore the state that :meth:`save` wrote; the arguments must have been the same.
@@ -390,6 +392,11 @@ class Observer(ABC, Generic[Report]):
             name: spec.describe(part, parts) for name, part in named.items() if name not in arrays
         }
         checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
+
+    def checkpoint(self) -> dict[str, NDArray[Any]]:
+        """Return copies of all arrays of the state, for :meth:`restore`."""
+        fitted = {"fitted": np.array(self._fitted)} if self._fitted else {}
+        return {**self._arrays(), **self._states.arrays(), **fitted}
 
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays of a checkpoint of the same kind of learner, or change nothing."""

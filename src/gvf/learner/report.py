@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gvf.common.arrays import Floats
+from gvf.common.divergence import DIVERGED, largest_return
 
-DIVERGED = 1000.0
-"""A prediction above this multiple of the largest possible return has diverged."""
 FEWEST = 100
 """The number of transitions from which on ratios are doubted, and ends missed."""
 MANY_STATES = 0.1
@@ -285,7 +284,9 @@ class Range(NamedTuple):
             least: the size that predictions may have at first, as those of a new network.
         """
         low, high = self.returns
-        limit, margin = max(high, -low, 1.0), max((high - low) / 2, least)
+        size = max(self.high, -self.low)
+        limit = largest_return(size, self.continuation, self.passed_on)
+        margin = max((high - low) / 2, least)
         outside = ~((predictions >= low - margin) & (predictions <= high + margin))
         largest = np.abs(predictions).max(axis=0, initial=0.0)
         return {

@@ -263,6 +263,7 @@ class LSTDLearner(BaseLearner[LSTDReport]):
             **{f"trace/{name}": array for name, array in trace.items()},
             **self._seen.checkpoint(),
             "seen": self.seen.copy(),
+            **(self._solution.checkpoint() if self._solution else {}),
         }
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -270,7 +271,7 @@ class LSTDLearner(BaseLearner[LSTDReport]):
         self.trace.restore(group(arrays, "trace"))
         self._seen.restore(arrays, self.features.size)
         self._restore_seen(arrays["seen"])
-        self._solution = None
+        self._solution = Solution.restored(arrays)
 
 
 def shares(correction: Correction, inputs: Floats) -> Floats:
