@@ -442,29 +442,33 @@ def test_predictions_beyond_the_limit_of_a_learner_have_diverged():
     shared = gvf.judge({"beyond": Values(beyond), "right": Values(TRUTH)}, batch)
     alone = gvf.judge({"right": Values(TRUTH)}, batch)
     assert shared.best.score == alone.best.score  # it is no part of the baseline either
-    assert gvf.judge({"beyond": Values(beyond)}, batch).verdict == "all candidates have diverged"
+    assert gvf.judge({"beyond": Values(beyond)}, batch).verdict.outcome == "all diverged"
 
 
-def choice(scores, errors=0.0, doubts=(), **more):
+def choice(scores, errors=0.0, noise=False, diverged="", without=()):
     """Choose among lanes 0, 1, ... of one learner with step sizes .1, .2, ..., by these scores."""
     from dataclasses import replace
 
     tables = np.stack([TRUTH] * len(scores), axis=1)
     found = gvf.judge({"TD": Values(tables)}, chain(60, np.random.default_rng(3)), replicates=500)
-    noise = errors * np.random.default_rng(0).normal(size=(500, len(scores) + 1))
+    errors = errors * np.random.default_rng(0).normal(size=(500, len(scores) + 1))
     names = found._names
     entries = [
-        replace(one, score=scores[names.index(one.name)], standing=more.get(one.name, "as good"))
+        replace(
+            one,
+            score=scores[names.index(one.name)],
+            standing="diverged" if one.name == diverged else "as good",
+        )
         for one in found.scores
         if one.standing != "reference"
     ]
     entries = [*sorted(entries, key=lambda one: one.score), found.constant]
     sums = replace(found._sums, error=np.tile([*scores, 1.0], (60, 1)), weight=np.ones(60))
     changed = replace(
-        found, scores=tuple(entries), doubts=doubts, _samples=np.array([*scores, 1.0]) + noise,
+        found, scores=tuple(entries), noise=noise, _samples=np.array([*scores, 1.0]) + errors,
         _sums=sums,
     )  # fmt: skip
-    taken = changed.choose(lambda one: 0.1 * (1 + one.lane), more.get("without", ()))
+    taken = changed.choose(lambda one: 0.1 * (1 + (one.lane or 0)), without)
     return None if taken is None else taken.lane
 
 
@@ -477,14 +481,26 @@ def test_ties_are_broken_towards_the_smaller_step():
     assert choice([3.5, 3.0]) == 1  # told apart
 
 
-def test_with_doubts_what_cannot_be_told_apart_is_a_tie():
-    doubts = ("there are only 3 held-out episodes",)
-    assert choice([5.0, 4.0, 3.0], errors=1.0, doubts=doubts) == 0
-    assert choice([50.0, 4.0, 3.0], errors=1.0, doubts=doubts) == 1
+def test_where_returns_are_noise_what_cannot_be_told_apart_is_a_tie():
+    assert choice([5.0, 4.0, 3.0], errors=1.0, noise=True) == 0
+    assert choice([50.0, 4.0, 3.0], errors=1.0, noise=True) == 1
+
+
+def test_returns_beyond_all_reason_are_a_doubt():
+    """Ratios of 9, seven in a row, make returns of millions; none can be above 10."""
+    steps = gvf.Transitions(
+        state=np.tile(np.arange(8), 40), action=np.ones(320, int),
+        reward=np.tile([0.0] * 7 + [1.0], 40), terminated=np.tile([False] * 7 + [True], 40),
+        behaviour_probability=np.full(320, 0.1),
+    )  # fmt: skip
+    asked = gvf.GVF(gvf.Fixed([0.1, 0.9]), "reward", 0.9)
+    found = gvf.judge({"zero": Values(np.zeros(10))}, steps, question=asked)
+    assert found.noise
+    assert "products of ratios make returns of " in "; ".join(found.doubts)
+    assert not gvf.judge({"right": Values(TRUTH)}, chain(60, np.random.default_rng(3))).noise
 
 
 def test_what_diverged_or_failed_is_not_chosen():
-    diverged = {"TD, lane 2": "diverged"}
-    assert choice([5.0, 4.0, 3.0], **diverged) == 1
+    assert choice([5.0, 4.0, 3.0], diverged="TD, lane 2") == 1
     assert choice([5.0, 4.0, 3.0], without=("TD, lane 2", "TD, lane 1")) == 0
     assert choice([5.0, 4.0], without=("TD, lane 0", "TD, lane 1")) is None
