@@ -2,8 +2,9 @@
 
 With intervals, replicate 0 of the bootstrap is the answer: point, replicates and interval come from
 one computation. Some replicates are tried first. If one diverges, the candidate cannot win, and the
-next best is tried. If learning is not finished, it takes twice as long, unless the plan says how
-long. Without intervals a learner goes through the log by itself.
+next best is tried. If learning is not finished, a larger step size is tried that is not known to be
+worse. If there is none, learning takes twice as long, unless the plan says how long. Without
+intervals a learner goes through the log by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from gvf.answers import cells, parts
 from gvf.answers.cells import Arrays, Cell
 from gvf.answers.engine import Engine
 from gvf.answers.material import Material
-from gvf.answers.remarks import Diverged, FeaturesMatter, FewEvents, Remark, Tied, Unfinished
+from gvf.answers.remarks import (
+    Diverged,
+    Faster,
+    FeaturesMatter,
+    FewEvents,
+    Remark,
+    Tied,
+    Unfinished,
+)
 from gvf.answers.store import Store
 from gvf.features import TileCoder
 from gvf.intervals import Intervals, count_events
@@ -70,6 +79,7 @@ class _Search:
     def __init__(self, material: Material, question: int, judgement: Judgement) -> None:
         self.material, self.question, self.judgement = material, question, judgement
         self.failed: list[tuple[Score, Intervals]] = []
+        self.slow: list[Score] = []
         self.epochs, self.tried, self.last = cells.epochs_of(material.plan), False, False
         self.intervals: Intervals | None = None
         self.remarks: list[Remark] = []
@@ -124,10 +134,10 @@ class _Search:
         unfinished = self._unfinished(intervals, [found[cell] for cell in self.solved()])
         if self.tried:
             self._end(intervals, unfinished)
-        elif unfinished and not plan.learn["epochs"] and self.epochs < MOST_EPOCHS:
-            self.epochs = min(2 * self.epochs, MOST_EPOCHS)
-        else:
+        elif unfinished is None:
             self.tried = True
+        else:
+            self._go_on()
 
     def _unfinished(self, intervals: Intervals, solved: list[Arrays]) -> Unfinished | None:
         """Tell whether predictions still move, or are far from what learning tends to."""
@@ -141,6 +151,34 @@ class _Search:
         if bool(intervals.unfinished(sample)) or (distance is not None and distance > FAR):
             return Unfinished(self.epochs, drift, distance)
         return None
+
+    def _go_on(self) -> None:
+        """Try a larger step size, or more passes over the log."""
+        if self.score not in self.slow:
+            self.slow.append(self.score)
+        faster = self._faster()
+        if faster is not None:
+            self.score = faster
+            return
+        self.score = self.slow[0]
+        if self.material.plan.learn["epochs"] or self.epochs >= MOST_EPOCHS:
+            self.tried = True
+        else:
+            self.epochs = min(2 * self.epochs, MOST_EPOCHS)
+
+    def _faster(self) -> Score | None:
+        """Return the next larger step size that is not known to be worse; None if there is none."""
+        first, out = self.slow[0], self._out()
+        larger = [
+            other
+            for other in self.judgement.scores
+            if other.learner == first.learner
+            and other.standing not in ("reference", "diverged")
+            and other.name not in out
+            and self._step_size(other) > max(map(self._step_size, self.slow))
+            and not self.judgement.compare(other.name, first.name).low > 0.0
+        ]
+        return min(larger, key=self._step_size, default=None)
 
     def _fail(self, intervals: Intervals) -> None:
         """Try the next candidate; if there is none, the first, as long as it has intervals."""
@@ -166,14 +204,17 @@ class _Search:
             self.remarks.append(unfinished)
 
     def _next(self) -> Score | None:
-        """Choose a candidate that has not failed, nor has a larger step size than one that has."""
-        out = {
+        """Choose a candidate that is not out."""
+        return self.judgement.choose(self._step_size, self._out())
+
+    def _out(self) -> set[str]:
+        """Return the names of those that have failed, and of larger step sizes of the same."""
+        return {
             other.name
             for score, _ in self.failed
             for other in self.judgement.scores
             if other.learner == score.learner and self._step_size(other) >= self._step_size(score)
         }
-        return self.judgement.choose(self._step_size, out)
 
     def _step_size(self, score: Score) -> float:
         return cells.step_size_of(self.material.plan, score) or 0.0
@@ -215,10 +256,13 @@ class _Search:
             learner = cells.learned(cell, self.material, learned[cell])
         else:
             learner = cells.point(cell, self.material, self.intervals)
-        best = self.judgement.best.name
-        tied = [Tied(best, self.score.name)] if self.score.name != best and not self.failed else []
+        best, taken, notes = self.judgement.best.name, self.score.name, list[Remark]()
+        if self.slow and self.slow[0] is not self.score:
+            notes.append(Faster(self.slow[0].name, taken))
+        elif taken != best and not self.failed:
+            notes.append(Tied(best, taken))
         epochs = None if self.score.lane is None else self.epochs
-        return Winner(self.score, learner, self.intervals, epochs, (*tied, *self.remarks))
+        return Winner(self.score, learner, self.intervals, epochs, (*notes, *self.remarks))
 
 
 def learn(
