@@ -136,9 +136,10 @@ def test_a_larger_step_that_is_worse_is_not_taken(logged: Path, tied: pytest.Mon
 def test_a_larger_step_that_diverges_is_not_taken(
     logged: Path, tied: pytest.MonkeyPatch, diverging
 ) -> None:
-    diverging["IR", 0.2] = diverging["IS", 0.2] = 1
+    first = answered(logged, QUESTION).answers[0].chosen.learner
+    diverging[first, 0.2] = 1
     (one,) = answered(logged, QUESTION).answers
-    assert one.step_size == 0.02
+    assert (one.method, one.step_size) == (first, 0.02)
     assert [type(remark) for remark in one.remarks] == [Diverged, Unfinished]
 
 

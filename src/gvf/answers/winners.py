@@ -79,7 +79,8 @@ class _Search:
     def __init__(self, material: Material, question: int, judgement: Judgement) -> None:
         self.material, self.question, self.judgement = material, question, judgement
         self.failed: list[tuple[Score, Intervals]] = []
-        self.slow: list[Score] = []
+        self.slow: dict[Score, Unfinished] = {}
+        self.unfinished: Unfinished | None = None
         self.epochs, self.tried, self.last = cells.epochs_of(material.plan), False, False
         self.intervals: Intervals | None = None
         self.remarks: list[Remark] = []
@@ -131,13 +132,15 @@ class _Search:
         if intervals.lost.any() or (intervals.diverged.any() and not self.last):
             self._fail(intervals)
             return
-        unfinished = self._unfinished(intervals, [found[cell] for cell in self.solved()])
         if self.tried:
-            self._end(intervals, unfinished)
-        elif unfinished is None:
-            self.tried = True
-        else:
+            self._end(intervals)
+            return
+        unfinished = self._unfinished(intervals, [found[cell] for cell in self.solved()])
+        if unfinished is not None:
+            self.slow[self.score] = unfinished
             self._go_on()
+        else:
+            self.tried, self.unfinished = True, None
 
     def _unfinished(self, intervals: Intervals, solved: list[Arrays]) -> Unfinished | None:
         """Tell whether predictions still move, or are far from what learning tends to."""
@@ -154,13 +157,11 @@ class _Search:
 
     def _go_on(self) -> None:
         """Try a larger step size, or more passes over the log."""
-        if self.score not in self.slow:
-            self.slow.append(self.score)
         faster = self._faster()
         if faster is not None:
             self.score = faster
             return
-        self.score = self.slow[0]
+        self.score, self.unfinished = list(self.slow.items())[-1]
         if self.material.plan.learn["epochs"] or self.epochs >= MOST_EPOCHS:
             self.tried = True
         else:
@@ -168,7 +169,7 @@ class _Search:
 
     def _faster(self) -> Score | None:
         """Return the next larger step size that is not known to be worse; None if there is none."""
-        first, out = self.slow[0], self._out()
+        first, out = next(iter(self.slow)), self._out()
         larger = [
             other
             for other in self.judgement.scores
@@ -183,6 +184,10 @@ class _Search:
     def _fail(self, intervals: Intervals) -> None:
         """Try the next candidate; if there is none, the first, as long as it has intervals."""
         self.failed.append((self.score, intervals))
+        self.slow.pop(self.score, None)
+        if self.slow:
+            self._go_on()
+            return
         chosen = self._next()
         if self.last:
             raise ValueError(
@@ -193,15 +198,15 @@ class _Search:
         self.score, self.epochs = chosen or self.failed[0][0], cells.epochs_of(self.material.plan)
         self.tried = self.last
 
-    def _end(self, intervals: Intervals, unfinished: Unfinished | None) -> None:
+    def _end(self, intervals: Intervals) -> None:
         self.intervals = intervals
         if self.failed:
             names = tuple(score.name for score, _ in self.failed)
             lost = self.failed[0][1].diverged[0]
             taken = None if self.last else self.score.name
             self.remarks.append(Diverged(names, int(lost.sum()), len(lost) - 1, taken))
-        if unfinished is not None:
-            self.remarks.append(unfinished)
+        if self.unfinished is not None:
+            self.remarks.append(self.unfinished)
 
     def _next(self) -> Score | None:
         """Choose a candidate that is not out."""
@@ -257,8 +262,9 @@ class _Search:
         else:
             learner = cells.point(cell, self.material, self.intervals)
         best, taken, notes = self.judgement.best.name, self.score.name, list[Remark]()
-        if self.slow and self.slow[0] is not self.score:
-            notes.append(Faster(self.slow[0].name, taken))
+        slow = next(iter(self.slow), self.score)
+        if slow.name != taken:
+            notes.append(Faster(slow.name, taken))
         elif taken != best and not self.failed:
             notes.append(Tied(best, taken))
         epochs = None if self.score.lane is None else self.epochs
