@@ -191,9 +191,9 @@ class GVF:
         """Compute pi(a|s) / mu(a|s) of each transition, float64[m]; mu as in :meth:`evaluate`."""
         check_choice("on_conflict", on_conflict, OnConflict)
         states, actions = transitions["state"], transitions["action"]
-        recorded = next((name for name in _RECORDED if name in transitions), None)
-        if all(name in transitions for name in _RECORDED):
-            _check_alike(*(transitions[name] for name in _RECORDED))
+        recorded = next((name for name in RECORDED if name in transitions), None)
+        if all(name in transitions for name in RECORDED):
+            _check_alike(*(transitions[name] for name in RECORDED))
         if behaviour is not None and (recorded is None or on_conflict == "behaviour"):
             return ratio(self.policy, states, actions, behaviour=behaviour)
         if recorded is None:
@@ -277,7 +277,8 @@ class GVF:
         return f"GVF({parts}{name}{interest})"
 
 
-_RECORDED = ("behaviour_log_probability", "behaviour_probability")  # the first one there is used
+RECORDED = ("behaviour_log_probability", "behaviour_probability")
+"""The columns with the behaviour's probabilities of the recorded actions; the first is used."""
 
 
 def ratios_are_estimated(
@@ -297,7 +298,7 @@ def ratios_are_estimated(
         >>> ratios_are_estimated(batch), ratios_are_estimated(batch, gvf.Uniform(2), "behaviour")
         (True, False)
     """
-    recorded = any(name in transitions.columns for name in _RECORDED)
+    recorded = any(name in transitions.columns for name in RECORDED)
     if behaviour is not None and (not recorded or on_conflict == "behaviour"):
         return behaviour.is_estimated
     return ESTIMATED in transitions.columns and bool((transitions[ESTIMATED] == 1).any())
@@ -311,7 +312,7 @@ def unusable(transitions: Transitions) -> NDArray[np.bool_]:
     """
     bad = np.zeros(len(transitions), bool)
     predicted = without_last_states(transitions)
-    for name in ("state", "next_state", "action", "terminated", *_RECORDED):
+    for name in ("state", "next_state", "action", "terminated", *RECORDED):
         if name in transitions:
             bad |= nan_rows(predicted[name])
     return bad

@@ -235,6 +235,31 @@ def test_values_beyond_cut_episodes_cannot_tell():
     assert "of the values lie beyond the ends of cut episodes" in str(found.verdict)
 
 
+def test_the_share_beyond_cuts_is_that_of_the_target():
+    batch = chain(60, np.random.default_rng(11), limit=4)
+    ratio, _, continuation, _ = RIGHT.evaluate(batch)
+    beyond, following = np.zeros(len(batch)), 0.0
+    for t in reversed(range(len(batch))):
+        following = 1.0 if batch.truncated[t] else 0.0 if batch.terminated[t] else following
+        beyond[t] = following = ratio[t] * continuation[t] * following
+    found = gvf.judge(Values(TRUTH), batch)
+    assert found.beyond == pytest.approx(beyond.mean(), rel=1e-12)
+
+
+def test_the_constant_does_not_know_the_episode_that_it_is_judged_by():
+    # Four episodes of one step with returns 1, 2, 3 and 6, the last of which counts twice.
+    batch = gvf.Transitions(
+        state=[0] * 4, action=[0] * 4, reward=[1.0, 2.0, 3.0, 6.0], terminated=[True] * 4,
+        behaviour_probability=[1.0] * 4, interest=[1.0, 1.0, 1.0, 2.0],
+    )  # fmt: skip
+    asked = gvf.GVF(gvf.Always(0, actions=2), "reward", interest="interest")
+    found = gvf.judge(Values([0.0]), batch, question=asked, returns="per-decision")
+    others = [(2 + 3 + 12) / 4, (1 + 3 + 12) / 4, (1 + 2 + 12) / 4, (1 + 2 + 3) / 3]
+    errors = [(c - g) ** 2 for c, g in zip(others, (1, 2, 3, 6), strict=True)]
+    expected = (sum(errors[:3]) + 2 * errors[3]) / 5
+    assert found.constant.score == pytest.approx(expected, rel=1e-12)
+
+
 def test_no_candidate_better_than_a_constant():
     log = log_of(chain(100, np.random.default_rng(12)))
     found = gvf.judge(Values(-TRUTH), log)

@@ -117,9 +117,9 @@ def test_what_cannot_be_selected_from_is_refused():
         gvf.select([one, one], LOG)
 
 
-def test_a_progress_bar_can_be_shown(capsys):
+def test_progress_can_be_shown(capsys):
     gvf.select(learners(), LOG, progress=True)
-    assert "11/11" in capsys.readouterr().err
+    assert "learners: 11 of 11" in capsys.readouterr().err
 
 
 def test_the_winner_has_the_step_size_that_won_and_may_learn_in_passes():

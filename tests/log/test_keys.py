@@ -149,7 +149,7 @@ def test_episodes_of_a_list_keep_what_they_call_themselves() -> None:
 def test_an_episode_in_pieces_keeps_its_name(tmp_path: Path) -> None:
     table = {**ROWS, "episode": ["a"] * 5 + ["b"] * 2, "step": [0, 1, 2, 6, 7, 0, 1]}
     table["terminated"] = [False] * 4 + [True] + [False] * 2
-    log = gvf.read(table, ends="truncated", quiet=True)
+    log = gvf.read(table, ends="truncated", gaps="cut", quiet=True)
     assert log.ids["episode"].tolist() == ["a", "a", "b"]
     assert keys_of(log)["row"].tolist() == [0, 1, 3, 4, 5]
     log.to_parquet(tmp_path / "log.parquet")

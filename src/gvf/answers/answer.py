@@ -36,6 +36,7 @@ from gvf.judging.held_out import HeldOut
 from gvf.judging.judgement import Judgement, Score, judged
 from gvf.judging.policy_value import Estimator
 from gvf.question import GVF
+from gvf.study.edge import edge_text
 
 RETURNS = "doubly-robust"
 SAMPLES = 2000
@@ -130,12 +131,7 @@ class Answer:
 
 def edge_of(plan: Plan, one: Answered) -> str:
     """Tell that a step size was chosen beyond which none was tried; empty if it was not."""
-    sizes = plan.step_sizes
-    if len(sizes) < 2 or one.step_size not in (min(sizes), max(sizes)):
-        return ""
-    smallest = one.step_size == min(sizes)
-    most, other = ("smallest", "smaller") if smallest else ("largest", "larger")
-    return f"{one.step_size:g} is the {most} of the step sizes: a {other} one may be better"
+    return edge_text(one.step_size, plan.step_sizes)
 
 
 def _support(one: Answered) -> list[str]:

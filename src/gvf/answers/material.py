@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +22,8 @@ from gvf.answers.plan import Plan
 from gvf.answers.policies import policy
 from gvf.answers.section import placed
 from gvf.common.arrays import Floats
+from gvf.common.options import OptionError
+from gvf.common.progress import progress_of
 from gvf.features import FeatureMap
 from gvf.log import Log, read
 from gvf.policy import Policy
@@ -30,15 +33,6 @@ from gvf.transition import Transitions, without_last_states
 LIKELIHOODS = ("behaviour_probability", "behaviour_log_probability")
 MOST_RATIOS = 1_000_000
 """The number of ratios of a question that are kept, at most; of a longer log every so many."""
-_IN_PYTHON = {
-    r': repair the log, or read with on_nan="keep" .*': ": repair the log",
-    r", or (read )?with time=None if it [\w ]+": "",
-    r"\b[Rr]ead with (ends|behaviour_log_probability)=['\"](\S+?)['\"]": r'say \1 = "\2" in [log]',
-    r', with ends="truncated"': ', ends = "truncated"',
-    r'use what was recorded: on_conflict="recorded"\. .*': "leave out [behaviour]: then what was "
-    "recorded is used",
-}
-"""Advice to write arguments in Python, and what it is in words of a question file."""
 _POSITION = re.compile(r" (?:at|in the state at) position 0\b| of row 0\b")
 _FIRST = re.compile(r"^transition 0 \((.*?)\)")
 
@@ -92,39 +86,32 @@ def prepare(plan: Plan, source: Any, *, quiet: bool = False) -> Material:
     Raises:
         ValueError: if the log, the plan, or the two together are impossible.
     """
-    log = source if isinstance(source, Log) else _read(source, plan)
-    if not quiet:
-        import sys
-
-        print(log.describe(), file=sys.stderr)
-    facts = Facts.of(log)
-    log, behaviour, where, estimated = _behaviour(plan, log, facts)
+    try:
+        log = source if isinstance(source, Log) else read(source, quiet=True, **plan.log)
+        if not quiet:
+            print(log.describe(), file=sys.stderr)
+        facts = Facts.of(log)
+    except OptionError as error:
+        raise ValueError(error.in_file) from error
+    show = False if quiet else None
+    log, behaviour, where, estimated = _behaviour(plan, log, facts, show)
     columns = tuple(name for name in log.columns)
     questions = tuple(parts.question(asked, plan, facts, columns) for asked in plan.questions)
     features = parts.features(plan, facts)
     parts.dimensions(plan, facts)
     made = Material(plan, log, facts, questions, features, behaviour, where, estimated)
-    ratios, digest = look_through(made)
+    ratios, digest = look_through(made, show)
     return replace(made, ratios=ratios, digest=digest)
 
 
-def _read(source: Any, plan: Plan) -> Log:
-    """Read a log; messages say what to write into the file instead of arguments in Python."""
-    try:
-        return read(source, quiet=True, **plan.log)
-    except ValueError as error:
-        raise ValueError(_in_words(error)) from error
-
-
 def _in_words(error: Exception) -> str:
-    """Return the message of an error, with advice in words of the question file."""
-    message = str(error)
-    for pattern, instead in _IN_PYTHON.items():
-        message = re.sub(pattern, instead, message)
-    return message
+    """Return the message of an error, in words of the question file."""
+    return error.in_file if isinstance(error, OptionError) else str(error)
 
 
-def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, str, Any]:
+def _behaviour(
+    plan: Plan, log: Log, facts: Facts, show: bool | None
+) -> tuple[Log, Policy | None, str, Any]:
     """Return the log with probabilities, the policy that acted, where both come from, a fit."""
     kind = plan.behaviour["kind"]
     recorded = any(name in log.columns for name in LIKELIHOODS)
@@ -145,46 +132,49 @@ def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, 
         from gvf.behaviour import estimate_behaviour
 
         options = {name: v for name, v in plan.behaviour.items() if name != "kind" and v}
-        estimated = estimate_behaviour(log, **options, seed=plan.seed, progress=False)
+        estimated = estimate_behaviour(log, **options, seed=plan.seed, progress=show)
         return estimated.log, None, "estimated", estimated
     with placed("behaviour"):
         return log, policy(plan.behaviour, plan, facts), "given", None
 
 
-def look_through(material: Material) -> tuple[Floats, str]:
+def look_through(material: Material, show: bool | None) -> tuple[Floats, str]:
     """Evaluate all questions on all of the log; return ratios [questions, n] and a digest."""
     log, behaviour = material.log, material.behaviour
     stride = -(-len(log) // MOST_RATIOS)
     found: list[list[Floats]] = [[] for _ in material.questions]
     before = 0
     digests: dict[str, Any] = {}
-    for batch in log:
-        for name, column in batch.columns.items():
-            kind = f"{name} {column.dtype} {column.shape[1:]}"
-            digests.setdefault(kind, hashlib.sha256()).update(
-                np.ascontiguousarray(column).tobytes()
-            )
+    title, total = "looking through the log", len(log)
+    with progress_of(title, total, show=show, transient=True) as advance:
+        for batch in log:
+            for name, column in batch.columns.items():
+                kind = f"{name} {column.dtype} {column.shape[1:]}"
+                digests.setdefault(kind, hashlib.sha256()).update(
+                    np.ascontiguousarray(column).tobytes()
+                )
 
-        def known(part: Transitions) -> None:
-            _check_finite(part, "state", material.facts.names)
-            _check_finite(part, "action")
+            def known(part: Transitions) -> None:
+                _check_finite(part, "state", material.facts.names)
+                _check_finite(part, "action")
 
-        def code(part: Transitions) -> None:
-            shown = without_last_states(part)
-            _check_finite(shown, "next_state")
-            material.features(shown.state)
-            material.features(shown.next_state)
+            def code(part: Transitions) -> None:
+                shown = without_last_states(part)
+                _check_finite(shown, "next_state")
+                material.features(shown.state)
+                material.features(shown.next_state)
 
-        _each(known, batch, log, before)
-        _each(code, batch, log, before, "features: ")
-        for at, question in enumerate(material.questions):
+            _each(known, batch, log, before)
+            _each(code, batch, log, before, "features: ")
+            for at, question in enumerate(material.questions):
 
-            def evaluate(part: Transitions, question: GVF = question) -> Floats:
-                return question.evaluate(part, behaviour=behaviour).ratio
+                def evaluate(part: Transitions, question: GVF = question) -> Floats:
+                    return question.evaluate(part, behaviour=behaviour).ratio
 
-            ratio = _each(evaluate, batch, log, before, f"question {question.name!r}: ")
-            found[at].append(ratio[(-before) % stride :: stride])
-        before += len(batch)
+                ratio = _each(evaluate, batch, log, before, f"question {question.name!r}: ")
+                found[at].append(ratio[(-before) % stride :: stride])
+            before += len(batch)
+            advance(len(batch))
     ratios = np.stack([np.concatenate(one) for one in found])
     for question, ratio in zip(material.questions, ratios, strict=True):
         if not ratio.any():

@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from gvf.common.arrays import Floats
 from gvf.common.compiled import call_float, compile_for, once
 from gvf.correction.base import Correction
+from gvf.links import interrupted
 from gvf.sampling.prefix_sums import LARGEST_RATIO
 from gvf.transition import Column, Transitions, nan_rows
 
@@ -319,25 +320,6 @@ def carried(
     ratio, continuation = np.asarray(ratio, np.float64), np.asarray(continuation, np.float64)
     ends = Transitions(terminated=continuation == 0.0 if ended is None else ended)
     return Trace(correction).inputs(ratio, continuation, ends, interest=interest)
-
-
-def interrupted(
-    stream: NDArray[Any], episode: NDArray[np.int64], ended: NDArray[np.bool_]
-) -> int | None:
-    """Find the first row that goes on with an episode which another one interrupted.
-
-    Args:
-        stream: the stream of each row, [m].
-        episode: the number of each row's episode, [m].
-        ended: True for rows that no other row goes on with, [m].
-    """
-    place = np.empty(len(stream), np.int64)
-    place[np.argsort(stream, kind="stable")] = np.arange(len(stream))
-    order = np.lexsort((place, episode, stream))
-    before, after = order[:-1], order[1:]
-    same = (stream[before] == stream[after]) & (episode[before] == episode[after])
-    returning = after[same & ~ended[before] & (place[before] + 1 != place[after])]
-    return int(returning.min()) if len(returning) else None
 
 
 def _among(present: NDArray[np.bool_] | None, at: int) -> int:

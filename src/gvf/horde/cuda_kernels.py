@@ -255,13 +255,13 @@ def _watch(
     average = tl.load(square + g, mask=ok, other=0.0) * long
     tl.store(square + g, average + tl.sum(slow * y * y, 1), mask=ok)
     if inverse is not None:
-        left, share = y.to(T), (fast * y).to(T)
+        left, share, newer = y.to(T), (fast * y).to(T), new[:, None]  # 0 times infinity is no 0
         for d0 in range(0, SIZE, BD):
             d = d0 + tl.arange(0, BD)
             inside = (d < SIZE)[None, :]
             at = d.to(tl.int64)[None, :] * places + g[:, None]
             h = tl.load(secondary + at, mask=here[:, None] & inside, other=0.0)
-            level = tl.load(x + slot[:, None] * D + d[None, :], mask=inside, other=0.0)
+            level = tl.load(x + slot[:, None] * D + d[None, :], mask=inside & newer, other=0.0)
             left = tl.dot(-h, tl.trans(level), left, PRECISION, out_dtype=T)
         square_mask = new[:, None] & new[None, :]
         turned = tl.load(inverse + i[None, :] * count + i[:, None], mask=square_mask, other=0.0)
@@ -270,7 +270,7 @@ def _watch(
             d = d0 + tl.arange(0, BD)
             inside = (d < SIZE)[None, :]
             at, among = d.to(tl.int64)[None, :] * places + g[:, None], ok[:, None] & inside
-            level = tl.load(x + slot[:, None] * D + d[None, :], mask=inside, other=0.0)
+            level = tl.load(x + slot[:, None] * D + d[None, :], mask=inside & newer, other=0.0)
             h = tl.load(secondary + at, mask=among, other=0.0)
             tl.store(secondary + at, tl.dot(left, level, h, PRECISION, out_dtype=T), mask=among)
             m = tl.load(gradient + at, mask=among, other=0.0) * kept.to(T)

@@ -17,13 +17,13 @@ import numpy as np
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.common.postpone import postponed_interrupt
+from gvf.common.progress import progress_of
 from gvf.common.workers import processors
 from gvf.horde import Horde
 from gvf.intervals.counts import Units
 from gvf.intervals.events import TooFewEventsError, count_events
 from gvf.intervals.intervals import Intervals, rank_of
 from gvf.intervals.replicates import Job, Method, Replicates, spread
-from gvf.learner import source as sources
 from gvf.learner.learner import Learner
 from gvf.learner.td import TD
 from gvf.log import Log
@@ -77,7 +77,8 @@ def bootstrap(
         workers: the number of threads, or of processes of the engine "ray"; by default one for each
             processor.
         address: the address of a Ray cluster; by default one is started on this machine.
-        progress: True to show a progress bar; by default only if standard error is a terminal.
+        progress: False to show none. By default it is a bar in a terminal, and elsewhere a line now
+            and then. True adds a line at the end there.
 
     Returns:
         The :class:`Intervals`.
@@ -123,7 +124,7 @@ def bootstrap(
             raise TooFewEventsError(events)
     lanes = range(replicates + 1)
     total = len(learners) * len(lanes)
-    with sources.bar(progress, total) as advance:
+    with progress_of("bootstrap", total, show=progress) as advance:
         if engine == "ray":
             found = [spread(job, one, len(lanes), workers, address, advance) for one in learners]
         else:

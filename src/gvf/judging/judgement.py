@@ -65,8 +65,8 @@ def judge(
             step sizes is several candidates. Any object with ``predict`` will do, if `question` is
             given. They must not have learned from these episodes.
         log: the held-out episodes: a :class:`gvf.Log`, such as the second part of
-            :meth:`gvf.Log.split`; or :class:`gvf.Transitions` in order; or a list of these, one for
-            each episode.
+            :meth:`gvf.Log.split`; or :class:`gvf.Transitions`, those of each ``stream`` in order;
+            or a list of these, one for each episode.
         returns: "doubly-robust", whose baseline is the learners' own values;
             "per-decision" for importance-sampled returns without a baseline; or "weighted", whose
             weights are divided by their mean. See :mod:`gvf.judging.returns`.

@@ -8,9 +8,7 @@ are judged as in :mod:`gvf.judging.judgement`. The learner that wins then learns
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +17,7 @@ import numpy as np
 
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief, whole
-from gvf.common.progress import progress_bar
+from gvf.common.progress import progress_of
 from gvf.judging.baseline import Returns
 from gvf.judging.candidates import Candidate, named, predictions, question_of
 from gvf.judging.held_out import HeldOut, gather
@@ -135,7 +133,8 @@ def select(
         confidence: the level of the intervals.
         replicates: the number of bootstrap samples.
         seed: the seed of the split and of the bootstrap.
-        progress: True to show a progress bar; by default only if standard error is a terminal.
+        progress: False to show none. By default it is a bar in a terminal, and elsewhere a line now
+            and then. True adds a line at the end there.
 
     Returns:
         A :class:`Selection`; print it.
@@ -175,7 +174,8 @@ def select(
     parts: list[HeldOut] = []
     listed: list[Candidate] = []
     parted = list(splits(len(log.episodes), held_out, cross_validate, seed))
-    with _bar(progress, len(given) * len(parted) + 1) as advance:
+    due = len(given) * len(parted) + 1
+    with progress_of("learners", due, show=progress) as advance:
         for rest, out in parted:
             learned = {}
             for name, learner in given.items():
@@ -222,14 +222,3 @@ def splits(
     part = np.random.default_rng(seed).permutation(episodes) % parts
     for at in range(parts if cross_validate else 1):
         yield np.flatnonzero(part != at), np.flatnonzero(part == at)
-
-
-@contextmanager
-def _bar(progress: bool | None, total: int) -> Iterator[Callable[[], object]]:
-    """Show a progress bar, by default on a terminal only; give the function that advances it."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda: None
-        return
-    with progress_bar() as shown:
-        task = shown.add_task("learners", total=total)
-        yield lambda: shown.advance(task)

@@ -24,6 +24,7 @@ from gvf.common.arrays import Arrays, Bools, Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.common.gym import gym, is_environment
 from gvf.common.postpone import postponed_interrupt
+from gvf.common.progress import progress_of
 from gvf.correction.trace import Trace
 from gvf.learner import source as sources
 from gvf.learner.callbacks import Callbacks, Calls
@@ -203,7 +204,8 @@ class Observer(ABC, Generic[Report]):
                 included automatically.
             callbacks: :class:`gvf.Every`, or several of them, or pairs ``(steps, function)``. If
                 one returns True, learning stops after the current batch of the source.
-            progress: True to show a progress bar; by default only if standard error is a terminal.
+            progress: False to show none. By default it is a bar in a terminal, and elsewhere a
+                line now and then. True adds a line at the end there.
 
         Returns:
             The same as :meth:`report`.
@@ -224,7 +226,7 @@ class Observer(ABC, Generic[Report]):
                 self._change_source()
                 batches = sources.batches(source, steps, chunk, interrupted)
             taken, calls, stopped = 0, Calls(callbacks, self), False
-            with sources.bar(progress, steps) as advance:
+            with progress_of("learning", steps, show=progress) as advance:
                 for batch in batches:
                     for piece in calls.pieces(batch, taken):
                         try:
@@ -282,7 +284,8 @@ class Observer(ABC, Generic[Report]):
                 epochs than it had, further ones are added.
             callbacks: :class:`gvf.Every`, or several of them, or pairs ``(steps, function)``. If
                 one returns True, learning stops there.
-            progress: True to show a progress bar; by default only if standard error is a terminal.
+            progress: False to show none. By default it is a bar in a terminal, and elsewhere a
+                line now and then. True adds a line at the end there.
 
         Returns:
             The same as :meth:`report`.
@@ -300,7 +303,8 @@ class Observer(ABC, Generic[Report]):
         with postponed_interrupt() as interrupted:
             if order == "drawn" and not self._fitted:
                 self._keep(len(log))
-            with sources.bar(progress, max(fit.total - self._fitted, 0)) as advance:
+            due = max(fit.total - self._fitted, 0)
+            with progress_of("learning", due, show=progress) as advance:
                 fit.run(interrupted, advance)
         return self.report()
 

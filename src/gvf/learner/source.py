@@ -1,4 +1,4 @@
-"""Batches of transitions from a source, with Ctrl-C and a progress bar.
+"""Batches of transitions from a source, with Ctrl-C.
 
 A question takes hardly longer for a batch than for one transition, so single transitions are
 joined; after Ctrl-C no more are awaited. Long batches are cut, because a learner is interrupted
@@ -7,12 +7,9 @@ only between batches, where its state is consistent.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
-from gvf.common.progress import progress_bar
 from gvf.transition import Transitions, joined
 
 JOINED_ROWS = 64
@@ -111,14 +108,3 @@ def _first(batches: Iterable[Transitions], steps: int) -> Iterator[Transitions]:
         steps -= len(batch)
         if steps <= 0:
             return
-
-
-@contextmanager
-def bar(progress: bool | None, total: int | None) -> Iterator[Callable[[int], object]]:
-    """Show a progress bar, by default on a terminal only; give the function that advances it."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda rows: None
-        return
-    with progress_bar() as shown:
-        task = shown.add_task("learning", total=total)
-        yield lambda rows: shown.advance(task, rows)

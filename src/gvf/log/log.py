@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Bools
 from gvf.common.checks import check_choice
+from gvf.common.options import OptionError, option
 from gvf.log.computed import Computed
-from gvf.log.episodes import Ends
+from gvf.log.episodes import Ends, Gaps
 from gvf.log.episodic import Episodes, is_one_episode
 from gvf.log.names import Given, recognise
 from gvf.log.rows import OnNaN, Rows
+from gvf.log.single import Steps
 from gvf.log.sources import Columns, Source, opened
 from gvf.log.table import described
 from gvf.transition import ESTIMATED, Transitions
@@ -36,7 +38,9 @@ LARGEST_IN_MEMORY = 2**30
 def read(
     source: Any,
     *,
+    steps: Steps = "sequence",
     ends: Ends | None = None,
+    gaps: Gaps = "error",
     on_nan: OnNaN = "error",
     in_memory: bool | None = None,
     quiet: bool = False,
@@ -59,10 +63,18 @@ def read(
             of a Minari dataset; a Minari dataset; a table of pandas, polars, DuckDB or any library
             that shares its tables with Arrow; a dict of arrays; or a list of episodes, each a dict
             of arrays with T actions and T or T + 1 states.
+        steps: "sequence" if rows follow each other in episodes. "single" if every row is a decision
+            of its own, as of a recommender or a trial: every row is then an episode that ends, and
+            needs no next state. Episodes and times are only kept, and episodes must all differ.
         ends: the meaning of the ends of episodes that the log leaves open: "terminated" if the task
             ended them, "truncated" if they were cut. A column ``done`` alone needs it, and so does
-            a log whose episodes only have numbers. With "truncated", episodes are also cut where
-            rows are missing.
+            a log whose episodes only have numbers.
+        gaps: "cut" to cut episodes where rows are missing, "keep" to let them go on as if nothing
+            were; by default it is an error. A row is missing where a next state is not the state of
+            the following row, where a column that counts steps jumps, and, in a log without next
+            states, where times go on by the same amount in at least nine of ten rows and by a
+            multiple of it in the others. Without next states, counts and regular times no missing
+            row can be seen.
         on_nan: "keep" to accept a NaN in states, actions, rewards and probabilities, for learners
             with ``on_nan="skip"``; by default it is an error.
         in_memory: True to keep the log in memory, False to read it anew in every pass; by default
@@ -98,16 +110,24 @@ def read(
         >>> learner.fit(log).steps
         4
     """
+    check_choice("steps", steps, Steps)
     if ends is not None:
         check_choice("ends", ends, Ends)
+    check_choice("gaps", gaps, Gaps)
     check_choice("on_nan", on_nan, OnNaN)
-    found = _source(opened(source), source, columns)
+    single = steps == "single"
+    for name, value in {"ends": ends, "gaps": None if gaps == "error" else gaps}.items():
+        if single and value is not None:
+            raise OptionError(
+                "every single decision ends its episode: leave out ", option(name, value)
+            )
+    found = _source(opened(source), source, columns, single)
     if isinstance(found, Episodes):
         reading = found.reading
     else:
         ids = None if {"stream", "episode"} & columns.keys() else found.ids
-        reading = recognise(found.names, columns, found.meanings, ids)
-    rows = Rows(found, reading, ends, on_nan)
+        reading = recognise(found.names, columns, found.meanings, ids, single=single)
+    rows = Rows(found, reading, ends, on_nan, gaps)
     small = found.size <= LARGEST_IN_MEMORY
     log = Log(rows, in_memory=small if in_memory is None else in_memory)
     if not quiet:
@@ -115,17 +135,23 @@ def read(
     return log
 
 
-def _source(found: Any, given: Any, columns: Mapping[str, Given]) -> Source:
+def _source(found: Any, given: Any, columns: Mapping[str, Given], single: bool) -> Source:
     """Return the source of what was opened: a table, or a list of episodes."""
     if isinstance(found, Source):
         return found
     name = str(given) if isinstance(given, str | os.PathLike) else f"a {type(given).__name__}"
-    if hasattr(found, "iterate_episodes"):
-        name = f"Minari dataset {found.spec.dataset_id}"
-        return Episodes(found, name, columns)
     if isinstance(found, Mapping):
-        single = is_one_episode(found, columns)
-        return Episodes([found], name, columns) if single else Columns(found, name)
+        if not single and is_one_episode(found, columns):
+            return Episodes([found], name, columns)
+        return Columns(found, name)
+    if single:
+        raise OptionError(
+            f"{name} comes episode by episode, and ",
+            option("steps", "single"),
+            " is for a table with a row for each decision",
+        )
+    if hasattr(found, "iterate_episodes"):
+        return Episodes(found, f"Minari dataset {found.spec.dataset_id}", columns)
     return Episodes(found, f"{name} of {len(found)} episodes", columns)
 
 

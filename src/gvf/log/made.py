@@ -46,4 +46,4 @@ def log_of(
     }
     told |= {"time": times, "done": None, "stream": None, "episode": COUNTED}
     reading = recognise(source.names, told, ids=[*ids])
-    return Log(Rows(source, reading, None, "keep"), in_memory=True)
+    return Log(Rows(source, reading, None, "keep", "keep"), in_memory=True)

@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gvf.common.arrays import Array
+from gvf.links import stream_order
 from gvf.log.arrow import as_numpy, is_known
-from gvf.transition import as_column
+from gvf.transition import Transitions, as_column
 
 BATCH = 65_536
 """The largest number of rows in a batch."""
@@ -78,6 +80,11 @@ class Source(ABC):
 class Columns(Source):
     """A mapping of arrays, each with one row for each step.
 
+    Args:
+        columns: the arrays.
+        name: the name of the source, for people.
+        order: the order of the rows; None for that of the arrays.
+
     Example:
         >>> from gvf.log.sources import Columns
         >>> source = Columns({"obs": [1, 2, 3], "a": [0, 1, 0]}, "a dict")
@@ -85,7 +92,10 @@ class Columns(Source):
         [array([2, 3])]
     """
 
-    def __init__(self, columns: Mapping[str, Any], name: str) -> None:
+    def __init__(
+        self, columns: Mapping[str, Any], name: str, order: NDArray[np.intp] | None = None
+    ) -> None:
+        self._order = order
         self.columns = {key: as_column(value, f"column {key!r}") for key, value in columns.items()}
         single = [key for key, column in self.columns.items() if column.ndim == 0]
         if single:
@@ -96,6 +106,12 @@ class Columns(Source):
             raise ValueError(f"the columns of {name} differ in their number of rows: {shown}")
         size = sum(column.nbytes for column in self.columns.values())
         super().__init__(name, list(columns), next(iter(lengths.values()), 0), size)
+        if order is not None:
+            self.columns = {key: column[order] for key, column in self.columns.items()}
+
+    def place(self, row: int) -> str:
+        """Return the place of a row in the arrays."""
+        return super().place(row if self._order is None else int(self._order[row]))
 
     def batches(
         self, columns: Sequence[str], start: int = 0, stop: int | None = None
@@ -220,12 +236,12 @@ def opened(source: Any) -> Any:
         ValueError: if there is no such file, or it cannot be read.
         TypeError: if nothing here reads such an object.
     """
-    from gvf.transition import Transitions
-
     if isinstance(source, str | os.PathLike):
         return _file(source)
     if isinstance(source, Transitions):
-        return source.columns
+        if "stream" not in source:
+            return source.columns
+        return Columns(source.columns, "a Transitions", stream_order(source))
     if hasattr(source, "__arrow_c_stream__"):
         import pyarrow as pa
 

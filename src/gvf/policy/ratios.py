@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief
+from gvf.common.options import OptionError, Words
 from gvf.policy.base import DiscretePolicy, Policy, check_same_actions, log
 from gvf.policy.checks import batch_size, numpy_array
 
@@ -142,11 +143,15 @@ def check_recorded(
     agree = near | (recorded == mu)
     if not agree.all():
         at = int(agree.argmin())
-        raise ValueError(
+        raise OptionError(
             f"transition {at} (action {np.asarray(actions)[at]}): {name} is recorded as "
             f"{recorded[at]}, but {brief(behaviour)} gives {mu[at]}. If the behaviour has changed "
-            'since it acted, use what was recorded: on_conflict="recorded". If the record is '
-            'wrong, use the policy: on_conflict="behaviour"'
+            "since it acted, ",
+            Words(
+                'use what was recorded: on_conflict="recorded". If the record is wrong, use the '
+                'policy: on_conflict="behaviour"',
+                "leave out [behaviour]: then what was recorded is used",
+            ),
         )
 
 

@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from gvf.common.arrays import Arrays, Bools, Floats
 from gvf.common.checks import whole
 from gvf.correction import RATIO, Correction
-from gvf.correction.trace import comparable, interrupted, numbered
+from gvf.correction.trace import comparable, numbered
+from gvf.links import interrupted
 from gvf.sampling.prefix_sums import LARGEST_RATIO
 from gvf.transition import Transitions
 from gvf.window.buffer import Rows
