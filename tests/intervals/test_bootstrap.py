@@ -99,7 +99,7 @@ def test_half_of_the_tiles_must_be_known() -> None:
     )
     states = [[1, 0, 0, 0], [1, 0, -1, 0], [1, 0, -1, 1], [0, 0, 0, 1], [0, 0, 0, 0]]
     infinite = np.isinf(found.predict(states).high)
-    assert infinite.tolist() == [False, False, True, True, False]
+    assert infinite.tolist() == [False, False, True, True, True]  # without features, all agree
 
 
 def test_replicates_that_diverged_make_the_interval_infinite() -> None:
@@ -118,11 +118,11 @@ def test_replicates_that_diverged_make_the_interval_infinite() -> None:
 def test_a_horde_has_the_intervals_of_its_questions(method: Any) -> None:
     policies = {"right": gvf.Fixed([0.1, 0.9]), "left": gvf.Fixed([0.8, 0.2])}
     asked = gvf.questions(policies, {"reward": "reward"}, [0.5, 0.9])
-    log = read(episodes(20, seed=1))
+    log = read(episodes(60, seed=1))
     options: dict[str, Any] = {"method": method, "replicates": 39, "epochs": 2, "seed": 3}
     horde = gvf.Horde(asked, gvf.OneHot(10), gvf.TD(0.2), gvf.BCIR(), batch_size=8, seed=0)
     found = gvf.bootstrap(horde, log, **options)
-    assert "4 questions: 95 %, 39 replicates of 20 episodes" in repr(found)
+    assert "4 questions: 95 %, 39 replicates of 60 episodes" in repr(found)
     assert found.questions == horde.names
     ends = found.predict(STATES)
     assert ends.point.shape == (8, 4)
