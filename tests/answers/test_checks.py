@@ -139,7 +139,7 @@ def test_learning_far_from_what_it_tends_to_is_not_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Least squares tells what the change in the second half of learning does not."""
-    monkeypatch.setattr("gvf.intervals.intervals.UNFINISHED", 1e9)
+    monkeypatch.setattr("gvf.answers.winners.DRIFT", 1e9)
     (remark,) = learned(tmp_path, 0.003, "epochs = 2").answers[0].remarks
     assert isinstance(remark, Unfinished)
     assert remark.distance is not None

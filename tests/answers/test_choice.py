@@ -100,7 +100,7 @@ def tied(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_a_tie_is_broken_towards_the_smaller_step(logged: Path, tied: pytest.MonkeyPatch) -> None:
-    tied.setattr("gvf.intervals.intervals.UNFINISHED", 1e9)
+    tied.setattr("gvf.answers.winners.DRIFT", 1e9)
     tied.setattr("gvf.answers.winners.FAR", 1e9)
     made = answered(logged, QUESTION)
     (one,) = made.answers

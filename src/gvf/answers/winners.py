@@ -43,6 +43,10 @@ TRIED_LEVEL = 0.95
 """The largest level of their intervals, for which they suffice."""
 MOST_EPOCHS = 160
 """The number of passes over the log after which learning does not go on by itself."""
+DRIFT = 0.05
+"""The mean drift of predictions, in half widths of intervals, above which learning is not finished.
+In 14 logs of 50 episodes of CartPole (docs/intervals/worlds.py) 95 % intervals held what learning
+tends to in 90 % of states with 0.05, and in 87 % with 0.1; least squares in 91 %."""
 FAR = 0.25
 """The mean distance from what learning tends to, in half widths of intervals, above which learning
 is not finished."""
@@ -151,7 +155,7 @@ class _Search:
             known = np.isfinite(high) & (high > point)
             away = np.abs(intervals.replicate(sample).mean(axis=1) - solved[0]["sample"])
             distance = float((away[known] / (high - point)[known]).mean()) if known.any() else 0.0
-        if bool(intervals.unfinished(sample)) or (distance is not None and distance > FAR):
+        if drift > DRIFT or (distance is not None and distance > FAR):
             return Unfinished(self.epochs, drift, distance)
         return None
 
