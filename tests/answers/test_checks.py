@@ -193,3 +193,15 @@ def test_learning_that_goes_on_is_not_done_twice(
         "replicates", "solved", "replicates",
     ]  # fmt: skip
     assert len(set(done)) == len(done)
+
+
+def test_what_learning_tends_to_is_solved_for_if_that_is_quick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "log.parquet", walks_of_numbers())
+    (tmp_path / "asked.toml").write_text(text("IR", POOR.replace("tilings = 1", "tilings = 3")))
+    asked = prepare(load(tmp_path / "asked.toml"), tmp_path / "log.parquet", quiet=True)
+    cell, terms = Cell("solved", 0, "IR", 0.05), 9 * len(asked.log)
+    for most, quick in ((terms, True), (terms - 1, False)):
+        monkeypatch.setattr("gvf.answers.cells.FEW_TERMS", most)
+        assert cells.can_solve(cell, asked) == quick
