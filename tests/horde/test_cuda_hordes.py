@@ -175,7 +175,7 @@ def test_a_gpu_finds_the_rows_of_the_processor(window, chunk, correction):
     )
     data, found = stream(3 * window + 5, states=0), []
     right = record(other, data.state[:1])
-    one.predict(data.state[:1])
+    one._predict(data.state[:1])
     engine: Any = one._core.engine
     learn = engine.learn
 
@@ -309,7 +309,7 @@ def test_a_device_learns_by_plain_td_with_dense_features(monkeypatch, features, 
     monkeypatch.setattr(device.Device, "memory", 10**9)
     horde = gvf.Horde(asked(), features, update)
     with pytest.raises(ValueError, match="with SGD and dense features"):
-        horde.predict([0] if isinstance(features, gvf.OneHot) else [[0.0, 0.0]])
+        horde._predict([0] if isinstance(features, gvf.OneHot) else [[0.0, 0.0]])
 
 
 def test_weights_that_a_gpu_cannot_hold_are_counted(monkeypatch):

@@ -296,7 +296,7 @@ def test_rupee_estimates_the_projected_bellman_error(kind):
         features, gvf.TD(0.02), behaviour=BEHAVIOUR, window=5_000, warm_up=40_000, rupee=True,
         seed=0,
     )  # fmt: skip
-    horde.predict([0])
+    horde._predict([0])
     weights = np.random.default_rng(1).normal(size=(2, x.shape[1]))
     weights[0] = 0.0
     engine = horde._core.engine

@@ -374,7 +374,7 @@ def test_updates_without_mass_leave_everything():
     never = gvf.Transitions(**{**data.columns, "action": np.zeros(10, int)})
     body, calls = trunk(), []
     horde = made([gvf.GVF(gvf.Always(1, 3), "reward", 0.9)], body, OPTIMISERS["momentum"])
-    horde.predict(never.state)
+    horde._predict(never.state)
     body.register_forward_hook(lambda *given: calls.append(given))
     horde.observe_many(never)
     assert not calls
@@ -444,7 +444,7 @@ NAN.columns["state"][2] = np.nan
         (lambda: made(TWO).predict(0.5), "states must be a batch"),
         (lambda: made(TWO).observe_many(NAN), r"state\[0\] is nan at position 2"),
         (
-            lambda: made(TWO).predict({"lidar": [[0.0]], "door": [1]}),
+            lambda: made(TWO).predict([{"lidar": [0.0], "door": 1}]),
             "these states have the fields lidar, door",
         ),
         (

@@ -22,7 +22,7 @@ from gvf.answers.plan import Plan
 from gvf.answers.remarks import Remark
 from gvf.answers.section import placed
 from gvf.answers.store import Store
-from gvf.answers.support import support_of, warnings_of, warnings_of_estimate
+from gvf.answers.support import support_of, warnings_of, warnings_of_material
 from gvf.answers.values import value_lines, values_of
 from gvf.answers.winners import learn
 from gvf.behaviour import Support
@@ -119,7 +119,7 @@ class Answer:
     def __repr__(self) -> str:
         estimated = self.material.source == "estimated"
         lines = [f"ratios {self.material.ratios_from}"] if estimated else []
-        lines += [f"  warning: {warning}" for warning in warnings_of_estimate(self.material)]
+        lines += [f"  warning: {warning}" for warning in warnings_of_material(self.material)]
         for one in self.answers:
             lines.append(f"{one.question.name}: {one.judgement.verdict}")
             lines += [*value_lines(one.values, one.judgement), *_support(one)]

@@ -24,7 +24,7 @@ from gvf.answers.section import placed
 from gvf.common.arrays import Floats
 from gvf.common.options import OptionError
 from gvf.common.progress import progress_of
-from gvf.features import FeatureMap
+from gvf.features import FeatureMap, outside_bounds
 from gvf.log import Log, read
 from gvf.policy import Policy
 from gvf.question import GVF
@@ -52,6 +52,7 @@ class Material:
         estimated: the estimate of the behaviour, if there is one.
         ratios: the ratios of each question, [questions, n].
         digest: the digest of the log's contents.
+        outside: the share of the log's states outside the bounds of the features.
     """
 
     plan: Plan
@@ -64,6 +65,7 @@ class Material:
     estimated: Any = None
     ratios: Floats = field(default_factory=lambda: np.empty((0, 0)))
     digest: str = ""
+    outside: float = 0.0
 
     @property
     def ratios_from(self) -> str:
@@ -100,8 +102,8 @@ def prepare(plan: Plan, source: Any, *, quiet: bool = False) -> Material:
     features = parts.features(plan, facts)
     parts.dimensions(plan, facts)
     made = Material(plan, log, facts, questions, features, behaviour, where, estimated)
-    ratios, digest = look_through(made, show)
-    return replace(made, ratios=ratios, digest=digest)
+    ratios, digest, outside = look_through(made, show)
+    return replace(made, ratios=ratios, digest=digest, outside=outside)
 
 
 def _in_words(error: Exception) -> str:
@@ -138,12 +140,16 @@ def _behaviour(
         return log, policy(plan.behaviour, plan, facts), "given", None
 
 
-def look_through(material: Material, show: bool | None) -> tuple[Floats, str]:
-    """Evaluate all questions on all of the log; return ratios [questions, n] and a digest."""
+def look_through(material: Material, show: bool | None) -> tuple[Floats, str, float]:
+    """Evaluate all questions on all of the log.
+
+    Returns:
+        The ratios [questions, n], a digest, and the share of states outside the features' bounds.
+    """
     log, behaviour = material.log, material.behaviour
     stride = -(-len(log) // MOST_RATIOS)
     found: list[list[Floats]] = [[] for _ in material.questions]
-    before = 0
+    before = outside = 0
     digests: dict[str, Any] = {}
     title, total = "looking through the log", len(log)
     with progress_of(title, total, show=show, transient=True) as advance:
@@ -166,6 +172,7 @@ def look_through(material: Material, show: bool | None) -> tuple[Floats, str]:
 
             _each(known, batch, log, before)
             _each(code, batch, log, before, "features: ")
+            outside += outside_bounds(material.features, batch["state"]) or 0
             for at, question in enumerate(material.questions):
 
                 def evaluate(part: Transitions, question: GVF = question) -> Floats:
@@ -183,7 +190,8 @@ def look_through(material: Material, show: bool | None) -> tuple[Floats, str]:
                 f"take ({question.policy!r}), so the log tells nothing about it"
             )
     told = sorted(f"{kind} {digest.hexdigest()}" for kind, digest in digests.items())
-    return ratios, hashlib.sha256("\n".join(told).encode()).hexdigest()
+    digest = hashlib.sha256("\n".join(told).encode()).hexdigest()
+    return ratios, digest, outside / max(before, 1)
 
 
 def _check_finite(batch: Transitions, name: str, columns: Sequence[str] = ()) -> None:

@@ -17,7 +17,7 @@ from gvf.answers.answer import Answer, Answered, edge_of
 from gvf.answers.cells import methods
 from gvf.answers.material import Material
 from gvf.answers.plan import Asked, told
-from gvf.answers.support import Diagnosed, warnings_of, warnings_of_estimate
+from gvf.answers.support import Diagnosed, warnings_of, warnings_of_material
 from gvf.answers.values import value_remarks, value_rows
 from gvf.behaviour import Support
 from gvf.common.arrays import Array
@@ -137,7 +137,7 @@ def _question(
     diagnosis: Diagnosis | None,
 ) -> dict[str, Any]:
     """Return what is told of a question and of its support."""
-    warnings = [*warnings_of_estimate(material), *warnings_of(ratios, support)]
+    warnings = [*warnings_of_material(material), *warnings_of(ratios, support)]
     lost = support.lost[support.least]
     return {
         "name": asked.name,

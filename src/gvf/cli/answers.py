@@ -130,16 +130,16 @@ def _told(found: Answer) -> str:
 def _diagnose(given: argparse.Namespace) -> int:
     from gvf.answers import diagnose, load, prepare
     from gvf.answers.page import diagnosis_page
-    from gvf.answers.support import warnings_of_estimate
+    from gvf.answers.support import warnings_of_material
     from gvf.common.files import write_text
 
     out = None if given.out is None else Path(given.out)
     if out is not None and out.suffix != ".html":
         raise ValueError(f"--out {out}: the name of the page must end in .html")
     material = prepare(load(given.question, trust=given.trust), given.log)
-    found, warned = diagnose(material), warnings_of_estimate(material)
+    found, warned = diagnose(material), warnings_of_material(material)
     print()
-    if material.source == "estimated":
+    if material.source == "estimated" or warned:
         print(f"The ratios are {material.ratios_from}.", *warned, sep="\n  warning: ", end="\n\n")
     for one in found:
         print(one, end="\n\n")

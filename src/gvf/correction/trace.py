@@ -35,7 +35,7 @@ from gvf.common.compiled import call_float, compile_for, once
 from gvf.correction.base import Correction
 from gvf.links import interrupted
 from gvf.sampling.prefix_sums import LARGEST_RATIO
-from gvf.transition import Column, Transitions, nan_rows
+from gvf.transition import Column, Transitions, ended_rows, nan_rows
 
 # The numbers kept for a stream. The last three are flags: the first row of another source may come
 # next; the next state is known; an episode was left before its end.
@@ -167,12 +167,10 @@ class Trace:
         present = None if missing is None else ~missing
         m = len(ratio) if missing is None else len(missing)
         columns: Mapping[str, Column] = {} if transitions is None else transitions.columns
-        # A trace that does not look back begins anew in every row.
-        ended = np.full(m, not self._correction.looks_back)
+        ended = ended_rows(columns, m)
+        if not self._correction.looks_back:
+            ended[:] = True  # the trace begins anew in every row
         nowhere = np.zeros(m, np.int64)
-        for name in ("terminated", "truncated"):
-            if name in columns:
-                ended |= columns[name].astype(bool)
         episode = numbered(columns["episode"]) if "episode" in columns else nowhere
         place = self._places_of(columns, nowhere)
         cut = ended if missing is None else ended | missing

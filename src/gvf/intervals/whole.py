@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from gvf.common.arrays import Array, Bools, Floats
-from gvf.common.divergence import DIVERGED, largest_return
 from gvf.intervals.counts import Units
 from gvf.learner import source as sources
-from gvf.learner.base import CONTINUATION, CUMULANT
 from gvf.learner.learner import Learner
 from gvf.learner.loop import STEPS, Schedule
 from gvf.learner.values import LinearValues
@@ -154,8 +152,7 @@ class WholeLog(WindowLearner):
         Updates pass on the cumulants of as many rows as they draw; least squares, of all rows.
         """
         passed_on = updates * self.schedule.batch_size * self.n_steps.n or len(self.window)
-        cumulant, continuation = self.seen[[CUMULANT, CONTINUATION]].tolist()
-        limit = DIVERGED * largest_return(cumulant, continuation, passed_on)
         self.values.state = self.values.state._replace(weights=weights)
         assert isinstance(self.window, Window)
-        return ~(self.values.largest(self.window) <= limit)
+        findings = self._range(passed_on).findings(self.values.shown(self.window))
+        return np.isin(np.arange(weights.shape[1]), findings["diverged"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gvf.common.arrays import Array
-from gvf.transition import as_column
+from gvf.common.fields import as_column
 
 if TYPE_CHECKING:
     import pyarrow as pa

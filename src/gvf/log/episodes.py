@@ -25,11 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays, Bools
+from gvf.common.fields import as_column
 from gvf.common.options import OptionError, Words, option
 from gvf.links import breaks
 from gvf.log.names import Reading
 from gvf.log.spacing import Spacing
-from gvf.transition import as_column
 
 Ends = Literal["terminated", "truncated"]
 Gaps = Literal["error", "cut", "keep"]

@@ -17,9 +17,10 @@ import numpy as np
 
 from gvf.common.arrays import Array
 from gvf.common.checks import brief
+from gvf.common.fields import as_column
 from gvf.log.names import COUNTED, Given, Part, Reading, recognise
 from gvf.log.sources import Source
-from gvf.transition import Transitions, as_column, nan_rows
+from gvf.transition import Transitions, nan_rows
 
 _FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
 _INFO = ("infos", "info")

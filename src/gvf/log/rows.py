@@ -13,12 +13,13 @@ from typing import Any, Literal
 import numpy as np
 
 from gvf.common.arrays import Array, Arrays, Bools
+from gvf.common.fields import as_column
 from gvf.common.options import OptionError, Words, option
 from gvf.log.episodes import OWN, Bounds, Ends, Gaps, Scan
 from gvf.log.names import Reading
 from gvf.log.single import Decisions
 from gvf.log.sources import Source
-from gvf.transition import Transitions, as_column, describe_columns, nan_place, nan_rows
+from gvf.transition import Transitions, describe_columns, nan_place, nan_rows
 
 OnNaN = Literal["error", "keep"]
 LIKELIHOODS = ("behaviour_probability", "behaviour_log_probability")

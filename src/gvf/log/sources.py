@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array
+from gvf.common.fields import as_column
 from gvf.links import stream_order
 from gvf.log.arrow import as_numpy, is_known
-from gvf.transition import Transitions, as_column
+from gvf.transition import Transitions
 
 BATCH = 65_536
 """The largest number of rows in a batch."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import brief
+from gvf.common.checks import as_numbers, brief
 from gvf.common.options import OptionError, Words
 from gvf.policy.base import DiscretePolicy, Policy, check_same_actions, log
 from gvf.policy.checks import batch_size, numpy_array
@@ -197,7 +197,7 @@ def largest_ratio(target: DiscretePolicy, behaviour: DiscretePolicy, states: Any
 
 def _recorded(values: Any, name: str, count: int, least: float, most: float) -> Floats:
     """Return a recorded column of probabilities or logarithms, checked, float64[m]."""
-    array = np.asarray(numpy_array(values, name), np.float64)
+    array = np.asarray(as_numbers(numpy_array(values, name), name), np.float64)
     if array.shape != (count,):
         raise ValueError(f"{name} has shape {array.shape}, expected ({count},)")
     good = (array >= least) & (array <= most + _RECORDED_TOLERANCE) & (array < np.inf)
