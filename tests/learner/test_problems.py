@@ -108,10 +108,11 @@ def test_a_tenth_of_the_states_outside_is_a_problem(kind, share, named):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_left_out_for_a_nan_are_no_states(kind):
-    made = learner(kind, tiles(), on_nan="skip")
-    states = np.where(np.arange(100) < 50, np.nan, 0.5)[:, None]
-    states[99] = 3.0
-    made.observe_many(stream(100, state=states))
+    made = learner(kind, gvf.TileCoder([0.0] * 2, [1.0] * 2, tilings=4), on_nan="skip")
+    states = np.full((100, 2), 0.5)
+    states[:50] = np.nan, 7.0
+    states[99, 0] = 3.0
+    made.observe_many(stream(100, state=states, next_state=np.full((100, 2), 0.5)))
     assert made.report().outside_bounds == pytest.approx(0.02)
 
 

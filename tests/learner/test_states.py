@@ -109,6 +109,7 @@ def test_one_observation_is_one_state_and_a_list_as_many(kind, space, tmp_path):
             (batch[1], expected[1:]),
             (batch[0, ...], expected[:1]),
             (dict(reversed(one.items())), expected[:1]),
+            ({**one, "another": np.zeros(7)}, expected[:1]),
         ):
             np.testing.assert_allclose(predictor.predict(states), right, rtol=1e-12)
         arrays = together(space, [one, other, one])
@@ -340,3 +341,33 @@ def test_plain_arrays_are_batches_as_before():
     )
     with pytest.raises(ValueError, match=r"states must be a batch \[m, 2\], got shape \(2,\)"):
         tiles.predict([0.5, 0.5])
+
+
+def test_a_judge_takes_a_list_of_rows():
+    space = SPACES["number"]
+    listed = [
+        {**row, "terminated": at % 2 == 1, "behaviour_probability": 0.5}
+        for at, row in enumerate(rows(space, 40))
+    ]
+    learner = learners(space)["learner"]
+    learner.learn(listed)
+    judged = gvf.judge({"mine": learner}, listed, replicates=50, seed=0)
+    other = gvf.judge({"mine": learner}, as_transitions(listed), replicates=50, seed=0)
+    assert repr(judged) == repr(other)
+
+
+@pytest.mark.parametrize("method", ["td", "lstd"])
+def test_intervals_take_an_observation(method):
+    walks = [
+        {
+            "obs": {"position": np.random.default_rng(i).random((3, 2)), "door": [0, 1, 0]},
+            "action": [i % 2, 1], "reward": [1.0 * (i % 3), 0.5], "terminated": True,
+        }
+        for i in range(60)
+    ]  # fmt: skip
+    log = gvf.read(walks, quiet=True)
+    learner = learners(SPACES["number"])["learner"]
+    intervals = gvf.bootstrap(learner, log, method=method, replicates=39, seed=1)
+    one = {"position": np.array([0.5, 0.5]), "door": 1}
+    assert [len(part) for part in intervals.predict(one)] == [1, 1, 1]
+    assert [len(part) for part in intervals.predict([one, one])] == [2, 2, 2]
