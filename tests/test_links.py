@@ -140,6 +140,13 @@ def test_streams_are_put_one_after_the_other_and_stop_where_they_stop() -> None:
         np.testing.assert_array_equal(last, ended)
 
 
+def test_the_rows_of_a_log_are_those_of_the_transitions_as_they_were_given() -> None:
+    rows = mixed(1)
+    for batch, keys in log_of(rows).select(range(5, 20)).keyed():
+        np.testing.assert_array_equal(rows.reward[keys["row"]], batch.reward)
+        np.testing.assert_array_equal(rows.stream[keys["row"]], batch.stream)
+
+
 def without(rows: gvf.Transitions, *names: str) -> gvf.Transitions:
     """A copy without some columns."""
     return gvf.Transitions(**{n: c.copy() for n, c in rows.columns.items() if n not in names})

@@ -1,6 +1,7 @@
 """`gvf.bootstrap` and `gvf.Intervals`: coverage, unknown states, files, errors, Ctrl-C."""
 
 import pickle
+import re
 import signal
 import sys
 import time
@@ -99,7 +100,7 @@ def test_half_of_the_tiles_must_be_known() -> None:
     )
     states = [[1, 0, 0, 0], [1, 0, -1, 0], [1, 0, -1, 1], [0, 0, 0, 1], [0, 0, 0, 0]]
     infinite = np.isinf(found.predict(states).high)
-    assert infinite.tolist() == [False, False, True, True, False]
+    assert infinite.tolist() == [False, False, True, True, True]  # without features, all agree
 
 
 def test_replicates_that_diverged_make_the_interval_infinite() -> None:
@@ -118,11 +119,11 @@ def test_replicates_that_diverged_make_the_interval_infinite() -> None:
 def test_a_horde_has_the_intervals_of_its_questions(method: Any) -> None:
     policies = {"right": gvf.Fixed([0.1, 0.9]), "left": gvf.Fixed([0.8, 0.2])}
     asked = gvf.questions(policies, {"reward": "reward"}, [0.5, 0.9])
-    log = read(episodes(20, seed=1))
+    log = read(episodes(60, seed=1))
     options: dict[str, Any] = {"method": method, "replicates": 39, "epochs": 2, "seed": 3}
     horde = gvf.Horde(asked, gvf.OneHot(10), gvf.TD(0.2), gvf.BCIR(), batch_size=8, seed=0)
     found = gvf.bootstrap(horde, log, **options)
-    assert "4 questions: 95 %, 39 replicates of 20 episodes" in repr(found)
+    assert "4 questions: 95 %, 39 replicates of 60 episodes" in repr(found)
     assert found.questions == horde.names
     ends = found.predict(STATES)
     assert ends.point.shape == (8, 4)
@@ -339,6 +340,22 @@ def test_the_bar_ends_at_its_total(monkeypatch: pytest.MonkeyPatch) -> None:
     for options in given:
         gvf.bootstrap(learner(every=7), read(episodes(12, seed=0)), **options)
     assert totals == [200] * 3
+
+
+def test_long_solving_tells_how_far_it_is_and_how_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def slow(equations: Equations, copies: Any) -> Any:
+        time.sleep(0.02)
+        return np.zeros(10)
+
+    monkeypatch.setattr("gvf.common.progress.EVERY", 0.1)
+    monkeypatch.setattr(Equations, "solve", slow)
+    intervals(replicates=39, workers=1)
+    first = capsys.readouterr().err.splitlines()[0]
+    assert re.fullmatch(r"bootstrap: \d+ of 40, 1 s so far, about 1 s left", first)
+    intervals(replicates=39, workers=1, progress=False)
+    assert not capsys.readouterr().err
 
 
 class DumbRay:

@@ -51,9 +51,12 @@ def test_events_are_the_rows_whose_cumulant_is_not_the_commonest(rows: Any) -> N
     kept = [(r, a) for r, a in rows if r != usual]
     if usual != 0.0:  # all rows end, so no end is unusual
         assert events.name == "events"
-    ratios = [(0.4, 1.6)[a] for _, a in kept]
+    ratios, every = ([(0.4, 1.6)[a] for _, a in some] for some in (kept, rows))
     assert (events.count, events.rows) == (len(kept), len(rows))
-    worth = sum(ratios) ** 2 / sum(r**2 for r in ratios) if ratios else 0.0
+    worth = 0.0
+    if ratios:
+        worth = sum(ratios) ** 2 / sum(r**2 for r in ratios)
+        worth = min(worth, sum(ratios) * sum(every) / sum(r**2 for r in every))
     assert events.effective == pytest.approx(worth)
     assert events.few == (worth < LEAST_EVENTS)
 
@@ -68,6 +71,15 @@ def test_events_of_ratio_0_tell_nothing() -> None:
     assert str(events) == "20 rewards in 200 rows, worth 3 by their ratios"
     sarsa = gvf.Learner(solver().question, gvf.OneHot(1), gvf.ExpectedSarsa(0.1), gvf.OnPolicy())
     assert gvf.count_events(sarsa, single(reward, action)).effective == pytest.approx(20.0)
+
+
+def test_many_events_of_small_ratios_do_not_stand_for_the_large_ones() -> None:
+    """Ten rewards of the action that the target hardly takes, none of the other."""
+    reward, action = np.zeros(200), np.tile([0, 1], 100)
+    reward[:20:2] = 1.0
+    events = gvf.count_events(solver(gvf.Fixed([0.1, 0.9])), single(reward, action))
+    assert (events.count, events.few) == (10, True)
+    assert events.effective == pytest.approx(10 * 0.2 * 1.0 / ((0.2**2 + 1.8**2) / 2))
 
 
 def test_ends_are_events_where_they_end_a_stream_of_rewards() -> None:

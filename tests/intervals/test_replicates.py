@@ -166,10 +166,10 @@ def test_replicates_are_learners_of_repeated_episodes(
     some = ours.std(axis=0) > 1e-9
     np.testing.assert_array_equal(some, theirs.std(axis=0) > 1e-9)
     assert some.sum() >= 4
-    tests = scipy.stats.ttest_ind(ours[:, some], theirs[:, some], equal_var=False)
-    assert tests.pvalue.min() > 1e-4
-    spread = [np.abs(each - np.median(each, axis=0))[:, some] for each in (ours, theirs)]
-    assert scipy.stats.ttest_ind(*spread, equal_var=False).pvalue.min() > 1e-4
+    spread = [np.abs(each - np.median(each, axis=0)) for each in (ours, theirs)]
+    for one, other in ((ours, theirs), spread):
+        test: Any = scipy.stats.ttest_ind(one[:, some], other[:, some], equal_var=False)
+        assert test.pvalue.min() > 1e-4
 
 
 def test_replicates_have_draws_of_their_own() -> None:
@@ -191,7 +191,7 @@ def test_replicates_have_draws_of_their_own() -> None:
 
 
 def test_a_replicate_takes_no_larger_steps_than_the_learner() -> None:
-    """A step of 1.5 with weights that sum to 1 is stable; with a row counted twice it is not."""
+    """A step of 1.9 with weights that sum to 1 is stable; with a row counted twice it is not."""
     rng = np.random.default_rng(0)
     made = [
         {"state": [0, 0], "action": [int(rng.integers(2))], "reward": [rng.normal()]}
@@ -199,7 +199,7 @@ def test_a_replicate_takes_no_larger_steps_than_the_learner() -> None:
         for _ in range(50)
     ]
     question = gvf.GVF(gvf.Fixed([0.4, 0.6]), "reward", 0.0)
-    one = gvf.Learner(question, gvf.OneHot(1), gvf.TD(1.5), gvf.WISMinibatch(), batch_size=2)
+    one = gvf.Learner(question, gvf.OneHot(1), gvf.TD(1.9), gvf.WISMinibatch(), batch_size=2)
     found = Job(read(made), None, 40, "td", 0).run(one, range(100))
     assert np.abs(found.weights).max() < 20
     assert not found.diverged.any()

@@ -42,3 +42,11 @@ def test_rows_are_drawn_in_proportion_to_their_masses(n: int) -> None:
     assert not drawn[~some].any()
     surprise = ((drawn - expected)[some] ** 2 / expected[some]).sum()
     assert n == 1 or surprise < scipy.stats.chi2.isf(1e-4, some.sum() - 1)
+
+
+def test_a_number_of_0_does_not_draw_a_row_of_mass_0() -> None:
+    nothing = np.zeros(4, np.uint64)  # the stream that gives only zeros
+    assert xoshiro.uniform(nothing) == 0.0
+    slots = np.empty(5, np.int64)
+    alias_draw(*alias_table(np.array([0.0, 1.0, 2.0])), nothing, slots)
+    assert (slots == 2).all()

@@ -139,8 +139,10 @@ class Intervals:
         """Return how far predictions moved late in learning, [m], or [m, G] for a horde.
 
         It is the mean change of the predictions of all replicates in the second half of learning,
-        without its sign, in half widths of the interval. It is 0 for least squares and where the
-        interval is infinite.
+        without its sign, in half widths of the interval, less the part that the noise of draws can
+        explain. A half width is about two standard deviations of a replicate, so the mean change of
+        B replicates that learn no more has a standard error of up to sqrt(2 / B) / 2 half widths.
+        The drift is 0 for least squares, and where the interval is infinite.
         """
         return np.concatenate([self._drift(part) for part in self._pieces(states)])
 
@@ -159,9 +161,9 @@ class Intervals:
             for policy, change in zip(self.policies, self.change, strict=True)
         ]
         point, _, high = self._ends(states, rank_of(self.level, self.replicates))
-        distance = np.abs(np.stack(moved, axis=1) if self.horde else moved[0])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(distance > 0.0, distance / (high - point), 0.0)
+        half = np.where(np.isfinite(high), high - point, np.inf)
+        share = np.abs(np.stack(moved, axis=1) if self.horde else moved[0]) / half
+        return np.maximum(share - np.sqrt(2.0 / self.replicates) / 2.0, 0.0)
 
     def predict(self, states: Any, *, level: float | None = None) -> Interval:
         """Predict for a batch of states [m, ...].

@@ -342,8 +342,8 @@ class Log:
             keys = {name: column[at] for name, column in ids.items()}
             if times is not None:
                 keys[times] = batch[times]
-            counts = {"row": self._rows.bounds.first[batch.episode] + step}
-            counts |= {"episode": batch.episode, "step": step}
+            row = self._rows.source.numbers(self._rows.bounds.first[batch.episode] + step)
+            counts = {"row": row, "episode": batch.episode, "step": step}
             yield batch, keys | {name: counts[of] for name, of in counted.items()}
 
     @property

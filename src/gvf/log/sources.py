@@ -68,6 +68,10 @@ class Source(ABC):
     ) -> Iterator[dict[str, Array]]:
         """Yield some columns of the rows start, ..., stop - 1, in order."""
 
+    def numbers(self, rows: Any) -> Any:
+        """Return the numbers of rows, [m], in the table that the user has."""
+        return rows
+
     def place(self, row: int) -> str:
         """Return the place of a row in words, for messages."""
         return f"row {row}"
@@ -110,9 +114,13 @@ class Columns(Source):
         if order is not None:
             self.columns = {key: column[order] for key, column in self.columns.items()}
 
+    def numbers(self, rows: Any) -> Any:
+        """Return the numbers of rows in the arrays, before they were put into order."""
+        return rows if self._order is None else self._order[rows]
+
     def place(self, row: int) -> str:
         """Return the place of a row in the arrays."""
-        return super().place(row if self._order is None else int(self._order[row]))
+        return super().place(int(self.numbers(row)))
 
     def batches(
         self, columns: Sequence[str], start: int = 0, stop: int | None = None
