@@ -12,6 +12,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.vector import SyncVectorEnv
 
 import gvf
+from gvf import online
 from gvf.common.fields import as_states
 from gvf.online import window_lstd
 from gvf.stream.observation import Observations
@@ -78,7 +79,7 @@ def learners(space: Any) -> dict[str, Any]:
     return {
         "learner": gvf.Learner(QUESTION, dense, gvf.TD(0.1), behaviour=LIKELY, seed=0),
         "lanes": gvf.Learner(QUESTION, dense, gvf.TD([0.1, 0.2]), behaviour=LIKELY, seed=0),
-        "online": gvf.OnlineLearner(QUESTION, dense, gvf.online.TDLambda(0.1), behaviour=LIKELY),
+        "online": gvf.OnlineLearner(QUESTION, dense, online.TDLambda(0.1), behaviour=LIKELY),
         "least squares": gvf.LSTDLearner(QUESTION, dense, behaviour=LIKELY),
         "horde": gvf.Horde(asked, dense, gvf.TD(0.1), behaviour=LIKELY, seed=0),
     }
@@ -211,8 +212,10 @@ def test_a_policy_of_ones_own_gets_a_batch():
 def test_features_take_an_observation():
     dense = gvf.Dense(2, lambda states: states["position"])
     assert dense({"position": [0.5, 1.0], "door": 1}).tolist() == [[0.5, 1.0]]
+    tiles: Any = gvf.TileCoder([0.0], [1.0])
+    observation = {"position": [0.5], "door": 1}
     with pytest.raises(ValueError, match="TileCoder takes arrays, and these states have the field"):
-        gvf.TileCoder([0.0], [1.0])({"position": [0.5], "door": 1})
+        tiles(observation)
 
 
 def test_columns_of_a_dict_are_the_numbers_of_its_fields():
@@ -238,7 +241,7 @@ def test_the_prediction_for_a_state_with_a_nan_is_nan(kind, tmp_path):
         if kind == "horde":
             return gvf.Horde(asked, tiles, gvf.TD(0.1), seed=0, **more)
         if kind == "online":
-            return gvf.OnlineLearner(QUESTION, tiles, gvf.online.TDLambda(0.1), **more)
+            return gvf.OnlineLearner(QUESTION, tiles, online.TDLambda(0.1), **more)
         if kind == "least squares":
             return gvf.LSTDLearner(QUESTION, tiles, **more)
         step = gvf.TD([0.1, 0.2] if kind == "lanes" else 0.1)
