@@ -1,5 +1,7 @@
 """Checks of an answer: whether it depends on its features, and whether learning is finished."""
 
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from gvf.answers import Engine, answer, cells, load, parts, prepare
 from gvf.answers.cells import Cell
 from gvf.answers.page import page
 from gvf.answers.remarks import FeaturesMatter, Unfinished
+from gvf.cli import main
 
 ALONE = Engine(workers=1, progress=False)
 
@@ -54,6 +57,22 @@ def test_features_that_matter_are_said(tmp_path: Path, correction: str) -> None:
     told = "features are too poor for this interval: the mean over first states is "
     assert f"  warning: the {told}" in repr(made)
     assert told in page(made, [])
+
+
+@pytest.mark.parametrize(("high", "warned"), [(5, False), (2, True)])
+def test_states_outside_the_bounds_of_the_tiles_are_said(tmp_path: Path, high, warned) -> None:
+    narrow = f'kind = "tiles"\ntiles = 2\ntilings = 1\nlow = 0\nhigh = {high}'
+    made, _ = remarks(tmp_path, "LSTD", narrow)
+    share = float((walks_of_numbers()["u"][walks_of_numbers()["action"] >= 0] > high).mean())
+    assert made.material.outside == pytest.approx(share, abs=0.1)
+    assert (made.material.outside > 0.2) is warned
+    told = f"{100 * made.material.outside:.0f} % of the states are outside the bounds"
+    assert (f"  warning: {told}" in repr(made)) is warned
+    assert (told in page(made, [])) is warned
+    question, log = str(tmp_path / "asked.toml"), str(tmp_path / "log.parquet")
+    with redirect_stdout(StringIO()) as printed:
+        assert main(["diagnose", log, question]) == 0
+    assert (f"  warning: {told}" in printed.getvalue()) is warned
 
 
 @pytest.mark.parametrize("correction", ["LSTD", "IR"])

@@ -19,7 +19,7 @@ from gvf.links import in_order
 from gvf.log import Log
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict
-from gvf.transition import Transitions, ended_rows
+from gvf.transition import Transitions, as_transitions, ended_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +144,8 @@ def _all(learners: Mapping[str, Any], states: Any) -> Floats:
 
 def _batches(log: Any) -> Iterator[tuple[Transitions, Bools]]:
     """Yield batches, with True where an episode ends, in the order of their episodes."""
+    if isinstance(log, list) and log and isinstance(log[0], Mapping):
+        log = as_transitions(log)
     items: Iterable[Any] = [log] if isinstance(log, Transitions) else log
     if isinstance(items, Mapping | str) or not isinstance(items, Iterable):
         raise TypeError(
