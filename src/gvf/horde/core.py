@@ -284,8 +284,9 @@ class Core:
                 inputs = np.ascontiguousarray(rows.inputs[:, :, piece])
                 p, kept = np.ascontiguousarray(rows.p[:, piece]), self.window.capacity
                 later = engine.follow(self.draws, kept)
-                batch = self.draws.insert(inputs, p, due[piece], kept, options.pool, later)
-                self._leave_out_unknown(batch)
+                batch = self.draws.insert(
+                    inputs, p, due[piece], kept, options.pool, later, self._known_since
+                )
                 if len(batch.w):
                     own = None if step_size is None else step_size[piece][due[piece]]
                     self._update(batch, own, self.pauses.places(signals))
@@ -294,16 +295,6 @@ class Core:
                 if self.draws.steps % LOOK_EVERY == 0:
                     self.pauses.diverged[:] = self.divergent()
                 start = stop
-
-    def _leave_out_unknown(self, batch: Batch) -> None:
-        """Set the weights of uniformly drawn rows to 0 in the groups that do not know them."""
-        if self.draws.mass >= 0:
-            return
-        new = np.flatnonzero(self._known_since > max(self.steps - self.options.window, 0))
-        if len(new):
-            ages = (batch.times[:, None, None] - batch.slots) % self.options.window
-            known = batch.times[:, None, None] - ages >= self._known_since[new, None]  # [U, new, k]
-            batch.w[:, new] *= known
 
     @property
     def _known_since(self) -> Ints:
