@@ -37,6 +37,11 @@ from gvf.sampling.prefix_sums import SIZE
 from gvf.transition import Transitions, without_last_states
 from gvf.window import Window
 
+_ROOM = 1 << 26
+"""The number of bytes of ratios, signals and features that are computed before rows are learned."""
+_TOGETHER = 256
+"""The number of rows that are learned from, or sent to workers, together."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Common:
@@ -180,6 +185,15 @@ class Core:
         with np.errstate(over="ignore"):  # of a signal, whose questions pause then
             return column.astype(self.options.dtype) if column.dtype.kind == "f" else column
 
+    @property
+    def rows_together(self) -> int:
+        """The number of transitions that are checked before any of them is learned from."""
+        layout = self.layout
+        width = next(iter(self.form))[1] if self.form else self.options.features.size
+        signals = len(layout.cumulants) + len(layout.signals)
+        groups = layout.groups * (2 + self.options.correction.rows)
+        return max(_ROOM // (8 * (groups + len(layout.policies) + signals + 2 * width)), _TOGETHER)
+
     def take_in(self, given: Transitions, behaviour: Policy | None) -> None:
         """Observe transitions, and update when due. If it fails, nothing has changed."""
         missing = unusable(given) if self.options.on_nan == "skip" else None
@@ -222,7 +236,10 @@ class Core:
                 "cumulant": cumulant,
                 "continuation": continuation,
             }
-            self.learn(Rows(columns, inputs, p))
+            for start in range(0, len(transitions), _TOGETHER):
+                rows = slice(start, start + _TOGETHER)
+                some = {name: column[rows] for name, column in columns.items()}
+                self.learn(Rows(some, inputs[:, :, rows], p[:, rows]))
         on_conflict = self.options.on_conflict
         self.estimated |= ratios_are_estimated(transitions, behaviour, on_conflict)
 

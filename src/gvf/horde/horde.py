@@ -43,8 +43,6 @@ from gvf.stream.info import STANDARD, info_columns
 from gvf.transition import Transitions, as_column
 
 EngineName = Literal["local", "ray"]
-_TOGETHER = 256
-"""The number of transitions whose ratios and signals are in memory at a time."""
 
 
 class Horde(Observer[HordeReport]):
@@ -189,8 +187,19 @@ class Horde(Observer[HordeReport]):
         return self._core.updates
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        for start in range(0, len(transitions), _TOGETHER):
-            self._core.take_in(transitions[start : start + _TOGETHER], behaviour)
+        start = 0
+        while start < len(transitions):
+            batch = transitions[start : start + self._core.rows_together]
+            try:
+                self._core.take_in(batch, behaviour)
+            except ValueError as error:
+                if start:
+                    error.add_note(
+                        f"Positions count from transition {start} of the batch. It is too large to "
+                        f"be checked at once: the {start} transitions before have been learned from."
+                    )
+                raise
+            start += len(batch)
 
     def predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
         """Predict for a batch of states [m, ...].
