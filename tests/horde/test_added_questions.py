@@ -25,7 +25,7 @@ NEW = [
 ]
 
 
-def made(questions, correction=gvf.IR(), chunk=None, **options):
+def made(questions, correction, chunk=None, **options):
     options = {"window": 40, "batch_size": 4, "seed": 0, "behaviour": BEHAVIOUR, **options}
     return gvf.Horde(questions, TILES, gvf.TD(0.1), correction, chunk=chunk, **options)
 

@@ -10,10 +10,11 @@ from gvf.common import cluster
 from gvf.horde import core
 
 TILES = gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
+IR = gvf.IR()
 ROWS, BAD = 1000, 600
 
 
-def made(correction=gvf.IR(), questions=None, **options):
+def made(correction=IR, questions=None, **options):
     options = {"window": 40, "batch_size": 4, "seed": 0, "behaviour": BEHAVIOUR, **options}
     return gvf.Horde(questions or asked(), TILES, gvf.TD(0.1), correction, **options)
 
@@ -49,8 +50,8 @@ BROKEN = {
 @pytest.mark.parametrize("engine", ["local", "ray"])
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_bad_row_is_named_and_no_row_before_it_is_learned_from(broken, engine, monkeypatch):
-    monkeypatch.setattr(cluster, "import_ray", lambda ray=DumbRay(): ray)
-    name, value = BROKEN[broken]
+    ray, (name, value) = DumbRay(), BROKEN[broken]
+    monkeypatch.setattr(cluster, "import_ray", lambda: ray)
     asked_too = gvf.GVF(gvf.Uniform(3), "reward", from_column, name="asked")
     horde = made(gvf.EmphaticIR(0.5), [*asked(), asked_too], engine=engine)
     data = data_with(name, value, BAD + 50)
@@ -84,7 +85,7 @@ def test_a_batch_too_large_to_be_checked_at_once_says_how_many_were_learned(monk
         horde.observe_many(data_with("action", 7))
     (note,) = caught.value.__notes__
     assert "from transition 512 of the batch" in note
-    assert "the 512 transitions before have been learned from" in note
+    assert "512 transitions have been learned from" in note
     assert horde.steps == 512
 
 

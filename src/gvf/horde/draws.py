@@ -6,9 +6,9 @@ next, and its rings stay in the cache. A row is drawn from the window as it was 
 columns are kept for a few steps longer than the rings (``kept`` rows instead of n), so that an
 earlier step of the chunk still finds a row that a later step has replaced.
 
-With uniform draws all groups share the slots, and only their weights differ. A group that came later
-draws only rows that came later, by the same random numbers, until they fill the window. Its means
-are over these rows too. So it learns as if it had begun then.
+With uniform draws all groups share the slots, and only their weights differ. A group that came
+later draws only the rows since then, by the same random numbers, until they fill the window. Its
+means are over these rows too. So it learns as if it had begun then.
 """
 
 from __future__ import annotations

@@ -195,8 +195,8 @@ class Horde(Observer[HordeReport]):
             except ValueError as error:
                 if start:
                     error.add_note(
-                        f"Positions count from transition {start} of the batch. It is too large to "
-                        f"be checked at once: the {start} transitions before have been learned from."
+                        f"Positions count from transition {start} of the batch. It is too large "
+                        f"to be checked at once: {start} transitions have been learned from."
                     )
                 raise
             start += len(batch)
