@@ -319,12 +319,14 @@ class Horde(Observer[HordeReport]):
                 go beyond a row that is truncated, or that the next row does not follow.
             names: the name of a question, or several, all about the policy that acted. By default
                 all questions about it, if the transitions have its probabilities.
-            rows: the number of rows, evenly spaced, whose predictions are compared.
-            cutoff: the largest share of a value that a return may leave out. Rows too near to the
-                end for this are left out.
+            rows: the number of rows, evenly spaced, whose predictions may be compared.
+            cutoff: the largest share of a value that a return may leave out. Rows too near to a cut
+                for this are left out, also if their episode ends before it: the returns that are
+                complete there are those of short episodes.
 
         Returns:
-            A :class:`gvf.HordeReturnError`, with the variance explained for each question.
+            A :class:`gvf.HordeReturnError`, with the variance explained for each question, and a
+            warning if many returns were cut nevertheless.
 
         Raises:
             ValueError: if it is not known which policy acted, or if it is not that of a question.

@@ -150,7 +150,7 @@ def stretch_of(
         picked = [int(i) for i in ranked[_spaced(len(ranked), PANELS)]]
     rows = np.arange(min(len(transitions), STEPS))
     predictions = predict(transitions["state"][rows])[:, picked]
-    returns = returns_along([layout.questions[i] for i in picked], transitions, rows, CUTOFF)
+    returns, _ = returns_along([layout.questions[i] for i in picked], transitions, rows, CUTOFF)
     on_policy = None if acted is None else bool(acted[picked].all())
     return Stretch([layout.names[i] for i in picked], predictions, returns, on_policy)
 
