@@ -112,10 +112,10 @@ def test_returns_that_are_cut_nevertheless_are_told_of():
     error = exact_horde().stream_error(world(5_000, 0, chance=0.05), rows=5_000)
     (warning,) = error.warnings
     assert (warning.code, warning.questions) == ("returns cut", ("q",))
-    assert warning.share == error.cut[0] / (error.cut[0] + error.returns[0])
-    assert 0.2 < warning.share < 0.9
+    assert warning.value == error.cut[0] / (error.cut[0] + error.returns[0])
+    assert 0.2 < warning.value < 0.9
     assert error.bias[0] > 0.3
-    assert "returns were cut" in repr(error)
+    assert "of the returns of 1 question were cut" in repr(error)
     short = exact_horde().stream_error(world(5_000, 0, limit=20), rows=5_000)
     assert [one.code for one in short.warnings] == ["returns cut"]
 

@@ -18,14 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Bools, Floats
-from gvf.correction import Correction
+from gvf.correction import RATIO, Correction
 from gvf.correction.trace import Trace
 from gvf.features import FeatureMap, features_of
+from gvf.horde.courses import Course, Courses
 from gvf.horde.device import Device
 from gvf.horde.draws import Batch, Draws, Pool
 from gvf.horde.engine import Engine, check_memory, engine_for, watch_for
 from gvf.horde.evaluate import Evaluator
 from gvf.horde.layout import Ints, Layout
+from gvf.horde.outcomes import Outcomes
 from gvf.horde.pauses import LOOK_EVERY, LOOKED_AT, Pauses
 from gvf.horde.watch import EVERY, Watch
 from gvf.learner import Update
@@ -79,6 +81,7 @@ class Rows(NamedTuple):
     columns: dict[str, Array]
     inputs: Floats
     p: Floats
+    course: Course
 
 
 class Core:
@@ -96,6 +99,7 @@ class Core:
         correction = options.correction
         self._check_memory()
         self.evaluator, self.pauses = Evaluator(layout), Pauses(layout, options.window)
+        self.courses, self.outcomes = Courses(), Outcomes(layout, options.window)
         carries = correction.trace is not None
         self.traces = [Trace(correction) for _ in range(layout.groups * carries)]
         self.skipped = np.zeros(layout.groups, np.int64)
@@ -136,6 +140,11 @@ class Core:
     def _watch_kind(self) -> type[Watch]:
         """The class of the watch: that of the device that has the weights."""
         return watch_for(self.options.device)
+
+    @property
+    def on_device(self) -> bool:
+        """True if predictions stay on a device, and so are not checked by returns."""
+        return self._watch_kind is not Watch
 
     @property
     def steps(self) -> int:
@@ -236,10 +245,15 @@ class Core:
                 "cumulant": cumulant,
                 "continuation": continuation,
             }
-            for start in range(0, len(transitions), _TOGETHER):
-                rows = slice(start, start + _TOGETHER)
-                some = {name: column[rows] for name, column in columns.items()}
-                self.learn(Rows(some, inputs[:, :, rows], p[:, rows]))
+            course, courses = self.courses.follow(transitions)
+            try:
+                for start in range(0, len(transitions), _TOGETHER):
+                    rows = slice(start, start + _TOGETHER)
+                    some = {name: column[rows] for name, column in columns.items()}
+                    self.learn(Rows(some, inputs[:, :, rows], p[:, rows], course.part(rows)))
+            finally:
+                if self.steps > steps:  # as after an interrupt that came too late to stop it
+                    self.courses = courses
         on_conflict = self.options.on_conflict
         self.estimated |= ratios_are_estimated(transitions, behaviour, on_conflict)
 
@@ -290,6 +304,7 @@ class Core:
         due = (done > 0) & (done % options.every == 0)
         step_size = self._step_sizes(rows)
         columns = {name: self._rounded(column) for name, column in rows.columns.items()}
+        self.outcomes.note(before, rows.inputs[RATIO])
         segments = self.pauses.observe(before, columns["cumulant"], columns["continuation"])
         ends = [row for row, _ in segments[1:]] + [m]
         for (start, signals), end in zip(segments, ends, strict=True):
@@ -307,8 +322,13 @@ class Core:
                 if len(batch.w):
                     own = None if step_size is None else step_size[piece][due[piece]]
                     self._update(batch, own, self.pauses.places(signals))
+                if self.outcomes.waiting:
+                    some = {name: columns[name][piece] for name in ("cumulant", "continuation")}
+                    course, paused = rows.course.part(piece), self.pauses.places(signals)
+                    self.outcomes.follow(before + start, some, course, paused)
                 if stop == start + to_look:
-                    self._look(engine, self.pauses.places(signals))
+                    newest = rows.course.part(slice(stop - 1, stop))
+                    self._look(engine, newest, self.pauses.places(signals))
                 if self.draws.steps % LOOK_EVERY == 0:
                     self.pauses.diverged[:] = self.divergent()
                 start = stop
@@ -328,15 +348,21 @@ class Core:
         if len(paused):
             engine.put(paused, kept)
 
-    def _look(self, engine: Engine, paused: Ints) -> None:
-        """Watch the errors of the newest rows, except at places that pause or do not know them."""
+    def _look(self, engine: Engine, course: Course, paused: Ints) -> None:
+        """Watch the errors of the newest rows, except at places that pause or do not know them.
+
+        The prediction for the next state of the newest row, which has this course, then waits for
+        its return.
+        """
         n = self.options.window
         count = min(self.watch.rows, len(self.window), n)
         newest = self.window.oldest_first[-count:]
         rows = {name: column[newest] for name, column in self.window.columns.items()}
         ratios = self.draws.ratios[:, (self.draws.steps - count + np.arange(count)) % n]
         new = np.flatnonzero(self.layout.since[self.layout.order] > self.draws.steps - count)
-        self.watch.look(rows, engine, ratios, np.append(paused, new))
+        values = self.watch.look(rows, engine, ratios, np.append(paused, new))
+        if values is not None:
+            self.outcomes.begin(self.steps, values[-1], course, self.pauses, paused)
 
     @property
     def updates(self) -> int:
@@ -364,6 +390,7 @@ class Core:
             "missing": self.pauses.missing(self.steps),
             "diverged": self.divergent(),
             "ude": self.watch.ude(self._rounding()),
+            **self.outcomes.summary(self.steps),
             **({} if rupee is None else {"rupee": rupee}),
         }
 
@@ -412,7 +439,9 @@ class Core:
             "pauses": self.pauses.arrays(),
             "draws": self.draws.arrays(),
             "watch": self.watch.arrays(),
+            "outcomes": self.outcomes.arrays(),
             "window": self.window.checkpoint(),
+            "courses": self.courses.arrays(),
             **{f"trace {g}": trace.checkpoint() for g, trace in enumerate(self.traces)},
         }
         if self.engine is not None:
@@ -442,6 +471,8 @@ class Core:
         self.draws.restore(group(arrays, "draws"))
         self.pauses.restore(group(arrays, "pauses"))
         self.watch.restore(group(arrays, "watch"))
+        self.outcomes.restore(group(arrays, "outcomes"), self.steps)
+        self.courses = Courses.restored(group(arrays, "courses"))
         for g, trace in enumerate(self.traces):
             trace.restore(group(arrays, f"trace {g}"))
         self.skipped[:], self.step_size[:] = own["skipped"], own["step_size"]

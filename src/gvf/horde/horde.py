@@ -28,6 +28,7 @@ from gvf.horde.diagnosis import HordeDiagnosis, diagnose_policies, diagnose_ques
 from gvf.horde.draws import Pool
 from gvf.horde.engine import is_plain
 from gvf.horde.layout import Layout
+from gvf.horde.outcomes import CHECKS
 from gvf.horde.pauses import reasons
 from gvf.horde.rearrange import joined, without
 from gvf.horde.report import HordeReport
@@ -245,6 +246,8 @@ class Horde(Observer[HordeReport]):
             effective_sample_size=found["effective_sample_size"],
             missing=self._core.left_out,
             estimated=self._core.estimated,
+            on_device=self._core.on_device,
+            **{name: found[name][layout.place] for name in CHECKS},
             paused=reasons(layout, found["missing"], found["diverged"]),
             names=layout.names,
             ude=found["ude"][layout.place],

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -36,7 +36,8 @@ from gvf.common.checks import whole
 from gvf.correction import OnPolicy
 from gvf.horde.evaluate import Evaluator
 from gvf.horde.layout import Ints, Layout
-from gvf.horde.report import listed
+from gvf.horde.outcomes import ALIKE, steps_needed
+from gvf.horde.report import MOST_CUT, HordeWarning, share_cut, warned
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.stream import Actor, Walk
@@ -49,31 +50,6 @@ _TOGETHER = 32
 """The number of steps of a rollout that are evaluated together."""
 _QUESTIONS = 2_000
 """The number of questions whose returns are in memory at a time."""
-_ALIKE = 1e-6
-"""The largest distance from 1 of the ratios of the policy that acted."""
-MOST_CUT = 0.05
-"""The largest share of returns that may be cut without a warning."""
-
-
-@dataclass(frozen=True)
-class CutReturns:
-    """The warning that many returns were cut; those that are left may be a biased sample.
-
-    Attributes:
-        questions: the questions with too many, those with the largest share first.
-        share: the largest share.
-    """
-
-    code: ClassVar[str] = "returns cut"
-    questions: tuple[str, ...]
-    share: float
-
-    def __str__(self) -> str:
-        return (
-            f"up to {self.share:.0%} of the returns were cut and left out "
-            f"({listed(dict.fromkeys(self.questions))}), and those of short episodes stay: errors "
-            "may be biased"
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,14 +97,10 @@ class HordeReturnError:
     too_near: Ints
 
     @property
-    def warnings(self) -> tuple[CutReturns, ...]:
-        """The warnings: :class:`CutReturns` if more than 5 % of the returns were cut."""
-        share = self.cut / np.maximum(self.cut + self.returns, 1)
-        many = np.flatnonzero(share > MOST_CUT)
-        if not len(many):
-            return ()
-        order = many[np.argsort(-share[many], kind="stable")]
-        return (CutReturns(tuple(self.names[i] for i in order), float(share[order[0]])),)
+    def warnings(self) -> tuple[HordeWarning, ...]:
+        """The warnings: that more than 5 % of the returns of some questions were cut."""
+        share = share_cut(self.returns, self.cut)
+        return warned("returns cut", self.names, share > MOST_CUT, share)
 
     def best(self, n: int = 10) -> dict[str, float]:
         """Return the n questions with the most variance explained, the best first."""
@@ -354,7 +326,7 @@ def room_of(transitions: Transitions, ends: Bools, alive: Bools) -> tuple[Floats
     breaks[-1:] = True
     if stream is not None:
         breaks[:-1] |= np.diff(stream) != 0
-    return limit - (rows - np.repeat(first, length)), breaks
+    return np.asarray(limit - (rows - np.repeat(first, length)), np.float64), breaks
 
 
 def returns_along(
@@ -377,26 +349,16 @@ def returns_along(
     cumulant, continuation = numbers(transitions)
     _, ends = in_order(transitions)
     room, breaks = room_of(transitions, ends, continuation[:, 0] > 0.0)
-    out, ahead = np.empty((2, len(rows), len(layout)))
+    out, ahead = np.empty((len(rows), len(layout))), np.empty((len(rows), len(layout)))
     longest = np.zeros(len(layout))
     _backwards(
         cumulant, continuation, ends, breaks, layout.cumulant, layout.source, layout.scale, rows,
         cutoff, out, ahead, longest,
     )  # fmt: skip
     needed = steps_needed(layout.scale * continuation.max(axis=0)[layout.source], cutoff)
-    ahead = np.minimum(ahead, room[rows, None])
+    np.minimum(ahead, room[rows, None], out=ahead)
     chosen = ahead >= np.where((ahead >= needed).any(axis=0), needed, longest)
     return out[:, layout.place], chosen[:, layout.place]
-
-
-def steps_needed(continuation: Floats, cutoff: float) -> Floats:
-    """Return the number of steps after which a product of continuations is at most the cutoff.
-
-    It is infinite if the continuation is 1, or the cutoff 0.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        steps = np.ceil(np.log(cutoff) / np.log(continuation))
-    return np.where(continuation < 1.0, np.fmax(steps, 1.0), np.inf)
 
 
 @njit(cache=True, nogil=True)
@@ -439,7 +401,7 @@ def followed(layout: Layout, transitions: Transitions) -> NDArray[np.bool_] | No
     if not {"behaviour_probability", "behaviour_log_probability"} & transitions.columns.keys():
         return None
     ratios = Evaluator(layout).ratios(transitions, None, "recorded")
-    acted = np.abs(ratios - 1.0).max(axis=1) <= _ALIKE
+    acted = np.abs(ratios - 1.0).max(axis=1) <= ALIKE
     return acted[layout.group_policy[layout.group]][layout.place]
 
 

@@ -81,8 +81,10 @@ class Watch:
         self.secondary, self.gradient = np.zeros((2, size, len(layout)), dtype)
         self.longest = 0.0
 
-    def look(self, rows: Arrays, engine: Predicts, ratios: Floats, resting: Ints) -> None:
+    def look(self, rows: Arrays, engine: Predicts, ratios: Floats, resting: Ints) -> Array | None:
         """Look at L rows in order, with the present weights of an engine.
+
+        Return the values of their next states, [L, G], unless these are on a device.
 
         Args:
             rows: the columns of the rows: x, x_next, cumulant [L, C], continuation [L, 1 + Z].
@@ -105,6 +107,7 @@ class Watch:
         )
         if len(self.secondary):
             self._regress(_as_dense(rows["x"], len(self.secondary)), errors, usable)
+        return values[ratios.shape[1] :]
 
     def _regress(self, x: Floats, y: Floats, usable: NDArray[np.bool_]) -> None:
         """Change h and m by the rows x [L, size] one after the other, in a few products.
