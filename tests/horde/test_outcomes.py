@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from dumb_ray import DumbRay
 from many_learners import BEHAVIOUR, stream
-from test_cut_returns import HAZARD, REWARD, STATES, values, world
+from test_cut_returns import STATES, values, world
 
 import gvf
 from gvf.common import cluster

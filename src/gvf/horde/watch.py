@@ -11,7 +11,9 @@ The unexpected demon error (UDE; White 2015) of a question is the size of a rece
 its long-run standard deviation. If nothing changes it is small, because the recent average is near
 0: about the root of 1 / (2 RECENT) for independent errors. It rises if a sensor or the world has
 changed, and falls again as the question is learned anew. Values without a constant feature may have
-a mean error, which UDE shows for ever.
+a mean error, which UDE shows for ever. It is no measure of quality: a question whose errors are
+large and stay the same may have a small UDE. :mod:`gvf.horde.outcomes` compares predictions with
+returns.
 
 The recent unsigned projected error estimate (RUPEE; White 2015) has a unit, that of the cumulant.
 With m a recent average of y x, and h a regression of y on x,
