@@ -1,6 +1,6 @@
 """Questions that are added later learn as a learner that begins then."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,7 +12,26 @@ TILES = gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
 OLD = gvf.questions(
     {"u": gvf.Uniform(3), "one": gvf.Always(1, actions=3)}, {"reward": "reward"}, [0.5]
 )
-EVERY = [*CORRECTIONS, gvf.OnPolicy(), gvf.EmphaticBCIR(0.5), gvf.BCInterpolated(0.5)]
+
+
+@dataclass(frozen=True)
+class WholeWindow(gvf.Correction):
+    """The whole window in every batch, with equal weights."""
+
+    mass = "window"
+
+    @staticmethod
+    def weigh(inputs, p, means, parameters, out):
+        out[:] = means[0] * p / out.size
+
+
+EVERY = [
+    WholeWindow(),
+    *CORRECTIONS,
+    gvf.OnPolicy(),
+    gvf.EmphaticBCIR(0.5),
+    gvf.BCInterpolated(0.5),
+]
 
 
 def squared(transitions):

@@ -132,13 +132,13 @@ def test_rows_are_chosen_by_their_distance_to_a_cut():
         age = 0 if data.terminated[t] or data.truncated[t] else age + 1
 
 
-def rooms(ends_by, lengths):
+def rooms(ends_by, lengths, **columns):
     """The room of rows in episodes of these lengths that end by "t", truncation, or otherwise."""
     last = np.zeros(sum(lengths), bool)
     last[np.cumsum(lengths) - 1] = True
     how = np.repeat(list(ends_by), lengths)
     truncated, alive = last & (how == "t"), ~(last & (how == "x"))
-    data = gvf.Transitions(state=np.zeros(len(last)), truncated=truncated)
+    data = gvf.Transitions(state=np.zeros(len(last)), truncated=truncated, **columns)
     return room_of(data, last, alive)
 
 
@@ -155,3 +155,6 @@ def test_the_room_is_that_up_to_the_time_limit_if_there_is_one():
     room, breaks = rooms("xox", [1, 2, 1])
     assert np.isinf(room).all()
     assert np.flatnonzero(breaks).tolist() == [2, 3]
+    # A stream is over with its last row, however that row ends its episode.
+    _, breaks = rooms("xxtx", [1, 2, 1, 1], stream=np.array([0, 0, 0, 1, 2]))
+    assert np.flatnonzero(breaks).tolist() == [2, 3, 4]

@@ -57,21 +57,21 @@ class Courses:
     def follow(self, transitions: Transitions) -> tuple[Course, Courses]:
         """Return the course of rows in order, and what is known after them; nothing changes."""
         m, columns = len(transitions), transitions.columns
-        stream = numbered(columns["stream"]) if "stream" in columns else np.zeros(m, np.int64)
         before, after = comparable(columns.get("state"), columns.get("next_state"), m)
-        new, names = Courses(), np.unique(stream)
+        stream, place = np.zeros((2, m), np.int64)
+        new, names = Courses(), [0]
         new._places, new._lengths = dict(self._places), self._lengths.copy()
-        for name in names.tolist():
-            new._places.setdefault(name, len(new._places))
-        more = ((0, len(new._places) - len(self._places)),)
-        new._ages, new._after = np.pad(self._ages, more), np.zeros((0, 0), np.uint8)
-        if self._after.shape[1] == after.shape[1]:
-            new._after = np.pad(self._after, (*more, (0, 0)))
-        else:  # nothing is known of states of another form
-            new._after = np.zeros((len(new._places), after.shape[1]), np.uint8)
-            new._ages[:] = 0
-        of_name = np.array([new._places[name] for name in names.tolist()], np.int64)
-        place = of_name[np.searchsorted(names, stream)]
+        if "stream" in columns:
+            stream = numbered(columns["stream"])
+            some, place = np.unique(stream, return_inverse=True)
+            names = some.tolist()
+        of_name = [new._places.setdefault(name, len(new._places)) for name in names]
+        place = np.array(of_name, np.int64)[place]
+        new._ages = np.zeros(len(new._places), np.int64)
+        new._after = np.zeros((len(new._places), after.shape[1]), np.uint8)
+        if self._after.shape[1] == after.shape[1]:  # else nothing is known of these states
+            new._ages[: len(self._ages)] = self._ages
+            new._after[: len(self._after)] = self._after
         ends = [
             np.asarray(columns[name], np.bool_) if name in columns else np.zeros(m, np.bool_)
             for name in ("terminated", "truncated")

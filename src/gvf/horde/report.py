@@ -87,8 +87,8 @@ class HordeReport:
         ude: the unexpected demon error of each question, [G]: the size of the recent average of its
             TD errors, weighed by the ratio, over their long-run standard deviation. It is about
             0.05 if nothing changes, and rises if a sensor or the world has changed. It is no
-            measure of quality: predictions that stay wrong may have a small one. It is nan in the first
-            64 steps. See :mod:`gvf.horde.watch`.
+            measure of quality: predictions that stay wrong may have a small one. It is nan in the
+            first 64 steps. See :mod:`gvf.horde.watch`.
         rupee: an estimate of the root of the projected Bellman error of each question, [G], in the
             unit of the cumulant; None unless the horde was asked for it.
         estimated: True if a ratio was formed with an estimated probability of the behaviour; see
