@@ -14,7 +14,7 @@ IR = gvf.IR()
 ROWS, BAD = 1000, 600
 
 
-def made(correction=IR, questions=None, **options):
+def made(correction: gvf.Correction = IR, questions=None, **options):
     options = {"window": 40, "batch_size": 4, "seed": 0, "behaviour": BEHAVIOUR, **options}
     return gvf.Horde(questions or asked(), TILES, gvf.TD(0.1), correction, **options)
 

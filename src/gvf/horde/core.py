@@ -10,6 +10,7 @@ sensor fails, disturbs nobody: its weights are put back after each chunk until i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -41,7 +42,7 @@ from gvf.window import Window
 
 _ROOM = 1 << 26
 """The number of bytes of ratios, signals and features that are computed before rows are learned."""
-_TOGETHER = 256
+TOGETHER = 256
 """The number of rows that are learned from, or sent to workers, together."""
 
 
@@ -83,6 +84,17 @@ class Rows(NamedTuple):
     p: Floats
     course: Course
 
+    def parts(self) -> Iterator[Rows]:
+        """Yield the rows in parts that are learned from together."""
+        m = self.p.shape[1]
+        if m <= TOGETHER:
+            yield self
+            return
+        for start in range(0, m, TOGETHER):
+            rows = slice(start, start + TOGETHER)
+            columns = {name: column[rows] for name, column in self.columns.items()}
+            yield Rows(columns, self.inputs[:, :, rows], self.p[:, rows], self.course.part(rows))
+
 
 class Core:
     """All that changes in a horde while it learns.
@@ -104,9 +116,8 @@ class Core:
         self.traces = [Trace(correction) for _ in range(layout.groups * carries)]
         self.skipped = np.zeros(layout.groups, np.int64)
         self.step_size = np.full(layout.groups, np.inf)
-        self.draws = Draws(
-            correction, layout.groups, options.window, options.batch_size, options.seed
-        )
+        size, since = options.batch_size, self._known_since
+        self.draws = Draws(correction, layout.groups, options.window, size, options.seed, since)
         self.left_out = 0
         self.estimated = False  # True once a ratio was estimated
         # Fewer rows if updates are rare, so that looks stay cheap beside them.
@@ -201,7 +212,7 @@ class Core:
         width = next(iter(self.form))[1] if self.form else self.options.features.size
         signals = len(layout.cumulants) + len(layout.signals)
         groups = layout.groups * (2 + self.options.correction.rows)
-        return max(_ROOM // (8 * (groups + len(layout.policies) + signals + 2 * width)), _TOGETHER)
+        return max(_ROOM // (8 * (groups + len(layout.policies) + signals + 2 * width)), TOGETHER)
 
     def take_in(self, given: Transitions, behaviour: Policy | None) -> None:
         """Observe transitions, and update when due. If it fails, nothing has changed."""
@@ -247,10 +258,8 @@ class Core:
             }
             course, courses = self.courses.follow(transitions)
             try:
-                for start in range(0, len(transitions), _TOGETHER):
-                    rows = slice(start, start + _TOGETHER)
-                    some = {name: column[rows] for name, column in columns.items()}
-                    self.learn(Rows(some, inputs[:, :, rows], p[:, rows], course.part(rows)))
+                for rows in Rows(columns, inputs, p, course).parts():
+                    self.learn(rows)
             finally:
                 if self.steps > steps:  # as after an interrupt that came too late to stop it
                     self.courses = courses
@@ -306,7 +315,7 @@ class Core:
         columns = {name: self._rounded(column) for name, column in rows.columns.items()}
         self.outcomes.note(before, rows.inputs[RATIO])
         segments = self.pauses.observe(before, columns["cumulant"], columns["continuation"])
-        ends = [row for row, _ in segments[1:]] + [m]
+        ends, followed = [row for row, _ in segments[1:]] + [m], 0
         for (start, signals), end in zip(segments, ends, strict=True):
             while start < end:
                 to_look = EVERY - (before + start) % EVERY
@@ -316,16 +325,15 @@ class Core:
                 inputs = np.ascontiguousarray(rows.inputs[:, :, piece])
                 p, kept = np.ascontiguousarray(rows.p[:, piece]), self.window.capacity
                 later = engine.follow(self.draws, kept)
-                batch = self.draws.insert(
-                    inputs, p, due[piece], kept, options.pool, later, self._known_since
-                )
+                batch = self.draws.insert(inputs, p, due[piece], kept, options.pool, later)
                 if len(batch.w):
                     own = None if step_size is None else step_size[piece][due[piece]]
                     self._update(batch, own, self.pauses.places(signals))
-                if self.outcomes.waiting:
-                    some = {name: columns[name][piece] for name in ("cumulant", "continuation")}
-                    course, paused = rows.course.part(piece), self.pauses.places(signals)
-                    self.outcomes.follow(before + start, some, course, paused)
+                if stop in (end, start + to_look):
+                    if self.outcomes.waiting:
+                        paused, waited = self.pauses.places(signals), slice(followed, stop)
+                        self.outcomes.follow(before, columns, rows.course, waited, paused)
+                    followed = stop
                 if stop == start + to_look:
                     newest = rows.course.part(slice(stop - 1, stop))
                     self._look(engine, newest, self.pauses.places(signals))

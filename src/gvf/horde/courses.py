@@ -72,10 +72,8 @@ class Courses:
         if self._after.shape[1] == after.shape[1]:  # else nothing is known of these states
             new._ages[: len(self._ages)] = self._ages
             new._after[: len(self._after)] = self._after
-        ends = [
-            np.asarray(columns[name], np.bool_) if name in columns else np.zeros(m, np.bool_)
-            for name in ("terminated", "truncated")
-        ]
+        none = np.zeros(m, np.bool_)
+        ends = [np.asarray(columns.get(n, none), np.bool_) for n in ("terminated", "truncated")]
         course = Course(stream, np.empty(m, np.bool_), np.empty(m), np.empty(m))
         streams = new._ages, new._after, new._lengths
         _follow((place, before, after, *ends), streams, (course.begins, course.room, course.limit))

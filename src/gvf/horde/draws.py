@@ -86,6 +86,7 @@ class Draws:
         capacity: the number of rows in the window, n.
         batch_size: the number of rows drawn for an update, k.
         seed: the seed of the groups' streams, and of the one for uniform draws.
+        since: the step from which on each group knows the rows, int64[groups]; 0 by default.
     """
 
     def __init__(
@@ -95,7 +96,10 @@ class Draws:
         capacity: int,
         batch_size: int,
         seed: np.random.SeedSequence,
+        since: Ints | None = None,
     ) -> None:
+        self._since = np.zeros(groups, np.int64) if since is None else since
+        self._latest = int(self._since.max())
         self.correction, self.batch_size = correction, batch_size
         self.mass, rings, _ = kind_of(correction, capacity)
         self.rings = new_rings(groups * rings, capacity).reshape(groups, rings, -1)
@@ -137,7 +141,6 @@ class Draws:
         kept: int,
         pool: Pool,
         defer: bool = False,
-        since: Ints | None = None,
     ) -> Batch:
         """Insert m rows, and draw after each row for which an update is due.
 
@@ -148,22 +151,20 @@ class Draws:
             kept: the number of rows in the columns, at least n and as many more as m.
             pool: the threads.
             defer: True to leave the search to an engine, if :attr:`can_defer` and m <= n.
-            since: the step from which on each group knows the rows, int64[groups]; 0 by default.
         """
         groups, m, updates = len(self.rings), len(due), int(due.sum())
         n, times = int(self.place[CAPACITY]), self.steps + np.flatnonzero(due)
         sizes = np.minimum(times + 1, n)
-        since = np.zeros(groups, np.int64) if since is None else since
         k = int(sizes[-1]) if self.whole and updates else self.batch_size
         assert not self.whole or updates <= 1
         defer = defer and self.can_defer and m <= n
-        partly = bool((since > max(self.steps + 1 - n, 0)).any())  # a group has not filled it
-        alike = self.whole or (self.mass == UNIFORM and not partly)
+        full = self._latest <= max(self.steps + 1 - n, 0)  # all groups know the whole window
+        alike = self.whole or (self.mass == UNIFORM and full)
         sets, drawn_here = 1 if alike else groups, 0 if defer else k
         slots = np.empty((updates, sets, drawn_here), np.int64)
         uniforms = np.empty((updates, groups, k - drawn_here))
         if self.mass == UNIFORM:
-            _draw_uniformly(self.streams[-1], sizes, times, since, slots)
+            _draw_uniformly(self.streams[-1], sizes, times, self._since, slots)
         elif self.whole and updates:
             last = (self.steps + m - 1) % n
             slots[0, 0] = (last + 1 + np.arange(k)) % k if k == n else range(k)
@@ -174,7 +175,7 @@ class Draws:
         loop, weigh, parameters = _loop(), self.correction.address("weigh"), self.correction
         arrays = (
             (self.place, self.rings, self.streams),
-            (inputs, p, due.astype(np.int64), since, parameters.parameters),
+            (inputs, p, due.astype(np.int64), self._since, parameters.parameters),
             (batch.slots, batch.rows, batch.w, batch.drawn, uniforms),
         )
 

@@ -22,7 +22,7 @@ from gvf.correction import IR, Correction
 from gvf.diagnosis import Diagnosis
 from gvf.features import FeatureMap
 from gvf.horde.banks import Column
-from gvf.horde.core import Core, Options
+from gvf.horde.core import TOGETHER, Core, Options
 from gvf.horde.device import Precision, as_device
 from gvf.horde.diagnosis import HordeDiagnosis, diagnose_policies, diagnose_question
 from gvf.horde.draws import Pool
@@ -188,9 +188,10 @@ class Horde(Observer[HordeReport]):
         return self._core.updates
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        start = 0
-        while start < len(transitions):
-            batch = transitions[start : start + self._core.rows_together]
+        start, count = 0, len(transitions)
+        while start < count:
+            together = TOGETHER if count <= TOGETHER else self._core.rows_together
+            batch = transitions if count <= together else transitions[start : start + together]
             try:
                 self._core.take_in(batch, behaviour)
             except ValueError as error:

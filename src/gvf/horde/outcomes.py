@@ -46,9 +46,10 @@ ALIKE = 1e-6
 _LOST = 10_000
 """The number of steps after which a stream without a row is taken to be over."""
 
-_WAITING = ("left", "total", "prediction", "stream", "moved")
-_AVERAGES = ("mean", "variance", "error", "excess", "excess_square")
-_COUNTS = ("returns", "cut")
+_FLOATS = ("left", "total", "prediction", "mean", "variance", "error", "excess", "excess_square")
+_INTS = ("stream", "moved", "returns", "cut")
+_LEFT, _TOTAL, _PREDICTION, _MEAN, _VARIANCE, _ERROR, _EXCESS, _EXCESS_SQUARE = range(8)
+_STREAM, _MOVED, _RETURNS, _CUT = range(4)
 CHECKS = ("variance_explained", "returns", "cut", "on_policy", "worse")
 """The numbers of a report about the places of a horde."""
 
@@ -77,11 +78,11 @@ class Outcomes:
     def __init__(self, layout: Layout, capacity: int) -> None:
         self._layout, self._capacity = layout, capacity
         self.off = np.full(layout.groups, -capacity)
-        self.left, self.total, self.prediction = np.zeros((3, len(layout)))
-        self.stream, self.moved, self.returns, self.cut = np.zeros((4, len(layout)), np.int64)
-        self.mean, self.variance, self.error, self.excess, self.excess_square = np.zeros(
-            (5, len(layout))
-        )
+        self._floats = np.zeros((len(_FLOATS), len(layout)))
+        self._ints = np.zeros((len(_INTS), len(layout)), np.int64)
+        self.left, self.total, self.prediction = self._floats[:_MEAN]
+        self.mean, self.variance, self.error, self.excess, self.excess_square = self._floats[_MEAN:]
+        self.stream, self.moved, self.returns, self.cut = self._ints
         self.waiting = 0  # the number of predictions that wait
 
     def summary(self, steps: int) -> dict[str, NDArray[Any]]:
@@ -96,26 +97,25 @@ class Outcomes:
 
     def note(self, steps: int, ratios: Floats) -> None:
         """Note the ratios [groups, m] of rows after so many steps; drop who does not act."""
-        was = self.off.copy()
-        _newest_off(ratios, steps, self.off)
-        starts = self._layout.starts
-        for g in np.flatnonzero((self.off != was) & (was <= steps - self._capacity)):
-            self._drop(slice(starts[g], starts[g + 1]))
-            for name in (*_COUNTS, *_AVERAGES):
-                getattr(self, name)[starts[g] : starts[g + 1]] = 0
+        self.waiting -= _note(
+            ratios, steps, self._capacity, self.off, self._layout.starts, self._floats, self._ints
+        )
 
     def _drop(self, places: Any) -> None:
         """Wait no longer at some places."""
         self.waiting -= int(np.count_nonzero(self.left[places]))
         self.left[places] = 0.0
 
-    def follow(self, steps: int, columns: Arrays, course: Course, resting: Ints) -> None:
-        """Add rows to the returns of predictions that wait.
+    def follow(
+        self, steps: int, columns: Arrays, course: Course, piece: slice, resting: Ints
+    ) -> None:
+        """Add a piece of some rows to the returns of predictions that wait.
 
         Args:
-            steps: the number of steps before these rows.
+            steps: the number of steps before all rows.
             columns: their columns cumulant [m, C] and continuation [m, 1 + Z].
             course: their course of events.
+            piece: the piece.
             resting: the places that pause, which wait no longer.
         """
         if not self.waiting:
@@ -123,14 +123,12 @@ class Outcomes:
         if len(resting):
             self._drop(resting)
         layout = self._layout
-        groups = np.flatnonzero(self.on_policy(steps))
         self.waiting -= _follow(
-            steps,
+            (steps, piece.start, piece.stop, self._capacity),
             (columns["cumulant"], columns["continuation"], course.stream, course.begins),
-            (groups, layout.starts, layout.cumulant, layout.source, layout.scale),
-            tuple(getattr(self, name) for name in _WAITING),
-            tuple(getattr(self, name) for name in _AVERAGES),
-            (self.returns, self.cut),
+            (self.off, layout.starts, layout.cumulant, layout.source, layout.scale),
+            self._floats,
+            self._ints,
         )
 
     def begin(
@@ -145,24 +143,15 @@ class Outcomes:
             pauses: the pauses, which know the largest continuations so far.
             resting: the places that pause.
         """
-        on = self.on_policy(steps)
-        if not on.any():
-            return
-        usable = np.repeat(on, np.diff(self._layout.starts))
-        usable[resting] = False
-        waits = self.left > 0.0
-        lost = waits & (self.moved < steps - _LOST)
-        self.cut += lost
-        self._drop(lost)
-        usable &= self.left == 0.0
-        if not course.room[0]:
-            return
-        needed = steps_needed(pauses.largest_continuations, CUTOFF)
-        usable &= (needed <= course.room[0]) | (needed > course.limit[0])
-        self.left[usable], self.total[usable] = 1.0, 0.0
-        self.prediction[usable] = values[usable]
-        self.stream[usable], self.moved[usable] = course.stream[0], steps
-        self.waiting += int(usable.sum())
+        may = np.ones(len(self._layout), np.bool_)
+        may[resting] = False
+        self.waiting += _begin(
+            (steps, self._capacity, course.stream[0], course.room[0], course.limit[0]),
+            (self.off, self._layout.starts, pauses.largest_continuations, may),
+            values,
+            self._floats,
+            self._ints,
+        )
 
     def variance_explained(self) -> Floats:
         """Return the variance explained at all places, float64[G]; nan if it is not known."""
@@ -185,14 +174,14 @@ class Outcomes:
             now: the places here.
             off: what it knows of the groups, in the order of those here.
         """
-        for name in (*_WAITING, *_COUNTS, *_AVERAGES):
-            getattr(self, name)[now] = getattr(other, name)[was]
+        self._floats[:, now] = other._floats[:, was]
+        self._ints[:, now] = other._ints[:, was]
         self.off[:] = off
         self.waiting = int(np.count_nonzero(self.left))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return copies of the arrays that change."""
-        names = ("off", *_WAITING, *_COUNTS, *_AVERAGES)
+        names = ("off", *_FLOATS, *_INTS)
         return {name: getattr(self, name).copy() for name in names}
 
     def restore(self, arrays: Arrays, steps: int) -> None:
@@ -206,72 +195,124 @@ class Outcomes:
         self.waiting = int(np.count_nonzero(self.left))
 
 
-def steps_needed(continuation: Floats, cutoff: float) -> Floats:
+@njit(cache=True, nogil=True)
+def steps_needed(continuation, cutoff):
     """Return the number of steps after which a product of continuations is at most the cutoff.
 
-    It is infinite if the continuation is 1, or the cutoff 0.
+    It is infinite if the continuation is 1.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        steps = np.ceil(np.log(cutoff) / np.log(continuation))
-    return np.where(continuation < 1.0, np.fmax(steps, 1.0), np.inf)
+    if continuation <= cutoff:
+        return 1.0
+    if continuation >= 1.0 or cutoff <= 0.0:
+        return math.inf
+    return math.ceil(math.log(cutoff) / math.log(continuation))
 
 
 @njit(cache=True, nogil=True)
-def _newest_off(ratios, steps, off):
-    """Write the step of the newest ratio of each group that is not 1, if there is one."""
-    for g in range(ratios.shape[0]):
-        for i in range(ratios.shape[1] - 1, -1, -1):
-            if abs(ratios[g, i] - 1.0) > ALIKE:
-                off[g] = steps + i + 1
-                break
+def _note(ratios, steps, capacity, off, starts, floats, ints):
+    """Note the newest ratio of each group that is not 1, and drop what was known of its places.
 
-
-@njit(cache=True, nogil=True)
-def _follow(steps, rows, layout, waiting, averages, counts):
-    """Add rows to the returns that wait; return how many wait no longer."""
-    cumulants, continuations, streams, begins = rows
-    groups, starts, cumulant, source, scale = layout
-    left, total, prediction, stream, moved = waiting
+    Return how many wait no longer.
+    """
     done = 0
-    for group in groups:
-        for g in range(starts[group], starts[group + 1]):
-            if left[g] == 0.0:
-                continue
-            rest, sum_so_far, latest = left[g], total[g], moved[g]
-            for i in range(streams.size):
-                if streams[i] != stream[g]:
-                    continue
-                if begins[i]:
-                    rest = 0.0
-                    counts[1][g] += 1
-                    break
-                latest = steps + i + 1
-                sum_so_far += rest * cumulants[i, cumulant[g]]
-                rest *= scale[g] * continuations[i, source[g]]
-                if rest <= CUTOFF:
-                    rest = 0.0
-                    _average(g, prediction[g], sum_so_far, averages, counts[0])
-                    break
-            left[g], total[g], moved[g] = rest, sum_so_far, latest
-            done += rest == 0.0
+    for group in range(ratios.shape[0]):
+        for i in range(ratios.shape[1] - 1, -1, -1):
+            if abs(ratios[group, i] - 1.0) > ALIKE:
+                if off[group] <= steps - capacity:
+                    for g in range(starts[group], starts[group + 1]):
+                        done += floats[_LEFT, g] > 0.0
+                    floats[:, starts[group] : starts[group + 1]] = 0.0
+                    ints[:, starts[group] : starts[group + 1]] = 0
+                off[group] = steps + i + 1
+                break
     return done
 
 
 @njit(cache=True, nogil=True)
-def _average(g, value, outcome, averages, returns):
-    """Change the averages of a place by a prediction and its return, if both are finite."""
-    mean, variance, error, excess, excess_square = averages
-    square = (value - outcome) * (value - outcome)
-    away = outcome - mean[g]
+def _begin(numbers, layout, values, floats, ints):
+    """Take predictions where none waits; return how many more wait now."""
+    steps, capacity, stream, room, limit = numbers
+    off, starts, continuation, may = layout
+    more = 0
+    for group in range(off.size):
+        if off[group] > steps - capacity:
+            continue
+        for g in range(starts[group], starts[group + 1]):
+            if floats[_LEFT, g] > 0.0:
+                if ints[_MOVED, g] >= steps - _LOST:
+                    continue
+                floats[_LEFT, g] = 0.0
+                ints[_CUT, g] += 1
+                more -= 1
+            if not may[g] or room == 0.0:
+                continue
+            if room < math.inf:
+                needed = steps_needed(continuation[g], CUTOFF)
+                if room < needed <= limit:
+                    continue
+            floats[_LEFT, g], floats[_TOTAL, g], floats[_PREDICTION, g] = 1.0, 0.0, values[g]
+            ints[_STREAM, g], ints[_MOVED, g] = stream, steps
+            more += 1
+    return more
+
+
+@njit(cache=True, nogil=True)
+def _follow(numbers, rows, layout, floats, ints):
+    """Add a piece of some rows to the returns that wait; return how many wait no longer.
+
+    Rows that follow each other are taken together, so that the inner loop has little to ask.
+    """
+    steps, first, last, capacity = numbers
+    cumulants, continuations, streams, begins = rows
+    off, starts, cumulant, source, scale = layout
+    done = 0
+    for group in range(off.size):
+        if off[group] > steps + first - capacity:
+            continue
+        stop = first
+        while stop < last:
+            start, stop = stop, stop + 1
+            while stop < last and streams[stop] == streams[start] and not begins[stop]:
+                stop += 1
+            for g in range(starts[group], starts[group + 1]):
+                rest, total = floats[_LEFT, g], floats[_TOTAL, g]
+                if rest == 0.0 or ints[_STREAM, g] != streams[start]:
+                    continue
+                if begins[start]:
+                    floats[_LEFT, g] = 0.0
+                    ints[_CUT, g] += 1
+                    done += 1
+                    continue
+                column, factor, signal = np.uint64(cumulant[g]), scale[g], np.uint64(source[g])
+                for i in range(start, stop):
+                    total += rest * cumulants[i, column]
+                    rest *= factor * continuations[i, signal]
+                    if rest <= CUTOFF:
+                        break
+                floats[_TOTAL, g], ints[_MOVED, g] = total, steps + stop
+                floats[_LEFT, g] = rest if rest > CUTOFF else 0.0
+                if rest <= CUTOFF:
+                    done += 1
+                    _average(g, floats, ints)
+    return done
+
+
+@njit(cache=True, nogil=True)
+def _average(g, floats, ints):
+    """Change the averages of a place by its prediction and its return, if both are finite."""
+    outcome, mean = floats[_TOTAL, g], floats[_MEAN, g]
+    error, away = floats[_PREDICTION, g] - outcome, outcome - mean
+    square = error * error
     if not square < math.inf or not away * away < math.inf:
         return
-    returns[g] += 1
-    rate = max(1.0 / returns[g], 1.0 / RECENT)
-    if returns[g] > 1:
+    ints[_RETURNS, g] += 1
+    returns = ints[_RETURNS, g]
+    rate = max(1.0 / returns, 1.0 / RECENT)
+    if returns > 1:
         more = square - away * away
-        slower = max(1.0 / (returns[g] - 1), 1.0 / RECENT)
-        excess[g] += slower * (more - excess[g])
-        excess_square[g] += slower * (more * more - excess_square[g])
-    mean[g] += rate * away
-    variance[g] = (1.0 - rate) * (variance[g] + rate * away * away)
-    error[g] += rate * (square - error[g])
+        slower = max(1.0 / (returns - 1), 1.0 / RECENT)
+        floats[_EXCESS, g] += slower * (more - floats[_EXCESS, g])
+        floats[_EXCESS_SQUARE, g] += slower * (more * more - floats[_EXCESS_SQUARE, g])
+    floats[_MEAN, g] += rate * away
+    floats[_VARIANCE, g] = (1.0 - rate) * (floats[_VARIANCE, g] + rate * away * away)
+    floats[_ERROR, g] += rate * (square - floats[_ERROR, g])

@@ -355,7 +355,8 @@ def returns_along(
         cumulant, continuation, ends, breaks, layout.cumulant, layout.source, layout.scale, rows,
         cutoff, out, ahead, longest,
     )  # fmt: skip
-    needed = steps_needed(layout.scale * continuation.max(axis=0)[layout.source], cutoff)
+    largest = layout.scale * continuation.max(axis=0)[layout.source]
+    needed = np.array([steps_needed(one, cutoff) for one in largest.tolist()])
     np.minimum(ahead, room[rows, None], out=ahead)
     chosen = ahead >= np.where((ahead >= needed).any(axis=0), needed, longest)
     return out[:, layout.place], chosen[:, layout.place]
