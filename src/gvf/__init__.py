@@ -51,7 +51,7 @@ from gvf.horde import (
     PolicyBank,
     questions,
 )
-from gvf.intervals import Interval, Intervals, bootstrap
+from gvf.intervals import Events, Interval, Intervals, TooFewEventsError, bootstrap, count_events
 from gvf.judging import Judgement, Score, Selection, judge, select
 from gvf.learner import (
     SGD,
@@ -65,6 +65,8 @@ from gvf.learner import (
     IncrementalTD,
     Learner,
     LearnerReport,
+    NotLearnedWarning,
+    Problem,
     RMSProp,
     Sarsa,
     Update,
@@ -125,6 +127,7 @@ __all__ = [
     "Estimate",
     "EstimatedBehaviour",
     "Evaluation",
+    "Events",
     "Every",
     "ExpectedSarsa",
     "Favour",
@@ -157,6 +160,7 @@ __all__ = [
     "Mixture",
     "Model",
     "NormIS",
+    "NotLearnedWarning",
     "OnPolicy",
     "OneHot",
     "OnlineLearner",
@@ -165,6 +169,7 @@ __all__ = [
     "PolicyBank",
     "Predictor",
     "PrioritisedIR",
+    "Problem",
     "RMSProp",
     "RatioRing",
     "ReturnError",
@@ -180,6 +185,7 @@ __all__ = [
     "TDRC",
     "Table",
     "TileCoder",
+    "TooFewEventsError",
     "Transitions",
     "TrueValues",
     "Uniform",
@@ -191,6 +197,7 @@ __all__ = [
     "WISTD",
     "Window",
     "bootstrap",
+    "count_events",
     "diagnose",
     "estimate_behaviour",
     "exact_values",

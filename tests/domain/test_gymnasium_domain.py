@@ -16,6 +16,7 @@ from corridors import Corridor, on_the_right, refuse, seeded
 import gvf
 from gvf.common.spec import fingerprint
 from gvf.domain import GymnasiumDomain, gymnasium_checks, gymnasium_domain
+from gvf.truth.returns import Cut
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -372,7 +373,7 @@ class Impatient(Capricious):
 
 
 def test_a_pair_is_refused_only_if_every_rollout_is_truncated() -> None:
-    domain = GymnasiumDomain(Capricious, run_length=1)
+    domain = GymnasiumDomain(Capricious, run_length=1, cut="drop")
     assert len(domain.truth("favour-0", "uniform", states=100).states) < 50
     domain.check("favour-0", "uniform")
     message = "in Impatient: all 20 rollouts were truncated"
@@ -450,3 +451,41 @@ def test_the_behaviour_leads_to_the_states() -> None:
     speeds = [domain.truth("favour-0", b, states=20).states[:, 1].mean() for b in behaviours]
     assert speeds[0] < -0.2
     assert speeds[1] > 0.2
+
+
+class Coins(gym.Env[Any, Any]):
+    """Each step tosses a coin; heads end the episode, and six tails in a row cut it."""
+
+    observation_space, action_space = gym.spaces.Discrete(1), gym.spaces.Discrete(1)
+
+    def reset(self, **options: Any) -> Any:
+        super().reset(**options)
+        self.taken = 0
+        return 0, {}
+
+    def step(self, action: Any) -> Any:
+        self.taken += 1
+        over = bool(self.np_random.random() < 0.3)
+        return 0, -1.0, over, not over and self.taken >= 6, {}
+
+
+CUTS: tuple[Cut, ...] = ("refuse", "drop")
+
+
+def test_true_values_tell_which_share_of_rollouts_was_cut_and_refuse_too_many() -> None:
+    parts: dict[str, Any] = {
+        "behaviours": {"only": gvf.Always(0, actions=1)},
+        "questions": {"cost": gvf.GVF(gvf.Always(0, actions=1), "reward", 1.0)},
+        "rollouts": 4,
+        "run_length": 1,
+    }
+    refusing, dropping = (GymnasiumDomain(Coins, cut=cut, **parts) for cut in CUTS)
+    refusing.check("cost", "only")  # one of its rollouts has a return
+    for _ in range(2):  # sampled, and remembered
+        with pytest.raises(ValueError, match=r"in Coins: \d+\.\d% of 800 rollouts were truncated"):
+            refusing.truth("cost", "only", states=200)
+        truth = dropping.truth("cost", "only", states=200)
+        assert abs(truth.share_cut - 0.7**6) < 4 * (0.7**6 / 800) ** 0.5
+        assert f"{truth.share_cut:.1%} of the rollouts" in repr(truth)
+    with pytest.raises(ValueError, match="cut must be one of"):
+        GymnasiumDomain(Coins, cut="keep", **parts)  # pyright: ignore[reportArgumentType]

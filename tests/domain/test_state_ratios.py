@@ -86,6 +86,25 @@ def test_a_log_of_an_environment_gives_the_visits_of_the_target():
     assert np.abs(ours - theirs).max() > 0.03
 
 
+@pytest.mark.parametrize("end", ["terminated", "truncated"])
+def test_an_episode_begins_after_every_end(end):
+    """State 1 begins the second episode; without that, all would begin in state 0."""
+    ends = {name: [False] * 4 for name in ("terminated", "truncated")}
+    ends[end] = [False, True, False, False]
+    log = gvf.Transitions(
+        state=[0, 2, 1, 2], action=[1] * 4, next_state=[2, 0, 2, 0],
+        terminated=[False, end == "terminated", False, True],
+        truncated=ends["truncated"],
+    )  # fmt: skip
+    question = gvf.GVF(gvf.Always(1, actions=2))
+    shares = gvf.target_visits(log, question, states=3, behaviour=gvf.Uniform(2))
+    # From 0 or 1 to 2; from 2 half of the courses end and begin anew, the others go to 0 if the
+    # log was only cut there.
+    starts = np.array([0.5, 0.5, 0.0])
+    after_two = starts if end == "terminated" else 0.5 * starts + [0.5, 0.0, 0.0]
+    np.testing.assert_allclose(shares, [0.5 * after_two[0], 0.5 * after_two[1], 0.5])
+
+
 def test_a_state_after_which_nothing_is_known_is_an_end():
     """The target always takes action 1, and the log has only action 0 in state 2."""
     log = gvf.Transitions(

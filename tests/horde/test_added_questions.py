@@ -81,7 +81,7 @@ def test_an_added_question_draws_as_a_horde_that_begins_then(correction, chunk, 
     horde = with_new_ones(correction, chunk, data, since)
     for question in NEW:
         alone = made([question], correction, chunk)
-        alone.predict(data.state[:1])
+        alone._predict(data.state[:1])
         core = horde._core
         group = core.layout.group[core.layout.place[horde.names.index(question.name)]]
         alone._core.draws.streams[:] = core.draws.streams[[group, -1]]

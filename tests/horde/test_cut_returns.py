@@ -51,7 +51,7 @@ def exact_horde(gamma=GAMMA, cumulant="reward"):
     """A horde that predicts the exact values."""
     question = gvf.GVF(gvf.Uniform(1), cumulant, gamma, name="q")
     horde = gvf.Horde([question], gvf.OneHot(STATES), gvf.TD(0.1), seed=0)
-    horde.predict([0])
+    horde.observe(0, 0, 1.0, 1, False, behaviour_probability=1.0, broken=1.0)
     engine = horde._core.engine
     assert engine is not None
     engine.put([0], {"weights": values(gamma)[None]})
@@ -111,13 +111,13 @@ def test_returns_that_are_cut_nevertheless_are_told_of():
     """Where any row may be cut, no rule helps, and the errors say so."""
     error = exact_horde().stream_error(world(5_000, 0, chance=0.05), rows=5_000)
     (warning,) = error.warnings
-    assert (warning.code, warning.questions) == ("returns cut", ("q",))
+    assert (warning.problem, warning.questions) == (gvf.Problem.CUT, ("q",))
     assert warning.value == error.cut[0] / (error.cut[0] + error.returns[0])
     assert 0.2 < warning.value < 0.9
     assert error.bias[0] > 0.3
     assert "of the returns of 1 question were cut" in repr(error)
     short = exact_horde().stream_error(world(5_000, 0, limit=20), rows=5_000)
-    assert [one.code for one in short.warnings] == ["returns cut"]
+    assert [one.problem for one in short.warnings] == [gvf.Problem.CUT]
 
 
 def test_rows_are_chosen_by_their_distance_to_a_cut():

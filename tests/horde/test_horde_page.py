@@ -212,7 +212,7 @@ def test_the_page_shows_questions_that_are_worse_than_a_constant(tmp_path):
     horde = gvf.Horde(
         asked, gvf.Dense(2), gvf.TD(0.0001), behaviour=BEHAVIOUR, window=500, batch_size=4, seed=0
     )
-    horde.predict([[0.0, 0.0]])
+    horde._predict([[0.0, 0.0]])
     assert horde._core.engine is not None
     place = horde._core.layout.place[:1]
     horde._core.engine.put(place, {"weights": np.full((1, 2), 9.0)})
@@ -233,6 +233,6 @@ def test_the_page_warns_of_returns_that_were_cut(tmp_path):
     rng = np.random.default_rng(0)
     cut = gvf.Transitions(**{**cut.columns, "truncated": rng.random(900) < 0.1})
     errors = horde.stream_error(cut)
-    assert [warning.code for warning in errors.warnings] == ["returns cut"]
+    assert [warning.problem for warning in errors.warnings] == [gvf.Problem.CUT]
     horde.page(tmp_path / "horde.html", errors=errors)
     assert str(errors.warnings[0]) in read(tmp_path / "horde.html").said("p")

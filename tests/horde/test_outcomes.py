@@ -181,7 +181,7 @@ def exact(offsets, gamma=0.9, seed=0, steps=40_000, **cut):
     horde = gvf.Horde(
         asked, gvf.OneHot(STATES), gvf.TD(0.1), behaviour=gvf.Uniform(1), warm_up=10**9, seed=0
     )
-    horde.predict([0])
+    horde._predict([0])
     engine = horde._core.engine
     assert engine is not None
     place = horde._core.layout.place
@@ -195,7 +195,7 @@ def test_questions_far_worse_than_a_constant_are_named():
     horde = exact(factors)
     report = horde.report()
     (warning,) = report.warnings
-    assert warning.code == "worse than a constant"
+    assert warning.problem is gvf.Problem.WORSE
     assert set(warning.questions) == {"1, 3", "3, -2", "5, 0"}
     assert warning.value == report.variance_explained.min() < -5
     assert list(warning.questions) == sorted(
@@ -248,8 +248,9 @@ def test_returns_that_are_cut_at_any_time_are_no_check():
     report = exact([-2.0], steps=10_000, chance=0.05).report()
     assert report.worse.all()  # of those that were not cut
     assert report.unchecked == {"returns cut": 1}
+    assert gvf.Problem.CUT in report.problems
     (warning,) = report.warnings
-    assert (warning.code, warning.questions) == ("returns cut", ("0, -2",))
+    assert (warning.problem, warning.questions) == (gvf.Problem.CUT, ("0, -2",))
     assert 0.1 < warning.value < 0.9
 
 

@@ -17,7 +17,7 @@ from five_states import (
 
 import gvf
 from gvf import online
-from gvf.online.equations import Equations
+from gvf.online.equations import RIDGE, Equations
 
 NAMES = ("state", "action", "reward", "next_state", "terminated")
 DATA = gvf.Transitions(
@@ -120,6 +120,17 @@ def test_singular_equations_get_a_ridge_and_the_report_says_so():
         learner.predict(np.arange(5)), exact.predict(np.arange(5)), rtol=1e-6
     )
     assert np.abs(learner.weights).max() < 10 * np.abs(exact.weights).max()
+
+
+def test_beside_a_regulariser_of_the_user_the_report_tells_of_no_other_ridge():
+    doubled = lambda states: np.eye(5)[np.asarray(states)][:, [0, 1, 2, 3, 4, 4]]  # noqa: E731
+    doubled.size = 6  # pyright: ignore[reportFunctionMemberAccess]
+    for regulariser, ridge in ((None, RIDGE), (0.0, 0.0), (1e-13, 0.0)):
+        learner = make(doubled, regulariser=regulariser)
+        learner.observe_many(DATA)
+        report = learner.report()
+        assert report.is_singular
+        assert report.ridge == ridge
 
 
 def test_a_regulariser_is_added_to_the_diagonal():

@@ -13,7 +13,8 @@ from scipy import stats
 
 from gvf.policy import Always, Favour, FunctionPolicy, Gaussian, Uniform
 from gvf.question import GVF
-from gvf.truth import Estimate, HeldOutReturns, held_out_returns, returns
+from gvf.truth import CutError, Estimate, HeldOutReturns, TrueValues, held_out_returns, returns
+from gvf.truth.returns import check_share_cut
 
 SLIP = 0.2  # the probability that a step goes the other way
 
@@ -302,25 +303,91 @@ def test_cut_rollouts_are_left_out_and_counted():
     question = GVF(Always(0, 2), continuation=0.5)
     env = Cut(Clock(), 10)
     held_out = held_out_returns(
-        env, question, states=300, rollouts=2, cutoff=0.125, run_length=10, seed=0
+        env, question, states=300, rollouts=2, cutoff=0.125, run_length=10, cut="drop", seed=0
     )
     assert set(held_out.states[:, 0]) == set(range(8))
     assert held_out.cut == 2 * (300 - len(held_out.states))
     # States 8 and 9 of 10 are lost: 120 rollouts, standard deviation 2 * sqrt(300 * .2 * .8).
     assert abs(held_out.cut - 120) < 4 * 13.9
     assert np.isfinite(held_out.returns).all()
-    assert f"{held_out.cut} more were cut" in repr(held_out)
+    assert held_out.share_cut == held_out.cut / 600
+    assert f"{held_out.cut} more ({held_out.cut / 600:.1%}) were cut" in repr(held_out)
 
 
 def test_a_rollout_may_be_cut_while_others_from_the_same_state_are_not():
     env = Cut(Corridor(), 5)
     question = GVF(TARGET, continuation=0.9)
-    held_out = held_out_returns(env, question, states=50, rollouts=4, run_length=3, seed=0)
+    held_out = held_out_returns(
+        env, question, states=50, rollouts=4, run_length=3, cut="drop", seed=0
+    )
     missing = np.isnan(held_out.returns)
     assert not missing.all(axis=1).any()
     assert missing.any()
     assert held_out.cut == missing.sum() + 4 * (50 - len(held_out.states))
+    assert held_out.share_cut == held_out.cut / 200
     assert math.isfinite(held_out.error(lambda states: VALUES[states]).bias.value)
+
+
+class Coins(gym.Env[Any, Any]):
+    """Each step costs 1 and tosses a coin; heads end the episode, and some tails in a row cut it.
+
+    The value is -1 / heads. The returns that are not cut are the short ones, so their mean is less
+    negative.
+    """
+
+    observation_space, action_space = gym.spaces.Discrete(1), gym.spaces.Discrete(1)
+
+    def __init__(self, heads: float, steps: int) -> None:
+        self.heads, self.steps = heads, steps
+
+    def reset(self, **options: Any) -> Any:
+        super().reset(**options)
+        self.taken = 0
+        return 0, {}
+
+    def step(self, action: Any) -> Any:
+        self.taken += 1
+        over = bool(self.np_random.random() < self.heads)
+        return 0, -1.0, over, not over and self.taken >= self.steps, {}
+
+
+def test_returns_that_are_cut_by_their_course_are_refused():
+    # The steps to the first head: mean 1 / .3, below it given that there are six at most.
+    question = GVF(Always(0, 1), "reward", 1.0)
+    options: dict[str, Any] = {"states": 2000, "run_length": 1, "seed": 0}
+    with pytest.raises(
+        CutError, match=r"^1[012]\.\d% of 2000 rollouts .* cut=\"drop\"$"
+    ) as refusal:
+        held_out_returns(Coins(0.3, 6), question, **options)
+    share = 0.7**6
+    assert abs(refusal.value.share_cut - share) < 4 * math.sqrt(share * (1 - share) / 2000)
+    dropped = held_out_returns(Coins(0.3, 6), question, cut="drop", **options)
+    error = dropped.error(lambda states: np.full(len(states), -1 / 0.3))
+    assert error.share_cut == dropped.share_cut == refusal.value.share_cut
+    assert error.bias.value < -10 * error.bias.standard_error  # true values seem biased
+    assert f"left out             {dropped.share_cut:.1%} of the rollouts" in repr(error)
+    with pytest.raises(ValueError, match="cut must be one of"):
+        held_out_returns(Coins(0.3, 6), question, cut="keep", **options)  # pyright: ignore
+
+
+def test_a_few_returns_that_are_cut_are_told():
+    question = GVF(Always(0, 1), "reward", 1.0)
+    held_out = held_out_returns(Coins(0.5, 6), question, states=2000, run_length=1, seed=0)
+    assert 0 < held_out.share_cut < 0.05
+    error = held_out.error(lambda states: np.full(len(states), -2.0))
+    assert error.share_cut == held_out.share_cut
+    whole = held_out_returns(Coins(0.5, 99), question, states=100, run_length=1, seed=0)
+    assert whole.share_cut == whole.error(lambda states: -2.0 + 0.0 * states).share_cut == 0.0
+    assert "left out" not in repr(whole.error(lambda states: -2.0 + 0.0 * states))
+    values = TrueValues(np.arange(2), np.ones(2), np.zeros(2), share_cut=0.04)
+    assert "4.0% of the rollouts, which were cut" in repr(values)
+
+
+def test_five_percent_may_be_cut_and_no_more():
+    check_share_cut(0.05, 100, 1e-6, "refuse")
+    with pytest.raises(CutError, match=r"^6\.0% of 100 rollouts"):
+        check_share_cut(0.06, 100, 1e-6, "refuse")
+    check_share_cut(0.99, 100, 1e-6, "drop")
 
 
 def test_termination_wins_over_truncation():
@@ -334,8 +401,11 @@ def test_termination_wins_over_truncation():
 
 def test_only_cut_rollouts_are_an_error_that_says_what_to_do():
     env = Cut(Clock(), 20)
-    with pytest.raises(ValueError, match=r"all 8 rollouts were truncated .* truncate later"):
-        held_out_returns(env, GVF(Always(0, 2), continuation=0.9), states=4, rollouts=2)
+    for cut in ("refuse", "drop"):
+        with pytest.raises(CutError, match=r"all 8 rollouts were truncated .* truncate later"):
+            held_out_returns(
+                env, GVF(Always(0, 2), continuation=0.9), states=4, rollouts=2, cut=cut
+            )
 
 
 def test_a_rollout_that_never_ends_is_an_error():

@@ -341,7 +341,9 @@ class ContinuousDomain(CellDomain):
             found = {"states": positions, "values": returns.mean(axis=1), "noise": noise}
             return found | weights
 
-        return TrueValues(**remembered(self.name, key, sample, folder))
+        arrays = remembered(self.name, key, sample, folder)
+        positions, values, noise = (arrays[name] for name in ("states", "values", "noise"))
+        return TrueValues(positions, values, noise, arrays.get("weights"))
 
 
 def random_weights() -> Floats:

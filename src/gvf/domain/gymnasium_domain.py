@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gvf.common.arrays import Floats
+from gvf.common.checks import check_choice
 from gvf.common.gym import gym
 from gvf.common.spec import fingerprint
 from gvf.domain.domain import Domain, every_pair
@@ -47,7 +48,7 @@ from gvf.stream.info import info_columns
 from gvf.stream.observation import Observations
 from gvf.transition import Transitions
 from gvf.truth import HeldOutReturns, TrueValues, held_out_returns
-from gvf.truth.returns import CutError
+from gvf.truth.returns import Cut, CutError, check_share_cut
 
 GENERATION = 2
 """The version of recordings; raise it when the same arguments give other streams or returns."""
@@ -104,6 +105,8 @@ class GymnasiumDomain(Domain):
         rollouts: the number of returns from each state for the true values.
         run_length: the number of steps of a run in which the states of true values may lie.
         cutoff: the largest share of a value that a return may leave out.
+        cut: "refuse" to raise an error if the environment truncates more than 5 % of the rollouts
+            for true values, which may bias them; "drop" to accept it.
         name: the name for messages and files; by default the id, or the function's name.
 
     Example:
@@ -138,6 +141,7 @@ class GymnasiumDomain(Domain):
         rollouts: int = 1,
         run_length: int = 1000,
         cutoff: float = 1e-6,
+        cut: Cut = "refuse",
         name: str = "",
     ) -> None:
         if not isinstance(environment, str) and not callable(environment):
@@ -148,6 +152,7 @@ class GymnasiumDomain(Domain):
         self.environment, self.arguments = environment, dict(arguments or {})
         self.name = name or _called(environment)
         self.rollouts, self.run_length, self.cutoff = rollouts, run_length, cutoff
+        self.cut: Cut = cut
         self._memory, self._first = Memory(), None
         with closing(self.make()) as env:
             self._first = weakref.ref(env)
@@ -212,8 +217,9 @@ class GymnasiumDomain(Domain):
         adds the same to the mean squared error of all methods.
 
         Rollouts that the environment truncates have no return, and states without any return are
-        left out (see :func:`gvf.held_out_returns`). States in which the question is not active are
-        replaced by others.
+        left out (see :func:`gvf.held_out_returns`). Their share is part of the result; above 5 % it
+        is an error unless the domain has ``cut="drop"``. States in which the question is not active
+        are replaced by others.
         """
         parts = {
             "environment": self._identity,
@@ -227,9 +233,19 @@ class GymnasiumDomain(Domain):
         def sample() -> dict[str, NDArray[Any]]:
             with about(f"question {question!r} with behaviour {behaviour!r} in {self.name}"):
                 found = self._returns(question, behaviour, states, seed)
-            return {"states": found.states, "values": found.values, "noise": found.noise}
+            share_cut = np.array(found.share_cut)
+            return {
+                "states": found.states,
+                "values": found.values,
+                "noise": found.noise,
+                "share_cut": share_cut,
+            }
 
-        return TrueValues(**self._memory.get("gymnasium-returns", parts, sample))
+        arrays = dict(self._memory.get("gymnasium-returns-and-cuts", parts, sample))
+        share_cut = float(arrays.pop("share_cut"))
+        with about(f"question {question!r} with behaviour {behaviour!r} in {self.name}"):
+            check_share_cut(share_cut, states * self.rollouts, self.cutoff, self.cut)
+        return TrueValues(**arrays, share_cut=share_cut)
 
     def check(self, question: str, behaviour: str) -> None:
         """Raise ValueError if a short walk shows that a pair cannot be learned.
@@ -291,6 +307,7 @@ class GymnasiumDomain(Domain):
                 raise ValueError(f"{kind} must be at least 1, got {value}")
         if not 0 <= self.cutoff < 1:
             raise ValueError(f"cutoff must be in [0, 1), got {self.cutoff}")
+        check_choice("cut", self.cut, Cut)
         for name, asked in self.questions.items():
             if not isinstance(asked, GVF):
                 raise TypeError(f"question {name!r} must be a gvf.GVF, not {asked!r}")
@@ -373,6 +390,7 @@ class GymnasiumDomain(Domain):
                 longest=_LONGEST,
                 info=self.info,
                 accept=active and (lambda found: as_mask(active, found, question)),
+                cut="drop",
                 seed=seed,
             )
 

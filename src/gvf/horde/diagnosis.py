@@ -93,9 +93,9 @@ class HordeDiagnosis:
             *([f"  {ESTIMATED}"] if report.estimated else []),
             *([f"  largest UDE: {listed(worst)}"] if worst else []),
             *([f"  {checked}"] if (checked := checked_text(report)) else []),
-            *(f"  {warning}" for warning in report.warnings),
             *([f"  not checked by returns: {rest}"] if (rest := unchecked_text(report)) else []),
             *([f"  paused: {listed(report.paused)}"] if report.paused else []),
+            *(f"  {sentence}" for sentence in report.sentences),
         ]
         warnings = self.warnings
         for name in list(warnings)[:3]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Bools, Floats
+from gvf.learner.report import MANY_STATES, Problem, clipped
+from gvf.truth.returns import MOST_CUT
 
-MOST_CUT = 0.05
-"""The largest share of returns that may be cut without a warning."""
 FEWEST = 20
 """The number of returns from which on a running variance explained is shown."""
 _NAMED = 3
@@ -27,7 +27,6 @@ _UNCHECKED: Mapping[str, str] = {
     "returns cut": "with returns that were cut",
     "on a GPU": "on a GPU",
 }
-WarningCode = Literal["returns cut", "worse than a constant"]
 Unchecked = Literal["off-policy", "too few returns", "returns cut", "on a GPU"]
 
 
@@ -36,26 +35,25 @@ class HordeWarning:
     """A warning about the predictions of some questions of a horde.
 
     Attributes:
-        code: ``"worse than a constant"`` if the running variance explained is below 0 by more than
-            its noise, or ``"returns cut"`` if so many returns were cut that those which are left
-            may be a biased sample.
+        problem: ``WORSE`` if the running variance explained is below 0 by more than its noise, or
+            ``CUT`` if so many returns were cut that those which are left may be a biased sample.
         questions: the names of the questions, the worst first.
         value: the smallest variance explained, or the largest share of returns that were cut.
 
     Example:
         >>> import gvf
-        >>> print(gvf.HordeWarning("worse than a constant", ("a", "b"), -7.0))
+        >>> print(gvf.HordeWarning(gvf.Problem.WORSE, ("a", "b"), -7.0))
         2 questions predict worse than a constant: a; b (variance explained down to -7)
     """
 
-    code: WarningCode
+    problem: Problem
     questions: tuple[str, ...]
     value: float
 
     def __str__(self) -> str:
         names = listed(dict.fromkeys(self.questions))
         count = _count(len(self.questions), "question", "questions")
-        if self.code == "returns cut":
+        if self.problem is Problem.CUT:
             return (
                 f"up to {self.value:.0%} of the returns of {count} were cut, and those of short "
                 f"episodes stay, so errors may be biased: {names}"
@@ -91,6 +89,13 @@ class HordeReport:
             first 64 steps. See :mod:`gvf.horde.watch`.
         rupee: an estimate of the root of the projected Bellman error of each question, [G], in the
             unit of the cumulant; None unless the horde was asked for it.
+        diverged: the names of the questions that pause because they have diverged.
+        outside_bounds: the share of all states observed so far that were outside the bounds of the
+            features, as in :class:`gvf.LearnerReport`; None if features have no bounds.
+        outside_returns: the names of the questions with a prediction, for one of the latest 32
+            states, above twice the largest possible return, without those that have diverged.
+        endless: the names of the questions whose continuation is 1 in all of the window's
+            transitions, at least 100.
         estimated: True if a ratio was formed with an estimated probability of the behaviour; see
             :func:`gvf.estimate_behaviour`.
         variance_explained: the running variance explained of each question, [G]: 1 - mean (v - G)^2
@@ -131,6 +136,10 @@ class HordeReport:
     ude: Floats
     rupee: Floats | None
     estimated: bool
+    diverged: tuple[str, ...]
+    outside_bounds: float | None
+    outside_returns: tuple[str, ...]
+    endless: tuple[str, ...]
     variance_explained: Floats
     returns: NDArray[np.int64]
     cut: NDArray[np.int64]
@@ -161,9 +170,40 @@ class HordeReport:
         """The warnings about predictions that were checked by returns."""
         explained, share = self.variance_explained, share_cut(self.returns, self.cut)
         return (
-            *warned("worse than a constant", self.names, self.worse & ~self._cut, explained),
-            *warned("returns cut", self.names, self._cut, share),
+            *warned(Problem.WORSE, self.names, self.worse & ~self._cut, explained),
+            *warned(Problem.CUT, self.names, self._cut, share),
         )
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The problems that the report names."""
+        there = {
+            Problem.DIVERGED: bool(self.diverged),
+            Problem.OUTSIDE_BOUNDS: (self.outside_bounds or 0.0) >= MANY_STATES,
+            Problem.OUTSIDE_RETURNS: bool(self.outside_returns),
+            Problem.ENDLESS: bool(self.endless),
+        }
+        some = tuple(problem for problem, is_there in there.items() if is_there)
+        return (*some, *(warning.problem for warning in self.warnings))
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences about problems that are not those of paused questions."""
+        sentences = []
+        if Problem.OUTSIDE_BOUNDS in self.problems:
+            sentences.append(clipped(self.outside_bounds or 0.0))
+        if self.outside_returns:
+            count = f"{len(self.outside_returns)} of {self.questions} questions"
+            sentences.append(
+                f"{count} predict more than twice the largest possible return: "
+                f"{listed(self.outside_returns)}"
+            )
+        if self.endless:
+            count = f"{len(self.endless)} of {self.questions} questions"
+            sentences.append(
+                f"{count} have continuation 1, and no transition ends: {listed(self.endless)}"
+            )
+        return [*sentences, *map(str, self.warnings)]
 
     def worst(self, n: int = 10) -> dict[str, float]:
         """Return the n questions with the largest UDE, the largest first."""
@@ -189,7 +229,6 @@ class HordeReport:
             text += f"; largest UDE {ude:.2g} ({name})"
         if checked := checked_text(self):
             text += f"; {checked}"
-        text += "".join(f"; {warning}" for warning in self.warnings)
         if self.skipped:
             count = _count(len(self.skipped), "policy", "policies")
             text += f"; {count} without mass skipped updates: {listed(self.skipped)}"
@@ -198,6 +237,7 @@ class HordeReport:
         if self.paused:
             shown = {f"{name} ({reason})": reason for name, reason in self.paused.items()}
             text += f"; {len(self.paused)} paused: {listed(shown)}"
+        text += "".join(f"; {sentence}" for sentence in self.sentences)
         return f"HordeReport({text})"
 
 
@@ -225,22 +265,22 @@ def share_cut(returns: NDArray[np.int64], cut: NDArray[np.int64]) -> Floats:
 
 
 def warned(
-    code: WarningCode, names: tuple[str, ...], which: Bools, values: Floats
+    problem: Problem, names: tuple[str, ...], which: Bools, values: Floats
 ) -> tuple[HordeWarning, ...]:
     """Return a warning about some questions, or none if there are none."""
     some = np.flatnonzero(which)
     if not len(some):
         return ()
-    sign = -1.0 if code == "returns cut" else 1.0
+    sign = -1.0 if problem is Problem.CUT else 1.0
     order = some[np.argsort(sign * values[some], kind="stable")]
-    return (HordeWarning(code, tuple(names[i] for i in order), float(values[order[0]])),)
+    return (HordeWarning(problem, tuple(names[i] for i in order), float(values[order[0]])),)
 
 
 def _count(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def listed(names: Mapping[str, object]) -> str:
+def listed(names: Collection[str]) -> str:
     """List the first names, and the number of the others."""
     shown = list(names)[:_NAMED]
     rest = len(names) - len(shown)

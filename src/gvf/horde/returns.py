@@ -37,12 +37,14 @@ from gvf.correction import OnPolicy
 from gvf.horde.evaluate import Evaluator
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.outcomes import ALIKE, steps_needed
-from gvf.horde.report import MOST_CUT, HordeWarning, share_cut, warned
+from gvf.horde.report import HordeWarning, share_cut, warned
+from gvf.learner.report import Problem
+from gvf.links import in_order
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.stream import Actor, Walk
 from gvf.transition import Transitions
-from gvf.truth.returns import from_states
+from gvf.truth.returns import MOST_CUT, from_states
 
 BLOCKS = 20
 """The number of blocks of a recorded stream, for standard errors."""
@@ -100,7 +102,7 @@ class HordeReturnError:
     def warnings(self) -> tuple[HordeWarning, ...]:
         """The warnings: that more than 5 % of the returns of some questions were cut."""
         share = share_cut(self.returns, self.cut)
-        return warned("returns cut", self.names, share > MOST_CUT, share)
+        return warned(Problem.CUT, self.names, share > MOST_CUT, share)
 
     def best(self, n: int = 10) -> dict[str, float]:
         """Return the n questions with the most variance explained, the best first."""
@@ -284,26 +286,6 @@ def _some_steps(walk: Walk, target: Actor, rng: np.random.Generator, steps: int)
     return Transitions.concatenate(rows)
 
 
-def in_order(transitions: Transitions) -> tuple[Transitions, NDArray[np.bool_]]:
-    """Return transitions stream by stream, and True for rows that the next does not follow.
-
-    A row ends its stretch if it is truncated or the last of its stream, or if the next state is not
-    the state of the next row.
-    """
-    if "stream" in transitions:
-        transitions = transitions[np.argsort(transitions["stream"], kind="stable")]
-    m = len(transitions)
-    ends = np.ones(m, np.bool_)
-    state, after = (np.ascontiguousarray(transitions[name]) for name in ("state", "next_state"))
-    same = state[1:] == after[:-1]
-    ends[:-1] = ~same.reshape(m - 1, -1).all(axis=1)
-    if "truncated" in transitions:
-        ends |= np.asarray(transitions["truncated"], np.bool_)
-    if "stream" in transitions:
-        ends[:-1] |= np.diff(transitions["stream"]) != 0
-    return transitions, ends
-
-
 def room_of(transitions: Transitions, ends: Bools, alive: Bools) -> tuple[Floats, Bools]:
     """Find how long a return may be, if no episode ends: float64[m], and where the stream breaks.
 
@@ -325,7 +307,7 @@ def room_of(transitions: Transitions, ends: Bools, alive: Bools) -> tuple[Floats
     stream = transitions.columns.get("stream")
     breaks[-1:] = True
     if stream is not None:
-        breaks[:-1] |= np.diff(stream) != 0
+        breaks[:-1] |= stream[1:] != stream[:-1]
     return np.asarray(limit - (rows - np.repeat(first, length)), np.float64), breaks
 
 
@@ -340,7 +322,7 @@ def returns_along(
 
     Args:
         questions: the questions; whoever acted, the returns are those of what happened.
-        transitions: the stream, as :func:`in_order` returned it.
+        transitions: the stream, as :func:`gvf.links.in_order` returns it.
         rows: the rows, ascending.
         cutoff: the largest share of a value that a return may leave out.
     """

@@ -11,10 +11,11 @@ in a model are in :mod:`gvf.truth.fixed_points`.
 
 from gvf.truth.dynamic_programming import Model, exact_values
 from gvf.truth.fixed_points import FixedPoint, fixed_point
-from gvf.truth.returns import Estimate, HeldOutReturns, ReturnError, held_out_returns
+from gvf.truth.returns import CutError, Estimate, HeldOutReturns, ReturnError, held_out_returns
 from gvf.truth.values import TrueValues
 
 __all__ = [
+    "CutError",
     "Estimate",
     "FixedPoint",
     "HeldOutReturns",

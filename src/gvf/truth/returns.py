@@ -17,15 +17,15 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import whole
+from gvf.common.checks import check_choice, whole
 from gvf.common.gym import gym
-from gvf.common.progress import progress_bar
+from gvf.common.progress import progress_of
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.stream import Actor, Walk, environment_seed
@@ -35,8 +35,46 @@ ATTEMPTS = 1000
 """The number of draws of a state after which :func:`held_out_returns` fails."""
 
 
+MOST_CUT = 0.05
+"""The largest share of rollouts that may be cut without a word from the user."""
+
+Cut = Literal["refuse", "drop"]
+
+
 class CutError(ValueError):
-    """The error that every rollout was truncated, so there is no return."""
+    """The error that too many rollouts were truncated, so that their returns are not known.
+
+    Attributes:
+        share_cut: the share of rollouts that were truncated.
+    """
+
+    def __init__(self, message: str, share_cut: float) -> None:
+        super().__init__(message)
+        self.share_cut = share_cut
+
+
+def check_share_cut(share_cut: float, rollouts: int, cutoff: float, cut: Cut) -> None:
+    """Raise :class:`CutError` if more rollouts were cut than the user accepts.
+
+    Which rollouts an environment truncates may depend on their course: a chain that is cut after
+    six steps leaves the short ways to its end, and their mean is no value.
+
+    Args:
+        share_cut: the share of rollouts that were truncated.
+        rollouts: the number of rollouts.
+        cutoff: the product of continuations at which a return is complete.
+        cut: "refuse" to accept a share of 5 % at most, "drop" to accept any share but all.
+    """
+    reason = f"were truncated while the product of continuations was above {cutoff:g}"
+    advice = "let the environment truncate later, or raise the cutoff"
+    if share_cut >= 1.0:
+        raise CutError(f"all {rollouts} rollouts {reason}; {advice}", share_cut)
+    if cut == "refuse" and share_cut > MOST_CUT:
+        raise CutError(
+            f"{share_cut:.1%} of {rollouts} rollouts {reason}, and the returns of the others may "
+            f'be a biased sample; {advice}, or accept that with cut="drop"',
+            share_cut,
+        )
 
 
 class Estimate(NamedTuple):
@@ -69,6 +107,8 @@ class ReturnError:
         mean_squared_value: unbiased estimate of the mean of ``(V - v)^2``, with v the true value;
             it may be negative. None with fewer than two returns a state.
         states: number of states.
+        share_cut: the share of rollouts that were truncated, and so left out. The errors are biased
+            if truncation depends on the course of a rollout.
 
     A prediction that is not finite (a learner that diverged) makes all errors infinite.
 
@@ -89,13 +129,21 @@ class ReturnError:
     bias: Estimate
     mean_squared_value: Estimate | None
     states: int
+    share_cut: float = 0.0
 
     def __repr__(self) -> str:
         lines = [f"ReturnError over {self.states} states:"]
         for name in ("mean_absolute", "root_mean_square", "bias", "mean_squared_value"):
             estimate = getattr(self, name)
             lines.append(f"  {name.replace('_', ' '):20} {estimate or 'needs rollouts >= 2'}")
+        if self.share_cut:
+            lines.append(f"  {'left out':20} {cut_text(self.share_cut)}")
         return "\n".join(lines)
+
+
+def cut_text(share_cut: float) -> str:
+    """Tell which share of the rollouts was cut, and that this may bias what is computed."""
+    return f"{share_cut:.1%} of the rollouts, which were cut: the rest may be a biased sample"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,6 +169,11 @@ class HeldOutReturns:
     states: NDArray[Any]
     returns: Floats
     cut: int
+
+    @property
+    def share_cut(self) -> float:
+        """The share of rollouts that were left out because they were truncated."""
+        return self.cut / (self.cut + int(np.isfinite(self.returns).sum()))
 
     @property
     def values(self) -> Floats:
@@ -162,6 +215,7 @@ class HeldOutReturns:
             bias=_mean(difference),
             mean_squared_value=self._mean_squared_value(difference),
             states=count,
+            share_cut=self.share_cut,
         )
 
     def _mean_squared_value(self, difference: Floats) -> Estimate | None:
@@ -174,7 +228,7 @@ class HeldOutReturns:
 
     def __repr__(self) -> str:
         returns = self.returns[np.isfinite(self.returns)]
-        left_out = f"; {self.cut} more were cut by truncation" if self.cut else ""
+        left_out = f"; {self.cut} more ({self.share_cut:.1%}) were cut" if self.cut else ""
         return (
             f"HeldOutReturns({len(self.states)} states, {returns.size} returns from "
             f"{returns.min():.4g} to {returns.max():.4g}, mean {returns.mean():.4g}{left_out})"
@@ -193,6 +247,7 @@ def held_out_returns(
     longest: int = 100_000,
     info: Iterable[str] = (),
     accept: Callable[[Any], Any] | None = None,
+    cut: Cut = "refuse",
     seed: int | None = None,
     progress: bool = False,
 ) -> HeldOutReturns:
@@ -206,7 +261,8 @@ def held_out_returns(
     The time limit of ``gymnasium.make`` applies to the behaviour, but not to rollouts, so it does
     not cut returns. A rollout that the environment itself truncates has no return; it is left out
     and counted. If truncation depends on the course of a rollout, and not only on its start, the
-    remaining returns are a biased sample.
+    remaining returns are a biased sample. More than 5 % of such rollouts are an error, unless
+    ``cut="drop"`` accepts it.
 
     Args:
         env: a single Gymnasium environment; it is reset, and its last state is arbitrary.
@@ -226,6 +282,8 @@ def held_out_returns(
             used; by default all may. After a rejected state a new run with a new number of steps
             follows, up to 1,000 times. So the states are distributed as the behaviour visits them,
             given that they are accepted. Rollouts may pass through any state.
+        cut: "refuse" to raise :class:`gvf.truth.CutError` if more than 5 % of the rollouts are
+            truncated; "drop" to leave out any number of them.
         seed: the seed. The first states are the same for any ``states``.
         progress: True to show a progress bar.
 
@@ -250,6 +308,7 @@ def held_out_returns(
         whole(name, value, 1)
     if not 0 <= cutoff < 1:
         raise ValueError(f"cutoff must be in [0, 1), got {cutoff}")
+    check_choice("cut", cut, Cut)
     walk = Walk(env, info_columns(question, info))
     target = Actor(question.policy, env.action_space)
 
@@ -269,11 +328,7 @@ def held_out_returns(
     )
     returns = np.array(found)
     usable = np.isfinite(returns)
-    if not usable.any():
-        raise CutError(
-            f"all {returns.size} rollouts were truncated while the product of continuations was "
-            f"above {cutoff:g}; let the environment truncate later, or raise the cutoff"
-        )
+    check_share_cut(1.0 - float(usable.mean()), returns.size, cutoff, cut)
     kept = usable.any(axis=1)
     return HeldOutReturns(states=visited[kept], returns=returns[kept], cut=int((~usable).sum()))
 
@@ -425,8 +480,7 @@ def _mean(sample: Floats) -> Estimate:
 
 
 def _tracked(items: list[Any], progress: bool) -> Iterable[Any]:
-    if not progress:
-        yield from items
-        return
-    with progress_bar() as shown:
-        yield from shown.track(items, description="held-out returns")
+    with progress_of("held-out returns", len(items), show=progress) as advance:
+        for item in items:
+            yield item
+            advance()

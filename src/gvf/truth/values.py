@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gvf.common.arrays import Floats
+from gvf.truth.returns import cut_text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -27,6 +28,8 @@ class TrueValues:
         values: the value v of each state, float64[S].
         noise: the standard error of each value, float64[S]; 0 if it is exact, nan if unknown.
         weights: the weight of each state, float64[S], not negative; None for equal weights.
+        share_cut: the share of rollouts that were left out because they were truncated; the values
+            are biased if truncation depends on the course of a rollout.
 
     Example:
         >>> from gvf.truth import TrueValues
@@ -42,6 +45,7 @@ class TrueValues:
     values: Floats
     noise: Floats
     weights: Floats | None = None
+    share_cut: float = 0.0
 
     def check(self) -> None:
         """Raise ValueError if values, noise or weights do not fit the states."""
@@ -79,7 +83,8 @@ class TrueValues:
         known = self.noise[~np.isnan(self.noise)]
         noise = f"standard error up to {known.max():.2g}" if known.any() else "exact"
         noise = noise if known.size else "noise unknown"
+        left_out = f"; {cut_text(self.share_cut)}" if self.share_cut else ""
         return (
             f"TrueValues({len(self.states)} states, values from {self.values.min():.4g} to "
-            f"{self.values.max():.4g}, {noise})"
+            f"{self.values.max():.4g}, {noise}{left_out})"
         )
