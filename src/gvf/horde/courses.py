@@ -46,7 +46,7 @@ class Course(NamedTuple):
 
 
 class Courses:
-    """What is known of each stream: the age of its episode, and its latest next state."""
+    """The memory of all streams: the age of each episode, and the latest next state."""
 
     def __init__(self) -> None:
         self._places: dict[int, int] = {}  # of the numbers of streams

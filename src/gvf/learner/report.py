@@ -49,7 +49,7 @@ class Problem(Enum):
     WORSE = "worse than a constant"
     """Questions of a horde predict worse than a constant, by the returns that followed."""
     CUT = "returns cut"
-    """So many returns were cut that those which are left may be a biased sample."""
+    """Many returns were cut, and those which are left may be a biased sample."""
 
 
 @dataclass(frozen=True, kw_only=True)
