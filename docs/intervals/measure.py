@@ -72,7 +72,7 @@ CASES = [
     *(Case("blocks", "hidden", 50, block=block) for block in (1, 2, 5, 10, 0)),
     *(Case("events", f"clicks-{rate}", 10_000) for rate in RATES),
     *(
-        Case("events", f"clicks-{rate}", 10_000, "td", step_size, 2)
+        Case("events", f"clicks-{rate}", 10_000, "td", step_size, 2, 0, 100)
         for rate in RATES[3:]
         for step_size in (0.1, 0.03, 0.003)
     ),

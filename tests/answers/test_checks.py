@@ -47,6 +47,7 @@ def test_features_that_matter_are_said(tmp_path: Path, correction: str) -> None:
     (remark,) = found
     (one,) = made.answers
     assert isinstance(remark, FeaturesMatter)
+    assert one.intervals is not None
     assert remark.states == "first states"
     first, _ = cells.looked_at(made.material)
     mean = one.intervals.mean(first)
@@ -120,6 +121,7 @@ def test_least_squares_is_compared_with_as_many_features_as_it_can_solve(
 ) -> None:
     monkeypatch.setattr("gvf.answers.winners.MOST_SOLVED", 2)
     _, (remark,) = remarks(tmp_path, "LSTD", POOR)
+    assert isinstance(remark, FeaturesMatter)
     assert remark.features.startswith("2 tilings")
     monkeypatch.setattr("gvf.answers.winners.MOST_SOLVED", 1)
     assert remarks(tmp_path, "LSTD", POOR)[1] == ()
@@ -138,6 +140,7 @@ def test_learning_that_is_not_finished_is_said(tmp_path: Path) -> None:
     (one,) = made.answers
     (remark,) = one.remarks
     assert isinstance(remark, Unfinished)
+    assert one.intervals is not None
     assert one.epochs == remark.epochs == 2
     sample = cells.looked_at(made.material)[1]
     assert remark.drift == one.intervals.drift(sample).mean() > 0.1
@@ -155,9 +158,10 @@ def test_learning_far_from_what_it_tends_to_is_not_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Least squares tells what the change in the second half of learning does not."""
-    monkeypatch.setattr("gvf.intervals.intervals.UNFINISHED", 1e9)
+    monkeypatch.setattr("gvf.answers.winners.DRIFT", 1e9)
     (remark,) = learned(tmp_path, 0.003, "epochs = 2").answers[0].remarks
     assert isinstance(remark, Unfinished)
+    assert remark.distance is not None
     assert remark.distance > 0.25
     monkeypatch.setattr("gvf.answers.winners.FAR", 1e9)
     assert learned(tmp_path, 0.003, "epochs = 2").answers[0].remarks == ()
@@ -188,6 +192,7 @@ def test_learning_goes_on_until_it_is_finished(
     expected = gvf.bootstrap(
         learner, made.material.log, replicates=39, epochs=one.epochs, seed=0, progress=False
     )
+    assert one.intervals is not None
     np.testing.assert_array_equal(one.intervals.weights, expected.weights)
     assert f"in {one.epochs} passes" in page(made, [])
 
@@ -207,3 +212,15 @@ def test_learning_that_goes_on_is_not_done_twice(
         "replicates", "solved", "replicates",
     ]  # fmt: skip
     assert len(set(done)) == len(done)
+
+
+def test_what_learning_tends_to_is_solved_for_if_that_is_quick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "log.parquet", walks_of_numbers())
+    (tmp_path / "asked.toml").write_text(text("IR", POOR.replace("tilings = 1", "tilings = 3")))
+    asked = prepare(load(tmp_path / "asked.toml"), tmp_path / "log.parquet", quiet=True)
+    cell, terms = Cell("solved", 0, "IR", 0.05), 9 * len(asked.log)
+    for most, quick in ((terms, True), (terms - 1, False)):
+        monkeypatch.setattr("gvf.answers.cells.FEW_TERMS", most)
+        assert cells.can_solve(cell, asked) == quick

@@ -19,7 +19,7 @@ from gvf.links import in_order
 from gvf.log import Log
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict
-from gvf.transition import Transitions, as_transitions
+from gvf.transition import Transitions, as_transitions, ended_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +158,7 @@ def _batches(log: Any) -> Iterator[tuple[Transitions, Bools]]:
         if isinstance(log, Log):  # whose rows are in order, and whose episodes cross batches
             yield item, item["terminated"] | item["truncated"]
             continue
-        if item is log and "stream" not in item and len(item):
-            ends = [item[name][-1] for name in ("terminated", "truncated") if name in item]
-            if not any(ends):
-                raise ValueError("the last episode of the log has no end: mark it as truncated")
+        alone = item is log and "stream" not in item  # so more rows may have followed
+        if alone and not ended_rows(item.columns, len(item))[-1:].all():
+            raise ValueError("the last episode of the log has no end: mark it as truncated")
         yield in_order(item, refuse_gaps=True)
