@@ -34,7 +34,7 @@ from gvf.intervals import Intervals, count_events
 from gvf.judging.judgement import Judgement, Score
 
 MORE = (4, 2)
-"""How many times the tilings richer features have, if they are not too many."""
+"""Richer features have so many times the tilings, if they are not too many."""
 MOST_SOLVED = 5000
 """The largest number of richer features for least squares."""
 TOGETHER = 50
@@ -54,7 +54,7 @@ is not finished."""
 
 @dataclass(frozen=True, eq=False)
 class Winner:
-    """What was chosen for a question, and what it learned.
+    """The choice for a question, and what it learned.
 
     Attributes:
         score: the score of the candidate.
