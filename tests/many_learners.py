@@ -73,7 +73,7 @@ def asked(policies=4, *, seed=1):
 
 def record(horde, states) -> list:
     """Keep the batches that a horde draws from now on, in the list returned."""
-    horde.predict(states)  # makes the draws
+    horde._predict(states)  # makes the draws
     batches: list = []
     insert = horde._core.draws.insert
 

@@ -43,7 +43,9 @@ def start(toml: Path, out: Path, workers: int, *more: str) -> subprocess.Popen[s
 
 def beside_progress(errors: str) -> str:
     """What is on stderr besides lines of progress, which a slow machine has, and Ray's own log."""
-    return re.sub(r"^(sweep: .* left|\[\S+ \S+ [EW] .*\.cc:.*)\n", "", errors, flags=re.MULTILINE)
+    return re.sub(
+        r"^(sweep: .* (left|so far)|\[\S+ \S+ [EW] .*\.cc:.*)\n", "", errors, flags=re.MULTILINE
+    )
 
 
 STOPPED = "gvf: stopped; what is done is kept: the same command goes on\n"

@@ -388,7 +388,7 @@ def test_an_interest_that_is_no_number_above_zero_is_refused(interest):
         ("care", r"^interest 'care' is -1.0 at position 2; it must be finite and not negative$"),
         (lambda t: t.care, r"^interest <lambda> is -1.0 at position 2; "),
         (lambda t: np.inf * t.care**2, r"is inf at position 0"),
-        (lambda t: "much", r"^interest <lambda> must be numbers, got array\('much'"),
+        (lambda t: "much", r"^interest <lambda>: 'much' is text, and must be a number"),
     ],
 )
 def test_a_bad_interest_of_a_state_is_named(interest, message):

@@ -1,6 +1,6 @@
 """Measure how often the intervals of docs/clinic.md cover the truth, over simulated studies.
 
-    python docs/clinic/measure.py 200       prints the table of the page; about 3 minutes on a core
+    python docs/clinic/measure.py 200       writes the table of the page; about 3 minutes on a core
 
 Run it in any folder; the blocks of the page, which it takes its functions from, run in one that is
 thrown away.
@@ -33,7 +33,7 @@ def page() -> dict[str, Any]:
 
 
 def main(studies: int) -> None:
-    """Print the coverage of intervals of 95 %, with two standard errors over studies."""
+    """Write the coverage of intervals of 95 %, with two standard errors over studies."""
     names = page()
     some, columns = names["some"], dict(names["columns"])
     truths = {
@@ -73,7 +73,7 @@ def main(studies: int) -> None:
             point, low, high = gvf.bootstrap(learner, source, seed=k, progress=False).predict(some)
             covered[j, k] = (low <= truths[policy]) & (truths[policy] <= high)
             error[j, k] = point - truths[policy]
-    print("| asked | age groups 0 and 1 | age group 2 |\n|---|---|---|")
+    lines = ["| asked | age groups 0 and 1 | age group 2 |", "|---|---|---|"]
     for j, (name, *_) in enumerate(settings):
         cells = []
         for group in (some[:, 1] < 2, some[:, 1] == 2):
@@ -81,7 +81,10 @@ def main(studies: int) -> None:
             spread = 2 * shares.std() / np.sqrt(studies)
             bias = error[j][:, group].mean()
             cells.append(f"{100 * shares.mean():.0f} ± {100 * spread:.0f} %, error {bias:+.1f}")
-        print(f"| {name} | {' | '.join(cells)} |")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    text = "\n".join([*lines, ""])
+    Path(__file__).with_name("coverage.markdown").write_text(text, encoding="utf-8")
+    print(text)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Small logs of three worlds whose true values are known, many episodes side by side.
+"""Small logs of four worlds whose true values are known, many episodes side by side.
 
 The chain and Four Rooms are the tables of outcomes of :mod:`gvf.domain`, and their values come from
 dynamic programming. CartPole has the equations of motion of Gymnasium's environment, and its values
-come from returns of the target.
+come from returns of the target. Clicks are single decisions with a rare reward.
 """
 
 from __future__ import annotations
@@ -156,9 +156,35 @@ def cart() -> World:
     return World(question, features, cart_log, states, cart_values(states, 2000, rng), limits)
 
 
+def clicks(rate: float) -> World:
+    """Return single decisions: five actions at random, a reward of 1 with a probability of `rate`.
+
+    The target takes one of the actions with the probability 0.6, so ratios are 3 and 0.5.
+    """
+    actions = 5
+    question = gvf.GVF(gvf.Favour(0, 0.6, actions), "reward", 0.0)
+
+    def log(episodes: int, rng: np.random.Generator) -> gvf.Log:
+        def step(now: Array) -> tuple[Array, ...]:
+            action, over = rng.integers(actions, size=len(now)), np.ones(len(now), bool)
+            reward = (rng.random(len(now)) < rate).astype(float)
+            return action, reward, now, over, np.full(len(now), 1 / actions)
+
+        return in_episodes(np.zeros(episodes, int), step, 1)
+
+    values = np.array([rate])
+    return World(question, gvf.OneHot(1), log, np.zeros(1, int), values, values)
+
+
 @cache
 def world(name: str) -> World:
-    """Return a world by its name: chain, chain-hard, chain-hardest, rooms, stream, hidden, cart."""
+    """Return a world by its name.
+
+    They are chain, chain-hard, chain-hardest, rooms, stream, hidden, cart, and clicks-0.01 for any
+    rate of clicks.
+    """
+    if name.startswith("clicks"):
+        return clicks(float(name.partition("-")[2]))
     if name == "hidden":
         return tabular("markov-chain", "easy", "easy", 100, hidden=True)
     if name.startswith("chain"):

@@ -50,7 +50,7 @@ from gvf.horde import (
     PolicyBank,
     questions,
 )
-from gvf.intervals import Interval, Intervals, bootstrap
+from gvf.intervals import Events, Interval, Intervals, TooFewEventsError, bootstrap, count_events
 from gvf.judging import Judgement, Score, Selection, judge, select
 from gvf.learner import (
     SGD,
@@ -64,6 +64,8 @@ from gvf.learner import (
     IncrementalTD,
     Learner,
     LearnerReport,
+    NotLearnedWarning,
+    Problem,
     RMSProp,
     Sarsa,
     Update,
@@ -124,6 +126,7 @@ __all__ = [
     "Estimate",
     "EstimatedBehaviour",
     "Evaluation",
+    "Events",
     "Every",
     "ExpectedSarsa",
     "Favour",
@@ -155,6 +158,7 @@ __all__ = [
     "Mixture",
     "Model",
     "NormIS",
+    "NotLearnedWarning",
     "OnPolicy",
     "OneHot",
     "OnlineLearner",
@@ -163,6 +167,7 @@ __all__ = [
     "PolicyBank",
     "Predictor",
     "PrioritisedIR",
+    "Problem",
     "RMSProp",
     "RatioRing",
     "ReturnError",
@@ -178,6 +183,7 @@ __all__ = [
     "TDRC",
     "Table",
     "TileCoder",
+    "TooFewEventsError",
     "Transitions",
     "TrueValues",
     "Uniform",
@@ -189,6 +195,7 @@ __all__ = [
     "WISTD",
     "Window",
     "bootstrap",
+    "count_events",
     "diagnose",
     "estimate_behaviour",
     "exact_values",

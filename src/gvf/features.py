@@ -19,7 +19,8 @@ from numba import njit, types
 from numba.extending import overload
 from numpy.typing import ArrayLike, NDArray
 
-from gvf.common.checks import as_array, brief, whole
+from gvf.common.checks import as_array, as_numbers, brief, whole
+from gvf.common.fields import as_states
 from gvf.common.gym import gym, is_space
 
 _LARGEST = np.iinfo(np.int32).max
@@ -27,6 +28,9 @@ _LARGEST = np.iinfo(np.int32).max
 
 class FeatureMap(Protocol):
     """The interface of a feature map: ``size``, and a call with a batch of states.
+
+    If it also has a method ``outside`` that counts the states outside its bounds, as
+    :class:`TileCoder` has, reports tell of them.
 
     Example:
         >>> from gvf.features import FeatureMap, OneHot
@@ -161,7 +165,7 @@ class Dense:
 
     def __call__(self, states: ArrayLike) -> NDArray[np.float64]:
         """Map states [m, ...] to features float64[m, size]."""
-        values = as_array(states, "the states")
+        values = as_array(as_states(states), "the states")
         if values.ndim == 0:
             raise ValueError(f"states are a batch [m, ...], got the single number {values}")
         if self.function is None:
@@ -170,7 +174,8 @@ class Dense:
             output = values.reshape(len(values), math.prod(values.shape[1:]))  # -1 fails for none
         else:
             source = "the feature function"
-            output = as_array(self.function(values), f"what {source} gave")
+            output = self.function(values)
+        output = as_numbers(output, source)
         if output.shape != (len(values), self.size):
             raise ValueError(
                 f"{source} gave shape {output.shape} for {len(values)} states; "
@@ -191,7 +196,7 @@ class TileCoder:
     per dimension, so each tiling has prod_j (tiles_j + 1) tiles, numbered with the last dimension
     fastest, and a block of as many features. A call with states [m, d] returns indices
     int32[m, tilings], with column t in the block of tiling t. States outside the bounds are clipped
-    to them; NaN is an error.
+    to them, and reports of learners tell how many were; NaN is an error.
 
     Args:
         low: the lower bounds, [d].
@@ -256,7 +261,9 @@ class TileCoder:
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """Map states [m, d] to active tiles int32[m, tilings]."""
-        given = as_array(states, "the states")
+        given: Any = states
+        if type(states) is not np.ndarray or states.dtype.kind not in "fiub":
+            given = as_numbers(as_states(states), "the states")
         _check_no_fields(given, "TileCoder")
         values = np.ascontiguousarray(given, np.float64)
         if given.ndim != 2 or values.shape[1] != len(self.low):
@@ -269,6 +276,18 @@ class TileCoder:
             number = int(np.isnan(values[bad]).argmax())
             raise ValueError(f"number {number} of the state in row {bad} is nan")
         return out
+
+    def outside(self, states: ArrayLike) -> int:
+        """Count the states [m, d] outside the bounds, which are coded as the nearest inside.
+
+        Example:
+            >>> import gvf
+            >>> gvf.TileCoder([0.0], [1.0]).outside([[0.5], [1.5], [-2.0]])
+            2
+        """
+        if type(states) is not np.ndarray or states.dtype != np.float64:
+            states = np.asarray(states, np.float64)
+        return _count_outside(states, self.low, self.high)
 
     def __repr__(self) -> str:
         area = " x ".join(f"[{a:g}, {b:g}]" for a, b in zip(self.low, self.high, strict=True))
@@ -307,6 +326,32 @@ def tile_code(states, low, width, tiles, offsets, out):  # pragma: no cover (com
             if bad < 0 and np.isnan(states[i, j]):
                 bad = i
     return bad
+
+
+def outside_bounds(features: object, states: Any) -> int | None:
+    """Return the number of states outside the bounds of features; None if they have no bounds.
+
+    Example:
+        >>> import gvf
+        >>> from gvf.features import outside_bounds
+        >>> outside_bounds(gvf.TileCoder([0.0], [1.0]), [[0.5], [1.5]])
+        1
+        >>> outside_bounds(gvf.OneHot(2), [1])
+    """
+    count = getattr(features, "outside", None)
+    return None if count is None else count(states)
+
+
+@njit(cache=True, nogil=True)
+def _count_outside(states, low, high):  # pragma: no cover (compiled)
+    """Return the number of states [m, d] of which a number is outside its bounds."""
+    count = 0
+    for i in range(states.shape[0]):
+        for j in range(low.size):
+            if states[i, j] < low[j] or states[i, j] > high[j]:
+                count += 1
+                break
+    return count
 
 
 def features_of(features: Callable[[Any], Any], size: int, states: Any) -> NDArray[Any]:

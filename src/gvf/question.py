@@ -20,10 +20,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.checks import as_array, brief, check_choice
+from gvf.common.checks import as_numbers, brief, check_choice
 from gvf.policy import Policy, describe, ratio
 from gvf.policy.ratios import check_recorded
-from gvf.transition import ESTIMATED, Transitions, nan_place, nan_rows, without_last_states
+from gvf.transition import (
+    ESTIMATED,
+    Transitions,
+    TransitionsLike,
+    as_transitions,
+    nan_place,
+    nan_rows,
+    without_last_states,
+)
 
 Signal = Callable[[Transitions], Any]
 OnConflict = Literal["error", "recorded", "behaviour"]
@@ -132,7 +140,7 @@ class GVF:
 
     def evaluate(
         self,
-        transitions: Transitions,
+        transitions: TransitionsLike,
         *,
         behaviour: Policy | None = None,
         on_conflict: OnConflict = "error",
@@ -143,10 +151,10 @@ class GVF:
         given policy. The record takes precedence because a behaviour may change while it learns.
 
         Args:
-            transitions: transitions with the columns ``state``, ``action``, and those that
-                cumulant, continuation and interest use. Without ``behaviour`` they also need the
-                column ``behaviour_log_probability`` or ``behaviour_probability``; the first is used
-                if there are both.
+            transitions: transitions, or a list of mappings, one each. They have the columns
+                ``state``, ``action``, and those that cumulant, continuation and interest use.
+                Without ``behaviour`` they also need the column ``behaviour_log_probability`` or
+                ``behaviour_probability``; the first is used if there are both.
             behaviour: the policy that chose the actions, mu.
             on_conflict: the rule if there are both a record and a policy. "error": use the record,
                 and raise an error if the policy differs from it by more than 1e-5 (relative; in log
@@ -174,6 +182,8 @@ class GVF:
             >>> question.evaluate(batch, behaviour=now, on_conflict="behaviour").ratio
             array([0.8, 1.2])
         """
+        if not isinstance(transitions, Transitions):
+            transitions = as_transitions(transitions)
         return Evaluation(
             self.ratios(transitions, behaviour=behaviour, on_conflict=on_conflict),
             self.cumulants(transitions),
@@ -183,17 +193,19 @@ class GVF:
 
     def ratios(
         self,
-        transitions: Transitions,
+        transitions: TransitionsLike,
         *,
         behaviour: Policy | None = None,
         on_conflict: OnConflict = "error",
     ) -> NDArray[np.float64]:
         """Compute pi(a|s) / mu(a|s) of each transition, float64[m]; mu as in :meth:`evaluate`."""
         check_choice("on_conflict", on_conflict, OnConflict)
+        if not isinstance(transitions, Transitions):
+            transitions = as_transitions(transitions)
         states, actions = transitions["state"], transitions["action"]
-        recorded = next((name for name in _RECORDED if name in transitions), None)
-        if all(name in transitions for name in _RECORDED):
-            _check_alike(*(transitions[name] for name in _RECORDED))
+        recorded = next((name for name in RECORDED if name in transitions), None)
+        if all(name in transitions for name in RECORDED):
+            _check_alike(*(transitions[name] for name in RECORDED))
         if behaviour is not None and (recorded is None or on_conflict == "behaviour"):
             return ratio(self.policy, states, actions, behaviour=behaviour)
         if recorded is None:
@@ -203,8 +215,10 @@ class GVF:
             check_recorded(behaviour, states, actions, **mu)
         return ratio(self.policy, states, actions, **mu)
 
-    def cumulants(self, transitions: Transitions) -> NDArray[np.float64]:
+    def cumulants(self, transitions: TransitionsLike) -> NDArray[np.float64]:
         """Compute the cumulant of each transition, float64[m], all finite."""
+        if not isinstance(transitions, Transitions):
+            transitions = as_transitions(transitions)
         if isinstance(self.cumulant, str):
             values = transitions[self.cumulant]
         else:
@@ -220,8 +234,10 @@ class GVF:
             )
         return cumulants
 
-    def continuations(self, transitions: Transitions) -> NDArray[np.float64]:
+    def continuations(self, transitions: TransitionsLike) -> NDArray[np.float64]:
         """Compute the continuation of each transition, float64[m] in [0, 1], 0 if terminated."""
+        if not isinstance(transitions, Transitions):
+            transitions = as_transitions(transitions)
         if callable(self.continuation):
             what = f"continuation {describe(self.continuation)}"
             values = _one_each(self.continuation(transitions), len(transitions), what)
@@ -238,8 +254,10 @@ class GVF:
             values = np.where(_ended(transitions["terminated"]), 0.0, values)
         return values
 
-    def interests(self, transitions: Transitions) -> NDArray[np.float64]:
+    def interests(self, transitions: TransitionsLike) -> NDArray[np.float64]:
         """Compute the interest in each transition's state, float64[m], finite, not negative."""
+        if not isinstance(transitions, Transitions):
+            transitions = as_transitions(transitions)
         given, what = self.interest, f"interest {describe(self.interest)}"
         if given is None or not (callable(given) or isinstance(given, str)):
             return np.full(len(transitions), 1.0 if given is None else given, np.float64)
@@ -277,7 +295,8 @@ class GVF:
         return f"GVF({parts}{name}{interest})"
 
 
-_RECORDED = ("behaviour_log_probability", "behaviour_probability")  # the first one there is used
+RECORDED = ("behaviour_log_probability", "behaviour_probability")
+"""The columns with the behaviour's probabilities of the recorded actions; the first is used."""
 
 
 def ratios_are_estimated(
@@ -297,7 +316,7 @@ def ratios_are_estimated(
         >>> ratios_are_estimated(batch), ratios_are_estimated(batch, gvf.Uniform(2), "behaviour")
         (True, False)
     """
-    recorded = any(name in transitions.columns for name in _RECORDED)
+    recorded = any(name in transitions.columns for name in RECORDED)
     if behaviour is not None and (not recorded or on_conflict == "behaviour"):
         return behaviour.is_estimated
     return ESTIMATED in transitions.columns and bool((transitions[ESTIMATED] == 1).any())
@@ -311,7 +330,7 @@ def unusable(transitions: Transitions) -> NDArray[np.bool_]:
     """
     bad = np.zeros(len(transitions), bool)
     predicted = without_last_states(transitions)
-    for name in ("state", "next_state", "action", "terminated", *_RECORDED):
+    for name in ("state", "next_state", "action", "terminated", *RECORDED):
         if name in transitions:
             bad |= nan_rows(predicted[name])
     return bad
@@ -371,7 +390,7 @@ def _nan_there(transitions: Transitions, at: int) -> str:
 
 def _one_each(values: Any, count: int, what: str) -> NDArray[np.float64]:
     """Return a copy of the values as float64[m]; a scalar is repeated m times."""
-    given = as_array(values, what)
+    given = as_numbers(values, what)
     try:
         array = given.astype(np.float64)
     except (TypeError, ValueError):

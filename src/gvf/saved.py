@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +22,7 @@ from gvf.horde import Horde
 from gvf.horde.table import questions_of
 from gvf.learner.base import renewed
 from gvf.learner.learner import Learner
+from gvf.learner.states import States
 from gvf.learner.values import LinearPrediction
 from gvf.online import LSTDLearner, OnlineLearner
 from gvf.sampling.generator import KNOWN_GENERATORS
@@ -99,6 +100,7 @@ class Predictor:
         question: the ``repr`` of the question; of a horde, the number of its questions.
         values: the value function.
         names: the names of the questions of a horde, in the order of predictions.
+        states: the form of the states, and the response to a NaN, which are those of the learner.
 
     Example:
         >>> import gvf, numpy as np
@@ -111,6 +113,7 @@ class Predictor:
     question: str
     values: _Predicts
     names: tuple[str, ...] = ()
+    states: States = field(default_factory=States, repr=False, compare=False)
 
     def predict(self, states: Any) -> Floats:
         """Predict for a batch of states [m, ...].
@@ -118,7 +121,7 @@ class Predictor:
         Returns:
             [m]; [m, lanes] with several step sizes; [m, G] for the questions of a horde.
         """
-        return self.values.predict(states)
+        return self.states.predict(self.values.predict, states)
 
     def __repr__(self) -> str:
         return f"Predictor({self.question})"
@@ -154,6 +157,8 @@ def load_predictor(
     """
     kinds = tuple(f"predictor of a {kind}" for kind in _KINDS)
     description, arrays = checkpoint.read(path, kinds)
+    states = States(description.pop("on_nan", "error"))  # older files do not have it
+    states.restore(arrays)
     if "network" in description:
         if network is None:
             raise ValueError(
@@ -163,7 +168,7 @@ def load_predictor(
         from gvf.neural.learner import NetworkPrediction  # needs PyTorch
 
         values = NetworkPrediction.load(network, description["network"], arrays["weights"])
-        return Predictor(description["question"], values)
+        return Predictor(description["question"], values, states=states)
     if network is not None:
         raise ValueError(f"{os.fspath(path)} holds linear values, which need no network")
     trusted = _packages(trust)
@@ -171,7 +176,7 @@ def load_predictor(
         parts = _build(description, arrays, trusted)
         question, names = parts.pop("question"), tuple(parts.pop("names", ()))
         weights = np.array(arrays["weights"], np.float64, order="C")
-        return Predictor(question, LinearPrediction(weights=weights, **parts), names)
+        return Predictor(question, LinearPrediction(weights=weights, **parts), names, states)
 
 
 def _packages(trust: Iterable[str]) -> tuple[str, ...]:

@@ -6,13 +6,14 @@ most recent transitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.checks import as_array, brief
+from gvf.common.checks import as_numbers, brief
+from gvf.common.fields import as_column, joined, shapes
 
 Column = np.ndarray[Any, np.dtype[Any]]
 """One named array of a batch, with one row per transition."""
@@ -64,8 +65,9 @@ class Transitions:
             raise ValueError(_DONE.replace("done", ends.pop()))
         lengths = {name: column.shape[:1] for name, column in self.columns.items()}
         if () in lengths.values() or len(set(lengths.values())) > 1:
-            shapes = _shapes(self.columns)
-            raise ValueError(f"columns need one row a transition, equally many; got {shapes}")
+            raise ValueError(
+                "columns need one row a transition, equally many; got " + shapes(self.columns)
+            )
 
     @classmethod
     def _of(cls, columns: dict[str, Column]) -> Self:
@@ -167,7 +169,8 @@ def nan_place(name: str, value: Any) -> str:
 
     Example:
         >>> import numpy as np
-        >>> from gvf.transition import as_row, nan_place
+        >>> from gvf.common.fields import as_row
+        >>> from gvf.transition import nan_place
         >>> nan_place("state", as_row({"lidar": [0.5, np.nan], "door": 1})[0])
         "state['lidar'][1]"
     """
@@ -223,68 +226,91 @@ def without_last_states(transitions: Transitions) -> Transitions:
     return Transitions._of({**columns, "next_state": filled})
 
 
-def as_column(values: Any, what: str = "a column") -> Column:
-    """Return an array with one row per transition; a mapping becomes a structured array [m].
-
-    Example:
-        >>> from gvf.transition import as_column
-        >>> states = as_column({"position": [[0.5, 1.0], [1.5, 2.0]], "door": [0, 1]})
-        >>> states.shape, states["position"][1], states[1]["door"]
-        ((2,), array([1.5, 2. ]), np.int64(1))
-    """
-    if not isinstance(values, dict):
-        return as_array(values, what)
-    fields = {name: as_column(part, f"{what}[{name!r}]") for name, part in values.items()}
-    lengths = {column.shape[:1] for column in fields.values()}
-    if len(lengths) != 1 or () in lengths:
-        raise ValueError(
-            f"the fields of {what} need one row a transition, equally many; got {_shapes(fields)}"
-        )
-    types = [(name, (column.dtype, column.shape[1:])) for name, column in fields.items()]
-    rows = np.empty(lengths.pop(), aligned(np.dtype(types)))
-    for name, column in fields.items():
-        rows[name] = column
-    return rows
+TransitionsLike = Transitions | Iterable[Transitions | Mapping[str, Any]]
+"""Transitions, or a list of batches and of mappings, one transition each."""
 
 
-def _shapes(columns: dict[str, Column]) -> str:
-    """List the shapes of columns in a line, at most twelve."""
-    shapes = [f"{name} {column.shape}" for name, column in columns.items()]
-    return ", ".join([*shapes[:12], "..."] if len(shapes) > 12 else shapes)
-
-
-def joined(values: list[Any]) -> Column:
-    """Return a column from a list of the values of its rows."""
-    if not isinstance(values[0], dict):
-        return as_array(values, "a column")
-    for value in values:
-        if not isinstance(value, dict) or value.keys() != values[0].keys():
-            raise ValueError(
-                "all rows of a column must have the same fields; some have "
-                f"{', '.join(values[0])}, others "
-                f"{', '.join(value) if isinstance(value, dict) else brief(value)}"
-            )
-    return as_column({name: joined([value[name] for value in values]) for name in values[0]})
-
-
-def as_row(value: Any) -> Column:
-    """Return a column of one row."""
-    return joined([value]) if isinstance(value, dict) else np.asarray(value)[None]
-
-
-def aligned(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the type; a structured one with the layout of C, for compiled code and torch.
+def ended_rows(columns: Mapping[str, Column], count: int) -> NDArray[np.bool_]:
+    """Find the rows with which an episode ends, terminated or truncated: bool[m].
 
     Example:
         >>> import numpy as np
-        >>> from gvf.transition import aligned
-        >>> packed = np.dtype([("door", np.bool_), ("distance", np.float64)])
-        >>> packed.itemsize, aligned(packed).itemsize
-        (9, 16)
+        >>> from gvf.transition import ended_rows
+        >>> ended_rows({"terminated": np.array([0, 1, 0]), "truncated": np.array([0, 0, 1])}, 3)
+        array([False,  True,  True])
     """
-    if dtype.names is None:
-        return dtype
-    return np.dtype([(name, aligned(dtype[name])) for name in dtype.names], align=True)
+    ended = np.zeros(count, bool)
+    for name in ("terminated", "truncated"):
+        if name in columns:
+            column = columns[name]
+            if column.dtype.kind != "b":
+                column = as_numbers(column, f"column {name!r}").astype(bool)
+            ended |= column
+    return ended
+
+
+def as_transitions(given: Any) -> Transitions:
+    """Return transitions from themselves, or from a list of rows or batches.
+
+    Example:
+        >>> from gvf.transition import as_transitions
+        >>> as_transitions([{"state": 3, "reward": 0.5}, {"state": 4, "reward": 1.0}]).state
+        array([3, 4])
+    """
+    if isinstance(given, Transitions):
+        return given
+    if isinstance(given, Mapping | str) or not isinstance(given, Iterable):
+        hint = "; of a table, gvf.Transitions(**table)" if isinstance(given, Mapping) else ""
+        raise TypeError(
+            f"expected gvf.Transitions, or a list of mappings (one transition each), got "
+            f"{brief(given)}{hint}"
+        )
+    items: list[Transitions | list[Mapping[str, Any]]] = []
+    for position, item in enumerate(given):
+        check_item(item, position)
+        if isinstance(item, Transitions):
+            items.append(item)
+        elif items and isinstance(items[-1], list):
+            items[-1].append(item)
+        else:
+            items.append([item])
+    return together(items)
+
+
+def is_transitions(given: Any) -> bool:
+    """Return True for transitions, and for a list of rows or batches."""
+    if isinstance(given, list) and given:
+        return isinstance(given[0], Transitions | Mapping)
+    return isinstance(given, Transitions)
+
+
+def check_item(item: Any, position: int) -> None:
+    """Raise TypeError if an item of a source is neither a batch nor a transition."""
+    if not isinstance(item, Transitions | Mapping):
+        raise TypeError(
+            f"item {position} is a {type(item).__name__}; give gvf.Transitions (a batch) or "
+            "mappings (one transition): {'state': ..., 'action': ..., 'reward': ..., "
+            "'next_state': ..., 'terminated': ..., 'behaviour_probability': ...}"
+        )
+
+
+def together(items: Iterable[Transitions | list[Mapping[str, Any]]]) -> Transitions:
+    """Join batches and lists of mappings into one batch, in order."""
+    return Transitions.concatenate(
+        item if isinstance(item, Transitions) else _of_rows(item) for item in items
+    )
+
+
+def _of_rows(rows: list[Mapping[str, Any]]) -> Transitions:
+    """Make one batch of mappings with the same keys."""
+    names = rows[0].keys()
+    for row in rows:
+        if row.keys() != names:
+            raise ValueError(
+                f"all transitions must have the same columns; some have {', '.join(names)}, "
+                f"others {', '.join(row)}"
+            )
+    return Transitions(**{name: joined([row[name] for row in rows]) for name in names})
 
 
 def describe_columns(columns: dict[str, Column]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from chain_logs import QUESTION, walks, write
 from pages import Read
 
-from gvf.answers import Engine, answer, diagnose, load
+from gvf.answers import Engine, answer, diagnose, load, prepare
 from gvf.answers.answer import edge_of
 from gvf.answers.page import diagnosis_page, page
 
@@ -49,10 +49,10 @@ def test_the_page_tells_everything(found, folder: Path) -> None:
     assert read.texts["h2"] == ["The log", "goes right", "How it was made"]
     assert read.texts["h3"] == [
         "Does the log support the question?", "Which correction and step size?",
-        "Predictions along episodes", "Values over the states",
+        "The value of the policy", "Predictions along episodes", "Values over the states",
     ]  # fmt: skip
     judgement = found.answers[0].judgement
-    assert judgement.verdict[1:] in read.said("p")
+    assert str(judgement.verdict)[1:] in read.said("p")
     assert "781 transitions in 120 episodes of" in read.said("p")
     assert found.material.log.describe().split("\n")[1].strip()[:7] in read.said("pre")
     facts = dict(zip(read.texts["dt"], read.texts["dd"], strict=True))
@@ -169,3 +169,16 @@ def test_a_browser_opens_the_page_offline_without_complaints(
     path.write_text(page(real, ["predictions.parquet"]), encoding="utf-8")
     browser.opens_cleanly(path, width, pictures=9)
     assert browser.ask("document.title") == "2 questions, asked of log.parquet"
+
+
+def test_a_diagnosis_tells_the_cover_at_its_own_threshold(tmp_path: Path) -> None:
+    """Half of the target's actions have the probability 0.05: they are taken, though rarely."""
+    columns = walks(200)
+    columns["action_prob"] = np.where(columns["action"] == 1, 0.05, 0.95)
+    write(tmp_path / "log.parquet", columns)
+    (tmp_path / "asked.toml").write_text(QUESTION)
+    (told,) = diagnose(prepare(load(tmp_path / "asked.toml"), tmp_path / "log.parquet", quiet=True))
+    lost = told.support.lost
+    assert lost[told.support.least].value == 0.0
+    assert lost[max(lost)].value > 0.5
+    assert "cover: 0 % of the target's actions are hardly taken (below 0.01)" in repr(told)

@@ -28,8 +28,15 @@ def asked(folder: Path):
     return prepare(load(folder / "asked.toml"), folder / "log.parquet", quiet=True)
 
 
-def test_the_answer_is_near_the_truth_and_the_intervals_have_it(found) -> None:
+def test_the_answer_is_near_the_truth_and_the_intervals_have_it(tmp_path: Path) -> None:
+    write(tmp_path / "log.parquet", walks(120, seed=1))
+    (tmp_path / "asked.toml").write_text(QUESTION.replace("epochs = 4\n", ""))
+    found = answer(
+        load(tmp_path / "asked.toml"), tmp_path / "log.parquet", tmp_path, ALONE, quiet=True
+    )
     (one,) = found.answers
+    assert not one.remarks
+    assert one.epochs is not None
     predicted, low, high = one.predict(np.arange(STATES))
     truth = values()
     assert np.abs(predicted - truth).max() < 0.15
@@ -101,10 +108,11 @@ def test_replicates_do_not_depend_on_their_cells(asked) -> None:
 def test_predictions_have_a_row_for_each_step(found, folder: Path) -> None:
     table = pq.read_table(folder / "out" / "predictions.parquet")
     assert table.column_names == [
-        "question", "episode", "step", "obs", "prediction", "low", "high",
+        "question", "verdict", "episode", "row", "step", "obs", "prediction", "low", "high",
     ]  # fmt: skip
     whole = found.material.log.transitions()
-    columns = {name: table[name].to_numpy() for name in table.column_names[1:]}
+    columns = {name: table[name].to_numpy() for name in table.column_names[2:]}
+    np.testing.assert_array_equal(columns["row"], np.arange(len(whole)))
     np.testing.assert_array_equal(columns["episode"], whole.episode)
     np.testing.assert_array_equal(columns["obs"], whole.state)
     starts = np.flatnonzero(np.diff(whole.episode, prepend=-1))
@@ -316,7 +324,7 @@ def test_the_shipped_example_is_answered(
     """With less work than it asks for, to save time."""
     examples = Path(__file__).parents[2] / "examples" / "logs"
     text = (examples / "question.toml").read_text()
-    small = text.replace("epochs = 20", "epochs = 1").replace('"IR", "WIS-Minibatch", "IS"', '"IR"')
+    small = text.replace('"IR", "WIS-Minibatch", "IS"]', '"IR"]\nepochs = 1')
     assert small != text
     small += "\n[judge]\nfolds = 2\n[intervals]\nreplicates = 19\n"
     (tmp_path / "question.toml").write_text(small)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from chain_logs import QUESTION, walks, write
 
+from gvf.answers.material import prepare
+from gvf.answers.toml import load
 from gvf.cli import main
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -74,14 +76,23 @@ LOGS = {
     ),
     "logarithms": (
         {**real(), "pscore": np.full(60, -0.7)},
-        'if these are logarithms, say behaviour_log_probability = "pscore" in [log]',
+        'if these are logarithms, read with behaviour_log_probability = "pscore" in [log]',
     ),
     "two rows in the wrong order": (
         {k: c[np.r_[0, 2, 1, 3:60]] for k, c in real().items()},
         "row 2: column 'step' is 1 after 2 in the same episode: sort the table by episode and "
         "time first",
     ),
-    "a gap": ({k: np.delete(c, 8) for k, c in real().items()}, "row 8: column 'step' jumps"),
+    "a gap": (
+        {k: np.delete(c, 8) for k, c in real().items()},
+        'jumps from 1 to 3, so rows are missing: read with gaps = "cut" in [log] to cut episodes '
+        "there",
+    ),
+    "a next state that does not follow": (
+        {**real(), "next_obs_0": np.zeros(60), "next_obs_1": np.zeros(60)},
+        'rows are missing: read with gaps = "cut" in [log] to cut episodes there, or with gaps = '
+        '"keep" in [log] if none is missing',
+    ),
     "unordered rows": (
         {k: c[np.r_[3:9, 0:3, 9:60]] for k, c in real().items()},
         "row 9: episode 1 goes on after another one",
@@ -196,6 +207,14 @@ def test_the_place_is_that_in_the_file_even_if_rows_are_left_out(
     columns["action"][21] = -1
     told = refused(capsys, columns, REAL + 'ends = "truncated"')
     assert "row 21: question 'right': action -1" in told
+
+
+def test_a_question_file_says_what_gaps_are(own_folder: None) -> None:
+    columns = {k: np.delete(c, 8) for k, c in real().items()}
+    write(Path("log.parquet"), columns)
+    Path("asked.toml").write_text(REAL + 'gaps = "cut"')
+    log = prepare(load("asked.toml"), "log.parquet", quiet=True).log
+    assert log.lengths.tolist() == [6, 1, 3, *[6] * 8]
 
 
 def test_a_damaged_or_missing_file(capsys: pytest.CaptureFixture[str]) -> None:

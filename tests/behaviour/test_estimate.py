@@ -11,8 +11,8 @@ from own_policies import LEVEL
 
 import gvf
 from gvf.behaviour import Logistic
-from gvf.behaviour.intervals import mean_by_episode
 from gvf.behaviour.reliability import of_densities, of_probabilities, transforms
+from gvf.common.means import mean_by_episode
 from gvf.online import TDLambda
 
 MU = gvf.Table([[0.1, 0.9], [0.6, 0.4], [0.5, 0.5]])

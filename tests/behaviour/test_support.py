@@ -59,6 +59,49 @@ def test_recorded_probabilities_estimate_the_same_mass() -> None:
     assert "state by state" in shown(known)
 
 
+def test_intervals_are_over_episodes_not_rows() -> None:
+    # The state stays the same in an episode, and so does what is lost in it.
+    walks = [{"state": [s] * 21, "action": [s % 2] * 20} for s in (0, 1, 2) * 10]
+    found = gvf.support(gvf.read(walks, ends="truncated", quiet=True), PI, behaviour=MU)
+    rows = found.batch["state"]
+    for share, each in (
+        (found.lost[0.01], np.where(rows == 1, 0.5, 0.0)),
+        (found.mean_ratio, (PI.rows / MU.rows)[rows, rows % 2]),
+    ):
+        means = [each[found.batch["episode"] == e].mean() for e in range(30)]
+        half = 1.959964 * np.std(means, ddof=1) / np.sqrt(30)
+        assert share == pytest.approx((each.mean(), each.mean() - half, each.mean() + half))
+
+
+def test_a_record_that_contradicts_the_behaviour_is_refused_as_learners_do() -> None:
+    log, other = recorded(MU, 3, episodes=50, steps=20), gvf.Table([[0.4, 0.6]] * 3)
+    learner = gvf.Learner(gvf.GVF(PI), gvf.OneHot(3), gvf.TD(0.1), behaviour=other)
+    messages = []
+    for use in (
+        lambda: learner.observe_many(log.transitions()),
+        lambda: gvf.support(log, PI, behaviour=other),
+    ):
+        with pytest.raises(ValueError, match=r"transition 0 .*recorded as .*on_conflict=") as error:
+            use()
+        messages.append(str(error.value))
+    assert messages[0] == messages[1]
+    with pytest.raises(ValueError, match="transition 0") as error:
+        gvf.support(log, PI, behaviour=other, rows=100)
+    assert error.value.__notes__ == ["Positions count among the 100 rows looked at."]
+    # Either of the two may be right.
+    options: Any = {"behaviour": other, "on_conflict": "recorded"}
+    assert shown(gvf.support(log, PI, **options)) == shown(gvf.support(log, PI))
+    found = gvf.support(log, PI, behaviour=other, on_conflict="behaviour")
+    bare = table_log(MU, 3, episodes=50, steps=20)
+    assert shown(found) == shown(gvf.support(bare, PI, behaviour=other))
+    trimmed = [
+        one.trim(largest_ratio=1.2).rows for one in (found, gvf.support(bare, PI, behaviour=other))
+    ]
+    assert trimmed[0] == trimmed[1] > 0
+    with pytest.raises(ValueError, match="on_conflict must be one of"):
+        gvf.support(log, PI, on_conflict="ask")  # pyright: ignore[reportArgumentType]
+
+
 def test_what_the_behaviour_never_does_shows_in_the_mean_ratio() -> None:
     never = gvf.Table([[0.5, 0.5], [1.0, 0.0], [0.2, 0.8]])
     found = gvf.support(recorded(never, 3, episodes=500, steps=20), PI)

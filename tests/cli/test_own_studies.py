@@ -146,8 +146,33 @@ def test_a_finished_part_is_drawn_while_the_rest_runs(capsys):
     run(CHAIN, "out", tasks=[task for task in CHAIN.tasks() if task.run == 0])
     write("chain.toml", as_toml(CHAIN))
     assert main(["plot", "chain.toml", "--out", "out"]) == 0
-    assert capsys.readouterr().err == "chain: 1 of 2 runs are finished\n"
+    assert capsys.readouterr().err.splitlines()[0] == "chain: 1 of 2 runs are finished"
     assert len(plot(CHAIN, "out")) == 6
+
+
+def test_a_best_step_size_that_is_the_last_of_the_grid_is_told(capsys):
+    """Small step sizes learn little in 20 updates, so the largest is the best."""
+    one = CHAIN.with_(pairs=(("easy", "easy"),), step_sizes=(0.0, 1e-3, 1e-2))
+    told = "0.01 is the largest of the step sizes: a larger one may be better"
+    for study, notes in (
+        (one, [f"IR: {told}", f"IS: {told}"]),
+        (
+            CHAIN.with_(methods=("IR",), step_sizes=one.step_sizes),
+            [f"IR: {told} (in 2 of 3 panels)"],
+        ),
+        (one.with_(step_sizes=(1e-3, 0.5, 1e9)), []),
+        (one.with_(step_sizes=(0.01,)), []),
+        (one.with_(methods=("IR",), step_sizes=(0.0, 1e9)), []),  # nothing is smaller than 0
+        (
+            one.with_(methods=("IR",), step_sizes=(0.5, 1e9)),
+            ["IR: 0.5 is the smallest of the step sizes: a smaller one may be better"],
+        ),
+    ):
+        write("chain.toml", as_toml(study))
+        for word in ("run", "plot"):
+            assert main([word, "chain.toml", "--out", "out"]) == 0
+            lines = [line for line in capsys.readouterr().err.splitlines() if "step size" in line]
+            assert lines == [f"gvf: note: {note}" for note in notes]
 
 
 def test_the_list_has_the_studies_of_this_folder(capsys):

@@ -210,8 +210,9 @@ def test_a_damaged_file_is_a_line_and_no_more(capsys: pytest.CaptureFixture[str]
     capsys.readouterr()
     assert main(["run", "quick-check", "--runs", "1"]) == 0
     out, err = capsys.readouterr()
+    (line,) = (line for line in err.splitlines() if "step sizes" not in line)
     assert re.fullmatch(
-        r"gvf: warning: \S*run-0.parquet is damaged \(.*\); it is set aside .*\n", err
+        r"gvf: warning: \S*run-0.parquet is damaged \(.*\); it is set aside .*", line
     )
     assert "2 of 3 tasks done before (" in out
     assert "; 1 done now in " in out

@@ -3,7 +3,9 @@
 The engine of products is tried on the processor, too. The kernels need a GPU.
 """
 
+import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from many_learners import BEHAVIOUR, CORRECTIONS, asked, record, stream
 
 import gvf
-from gvf.horde import core, device, engine
+from gvf.horde import core, device, engine, watch
 
 torch = pytest.importorskip("torch")
 
@@ -45,6 +47,26 @@ def many(cumulants):
     return [*some, *gvf.questions({"never 2": gvf.Always(1, 3)}, {"reward": "reward"}, [0.3])]
 
 
+def watch_here(weights, columns, steps, ratios, resting, inverse, places, averages):
+    """The kernel of a look on the processor; test_cuda_watch tries the kernel itself."""
+    columns = {name: column.numpy() for name, column in columns.items()}
+    newest = watch.newest_rows(columns, steps, ratios.shape[1])
+    x, x_next, cumulants, continuation = (column[newest] for column in columns.values())
+    values = np.concatenate([x, x_next]) @ weights.numpy().T
+    usable = np.ones(len(weights), bool) if resting is None else ~resting.numpy()
+    *by_place, h, m = (part.numpy() for part in averages)
+    y = np.zeros((len(newest), len(weights)))
+    watch._average(
+        (values, cumulants, continuation, ratios.numpy()),
+        tuple(part.numpy() for part in places), tuple(by_place), usable, y,
+    )  # fmt: skip
+    if inverse is not None:
+        h += x.T @ np.where(usable, inverse.numpy() @ (y - x @ h), 0.0).astype(h.dtype)
+        kept = (1.0 - 1.0 / watch.RECENT) ** np.arange(len(newest) + 1)
+        m *= np.where(usable, kept[-1], 1.0).astype(m.dtype)
+        m += x.T @ (kept[-2::-1, None] / watch.RECENT * y).astype(m.dtype)
+
+
 @pytest.fixture(params=KINDS, ids="-".join)
 def kind(request, monkeypatch):
     """An engine and a precision; hordes with the option `there` use the engine."""
@@ -60,6 +82,8 @@ def kind(request, monkeypatch):
     if name == "products":
         monkeypatch.setattr(core, "engine_for", engine_for)
         monkeypatch.setattr(device.Device, "memory", 10**9)
+        kernels = SimpleNamespace(watch=watch_here)  # the real ones need Triton
+        monkeypatch.setitem(sys.modules, "gvf.horde.cuda_kernels", kernels)
     return name, dtype
 
 
@@ -151,7 +175,7 @@ def test_a_gpu_finds_the_rows_of_the_processor(window, chunk, correction):
     )
     data, found = stream(3 * window + 5, states=0), []
     right = record(other, data.state[:1])
-    one.predict(data.state[:1])
+    one._predict(data.state[:1])
     engine: Any = one._core.engine
     learn = engine.learn
 
@@ -285,7 +309,7 @@ def test_a_device_learns_by_plain_td_with_dense_features(monkeypatch, features, 
     monkeypatch.setattr(device.Device, "memory", 10**9)
     horde = gvf.Horde(asked(), features, update)
     with pytest.raises(ValueError, match="with SGD and dense features"):
-        horde.predict([0] if isinstance(features, gvf.OneHot) else [[0.0, 0.0]])
+        horde._predict([0] if isinstance(features, gvf.OneHot) else [[0.0, 0.0]])
 
 
 def test_weights_that_a_gpu_cannot_hold_are_counted(monkeypatch):

@@ -107,7 +107,7 @@ def test_a_horde_with_added_questions_is_saved(tmp_path):
     horde.observe_many(both[50:70])
     horde.save(tmp_path / "horde")
     again = made(horde.questions, "dense", seed=5)
-    again.predict(data.state)
+    again._predict(data.state)
     assert again._core.chunk < chunk  # with these questions from the start it would be shorter
     again.load(tmp_path / "horde")
     for one in (horde, again):
@@ -335,7 +335,7 @@ UNKNOWN = stream(5, states=0)
         ),
         (
             lambda: made([gvf.GVF(gvf.Uniform(3), words, name="b")]).observe_many(UNKNOWN),
-            "question 'b': its cumulant words must be numbers, got",
+            "question 'b': its cumulant words: 'x' at position 0 is text",
         ),
         (lambda: made(TWO, "TDRC", dtype="float32"), "dtype='float32' is for gvf.TD with SGD"),
         (

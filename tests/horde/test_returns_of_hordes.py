@@ -6,7 +6,8 @@ import pytest
 from many_learners import asked, stream
 
 import gvf
-from gvf.horde.returns import in_order, returns_along, score
+from gvf.horde.returns import returns_along, score
+from gvf.links import in_order
 
 POLICIES = {name: gvf.Favour(a, 0.7, actions=4) for a, name in enumerate("LDR")}
 LAKE = gvf.questions(

@@ -125,7 +125,7 @@ def test_a_worker_that_is_killed_at_any_moment_changes_no_bit(dumb, monkeypatch)
         ray = dumb()
         several = made(engine="ray", workers=2)
         feed(several, data[: 5 * moment], pieces=(5,))
-        several.predict([[0.5, 0.5]])
+        several._predict([[0.5, 0.5]])
         ray.actors[moment % 2].dead = True
         feed(several, data[5 * moment :], pieces=(5,))
         assert_same_bits(alone, several)
@@ -343,7 +343,7 @@ def made(**options):
     )
 
 horde = made(engine="ray", workers=2)
-horde.predict(DATA.state[:1])
+horde._predict(DATA.state[:1])
 try:
     horde.learn(slow(), progress=False)
 except KeyboardInterrupt:

@@ -204,6 +204,18 @@ def test_a_question_is_not_looked_at_in_rows_from_before_it_came():
     assert seen.tolist() == [8, 0]
 
 
+def test_a_question_that_comes_does_not_wake_one_that_pauses():
+    data = stream(128, states=0)
+    weak = np.where(np.arange(128) == 120, np.nan, data.reward)
+    sick = with_signals(data, weak=weak)
+    horde = made(TWO[:2])
+    horde.observe_many(sick[:126])
+    horde.add([gvf.GVF(gvf.Uniform(3), lambda t: t.reward, 0.9, name="new")])
+    horde.observe_many(sick[126:])
+    seen = horde._core.watch.seen[horde._core.layout.place]
+    assert seen.tolist() == [8, 4, 0]
+
+
 def test_ude_rises_if_a_sensor_changes_and_falls_again():
     steps = 40_000
     data = stream(steps, states=0)
@@ -284,7 +296,7 @@ def test_rupee_estimates_the_projected_bellman_error(kind):
         features, gvf.TD(0.02), behaviour=BEHAVIOUR, window=5_000, warm_up=40_000, rupee=True,
         seed=0,
     )  # fmt: skip
-    horde.predict([0])
+    horde._predict([0])
     weights = np.random.default_rng(1).normal(size=(2, x.shape[1]))
     weights[0] = 0.0
     engine = horde._core.engine

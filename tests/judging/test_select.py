@@ -1,5 +1,7 @@
 """Selection of a step size and a correction from a log."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from test_judge import RIGHT, TRUTH, Values, chain, log_of
@@ -115,9 +117,9 @@ def test_what_cannot_be_selected_from_is_refused():
         gvf.select([one, one], LOG)
 
 
-def test_a_progress_bar_can_be_shown(capsys):
+def test_progress_can_be_shown(capsys):
     gvf.select(learners(), LOG, progress=True)
-    assert "11/11" in capsys.readouterr().err
+    assert "learners: 11 of 11" in capsys.readouterr().err
 
 
 def test_the_winner_has_the_step_size_that_won_and_may_learn_in_passes():
@@ -134,3 +136,25 @@ def test_the_winner_has_the_step_size_that_won_and_may_learn_in_passes():
         gvf.select(learners(), LOG, epochs=3, learn=lambda one, log: one.learn(log))
     with pytest.raises(ValueError, match="epochs"):
         gvf.select(learners(), LOG, epochs=0)
+
+
+def test_a_selection_with_doubts_is_not_sure():
+    found = gvf.select(learners(), LOG)
+    assert found.sure
+    doubtful = replace(found.judgement, doubts=("few episodes have most of the weight",))
+    assert not replace(found, judgement=doubtful).sure
+
+
+def test_a_selection_takes_the_smaller_step_of_a_tie():
+    log = log_of(chain(12, np.random.default_rng(6)))
+    learner = gvf.Learner(RIGHT, gvf.OneHot(10), gvf.TD([0.4, 0.2, 0.1]), seed=6)
+    found = gvf.select(learner, log, epochs=3)
+    assert found.judgement.best.lane == 0
+    assert found.best == found.judgement.scores[[s.lane for s in found.judgement.scores].index(2)]
+    assert found.learner.update.step_size == 0.1
+    assert found.name == "TD, IR, step size 0.1"
+    assert found.lane == 2
+    assert not found.sure
+    alone = gvf.Learner(RIGHT, gvf.OneHot(10), gvf.TD([0.4, 0.2, 0.1]), seed=6).lane(2)
+    alone.fit(log, epochs=3, progress=False)
+    np.testing.assert_array_equal(found.predict([3, 4]), alone.predict([3, 4]))

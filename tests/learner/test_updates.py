@@ -17,6 +17,7 @@ from five_states import (
 )
 
 import gvf
+from gvf.learner.linear import Experience, td_direction
 from gvf.learner.loop import learn_once
 
 VECTORS = np.random.default_rng(5).normal(size=(5, 3)).round(2) / 2
@@ -281,3 +282,27 @@ def test_many_lanes_have_the_bits_of_each_alone(make, representation):
     together = weights(rates)
     alone = np.stack([weights(rate) for rate in rates], axis=-1)
     np.testing.assert_array_equal(together.reshape(alone.shape), alone)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_one_lane_has_the_bits_of_several(dense, blocks):
+    rng, rows, size, a = np.random.default_rng(0), 20, 7, 3
+
+    def shares():
+        return rng.random((rows, blocks)) * rng.integers(2, size=(rows, blocks))
+
+    def features():
+        if dense:
+            return rng.normal(size=(rows, size))
+        return rng.integers(size, size=(rows, a)).astype(np.int32)
+
+    kept = (features(), shares(), features(), shares(), rng.normal(size=rows), rng.random(rows))
+    slots, w = rng.integers(rows, size=16), rng.random(16) * rng.integers(2, size=16)
+    weights, directions = rng.normal(size=(blocks * size, 1)), []
+    for lanes in (1, 2):
+        several, target = np.repeat(weights, lanes, axis=1), np.zeros((blocks * size, lanes))
+        td_direction(target, np.full(lanes, 0.3), several, Experience(*kept), slots, w)
+        directions.append(target[:, 0])
+    assert directions[0].any()
+    np.testing.assert_array_equal(*directions)

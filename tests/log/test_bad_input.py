@@ -38,7 +38,7 @@ CASES = [
     (with_("pscore", 2, 1.5), "row 2: column 'pscore' is 1.5; a probability is between 0 and 1"),
     (with_("pscore", 1, -0.1), "row 1: column 'pscore' is -0.1; a probability is between 0 and 1"),
     (with_("pscore", 5, 0.0), "row 5: column 'pscore' is 0.0; the action was taken"),
-    ({**GOOD, "pscore": np.log(GOOD["pscore"])}, "behaviour_log_probability='pscore'"),
+    ({**GOOD, "pscore": np.log(GOOD["pscore"])}, "behaviour_log_probability=\"pscore\""),
     ({**GOOD, "step": [0, 1, 2, 0, 3, 4]}, "row 4: column 'step' jumps from 0 to 3, so rows are"),
     (with_("step", 2, 0), "row 2: column 'step' is 0 after 1 in the same episode: sort the table"),
     (with_("episode", 2, 9), "row 1: an episode ends here, and neither terminated nor truncated"),
@@ -73,7 +73,7 @@ def test_the_good_log_is_good() -> None:
 
 
 def test_a_gap_is_a_cut_if_it_is_said() -> None:
-    log = gvf.read({**GOOD, "step": [0, 1, 2, 0, 5, 6]}, ends="truncated", quiet=True)
+    log = gvf.read({**GOOD, "step": [0, 1, 2, 0, 5, 6]}, gaps="cut", quiet=True)
     np.testing.assert_array_equal(log.transitions().state[:, 0], [0, 1, 2, 4])
     np.testing.assert_array_equal(log.transitions().truncated, [False, False, False, True])
 
@@ -83,11 +83,19 @@ def test_a_time_that_is_no_time_can_be_turned_off() -> None:
     np.testing.assert_array_equal(log.transitions().step, [3, 1, 2, 0, 1])
 
 
+def test_only_the_time_of_the_first_row_begins_an_episode() -> None:
+    table = {"s": [0, 1, 2, 0, 1], "a": [0] * 5, "terminated": [0, 0, 0, 0, 1]}
+    log = gvf.read({**table, "time": [3, 5, 9, 3, 4]}, quiet=True)
+    np.testing.assert_array_equal(log.lengths, [2, 2])
+    with pytest.raises(ValueError, match="row 3: column 'time' is 4 after 9 in the same episode"):
+        gvf.read({**table, "time": [3, 5, 9, 4, 6]}, quiet=True)
+
+
 def test_a_break_in_given_next_states_is_a_gap() -> None:
     table = {"s": [0, 1, 5, 6], "a": [0] * 4, "next_s": [1, 2, 6, 7], "terminated": [0, 0, 0, 1]}
     with pytest.raises(ValueError, match="row 1: the next state is not the state of row 2"):
         gvf.read(table, quiet=True)
-    log = gvf.read(table, ends="truncated", quiet=True)
+    log = gvf.read(table, gaps="cut", quiet=True)
     np.testing.assert_array_equal(log.lengths, [2, 2])
     np.testing.assert_array_equal(log.terminated, [False, True])
 

@@ -60,7 +60,7 @@ def test_a_learner_on_a_gpu_is_the_one_on_a_cpu(options) -> None:
     here, there = learner("cpu", **options), learner("cuda", **options)
     for one in (here, there):
         one.observe_many(batch)
-    fresh = learner("cpu").predict(batch.state)
+    fresh = learner("cpu")._predict(batch.state)
     differ_little(here.predict(batch.state), there.predict(batch.state), fresh, share=0.02)
     assert next(there.network.parameters()).device.type == "cuda"
 
@@ -73,7 +73,7 @@ def test_a_learner_on_a_gpu_is_saved_and_goes_on(tmp_path) -> None:
     second.load(tmp_path / "learner.npz")
     for one in (first, second):
         one.observe_many(batch[30:])
-    fresh = learner("cuda").predict(batch.state)
+    fresh = learner("cuda")._predict(batch.state)
     differ_little(first.predict(batch.state), second.predict(batch.state), fresh, share=0.01)
 
 
@@ -82,7 +82,7 @@ def test_mixed_precision_is_about_the_same() -> None:
     whole, half = learner("cuda"), learner("cuda", mixed_precision=True)
     for one in (whole, half):
         one.observe_many(batch)
-    fresh = learner("cuda").predict(batch.state)
+    fresh = learner("cuda")._predict(batch.state)
     differ_little(whole.predict(batch.state), half.predict(batch.state), fresh, share=0.2)
 
 
@@ -110,7 +110,7 @@ def test_a_horde_on_a_gpu_is_the_one_on_a_cpu(correction, options, tmp_path) -> 
     here, there, again = (
         horde(device, correction=correction, **options) for device in ("cpu", "cuda", "cuda")
     )
-    fresh = here.predict(batch.state)
+    fresh = here._predict(batch.state)
     here.observe_many(batch)
     there.observe_many(batch[:30])
     there.save(tmp_path / "horde")

@@ -1,7 +1,9 @@
 """Lanes: each is the same network trained alone, and what cannot be stacked is refused."""
 
 import copy
+import gc
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -353,3 +355,16 @@ def test_updates_are_recorded_on_a_gpu_only() -> None:
     lanes = Lanes(partial(mlp, 2), torch.optim.Adam, [0.1], [0])
     assert lanes._graph is None
     assert not lanes._optimiser.param_groups[0]["capturable"]
+
+
+def test_lanes_with_a_graph_are_freed_at_once() -> None:
+    lanes = Lanes(partial(mlp, 2), torch.optim.Adam, [0.1], [0])
+    lanes._recorded = True  # as on a GPU
+    lanes._prepare_optimiser()
+    freed = weakref.ref(lanes)
+    gc.disable()  # a collector would also free what is in a cycle, but at any time
+    try:
+        del lanes
+        assert freed() is None
+    finally:
+        gc.enable()

@@ -143,7 +143,7 @@ def test_a_tiny_network_learns_known_values(correction):
         seed=0,
     )
     truth = chain_values(CHAIN.policy, CHAIN.continuation)
-    before = np.abs(learner.predict(np.arange(5)) - truth).mean()
+    before = np.abs(learner._predict(np.arange(5)) - truth).mean()
     learner.observe_many(chain_stream(CHAIN_BEHAVIOUR, 4000, seed=0))
     after = np.abs(learner.predict(np.arange(5)) - truth).mean()
     assert before > 0.3
@@ -305,7 +305,7 @@ def test_a_diverged_network_is_reported():
 def test_predictions_are_made_in_eval_mode_and_training_goes_on():
     network = torch.nn.Sequential(torch.nn.Dropout(0.5), mlp(3, (5,)).double())
     learner = vector_learner(network)
-    np.testing.assert_array_equal(learner.predict(VECTORS), learner.predict(VECTORS))
+    np.testing.assert_array_equal(learner._predict(VECTORS), learner._predict(VECTORS))
     assert network.training
 
 
@@ -316,7 +316,7 @@ def test_predictions_leave_every_part_in_its_own_mode_even_when_they_fail():
     learner = vector_learner(network)
     before = [part.training for part in network.modules()]
     assert before[:3] == [True, False, True]
-    learner.predict(VECTORS)
+    learner._predict(VECTORS)
     assert [part.training for part in network.modules()] == before
     with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
         learner.predict(np.zeros((2, 4)))

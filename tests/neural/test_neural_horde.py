@@ -274,6 +274,23 @@ def test_a_clip_bounds_what_one_question_does_to_the_trunk():
     assert 0.001 < moved < 40 * 0.1 * 0.1  # updates, step size, clip
 
 
+def test_a_clip_does_not_count_the_bias():
+    data, body, norms = stream(40, states=0), trunk(), []
+    question = gvf.GVF(gvf.Uniform(3), "reward", 0.5)
+    horde = made([question], body, clip=0.1, batch_size=1)
+    horde.predict(data.state[:1])
+    heads = horde._core.engine.network.heads.detach()
+    heads[:, :-1], heads[:, -1] = 0.3, 20.0
+
+    def listen(module, states, outputs):
+        if outputs.requires_grad:
+            outputs.register_hook(lambda gradient: norms.append(gradient.norm().item()))
+
+    body.register_forward_hook(listen)
+    horde.observe_many(data[:5])
+    np.testing.assert_allclose(norms, np.full(5, 0.1), rtol=1e-12)
+
+
 @pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=OPTIMISERS)
 @pytest.mark.parametrize("options", [{}, {"target_every": 3, "correction": gvf.EmphaticIR(0.5)}])
 def test_a_neural_horde_is_saved_and_goes_on_bit_for_bit(tmp_path, optimiser, options):
@@ -357,7 +374,7 @@ def test_updates_without_mass_leave_everything():
     never = gvf.Transitions(**{**data.columns, "action": np.zeros(10, int)})
     body, calls = trunk(), []
     horde = made([gvf.GVF(gvf.Always(1, 3), "reward", 0.9)], body, OPTIMISERS["momentum"])
-    horde.predict(never.state)
+    horde._predict(never.state)
     body.register_forward_hook(lambda *given: calls.append(given))
     horde.observe_many(never)
     assert not calls
@@ -427,7 +444,7 @@ NAN.columns["state"][2] = np.nan
         (lambda: made(TWO).predict(0.5), "states must be a batch"),
         (lambda: made(TWO).observe_many(NAN), r"state\[0\] is nan at position 2"),
         (
-            lambda: made(TWO).predict({"lidar": [[0.0]], "door": [1]}),
+            lambda: made(TWO).predict([{"lidar": [0.0], "door": 1}]),
             "these states have the fields lidar, door",
         ),
         (

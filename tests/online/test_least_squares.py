@@ -183,7 +183,7 @@ def test_singular_equations_have_the_solution_of_least_norm() -> None:
     learner = gvf.OnlineLearner(
         gvf.GVF(gvf.Uniform(2), "reward", 0.5), twice, online.LSTD(), behaviour=gvf.Uniform(2)
     )
-    assert not learner.predict([0]).any()
+    assert not learner.weights.any()
     learner.observe(0, 0, 1.0, 0, False)
     np.testing.assert_allclose(learner.weights, [1.0, 1.0])
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from study_runs import STUDY
 
+from gvf.common.progress import Progress
 from gvf.study.engine import run
 from gvf.study.progress import Account, Costs, costs, spent
 from gvf.study.store import Store
@@ -28,27 +29,37 @@ def test_the_remaining_time_is_that_of_the_work_left(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("gvf.study.progress.time.perf_counter", lambda: next(clock))
     account = Account(tasks)
     account.add(tasks[0], 4.0)
-    assert account.remaining == pytest.approx(30.0)
+    assert account.remaining() == pytest.approx(30.0)
     account.add(tasks[1], 1.0)
-    assert account.remaining == pytest.approx(30.0)
+    assert account.remaining() == pytest.approx(30.0)
 
 
 def test_counts_begin_with_what_was_done_before(monkeypatch: pytest.MonkeyPatch) -> None:
     run(STUDY.with_(runs=2), "out")
-    accounts = []
+    counts = []
 
-    class Told(Account):
+    class Counted(Progress):
         def __init__(self, *given: Any) -> None:
             super().__init__(*given)
-            accounts.append((self, self.done, self.tasks))
+            counts.append((self, self.done, self.total))
 
-    monkeypatch.setattr("gvf.study.progress.Account", Told)
+    monkeypatch.setattr("gvf.common.progress.Progress", Counted)
     again = run(STUDY.with_(runs=3), "out")
-    ((account, before, tasks),) = accounts
-    assert (before, account.done, tasks) == (4, 6, 6)
+    ((progress, before, tasks),) = counts
+    assert (before, progress.done, tasks) == (4, 6, 6)
     assert (again.skipped, again.done) == (4, 2)
     logged = spent(Store(STUDY, "out"))
     assert again.cpu_seconds + again.cpu_seconds_before == pytest.approx(sum(logged.values()), 0.01)
+
+
+def test_lines_tell_the_time_that_the_costs_of_tasks_give(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gvf.common.progress.EVERY", 0.01)
+    monkeypatch.setattr(Account, "remaining", lambda self: 4242.0)
+    run(STUDY.with_(runs=15), "out", workers=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert re.fullmatch(r"sweep: \d+ of 30, \d+ s so far, about 1 h 10 min left", lines[-1])
 
 
 def test_the_bar_labels_its_times_and_counts_what_was_done_before(
@@ -60,5 +71,5 @@ def test_the_bar_labels_its_times_and_counts_what_was_done_before(
     monkeypatch.setenv("TERM", "xterm")
     run(STUDY.with_(runs=15), "out", workers=1)
     shown = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", capsys.readouterr().err)
-    assert re.search(r"sweep \S+ +4/30 0:00:0\d elapsed, first tasks at work", shown)
-    assert re.search(r"\d+/30 0:00:\d\d elapsed, \S+ tasks/\w+, about .* left", shown)
+    assert re.search(r"sweep \S+ +4/30 \d+ s so far", shown)
+    assert re.search(r"\d+/30 \d+ s so far, about .* left", shown)

@@ -7,34 +7,40 @@ episodes gives the intervals. :mod:`gvf.answers.outcome` writes files and the pa
 
 from __future__ import annotations
 
-import os
-import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gvf.answers.cells import Cell, folds, held_out, intervals, methods, side_by_side
+from gvf.answers import cells
+from gvf.answers.cells import Cell
 from gvf.answers.engine import Engine
 from gvf.answers.material import Material, prepare
 from gvf.answers.plan import Plan
+from gvf.answers.remarks import Remark
+from gvf.answers.section import placed
 from gvf.answers.store import Store
-from gvf.answers.support import support_of, warnings_of, warnings_of_estimate
+from gvf.answers.support import support_of, warnings_of, warnings_of_material
+from gvf.answers.values import value_lines, values_of
+from gvf.answers.winners import learn
 from gvf.behaviour import Support
-from gvf.common.arrays import Array, Floats
+from gvf.common.arrays import Floats
+from gvf.common.means import Interval
 from gvf.diagnosis import Diagnosis
 from gvf.diagnosis.ratios import RatioStatistics
+from gvf.intervals import Intervals
 from gvf.intervals.counts import Units
 from gvf.judging.held_out import HeldOut
 from gvf.judging.judgement import Judgement, Score, judged
+from gvf.judging.policy_value import Estimator
 from gvf.question import GVF
+from gvf.study.edge import edge_text
 
 RETURNS = "doubly-robust"
 SAMPLES = 2000
 """The number of bootstrap samples of a judgement."""
-TOGETHER = 100
-"""The number of replicates in a cell; their lanes share the work of a draw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,41 +52,51 @@ class Answered:
         ratios: the statistics of its ratios in the log.
         support: how far the behaviour covers the target.
         judgement: the scores of all corrections and step sizes on held-out episodes.
-        method: the name of the correction that was chosen.
+        chosen: the score of what was chosen.
         step_size: the step size that was chosen; None if it has none.
-        learner: the learner that learned from the whole log.
+        epochs: the number of passes over the log; None for least squares.
+        learner: the learner that learned from the whole log. With intervals it has the weights of
+            their replicate 0, so its predictions are theirs.
         intervals: the bootstrap's intervals, or None.
         diagnosis: the diagnosis of the learner's window, or None if it needs no ratios.
+        remarks: what is wrong with the answer, or was done about it.
+        values: the value of the policy by several estimators, each with its interval.
+
+    Example:
+        ``answered.values["learned"]`` is the mean prediction over the first states of the log's
+        episodes. :class:`gvf.judging.Estimator` has the other names.
     """
 
     question: GVF
     ratios: RatioStatistics
     support: Support
     judgement: Judgement
-    method: str
+    chosen: Score
     step_size: float | None
+    epochs: int | None
     learner: Any
-    intervals: Any
+    intervals: Intervals | None
     diagnosis: Diagnosis | None
+    remarks: tuple[Remark, ...]
+    values: Mapping[Estimator, Interval]
 
     @property
-    def chosen(self) -> Score:
-        """The score of what was chosen."""
-        return self.judgement.best
+    def method(self) -> str:
+        """The name of the correction that was chosen."""
+        return self.chosen.learner
 
     @property
     def sure(self) -> bool:
         """True if the log can tell that what was chosen predicts better than a constant."""
-        return not self.judgement.verdict.startswith("cannot tell")
+        return self.judgement.verdict.outcome.sure
 
     def predict(self, states: Any) -> tuple[Floats, Floats, Floats]:
         """Return predictions and the ends of their intervals, or nan for the ends, [m] each."""
+        if self.intervals is not None:
+            return self.intervals.predict(states)
         predicted = np.asarray(self.learner.predict(states), np.float64)
-        if self.intervals is None:
-            unknown = np.full(len(predicted), np.nan)
-            return predicted, unknown, unknown
-        _, low, high = self.intervals.predict(states)
-        return predicted, low, high
+        unknown = np.full(len(predicted), np.nan)
+        return predicted, unknown, unknown
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,9 +119,11 @@ class Answer:
     def __repr__(self) -> str:
         estimated = self.material.source == "estimated"
         lines = [f"ratios {self.material.ratios_from}"] if estimated else []
-        lines += [f"  warning: {warning}" for warning in warnings_of_estimate(self.material)]
+        lines += [f"  warning: {warning}" for warning in warnings_of_material(self.material)]
         for one in self.answers:
-            lines += [f"{one.question.name}: {one.judgement.verdict}", *_support(one)]
+            lines.append(f"{one.question.name}: {one.judgement.verdict}")
+            lines += [*value_lines(one.values, one.judgement), *_support(one)]
+            lines += [f"  {'warning: ' * remark.warns}{remark}" for remark in one.remarks]
             if edge := edge_of(self.plan, one):
                 lines.append(f"  {edge}")
         return "\n".join(lines)
@@ -113,12 +131,7 @@ class Answer:
 
 def edge_of(plan: Plan, one: Answered) -> str:
     """Tell that a step size was chosen beyond which none was tried; empty if it was not."""
-    sizes = plan.step_sizes
-    if len(sizes) < 2 or one.step_size not in (min(sizes), max(sizes)):
-        return ""
-    smallest = one.step_size == min(sizes)
-    most, other = ("smallest", "smaller") if smallest else ("largest", "larger")
-    return f"{one.step_size:g} is the {most} of the step sizes: a {other} one may be better"
+    return edge_text(one.step_size, plan.step_sizes)
 
 
 def _support(one: Answered) -> list[str]:
@@ -145,7 +158,7 @@ def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = 
     material = prepare(plan, source, quiet=quiet)
     _check(material)
     store = Store(out, material)
-    names, questions = list(methods(material)), range(len(material.questions))
+    names, questions = list(cells.methods(material)), range(len(material.questions))
     judging = [
         Cell("judge", question, name, None, part)
         for question in questions
@@ -157,74 +170,64 @@ def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = 
         _judgement(material, [cell for cell in judging if cell.question == question], found)
         for question in questions
     ]
-    chosen = [_chosen(plan, judgement) for judgement in judgements]
-    final = [Cell("final", question, *chosen[question]) for question in questions]
-    learned = engine.run(final, material, store, "learning from all")
-    intervals = _intervals(material, chosen, store, engine)
-    answers = []
-    for question in questions:
-        learner = _loaded(learned[final[question]]["learner"], plan)
-        answers.append(
+    winners = learn(material, judgements, store, engine)
+    return Answer(
+        material,
+        tuple(
             Answered(
                 question=material.questions[question],
                 ratios=RatioStatistics.of(material.ratios[question], plan.learn["batch_size"]),
                 support=support_of(material, material.questions[question]),
                 judgement=judgements[question],
-                method=chosen[question][0],
-                step_size=chosen[question][1],
-                learner=learner,
-                intervals=intervals[question],
-                diagnosis=_diagnosis(learner),
+                chosen=winner.score,
+                step_size=cells.step_size_of(plan, winner.score),
+                epochs=winner.epochs,
+                learner=winner.learner,
+                intervals=winner.intervals,
+                diagnosis=_diagnosis(winner.learner),
+                remarks=winner.remarks,
+                values=values_of(
+                    material.log, winner.learner, winner.intervals, judgements[question]
+                ),
             )
-        )
-    return Answer(material, tuple(answers))
+            for question, winner in enumerate(winners)
+        ),
+    )
 
 
 def _check(material: Material) -> None:
-    """Raise ValueError if the log has too few episodes, before anything is learned."""
-    folds(material)
-    if material.plan.replicates and material.log.in_memory:
+    """Raise ValueError for what would fail later, before anything is learned."""
+    plan, log = material.plan, material.log
+    cells.folds(material)
+    if cells.has_intervals(material):
         try:
-            Units(material.log)
+            Units(log)
         except ValueError:
             raise ValueError(
-                f"{material.log.source}: {len(material.log.episodes)} episodes are too few for "
-                "intervals: say replicates = 0 in [intervals]"
+                f"{log.source}: {len(log.episodes)} episodes are too few for intervals: say "
+                "replicates = 0 in [intervals]"
             ) from None
+        if plan.learn["order"] in ("log", "shuffled"):
+            raise ValueError(
+                f"order = {plan.learn['order']!r} in [learn], and intervals draw from the whole "
+                "log: leave out order, or say replicates = 0 in [intervals]"
+            )
+    for number, question in enumerate(material.questions):
+        for method in cells.methods(material):
+            with placed(f"question {question.name!r}"):
+                cells.check_saved(cells.learner(material, number, method, plan.step_sizes))
 
 
-def _judgement(material: Material, cells: list[Cell], found: dict[Cell, Any]) -> Judgement:
+def _judgement(material: Material, judging: list[Cell], found: dict[Cell, Any]) -> Judgement:
     """Judge all candidates of a question by all of its held-out parts."""
     parts, candidates = [], []
     for part in range(material.plan.folds):
-        held, candidates = side_by_side(
-            [held_out(found[cell]) for cell in cells if cell.part == part]
+        held, candidates = cells.side_by_side(
+            [cells.held_out(found[cell]) for cell in judging if cell.part == part]
         )
         parts.append(held)
     level, seed = material.plan.level, material.plan.seed
     return judged(HeldOut.joined(parts), candidates, RETURNS, level, SAMPLES, seed)
-
-
-def _chosen(plan: Plan, judgement: Judgement) -> tuple[str, float | None]:
-    best = judgement.best
-    if best.standing == "diverged":
-        raise ValueError(
-            "all corrections have diverged with all step sizes: give smaller step_sizes in [learn]"
-        )
-    return best.learner, None if best.lane is None else plan.step_sizes[best.lane]
-
-
-def _loaded(content: Array, plan: Plan) -> Any:
-    from gvf.answers.store import references
-    from gvf.saved import load
-
-    handle, file = tempfile.mkstemp(suffix=".gvf")
-    os.close(handle)
-    try:
-        Path(file).write_bytes(content.tobytes())
-        return load(file, trust=[name.partition(":")[0] for name in references(plan)])
-    finally:
-        Path(file).unlink()
 
 
 def _diagnosis(learner: Any) -> Diagnosis | None:
@@ -232,21 +235,3 @@ def _diagnosis(learner: Any) -> Diagnosis | None:
         return None
     found = learner.diagnose()
     return found if isinstance(found, Diagnosis) else None
-
-
-def _intervals(
-    material: Material, chosen: list[tuple[str, float | None]], store: Store, engine: Engine
-) -> list[Any]:
-    """Compute the replicates of all questions, and join them; None for a log beyond memory."""
-    count = material.plan.replicates
-    if not count or not material.log.in_memory:
-        return [None for _ in chosen]
-    cells = [
-        [
-            Cell("replicates", question, *of, start, min(TOGETHER, count + 1 - start))
-            for start in range(0, count + 1, TOGETHER)
-        ]
-        for question, of in enumerate(chosen)
-    ]
-    found = engine.run([cell for some in cells for cell in some], material, store, "intervals")
-    return [intervals(material, some, [found[cell] for cell in some]) for some in cells]

@@ -2,8 +2,11 @@
 
     judge        one question, one correction, one part held out: learn from the other parts with
                  all step sizes, and predict for the held-out episodes
-    replicates   one question, some replicates of the bootstrap, with what was chosen
-    final        one question: learn from the whole log with what was chosen
+    replicates   one question, some replicates of the bootstrap, with what was chosen; replicate 0
+                 is the answer itself
+    solved       one question: what learning tends to, by least squares, to see if it is finished
+    richer       one question: the answer itself with richer features, to see if it depends on them
+    final        one question without intervals: learn from the whole log with what was chosen
 
 A cell gives arrays, which are stored (:mod:`gvf.answers.store`). Cells run on threads or on a Ray
 cluster (:mod:`gvf.answers.engine`), in any order, with the same bits.
@@ -12,26 +15,31 @@ cluster (:mod:`gvf.answers.engine`), in any order, with the same bits.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gvf.answers import parts
 from gvf.answers.material import Material
+from gvf.answers.plan import Plan
 from gvf.answers.toml import LEAST_SQUARES
+from gvf.common import spec
 from gvf.common.arrays import Array
 from gvf.common.workers import Interrupted, Stop
 from gvf.correction import IS, Correction
+from gvf.features import FeatureMap
 from gvf.intervals import Intervals
 from gvf.intervals.bootstrap import intervals_of
 from gvf.intervals.replicates import Job, Replicates
 from gvf.judging.candidates import Candidate
 from gvf.judging.held_out import HeldOut, gather
+from gvf.judging.record import Score
 from gvf.learner import TD, Learner
+from gvf.learner.fitting import Order
+from gvf.learner.loop import UPDATES
 from gvf.log import Log
 from gvf.online import LSTDLearner
 from gvf.study.method import Method
@@ -39,6 +47,15 @@ from gvf.study.method import Method
 Arrays = dict[str, Array]
 LOOK = 4096
 """The number of transitions after which a learner looks if it should stop."""
+EPOCHS = 10
+"""The number of passes over a log with which learning begins, if the plan does not say."""
+FEW_FEATURES, FEW_TERMS = 2000, 10**9
+"""The numbers of features, and of terms of their equations, up to which what learning tends to is
+solved for."""
+LOOKED_AT = 2000
+"""The number of states, about, by which answers are compared."""
+WINDOW = 15_000
+"""The number of transitions that a learner keeps by default of a log beyond memory."""
 MOST_JUDGED = 1_000_000
 """The largest number of transitions of a part that judge; of more, the first episodes do."""
 
@@ -48,12 +65,13 @@ class Cell:
     """One piece of work.
 
     Attributes:
-        kind: "judge", "replicates" or "final".
+        kind: "judge", "replicates", "solved", "richer" or "final".
         question: the number of the question.
         method: the name of the method.
         step_size: the step size; None for all of the plan.
         part: the number of the part that is held out, or the first replicate.
-        count: the number of replicates.
+        count: the number of replicates; of richer features, how many times the tilings.
+        epochs: the number of passes over the log; None for the plan's.
     """
 
     kind: str
@@ -62,6 +80,7 @@ class Cell:
     step_size: float | None = None
     part: int = 0
     count: int = 0
+    epochs: int | None = None
 
     @property
     def name(self) -> str:
@@ -78,28 +97,57 @@ def methods(material: Material) -> dict[str, Method | None]:
     return found
 
 
+def epochs_of(plan: Plan) -> int:
+    """Return the number of passes with which learning begins."""
+    return plan.learn["epochs"] or EPOCHS
+
+
+def step_size_of(plan: Plan, score: Score) -> float | None:
+    """Return the step size of a candidate; None if it has none."""
+    return None if score.lane is None else plan.step_sizes[score.lane]
+
+
 def learner(
-    material: Material, question: int, method: str, step_sizes: Any, part: int = 0
+    material: Material,
+    question: int,
+    method: str,
+    step_sizes: Any,
+    part: int = 0,
+    features: FeatureMap | None = None,
 ) -> Learner | LSTDLearner:
     """Make a learner that has learned nothing."""
+    features = material.features if features is None else features
     plan, asked = material.plan, material.questions[question]
     found = methods(material)[method]
     if found is None:
-        return LSTDLearner(asked, material.features, behaviour=material.behaviour)
+        return LSTDLearner(asked, features, behaviour=material.behaviour)
     update = found.make_update("sgd", step_sizes)
     correction: Correction = found.make(1.0)
     learn = plan.learn
     return Learner(
         asked,
-        material.features,
+        features,
         update,
         correction,
         behaviour=material.behaviour,
-        window=learn["window"] or len(material.log),
+        window=learn["window"] or (len(material.log) if material.log.in_memory else WINDOW),
         batch_size=learn["batch_size"],
         every=learn["every"],
         seed=np.random.SeedSequence(plan.seed, spawn_key=(part,)),
     )
+
+
+def has_intervals(material: Material) -> bool:
+    """Return True if the answers of a plan have intervals."""
+    return material.plan.replicates > 0 and material.log.in_memory
+
+
+def order_of(material: Material) -> Order | None:
+    """Return the order of learning; None for a choice by the learner.
+
+    Replicates draw from the whole log. What is judged then learns in the same way.
+    """
+    return "drawn" if has_intervals(material) else material.plan.learn["order"]
 
 
 def fit(made: Any, log: Log, material: Material, stop: Stop = lambda: False) -> None:
@@ -115,14 +163,42 @@ def fit(made: Any, log: Log, material: Material, stop: Stop = lambda: False) -> 
     least_squares = isinstance(made, LSTDLearner)
     made.fit(
         log,
-        epochs=1 if least_squares else plan.learn["epochs"],
-        order="log" if least_squares else plan.learn["order"],
+        epochs=1 if least_squares else epochs_of(plan),
+        order="log" if least_squares else order_of(material),
         seed=plan.seed,
         callbacks=[(LOOK, look)],
         progress=False,
     )
     if stopped:
         raise Interrupted
+
+
+def check_saved(made: Any) -> None:
+    """Raise ValueError if a learner could be saved, but not loaded.
+
+    A lambda, for example, has no name by which it could be found again.
+    """
+    try:
+        spec.check_lasts(made._parts())
+    except spec.LostError as error:
+        *_, part = [name for name in error.part.split(".") if name in _PARTS]
+        raise ValueError(
+            f"{_PARTS[part]} uses {error.what}, which cannot be saved: define it with a name of "
+            "its own at the top of a module"
+        ) from None
+
+
+_PARTS = {
+    "policy": "the policy",
+    "cumulant": "the cumulant",
+    "continuation": "the continuation",
+    "interest": "the interest",
+    "features": "[features]",
+    "behaviour": "[behaviour]",
+    "correction": "a correction of [learn]",
+    "update": "an update of [learn]",
+}
+"""The parts of a learner, in words of the question file."""
 
 
 def folds(material: Material) -> Array:
@@ -140,9 +216,11 @@ def folds(material: Material) -> Array:
 
 def compute(cell: Cell, material: Material, stop: Stop = lambda: False) -> Arrays:
     """Do a cell."""
-    return {"judge": _judge, "replicates": _replicates, "final": _final}[cell.kind](
-        cell, material, stop
-    )
+    kinds = {
+        "judge": _judge, "replicates": _replicates, "solved": _solved, "richer": _richer,
+        "final": _final,
+    }  # fmt: skip
+    return kinds[cell.kind](cell, material, stop)
 
 
 def _judge(cell: Cell, material: Material, stop: Stop) -> Arrays:
@@ -172,51 +250,122 @@ def held_out(arrays: Arrays) -> tuple[HeldOut, list[Candidate]]:
     return held, [Candidate(*one) for one in names]
 
 
-def side_by_side(parts: list[tuple[HeldOut, list[Candidate]]]) -> tuple[HeldOut, list[Candidate]]:
+def side_by_side(listed: list[tuple[HeldOut, list[Candidate]]]) -> tuple[HeldOut, list[Candidate]]:
     """Join the candidates of several methods that were judged by the same episodes."""
     columns = {
-        name: np.column_stack([getattr(held, name) for held, _ in parts])
+        name: np.column_stack([getattr(held, name) for held, _ in listed])
         for name in ("predicted", "after")
     }
-    return replace(parts[0][0], **columns), [one for _, listed in parts for one in listed]
+    return replace(listed[0][0], **columns), [one for _, named in listed for one in named]
 
 
 def _final(cell: Cell, material: Material, stop: Stop) -> Arrays:
     made = learner(material, cell.question, cell.method, cell.step_size)
     fit(made, material.log, material, stop)
-    handle, file = tempfile.mkstemp(suffix=".gvf")
-    os.close(handle)
-    try:
-        made.save(file)
-        return {"learner": np.frombuffer(Path(file).read_bytes(), np.uint8)}
-    finally:
-        Path(file).unlink()
+    return made.checkpoint()
 
 
-def _resampled(material: Material, cell: Cell) -> tuple[Job, Learner]:
+def learned(cell: Cell, material: Material, arrays: Arrays) -> Learner | LSTDLearner:
+    """Return the learner that a final cell has found."""
+    made = learner(material, cell.question, cell.method, cell.step_size)
+    made.restore(arrays)
+    return made
+
+
+def point(cell: Cell, material: Material, found: Intervals) -> Learner | LSTDLearner:
+    """Return a learner that has seen the whole log and has the weights of replicate 0."""
+    made = learner(material, cell.question, cell.method, cell.step_size)
+    waiting = nullcontext() if isinstance(made, LSTDLearner) else made._without_updates()
+    with waiting:
+        made.learn(material.log, progress=False)
+    made.weights[:] = found.weights[0, :, 0]
+    if isinstance(made, Learner):
+        made.schedule.counts[UPDATES] = found.updates
+    return made
+
+
+def can_solve(cell: Cell, material: Material) -> bool:
+    """Return True if least squares takes little time for what the learner of a cell tends to."""
+    made = learner(material, cell.question, cell.method, cell.step_size)
+    if isinstance(made, LSTDLearner) or made.update.action_values:
+        return False
+    active = made.features(material.facts.sample[:1]).shape[1]
+    return made.features.size <= FEW_FEATURES and len(material.log) * active**2 <= FEW_TERMS
+
+
+def _solved(cell: Cell, material: Material, stop: Stop) -> Arrays:
+    """Predict a sample of states by what learning tends to, which is solved for."""
+    made = learner(material, cell.question, cell.method, cell.step_size)
+    tends = LSTDLearner(made.question, made.features, made.correction, behaviour=made.behaviour)
+    fit(tends, material.log, material, stop)
+    return {"sample": tends.predict(looked_at(material)[1])}
+
+
+def _richer(cell: Cell, material: Material, stop: Stop) -> Arrays:
+    """Predict the first states of episodes, and a sample of all, with richer features."""
+    features = parts.richer(material.features, material.facts, cell.count)
+    assert features is not None
+    if cell.step_size is None:
+        made = learner(material, cell.question, cell.method, None, features=features)
+        fit(made, material.log, material, stop)
+        predict = made.predict
+    else:
+        # The same step in predictions: features whose squares sum up to more need less.
+        one = material.facts.sample[:1000]
+        sums = [_squares(each(one)) for each in (material.features, features)]
+        smaller = replace(cell, step_size=cell.step_size * sums[0] / sums[1])
+        job, made = _resampled(material, smaller, features)
+        made.weights[:] = _run(job, made, [0], stop).weights[:, 0]
+        predict = made.predict
+    first, sample = looked_at(material)
+    return {"first": predict(first), "sample": predict(sample)}
+
+
+def _squares(x: Array) -> float:
+    """Return the mean sum of squares of features [m, ...]."""
+    return float((x**2).sum(axis=1).mean()) if x.dtype.kind == "f" else float(x.shape[1])
+
+
+def looked_at(material: Material) -> tuple[Array, Array]:
+    """Return the first states of all episodes of a log in memory, and a sample of all states."""
+    whole, sample = material.log.transitions(), material.facts.sample
+    first = np.flatnonzero(np.diff(whole.episode, prepend=-1))
+    return whole.state[first], sample[:: max(1, len(sample) // LOOKED_AT)]
+
+
+def _resampled(
+    material: Material, cell: Cell, features: FeatureMap | None = None
+) -> tuple[Job, Learner]:
     """Return the job of the replicates of a cell, and the learner that they repeat."""
-    made, plan = learner(material, cell.question, cell.method, cell.step_size), material.plan
+    plan = material.plan
+    made = learner(material, cell.question, cell.method, cell.step_size, features=features)
     least_squares = isinstance(made, LSTDLearner)
     if isinstance(made, LSTDLearner):
         made = Learner(made.question, made.features, TD(1.0), IS(), behaviour=made.behaviour)
     method = "lstd" if least_squares else "td"
-    return Job(material.log, None, plan.learn["epochs"], method, plan.seed), made
+    return Job(material.log, None, cell.epochs or epochs_of(plan), method, plan.seed), made
+
+
+def _run(job: Job, made: Learner, numbers: Sequence[int], stop: Stop) -> Replicates:
+    try:
+        return job.run(made, numbers, stop)
+    except KeyboardInterrupt:
+        raise Interrupted from None
 
 
 def _replicates(cell: Cell, material: Material, stop: Stop) -> Arrays:
     job, made = _resampled(material, cell)
-    try:
-        found = job.run(made, range(cell.part, cell.part + cell.count), stop)
-    except KeyboardInterrupt:
-        raise Interrupted from None
+    found = _run(job, made, range(cell.part, cell.part + cell.count), stop)
     return {field.name: np.asarray(getattr(found, field.name)) for field in fields(Replicates)}
 
 
-def intervals(material: Material, cells: Sequence[Cell], found: Sequence[Arrays]) -> Intervals:
+def intervals(
+    material: Material, listed: Sequence[Cell], found: Sequence[Arrays], level: float
+) -> Intervals:
     """Make the intervals of a question from the cells of its replicates."""
-    job, made = _resampled(material, cells[0])
-    parts = [
-        Replicates(one["weights"], int(one["updates"]), int(one["empty"]), one["known"])
-        for one in found
-    ]
-    return intervals_of(job, [made], [Replicates.joined(parts)], material.plan.level)
+    job, made = _resampled(material, listed[0])
+    each = []
+    for one in found:
+        named: dict[str, Any] = {field.name: one[field.name] for field in fields(Replicates)}
+        each.append(Replicates(**named))
+    return intervals_of(job, [made], [Replicates.joined(each)], level)

@@ -7,9 +7,8 @@ the process that the user started. So an interrupt loses only the cells in progr
 from __future__ import annotations
 
 import pickle
-import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -19,7 +18,7 @@ from gvf.answers.material import Material
 from gvf.answers.store import Store, references
 from gvf.common import cluster, code
 from gvf.common.names import known
-from gvf.common.progress import progress_bar
+from gvf.common.progress import progress_of
 from gvf.common.workers import Stop, on_threads
 
 ENGINES = ("local", "ray")
@@ -39,7 +38,8 @@ class Engine:
         name: "local" or "ray".
         workers: the number of cells done at once; by default one for each processor.
         address: the address of a Ray cluster; by default one is started on this machine.
-        progress: True to show a progress bar; by default only if standard error is a terminal.
+        progress: False to show none. By default it is a bar in a terminal, and elsewhere a line now
+            and then. True adds a line at the end there.
     """
 
     name: str = "local"
@@ -62,7 +62,10 @@ class Engine:
         missing = [cell for cell in cells if cell not in found]
         if missing:
             done = (_on_ray if self.name == "ray" else _on_threads)(missing, material, self)
-            with closing(done), _bar(self.progress, title, len(cells), len(found)) as advance:
+            with (
+                closing(done),
+                progress_of(title, len(cells), len(found), show=self.progress) as advance,
+            ):
                 for cell, arrays in done:
                     store.put(cell, arrays)
                     found[cell] = arrays
@@ -100,16 +103,3 @@ def _do_all(sent: code.Files, content: Any, cells: list[Cell]) -> list[Done]:
 @cache
 def _unpacked(content: bytes) -> Material:
     return pickle.loads(content)
-
-
-@contextmanager
-def _bar(
-    progress: bool | None, title: str, total: int, done: int
-) -> Iterator[Callable[[], object]]:
-    """Show a progress bar, by default on a terminal only; give the function that advances it."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda: None
-        return
-    with progress_bar() as shown:
-        task = shown.add_task(title, total=total, completed=done)
-        yield lambda: shown.advance(task)

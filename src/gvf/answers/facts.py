@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,6 +28,7 @@ class Facts:
         names: the names of the dimensions of a state.
         sample: states of the log, [n, ...].
         not_numbered: why the actions are not numbered, in words; empty if they are.
+        renamed: the meanings of columns that have other names in the file, by these names.
     """
 
     actions: int | None
@@ -36,6 +38,7 @@ class Facts:
     names: tuple[str, ...]
     sample: Array
     not_numbered: str = ""
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, log: Log) -> Facts:
@@ -68,6 +71,11 @@ class Facts:
             names=tuple(names),
             sample=np.concatenate(sample),
             not_numbered=why,
+            renamed={
+                columns[0]: meaning
+                for meaning, columns in log.meanings.items()
+                if meaning in log.columns and meaning not in ("state", "next_state")
+            },
         )
 
     @property

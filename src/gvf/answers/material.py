@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +22,9 @@ from gvf.answers.plan import Plan
 from gvf.answers.policies import policy
 from gvf.answers.section import placed
 from gvf.common.arrays import Floats
-from gvf.features import FeatureMap
+from gvf.common.options import OptionError
+from gvf.common.progress import progress_of
+from gvf.features import FeatureMap, outside_bounds
 from gvf.log import Log, read
 from gvf.policy import Policy
 from gvf.question import GVF
@@ -30,15 +33,6 @@ from gvf.transition import Transitions, without_last_states
 LIKELIHOODS = ("behaviour_probability", "behaviour_log_probability")
 MOST_RATIOS = 1_000_000
 """The number of ratios of a question that are kept, at most; of a longer log every so many."""
-_IN_PYTHON = {
-    r': repair the log, or read with on_nan="keep" .*': ": repair the log",
-    r", or (read )?with time=None if it [\w ]+": "",
-    r"\b[Rr]ead with (ends|behaviour_log_probability)=['\"](\S+?)['\"]": r'say \1 = "\2" in [log]',
-    r', with ends="truncated"': ', ends = "truncated"',
-    r'use what was recorded: on_conflict="recorded"\. .*': "leave out [behaviour]: then what was "
-    "recorded is used",
-}
-"""Advice to write arguments in Python, and what it is in words of a question file."""
 _POSITION = re.compile(r" (?:at|in the state at) position 0\b| of row 0\b")
 _FIRST = re.compile(r"^transition 0 \((.*?)\)")
 
@@ -58,6 +52,7 @@ class Material:
         estimated: the estimate of the behaviour, if there is one.
         ratios: the ratios of each question, [questions, n].
         digest: the digest of the log's contents.
+        outside: the share of the log's states outside the bounds of the features.
     """
 
     plan: Plan
@@ -70,6 +65,7 @@ class Material:
     estimated: Any = None
     ratios: Floats = field(default_factory=lambda: np.empty((0, 0)))
     digest: str = ""
+    outside: float = 0.0
 
     @property
     def ratios_from(self) -> str:
@@ -92,39 +88,32 @@ def prepare(plan: Plan, source: Any, *, quiet: bool = False) -> Material:
     Raises:
         ValueError: if the log, the plan, or the two together are impossible.
     """
-    log = source if isinstance(source, Log) else _read(source, plan)
-    if not quiet:
-        import sys
-
-        print(log.describe(), file=sys.stderr)
-    facts = Facts.of(log)
-    log, behaviour, where, estimated = _behaviour(plan, log, facts)
+    try:
+        log = source if isinstance(source, Log) else read(source, quiet=True, **plan.log)
+        if not quiet:
+            print(log.describe(), file=sys.stderr)
+        facts = Facts.of(log)
+    except OptionError as error:
+        raise ValueError(error.in_file) from error
+    show = False if quiet else None
+    log, behaviour, where, estimated = _behaviour(plan, log, facts, show)
     columns = tuple(name for name in log.columns)
     questions = tuple(parts.question(asked, plan, facts, columns) for asked in plan.questions)
     features = parts.features(plan, facts)
     parts.dimensions(plan, facts)
     made = Material(plan, log, facts, questions, features, behaviour, where, estimated)
-    ratios, digest = look_through(made)
-    return replace(made, ratios=ratios, digest=digest)
-
-
-def _read(source: Any, plan: Plan) -> Log:
-    """Read a log; messages say what to write into the file instead of arguments in Python."""
-    try:
-        return read(source, quiet=True, **plan.log)
-    except ValueError as error:
-        raise ValueError(_in_words(error)) from error
+    ratios, digest, outside = look_through(made, show)
+    return replace(made, ratios=ratios, digest=digest, outside=outside)
 
 
 def _in_words(error: Exception) -> str:
-    """Return the message of an error, with advice in words of the question file."""
-    message = str(error)
-    for pattern, instead in _IN_PYTHON.items():
-        message = re.sub(pattern, instead, message)
-    return message
+    """Return the message of an error, in words of the question file."""
+    return error.in_file if isinstance(error, OptionError) else str(error)
 
 
-def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, str, Any]:
+def _behaviour(
+    plan: Plan, log: Log, facts: Facts, show: bool | None
+) -> tuple[Log, Policy | None, str, Any]:
     """Return the log with probabilities, the policy that acted, where both come from, a fit."""
     kind = plan.behaviour["kind"]
     recorded = any(name in log.columns for name in LIKELIHOODS)
@@ -145,46 +134,54 @@ def _behaviour(plan: Plan, log: Log, facts: Facts) -> tuple[Log, Policy | None, 
         from gvf.behaviour import estimate_behaviour
 
         options = {name: v for name, v in plan.behaviour.items() if name != "kind" and v}
-        estimated = estimate_behaviour(log, **options, seed=plan.seed, progress=False)
+        estimated = estimate_behaviour(log, **options, seed=plan.seed, progress=show)
         return estimated.log, None, "estimated", estimated
     with placed("behaviour"):
         return log, policy(plan.behaviour, plan, facts), "given", None
 
 
-def look_through(material: Material) -> tuple[Floats, str]:
-    """Evaluate all questions on all of the log; return ratios [questions, n] and a digest."""
+def look_through(material: Material, show: bool | None) -> tuple[Floats, str, float]:
+    """Evaluate all questions on all of the log.
+
+    Returns:
+        The ratios [questions, n], a digest, and the share of states outside the features' bounds.
+    """
     log, behaviour = material.log, material.behaviour
     stride = -(-len(log) // MOST_RATIOS)
     found: list[list[Floats]] = [[] for _ in material.questions]
-    before = 0
+    before = outside = 0
     digests: dict[str, Any] = {}
-    for batch in log:
-        for name, column in batch.columns.items():
-            kind = f"{name} {column.dtype} {column.shape[1:]}"
-            digests.setdefault(kind, hashlib.sha256()).update(
-                np.ascontiguousarray(column).tobytes()
-            )
+    title, total = "looking through the log", len(log)
+    with progress_of(title, total, show=show, transient=True) as advance:
+        for batch in log:
+            for name, column in batch.columns.items():
+                kind = f"{name} {column.dtype} {column.shape[1:]}"
+                digests.setdefault(kind, hashlib.sha256()).update(
+                    np.ascontiguousarray(column).tobytes()
+                )
 
-        def known(part: Transitions) -> None:
-            _check_finite(part, "state", material.facts.names)
-            _check_finite(part, "action")
+            def known(part: Transitions) -> None:
+                _check_finite(part, "state", material.facts.names)
+                _check_finite(part, "action")
 
-        def code(part: Transitions) -> None:
-            shown = without_last_states(part)
-            _check_finite(shown, "next_state")
-            material.features(shown.state)
-            material.features(shown.next_state)
+            def code(part: Transitions) -> None:
+                shown = without_last_states(part)
+                _check_finite(shown, "next_state")
+                material.features(shown.state)
+                material.features(shown.next_state)
 
-        _each(known, batch, log, before)
-        _each(code, batch, log, before, "features: ")
-        for at, question in enumerate(material.questions):
+            _each(known, batch, log, before)
+            _each(code, batch, log, before, "features: ")
+            outside += outside_bounds(material.features, batch["state"]) or 0
+            for at, question in enumerate(material.questions):
 
-            def evaluate(part: Transitions, question: GVF = question) -> Floats:
-                return question.evaluate(part, behaviour=behaviour).ratio
+                def evaluate(part: Transitions, question: GVF = question) -> Floats:
+                    return question.evaluate(part, behaviour=behaviour).ratio
 
-            ratio = _each(evaluate, batch, log, before, f"question {question.name!r}: ")
-            found[at].append(ratio[(-before) % stride :: stride])
-        before += len(batch)
+                ratio = _each(evaluate, batch, log, before, f"question {question.name!r}: ")
+                found[at].append(ratio[(-before) % stride :: stride])
+            before += len(batch)
+            advance(len(batch))
     ratios = np.stack([np.concatenate(one) for one in found])
     for question, ratio in zip(material.questions, ratios, strict=True):
         if not ratio.any():
@@ -193,7 +190,8 @@ def look_through(material: Material) -> tuple[Floats, str]:
                 f"take ({question.policy!r}), so the log tells nothing about it"
             )
     told = sorted(f"{kind} {digest.hexdigest()}" for kind, digest in digests.items())
-    return ratios, hashlib.sha256("\n".join(told).encode()).hexdigest()
+    digest = hashlib.sha256("\n".join(told).encode()).hexdigest()
+    return ratios, digest, outside / max(before, 1)
 
 
 def _check_finite(batch: Transitions, name: str, columns: Sequence[str] = ()) -> None:

@@ -1,6 +1,7 @@
 """The files of an answer: predictions, learners, and the page.
 
-    predictions.parquet    question, episode, step, the state, prediction, low, high
+    predictions.parquet    question, verdict, the log's own names of episodes and times, row, the
+                           state, prediction, low, high
     <question>.gvf         the learner, for gvf.load
     report.html            the page
 
@@ -9,8 +10,10 @@ Each is written beside and renamed, so a file is always complete.
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,20 @@ from gvf.answers.answer import Answer
 from gvf.answers.page import page
 from gvf.common.arrays import Array
 from gvf.common.files import replaced, write_text
+from gvf.judging import Outcome
+from gvf.log.arrow import as_arrow
 
 MOST_DIMENSIONS = 64
 """States of more numbers, such as images, are not written beside their predictions."""
-OWN = ("question", "episode", "step", "prediction", "low", "high")
-"""The columns of the predictions, beside those of the states."""
+OWN = ("question", "verdict", "prediction", "low", "high")
+"""The columns of the predictions, beside those of the log."""
+NOTES = b"gvf answer"
+"""The key of the file's metadata under which verdicts and values are stored, as JSON."""
+_COUNTS = {
+    "row": "the row of the log as it was read, counted from 0 by gvf",
+    "episode": "the episode of the log as it was read, counted from 0 by gvf",
+    "step": "the step of the episode, counted from 0 by gvf",
+}
 
 
 def write(answer: Answer, folder: Path) -> list[Path]:
@@ -63,47 +75,77 @@ def write_predictions(answer: Answer, path: Path) -> None:
             for columns in _rows(answer):
                 table = pa.table(columns)
                 if writer is None:
-                    writer = pq.ParquetWriter(unfinished, table.schema, compression="zstd")
-                writer.write_table(table)
+                    schema = table.schema.with_metadata({NOTES: json.dumps(_notes(answer))})
+                    writer = pq.ParquetWriter(unfinished, schema, compression="zstd")
+                writer.write_table(table.replace_schema_metadata(writer.schema.metadata))
         finally:
             if writer is not None:
                 writer.close()
 
 
-def _rows(answer: Answer) -> Iterator[dict[str, Any]]:
-    import pyarrow as pa
+def _notes(answer: Answer) -> dict[str, Any]:
+    """Return what the file tells about itself: verdicts, values, and what was counted by us."""
+    log = answer.material.log
+    questions = {
+        one.question.name: {
+            "verdict": one.judgement.verdict.outcome,
+            "sentence": str(one.judgement.verdict),
+            "correction": one.chosen.name,
+            "level": answer.plan.level,
+            "values": {name: [_finite(x) for x in value] for name, value in one.values.items()},
+        }
+        for one in answer.answers
+    }
+    return {
+        "questions": questions,
+        "names of episodes": [_renamed(name) for name in log.ids],
+        "times": log.times and _renamed(log.times),
+        "counted": {name: _COUNTS[count] for name, count in log.counted.items()},
+    }
 
-    names = [one.question.name for one in answer.answers]
+
+def _finite(number: float) -> float | None:
+    """Return a number, or None if JSON has no word for it."""
+    return number if math.isfinite(number) else None
+
+
+def _rows(answer: Answer) -> Iterator[dict[str, Any]]:
+
+    clocks = answer.material.log.clocks
+    names, verdicts = [one.question.name for one in answer.answers], [*Outcome]
     for number, one in enumerate(answer.answers):
-        start = -1, 0
-        for batch in answer.material.log:
-            steps = _steps(batch.episode, *start)
-            start = int(batch.episode[-1]), int(steps[-1])
-            coded = pa.array(np.full(len(batch), number, np.int32))
+        verdict = verdicts.index(one.judgement.verdict.outcome)
+        for batch, keys in answer.material.log.keyed():
+            own = {name: as_arrow(column, clocks.get(name)) for name, column in keys.items()}
             predicted, low, high = one.predict(batch.state)
             yield {
-                "question": pa.DictionaryArray.from_arrays(coded, names),
-                "episode": batch.episode,
-                "step": steps,
-                **states(answer, batch.state),
+                "question": _coded(number, names, len(batch)),
+                "verdict": _coded(verdict, verdicts, len(batch)),
+                **{_renamed(name): column for name, column in own.items()},
+                **_states(answer, batch.state, keys),
                 "prediction": predicted,
                 "low": low,
                 "high": high,
             }
 
 
-def _steps(episode: Array, before: int, step: int) -> Array:
-    """Count the rows of each episode from 0, after row `step` of episode `before`."""
-    new = np.diff(episode, prepend=before) != 0
-    starts = np.flatnonzero(new)
-    latest = np.concatenate([[-1 - step], starts])[np.cumsum(new)]
-    return np.arange(len(episode)) - latest
+def _coded(number: int, names: Sequence[str], count: int) -> Any:
+    """Return a column that is one of several names in all rows."""
+    import pyarrow as pa
+
+    return pa.DictionaryArray.from_arrays(pa.array(np.full(count, number, np.int32)), [*names])
 
 
-def states(answer: Answer, states: Array) -> dict[str, Array]:
-    """Return the dimensions of states as columns, if they are few numbers."""
+def _renamed(name: str) -> str:
+    """Return the name of a column of the log, another one if it has that of a prediction."""
+    return f"log {name}" if name in OWN else name
+
+
+def _states(answer: Answer, states: Array, keys: Container[str]) -> dict[str, Array]:
+    """Return the dimensions of states that are no keys as columns, if they are few numbers."""
     names = answer.material.facts.names
     if states.dtype.names or len(names) > MOST_DIMENSIONS:
         return {}
     flat = states.reshape(len(states), -1)
-    return {(f"state {name}" if name in OWN else name): flat[:, i] for i, name in enumerate(names)}
+    columns = {name: flat[:, i] for i, name in enumerate(names) if name not in keys}
+    return {f"state {name}" if name in OWN else name: part for name, part in columns.items()}

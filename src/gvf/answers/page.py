@@ -17,7 +17,8 @@ from gvf.answers.answer import Answer, Answered, edge_of
 from gvf.answers.cells import methods
 from gvf.answers.material import Material
 from gvf.answers.plan import Asked, told
-from gvf.answers.support import Diagnosed, warnings_of, warnings_of_estimate
+from gvf.answers.support import Diagnosed, warnings_of, warnings_of_material
+from gvf.answers.values import value_remarks, value_rows
 from gvf.behaviour import Support
 from gvf.common.arrays import Array
 from gvf.common.page import css, templates
@@ -26,6 +27,7 @@ from gvf.common.version import __version__
 from gvf.diagnosis import Diagnosis
 from gvf.diagnosis.advice import percent
 from gvf.diagnosis.ratios import RatioStatistics
+from gvf.judging import Outcome
 from gvf.judging.judgement import LARGEST_K_HAT, Judgement
 
 ROWS = 12
@@ -50,7 +52,7 @@ def page(answer: Answer, files: Sequence[str]) -> str:
             {
                 **_question(material, asked, one.ratios, one.support, one.diagnosis),
                 **_judged(material, one),
-                "tracks": embed(shown.tracks_of(material, one)),
+                "tracks": _tracks(material, one),
                 "map": _map(material, one),
             }
             for asked, one in zip(material.plan.questions, answer.answers, strict=True)
@@ -135,7 +137,7 @@ def _question(
     diagnosis: Diagnosis | None,
 ) -> dict[str, Any]:
     """Return what is told of a question and of its support."""
-    warnings = [*warnings_of_estimate(material), *warnings_of(ratios, support)]
+    warnings = [*warnings_of_material(material), *warnings_of(ratios, support)]
     lost = support.lost[support.least]
     return {
         "name": asked.name,
@@ -165,15 +167,12 @@ def _question(
 
 def _verdict_badge(one: Answered) -> dict[str, str]:
     verdict = one.judgement.verdict
-    kind = "bad" if verdict.startswith("cannot tell") else "good"
-    return {"kind": "open" if "cannot be told from" in verdict else kind, "text": verdict}
+    kinds = {Outcome.BEST: "good", Outcome.TIED: "open"}
+    return {"kind": kinds.get(verdict.outcome, "bad"), "text": str(verdict)}
 
 
 def _short(one: Answered) -> str:
-    verdict = one.judgement.verdict
-    if verdict.startswith("cannot tell"):
-        return f"{one.question.name}: cannot tell"
-    return f"{one.question.name}: {one.chosen.name}"
+    return f"{one.question.name}: {one.chosen.name if one.sure else 'cannot tell'}"
 
 
 def _judged(material: Material, one: Answered) -> dict[str, Any]:
@@ -187,7 +186,12 @@ def _judged(material: Material, one: Answered) -> dict[str, Any]:
         "verdict": _verdict_badge(one),
         "chosen": one.chosen.name,
         "sure": one.sure,
+        "values": value_rows(one.values),
+        "value_remarks": value_remarks(judgement),
         "edge": edge_of(material.plan, one),
+        "remarks": [str(remark) for remark in one.remarks],
+        "epochs": one.epochs,
+        "has_intervals": one.intervals is not None,
         "unknown": shown.unknown(material, one),
         "scores": embed(shown.scores_of(material, one)),
         "candidates": rows,
@@ -205,7 +209,8 @@ def _score(judgement: Judgement, score: Any) -> dict[str, str]:
     interval = "–" if best or not math.isfinite(d.value) else f"{d.low:.3g} to {d.high:.3g}"
     kinds = {"best": "good", "as good": "open", "worse": "quick", "diverged": "bad"}
     words = {"as good": "cannot be told from the best"}
-    if not judgement.verdict.endswith("is best"):  # nothing was shown to win
+    verdict = judgement.verdict
+    if verdict.outcome is not Outcome.BEST or not verdict.others:  # nothing was shown to win
         kinds["best"], words["best"] = "open", "lowest error"
     return {
         "name": score.name,
@@ -220,6 +225,11 @@ def _score(judgement: Judgement, score: Any) -> dict[str, str]:
 
 def _number(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else "infinite"
+
+
+def _tracks(material: Material, one: Answered) -> dict[str, Any] | None:
+    """Return the picture of predictions along episodes; None if all are single steps."""
+    return embed(shown.tracks_of(material, one)) if material.log.lengths.max() > 1 else None
 
 
 def _map(material: Material, one: Answered) -> dict[str, Any] | None:

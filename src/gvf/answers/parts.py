@@ -6,6 +6,7 @@ taken from the :class:`gvf.answers.facts.Facts` of the log.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,11 @@ from gvf.answers.policies import function, policy
 from gvf.answers.section import placed
 from gvf.common.names import is_reference, known, nearest
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder
+from gvf.log.names import MEANINGS
 from gvf.question import GVF
+
+LARGEST = 2**22
+"""The largest number of richer features."""
 
 
 def question(asked: Asked, plan: Plan, facts: Facts, columns: tuple[str, ...]) -> GVF:
@@ -26,9 +31,11 @@ def question(asked: Asked, plan: Plan, facts: Facts, columns: tuple[str, ...]) -
         return GVF(
             policy(asked.policy, plan, facts),
             _cumulant(asked.cumulant, plan, columns, facts),
-            _rate(asked.continuation, plan, columns, "continuation"),
+            _rate(asked.continuation, plan, columns, facts, "continuation"),
             asked.name,
-            None if asked.interest is None else _rate(asked.interest, plan, columns, "interest"),
+            None
+            if asked.interest is None
+            else _rate(asked.interest, plan, columns, facts, "interest"),
         )
 
 
@@ -36,32 +43,36 @@ def _cumulant(given: Any, plan: Plan, columns: tuple[str, ...], facts: Facts) ->
     if isinstance(given, int | float):
         return Constant(float(given))
     if isinstance(given, dict):
-        return Entry(_column(given["column"], columns, "cumulant"), given["index"])
+        return Entry(_column(given["column"], columns, "cumulant", facts), given["index"])
     if is_reference(given):
         return function(given, plan, "cumulant")
-    return _column(given, columns, "cumulant", facts.names)
+    return _column(given, columns, "cumulant", facts)
 
 
-def _rate(given: Any, plan: Plan, columns: tuple[str, ...], what: str) -> Any:
+def _rate(given: Any, plan: Plan, columns: tuple[str, ...], facts: Facts, what: str) -> Any:
     if isinstance(given, int | float):
         return given
     if isinstance(given, dict):
-        return Entry(_column(given["column"], columns, what), given["index"])
-    return (
-        function(given, plan, what) if is_reference(given) else Entry(_column(given, columns, what))
-    )
+        return Entry(_column(given["column"], columns, what, facts), given["index"])
+    if is_reference(given):
+        return function(given, plan, what)
+    return Entry(_column(given, columns, what, facts))
 
 
-def _column(name: str, columns: tuple[str, ...], what: str, states: tuple[str, ...] = ()) -> str:
-    if name not in columns and name in states:
-        at = states.index(name)
+def _column(name: str, columns: tuple[str, ...], what: str, facts: Facts) -> str:
+    """Return the name of a column of the log, which may be given by its name in the file."""
+    if name in columns:
+        return name
+    if name in facts.renamed:
+        return facts.renamed[name]
+    if name in facts.names:
+        at = facts.names.index(name)
         raise ValueError(
             f'{what}: {name!r} is a part of the state: say {{column = "next_state", index = {at}}} '
             f'for its value after the step, or {{column = "state", index = {at}}} for that before'
         )
-    if name not in columns:
-        raise ValueError(f"{what}: the log has no column {name!r}; {nearest(name, columns)}")
-    return name
+    hint = f', or name it in [log]: {name} = "..."' if name in MEANINGS else ""
+    raise ValueError(f"{what}: the log has no column {name!r}; {nearest(name, columns)}{hint}")
 
 
 def features(plan: Plan, facts: Facts) -> FeatureMap:
@@ -95,6 +106,25 @@ def features(plan: Plan, facts: Facts) -> FeatureMap:
         if kind == "dense":
             return Dense(1 + len(low), Scaled(tuple(low.tolist()), tuple(high.tolist())))
         return TileCoder(low, high, tiles=given["tiles"], tilings=given["tilings"])
+
+
+def richer(features: FeatureMap, facts: Facts, times: int) -> TileCoder | None:
+    """Return features that can represent more: so many times the tilings; None if there are none.
+
+    Features that are not tiles are compared with tiles. A table of states can represent everything.
+    """
+    if isinstance(features, TileCoder):
+        made = {"low": features.low, "high": features.high, "tiles": features.tiles}
+        tilings = features.tilings
+    elif isinstance(features, Dense) and facts.sample.ndim == 2 and not facts.sample.dtype.names:
+        low, high = facts.bounds
+        made, tilings = {"low": low, "high": high, "tiles": 4}, 4
+    else:
+        return None
+    cells = math.prod(int(n) + 1 for n in np.broadcast_to(made["tiles"], len(made["low"])))
+    if tilings * times * cells > LARGEST:
+        return None
+    return TileCoder(**made, tilings=tilings * times)
 
 
 def dimensions(plan: Plan, facts: Facts) -> list[int]:

@@ -17,6 +17,7 @@ from gvf.answers.material import Material
 from gvf.answers.plan import told
 from gvf.common.arrays import Array, Floats
 from gvf.diagnosis.advice import percent
+from gvf.log import Log
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,13 +60,23 @@ def tracks_of(material: Material, one: Answered) -> Figure:
         episode = log.episodes[at]
         predicted, low, high = one.predict(episode.state[:LONGEST_SHOWN])
         end = "ended by the task" if episode.terminated[-1] else "cut"
-        title = f"episode {log.numbers[at]}: {len(episode):,} steps, {end}"
+        title = f"{_name(log, at)}: {len(episode):,} steps, {end}"
         known = one.intervals is not None
         shown.append(
             pictures.Track(title, predicted, low if known else None, high if known else None)
         )
     name = told(material.plan.questions[_place(material, one)].cumulant)
     return pictures.tracks(shown, name, material.plan.level)
+
+
+def _name(log: Log, at: int) -> str:
+    """Return the name of an episode: the log's own, with its place if others have the same."""
+    ids = log.ids
+    if not ids:
+        return f"episode {log.numbers[at]}"
+    same = np.all([column == column[at] for column in ids.values()], axis=0)
+    name = ", ".join(f"{name} {column[at]}" for name, column in ids.items())
+    return name if same.sum() == 1 else f"{name} from {log.place(int(log.lengths[:at].sum()))}"
 
 
 def _place(material: Material, one: Answered) -> int:

@@ -3,8 +3,9 @@
     <out>/cells/<cell>-<digest>.npz
 
 The digest is that of everything that the cell depends on: the log's contents, the parts of the plan
-that matter to it, the files and the code of the user's own that the plan names, and the version of
-gvf. A file is complete when it appears. A file that cannot be read is computed again.
+that matter to it, the files that these parts name, the functions of the user's own that they use,
+and the version of gvf. A file is complete when it appears. A file that cannot be read is computed
+again.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from gvf.answers.cells import Arrays, Cell
+from gvf.answers.cells import Arrays, Cell, methods, order_of
 from gvf.answers.material import Material
 from gvf.answers.plan import Plan, texts
-from gvf.common import code
+from gvf.common import code, spec
 from gvf.common.files import replaced
 from gvf.common.names import is_reference
 from gvf.common.version import __version__
@@ -43,10 +44,15 @@ class Store:
 
     def path(self, cell: Cell) -> Path:
         """Return the file of a cell."""
-        plan = self._material.plan
+        plan, made = self._material.plan, self._material.questions[cell.question]
         asked = {k: v for k, v in vars(plan.questions[cell.question]).items() if k != "name"}
-        depends = {**self._common, **vars(cell), "question": asked}
-        depends["method"] = _method(cell, self._material)
+        signals = (made.policy, made.cumulant, made.continuation, made.interest)
+        method = methods(self._material)[cell.method]
+        parts = {"question": _part(plan, asked, signals), "method": cell.method}
+        if method is not None:
+            rules = method.make(1.0), method.make_update("sgd", plan.step_sizes)
+            parts["method"] = _part(plan, method.plain(), rules)
+        depends = {**self._common, **vars(cell), **parts}
         if cell.kind == "judge":
             depends |= {"step_sizes": plan.step_sizes, "folds": plan.folds}
         text = json.dumps(depends, sort_keys=True, default=str)
@@ -77,36 +83,36 @@ class Store:
 def _common(material: Material) -> dict[str, Any]:
     """Return what all cells depend on."""
     plan = material.plan
-    given = _naming(plan)
-    files = sorted({text for text in texts(given) if (plan.folder / text).is_file()})
     return {
         "version": __version__,
         "log": material.digest,
-        "behaviour": plan.behaviour,
-        "features": plan.features,
-        "learn": plan.learn,
+        "behaviour": _part(plan, plan.behaviour, material.behaviour),
+        "features": _part(plan, plan.features, material.features),
+        "learn": {**plan.learn, "order": order_of(material)},
         "seed": plan.seed,
-        "files": {
-            name: hashlib.sha256((plan.folder / name).read_bytes()).hexdigest() for name in files
-        },
-        "code": code.digest(references(plan)),
     }
+
+
+def _part(plan: Plan, named: Any, made: Any) -> list[Any]:
+    """Return what tells a part of a plan from others: its text, its files, and the code it uses.
+
+    Code of the user's own counts by what it does, also in functions that it calls. If that cannot
+    be told, the whole text of its modules counts.
+    """
+    own = _references_in(named)
+    files = sorted({text for text in texts(named) if (plan.folder / text).is_file()})
+    digests = {
+        name: hashlib.sha256((plan.folder / name).read_bytes()).hexdigest() for name in files
+    }
+    return [named, digests, (spec.fingerprint(made) or code.digest(own)) if own else None]
 
 
 def references(plan: Plan) -> list[str]:
     """Return the references of a plan to code of the user's own."""
-    names = {text.partition("(")[0] for text in texts(_naming(plan))}
-    return sorted(name for name in names if is_reference(name))
-
-
-def _naming(plan: Plan) -> list[Any]:
-    """Return the parts of a plan that may name files and code."""
     asked = [[one.policy, one.cumulant, one.continuation, one.interest] for one in plan.questions]
-    return [plan.features, plan.behaviour, plan.methods, asked]
+    return _references_in([plan.features, plan.behaviour, plan.methods, asked])
 
 
-def _method(cell: Cell, material: Material) -> Any:
-    from gvf.answers.cells import methods
-
-    found = methods(material)[cell.method]
-    return cell.method if found is None else found.plain()
+def _references_in(named: Any) -> list[str]:
+    names = {text.partition("(")[0] for text in texts(named)}
+    return sorted(name for name in names if is_reference(name))

@@ -22,6 +22,7 @@ from gvf.diagnosis.advice import percent
 from gvf.diagnosis.ratios import RatioStatistics
 from gvf.judging import judge
 from gvf.learner import TD, Learner
+from gvf.learner.report import MANY_STATES, clipped
 from gvf.question import GVF
 
 WINDOW = 200_000
@@ -94,11 +95,12 @@ def warnings_of(ratios: RatioStatistics, found: Support) -> list[str]:
     return [*told, *(warning for warning in found.warnings if "k-hat" not in warning)]
 
 
-def warnings_of_estimate(material: Material) -> list[str]:
-    """Return the warnings about an estimated behaviour, in words for a page; none without one."""
+def warnings_of_material(material: Material) -> list[str]:
+    """Return the warnings about an estimated behaviour and about the bounds of the features."""
     found = material.estimated
     told = [] if found is None else [*found.warnings, *found.doubts]
-    return [warning.replace(".reliability()", "its reliability") for warning in told]
+    told = [warning.replace(".reliability()", "its reliability") for warning in told]
+    return [*told, clipped(material.outside)] if material.outside >= MANY_STATES else told
 
 
 def diagnose(material: Material) -> list[Diagnosed]:

@@ -18,8 +18,9 @@ from gvf.answers.section import NEEDED, Section, placed
 from gvf.common.checks import brief, is_number
 from gvf.common.names import is_reference
 from gvf.intervals.intervals import rank_of
-from gvf.log.episodes import Ends
+from gvf.log.episodes import Ends, Gaps
 from gvf.log.names import MEANINGS
+from gvf.log.single import Steps
 
 POLICIES = (
     "uniform", "always", "favour", "fixed", "table", "softmax", "gaussian", "mixture",
@@ -226,12 +227,14 @@ def _log(section: Section) -> Table:
     found = section.rest(MEANINGS)
     for key, value in found.items():
         several = isinstance(value, list) and all(isinstance(part, str) for part in value)
-        if not (isinstance(value, str) or several):
-            section.fail(f"{key} must be the name of a column, or a list of names")
-    if "ends" in section:
-        found["ends"] = section.choice("ends", None, get_args(Ends))
-    else:
-        section.take("ends", None)
+        if not (value is False or several or (isinstance(value, str) and value)):
+            section.fail(f"{key} must be a column, a list of columns, or false if there is none")
+        found[key] = None if value is False else value
+    for key, choices in {"steps": Steps, "ends": Ends, "gaps": Gaps}.items():
+        if key in section:
+            found[key] = section.choice(key, None, get_args(choices))
+        else:
+            section.take(key, None)
     section.end()
     return found
 
@@ -274,7 +277,7 @@ def _learn(section: Section, trust: bool) -> Table:
         "step_sizes": section.several(
             "step_sizes", STEP_SIZES, lambda v: is_number(v) and v > 0, "a list of positive numbers"
         ),
-        "epochs": section.whole("epochs", 20, least=1),
+        "epochs": section.whole("epochs", None, least=1),
         "order": section.choice("order", "drawn", ORDERS)
         if "order" in section
         else section.take("order", None),

@@ -11,13 +11,13 @@ from gvf.behaviour.classifiers import Counts, Logistic, Model
 from gvf.behaviour.densities import Normals
 from gvf.behaviour.estimate import estimate_behaviour
 from gvf.behaviour.groups import StateGroup
-from gvf.behaviour.intervals import Interval
 from gvf.behaviour.others import Classifier, Network
 from gvf.behaviour.reliability import Reliability
 from gvf.behaviour.result import EstimatedBehaviour
 from gvf.behaviour.scores import Scores
 from gvf.behaviour.support import Support
 from gvf.behaviour.trim import Trimmed
+from gvf.common.means import Interval
 
 __all__ = [
     "Classifier",

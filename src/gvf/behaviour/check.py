@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.behaviour.cover import Laws, cover_of, usable
-from gvf.behaviour.intervals import mean_by_episode
 from gvf.behaviour.support import Support
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, is_number, whole
+from gvf.common.means import mean_by_episode
 from gvf.diagnosis.tail import tail_index, trusted_up_to
 from gvf.log import Log
 from gvf.policy import Policy
+from gvf.question import RECORDED, OnConflict
 from gvf.transition import Transitions
 
 
@@ -28,6 +29,7 @@ def support(
     target: Policy,
     *,
     behaviour: Policy | None = None,
+    on_conflict: OnConflict = "error",
     least: float = 0.01,
     rows: int = 100_000,
     seed: int = 0,
@@ -39,6 +41,8 @@ def support(
         target: the target policy.
         behaviour: the policy that chose the actions, if known; then the check is done state by
             state. For an estimated behaviour use :meth:`EstimatedBehaviour.support`.
+        on_conflict: the rule for recorded probabilities that differ from it, as in
+            :meth:`gvf.GVF.evaluate`. With "recorded", the policy is not used.
         least: the probability (for continuous actions the density, relative to the target's) below
             which an action is hardly taken.
         rows: the largest number of transitions to look at; a longer log gives a random sample.
@@ -63,15 +67,17 @@ def support(
         >>> found.by_state()[0].name
         'state 1'
     """
-    if behaviour is None:
-        return support_of(log, target, None, least=least, rows=rows, seed=seed)
-    if not isinstance(behaviour, Policy):
+    if behaviour is not None and not isinstance(behaviour, Policy):
         raise TypeError(f"behaviour must be a gvf.Policy, not {brief(behaviour)}")
+    options: Any = {"on_conflict": on_conflict, "least": least, "rows": rows, "seed": seed}
+    recorded = isinstance(log, Log) and any(name in log.columns for name in RECORDED)
+    if behaviour is None or (recorded and on_conflict == "recorded"):
+        return support_of(log, target, None, **options)
 
     def everywhere(batch: Transitions) -> list[tuple[NDArray[Any], Policy]]:
         return [(np.arange(len(batch)), behaviour)]
 
-    return support_of(log, target, everywhere, least=least, rows=rows, seed=seed)
+    return support_of(log, target, everywhere, **options)
 
 
 def support_of(
@@ -79,6 +85,7 @@ def support_of(
     target: Policy,
     laws: Laws | None,
     *,
+    on_conflict: OnConflict = "error",
     least: float = 0.01,
     rows: int = 100_000,
     seed: int = 0,
@@ -91,7 +98,12 @@ def support_of(
     if not (is_number(least) and 0 < least < 1):
         raise ValueError(f"least must be a number between 0 and 1, got {brief(least)}")
     batch, position, taken = _sampled(log, whole("rows", rows, 2), np.random.default_rng(seed))
-    cover = cover_of(batch, target, laws, seed=seed)
+    try:
+        cover = cover_of(batch, target, laws, on_conflict, seed=seed)
+    except ValueError as error:
+        if len(batch) < len(log):
+            error.add_note(f"Positions count among the {len(batch):,} rows looked at.")
+        raise
     episode, ratio = batch["episode"], cover.ratio
     total = ratio.sum()
     probabilities: Callable[[Any], Floats] | None = getattr(target, "probabilities", None)
@@ -122,6 +134,7 @@ def support_of(
         batch=batch,
         position=position,
         laws=laws,
+        on_conflict=on_conflict,
     )
 
 

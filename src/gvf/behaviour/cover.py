@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
-from gvf.policy import DiscretePolicy, Policy, ratio
+from gvf.policy import DiscretePolicy, Policy
 from gvf.policy.base import check_same_actions
+from gvf.question import GVF, RECORDED, OnConflict
 from gvf.transition import Transitions, nan_rows
 
 Laws = Callable[[Transitions], list[tuple[NDArray[Any], Policy]]]
@@ -48,16 +49,19 @@ class Cover:
         return (self.mass * (self.value < threshold)).sum(axis=1)
 
 
-def cover_of(batch: Transitions, target: Policy, laws: Laws | None, *, seed: int) -> Cover:
+def cover_of(
+    batch: Transitions, target: Policy, laws: Laws | None, on_conflict: OnConflict, *, seed: int
+) -> Cover:
     """Return the cover of a target's actions.
 
     Args:
         batch: the rows, without NaN.
         target: the target policy.
         laws: the behaviour as policies; None if only recorded probabilities are known.
+        on_conflict: as in :meth:`gvf.GVF.evaluate`.
         seed: the seed of the target's draws, if actions are continuous.
     """
-    rho = _ratios(batch, target, laws)
+    rho = _ratios(batch, target, laws, on_conflict)
     if laws is None:
         return _recorded(batch, target, rho)
     parts = laws(batch)
@@ -111,27 +115,28 @@ def _recorded(batch: Transitions, target: Policy, rho: Floats) -> Cover:
     return Cover(rho, np.asarray(value)[:, None], rho[:, None], None, rho, discrete)
 
 
-def _ratios(batch: Transitions, target: Policy, laws: Laws | None) -> Floats:
-    """Return the ratios of the recorded actions: by the record, or by the policies."""
-    states, actions = batch["state"], batch["action"]
-    for name in ("behaviour_log_probability", "behaviour_probability"):
-        if name in batch:
-            return ratio(target, states, actions, **{name: batch[name]})
+def _ratios(
+    batch: Transitions, target: Policy, laws: Laws | None, on_conflict: OnConflict
+) -> Floats:
+    """Return the ratios of the recorded actions, as a learner forms them."""
+    question = GVF(target)
     if laws is None:
-        raise ValueError(
-            "the behaviour is not known: give the policy that chose the actions, behaviour=..., or "
-            "estimate it, gvf.estimate_behaviour(log).support(target)"
-        )
+        if not any(name in batch for name in RECORDED):
+            raise ValueError(
+                "the behaviour is not known: give the policy that chose the actions, "
+                "behaviour=..., or estimate it, gvf.estimate_behaviour(log).support(target)"
+            )
+        return question.ratios(batch, on_conflict=on_conflict)
     out = np.empty(len(batch))
     for rows, policy in laws(batch):
-        out[rows] = ratio(target, states[rows], actions[rows], behaviour=policy)
+        out[rows] = question.ratios(batch[rows], behaviour=policy, on_conflict=on_conflict)
     return out
 
 
 def usable(batch: Transitions) -> NDArray[np.bool_]:
     """Return True for rows without a NaN in what ratios need."""
     bad = nan_rows(batch["state"])
-    for name in ("action", "behaviour_probability", "behaviour_log_probability"):
+    for name in ("action", *RECORDED):
         if name in batch:
             bad |= nan_rows(batch[name])
     return ~bad

@@ -9,7 +9,6 @@ other folds a quarter of the episodes is set apart once, to find the temperature
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -26,7 +25,7 @@ from gvf.behaviour.rows import LogRows, rows_of
 from gvf.behaviour.scores import scored
 from gvf.common.arrays import Array, Bools
 from gvf.common.checks import brief, whole
-from gvf.common.progress import progress_bar
+from gvf.common.progress import progress_of
 from gvf.log import Log
 from gvf.policy import Policy
 
@@ -76,7 +75,8 @@ def estimate_behaviour(
         rows: the largest number of transitions to fit and judge with; a longer log gives a random
             sample of so many.
         seed: the seed of folds, samples and models.
-        progress: True to show a progress bar; by default only if standard error is a terminal.
+        progress: False to show none. By default it is a bar in a terminal, and elsewhere a line now
+            and then. True adds a line at the end there.
 
     Returns:
         An :class:`EstimatedBehaviour`.
@@ -116,7 +116,7 @@ def estimate_behaviour(
     parts = [_Part(fold, k if used > 1 else None, [seed, k]) for k in range(used)]
     if used > 1:
         parts.append(_Part(fold, None, [seed, used]))
-    with _bar(progress, len(parts)) as advance:
+    with progress_of("fitting the behaviour", len(parts), show=progress, transient=True) as advance:
         policies: list[Policy] = []
         temperatures: list[float] = []
         for part in parts:
@@ -257,23 +257,3 @@ def _warnings(rows: LogRows, folds: int, episodes: int, actions: int | None) -> 
                 "targets that take it."
             )
     return told
-
-
-class _bar:  # noqa: N801 (used as a function)
-    """A progress bar of fits, by default on a terminal only; gives the function that advances."""
-
-    def __init__(self, progress: bool | None, total: int) -> None:
-        self._total, self._shown = total, None
-        if sys.stderr.isatty() if progress is None else progress:
-            self._shown = progress_bar(transient=True)
-
-    def __enter__(self) -> Any:
-        if self._shown is None:
-            return lambda: None
-        self._shown.start()
-        task = self._shown.add_task("fitting the behaviour", total=self._total)
-        return lambda: self._shown and self._shown.advance(task)
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown is not None:
-            self._shown.stop()

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.behaviour.intervals import Interval, mean_by_episode
 from gvf.common.arrays import Floats
+from gvf.common.means import Interval, mean_by_episode
 
 _BINS = 8
 """The number of groups into which a dimension of the states is cut."""

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.behaviour.intervals import Interval
 from gvf.common.arrays import Floats
+from gvf.common.means import Interval
 from gvf.policy import Policy
 from gvf.policy.base import draw, thresholds
 

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.behaviour.intervals import Interval, mean_by_episode
 from gvf.behaviour.reliability import (
     Reliability,
     few_rows,
@@ -27,6 +26,7 @@ from gvf.behaviour.reliability import (
 )
 from gvf.behaviour.rows import LogRows
 from gvf.common.arrays import Floats
+from gvf.common.means import Interval, mean_by_episode
 from gvf.policy import DiscretePolicy, Policy
 from gvf.policy.base import log
 

@@ -26,12 +26,13 @@ from numpy.typing import NDArray
 from gvf.behaviour.basis import flat
 from gvf.behaviour.cover import Cover, Laws, cover_of, usable
 from gvf.behaviour.groups import StateGroup, by_quantile, by_value
-from gvf.behaviour.intervals import Interval
 from gvf.behaviour.trim import Trimmed, trimmed
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, is_number, whole
+from gvf.common.means import Interval
 from gvf.log import Log
 from gvf.policy import Policy
+from gvf.question import OnConflict
 from gvf.transition import Transitions
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class Support:
         cover: the numbers of each row, of which these are averages.
         batch: the rows themselves.
         position: their positions in the log, int64[m].
-        laws: the behaviour as policies; None if only recorded probabilities are known.
+        laws: the behaviour as policies; None if only recorded probabilities are used.
+        on_conflict: the rule for records that differ from it.
 
     Example:
         >>> import gvf
@@ -97,6 +99,7 @@ class Support:
     batch: Transitions
     position: NDArray[np.int64]
     laws: Laws | None
+    on_conflict: OnConflict
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -213,7 +216,7 @@ class Support:
 
         def judge(batch: Transitions) -> tuple[NDArray[np.bool_], Floats]:
             good = usable(batch)
-            found = cover_of(batch[good], self.target, self.laws, seed=0)
+            found = cover_of(batch[good], self.target, self.laws, self.on_conflict, seed=0)
             bad, mass = np.zeros(len(batch), bool), np.zeros(len(batch))
             mass[good] = found.ratio
             if most is not None:

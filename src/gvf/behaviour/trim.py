@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gvf.common.arrays import Bools, Floats
+from gvf.common.arrays import Array, Bools, Floats
 from gvf.log import Log
 from gvf.log.made import log_of
 from gvf.transition import Transitions
@@ -50,9 +50,11 @@ def trimmed(log: Log, judge: Callable[[Transitions], tuple[Bools, Floats]]) -> T
     kept: list[Transitions] = []
     bad_parts: list[Bools] = []
     masses: list[Floats] = []
-    for batch in log:
+    own: list[dict[str, Array]] = []
+    for batch, keys in log.keyed():
         bad, mass = judge(batch)
         kept.append(batch[~bad])
+        own.append({name: keys[name][~bad] for name in log.ids})
         bad_parts.append(bad)
         masses.append(mass)
     bad, mass = np.concatenate(bad_parts), np.concatenate(masses)
@@ -68,7 +70,12 @@ def trimmed(log: Log, judge: Callable[[Transitions], tuple[Bools, Floats]]) -> T
     columns = {**rest.columns, "truncated": rest["truncated"] | cut, "episode": new.cumsum() - 1}
     total = mass.sum()
     return Trimmed(
-        log=log_of(Transitions(**columns), f"{log.source}, trimmed"),
+        log=log_of(
+            Transitions(**columns),
+            f"{log.source}, trimmed",
+            {name: np.concatenate([keys[name] for keys in own]) for name in log.ids},
+            log.times,
+        ),
         rows=int(bad.sum()),
         share=float(bad.mean()),
         mass=float(mass[bad].sum() / total) if total > 0 else 0.0,

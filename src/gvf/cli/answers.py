@@ -12,6 +12,8 @@ from gvf.cli.options import add_command, add_engine
 if TYPE_CHECKING:
     from gvf.answers import Answer
 
+CANNOT_TELL = 3
+"""The exit status if the log cannot tell the answer to a question."""
 LEARN = """\
 Answer questions about a log: what would have happened if another policy had acted?
 
@@ -23,9 +25,9 @@ out judge which is best, or that the log cannot tell. What wins learns from the 
 bootstrap over episodes gives an interval to every prediction. The folder DIR then has
 
   report.html            a page: what the log is, whether it supports the questions, what won and by
-                         how much, predictions along episodes, and maps of values
-  predictions.parquet    a row for each question and each step of the log: state, prediction, low,
-                         high
+                         how much, the value of the policy, predictions along episodes, and maps
+  predictions.parquet    a row for each question and each step of the log: verdict, the log's own
+                         names of episodes and times, row, state, prediction, low, high
   NAME.gvf               the learner of each question; in Python, gvf.load reads it
   cells/                 what is done so far, so that the same command goes on after Ctrl-C
 
@@ -41,9 +43,9 @@ examples:
 
   gvf learn examples/logs/cartpole.parquet examples/logs/question.toml      from a clone of gvf
 
-exit status: 0 if all questions are answered, 2 for a mistake in the log or in the question, and 130
-after Ctrl-C. A log that cannot tell which correction is best is answered all the same, and the
-page says so.
+exit status: 0 if the log answers all questions, 3 if a verdict is "cannot tell", 2 for a mistake
+in the log or in the question, and 130 after Ctrl-C. With status 3 all files are there, and tell
+what can be told: the value of the policy, by several estimators.
 """
 
 DIAGNOSE = """\
@@ -117,7 +119,7 @@ def _learn(given: argparse.Namespace) -> int:
     files = write(found, out)
     print(_told(found))
     print(*files, sep="\n")
-    return 0
+    return 0 if all(one.sure for one in found.answers) else CANNOT_TELL
 
 
 def _told(found: Answer) -> str:
@@ -128,16 +130,16 @@ def _told(found: Answer) -> str:
 def _diagnose(given: argparse.Namespace) -> int:
     from gvf.answers import diagnose, load, prepare
     from gvf.answers.page import diagnosis_page
-    from gvf.answers.support import warnings_of_estimate
+    from gvf.answers.support import warnings_of_material
     from gvf.common.files import write_text
 
     out = None if given.out is None else Path(given.out)
     if out is not None and out.suffix != ".html":
         raise ValueError(f"--out {out}: the name of the page must end in .html")
     material = prepare(load(given.question, trust=given.trust), given.log)
-    found, warned = diagnose(material), warnings_of_estimate(material)
+    found, warned = diagnose(material), warnings_of_material(material)
     print()
-    if material.source == "estimated":
+    if material.source == "estimated" or warned:
         print(f"The ratios are {material.ratios_from}.", *warned, sep="\n  warning: ", end="\n\n")
     for one in found:
         print(one, end="\n\n")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +85,7 @@ def add(commands: Any) -> None:
 
 
 def _record(given: argparse.Namespace) -> int:
+    from gvf.common.progress import progress_of
     from gvf.log import read
     from gvf.log.record import record
 
@@ -101,7 +100,7 @@ def _record(given: argparse.Namespace) -> int:
     stopped, before = False, _version(out)
     try:
         policy = _policy(given.policy, env, given.trust)
-        with _bar(given.steps) as advance:
+        with progress_of("recording", given.steps) as advance:
             record(
                 env,
                 policy,
@@ -177,16 +176,3 @@ def _policy(name: str, env: gym.Env[Any, Any], trust: bool) -> Policy:
         raise ValueError(f"--policy {name} is {brief(found)}, neither a gvf.Policy nor a function")
     actions = getattr(env.action_space, "n", None)
     return FunctionPolicy(found, None if actions is None else int(actions))
-
-
-@contextmanager
-def _bar(steps: int) -> Iterator[Callable[[int], object]]:
-    """Show a progress bar in a terminal; give the function that advances it."""
-    from gvf.common.progress import progress_bar
-
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    with progress_bar() as shown:
-        task = shown.add_task("recording", total=steps)
-        yield lambda done: shown.advance(task, done)

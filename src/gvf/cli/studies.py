@@ -220,6 +220,7 @@ def _changes(given: Sequence[str]) -> dict[str, Any]:
 
 
 def _run(given: argparse.Namespace) -> int:
+    from gvf.report.study import edges, show
     from gvf.study.engine import run
 
     study = find(given.study, given.protocol, given.runs, given.set, given.out)
@@ -238,21 +239,29 @@ def _run(given: argparse.Namespace) -> int:
         address=given.address,
         tasks=chosen,
     )
-    for other in done.unfit:
-        print(f"gvf: note: {other}", file=sys.stderr)
+    whole = chosen is None and "sensitivity" in study.pictures
+    _print_notes([*done.unfit, *(edges(show(study, given.out)) if whole else ())])
     print(f"{given.only or study.name}: {done.text}; results in {done.folder}")
     return 0
 
 
+def _print_notes(notes: Sequence[str]) -> None:
+    for note in notes:
+        print(f"gvf: note: {note}", file=sys.stderr)
+
+
 def _plot(given: argparse.Namespace) -> int:
-    from gvf.report.study import finished, plot
+    from gvf.report.study import edges, finished, leave, show
 
     study = find(given.study, given.protocol, None, given.set, given.out)
     there = finished(study, given.out)
     if there.runs < study.runs:
         print(f"{study.name}: {there.runs} of {study.runs} runs are finished", file=sys.stderr)
-    for path in plot(there, given.out):
-        print(path)
+    shown = show(there, given.out)
+    for one in shown:
+        for path in leave(one, given.out):
+            print(path)
+    _print_notes(edges(shown))
     return 0
 
 

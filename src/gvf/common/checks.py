@@ -98,6 +98,26 @@ def as_array(values: Any, what: str) -> NDArray[Any]:
         raise ValueError(f"the rows of {what} differ in shape: {message}") from None
 
 
+def as_numbers(values: Any, what: str) -> NDArray[Any]:
+    """Return an array; raise ValueError if it holds text, which NumPy would read as numbers.
+
+    Example:
+        >>> from gvf.common.checks import as_numbers
+        >>> as_numbers(["0.5", "1"], "column 'reward'")
+        Traceback (most recent call last):
+        ValueError: column 'reward': '0.5' at position 0 is text, and must be a number
+    """
+    array = values if type(values) is np.ndarray else as_array(values, what)
+    if array.dtype.kind not in "USO":
+        return array
+    texts = (at for at, value in np.ndenumerate(array) if isinstance(value, str | bytes))
+    if (at := next(texts, None)) is not None:
+        place = at[0] if len(at) == 1 else list(at)
+        where = f" at position {place}" if at else ""
+        raise ValueError(f"{what}: {str(array[at])!r}{where} is text, and must be a number")
+    return array
+
+
 def _shape(row: Any) -> str:
     try:
         return str(np.shape(row))

@@ -37,10 +37,22 @@ from gvf.common import code
 
 _PYTHON = f"{sys.implementation.cache_tag}:"  # bytecode depends on the version of Python
 _ABSENT = {"object": ":nothing"}
-_NOT_FOUND_AGAIN = (
-    "which cannot be found again; define it with a name in a module, or build the learner yourself "
-    "and call learner.load(path)"
-)
+
+
+class LostError(ValueError):
+    """The error that a part of a description cannot be built again.
+
+    Attributes:
+        part: the place of the part, such as ``question.policy.function``.
+        what: the part itself, in words.
+    """
+
+    def __init__(self, part: str, what: str) -> None:
+        super().__init__(
+            f"{part} is {what}, which cannot be found again; define it with a name in a module, or "
+            "build the learner yourself and call learner.load(path)"
+        )
+        self.part, self.what = part, what
 
 
 def describe(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
@@ -123,7 +135,7 @@ def build(description: Any, arrays: Mapping[str, NDArray[Any]], trust: Iterable[
             case {"array": str(key)} if key in arrays:
                 return arrays[key]
             case {"unnamed": True}:
-                raise ValueError(f"{part} is {_show(node)}, {_NOT_FOUND_AGAIN}")
+                raise LostError(part, _show(node))
             case {"class": str(name), "arguments": dict(parts)}:
                 cls = _import(name, type, trusted, part)
                 arguments = {key: make(inner, _join(at, key)) for key, inner in parts.items()}
@@ -143,6 +155,36 @@ def build(description: Any, arrays: Mapping[str, NDArray[Any]], trust: Iterable[
         raise ValueError(f"{part} cannot be understood: {_show(node)}")
 
     return make(description, "")
+
+
+def check_lasts(value: Any) -> None:
+    """Raise LostError if a part of a value cannot be built again from its description.
+
+    Example:
+        >>> import gvf
+        >>> from gvf.common.spec import check_lasts
+        >>> check_lasts({"policy": gvf.Always(1, actions=2)})
+        >>> try:
+        ...     check_lasts({"policy": gvf.FunctionPolicy(lambda states: [[1.0]], actions=1)})
+        ... except ValueError as error:
+        ...     print(error.part, error.what)
+        policy.function <lambda>
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    description = describe(value, arrays)
+    build(description, arrays, sorted(_modules(description)))
+
+
+def _modules(node: Any) -> Iterator[str]:
+    """Yield the modules that a description names."""
+    if isinstance(node, list):
+        for part in node:
+            yield from _modules(part)
+    elif isinstance(node, dict):
+        name = node.get("class") or node.get("function")
+        if isinstance(name, str):
+            yield name.partition(":")[0]
+        yield from _modules(list(node.values()))
 
 
 class Difference(NamedTuple):

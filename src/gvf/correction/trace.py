@@ -33,8 +33,9 @@ from numpy.typing import ArrayLike, NDArray
 from gvf.common.arrays import Floats
 from gvf.common.compiled import call_float, compile_for, once
 from gvf.correction.base import Correction
+from gvf.links import interrupted
 from gvf.sampling.prefix_sums import LARGEST_RATIO
-from gvf.transition import Column, Transitions, nan_rows
+from gvf.transition import Column, Transitions, ended_rows, nan_rows
 
 # The numbers kept for a stream. The last three are flags: the first row of another source may come
 # next; the next state is known; an episode was left before its end.
@@ -166,12 +167,10 @@ class Trace:
         present = None if missing is None else ~missing
         m = len(ratio) if missing is None else len(missing)
         columns: Mapping[str, Column] = {} if transitions is None else transitions.columns
-        # A trace that does not look back begins anew in every row.
-        ended = np.full(m, not self._correction.looks_back)
+        ended = ended_rows(columns, m)
+        if not self._correction.looks_back:
+            ended[:] = True  # the trace begins anew in every row
         nowhere = np.zeros(m, np.int64)
-        for name in ("terminated", "truncated"):
-            if name in columns:
-                ended |= columns[name].astype(bool)
         episode = numbered(columns["episode"]) if "episode" in columns else nowhere
         place = self._places_of(columns, nowhere)
         cut = ended if missing is None else ended | missing
@@ -319,25 +318,6 @@ def carried(
     ratio, continuation = np.asarray(ratio, np.float64), np.asarray(continuation, np.float64)
     ends = Transitions(terminated=continuation == 0.0 if ended is None else ended)
     return Trace(correction).inputs(ratio, continuation, ends, interest=interest)
-
-
-def interrupted(
-    stream: NDArray[Any], episode: NDArray[np.int64], ended: NDArray[np.bool_]
-) -> int | None:
-    """Find the first row that goes on with an episode which another one interrupted.
-
-    Args:
-        stream: the stream of each row, [m].
-        episode: the number of each row's episode, [m].
-        ended: True for rows that no other row goes on with, [m].
-    """
-    place = np.empty(len(stream), np.int64)
-    place[np.argsort(stream, kind="stable")] = np.arange(len(stream))
-    order = np.lexsort((place, episode, stream))
-    before, after = order[:-1], order[1:]
-    same = (stream[before] == stream[after]) & (episode[before] == episode[after])
-    returning = after[same & ~ended[before] & (place[before] + 1 != place[after])]
-    return int(returning.min()) if len(returning) else None
 
 
 def _among(present: NDArray[np.bool_] | None, at: int) -> int:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from gvf.common.arrays import Bools, Floats
 from gvf.common.checks import whole
 from gvf.domain.visits import connected, stationary
+from gvf.links import in_order
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.transition import Transitions
@@ -141,16 +142,9 @@ def _checked(name: str, column: NDArray[Any], states: int) -> NDArray[np.int64]:
 
 def _begins(transitions: Transitions) -> Bools:
     """Return True for the transitions with which an episode begins, bool[m]."""
-    columns, count = transitions.columns, len(transitions)
-    order = np.argsort(columns.get("stream", np.zeros(count)), kind="stable")
-    begins = np.zeros(count, bool)
-    begins[0] = True
-    for name in ("stream", "episode"):
-        if name in columns:
-            begins[1:] |= np.diff(np.unique(columns[name], return_inverse=True)[1][order]) != 0
-    for name in ("terminated", "truncated"):
-        if name in columns:
-            begins[1:] |= columns[name][order][:-1].astype(bool)
-    out = np.zeros(count, bool)
-    out[order] = begins
-    return out
+    names = [n for n in ("stream", "episode", "terminated", "truncated") if n in transitions]
+    ends = Transitions(**{n: transitions[n] for n in names}, row=np.arange(len(transitions)))
+    ordered, last = in_order(ends)
+    begins = np.zeros(len(transitions), bool)
+    begins[ordered["row"]] = np.roll(last, 1)
+    return begins

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import as_array, brief, whole
+from gvf.common.checks import as_numbers, brief, whole
+from gvf.common.fields import flattened
 from gvf.policy import Policy
 from gvf.policy.base import describe
 from gvf.question import GVF, Signal
@@ -54,7 +55,9 @@ class Column:
 def numbers_of(source: str | Signal, transitions: Transitions) -> NDArray[Any]:
     """Return the numbers [m, many] of a source of columns."""
     values = transitions[source] if isinstance(source, str) else source(transitions)
-    numbers = as_array(values, describe(source))
+    numbers = as_numbers(values, describe(source))
+    if numbers.dtype.names is not None and numbers.ndim == 1:
+        numbers = flattened(numbers)
     if numbers.ndim != 2 or len(numbers) != len(transitions):
         raise ValueError(
             f"columns {describe(source)} have shape {numbers.shape} for {len(transitions)} "
@@ -68,7 +71,8 @@ class Columns(Mapping[str, Column]):
 
     Args:
         source: the name of a column of the transitions with several numbers a row, such as
-            ``"next_state"``, or a function of m transitions that returns [m, many].
+            ``"next_state"``, or a function of m transitions that returns [m, many]. Of a structured
+            array, as of Dict observations, these are the numbers of all fields, field by field.
         names: the names of the columns in order, or their number; they are then named "0", "1", ...
 
     Example:

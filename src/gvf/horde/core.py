@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Bools, Floats
+from gvf.common.checks import as_array
 from gvf.correction import Correction
 from gvf.correction.trace import Trace
-from gvf.features import FeatureMap, features_of
+from gvf.features import FeatureMap, features_of, outside_bounds
 from gvf.horde.device import Device
 from gvf.horde.draws import Batch, Draws, Pool
 from gvf.horde.engine import Engine, check_memory, engine_for, watch_for
@@ -30,6 +31,7 @@ from gvf.horde.pauses import LOOK_EVERY, LOOKED_AT, Pauses
 from gvf.horde.watch import EVERY, Watch
 from gvf.learner import Update
 from gvf.learner.base import group
+from gvf.learner.report import FEWEST
 from gvf.learner.values import Form, represent
 from gvf.policy import Policy, Uniform
 from gvf.question import GVF, OnConflict, OnNaN, ratios_are_estimated, unusable
@@ -86,6 +88,9 @@ class Core:
         options: the other arguments of the horde.
     """
 
+    first_size: float = 0.0
+    """The size that predictions may have before anything is learned."""
+
     def __init__(self, layout: Layout, options: Options) -> None:
         self.layout, self.options = layout, options
         correction = options.correction
@@ -100,6 +105,8 @@ class Core:
         )
         self.left_out = 0
         self.estimated = False  # True once a ratio was estimated
+        self.outside = 0  # the number of states outside the bounds of the features
+        self.uncounted = 0  # the number of the first states that were not looked at for this
         # Fewer rows if updates are rare, so that looks stay cheap beside them.
         rows = max(options.batch_size // options.every, 1)
         self.watch = self._watch_kind(layout, rows, self._watched_features, options.dtype)
@@ -158,7 +165,7 @@ class Core:
 
     def values(self, states: Any) -> Floats:
         """Return the values of states [m, ...] at all places, [m, G]."""
-        features = self.options.features
+        features, states = self.options.features, as_array(states, "the states")
         x = features_of(features, features.size, states)
         if not self.form:
             self.start((x.dtype, x.shape[1]))
@@ -222,9 +229,24 @@ class Core:
                 "cumulant": cumulant,
                 "continuation": continuation,
             }
-            self.learn(Rows(columns, inputs, p))
+            try:
+                self.learn(Rows(columns, inputs, p))
+            finally:
+                if self.steps > steps:
+                    self._note_states(transitions["state"])
         on_conflict = self.options.on_conflict
         self.estimated |= ratios_are_estimated(transitions, behaviour, on_conflict)
+
+    def _note_states(self, states: Array) -> None:
+        """Count the states outside the bounds of the features, if they have any."""
+        self.outside += outside_bounds(self.options.features, states) or 0
+
+    @property
+    def outside_bounds(self) -> float | None:
+        """The share of states outside the bounds of the features; None if they have none."""
+        counted = self.steps - self.uncounted
+        has_bounds = hasattr(self.options.features, "outside")
+        return self.outside / counted if has_bounds and counted else None
 
     def _represented(self, transitions: Transitions) -> tuple[Array, Array]:
         """Return what the window keeps of the states and of the next states."""
@@ -322,13 +344,13 @@ class Core:
 
     def _look(self, engine: Engine, paused: Ints) -> None:
         """Watch the errors of the newest rows, except at places that pause or do not know them."""
-        n = self.options.window
+        n, steps = self.options.window, self.steps
         count = min(self.watch.rows, len(self.window), n)
-        newest = self.window.oldest_first[-count:]
-        rows = {name: column[newest] for name, column in self.window.columns.items()}
-        ratios = self.draws.ratios[:, (self.draws.steps - count + np.arange(count)) % n]
-        new = np.flatnonzero(self.layout.since[self.layout.order] > self.draws.steps - count)
-        self.watch.look(rows, engine, ratios, np.append(paused, new))
+        ratios = self.draws.ratios[:, (steps - count + np.arange(count)) % n]
+        new = self._known_since > steps - count
+        if new.any():
+            paused = np.append(paused, np.flatnonzero(new[self.layout.group]))
+        self.watch.look(self.window.columns, steps, engine, ratios, paused)
 
     @property
     def updates(self) -> int:
@@ -337,24 +359,38 @@ class Core:
 
     def divergent(self) -> NDArray[np.bool_]:
         """Find the places that have diverged, by their predictions for recent states, bool[G]."""
+        return self.pauses.divergent(self._largest(), self.updates * self.options.batch_size)
+
+    def _largest(self) -> Floats:
+        """Return the largest absolute prediction for recent states at each place, [G]."""
         if self.engine is None or not len(self.window):
-            return self.pauses.diverged
+            return np.zeros(len(self.layout))
         recent = self.window.oldest_first[-LOOKED_AT:]
-        largest = self.engine.largest(self.window.columns["x"][recent])
-        return self.pauses.divergent(largest, self.updates * self.options.batch_size)
+        return self.engine.largest(self.window.columns["x"][recent])
+
+    def _endless(self) -> NDArray[np.bool_]:
+        """Find the places whose continuation is 1 in the whole window, bool[G]."""
+        recent = self.window.oldest_first[-self.options.window :]
+        if len(recent) < FEWEST:
+            return np.zeros(len(self.layout), np.bool_)
+        least = self.window.columns["continuation"][recent].min(axis=0)
+        return self.layout.scale * least[self.layout.source] == 1.0
 
     def summary(self) -> dict[str, NDArray[Any]]:
         """Return the numbers of a report: those of groups [groups], and those of places [G]."""
         draws, unknown = self.draws, np.full(self.layout.groups, np.nan)
         filled = bool(draws.place[SIZE])
         known = np.clip(draws.steps - self._known_since, 1, max(int(draws.place[SIZE]), 1))
-        rupee = self.watch.rupee()
+        rupee, largest = self.watch.rupee(), self._largest()
+        passed_on = self.updates * self.options.batch_size
         return {
             "skipped": self.skipped,
             "mean_ratio": draws.ratios.sum(axis=1) / known if filled else unknown,
             "effective_sample_size": draws.effective_sample_sizes if filled else unknown,
             "missing": self.pauses.missing(self.steps),
-            "diverged": self.divergent(),
+            "diverged": self.pauses.divergent(largest, passed_on),
+            "outside": largest > 2.0 * self.pauses.largest_returns(passed_on, self.first_size),
+            "endless": self._endless(),
             "ude": self.watch.ude(self._rounding()),
             **({} if rupee is None else {"rupee": rupee}),
         }
@@ -400,6 +436,7 @@ class Core:
                 "chunk": np.array(self.chunk),
                 "left_out": np.array(self.left_out),
                 "estimated": np.array(self.estimated),
+                "outside": np.array([self.outside, self.uncounted]),
             },
             "pauses": self.pauses.arrays(),
             "draws": self.draws.arrays(),
@@ -438,7 +475,8 @@ class Core:
             trace.restore(group(arrays, f"trace {g}"))
         self.skipped[:], self.step_size[:] = own["skipped"], own["step_size"]
         self.left_out = int(own["left_out"])
-        self.estimated = bool(own.get("estimated", False))  # older files do not have it
+        self.estimated = bool(own.get("estimated", False))  # older files do not have these
+        self.outside, self.uncounted = own.get("outside", np.array([0, self.steps])).tolist()
 
     def gathered(self) -> Core:
         """Return a core of this process in the same state; here it is the core itself."""

@@ -102,7 +102,7 @@ class TorchEngine:
 
     def learn(self, columns: Arrays, batch: Batch, step_size: NDArray[Any] | None) -> None:
         """Apply U updates; see :class:`gvf.horde.engine.Engine`."""
-        self._copy_new(columns, batch.steps)
+        self.copy_new(columns, batch.steps)
         alpha = self._step_size if step_size is None else step_size[:, :, None]
         w = self.sent(batch.w * alpha, self.dtype)
         self.rows = self._drawn(batch)
@@ -158,13 +158,13 @@ class TorchEngine:
 
     def predict(self, x: Array) -> Array:
         """Return the values of features [m, size] at all places, [m, G]."""
-        return self.values(self.sent(x, self.dtype)).cpu().numpy()
+        return self._values(self.sent(x, self.dtype)).cpu().numpy()
 
     def largest(self, x: Array) -> Array:
         """Return the largest absolute value of features [m, size] at each place, [G]."""
-        return self.values(self.sent(x, self.dtype)).abs().amax(dim=0).cpu().numpy()
+        return self._values(self.sent(x, self.dtype)).abs().amax(dim=0).cpu().numpy()
 
-    def values(self, x: torch.Tensor) -> torch.Tensor:
+    def _values(self, x: torch.Tensor) -> torch.Tensor:
         """Return the values of features [m, size] at all places, [m, G], on the device."""
         return x @ self.weights[:, : self.size].T
 
@@ -188,7 +188,7 @@ class TorchEngine:
         np.copyto(here.numpy(), array, casting="same_kind")
         return here.to(self.device, non_blocking=True)
 
-    def _copy_new(self, columns: Arrays, steps: int) -> None:
+    def copy_new(self, columns: Arrays, steps: int) -> None:
         """Copy the rows that are new after so many transitions; the t-th is in row t mod kept."""
         kept = len(columns["x"])
         if not self.columns:

@@ -16,6 +16,8 @@ because N connects a step only with earlier ones.
 Weights are [G, D], a question a row, so a question that has diverged does not touch another. D is a
 multiple of 64. R is a power of 2; rows beyond those drawn have weight 0.
 
+``_watch`` is a look of :mod:`gvf.horde.watch`: one kernel, which reads the weights once.
+
 ``_insert`` and ``_search`` keep and search prefix sums of masses, as
 :mod:`gvf.sampling.prefix_sums` does. A ring of sums has one number more than the columns have rows,
 so a chunk can search the window as it was at each of its steps: the sum before the oldest row of
@@ -27,12 +29,18 @@ the first step is still there.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import torch
 import triton
 import triton.language as tl
+
+from gvf.horde.watch import LONG_RUN, RECENT
+
+_FADING = tuple((1.0 / length, math.log1p(-1.0 / length)) for length in (RECENT, LONG_RUN))
+"""The share of a new number in an average, and the logarithm of what a step keeps of it."""
 
 
 @triton.jit(do_not_specialize=["first", "count"])
@@ -197,6 +205,110 @@ def _learn(
         w = tl.dot(delta_1, tl.trans(tl.load(x)), w, input_precision=PRECISION)
         w = tl.dot(delta_2, tl.trans(tl.load(x + H)), w, input_precision=PRECISION)
         tl.store(at, w, mask=here[:, None])
+
+
+@triton.jit(do_not_specialize=["start", "count"])
+def _watch(
+    weights, x, x_next, cumulants, continuation, ratios, resting, inverse,
+    group, cumulant, source, scale, seen, recent, mean, square, secondary, gradient,
+    start, count, rows, places, signals, sources,
+    D: tl.constexpr, SIZE: tl.constexpr, L: tl.constexpr, TQ: tl.constexpr, BD: tl.constexpr,
+    PRECISION: tl.constexpr, FADING: tl.constexpr,
+):  # fmt: skip
+    """Change the averages of a tile of places by new rows, and h and m if there is an inverse."""
+    g, i = tl.program_id(0).to(tl.int64) * TQ + tl.arange(0, TQ), tl.arange(0, L)
+    here, new = g < places, i < count
+    slot = ((start + i) % rows).to(tl.int64)
+    T: tl.constexpr = weights.dtype.element_ty
+    # States and next states take turns, since two products would wait for the weights twice.
+    j = tl.arange(0, 2 * L)
+    pair = tl.where(j % 2 == 0, x, x_next) + ((start + j // 2) % rows).to(tl.int64) * D
+    values = tl.zeros((TQ, 2 * L), T)
+    for d0 in range(0, D, BD):
+        d = d0 + tl.arange(0, BD)
+        inside = (d < D)[None, :]
+        w = tl.load(weights + g[:, None] * D + d[None, :], mask=here[:, None] & inside, other=0.0)
+        level = tl.load(pair[:, None] + d[None, :], mask=inside, other=0.0)
+        values = tl.dot(w, tl.trans(level), values, PRECISION, out_dtype=T)
+    near, far = tl.split(tl.reshape(values, (TQ, L, 2)))
+    column = tl.load(source + g, mask=here, other=0)
+    gamma = tl.load(scale + g, mask=here, other=0.0)[:, None] * tl.load(
+        continuation + slot[None, :] * sources + column[:, None]
+    )
+    signal = tl.load(cumulant + g, mask=here, other=0)
+    y = tl.load(cumulants + slot[None, :] * signals + signal[:, None]).to(tl.float64)
+    y += gamma * far - near
+    own = tl.load(group + g, mask=here, other=0)[:, None] * count + i[None, :]
+    y *= tl.load(ratios + own, mask=new[None, :], other=0.0)
+    y = tl.where(new[None, :], y, 0.0)
+    ok = here & (tl.max(tl.where(y * y < float("inf"), 0, 1), 1) == 0)
+    if resting is not None:
+        ok = ok & (tl.load(resting + g, mask=here, other=1) == 0)
+    age, length = (count - 1 - i).to(tl.float64), count.to(tl.float64)
+    fast, kept = tl.exp(age * FADING[0][1])[None, :] * FADING[0][0], tl.exp(length * FADING[0][1])
+    slow, long = tl.exp(age * FADING[1][1])[None, :] * FADING[1][0], tl.exp(length * FADING[1][1])
+    tl.store(seen + g, tl.load(seen + g, mask=ok, other=0) + count, mask=ok)
+    average = tl.load(recent + g, mask=ok, other=0.0) * kept
+    tl.store(recent + g, average + tl.sum(fast * y, 1), mask=ok)
+    average = tl.load(mean + g, mask=ok, other=0.0) * long
+    tl.store(mean + g, average + tl.sum(slow * y, 1), mask=ok)
+    average = tl.load(square + g, mask=ok, other=0.0) * long
+    tl.store(square + g, average + tl.sum(slow * y * y, 1), mask=ok)
+    if inverse is not None:
+        left, share, newer = y.to(T), (fast * y).to(T), new[:, None]  # 0 times infinity is no 0
+        for d0 in range(0, SIZE, BD):
+            d = d0 + tl.arange(0, BD)
+            inside = (d < SIZE)[None, :]
+            at = d.to(tl.int64)[None, :] * places + g[:, None]
+            h = tl.load(secondary + at, mask=here[:, None] & inside, other=0.0)
+            level = tl.load(x + slot[:, None] * D + d[None, :], mask=inside & newer, other=0.0)
+            left = tl.dot(-h, tl.trans(level), left, PRECISION, out_dtype=T)
+        square_mask = new[:, None] & new[None, :]
+        turned = tl.load(inverse + i[None, :] * count + i[:, None], mask=square_mask, other=0.0)
+        left = tl.dot(left, turned, None, PRECISION, out_dtype=T)
+        for d0 in range(0, SIZE, BD):
+            d = d0 + tl.arange(0, BD)
+            inside = (d < SIZE)[None, :]
+            at, among = d.to(tl.int64)[None, :] * places + g[:, None], ok[:, None] & inside
+            level = tl.load(x + slot[:, None] * D + d[None, :], mask=inside & newer, other=0.0)
+            h = tl.load(secondary + at, mask=among, other=0.0)
+            tl.store(secondary + at, tl.dot(left, level, h, PRECISION, out_dtype=T), mask=among)
+            m = tl.load(gradient + at, mask=among, other=0.0) * kept.to(T)
+            tl.store(gradient + at, tl.dot(share, level, m, PRECISION, out_dtype=T), mask=among)
+
+
+def watch(
+    weights: torch.Tensor,
+    columns: dict[str, torch.Tensor],
+    steps: int,
+    ratios: torch.Tensor,
+    resting: torch.Tensor | None,
+    inverse: torch.Tensor | None,
+    places: tuple[torch.Tensor, ...],
+    averages: tuple[torch.Tensor, ...],
+) -> None:
+    """Look at the newest L rows.
+
+    Args:
+        weights: the weights [G, D].
+        columns: the columns of the window.
+        steps: the number of transitions observed so far; the t-th is in row t mod n.
+        ratios: the ratios of all groups, float64[groups, L].
+        resting: True for the places that are left out, bool[G]; None if there are none.
+        inverse: the matrix [L, L] from errors to changes of h; None if RUPEE is not wanted.
+        places: group, cumulant, source and scale at each place, [G].
+        averages: seen, recent, mean, square, secondary and gradient of the watch.
+    """
+    (n, sources), count = columns["continuation"].shape, ratios.shape[1]
+    with torch.cuda.device_of(weights):
+        _watch[(triton.cdiv(len(weights), 64),)](
+            weights, columns["x"], columns["x_next"], columns["cumulant"], columns["continuation"],
+            ratios, resting, inverse, *places, *averages,
+            (steps - count) % n, count, n, len(weights), columns["cumulant"].shape[1], sources,
+            weights.shape[1], len(averages[-1]), max(16, triton.next_power_of_2(count)), 64, 32,
+            "tf32x3", _FADING,
+            num_warps=4, num_stages=3,
+        )  # fmt: skip
 
 
 class Kernels:

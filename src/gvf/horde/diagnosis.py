@@ -89,6 +89,7 @@ class HordeDiagnosis:
             *([f"  {ESTIMATED}"] if report.estimated else []),
             *([f"  largest UDE: {listed(worst)}"] if worst else []),
             *([f"  paused: {listed(report.paused)}"] if report.paused else []),
+            *(f"  {sentence}" for sentence in report.sentences),
         ]
         warnings = self.warnings
         for name in list(warnings)[:3]:

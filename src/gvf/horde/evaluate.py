@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Floats
-from gvf.common.checks import as_array, brief
+from gvf.common.checks import as_array, as_numbers, brief
 from gvf.horde.banks import Column, Member, numbers_of
 from gvf.horde.layout import Ints, Layout
 from gvf.policy import (
@@ -67,7 +67,10 @@ class Signals:
         out = np.empty((m, self._count))
         for at, part in self._single:
             values = transitions[part] if isinstance(part, str) else part(transitions)
-            numbers = as_array(values, f"{self._what} {describe(part)}")
+            try:
+                numbers = as_numbers(values, describe(part))
+            except ValueError as error:
+                raise SignalError(at, str(error)) from None
             if numbers.shape not in ((), (m,)):
                 raise ShapeError(at, describe(part), numbers.shape, m)
             # A row may be None, for a sensor without a reading.

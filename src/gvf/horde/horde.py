@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common import cluster
-from gvf.common.arrays import Floats
+from gvf.common.arrays import Bools, Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.common.files import write_text
 from gvf.correction import IR, Correction
@@ -36,11 +36,12 @@ from gvf.horde.spread import SpreadCore
 from gvf.horde.table import table_of
 from gvf.learner import Update
 from gvf.learner.base import Observer, check_answers
+from gvf.learner.states import States
 from gvf.learner.values import check_features
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict, OnNaN
 from gvf.stream.info import STANDARD, info_columns
-from gvf.transition import Transitions, as_column
+from gvf.transition import Transitions, TransitionsLike, as_transitions
 
 EngineName = Literal["local", "ray"]
 _TOGETHER = 256
@@ -137,7 +138,7 @@ class Horde(Observer[HordeReport]):
         _check_engine(engine, threads, workers, address, device)
         if engine == "ray":
             threads = 1
-        self.behaviour, self.engine = behaviour, engine
+        self.behaviour, self.engine, self._states = behaviour, engine, States(on_nan)
         seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         options = Options(
             features=features,
@@ -191,23 +192,35 @@ class Horde(Observer[HordeReport]):
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
         for start in range(0, len(transitions), _TOGETHER):
             self._core.take_in(transitions[start : start + _TOGETHER], behaviour)
+            if not self._states.is_noted:
+                self._states.note(transitions["state"])
 
     def predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
         """Predict for a batch of states [m, ...].
 
         Args:
-            states: the states.
+            states: the states; as in :meth:`gvf.Learner.predict` also one ``Dict`` observation.
             names: the name of a question, or several; all questions by default.
 
         Returns:
             [m, G] for all questions in their order, [m, names] for several, [m] for one.
         """
-        values = self._core.values(as_column(states, "the states"))
+        predictions = self._predict(states, names)
+        if not self._states.is_settled:
+            self._states.settle(predictions, self.updates > 0, type(self).__name__, self.steps)
+        return predictions
+
+    def _predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
+        values = self._states.predict(self._core.values, states)
         if names is None:
             return values[:, self._core.layout.place]
         if isinstance(names, str):
             return values[:, self._place(names)]
         return values[:, [self._place(name) for name in names]]
+
+    def _named(self, places: Bools) -> tuple[str, ...]:
+        """Return the names of the questions at some places, in the order of predictions."""
+        return tuple(self.names[i] for i in np.sort(self._core.layout.order[places]))
 
     def _place(self, name: str) -> int:
         if name not in self._places:
@@ -240,6 +253,10 @@ class Horde(Observer[HordeReport]):
             names=layout.names,
             ude=found["ude"][layout.place],
             rupee=found["rupee"][layout.place] if "rupee" in found else None,
+            diverged=self._named(found["diverged"]),
+            outside_bounds=self._core.outside_bounds,
+            outside_returns=self._named(found["outside"] & ~found["diverged"]),
+            endless=self._named(found["endless"]),
         )
 
     def diagnose(self, name: str | None = None, **options: Any) -> HordeDiagnosis | Diagnosis:
@@ -293,11 +310,11 @@ class Horde(Observer[HordeReport]):
         named = self._named_columns(options.pop("info", ()))
         options = {"behaviour": self.behaviour, "info": named, **options}
         chosen = self._chosen(names)
-        return error_in_environment(self._core.layout, self.predict, env, chosen, **options)
+        return error_in_environment(self._core.layout, self._predict, env, chosen, **options)
 
     def stream_error(
         self,
-        transitions: Transitions,
+        transitions: TransitionsLike,
         names: str | Sequence[str] | None = None,
         *,
         rows: int = 1000,
@@ -321,6 +338,7 @@ class Horde(Observer[HordeReport]):
             ValueError: if it is not known which policy acted, or if it is not that of a question.
         """
         whole("rows", rows, 1)
+        transitions = as_transitions(transitions)
         if not len(transitions):
             raise ValueError("there are no transitions")
         layout, chosen = self._core.layout, self._chosen(names)
@@ -340,14 +358,14 @@ class Horde(Observer[HordeReport]):
                 f"question {question.name!r} is about {question.policy!r}, which did not act in "
                 "these transitions"
             )
-        return error_along(layout, self.predict, transitions, chosen, rows, cutoff)
+        return error_along(layout, self._predict, transitions, chosen, rows, cutoff)
 
     def page(
         self,
         path: str | os.PathLike[str],
         *,
         errors: HordeReturnError | None = None,
-        stretch: Transitions | None = None,
+        stretch: TransitionsLike | None = None,
         names: str | Sequence[str] | None = None,
         title: str = "A horde of predictions",
     ) -> None:
@@ -392,7 +410,7 @@ class Horde(Observer[HordeReport]):
         shown = None
         if stretch is not None:
             chosen = None if names is None else self._chosen(names)
-            shown = pages.stretch_of(layout, self.predict, stretch, chosen, ranks)
+            shown = pages.stretch_of(layout, self._predict, as_transitions(stretch), chosen, ranks)
         write_text(path, pages.page(layout, found, errors, shown, self._shown(), title))
 
     def _chosen(self, names: str | Sequence[str] | None) -> list[int]:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Arrays, Floats
+from gvf.common.divergence import DIVERGED
 from gvf.horde.layout import Ints, Layout
-from gvf.learner.report import DIVERGED
 
 LOOK_EVERY = 1024
 """The number of steps between two searches for questions that have diverged."""
@@ -88,14 +88,14 @@ class Pauses:
         with np.errstate(invalid="ignore"):
             return self.diverged | ~(largest <= limit)
 
-    def largest_returns(self, passed_on: int) -> Floats:
-        """Return the largest possible return at each place, at least 1, float64[G]."""
+    def largest_returns(self, passed_on: int, least: float = 1.0) -> Floats:
+        """Return the largest possible return at each place, at least `least`, float64[G]."""
         layout = self._layout
         cumulant = self.largest[layout.cumulant]
         continuation = layout.scale * self.largest[len(layout.cumulants) + layout.source]
         with np.errstate(divide="ignore", over="ignore"):
             horizon = np.minimum(1.0 / (1.0 - continuation), passed_on)
-            return np.maximum(cumulant * horizon, 1.0)
+            return np.maximum(cumulant * horizon, least)
 
     def missing(self, steps: int) -> NDArray[np.bool_]:
         """Find the places that pause after so many steps because a signal is missing, bool[G]."""

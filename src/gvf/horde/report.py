@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from gvf.common.arrays import Floats
+from gvf.learner.report import MANY_STATES, Problem, clipped
 
 _NAMED = 3
 """The number of names that a line of text shows."""
@@ -36,6 +37,13 @@ class HordeReport:
             the first 64 steps. See :mod:`gvf.horde.watch`.
         rupee: an estimate of the root of the projected Bellman error of each question, [G], in the
             unit of the cumulant; None unless the horde was asked for it.
+        diverged: the names of the questions that pause because they have diverged.
+        outside_bounds: the share of all states observed so far that were outside the bounds of the
+            features, as in :class:`gvf.LearnerReport`; None if features have no bounds.
+        outside_returns: the names of the questions with a prediction, for one of the latest 32
+            states, above twice the largest possible return, without those that have diverged.
+        endless: the names of the questions whose continuation is 1 in all of the window's
+            transitions, at least 100.
         estimated: True if a ratio was formed with an estimated probability of the behaviour; see
             :func:`gvf.estimate_behaviour`.
 
@@ -66,6 +74,40 @@ class HordeReport:
     ude: Floats
     rupee: Floats | None
     estimated: bool = False
+    diverged: tuple[str, ...] = ()
+    outside_bounds: float | None = None
+    outside_returns: tuple[str, ...] = ()
+    endless: tuple[str, ...] = ()
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The problems that the report names."""
+        there = {
+            Problem.DIVERGED: bool(self.diverged),
+            Problem.OUTSIDE_BOUNDS: (self.outside_bounds or 0.0) >= MANY_STATES,
+            Problem.OUTSIDE_RETURNS: bool(self.outside_returns),
+            Problem.ENDLESS: bool(self.endless),
+        }
+        return tuple(problem for problem, is_there in there.items() if is_there)
+
+    @property
+    def sentences(self) -> list[str]:
+        """The sentences about problems that are not those of paused questions."""
+        sentences = []
+        if Problem.OUTSIDE_BOUNDS in self.problems:
+            sentences.append(clipped(self.outside_bounds or 0.0))
+        if self.outside_returns:
+            count = f"{len(self.outside_returns)} of {self.questions} questions"
+            sentences.append(
+                f"{count} predict more than twice the largest possible return: "
+                f"{listed(self.outside_returns)}"
+            )
+        if self.endless:
+            count = f"{len(self.endless)} of {self.questions} questions"
+            sentences.append(
+                f"{count} have continuation 1, and no transition ends: {listed(self.endless)}"
+            )
+        return sentences
 
     def worst(self, n: int = 10) -> dict[str, float]:
         """Return the n questions with the largest UDE, the largest first."""
@@ -97,6 +139,7 @@ class HordeReport:
         if self.paused:
             shown = {f"{name} ({reason})": reason for name, reason in self.paused.items()}
             text += f"; {len(self.paused)} paused: {listed(shown)}"
+        text += "".join(f"; {sentence}" for sentence in self.sentences)
         return f"HordeReport({text})"
 
 
@@ -104,7 +147,7 @@ def _count(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def listed(names: Mapping[str, object]) -> str:
+def listed(names: Collection[str]) -> str:
     """List the first names, and the number of the others."""
     shown = list(names)[:_NAMED]
     rest = len(names) - len(shown)

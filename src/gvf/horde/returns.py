@@ -30,6 +30,7 @@ from gvf.common.checks import whole
 from gvf.correction import OnPolicy
 from gvf.horde.evaluate import Evaluator
 from gvf.horde.layout import Ints, Layout
+from gvf.links import in_order
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.stream import Actor, Walk
@@ -260,26 +261,6 @@ def _some_steps(walk: Walk, target: Actor, rng: np.random.Generator, steps: int)
     return Transitions.concatenate(rows)
 
 
-def in_order(transitions: Transitions) -> tuple[Transitions, NDArray[np.bool_]]:
-    """Return transitions stream by stream, and True for rows that the next does not follow.
-
-    A row ends its stretch if it is truncated or the last of its stream, or if the next state is not
-    the state of the next row.
-    """
-    if "stream" in transitions:
-        transitions = transitions[np.argsort(transitions["stream"], kind="stable")]
-    m = len(transitions)
-    ends = np.ones(m, np.bool_)
-    state, after = (np.ascontiguousarray(transitions[name]) for name in ("state", "next_state"))
-    same = state[1:] == after[:-1]
-    ends[:-1] = ~same.reshape(m - 1, -1).all(axis=1)
-    if "truncated" in transitions:
-        ends |= np.asarray(transitions["truncated"], np.bool_)
-    if "stream" in transitions:
-        ends[:-1] |= np.diff(transitions["stream"]) != 0
-    return transitions, ends
-
-
 def returns_along(
     questions: Sequence[GVF], transitions: Transitions, rows: Ints, cutoff: float
 ) -> Floats:
@@ -287,7 +268,7 @@ def returns_along(
 
     Args:
         questions: the questions; whoever acted, the returns are those of what happened.
-        transitions: the stream, as :func:`in_order` returned it.
+        transitions: the stream, as :func:`gvf.links.in_order` returns it.
         rows: the rows, ascending.
         cutoff: the largest share of a value that a return may leave out.
     """

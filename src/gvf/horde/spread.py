@@ -44,6 +44,7 @@ _DEATHS = 10
 """The number of deaths between two checkpoints after which the driver gives up."""
 _SAME = {
     *("own/since", "own/chunk", "own/form", "own/left_out", "own/estimated"),
+    "own/outside",
     *("pauses/last", "pauses/largest", "draws/place", "draws/steps", "watch/longest"),
 }
 """The arrays of a core that are the same in all workers, besides the window."""
@@ -107,6 +108,7 @@ class SpreadCore(Core):
         self._ray = cluster.import_ray()
         self._steps, self.left_out = core.steps, core.left_out
         self.estimated = core.estimated
+        self.outside, self.uncounted = core.outside, core.uncounted
         self._local: Core | None = core  # until the workers begin
         self._actors: list[Any] = []
         self._ahead: list[deque[Any]] = []  # the calls of each worker that may not have ended
@@ -298,6 +300,7 @@ class SpreadCore(Core):
         arrays = merged(self._kept) | {
             "own/left_out": np.array(self.left_out),
             "own/estimated": np.array(self.estimated),
+            "own/outside": np.array([self.outside, self.uncounted]),
         }
         engine = {name: arrays.pop(name) for name in list(arrays) if name.startswith("engine/")}
         for g, trace in enumerate(self.traces):

@@ -81,16 +81,20 @@ class Watch:
         self.secondary, self.gradient = np.zeros((2, size, len(layout)), dtype)
         self.longest = 0.0
 
-    def look(self, rows: Arrays, engine: Predicts, ratios: Floats, resting: Ints) -> None:
-        """Look at L rows in order, with the present weights of an engine.
+    def look(
+        self, columns: Arrays, steps: int, engine: Predicts, ratios: Floats, resting: Ints
+    ) -> None:
+        """Look at the newest L rows in order, with the present weights of an engine.
 
         Args:
-            rows: the columns of the rows: x, x_next, cumulant [L, C], continuation [L, 1 + Z].
+            columns: the columns of the window: x, x_next, cumulant [n, C], continuation [n, 1 + Z].
+            steps: the number of transitions observed so far.
             engine: the engine that has the weights.
             ratios: the ratios of all groups, float64[groups, L].
             resting: the places that are left out, because they pause or do not know these rows.
         """
-        layout = self._layout
+        layout, newest = self._layout, newest_rows(columns, steps, ratios.shape[1])
+        rows = {name: column[newest] for name, column in columns.items()}
         values = engine.predict(np.concatenate([rows["x"], rows["x_next"]]))  # [2 L, G]
         usable = np.ones(len(layout), np.bool_)
         usable[resting] = False
@@ -112,18 +116,21 @@ class Watch:
         The residual of a row depends on the rows before by their products, as in
         :mod:`gvf.horde.dense`.
         """
-        products = x @ x.T
-        self.longest = max(self.longest, float(products.diagonal().max()))
-        rate = SECONDARY / self.longest if self.longest > 0.0 else 0.0
+        rate, joined = self._joined(x)
         x = x.astype(self.secondary.dtype)
-        residual = np.linalg.solve(
-            np.eye(len(x)) + rate * np.tril(products, -1), y - x @ self.secondary
-        )
+        residual = np.linalg.solve(joined, y - x @ self.secondary)
         residual[:, ~usable] = 0.0
         self.secondary += x.T @ (rate * residual).astype(x.dtype)
         kept = (1.0 - 1.0 / RECENT) ** np.arange(len(x) + 1)
         self.gradient *= np.where(usable, kept[-1], 1.0).astype(x.dtype)
         self.gradient += x.T @ (kept[-2::-1, None] / RECENT * y).astype(x.dtype)
+
+    def _joined(self, x: Floats) -> tuple[float, Floats]:
+        """Return a_h, and the matrix [L, L] that maps residuals to those without earlier rows."""
+        products = x @ x.T
+        self.longest = max(self.longest, float(products.diagonal().max()))
+        rate = SECONDARY / self.longest if self.longest > 0.0 else 0.0
+        return rate, np.eye(len(x)) + rate * np.tril(products, -1)
 
     def ude(self, smallest: Floats) -> Floats:
         """Return UDE at all places, float64[G]; nan if no row was looked at.
@@ -167,6 +174,11 @@ class Watch:
         for name in (*_BY_PLACE, *_BY_FEATURE):
             getattr(self, name)[...] = arrays[name].T
         self.longest = float(arrays["longest"])
+
+
+def newest_rows(columns: Arrays, steps: int, count: int) -> Ints:
+    """Return the rows of the newest transitions in order; the t-th is in row t mod n."""
+    return (steps - count + np.arange(count)) % len(columns["continuation"])
 
 
 @njit(cache=True, nogil=True)

@@ -3,7 +3,7 @@
 A replicate is what the learner would have learned from a log in which every episode counts a random
 number of times, Poisson(1) (:mod:`gvf.intervals.counts`). The spread of the replicates' predictions
 around that of the log is like the spread of the log's prediction over logs that could have been.
-Replicates learn side by side (:mod:`gvf.intervals.lanes`), or are solved for
+Replicates learn from draws of their own (:mod:`gvf.intervals.resampled`), or are solved for
 (:mod:`gvf.intervals.least_squares`). :mod:`gvf.intervals.replicates` does either.
 """
 
@@ -14,13 +14,16 @@ from typing import Literal
 
 import numpy as np
 
+from gvf.common.arrays import Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.common.postpone import postponed_interrupt
+from gvf.common.progress import progress_of
+from gvf.common.workers import processors
 from gvf.horde import Horde
 from gvf.intervals.counts import Units
+from gvf.intervals.events import TooFewEventsError, count_events
 from gvf.intervals.intervals import Intervals, rank_of
 from gvf.intervals.replicates import Job, Method, Replicates, spread
-from gvf.learner import source as sources
 from gvf.learner.learner import Learner
 from gvf.learner.td import TD
 from gvf.log import Log
@@ -71,14 +74,18 @@ def bootstrap(
             replicate.
         engine: "local", or "ray" to spread the replicates over a Ray cluster; the results are the
             same bits.
-        workers: the number of processes of the engine "ray"; by default one for each processor.
+        workers: the number of threads, or of processes of the engine "ray"; by default one for each
+            processor.
         address: the address of a Ray cluster; by default one is started on this machine.
-        progress: True to show a progress bar; by default only if standard error is a terminal.
+        progress: False to show none. By default it is a bar in a terminal, and elsewhere a line now
+            and then. True adds a line at the end there.
 
     Returns:
         The :class:`Intervals`.
 
     Raises:
+        TooFewEventsError: if the log has too few events for a question (:func:`count_events`); a
+            ``ValueError``.
         ValueError: if the log has fewer than 5 episodes or blocks, or if the learner has several
             step sizes or masses that change.
 
@@ -101,8 +108,9 @@ def bootstrap(
     if method == "td" and isinstance(learner, LSTDLearner):
         raise ValueError("an LSTDLearner has no step size to learn with: take method='lstd'")
     check_choice("engine", engine, EngineName)
-    if engine == "local" and not (workers is None and address is None):
-        raise ValueError("workers and address are those of a Ray cluster: choose engine='ray'")
+    if engine == "local" and address is not None:
+        raise ValueError("address is that of a Ray cluster: choose engine='ray'")
+    threads = processors() if workers is None else whole("workers", workers, 1)
     rank_of(level, whole("replicates", replicates, 1))
     if not isinstance(log, Log):
         raise TypeError(f"bootstrap takes a gvf.Log, got {brief(log)}; gvf.read makes one")
@@ -110,13 +118,18 @@ def bootstrap(
     Units(log, block)  # checks their number, before anything is learned
     learners = _learners_of(learner)
     job = Job(log, block, whole("epochs", epochs, 1), method, whole("seed", seed, 0))
-    total, lanes = len(learners) * job.steps(replicates + 1), range(replicates + 1)
-    with sources.bar(progress, total) as advance:
+    for one in learners:
+        events = count_events(one, log)
+        if events.few:
+            raise TooFewEventsError(events)
+    lanes = range(replicates + 1)
+    total = len(learners) * len(lanes)
+    with progress_of("bootstrap", total, show=progress) as advance:
         if engine == "ray":
             found = [spread(job, one, len(lanes), workers, address, advance) for one in learners]
         else:
             with postponed_interrupt() as interrupted:
-                found = [job.run(one, lanes, interrupted, advance) for one in learners]
+                found = [job.run(one, lanes, interrupted, advance, threads) for one in learners]
     names = learner.names if isinstance(learner, Horde) else None
     return intervals_of(job, learners, found, level, names)
 
@@ -152,8 +165,17 @@ def intervals_of(
         episodes=len(units),
         updates=found[0].updates,
         empty=max(each.empty for each in found),
+        change=np.stack([_change(each) for each in found]),
+        diverged=np.stack([each.diverged for each in found]),
         estimated=uses_ratios and bool(getattr(job.log, "has_estimates", False)),
     )
+
+
+def _change(replicates: Replicates) -> Floats:
+    """Return the mean change of the weights in the second half of learning, [rows]."""
+    sound = ~replicates.diverged
+    change = replicates.weights[:, sound] - replicates.halfway[:, sound]
+    return change.mean(axis=1) if sound.any() else np.zeros(len(change))
 
 
 def _learners_of(learner: Learner | Horde | LSTDLearner) -> list[Learner]:
@@ -181,7 +203,7 @@ def _learners_of(learner: Learner | Horde | LSTDLearner) -> list[Learner]:
         )
     if learner.correction.refresh is not None:
         raise ValueError(
-            f"the masses of {learner.correction.name} follow the errors of one learner, and "
-            "replicates share their draws; choose another correction, such as gvf.IR()"
+            f"the masses of {learner.correction.name} follow the errors of a learner, and "
+            "replicates draw by masses that stay; choose another correction, such as gvf.IR()"
         )
     return [learner]

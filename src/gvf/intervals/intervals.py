@@ -29,9 +29,14 @@ from gvf.features import FeatureMap
 from gvf.learner.values import LinearPrediction
 from gvf.policy import DiscretePolicy
 
+UNFINISHED = 0.1
+"""The mean drift of predictions, in half widths of their intervals, above which learning was not
+finished."""
 _TOGETHER = 2**22
 """The number of predictions in memory at a time, over states and replicates."""
 _KIND = "bootstrap"
+_KINDS = {"weights": np.float64, "change": np.float64, "known": np.bool_, "diverged": np.bool_}
+"""The arrays of a file, with their types."""
 
 
 class Interval(NamedTuple):
@@ -71,6 +76,11 @@ class Intervals:
         episodes: the number of units.
         updates: the number of updates; 0 for least squares.
         empty: the number of replicates without a row of positive mass, which predict 0.
+        diverged: True for lanes that have diverged, bool[G, 1 + replicates], by the limit of
+            :class:`gvf.LearnerReport`: a weight is not finite, or a prediction is more than 1000
+            times the largest possible return. Lane 0 is the log itself.
+        change: the mean change of the lanes' weights in the second half of learning,
+            float64[G, rows]; 0 for least squares.
         estimated: True if the behaviour's probabilities are estimates. Their error is not in the
             intervals.
 
@@ -104,12 +114,55 @@ class Intervals:
     episodes: int
     updates: int
     empty: int
+    diverged: Bools
+    change: Floats
     estimated: bool
 
     @property
     def replicates(self) -> int:
         """The number of replicates, B."""
         return self.weights.shape[2] - 1
+
+    @property
+    def lost(self) -> Bools:
+        """True for questions whose intervals are infinite because lanes have diverged, bool[G].
+
+        The log itself has diverged, or more replicates than an interval of this level leaves out.
+        A replicate that diverged is infinitely far from the prediction.
+        """
+        rank = rank_of(self.level, self.replicates)
+        away = self.diverged[:, 1:].sum(axis=1)
+        return self.diverged[:, 0] | (away >= self.replicates - rank)
+
+    def drift(self, states: Any) -> Floats:
+        """Return how far predictions moved late in learning, [m], or [m, G] for a horde.
+
+        It is the mean change of the predictions of all replicates in the second half of learning,
+        without its sign, in half widths of the interval, less the part that the noise of draws can
+        explain. A half width is about two standard deviations of a replicate, so the mean change of
+        B replicates that learn no more has a standard error of up to sqrt(2 / B) / 2 half widths.
+        The drift is 0 for least squares, and where the interval is infinite.
+        """
+        return np.concatenate([self._drift(part) for part in self._pieces(states)])
+
+    def unfinished(self, states: Any) -> Bools:
+        """Return True if learning was not finished, for these states, [] or [G] for a horde.
+
+        Then all replicates are wrong alike, and the intervals are too narrow. Take more epochs, a
+        larger step size, or ``method="lstd"``. It is never True for least squares. The limit is a
+        mean :meth:`drift` of 0.1 half widths; docs/intervals/measure.py measures why.
+        """
+        return self.drift(states).mean(axis=0) > UNFINISHED
+
+    def _drift(self, states: Any) -> Floats:
+        moved = [
+            LinearPrediction(self.features, policy, False, change[:, None]).predict(states)
+            for policy, change in zip(self.policies, self.change, strict=True)
+        ]
+        point, _, high = self._ends(states, rank_of(self.level, self.replicates))
+        half = np.where(np.isfinite(high), high - point, np.inf)
+        share = np.abs(np.stack(moved, axis=1) if self.horde else moved[0]) / half
+        return np.maximum(share - np.sqrt(2.0 / self.replicates) / 2.0, 0.0)
 
     def predict(self, states: Any, *, level: float | None = None) -> Interval:
         """Predict for a batch of states [m, ...].
@@ -120,8 +173,9 @@ class Intervals:
 
         Returns:
             The point, the lower and the upper end, [m] each; [m, G] for a horde. The interval is
-            infinite for a state most of whose features are in no row of the log (of ratio above 0),
-            and if too many replicates have diverged.
+            infinite for a state most of whose features are in no row of the log (of ratio above 0);
+            for a state that no event of the log reaches, so that replicates agree exactly; and
+            everywhere if the log itself or too many replicates have diverged (:attr:`lost`).
         """
         rank = rank_of(self.level if level is None else level, self.replicates)
         parts = [self._ends(part, rank) for part in self._pieces(states)]
@@ -167,7 +221,7 @@ class Intervals:
             yield states[start : start + step]
 
     def replicate(self, states: Any) -> Floats:
-        """Predict by every replicate: [m, B], or [m, G, B] for a horde.
+        """Predict by every replicate: [m, B], or [m, G, B] for a horde; nan if it has diverged.
 
         They are for intervals of anything that is computed from predictions: a difference of two
         states, a mean over states, the state with the largest value.
@@ -189,11 +243,13 @@ class Intervals:
         return self._all(states)[..., 1:]
 
     def _all(self, states: Any) -> Floats:
-        """Predict in all lanes, [m, lanes] or [m, G, lanes]."""
+        """Predict in all lanes, [m, lanes] or [m, G, lanes]; nan in replicates that diverged."""
         found = [
             LinearPrediction(self.features, policy, True, weights).predict(states)
             for policy, weights in zip(self.policies, self.weights, strict=True)
         ]
+        for predictions, diverged in zip(found, self.diverged, strict=True):
+            predictions[:, 1:][:, diverged[1:]] = np.nan
         return np.stack(found, axis=1) if self.horde else found[0]
 
     def _ends(self, states: Any, rank: int) -> tuple[Floats, Floats, Floats]:
@@ -207,13 +263,14 @@ class Intervals:
             columns = np.stack([known, np.ones_like(known)], axis=1).astype(np.float64)
             told, all_ = LinearPrediction(features, policy, True, columns).predict(states).T
             shares.append(told < 0.5 * all_)
-        return np.stack(shares, axis=1) if self.horde else shares[0]
+        unknown = np.stack(shares, axis=1) | self.diverged[:, 0]
+        return unknown if self.horde else unknown[:, 0]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the intervals to one file; :meth:`load` reads it."""
         arrays: dict[str, Any] = {}
         named = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        own = {name: named.pop(name) for name in ("weights", "known")}
+        own = {name: named.pop(name) for name in _KINDS}
         description = {name: spec.describe(part, arrays) for name, part in named.items()}
         checkpoint.write(path, _KIND, arrays | own, description)
 
@@ -230,8 +287,10 @@ class Intervals:
             named = {"dict": [[name, part] for name, part in description.items()]}
             trusted = (trust,) if isinstance(trust, str) else tuple(trust)
             parts = spec.build(named, arrays, trusted)
-            weights = np.array(arrays["weights"], np.float64, order="C")
-            return cls(weights=weights, known=np.array(arrays["known"], bool), **parts)
+            shape = arrays["weights"].shape  # of files by an earlier gvf, which lack these two:
+            arrays = {"change": np.zeros(shape[:2]), "diverged": np.zeros(shape[::2])} | arrays
+            own = {name: np.array(arrays[name], kind, order="C") for name, kind in _KINDS.items()}
+            return cls(**own, **parts)
 
     def __repr__(self) -> str:
         asked = f"{len(self.questions)} questions" if self.horde else self.questions[0]
@@ -239,9 +298,20 @@ class Intervals:
         notes.append(self.method)
         if self.empty:
             notes.append(f"{self.empty} replicates without mass")
+        if self.diverged.any():
+            notes.append(self._divergence)
         if self.estimated:
             notes.append("estimated ratios")
         return f"Intervals({asked}: {', '.join(notes)})"
+
+    @property
+    def _divergence(self) -> str:
+        """The diverged lanes of the question with most of them, in words."""
+        itself = "the log's own learner and " if self.diverged[:, 0].any() else ""
+        count = f"{itself}{self.diverged[:, 1:].sum(axis=1).max()} replicates DIVERGED"
+        lost = self.lost
+        some = f" of {lost.sum()} questions" if self.horde and lost.any() else ""
+        return f"{count}: intervals{some} are infinite" if lost.any() else count
 
 
 @dataclass(frozen=True)
@@ -266,7 +336,8 @@ def _around(lanes: Floats, unknown: Bools, rank: int) -> tuple[Floats, Floats, F
         distance = np.abs(lanes[..., 1:] - lanes[..., :1])
     distance[np.isnan(distance)] = np.inf
     half = np.partition(distance, rank, axis=-1)[..., rank]
-    half = np.where(unknown | ~np.isfinite(point), np.inf, half)
+    # Replicates that agree exactly have seen no event, and know nothing of chance.
+    half = np.where(unknown | ~np.isfinite(point) | (half == 0.0), np.inf, half)
     middle = np.where(np.isfinite(point), point, 0.0)
     return point, middle - half, middle + half
 

@@ -5,8 +5,9 @@ The fixed point of TD(0) over a log in which unit e occurs N_e times solves
     A w = b,    A = sum_i N_i p_i w_i x_i (x_i - gamma_i x'_i)^T,    b = sum_i N_i p_i w_i c_i x_i,
 
 with the correction's pair (p, w), as in :func:`gvf.online.window_lstd`. A and b are sums over
-units, so a replicate takes one weighted sum over the rows and one solution. It is what the lanes
-(:mod:`gvf.intervals.lanes`) tend to, as their step size falls and their updates grow in number.
+units, so a replicate takes one weighted sum over the rows and one solution. It is what replicates
+that learn (:mod:`gvf.intervals.resampled`) tend to, as their step size falls and their updates grow
+in number.
 """
 
 from __future__ import annotations
@@ -55,8 +56,7 @@ class Equations:
     """
 
     def __init__(self, whole: WholeLog) -> None:
-        correction, inputs = whole.correction, whole.inputs
-        p = correction.masses(inputs)
+        correction, inputs, p = whole.correction, whole.inputs, whole.masses
         w = correction.weights(inputs, correction.means(inputs), p=p)
         self._weight = np.where(p > 0.0, p * w, 0.0)
         self._unit = whole.unit

@@ -1,14 +1,14 @@
 """The work of a bootstrap: the weights of some replicates, on this machine or on several.
 
-A replicate is known by its number; number 0 is the log itself. Its counts follow from the seed and
-the number, and the draws, which all share, from the seed, so any slice of the replicates can be
-computed anywhere.
+A replicate is known by its number; number 0 is the log itself. Its counts and its draws follow from
+the seed and the number, so any slice of the replicates can be computed anywhere.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -16,9 +16,10 @@ import numpy as np
 
 from gvf.common import cluster
 from gvf.common.arrays import Bools, Floats
+from gvf.common.workers import Interrupted, Stop, on_threads
 from gvf.intervals.counts import Units, counts
-from gvf.intervals.lanes import Lanes, of_lanes
 from gvf.intervals.least_squares import Equations
+from gvf.intervals.resampled import Resampled
 from gvf.intervals.whole import WholeLog, check
 from gvf.learner.learner import Learner
 from gvf.log import Log
@@ -37,18 +38,30 @@ class Replicates:
         updates: the number of updates; 0 for least squares.
         empty: the number of replicates without a row of positive mass.
         known: True for weights with a feature that some row of positive mass has, bool[rows].
+        halfway: the weights after half of the updates, float64[rows, replicates]; for least squares
+            those at the end.
+        diverged: True for replicates that have diverged, bool[replicates]: a weight is not finite,
+            or a prediction is above the limit of :class:`gvf.LearnerReport`.
     """
 
     weights: Floats
     updates: int
     empty: int
     known: Bools
+    halfway: Floats
+    diverged: Bools
 
     @classmethod
     def joined(cls, parts: Sequence[Replicates]) -> Self:
         """Join replicates that were computed apart, in the order of their numbers."""
-        weights = np.concatenate([part.weights for part in parts], axis=1)
-        return cls(weights, parts[0].updates, sum(p.empty for p in parts), parts[0].known)
+        return cls(
+            weights=np.concatenate([part.weights for part in parts], axis=1),
+            updates=int(parts[0].updates),
+            empty=sum(int(part.empty) for part in parts),
+            known=parts[0].known,
+            halfway=np.concatenate([part.halfway for part in parts], axis=1),
+            diverged=np.concatenate([part.diverged for part in parts]),
+        )
 
 
 def _never() -> bool:
@@ -65,56 +78,73 @@ class Job:
     method: Method
     seed: int
 
-    def steps(self, replicates: int) -> int:
-        """Return the number of steps of progress with so many replicates."""
-        return len(self.log) * (1 + self.epochs) if self.method == "td" else replicates
-
     def run(
         self,
         learner: Learner,
         numbers: Sequence[int],
-        interrupted: Callable[[], bool] = _never,
+        interrupted: Stop = _never,
         advance: Callable[[int], object] = lambda count: None,
+        threads: int = 1,
     ) -> Replicates:
-        """Compute some replicates of a learner, by their numbers, unless it is interrupted."""
+        """Compute some replicates of a learner, by their numbers, unless it is interrupted.
+
+        Progress advances by 1 with each replicate. The results are the same bits with any number of
+        threads.
+        """
         units = Units(self.log, self.block)
         whole = WholeLog(learner, self.log, units, self.seed)
-        td = self.method == "td"
-        whole.take(self.log, interrupted, advance if td else lambda count: None)
+        whole.take(self.log, interrupted)
         copies = counts(len(units), numbers, self.seed)
-        if td:
-            lanes = Lanes(whole, copies)
-            self._learn(whole, lanes, interrupted, advance)
-            weights = lanes.state.weights
-        else:
-            equations, solved = Equations(whole), []
-            for lane in range(len(numbers)):
-                check(interrupted)
-                solved.append(equations.solve(copies[:, lane]))
-                advance(1)
-            weights = np.stack(solved, axis=1)
-        _, factor = of_lanes(whole, copies)
-        return Replicates(weights, whole.updates, int((factor == 0.0).sum()), whole.known)
+        td = self.method == "td"
+        updates = len(whole.window) * self.epochs // whole.schedule.every if td else 0
+        equations = None if td else Equations(whole)
 
-    def _learn(
-        self,
-        whole: WholeLog,
-        lanes: Lanes,
-        interrupted: Callable[[], bool],
-        advance: Callable[[int], object],
-    ) -> None:
-        """Update as often as the passes over the log would bring; the window is full already."""
-        due, done, together = len(whole.window) * self.epochs // whole.schedule.every, 0, 1
-        while done < due:
-            check(interrupted)
-            start, count = time.perf_counter(), min(together, due - done)
-            lanes.learn(count)
+        def compute(lane: int, ended: Stop) -> tuple[int, Floats, Floats]:
+            def stop() -> bool:
+                return ended() or interrupted()
+
+            if equations is None:
+                seed = np.random.SeedSequence([self.seed, numbers[lane]]).spawn(1)[0]
+                return lane, *learned(Resampled(whole, copies[:, lane], seed), updates, stop)
+            if stop():
+                raise Interrupted
+            solution = equations.solve(copies[:, lane])
+            return lane, solution, solution
+
+        shape = len(whole.values.state.weights), len(numbers)
+        halfway, weights = np.empty(shape), np.empty(shape)
+        with closing(on_threads(compute, range(len(numbers)), threads)) as computed:
+            for lane, *both in computed:
+                halfway[:, lane], weights[:, lane] = both
+                advance(1)
+        check(interrupted)
+        rows = np.bincount(whole.unit, whole.masses > 0.0, len(units))
+        return Replicates(
+            weights=weights,
+            updates=updates,
+            empty=int((rows @ copies == 0).sum()),
+            known=whole.known,
+            halfway=halfway,
+            diverged=whole.diverged(weights, updates),
+        )
+
+
+def learned(replicate: Resampled, updates: int, stop: Stop = _never) -> tuple[Floats, Floats]:
+    """Let a replicate learn; return its weights after half of the updates, and after all."""
+    halves = []
+    for due in (updates // 2, updates - updates // 2):
+        together = 1
+        while due > 0:
+            if stop():
+                raise Interrupted
+            start, count = time.perf_counter(), min(together, due)
+            replicate.learn(count)
+            due -= count
             # Compiling takes long the first time, so slices grow slowly.
             seconds = (time.perf_counter() - start) / count
             together = max(1, min(2 * together, int(_SECONDS / max(seconds, 1e-9))))
-            total = len(self.log) * self.epochs
-            advance((done + count) * total // due - done * total // due)
-            done += count
+        halves.append(replicate.weights.copy())
+    return halves[0], halves[1]
 
 
 def spread(
@@ -134,12 +164,11 @@ def spread(
         slices = [part for part in np.array_split(np.arange(replicates), count) if len(part)]
         remote, job_there = ray.remote(num_cpus=1)(_run), ray.put(job)
         pending = [remote.remote(job_there, learner, part.tolist()) for part in slices]
-        waiting, steps = pending, job.steps(replicates)
+        waiting, sizes = pending, dict(zip(pending, map(len, slices), strict=True))
         while waiting:
             # The timeout lets an interrupt through.
             ready, waiting = ray.wait(waiting, timeout=0.2)
-            done = len(slices) - len(waiting)
-            advance(done * steps // len(slices) - (done - len(ready)) * steps // len(slices))
+            advance(sum(sizes[task] for task in ready))
         found: list[Replicates] = ray.get(pending)
     finally:
         if ours:

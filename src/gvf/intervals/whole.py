@@ -2,7 +2,7 @@
 
 The rows come in as they come to the learner itself: through its question, features, corrections,
 traces and n-step returns, without those it skips for a NaN. No update is made; the replicates then
-draw from all rows (:mod:`gvf.intervals.lanes`) or sum over them
+draw from all rows (:mod:`gvf.intervals.resampled`) or sum over them
 (:mod:`gvf.intervals.least_squares`).
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gvf.common.arrays import Array, Bools
+from gvf.common.arrays import Array, Bools, Floats
 from gvf.intervals.counts import Units
 from gvf.learner import source as sources
 from gvf.learner.learner import Learner
@@ -24,6 +24,7 @@ from gvf.log import Log
 from gvf.policy import Policy
 from gvf.sampling.generator import native
 from gvf.transition import Transitions
+from gvf.window import Window
 from gvf.window.buffer import Buffer, Rows
 
 UNIT = "bootstrap unit"
@@ -56,7 +57,11 @@ class WholeLog(WindowLearner):
         learner: the learner that sees them; it does not change.
         log: the log.
         units: the units of the log.
-        seed: the seed of the draws.
+        seed: the seed of the actions that some updates draw.
+
+    Attributes:
+        inputs: the correction's inputs of every row, float64[C, n].
+        masses: the mass of every row, float64[n].
 
     Example:
         >>> import gvf
@@ -78,7 +83,7 @@ class WholeLog(WindowLearner):
 
     def __init__(self, learner: Learner, log: Log, units: Units, seed: Any) -> None:
         self._units = units
-        rng, action_rng = map(native, np.random.default_rng(seed).spawn(2))
+        rng = native(np.random.default_rng(seed))
         options = Options(
             behaviour=learner.behaviour,
             window=len(log),
@@ -90,7 +95,7 @@ class WholeLog(WindowLearner):
             n_step=learner.n_steps.n,
         )
         policy, rule = learner.question.policy, learner.values.update_rule
-        values = _KeptValues(policy, learner.features, rule, action_rng)
+        values = _KeptValues(policy, learner.features, rule, rng)
         super().__init__(learner.question, learner.correction, values, options, rng)
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
@@ -115,6 +120,8 @@ class WholeLog(WindowLearner):
             taken += len(batch)
             advance(len(batch))
         self._end_source()
+        self.inputs = np.ascontiguousarray(self.buffer.inputs)
+        self.masses = self.correction.masses(self.inputs)
 
     @property
     def columns(self) -> dict[str, Array]:
@@ -127,20 +134,25 @@ class WholeLog(WindowLearner):
         return self.columns[UNIT]
 
     @property
-    def inputs(self) -> Array:
-        """The correction's inputs of every row, float64[C, n]."""
-        return np.ascontiguousarray(self.buffer.inputs)
-
-    @property
     def known(self) -> Bools:
         """True for weights with a feature that some row of positive mass has, bool[rows]."""
-        masses = np.broadcast_to(self.correction.masses(self.inputs), len(self.window))
         w = self.correction.weights(self.inputs, self.correction.means(self.inputs))
         found = np.zeros(len(self.values.state.weights), bool)
-        some = np.flatnonzero((masses > 0.0) & (w > 0.0))
+        some = np.flatnonzero((self.masses > 0.0) & (w > 0.0))
         kept = self.values.experience({name: c[some] for name, c in self.columns.items()})
         for block, share in enumerate(kept.share.T):
             x, first = kept.x[share > 0.0], block * self.values.features.size
             active = np.flatnonzero((x != 0.0).any(axis=0)) if x.dtype.kind == "f" else x
             found[first + active] = True
         return found
+
+    def diverged(self, weights: Floats, updates: int) -> Bools:
+        """Return True for the columns of weights [rows, lanes] that have diverged, as in a report.
+
+        Updates pass on the cumulants of as many rows as they draw; least squares, of all rows.
+        """
+        passed_on = updates * self.schedule.batch_size * self.n_steps.n or len(self.window)
+        self.values.state = self.values.state._replace(weights=weights)
+        assert isinstance(self.window, Window)
+        findings = self._range(passed_on).findings(self.values.shown(self.window))
+        return np.isin(np.arange(weights.shape[1]), findings["diverged"])

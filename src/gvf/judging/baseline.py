@@ -24,6 +24,7 @@ from typing import Literal
 import numpy as np
 
 from gvf.common.arrays import Array, Bools, Floats
+from gvf.common.divergence import DIVERGED, largest_return
 from gvf.judging.held_out import HeldOut
 from gvf.judging.returns import recursive_returns, weighted_returns
 from gvf.judging.score import Sums, squared_errors
@@ -54,14 +55,24 @@ class Baseline:
     control: Floats
 
 
-def finite(held: HeldOut) -> Bools:
-    """Return True for candidates whose predictions are all finite, bool[L]."""
-    return np.asarray(np.isfinite(held.predicted).all(axis=0) & np.isfinite(held.after).all(axis=0))
+def sound(held: HeldOut) -> Bools:
+    """Return True for candidates that have not diverged, bool[L].
+
+    Their predictions are all finite, and within the limit of :class:`gvf.LearnerReport`.
+    """
+    largest = np.maximum(np.abs(held.predicted).max(axis=0), np.abs(held.after).max(axis=0))
+    return np.asarray(largest <= limit_of(held))
+
+
+def limit_of(held: HeldOut) -> float:
+    """Return the limit beyond which predictions, and returns, are out of all reason."""
+    cumulant, continuation = np.abs(held.cumulant).max(), held.continuation.max()
+    return DIVERGED * largest_return(float(cumulant), float(continuation), len(held.ratio))
 
 
 def shared_baseline(held: HeldOut, seed: int) -> Baseline:
     """Compute the shared baseline; the seed deals episodes into groups."""
-    alive, zeros = finite(held), np.zeros(len(held.ratio))
+    alive, zeros = sound(held), np.zeros(len(held.ratio))
     if not alive.any():
         return Baseline(zeros, zeros, zeros)
     predicted, after = held.predicted[:, alive], held.after[:, alive]

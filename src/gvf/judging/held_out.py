@@ -15,10 +15,11 @@ import numpy as np
 from gvf.common.arrays import Array, Bools, Floats
 from gvf.common.checks import brief
 from gvf.judging.candidates import Candidate, candidates, predictions
+from gvf.links import in_order
 from gvf.log import Log
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict
-from gvf.transition import Transitions
+from gvf.transition import Transitions, ended_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,8 @@ def gather(
                 batch, behaviour=behaviour, on_conflict=on_conflict
             )
         except ValueError as error:
-            error.add_note(f"Positions count from transition {taken} of the log.")
+            sorted_by = ", sorted by stream" if "stream" in batch else ""
+            error.add_note(f"Positions count from transition {taken} of the log{sorted_by}.")
             raise
         predicted = _all(learners, batch["state"])
         after = np.zeros_like(predicted)
@@ -120,8 +122,6 @@ def gather(
     if not found:
         raise ValueError("there are no held-out transitions to judge by")
     whole = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
-    if not whole["last"][-1]:
-        raise ValueError("the last episode of the log has no end: mark it as truncated")
     if not whole["interest"].any():
         raise ValueError("the interest is 0 in all held-out states")
     return HeldOut(**whole), named
@@ -150,14 +150,13 @@ def _batches(log: Any) -> Iterator[tuple[Transitions, Bools]]:
             f"cannot judge by a {type(log).__name__}: give a gvf.Log (gvf.read makes one), "
             "gvf.Transitions, or a list of these, one for each episode"
         )
-    episodes = not isinstance(log, Log | Transitions)
     for item in items:
         if not isinstance(item, Transitions):
             raise TypeError(f"expected gvf.Transitions, got {brief(item)}")
-        last = np.zeros(len(item), np.bool_)
-        for name in ("terminated", "truncated"):
-            if name in item:
-                last |= item[name].astype(np.bool_)
-        if episodes and len(last):
-            last[-1] = True
-        yield item, last
+        if isinstance(log, Log):  # whose rows are in order, and whose episodes cross batches
+            yield item, item["terminated"] | item["truncated"]
+            continue
+        alone = item is log and "stream" not in item  # so more rows may have followed
+        if alone and not ended_rows(item.columns, len(item))[-1:].all():
+            raise ValueError("the last episode of the log has no end: mark it as truncated")
+        yield in_order(item, refuse_gaps=True)

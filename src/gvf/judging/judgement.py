@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from gvf.common.arrays import Array, Floats
+from gvf.common.arrays import Floats
+from gvf.common.bootstrap import tail_of
 from gvf.common.checks import check_choice, whole
 from gvf.diagnosis.tail import tail_index
-from gvf.judging.baseline import Returns, finite, returns_of, shared_baseline
+from gvf.judging.baseline import Returns, limit_of, returns_of, shared_baseline, sound
 from gvf.judging.candidates import Candidate, named, question_of
 from gvf.judging.held_out import HeldOut, gather
+from gvf.judging.policy_value import effective_rewards, policy_values
 from gvf.judging.record import (
     CONSTANT,
     LARGEST_K_HAT,
@@ -30,7 +32,7 @@ from gvf.judging.record import (
     difference_of,
 )
 from gvf.judging.returns import beyond_cut, mean_weights
-from gvf.judging.score import squared_errors
+from gvf.judging.score import FEWEST, low_of_chosen, squared_errors
 from gvf.policy import Policy
 from gvf.question import GVF, OnConflict
 
@@ -63,8 +65,8 @@ def judge(
             step sizes is several candidates. Any object with ``predict`` will do, if `question` is
             given. They must not have learned from these episodes.
         log: the held-out episodes: a :class:`gvf.Log`, such as the second part of
-            :meth:`gvf.Log.split`; or :class:`gvf.Transitions` in order; or a list of these, one for
-            each episode.
+            :meth:`gvf.Log.split`; or :class:`gvf.Transitions`, those of each ``stream`` in order;
+            or a list of these, one for each episode.
         returns: "doubly-robust", whose baseline is the learners' own values;
             "per-decision" for importance-sampled returns without a baseline; or "weighted", whose
             weights are divided by their mean. See :mod:`gvf.judging.returns`.
@@ -87,8 +89,8 @@ def judge(
         >>> question = gvf.GVF(gvf.Fixed([0.1, 0.9]), "reward", 0.9)
         >>> learner = gvf.Learner(question, gvf.OneHot(10), gvf.TD([0.001, 0.1]), seed=0)
         >>> report = learner.learn(train)
-        >>> gvf.judge(learner, held_out).verdict
-        'TD, IR, step size 0.1 is best'
+        >>> print(gvf.judge(learner, held_out).verdict)
+        TD, IR, step size 0.1 is best
     """
     given = named(learners)
     asked = question_of(given, question)
@@ -116,9 +118,10 @@ def judged(
 ) -> Judgement:
     """Score candidates by held-out episodes with their predictions."""
     targets = returns_of(held, returns, shared_baseline(held, seed))
-    predicted = np.column_stack([held.predicted, _constant(held, targets)])
-    sums = squared_errors(held, targets, predicted)
-    scores, diverged = sums.scores, ~finite(held)
+    diverged = ~sound(held)
+    predicted = np.where(diverged, np.inf, held.predicted)
+    sums = squared_errors(held, targets, np.column_stack([predicted, _constant(held, targets)]))
+    scores = sums.scores
     samples = sums.resampled(replicates, seed, int(held.part.max()) + 1)
     episodes, count = len(sums.weight), len(candidates)
     best = int(np.argmin(np.where(np.isnan(scores[:-1]), np.inf, scores[:-1])))
@@ -128,6 +131,9 @@ def judged(
     def entry(at: int) -> Score:
         difference = difference_of(scores, samples, at, best, episodes, confidence)
         constant = at == count
+        if constant:  # the best was chosen by the same episodes
+            low = _low_of_best(scores, samples, best, episodes, confidence)
+            difference = difference._replace(low=min(difference.low, low))
         standing: Standing = "as good"
         if constant:
             standing = "reference"
@@ -146,6 +152,7 @@ def judged(
     beyond = beyond_cut(held.ratio, held.continuation, held.last, held.cut)
     share = float(np.clip(np.average(beyond, weights=held.interest), 0.0, 1.0))
     k_hat = tail_index(weights)
+    largest, limit = float(np.abs(targets).max()), limit_of(held)
     return Judgement(
         scores=tuple(sorted(entries, key=lambda one: (not one.score < math.inf, one.score))),
         returns=returns,
@@ -156,11 +163,27 @@ def judged(
         k_hat=k_hat,
         beyond=share,
         estimated=bool(held.estimated.any()),
-        doubts=tuple(_doubts(episodes, size, k_hat, share, targets)),
+        doubts=tuple(_doubts(episodes, size, k_hat, share, largest, limit)),
+        noise=not largest <= limit,
+        values=policy_values(held, targets, returns, confidence),
+        rewards=effective_rewards(held),
         _sums=sums,
         _samples=samples,
         _names=tuple(one.name for one in everything),
     )
+
+
+def _low_of_best(
+    scores: Floats, samples: Floats, best: int, episodes: int, confidence: float
+) -> float:
+    """Return the lower end of the constant's score minus the best, corrected for the choice."""
+    usable = np.asarray(np.isfinite(samples).all(axis=0))
+    if episodes < FEWEST or not usable[[best, -1]].all():
+        return math.nan
+    usable[-1] = False
+    gains, drawn = scores[-1] - scores[usable], samples[:, -1:] - samples[:, usable]
+    chosen = int(usable[:best].sum())
+    return low_of_chosen(gains, drawn, chosen, tail_of(episodes, confidence))
 
 
 def _constant(held: HeldOut, targets: Floats) -> Floats:
@@ -178,7 +201,9 @@ def _weights(held: HeldOut) -> Floats:
     return weight / discount
 
 
-def _doubts(episodes: int, size: float, k_hat: float, beyond: float, targets: Array) -> list[str]:
+def _doubts(
+    episodes: int, size: float, k_hat: float, beyond: float, largest: float, limit: float
+) -> list[str]:
     """List the reasons why held-out episodes cannot tell."""
     doubts = []
     if episodes < FEWEST_EPISODES:
@@ -189,6 +214,8 @@ def _doubts(episodes: int, size: float, k_hat: float, beyond: float, targets: Ar
         doubts.append(f"few episodes have most of the weight (k-hat {k_hat:.2g})")
     if beyond > LARGEST_SHARE:
         doubts.append(f"{100 * beyond:.0f} % of the values lie beyond the ends of cut episodes")
-    if not np.isfinite(targets).all():
+    if not math.isfinite(largest):
         doubts.append("products of ratios overflow")
+    elif largest > limit:
+        doubts.append(f"products of ratios make returns of {largest:.2g}")
     return doubts

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from gvf.common.arrays import Floats
+from gvf.common.means import Interval
 from gvf.judging.baseline import Returns
+from gvf.judging.policy_value import Estimator
 from gvf.judging.score import Sums, interval
+from gvf.judging.verdict import Outcome, Verdict
 
 LARGEST_K_HAT = 0.7
 """The largest Pareto index of the weights with which averages can be trusted."""
+TIE = 0.5
+"""The difference of two scores, in standard errors, up to which chance alone orders them."""
 CONSTANT = "a constant"
 """The name of the reference, which predicts the mean return everywhere."""
 
@@ -100,6 +106,14 @@ class Judgement:
         estimated: True if ratios were formed with estimated probabilities of the behaviour. Their
             errors are then in the returns, and in none of the intervals.
         doubts: reasons why the log cannot tell which candidate is best; none if it can.
+        noise: True if returns exceed the limit beyond which predictions have diverged, by products
+            of ratios. Then scores are noise.
+        values: estimates of the value of the policy from the returns alone, with intervals: the
+            mean return of the first states, under the name of the kind of returns, and of all
+            states, "constant"; for single decisions also "plain" and "self-normalised"
+            (:mod:`gvf.judging.policy_value`).
+        rewards: the effective number of rewards of single decisions; nan for longer episodes. Below
+            20 the intervals of the values are too short.
 
     Example:
         Predict the reward of one step by its mean, and by 0:
@@ -118,6 +132,8 @@ class Judgement:
         >>> found = gvf.judge({"a": Predictor(0.6), "b": Predictor(0.0)}, steps, question=question)
         >>> found.episodes, round(found.effective_sample_size, 1), found.doubts
         (40, 38.5, ())
+        >>> found.values["plain"]
+        0.6 (0.406 to 0.794)
     """
 
     scores: tuple[Score, ...]
@@ -130,6 +146,9 @@ class Judgement:
     beyond: float
     estimated: bool
     doubts: tuple[str, ...]
+    noise: bool
+    values: Mapping[Estimator, Interval]
+    rewards: float
     _sums: Sums = field(compare=False)
     _samples: Floats = field(compare=False)
     _names: tuple[str, ...] = field(compare=False)
@@ -145,22 +164,57 @@ class Judgement:
         return next(score for score in self.scores if score.standing == "reference")
 
     @property
-    def verdict(self) -> str:
-        """One sentence: which candidate is best, or why the log cannot tell."""
-        best = self.best
+    def verdict(self) -> Verdict:
+        """The verdict: which candidate is best, or why that cannot be told. Print it."""
+        best, rest = self.best, [score for score in self.scores if score.standing == "as good"]
         if best.standing == "diverged":
-            return "all candidates have diverged"
-        if self.doubts:
-            return f"cannot tell: {'; '.join(self.doubts)}"
-        rest = [score for score in self.scores if score.standing == "as good"]
-        if not self.constant.difference.low > 0.0:
-            return f"cannot tell: {best.name} predicts no better than {CONSTANT}"
-        if len(self.scores) == 2:  # the candidate and the constant
-            return f"{best.name}, the only candidate, predicts better than {CONSTANT}"
-        if not rest:
-            return f"{best.name} is best"
-        others = rest[0].name if len(rest) == 1 else f"{len(rest)} others"
-        return f"{best.name} has the lowest error, and cannot be told from {others}"
+            outcome = Outcome.ALL_DIVERGED
+        elif self.doubts:
+            outcome = Outcome.CANNOT_TELL
+        elif not self.constant.difference.low > 0.0:
+            outcome = Outcome.NO_BETTER
+        else:
+            outcome = Outcome.TIED if rest else Outcome.BEST
+        tied = tuple(score.name for score in rest)
+        return Verdict(outcome, best.name, tied, len(self.scores) - 2, self.doubts)
+
+    def choose(
+        self, step_size: Callable[[Score], float], without: Container[str] = ()
+    ) -> Score | None:
+        """Return the candidate to take: the best, or one tied with it that has a smaller step size.
+
+        Noise decides between candidates that are tied. The smaller step then learns with less of
+        it, and is less likely to diverge. A candidate is tied with the best if it differs from it
+        in nothing but the step size, and its score by at most half a standard error; or, if
+        returns are beyond all reason (``noise``), by as much as the log cannot tell. A candidate
+        that has diverged is never taken.
+
+        Args:
+            step_size: a function of a score that returns the step size of its candidate.
+            without: names of candidates that are not to be taken.
+
+        Returns:
+            The score of the candidate; None if none is left.
+        """
+        left = [
+            one
+            for one in self.scores
+            if one.standing not in ("reference", "diverged") and one.name not in without
+        ]
+        if not left:
+            return None
+        best = left[0]
+        tied = [one for one in left if one.learner == best.learner and self._tied(one, best)]
+        return min(tied, key=step_size)
+
+    def _tied(self, one: Score, best: Score) -> bool:
+        if one is best:
+            return True
+        a, b = self._names.index(one.name), self._names.index(best.name)
+        with np.errstate(invalid="ignore"):
+            error = (self._samples[:, a] - self._samples[:, b]).std()
+        near = one.score - best.score <= TIE * error
+        return bool(near or (self.noise and not self.compare(one.name, best.name).low > 0.0))
 
     def compare(self, first: str, second: str) -> Difference:
         """Compute the score of one candidate minus that of another, with its paired interval.

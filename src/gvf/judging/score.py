@@ -89,3 +89,36 @@ def interval(values: Array, episodes: int, confidence: float) -> tuple[float, fl
         return float("nan"), float("nan")
     tail = tail_of(episodes, confidence)
     return float(np.quantile(good, tail)), float(np.quantile(good, 1 - tail))
+
+
+def low_of_chosen(gains: Floats, samples: Floats, chosen: int, tail: float) -> float:
+    """Return the lower end of an interval for the gain of a candidate that was chosen among L.
+
+    The largest of many gains is large by chance. With the deviations of all gains in bootstrap
+    samples, in units of their standard deviations s_j, the end is
+
+        g - s q,    q = the quantile of max_j (g_j - g*_j) / s_j.
+
+    It holds for all candidates at once, so also for one that was chosen by the same episodes. With
+    one candidate it is the end of the plain interval.
+
+    Args:
+        gains: the gain of each candidate, float64[L].
+        samples: their gains in bootstrap samples, float64[B, L].
+        chosen: the number of the candidate.
+        tail: the share of samples beyond the end.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.judging.score import low_of_chosen
+        >>> samples = 1.0 + np.random.default_rng(0).normal(size=(10_000, 24))
+        >>> for number in (1, 24):
+        ...     print(round(low_of_chosen(np.ones(number), samples[:, :number], 0, 0.025), 1))
+        -1.0
+        -2.1
+    """
+    deviation = samples - gains
+    spread = deviation.std(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worst = np.nanmin(np.where(spread > 0.0, deviation / spread, 0.0), axis=1)
+    return float(gains[chosen] + spread[chosen] * np.quantile(worst, tail))

@@ -8,9 +8,7 @@ are judged as in :mod:`gvf.judging.judgement`. The learner that wins then learns
 from __future__ import annotations
 
 import copy
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,7 +17,7 @@ import numpy as np
 
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief, whole
-from gvf.common.progress import progress_bar
+from gvf.common.progress import progress_of
 from gvf.judging.baseline import Returns
 from gvf.judging.candidates import Candidate, named, predictions, question_of
 from gvf.judging.held_out import HeldOut, gather
@@ -38,6 +36,8 @@ class Selection:
 
     Attributes:
         judgement: the scores of all candidates on held-out episodes.
+        best: the score of the candidate that won: the lowest, or that of a smaller step size that
+            is tied with it (:meth:`gvf.Judgement.choose`).
         learner: a copy of the learner that won, which has learned from the whole log. If it was a
             :class:`gvf.Learner` with several step sizes, it has the one that won.
 
@@ -57,12 +57,8 @@ class Selection:
     """
 
     judgement: Judgement
+    best: Score
     learner: Any
-
-    @property
-    def best(self) -> Score:
-        """The score of the candidate that won."""
-        return self.judgement.best
 
     @property
     def name(self) -> str:
@@ -82,10 +78,9 @@ class Selection:
     @property
     def sure(self) -> bool:
         """True if the log can tell the winner from all other candidates."""
-        scores = self.judgement.scores
-        told = all(one.difference.low > 0.0 for one in scores if one.standing == "as good")
+        alone = all(one.standing != "as good" for one in self.judgement.scores)
         beats = self.judgement.constant.difference.low > 0.0
-        return not self.judgement.doubts and told and beats and self.best.standing == "best"
+        return not self.judgement.doubts and alone and beats and self.best.standing == "best"
 
     def predict(self, states: Any) -> Floats:
         """Predict with the lane that won, for a batch of states [m, ...]: [m]."""
@@ -138,7 +133,8 @@ def select(
         confidence: the level of the intervals.
         replicates: the number of bootstrap samples.
         seed: the seed of the split and of the bootstrap.
-        progress: True to show a progress bar; by default only if standard error is a terminal.
+        progress: False to show none. By default it is a bar in a terminal, and elsewhere a line now
+            and then. True adds a line at the end there.
 
     Returns:
         A :class:`Selection`; print it.
@@ -178,7 +174,8 @@ def select(
     parts: list[HeldOut] = []
     listed: list[Candidate] = []
     parted = list(splits(len(log.episodes), held_out, cross_validate, seed))
-    with _bar(progress, len(given) * len(parted) + 1) as advance:
+    due = len(given) * len(parted) + 1
+    with progress_of("learners", due, show=progress) as advance:
         for rest, out in parted:
             learned = {}
             for name, learner in given.items():
@@ -188,12 +185,24 @@ def select(
             part, listed = gather(learned, log.select(out), asked, behaviour, on_conflict)
             parts.append(part)
         judgement = judged(HeldOut.joined(parts), listed, returns, confidence, replicates, seed)
-        winner = copy.deepcopy(given[judgement.best.learner])
-        if judgement.best.lane is not None and hasattr(winner, "lane"):
-            winner = winner.lane(judgement.best.lane)
+        best = _chosen(judgement, given)
+        winner = copy.deepcopy(given[best.learner])
+        if best.lane is not None and hasattr(winner, "lane"):
+            winner = winner.lane(best.lane)
         teach(winner, log)
         advance()
-    return Selection(judgement, winner)
+    return Selection(judgement, best, winner)
+
+
+def _chosen(judgement: Judgement, learners: Mapping[str, Any]) -> Score:
+    """Return the candidate to take; learners without lanes of step sizes have no ties."""
+
+    def step_size(score: Score) -> float:
+        update = getattr(learners[score.learner], "update", None)
+        sizes = getattr(update, "step_size", None)
+        return sizes[score.lane] if isinstance(sizes, tuple) and score.lane is not None else 0.0
+
+    return judgement.choose(step_size) or judgement.best
 
 
 def _learn(learner: Any, log: Log, epochs: int | None) -> None:
@@ -213,14 +222,3 @@ def splits(
     part = np.random.default_rng(seed).permutation(episodes) % parts
     for at in range(parts if cross_validate else 1):
         yield np.flatnonzero(part != at), np.flatnonzero(part == at)
-
-
-@contextmanager
-def _bar(progress: bool | None, total: int) -> Iterator[Callable[[], object]]:
-    """Show a progress bar, by default on a terminal only; give the function that advances it."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda: None
-        return
-    with progress_bar() as shown:
-        task = shown.add_task("learners", total=total)
-        yield lambda: shown.advance(task)

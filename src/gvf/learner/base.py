@@ -22,22 +22,28 @@ from gvf import stream, truth
 from gvf.common import checkpoint, spec
 from gvf.common.arrays import Arrays, Bools, Floats
 from gvf.common.checks import brief, check_choice, whole
+from gvf.common.fields import as_row
 from gvf.common.gym import gym, is_environment
 from gvf.common.postpone import postponed_interrupt
+from gvf.common.progress import progress_of
 from gvf.correction.trace import Trace
+from gvf.features import outside_bounds
 from gvf.learner import source as sources
 from gvf.learner.callbacks import Callbacks, Calls
 from gvf.learner.fitting import Fit, Order, as_log, chosen_order
+from gvf.learner.report import Range
+from gvf.learner.states import States
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict, OnNaN, ratios_are_estimated
 from gvf.stream.info import info_columns
-from gvf.transition import Transitions, as_row
+from gvf.transition import Transitions, TransitionsLike, as_transitions
 from gvf.truth import ReturnError
 
-CUMULANT, CONTINUATION, UNKNOWN, MISSING, ESTIMATED = range(5)
-"""Positions in ``BaseLearner.seen``: the largest absolute cumulant, the largest continuation, the
-last step with an unknown ratio, the number of transitions skipped because of a NaN, and 1 if a
-ratio was estimated."""
+HIGHEST, CONTINUATION, UNKNOWN, MISSING, ESTIMATED, LOWEST, OUTSIDE, UNCOUNTED = range(8)
+"""Positions in ``BaseLearner.seen``: the largest cumulant (at least 0), the largest continuation,
+the last step with an unknown ratio, the number of transitions skipped because of a NaN, 1 if a
+ratio was estimated, the smallest cumulant (at most 0), the number of states outside the bounds of
+the features, and the number of the first states that were not looked at for this."""
 
 
 Report = TypeVar("Report")
@@ -60,6 +66,8 @@ class Observer(ABC, Generic[Report]):
     passes: ClassVar[int | None] = None
     """The number of passes over a log that matter, if further ones change nothing."""
     behaviour: Policy | None
+    _states: States
+    """The form of the states, and the response to a NaN."""
     _fitted: int = 0
     """The number of rows that the latest call of ``fit`` has passed, over all of its passes."""
     _rows_together: int = sources.LONGEST_BATCH
@@ -161,14 +169,23 @@ class Observer(ABC, Generic[Report]):
             "truncated": truncated,
             **more,
         }
-        rows = {
-            key: as_row(v) if isinstance(v, dict) else np.asarray(v)[None]
-            for key, v in named.items()
-        }
+        try:
+            # A call for each value would take longer.
+            rows = {
+                key: as_row(v) if isinstance(v, dict) else np.asarray(v)[None]
+                for key, v in named.items()
+            }
+        except ValueError:
+            rows = {key: as_row(v, f"{key!r}") for key, v in named.items()}
         self.observe_many(Transitions(**rows))
 
-    def observe_many(self, transitions: Transitions) -> None:
-        """Observe a batch of transitions in order, with the same result as one by one."""
+    def observe_many(self, transitions: TransitionsLike) -> None:
+        """Observe a batch of transitions in order, with the same result as one by one.
+
+        The batch may be a list of mappings, one for each transition.
+        """
+        if not isinstance(transitions, Transitions):
+            transitions = as_transitions(transitions)
         self._take_in(transitions, self.behaviour)
 
     def learn(
@@ -203,7 +220,8 @@ class Observer(ABC, Generic[Report]):
                 included automatically.
             callbacks: :class:`gvf.Every`, or several of them, or pairs ``(steps, function)``. If
                 one returns True, learning stops after the current batch of the source.
-            progress: True to show a progress bar; by default only if standard error is a terminal.
+            progress: False to show none. By default it is a bar in a terminal, and elsewhere a
+                line now and then. True adds a line at the end there.
 
         Returns:
             The same as :meth:`report`.
@@ -214,7 +232,7 @@ class Observer(ABC, Generic[Report]):
         # The stream recorded the behaviour's probabilities. They are not computed again, since a
         # behaviour that has changed since would give others.
         behaviour = None if acting else self.behaviour
-        with postponed_interrupt() as interrupted:
+        with postponed_interrupt() as interrupted, self._states.quiet():
             if acting:
                 self._begin_anew()  # the environment is reset
                 batches = self._act(source, steps, seed, chunk or sources.JOINED_ROWS, info)
@@ -224,7 +242,7 @@ class Observer(ABC, Generic[Report]):
                 self._change_source()
                 batches = sources.batches(source, steps, chunk, interrupted)
             taken, calls, stopped = 0, Calls(callbacks, self), False
-            with sources.bar(progress, steps) as advance:
+            with progress_of("learning", steps, show=progress) as advance:
                 for batch in batches:
                     for piece in calls.pieces(batch, taken):
                         try:
@@ -282,7 +300,8 @@ class Observer(ABC, Generic[Report]):
                 epochs than it had, further ones are added.
             callbacks: :class:`gvf.Every`, or several of them, or pairs ``(steps, function)``. If
                 one returns True, learning stops there.
-            progress: True to show a progress bar; by default only if standard error is a terminal.
+            progress: False to show none. By default it is a bar in a terminal, and elsewhere a
+                line now and then. True adds a line at the end there.
 
         Returns:
             The same as :meth:`report`.
@@ -297,10 +316,11 @@ class Observer(ABC, Generic[Report]):
         fit = Fit(self, log, order, epochs, seed, Calls(callbacks, self))
         if not resume:
             self._fitted = 0
-        with postponed_interrupt() as interrupted:
+        with postponed_interrupt() as interrupted, self._states.quiet():
             if order == "drawn" and not self._fitted:
                 self._keep(len(log))
-            with sources.bar(progress, max(fit.total - self._fitted, 0)) as advance:
+            due = max(fit.total - self._fitted, 0)
+            with progress_of("learning", due, show=progress) as advance:
                 fit.run(interrupted, advance)
         return self.report()
 
@@ -326,8 +346,7 @@ class Observer(ABC, Generic[Report]):
         """
         parts: dict[str, NDArray[Any]] = {}
         description = {name: spec.describe(part, parts) for name, part in self._parts().items()}
-        fitted = {"fitted": np.array(self._fitted)} if self._fitted else {}
-        checkpoint.write(path, self.kind, parts | self._arrays() | fitted, description)
+        checkpoint.write(path, self.kind, parts | self.checkpoint(), description)
 
     def load(self, path: str | os.PathLike[str], *, same_functions: bool = False) -> Self:
         """Restore the state that :meth:`save` wrote; the arguments must have been the same.
@@ -367,23 +386,29 @@ class Observer(ABC, Generic[Report]):
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write the parts that predict, without the window; :func:`load_predictor` reads them."""
         parts: dict[str, NDArray[Any]] = {}
-        named = self._exported
+        named = {**self._exported, "on_nan": self._states.on_nan, **self._states.arrays()}
         arrays = {name: part for name, part in named.items() if isinstance(part, np.ndarray)}
         description = {
             name: spec.describe(part, parts) for name, part in named.items() if name not in arrays
         }
         checkpoint.write(path, f"predictor of a {self.kind}", parts | arrays, description)
 
+    def checkpoint(self) -> dict[str, NDArray[Any]]:
+        """Return copies of all arrays of the state, for :meth:`restore`."""
+        fitted = {"fitted": np.array(self._fitted)} if self._fitted else {}
+        return {**self._arrays(), **self._states.arrays(), **fitted}
+
     def restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Restore the arrays of a checkpoint of the same kind of learner, or change nothing."""
-        before = self._arrays()
-        fitted = int(arrays.get("fitted", 0))
+        before, arrays = self._arrays(), dict(arrays)
+        fitted, states = int(arrays.pop("fitted", 0)), States(self._states.on_nan)
+        states.restore(arrays)
         try:
-            self._restore({name: array for name, array in arrays.items() if name != "fitted"})
+            self._restore(arrays)
         except BaseException:
             self._restore(before)
             raise
-        self._fitted = fitted
+        self._fitted, self._states = fitted, states
 
     def _shown(self) -> dict[str, Any]:
         """Return the arguments that ``repr`` shows, with their present values."""
@@ -424,11 +449,37 @@ class BaseLearner(Observer[Report]):
         self.question, self.behaviour = question, behaviour
         self.on_conflict: OnConflict = on_conflict
         self.on_nan: OnNaN = on_nan
-        self.seen = np.zeros(5)
+        self._states = States(on_nan)
+        self.seen = np.zeros(8)
+
+    def predict(self, states: Any) -> Floats:
+        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several lanes.
+
+        Instead of a batch it takes one ``Dict`` observation, or a list of them. The prediction for
+        a state with a NaN is NaN, if the learner leaves out such transitions. Before the first
+        update there is one :class:`gvf.NotLearnedWarning`.
+        """
+        predictions = self._predict(states)
+        if not self._states.is_settled:
+            self._states.settle(predictions, self._has_learned, type(self).__name__, self.steps)
+        return predictions
+
+    def _predict(self, states: Any) -> Floats:
+        return self._states.predict(self._values, states)
 
     @abstractmethod
-    def predict(self, states: Any) -> Floats:
-        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several lanes."""
+    def _values(self, states: Any) -> Floats:
+        """Return the values of a batch of states, [m] or [m, lanes]."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> int:
+        """The number of transitions observed."""
+
+    @property
+    @abstractmethod
+    def _has_learned(self) -> bool:
+        """True if there was an update, or if weights were set."""
 
     @property
     @abstractmethod
@@ -452,6 +503,7 @@ class BaseLearner(Observer[Report]):
             missing = self.question.missing(transitions, interest=self._uses_interest)
         if missing is None or not missing.any():
             self._observe(transitions, behaviour, None)
+            self._note_states(transitions)
             return
         left_out = np.flatnonzero(missing)
         try:
@@ -459,6 +511,7 @@ class BaseLearner(Observer[Report]):
                 self._leave_out(transitions)
             else:
                 self._observe(transitions, behaviour, missing)
+                self._note_states(transitions[~missing])
         except ValueError as error:
             rows = np.array2string(left_out, separator=", ", threshold=8)
             error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
@@ -493,19 +546,52 @@ class BaseLearner(Observer[Report]):
             self.seen[ESTIMATED] = 1.0
 
     def _restore_seen(self, saved: Floats) -> None:
-        """Restore ``seen``; that of an older file is shorter."""
+        """Restore ``seen``; that of an older file is shorter, and has the largest |cumulant|."""
         self.seen[:] = 0.0
         self.seen[: len(saved)] = saved
+        if len(saved) <= LOWEST:
+            self.seen[LOWEST], self.seen[UNCOUNTED] = -self.seen[HIGHEST], self.steps
 
     def _note(self, cumulant: Floats, continuation: Floats) -> None:
-        """Keep the largest cumulant and continuation, from which the largest return follows."""
+        """Keep the range of cumulants and continuations, from which that of returns follows."""
         seen = self.seen
         if len(cumulant) == 1:  # reductions would take longer than the update
-            seen[CUMULANT] = max(seen[CUMULANT], abs(cumulant[0]))
-            seen[CONTINUATION] = max(seen[CONTINUATION], continuation[0])
+            low = high = cumulant[0]
+            longest = continuation[0]
         else:
-            seen[CUMULANT] = max(seen[CUMULANT], cumulant.max(), -cumulant.min())
-            seen[CONTINUATION] = max(seen[CONTINUATION], continuation.max())
+            low, high, longest = cumulant.min(), cumulant.max(), continuation.max()
+        if low < seen[LOWEST]:
+            seen[LOWEST] = low
+        if high > seen[HIGHEST]:
+            seen[HIGHEST] = high
+        if longest > seen[CONTINUATION]:
+            seen[CONTINUATION] = longest
+
+    def _note_states(self, transitions: Transitions) -> None:
+        """Remember the form of the states, and count those outside the bounds of the features."""
+        states = transitions.columns["state"]
+        if not self._states.is_noted:
+            self._states.note(states)
+        features = getattr(self, "features", None)  # a network has none
+        if outside := outside_bounds(features, states):
+            self.seen[OUTSIDE] += outside
+
+    def _range(self, passed_on: int) -> Range:
+        """Return the signals seen, from which the range of returns follows."""
+        low, high, continuation = self.seen[[LOWEST, HIGHEST, CONTINUATION]].tolist()
+        return Range(low, high, continuation, passed_on)
+
+    @property
+    def _noted(self) -> dict[str, Any]:
+        """The fields of a report that ``seen`` has."""
+        outside, uncounted = self.seen[[OUTSIDE, UNCOUNTED]].tolist()
+        has_bounds = hasattr(getattr(self, "features", None), "outside")
+        counted = self.steps - uncounted
+        return {
+            "missing": int(self.seen[MISSING]),
+            "estimated": bool(self.seen[ESTIMATED]),
+            "outside_bounds": outside / counted if has_bounds and counted else None,
+        }
 
     def return_error(
         self, env: gym.Env[Any, Any], **options: Any
@@ -525,7 +611,7 @@ class BaseLearner(Observer[Report]):
         """
         options = {"behaviour": self.behaviour, **options}
         held_out = truth.held_out_returns(env, self.question, **options)
-        predictions = self.predict(held_out.states)
+        predictions = self._predict(held_out.states)
         if predictions.ndim == 1:
             return held_out.error(lambda _: predictions)
         return [held_out.error(lambda _, p=p: p) for p in predictions.T]

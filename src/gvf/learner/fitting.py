@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gvf.common.checks import brief, check_choice
 from gvf.learner import source as sources
 from gvf.learner.callbacks import Calls
-from gvf.transition import Transitions
+from gvf.transition import Transitions, as_transitions, ended_rows, is_transitions
 
 Order = Literal["log", "shuffled", "drawn"]
 LARGEST_WINDOW = 2**30
@@ -68,13 +68,13 @@ class _Batch:
 
 
 def as_log(log: Any) -> Log:
-    """Return a log, or transitions as one.
+    """Return a log, or transitions as one; a list has transitions, as of ``learn``.
 
     Raises:
         TypeError: if it is neither.
     """
-    if isinstance(log, Transitions):
-        return _Batch(log)
+    if is_transitions(log):
+        return _Batch(as_transitions(log))
     needed = ("in_memory", "transitions", "__len__", "__iter__")
     if not all(hasattr(log, name) for name in needed):
         raise TypeError(
@@ -136,7 +136,7 @@ def episode_starts(whole: Transitions) -> NDArray[np.int64]:
 
     Example:
         >>> from gvf.learner.fitting import episode_starts
-        >>> from gvf.transition import Transitions
+        >>> from gvf.transition import Transitions, as_transitions, ended_rows, is_transitions
         >>> episode_starts(Transitions(state=[0, 1, 2], terminated=[False, True, False]))
         array([0, 2])
     """
@@ -150,9 +150,7 @@ def episode_starts(whole: Transitions) -> NDArray[np.int64]:
         )
     else:
         begins = np.zeros(max(len(whole) - 1, 0), bool)
-    for name in ("terminated", "truncated"):
-        if name in columns:
-            begins = begins | columns[name][:-1].astype(bool)
+    begins = begins | ended_rows(columns, len(whole))[:-1]
     return np.concatenate([[0], np.flatnonzero(begins) + 1])
 
 

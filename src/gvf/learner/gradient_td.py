@@ -23,7 +23,7 @@ from numba import njit
 
 from gvf.common.arrays import Array
 from gvf.common.checks import brief, is_number
-from gvf.learner.linear import add_at, td_error_at, value_at, weight_at
+from gvf.learner.linear import add_at, td_error_at, value_at
 from gvf.learner.update import Lanes, LearnerState, Update
 
 
@@ -47,8 +47,8 @@ def gradient_td(state, experience, slots, w):
     for i in range(slots.size):
         slot = slots[i]
         for lane in range(weights.shape[1]):
-            errors[i, lane] *= weight_at(w, i, lane)
-            expected[i, lane] *= weight_at(w, i, lane)
+            errors[i, lane] *= w[i]
+            expected[i, lane] *= w[i]
         add_at(weights, step_size, x, share, slot, errors, i)
         for lane in range(weights.shape[1]):
             errors[i, lane] -= expected[i, lane]

@@ -164,7 +164,7 @@ class Learner(WindowLearner):
         learner = Learner(**parts)
         for name in ("weights", "memory", "lanes"):
             arrays[f"values/{name}"] = arrays[f"values/{name}"][..., [number]]
-        learner.restore(arrays)
+        learner.restore({**arrays, **self._states.arrays()})
         return learner
 
     def diagnose(

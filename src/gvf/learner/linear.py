@@ -199,30 +199,20 @@ def td_errors(weights, experience, slots, out):
         td_error_at(weights, experience, slots[i], 1.0, out, i)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def weight_at(w, i, lane):
-    """Return the weight of the i-th drawn transition in a lane, from w [k] or [k, lanes]."""
-    if w.ndim == 1:
-        return w[i]
-    else:
-        return w[i, lane]
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def block_weight(zero, w, i, lane):
-    """Return the weights of the i-th drawn transition in as many lanes as `zero` has numbers."""
-    if w.ndim == 1:
-        return zero + w[i]
-    else:
-        return load(zero, w, i, lane)
-
-
-@njit(cache=True, nogil=True, forceinline=True)
-def weigh_lanes(error, w, i, j):
-    """Multiply a row of errors [k, lanes] by the weights of a drawn transition, [k, lanes]."""
-    for lane in range(error.shape[1]):
-        # Weight 0 gives 0 even if the error is infinite.
-        error[j, lane] = w[i, lane] * error[j, lane] if w[i, lane] != 0.0 else 0.0
+@njit(cache=True, nogil=True)
+def _direction_of_lane(target, scale, weights, experience, slots, w):
+    """Add the same as :func:`td_direction` for a single lane, in a third of the time."""
+    share, errors = experience.share, np.empty(slots.size)
+    size = weights.shape[0] // share.shape[1]
+    for i in range(slots.size):
+        if w[i] != 0.0:
+            error = block_error(0.0, weights, experience, np.uint64(slots[i]), w[i], 0)
+            errors[i] = scale[0] * error
+    for i in range(slots.size):
+        slot = np.uint64(slots[i])
+        for b in range(share.shape[1]):
+            if w[i] != 0.0 and share[slot, b] != 0.0:
+                add_block(errors[i], target, experience.x, slot, share[slot, b], b * size, 0)
 
 
 @njit(cache=True, nogil=True)
@@ -232,17 +222,14 @@ def td_direction(target, scale, weights, experience, slots, w):
     The target may be the weights themselves: all errors are computed before anything changes.
     """
     x, share, x_next, share_next, c, gamma = experience
-    errors = np.empty((slots.size, weights.shape[1]))
-    if w.ndim > 1:
-        for i in range(slots.size):
-            td_error_at(weights, experience, slots[i], 1.0, errors, i)
-            weigh_lanes(errors, w, i, i)
-        for i in range(slots.size):
-            add_at(target, scale, x, share, slots[i], errors, i)
+    table = x.shape[1] == 1 and share.shape[1] == 1
+    if weights.shape[1] == 1 and not table:
+        _direction_of_lane(target, scale, weights, experience, slots, w)
         return
-    if x.shape[1] > 1 or share.shape[1] > 1:
+    errors = np.empty((slots.size, weights.shape[1]))
+    if not table:
         for i in range(slots.size):
-            slot, weight = np.uint64(slots[i]), weight_at(w, i, 0)
+            slot, weight = np.uint64(slots[i]), w[i]
             if weight == 0.0:
                 continue
             own = only_block(share, slot) if x.shape[1] == 1 else -1
@@ -251,12 +238,12 @@ def td_direction(target, scale, weights, experience, slots, w):
             else:
                 td_error_at(weights, experience, slot, weight, errors, i)
         for i in range(slots.size):
-            if weight_at(w, i, 0) != 0.0:
-                add_at(target, scale, x, share, slots[i], errors, i)
+            if w[i] != 0.0:
+                add_at(target, scale, x, share, np.uint64(slots[i]), errors, i)
         return
     # With one feature and one block the values are a table: one pass instead of three.
     for i in range(slots.size):
-        slot, weight = np.uint64(slots[i]), weight_at(w, i, 0)
+        slot, weight = np.uint64(slots[i]), w[i]
         here, there = weight_row(x, slot, 0, 0), weight_row(x_next, slot, 0, 0)
         near = weight * share[slot, 0] * feature_level(x, slot, 0)
         far = weight * gamma[slot] * share_next[slot, 0] * feature_level(x_next, slot, 0)

@@ -1,4 +1,4 @@
-"""Batches of transitions from a source, with Ctrl-C and a progress bar.
+"""Batches of transitions from a source, with Ctrl-C.
 
 A question takes hardly longer for a batch than for one transition, so single transitions are
 joined; after Ctrl-C no more are awaited. Long batches are cut, because a learner is interrupted
@@ -7,13 +7,10 @@ only between batches, where its state is consistent.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
-from gvf.common.progress import progress_bar
-from gvf.transition import Transitions, joined
+from gvf.transition import Transitions, check_item, together
 
 JOINED_ROWS = 64
 """The number of single transitions joined into a batch, which hides the cost of a call. In an
@@ -44,14 +41,8 @@ def batches(
 
 def _runs(source: Iterable[Any]) -> Iterator[Transitions | list[Mapping[str, Any]]]:
     for position, item in enumerate(source):
-        if isinstance(item, Transitions | Mapping):
-            yield item if isinstance(item, Transitions) else [item]
-        else:
-            raise TypeError(
-                f"item {position} is a {type(item).__name__}; give gvf.Transitions (a batch) or "
-                "mappings (one transition): {'state': ..., 'action': ..., 'reward': ..., "
-                "'next_state': ..., 'terminated': ..., 'behaviour_probability': ...}"
-            )
+        check_item(item, position)
+        yield item if isinstance(item, Transitions) else [item]
 
 
 def _grouped(
@@ -68,7 +59,7 @@ def _grouped(
             if isinstance(item, Transitions) and len(item) > most:
                 if waiting:
                     ready, waiting, count = waiting, [], 0
-                    yield _joined(ready)
+                    yield together(ready)
                 yield from (item[start : start + most] for start in range(0, len(item), most))
                 continue
             if waiting and isinstance(item, list) and isinstance(waiting[-1], list):
@@ -78,31 +69,13 @@ def _grouped(
             count += len(item)
             if count >= least or interrupted():
                 ready, waiting, count = waiting, [], 0
-                yield _joined(ready)
+                yield together(ready)
     except (Exception, KeyboardInterrupt):  # the transitions before it are sound
         if waiting:
-            yield _joined(waiting)
+            yield together(waiting)
         raise
     if waiting:
-        yield _joined(waiting)
-
-
-def _joined(items: list[Transitions | list[Mapping[str, Any]]]) -> Transitions:
-    return Transitions.concatenate(
-        [item if isinstance(item, Transitions) else _from_mappings(item) for item in items]
-    )
-
-
-def _from_mappings(rows: list[Mapping[str, Any]]) -> Transitions:
-    """Make one batch of mappings with the same keys."""
-    names = rows[0].keys()
-    for row in rows:
-        if row.keys() != names:
-            raise ValueError(
-                f"all transitions must have the same columns; some have {', '.join(names)}, "
-                f"others {', '.join(row)}"
-            )
-    return Transitions(**{name: joined([row[name] for row in rows]) for name in names})
+        yield together(waiting)
 
 
 def _first(batches: Iterable[Transitions], steps: int) -> Iterator[Transitions]:
@@ -111,14 +84,3 @@ def _first(batches: Iterable[Transitions], steps: int) -> Iterator[Transitions]:
         steps -= len(batch)
         if steps <= 0:
             return
-
-
-@contextmanager
-def bar(progress: bool | None, total: int | None) -> Iterator[Callable[[int], object]]:
-    """Show a progress bar, by default on a terminal only; give the function that advances it."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda rows: None
-        return
-    with progress_bar() as shown:
-        task = shown.add_task("learning", total=total)
-        yield lambda rows: shown.advance(task, rows)

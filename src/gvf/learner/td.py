@@ -26,14 +26,13 @@ from numba import njit
 
 from gvf.common.arrays import Array
 from gvf.common.checks import brief, is_number
-from gvf.common.vector import absolute, choose, load, root, store, zeros
+from gvf.common.vector import load, root, store, zeros
 from gvf.learner.linear import (
     NARROW,
     WIDE,
     add_block,
     block_error,
     td_direction,
-    weight_at,
     weight_row,
 )
 from gvf.learner.update import Lanes, Update
@@ -66,7 +65,7 @@ def td_rmsprop(state, experience, slots, w):
     # Rows that occur only in transitions of weight 0 come last: their g is 0, so only m decays.
     for last in range(2):
         for i in range(slots.size):
-            if (weight_at(w, i, 0) == 0.0 and w.ndim == 1) != (last == 1):
+            if (w[i] == 0.0) != (last == 1):
                 continue
             for b in range(blocks):
                 if share[slots[i], b] == 0.0:
@@ -158,17 +157,10 @@ def incremental_block(zero, state, experience, slots, w, lane):
     x, share = experience.x, experience.share
     size = weights.shape[0] // share.shape[1]
     for i in range(slots.size):
-        slot, error = slots[i], zero
-        if w.ndim > 1:
-            weight = load(zero, w, i, lane)
-            error = weight * block_error(zero, weights, experience, slot, k, lane)
-            # Weight 0 gives 0 even if the error is infinite.
-            error = choose(0.0, absolute(weight), error, zero)
-        elif weight_at(w, i, 0) != 0.0:
-            factor = k * weight_at(w, i, 0)
-            error = block_error(zero, weights, experience, slot, factor, lane)
-        else:
+        slot = slots[i]
+        if w[i] == 0.0:
             continue
+        error = block_error(zero, weights, experience, slot, k * w[i], lane)
         for b in range(share.shape[1]):
             if share[slot, b] != 0.0:
                 add_block(alpha * error, weights, x, slot, share[slot, b], b * size, lane)

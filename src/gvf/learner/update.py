@@ -9,7 +9,7 @@ compiled loops:
     state        the arrays that change, a :class:`LearnerState`
     experience   the window's columns, a :class:`gvf.learner.linear.Experience`
     slots        the drawn slots, int64[k]
-    w            the correction's weights [k], or [k, lanes] if the lanes' weights differ
+    w            the correction's weights [k]
 
 All updates have this signature, so one loop runs them all.
 """
@@ -205,5 +205,5 @@ class Update(LaneFields):
         return None
 
     def apply(self, state: LearnerState, experience: Experience, slots: Array, w: Array) -> None:
-        """Change the state by the transitions in slots [k], with weights w [k] or [k, lanes]."""
+        """Change the state by the transitions in slots [k], with weights w [k]."""
         self.kernel(state, experience, slots, w)

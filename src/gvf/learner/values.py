@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from gvf.common.arrays import Array, Floats
-from gvf.common.checks import brief
+from gvf.common.checks import as_array, brief
 from gvf.common.compiled import address_of
+from gvf.common.fields import as_states
 from gvf.correction import Correction
 from gvf.diagnosis.updates import Updates
 from gvf.features import FeatureMap, features_of
@@ -27,7 +28,7 @@ from gvf.learner.update import Update
 from gvf.policy import DiscretePolicy, Policy
 from gvf.sampling.generator import addresses
 from gvf.sampling.ring import Slots
-from gvf.transition import Transitions, as_column, check_no_nan
+from gvf.transition import Transitions, check_no_nan
 from gvf.window import Window
 from gvf.window.buffer import DRAW, WRITE, Buffer, Rows, check_like
 from gvf.window.frames import FrameWindow
@@ -62,7 +63,8 @@ class LinearPrediction:
 
     def predict(self, states: Any) -> Floats:
         """Predict for a batch of states [m, ...]: [m], or [m, lanes]."""
-        states = as_column(states, "the states")
+        if type(states) is not np.ndarray:
+            states = as_array(as_states(states), "the states")
         x = features_of(self.features, self.features.size, states)
         out = np.empty((len(x), self.weights.shape[1]))
         share = np.ones((len(x), 1)) if self.policy is None else self.policy.probabilities(states)
@@ -133,6 +135,7 @@ class LinearValues:
                 "has no finite number of them; use TD, TDC or TDRC"
             )
         self.features, self.update_rule, self.rng = features, update, rng
+        self.first_size = 0.0
         # Action values are averaged over the policy's actions. State values have one block.
         averages = update.action_values and isinstance(policy, DiscretePolicy)
         self._averaged: DiscretePolicy | None = policy if averages else None  # pyright: ignore[reportAttributeAccessIssue]
@@ -211,6 +214,11 @@ class LinearValues:
         """The default step size in use; None before there is one, or if one was given."""
         chosen = self.update_rule.chooses_step_size
         return float(self.state.lanes[0, 0]) or None if chosen else None
+
+    @property
+    def were_set(self) -> bool:
+        """True if a weight is not 0."""
+        return bool(self.state.weights.any())
 
     def repeat(self, buffer: Buffer, schedule: Schedule, times: int) -> None:
         """Draw, weigh and update so many times, without new rows."""
@@ -300,19 +308,19 @@ class LinearValues:
         several = self.update_rule.lanes is not None
         return LinearPrediction(self.features, self._averaged, several, self.state.weights)
 
-    def largest(self, window: Window) -> Floats:
-        """Return the largest absolute prediction for the window's states in each lane, [lanes].
+    def shown(self, window: Window) -> Floats:
+        """Return predictions for the window's states, [m, lanes].
 
-        It is infinite if a weight is not finite. In a long window with many features only some of
-        the states are read.
+        They are infinite if a weight is not finite. In a long window with many features only some
+        of the states are read.
         """
         x = window.columns["x"]
         rows = np.arange(0, len(window), 1 + len(window) * x.shape[1] // _LOOKED_AT)
         kept = self.experience({name: c[rows] for name, c in window.columns.items()})
         out = np.empty((len(rows), self.state.weights.shape[1]))
         values(self.state.weights, kept.x, kept.share, out)
-        finite = np.isfinite(self.state.weights).all(axis=0)
-        return np.where(finite, np.abs(out).max(axis=0, initial=0.0), np.inf)
+        out[:, ~np.isfinite(self.state.weights).all(axis=0)] = np.inf
+        return out
 
     @property
     def parts(self) -> dict[str, Any]:

@@ -26,16 +26,15 @@ from gvf.correction import Correction
 from gvf.correction.trace import Trace, TraceOverflowError
 from gvf.learner.base import (
     CONTINUATION,
-    CUMULANT,
-    ESTIMATED,
-    MISSING,
+    HIGHEST,
+    LOWEST,
     UNKNOWN,
     BaseLearner,
     check_answers,
     group,
 )
 from gvf.learner.loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
-from gvf.learner.report import DIVERGED, LearnerReport, largest_return
+from gvf.learner.report import FEWEST, LearnerReport
 from gvf.learner.source import LONGEST_BATCH
 from gvf.policy import Policy
 from gvf.question import GVF, OnConflict, OnNaN
@@ -72,8 +71,16 @@ class ValueFunction(Learns, Protocol):
         """Predict for a batch of states [m, ...]."""
         ...
 
-    def largest(self, window: Any) -> Floats:
-        """Return the largest absolute prediction for states of the window in each lane, [lanes]."""
+    first_size: float
+    """The size that predictions may have before anything is learned."""
+
+    def shown(self, window: Any) -> Floats:
+        """Return predictions for states of the window, [m, lanes], for a report."""
+        ...
+
+    @property
+    def were_set(self) -> bool:
+        """True if weights were set, although there was no update."""
         ...
 
     @property
@@ -280,8 +287,11 @@ class WindowLearner(BaseLearner[LearnerReport]):
         """True if all ratios in the window are known; a correction without ratios needs none."""
         return self.schedule.counts[STEPS] - self.seen[UNKNOWN] >= len(self.window)
 
-    def predict(self, states: Any) -> Floats:
-        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several step sizes."""
+    @property
+    def _has_learned(self) -> bool:
+        return self.updates > 0 or self.values.were_set
+
+    def _values(self, states: Any) -> Floats:
         return self.values.predict(states)
 
     @property
@@ -293,24 +303,21 @@ class WindowLearner(BaseLearner[LearnerReport]):
         none = float("nan")
         ratios = self.buffer.ratios if self.knows_ratios else np.zeros(0)
         passed_on = self.updates * self.schedule.batch_size * self.n_steps.n
-        cumulant, continuation = self.seen[[CUMULANT, CONTINUATION]].tolist()
-        limit = largest_return(cumulant, continuation, passed_on)
-        largest = self.values.largest(self.window) if len(self.window) else np.zeros(0)
+        n = len(self.window)
+        predictions = self.values.shown(self.window) if n else np.zeros((0, 0))
         return LearnerReport(
             steps=self.steps,
             updates=self.updates,
             skipped=self.skipped,
-            window=len(self.window),
+            window=n,
             mean_ratio=self.buffer.mean_ratio if self.knows_ratios else none,
             max_ratio=float(ratios.max()) if len(ratios) else none,
             zero_ratios=float(np.mean(ratios == 0.0)) if len(ratios) else none,
             effective_sample_size=self.buffer.effective_sample_size if self.knows_ratios else none,
-            diverged=tuple(np.flatnonzero(~(largest <= DIVERGED * limit)).tolist()),
-            largest_predictions=tuple(largest.tolist()),
-            largest_return=limit,
             step_size=self.values.step_size,
-            missing=int(self.seen[MISSING]),
-            estimated=bool(self.seen[ESTIMATED]),
+            endless=n >= FEWEST and bool((self.window.columns["continuation"][:n] == 1.0).all()),
+            **self._range(passed_on).findings(predictions, self.values.first_size),
+            **self._noted,
         )
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
@@ -348,7 +355,8 @@ class WindowLearner(BaseLearner[LearnerReport]):
             self._restore_seen(arrays["own/seen"])
         elif len(self.window):  # older files do not have it
             kept = {name: c[: len(self.window)] for name, c in self.window.columns.items()}
-            self.seen[CUMULANT] = np.abs(kept["cumulant"]).max()
+            self.seen[HIGHEST] = max(0.0, kept["cumulant"].max())
+            self.seen[LOWEST] = min(0.0, kept["cumulant"].min())
             self.seen[CONTINUATION] = kept["continuation"].max()
             unknown = not self.correction.needs_ratios and self.behaviour is None
             self.seen[UNKNOWN] = self.steps if unknown and (self.buffer.ratios == 1.0).all() else 0

@@ -21,7 +21,7 @@ from numba import njit
 
 from gvf.common.vector import choose, load, store, zeros
 from gvf.features import feature_level, weight_row
-from gvf.learner.linear import NARROW, WIDE, block_error, block_weight
+from gvf.learner.linear import NARROW, WIDE, block_error
 from gvf.learner.update import Lanes, LearnerState, Update
 
 
@@ -47,7 +47,7 @@ def wis_td_block(zero, state, experience, slots, w, lane):
     blocks = share.shape[1]
     size = weights.shape[0] // blocks
     for i in range(slots.size):
-        slot, r = slots[i], k * block_weight(zero, w, i, lane)
+        slot, r = slots[i], zero + k * w[i]
         error = r * block_error(zero, weights, experience, slot, 1.0, lane)
         for b in range(blocks):
             part = share[slot, b]

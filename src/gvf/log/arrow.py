@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gvf.common.arrays import Array
-from gvf.transition import as_column
+from gvf.common.fields import as_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,8 +121,10 @@ def _from_lists(column: pa.Array, name: str, place: Place) -> Array:
     return filled
 
 
-def as_arrow(column: Array) -> pa.Array:
+def as_arrow(column: Array, clock: Any = None) -> pa.Array:
     """Return an array [m, ...] as a column of Arrow, with lists of fixed size for its rows.
+
+    A column of points in time gets the type `clock`, which has their time zone.
 
     Example:
         >>> import numpy as np
@@ -138,7 +140,7 @@ def as_arrow(column: Array) -> pa.Array:
     values = pa.array(np.ascontiguousarray(column).reshape(-1))
     for size in reversed(column.shape[1:]):
         values = pa.FixedSizeListArray.from_arrays(values, size)
-    return values
+    return values if clock is None else values.cast(clock)
 
 
 def _is_list(kind: Any) -> bool:

@@ -2,8 +2,13 @@
 
 An episode ends where ``terminated`` or ``truncated`` says so, or where the episode's name changes.
 One pass over these columns finds all episodes and checks the log: the rows of an episode must be
-together and in order, and none may be missing. What the log does not say, the caller says:
-``ends="terminated"`` or ``ends="truncated"`` is the meaning of all ends that the log leaves open.
+together and in order. What the log does not say, the caller says: ``ends="terminated"`` or
+``ends="truncated"`` is the meaning of all ends that the log leaves open.
+
+A row is missing where a next state is not the state of the following row of the episode, where a
+count of steps jumps, and, in a log without next states, where regular times have a hole
+(:mod:`gvf.log.spacing`). ``gaps`` says whether this is an error or cuts the episode, or is left
+as it is.
 
 If the log has no next states, that of a row is the state of the following row. The last row of an
 episode that was cut has no next state then, and is left out.
@@ -20,13 +25,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays, Bools
+from gvf.common.fields import as_column
+from gvf.common.options import OptionError, Words, option
+from gvf.links import breaks
 from gvf.log.names import Reading
+from gvf.log.spacing import Spacing
 
 Ends = Literal["terminated", "truncated"]
+Gaps = Literal["error", "cut", "keep"]
+"""The ways to take missing rows: raise an error, cut the episode, or let it go on."""
 _STEPS = re.compile(r"t|.*step.*|frame_index", re.IGNORECASE)
 """Names of columns that count steps, so that a jump means missing rows."""
-_SAME = 1e-6
-"""The relative difference up to which a next state is the following state."""
+OWN = "own ids"
+"""The key under which a scan takes in the columns in which the log names its episodes."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,8 @@ class Bounds:
         lost: the number of episodes that had no other row, and so are not among the E.
         how: the way in which episodes were found, in words.
         why: the source of the ends' meaning, in words.
+        gaps: the number of places where rows are missing, and the episode was cut.
+        ids: the log's own names of the episodes, a field for each column, [E]; None without any.
     """
 
     first: NDArray[np.int64]
@@ -50,6 +63,8 @@ class Bounds:
     lost: int
     how: str
     why: str
+    gaps: int = 0
+    ids: Array | None = None
 
     def __len__(self) -> int:
         return len(self.first)
@@ -62,13 +77,16 @@ class Scan:
         reading: the meanings of the columns.
         ends: the meaning of ends that the log leaves open.
         place: the place of a row, for messages.
+        gaps: what is done where rows are missing.
 
     Raises:
         ValueError: if the columns cannot tell where or why episodes end.
     """
 
-    def __init__(self, reading: Reading, ends: Ends | None, place: Callable[[int], str]) -> None:
-        self._reading, self._ends, self._place = reading, ends, place
+    def __init__(
+        self, reading: Reading, ends: Ends | None, place: Callable[[int], str], gaps: Gaps
+    ) -> None:
+        self._reading, self._ends, self._place, self._gaps = reading, ends, place, gaps
         self._by_name = "episode" in reading
         self._by_time = "time" in reading and not self._by_name
         self._has_ids = self._by_name or "stream" in reading
@@ -77,18 +95,20 @@ class Scan:
         self._marks = [m for m in ("terminated", "truncated", "done") if m in reading]
         # An end that is not a time limit's is the task's, whether 'done' has both or not.
         self._explained = {"done", "truncated"} <= {*self._marks} and "terminated" not in reading
-        self._compares = "next_state" in reading and not (self._by_name or time)
+        self._compares = "next_state" in reading and gaps != "keep"
+        self._spacing = Spacing() if time and "next_state" not in reading else None
         meanings = ["episode", "stream", "time", *self._marks]
         self.meanings = [*meanings, *(("state", "next_state") if self._compares else ())]
         """The meanings of the columns to scan."""
         self._check_ends()
         self._before: Arrays | None = None
-        self._row = 0
+        self._row = self._gap_count = 0
         self._start_time: Any = None
         self._lasts: list[NDArray[np.int64]] = []
         self._terminated: list[Bools] = []
         self._marked: list[Bools] = []
         self._ids: list[Array] = []
+        self._own: list[Array] = []
 
     def _check_ends(self) -> None:
         """Raise an error if nothing says why, or where, episodes end."""
@@ -96,28 +116,37 @@ class Scan:
             return
         if "done" in self._reading:
             done = self._reading.parts["done"].columns[0]
-            raise ValueError(
+            raise OptionError(
                 f"column {done!r} does not say why an episode ended: if the task ended every "
-                'episode, read with ends="terminated"; if a time limit cut every episode, with '
-                'ends="truncated"; if both happen, give the columns terminated and truncated'
+                "episode, read with ",
+                option("ends", "terminated"),
+                "; if a time limit cut every episode, with ",
+                option("ends", "truncated"),
+                "; if both happen, give the columns terminated and truncated",
             )
         if "terminated" not in self._reading:
             found = ", ".join(self._reading.columns(["episode", "time", "truncated"]))
             where = f"only {found} tells where episodes end, not why"
             where = where if found else "no column tells where episodes end"
-            raise ValueError(
-                f'{where}: if the task ended them, read with ends="terminated"; if they were cut, '
-                'or the log is one unbroken stream, with ends="truncated"; or name a column: '
-                "terminated=..."
+            raise OptionError(
+                f"{where}: if the task ended them, read with ",
+                option("ends", "terminated"),
+                "; if they were cut, or the log is one unbroken stream, with ",
+                option("ends", "truncated"),
+                "; if every row is a decision of its own, with ",
+                option("steps", "single"),
+                "; or name a column: ",
+                option("terminated", ...),
             )
 
     def add(self, columns: Arrays) -> None:
-        """Take in the next rows, with the columns of :attr:`meanings`."""
+        """Take in the next rows, with the columns of :attr:`meanings`, and of the log's ids."""
         if self._before is None:
             joined, first = columns, self._row
             self._start_time = columns["time"][0] if "time" in columns else None
             if self._has_ids:
                 self._ids.append(self._name(columns)[:1])
+            self._keep(columns, [0])
         else:
             joined = {
                 name: np.concatenate([self._before[name], column])
@@ -149,14 +178,23 @@ class Scan:
                     f"{self._place(row + at)}: {name} is set, but the episode "
                     f"{self._name(before)[at]!s} goes on in {self._place(row + at + 1)}"
                 )
+        if self._by_time:
+            over = over | ((after["time"] < before["time"]) & (after["time"] == self._start_time))
+        gap = np.zeros(len(over), bool)
         if self._time:
-            over = over | self._breaks_in_time(before, after, over, row)
-        elif self._compares:
-            over = over | self._breaks_in_states(before, after, over, row)
-        at = np.flatnonzero(over)
-        self._note(before, at, row, stops=moved[at])
+            gap |= self._gaps_in_time(before, after, ~over, row)
+        if self._compares:
+            gap |= self._gaps_in_states(before, after, ~over, row)
+        at = np.flatnonzero(over | gap)
+        self._note(before, at, row, stops=moved[at], gaps=gap[at])
         if self._has_ids:
             self._ids.append(self._name(after)[at])
+        self._keep(after, at)
+
+    def _keep(self, rows: Arrays, at: Any) -> None:
+        """Keep the log's own names of the episodes that begin at some rows."""
+        if OWN in rows:
+            self._own.append(rows[OWN][at])
 
     def _marks_of(self, rows: Arrays) -> Bools:
         count = len(next(iter(rows.values())))
@@ -169,73 +207,95 @@ class Scan:
             return rows["episode"]
         if "episode" not in rows:
             return rows["stream"]
-        pair = [rows["stream"].astype(np.str_), rows["episode"].astype(np.str_)]
-        return np.strings.add(np.strings.add(pair[0], "/"), pair[1])
+        return as_column({name: rows[name] for name in ("stream", "episode")})
 
-    def _breaks_in_time(self, before: Arrays, after: Arrays, over: Bools, row: int) -> Bools:
-        """Return the ends that only the time tells; raise an error if rows are not in order."""
+    def _gaps_in_time(self, before: Arrays, after: Arrays, inside: Bools, row: int) -> Bools:
+        """Return True where a count jumps; raise an error if rows are not in order."""
         a, b = before["time"], after["time"]
-        found = np.zeros(len(a), bool)
-        if self._by_time:
-            found = ~over & (b < a) & (b == self._start_time)
-        inside = ~(over | found)
         wrong = inside & ~(b > a)
         if wrong.any():
             at = int(wrong.argmax())
-            raise ValueError(
+            raise OptionError(
                 f"{self._place(row + at + 1)}: column {self._time!r} is {b[at]} after {a[at]} in "
-                "the same episode: sort the table by episode and time first, or read with "
-                "time=None if it is no time"
+                "the same episode: sort the table by episode and time first, or read with ",
+                option("time", None),
+                " if it is no time",
             )
+        jumps = np.zeros(len(inside), bool)
+        if self._gaps == "keep":
+            return jumps
         if self._counts and a.dtype.kind in "iu":
-            gap = inside & (b - a != 1)
-            if gap.any() and self._ends != "truncated":
-                at = int(gap.argmax())
-                raise ValueError(
-                    f"{self._place(row + at + 1)}: column {self._time!r} jumps from {a[at]} to "
-                    f'{b[at]}, so rows are missing: read with ends="truncated" to cut episodes '
-                    "at such gaps, or with time=None if it counts something else"
+            jumps = inside & (b - a != 1)
+            if jumps.any():
+                at = int(jumps.argmax())
+                self._refuse_gap(
+                    row + at + 1,
+                    f"jumps from {a[at]} to {b[at]}, so rows are missing: read with ",
+                    option("gaps", "cut"),
+                    " to cut episodes there, or with ",
+                    option("time", None),
+                    " if it counts something else",
                 )
-            found |= gap
-        return found
+        elif self._spacing is not None and a.dtype.kind in "iufM":
+            at = np.flatnonzero(inside)
+            self._spacing.add((b - a)[at], row + at)
+        return jumps
 
-    def _breaks_in_states(self, before: Arrays, after: Arrays, over: Bools, row: int) -> Bools:
-        """Return the rows whose next state is not the following state; raise an error if any."""
-        a, b = before["next_state"], after["state"]
-        same = _alike(a, b)
-        broken = ~over & ~same
-        if broken.any() and self._ends != "truncated":
+    def _refuse_gap(self, row: int, *why: str | Words) -> None:
+        """Raise an error where the time tells that rows are missing, if that is one."""
+        if self._gaps == "error":
+            raise OptionError(f"{self._place(row)}: column {self._time!r} ", *why)
+
+    def _gaps_in_states(self, before: Arrays, after: Arrays, inside: Bools, row: int) -> Bools:
+        """Return True where the next state is not the following state."""
+        broken = breaks(before["next_state"], after["state"], inside)
+        if broken.any() and self._gaps == "error":
             at = int(broken.argmax())
-            raise ValueError(
-                f"{self._place(row + at)}: the next state is not the state of "
+            episode = f" of episode {self._name(before)[at]!s}" if self._by_name else ""
+            known = self._by_name or self._time or "stream" in before
+            why = "" if known else ", not in order, or of several streams without a column"
+            raise OptionError(
+                f"{self._place(row + at)}{episode}: the next state is not the state of "
                 f"{self._place(row + at + 1)}, and no column says that an episode ends: rows are "
-                'missing or not in order. Read with ends="truncated" to cut episodes there'
+                f"missing{why}: read with ",
+                option("gaps", "cut"),
+                " to cut episodes there, or with ",
+                option("gaps", "keep"),
+                " if none is missing",
             )
         return broken
 
-    def _note(self, rows: Arrays, at: NDArray[np.intp], row: int, stops: Bools) -> None:
+    def _note(
+        self, rows: Arrays, at: NDArray[np.intp], row: int, stops: Bools, gaps: Bools
+    ) -> None:
         """Keep the ends at some rows, and why they ended; where a stream stops it is cut."""
         marked = self._marks_of(rows)[at]
-        clear = marked | stops
+        clear = marked | stops | gaps | (self._gaps == "cut")
         if not (clear.all() or self._ends or self._marks == ["terminated"]):
-            raise ValueError(
+            raise OptionError(
                 f"{self._place(row + int(at[~clear][0]))}: an episode ends here, and neither "
-                "terminated nor truncated says so: are rows missing? Read with "
-                'ends="truncated" if it was cut'
+                "terminated nor truncated says so: are rows missing? Read with ",
+                option("gaps", "cut"),
+                " if they are, or with ",
+                option("ends", "truncated"),
+                " if it was cut",
             )
         nothing = np.zeros(len(at), bool)
         cut = rows["truncated"][at] if "truncated" in self._marks else nothing
         ended = rows["terminated"][at] if "terminated" in self._marks else nothing
         if self._explained:
             ended = rows["done"][at] & ~cut
-        self._terminated.append(ended | (~cut & (self._ends == "terminated")))
+        self._terminated.append(ended | (~cut & ~gaps & (self._ends == "terminated")))
         self._lasts.append(row + at)
         self._marked.append(marked)
+        self._gap_count += int(gaps.sum())
 
     def finish(self, derived: bool) -> Bounds:
         """Return the episodes; with `derived` next states, those that were cut lose a row."""
         assert self._before is not None
-        self._note(self._before, np.array([0]), self._row - 1, stops=np.array([True]))
+        yes, no = np.array([True]), np.array([False])
+        self._note(self._before, np.array([0]), self._row - 1, stops=yes, gaps=no)
+        self._cut_at_holes()
         last, terminated = np.concatenate(self._lasts), np.concatenate(self._terminated)
         first = np.concatenate([[0], last[:-1] + 1])
         if self._has_ids:
@@ -246,8 +306,33 @@ class Scan:
         return Bounds(
             *(first[whole], last[whole], terminated[whole]),
             *(left_out, int((~whole).sum())),
-            *(self._how(), self._why()),
+            *(self._how(), self._why(), self._gap_count),
+            np.concatenate(self._own)[whole] if self._own else None,
         )
+
+    def _cut_at_holes(self) -> None:
+        """Cut episodes where regular times have a hole, or raise an error."""
+        rows = np.zeros(0, np.int64) if self._spacing is None else self._spacing.holes
+        if not len(rows):
+            return
+        self._refuse_gap(
+            int(rows[0]) + 1,
+            "goes on by the same amount in nearly all rows, and by a multiple of it here: read "
+            "with ",
+            option("gaps", "cut"),
+            " if rows are missing, or with ",
+            option("gaps", "keep"),
+            " if none is",
+        )
+        lasts = np.concatenate(self._lasts)
+        order = np.argsort(np.concatenate([lasts, rows]))
+        no = np.zeros(len(rows), bool)
+        parts: list[tuple[list[Any], Array]] = [(self._terminated, no), (self._marked, no)]
+        for names in filter(len, (self._ids, self._own)):
+            parts.append((names, np.concatenate(names)[np.searchsorted(lasts, rows)]))
+        for known, new in [*parts, (self._lasts, rows)]:
+            known[:] = [np.concatenate([*known, new])[order]]
+        self._gap_count += len(rows)
 
     def _check_returns(self, ids: Array, first: NDArray[np.int64], marked: Bools) -> None:
         """Raise an error if an episode returns after another one, unless it had ended."""
@@ -281,14 +366,3 @@ class Scan:
             said = f'{self._ends}, as ends="{self._ends}" says'
             return said if not marks or "done" in self._reading else f"{marks}; others are {said}"
         return marks if "truncated" in self._reading else f"{marks}; others were cut"
-
-
-def _alike(a: Array, b: Array) -> Bools:
-    """Return True for rows [m, ...] that are equal up to rounding; a NaN equals a NaN."""
-    if a.dtype.names is not None:
-        return np.array(np.all([_alike(a[name], b[name]) for name in a.dtype.names], axis=0))
-    if a.dtype.kind == "f" or b.dtype.kind == "f":
-        same = np.isclose(a, b, rtol=_SAME, atol=1e-9, equal_nan=True)
-    else:
-        same = a == b
-    return np.array(np.asarray(same).reshape(len(a), -1).all(axis=1))

@@ -17,12 +17,12 @@ import numpy as np
 
 from gvf.common.arrays import Array
 from gvf.common.checks import brief
-from gvf.log.names import Given, Part, Reading, recognise
+from gvf.common.fields import as_column
+from gvf.log.names import COUNTED, Given, Part, Reading, recognise
 from gvf.log.sources import Source
-from gvf.transition import Transitions, as_column, nan_rows
+from gvf.transition import Transitions, nan_rows
 
 _FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
-_EPISODE = "episode number"
 _INFO = ("infos", "info")
 
 
@@ -65,7 +65,7 @@ class Episodes(Source):
         row = self._flat(first, 0)
         size = sum(column.nbytes for column in row.values()) // max(lengths[0], 1)
         self.reading = self._with_successors(plain)
-        names = [*first, *self.reading.columns(["next_state"]), _EPISODE]
+        names = [*first, *self.reading.columns(["next_state"]), COUNTED]
         rows = int(self._starts[-1])
         super().__init__(name, list(dict.fromkeys(names)), rows, size * rows)
 
@@ -89,7 +89,7 @@ class Episodes(Source):
             flat = self._flat(episode, number)
             rows = slice(max(start - first, 0), stop - first)
             waiting.append({name: flat[name][rows] for name in columns})
-            count += len(flat[_EPISODE][rows])
+            count += len(flat[COUNTED][rows])
             if count >= self.batch_rows:
                 yield _joined(waiting)
                 waiting, count = [], 0
@@ -134,7 +134,7 @@ class Episodes(Source):
             names = tuple(f"next {column}" for column in state.columns)
             parts["next_state"] = Part(names, "the state after it", state.is_matrix)
         # Steps are numbered anew in each episode, and an episode is one whatever it calls itself.
-        parts["episode"] = Part((_EPISODE,), "one after the other")
+        parts["episode"] = Part((COUNTED,), "one after the other")
         for meaning in ("behaviour_probability", "behaviour_log_probability"):
             part = parts.get(meaning)
             if part is not None and self.shifted.get(part.columns[0]):
@@ -151,7 +151,7 @@ class Episodes(Source):
     def _flat(self, episode: dict[str, Any], number: int) -> dict[str, Array]:
         """Return the rows of an episode, one for each step."""
         steps = self._steps(episode, number)
-        rows: dict[str, Array] = {_EPISODE: np.full(steps, number)}
+        rows: dict[str, Array] = {COUNTED: np.full(steps, number)}
         for name in self._names:
             self._check_there(episode, name, number)
             column = as_column(episode[name], f"{name!r} of episode {number}")

@@ -18,13 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Bools
+from gvf.common.arrays import Array, Bools
 from gvf.common.checks import check_choice
+from gvf.common.options import OptionError, option
 from gvf.log.computed import Computed
-from gvf.log.episodes import Ends
+from gvf.log.episodes import Ends, Gaps
 from gvf.log.episodic import Episodes, is_one_episode
 from gvf.log.names import Given, recognise
 from gvf.log.rows import OnNaN, Rows
+from gvf.log.single import Steps
 from gvf.log.sources import Columns, Source, opened
 from gvf.log.table import described
 from gvf.transition import ESTIMATED, Transitions
@@ -36,7 +38,9 @@ LARGEST_IN_MEMORY = 2**30
 def read(
     source: Any,
     *,
+    steps: Steps = "sequence",
     ends: Ends | None = None,
+    gaps: Gaps = "error",
     on_nan: OnNaN = "error",
     in_memory: bool | None = None,
     quiet: bool = False,
@@ -59,10 +63,18 @@ def read(
             of a Minari dataset; a Minari dataset; a table of pandas, polars, DuckDB or any library
             that shares its tables with Arrow; a dict of arrays; or a list of episodes, each a dict
             of arrays with T actions and T or T + 1 states.
+        steps: "sequence" if rows follow each other in episodes. "single" if every row is a decision
+            of its own, as of a recommender or a trial: every row is then an episode that ends, and
+            needs no next state. Episodes and times are only kept, and episodes must all differ.
         ends: the meaning of the ends of episodes that the log leaves open: "terminated" if the task
             ended them, "truncated" if they were cut. A column ``done`` alone needs it, and so does
-            a log whose episodes only have numbers. With "truncated", episodes are also cut where
-            rows are missing.
+            a log whose episodes only have numbers.
+        gaps: "cut" to cut episodes where rows are missing, "keep" to let them go on as if nothing
+            were; by default it is an error. A row is missing where a next state is not the state of
+            the following row, where a column that counts steps jumps, and, in a log without next
+            states, where times go on by the same amount in at least nine of ten rows and by a
+            multiple of it in the others. Without next states, counts and regular times no missing
+            row can be seen.
         on_nan: "keep" to accept a NaN in states, actions, rewards and probabilities, for learners
             with ``on_nan="skip"``; by default it is an error.
         in_memory: True to keep the log in memory, False to read it anew in every pass; by default
@@ -98,15 +110,24 @@ def read(
         >>> learner.fit(log).steps
         4
     """
+    check_choice("steps", steps, Steps)
     if ends is not None:
         check_choice("ends", ends, Ends)
+    check_choice("gaps", gaps, Gaps)
     check_choice("on_nan", on_nan, OnNaN)
-    found = _source(opened(source), source, columns)
+    single = steps == "single"
+    for name, value in {"ends": ends, "gaps": None if gaps == "error" else gaps}.items():
+        if single and value is not None:
+            raise OptionError(
+                "every single decision ends its episode: leave out ", option(name, value)
+            )
+    found = _source(opened(source), source, columns, single)
     if isinstance(found, Episodes):
         reading = found.reading
     else:
-        reading = recognise(found.names, columns, found.meanings)
-    rows = Rows(found, reading, ends, on_nan)
+        ids = None if {"stream", "episode"} & columns.keys() else found.ids
+        reading = recognise(found.names, columns, found.meanings, ids, single=single)
+    rows = Rows(found, reading, ends, on_nan, gaps)
     small = found.size <= LARGEST_IN_MEMORY
     log = Log(rows, in_memory=small if in_memory is None else in_memory)
     if not quiet:
@@ -114,17 +135,23 @@ def read(
     return log
 
 
-def _source(found: Any, given: Any, columns: Mapping[str, Given]) -> Source:
+def _source(found: Any, given: Any, columns: Mapping[str, Given], single: bool) -> Source:
     """Return the source of what was opened: a table, or a list of episodes."""
     if isinstance(found, Source):
         return found
     name = str(given) if isinstance(given, str | os.PathLike) else f"a {type(given).__name__}"
-    if hasattr(found, "iterate_episodes"):
-        name = f"Minari dataset {found.spec.dataset_id}"
-        return Episodes(found, name, columns)
     if isinstance(found, Mapping):
-        single = is_one_episode(found, columns)
-        return Episodes([found], name, columns) if single else Columns(found, name)
+        if not single and is_one_episode(found, columns):
+            return Episodes([found], name, columns)
+        return Columns(found, name)
+    if single:
+        raise OptionError(
+            f"{name} comes episode by episode, and ",
+            option("steps", "single"),
+            " is for a table with a row for each decision",
+        )
+    if hasattr(found, "iterate_episodes"):
+        return Episodes(found, f"Minari dataset {found.spec.dataset_id}", columns)
     return Episodes(found, f"{name} of {len(found)} episodes", columns)
 
 
@@ -249,11 +276,85 @@ class Log:
             >>> gvf.read([walk] * 5, quiet=True).place(3)
             'step 1 of episode 1'
         """
-        lengths = self.lengths
-        ends = np.cumsum(lengths)
-        at = int(np.searchsorted(ends, position, "right"))
+        at = int(np.searchsorted(np.cumsum(self.lengths), position, "right"))
         first = self._rows.bounds.first[self.numbers[at]]
-        return self._rows.source.place(int(first + position - (ends[at] - lengths[at])))
+        return self._rows.source.place(int(first + position - self._starts[at]))
+
+    @property
+    def _starts(self) -> NDArray[np.int64]:
+        """The position of the first transition of each episode, int64[E]."""
+        return np.cumsum(self.lengths) - self.lengths
+
+    @property
+    def ids(self) -> dict[str, Array]:
+        """The log's own names of its episodes, by the column that has them, [E] each.
+
+        There are several if streams or several columns name an episode, and none if the log has no
+        names. The types are those of the log. Two episodes have the same name if one was cut where
+        rows are missing, or if only its stream has a name.
+
+        Example:
+            >>> import gvf
+            >>> visits = {"obs": [0, 1, 0], "action": [1, 1, 1], "patient": ["Bo", "Bo", "Al"]}
+            >>> log = gvf.read(visits, episode="patient", ends="terminated", quiet=True)
+            >>> log.ids, log.numbers
+            ({'patient': array(['Bo', 'Al'], dtype='<U2')}, array([0, 1]))
+        """
+        ids = self._rows.bounds.ids
+        names = () if ids is None else ids.dtype.names or ()
+        return {} if ids is None else {name: ids[name][self.numbers] for name in names}
+
+    @property
+    def times(self) -> str | None:
+        """The column of the transitions that has the log's own times; None if it has none."""
+        part = self._rows.reading.parts.get("time")
+        kept = {name: own for own, name in self._rows.reading.kept.items()}
+        return None if part is None else kept.get(part.columns[0])
+
+    @property
+    def clocks(self) -> Mapping[str, Any]:
+        """The types of Arrow, with their time zones, of columns that are points in time."""
+        return self._rows.source.clocks
+
+    def keyed(self) -> Iterator[tuple[Transitions, dict[str, Array]]]:
+        """Iterate over the transitions with the columns by which other tables join the log.
+
+        They are the log's own names of episodes and its times, under their names in the log, and
+        ``row``, the row of the log as it was read, from 0. What the log does not have is counted
+        from 0: ``episode``, and the ``step`` of the episode. Where the log has another column
+        called so, a count is called ``row number``, ``episode number`` or ``step number``.
+
+        Example:
+            >>> import gvf
+            >>> visits = {"obs": [0, 1, 0], "action": [1, 1, 1], "patient": ["Bo", "Bo", "Al"]}
+            >>> log = gvf.read(visits, episode="patient", ends="truncated", quiet=True)
+            >>> for batch, keys in log.keyed():
+            ...     print(batch.state, keys)
+            [0] {'patient': array(['Bo'], dtype='<U2'), 'row': array([0]), 'step': array([0])}
+        """
+        ids, starts, times, counted = self.ids, self._starts, self.times, self.counted
+        before = 0
+        for batch in self:
+            positions = before + np.arange(len(batch))
+            before += len(batch)
+            at = np.searchsorted(self.numbers, batch.episode)
+            step = positions - starts[at]
+            keys = {name: column[at] for name, column in ids.items()}
+            if times is not None:
+                keys[times] = batch[times]
+            row = self._rows.source.numbers(self._rows.bounds.first[batch.episode] + step)
+            counts = {"row": row, "episode": batch.episode, "step": step}
+            yield batch, keys | {name: counts[of] for name, of in counted.items()}
+
+    @property
+    def counted(self) -> dict[str, str]:
+        """The counts of :meth:`keyed`, "row", "episode" and "step", by the columns' names."""
+        reading = self._rows.reading
+        # With streams, the first of the names is that of the stream.
+        has = {"episode": len(reading.ids) > ("stream" in reading), "step": self.times}
+        taken = {*self._rows.source.names, *reading.ids}
+        counts = [count for count in ("row", "episode", "step") if not has.get(count)]
+        return {f"{count} number" if count in taken else count: count for count in counts}
 
     def select(self, positions: Any) -> Log:
         """Return the log of some episodes, by their positions in this log; their order stays.
@@ -376,8 +477,8 @@ class Log:
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the log to one Parquet file, which :func:`gvf.read` reads back.
 
-        The file has all columns, and ``step``, the position in the episode. It is complete when it
-        appears.
+        The file has all columns, the log's own names of its episodes (:attr:`ids`), and ``step``,
+        the position in the episode. It is complete when it appears.
 
         Example:
             >>> import gvf
@@ -391,7 +492,7 @@ class Log:
         """
         from gvf.log.write import write_parquet
 
-        write_parquet(path, self, self.notes)
+        write_parquet(path, self)
 
     def to_minari(self, dataset_id: str, **options: Any) -> Any:
         """Store the log as a Minari dataset, with the behaviour's probabilities in its infos.

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from gvf.common.arrays import Array
 from gvf.log.log import Log
-from gvf.log.names import MEANINGS, recognise
+from gvf.log.names import COUNTED, MEANINGS, recognise
 from gvf.log.rows import Rows
 from gvf.log.sources import Columns
 from gvf.transition import Transitions
 
 
-def log_of(transitions: Transitions, name: str) -> Log:
+def log_of(
+    transitions: Transitions,
+    name: str,
+    ids: Mapping[str, Array] = MappingProxyType({}),
+    times: str | None = None,
+) -> Log:
     """Return the log of transitions that have all columns of a log, in memory.
 
     Args:
         transitions: the transitions, with ``terminated``, ``truncated`` and ``episode``. A new
             number, or one of the two ends, begins a new episode.
         name: the name of the log.
+        ids: the names that the episodes had in a log before, [m] each, by column.
+        times: the column of the transitions that has the log's times.
 
     Example:
         >>> import gvf
@@ -27,9 +38,12 @@ def log_of(transitions: Transitions, name: str) -> Log:
         >>> log_of(batch, "some rows").lengths
         array([1, 1])
     """
-    source = Columns(transitions.columns, name)
+    columns = dict(transitions.columns)
+    columns[COUNTED] = columns.pop("episode")
+    source = Columns({**columns, **ids}, name)
     told: dict[str, str | None] = {
         meaning: meaning if meaning in transitions else None for meaning in MEANINGS
     }
-    reading = recognise(source.names, {**told, "time": None, "done": None, "stream": None})
-    return Log(Rows(source, reading, None, "keep"), in_memory=True)
+    told |= {"time": times, "done": None, "stream": None, "episode": COUNTED}
+    reading = recognise(source.names, told, ids=[*ids])
+    return Log(Rows(source, reading, None, "keep", "keep"), in_memory=True)

@@ -13,13 +13,13 @@ A column ``done`` marks the ends of episodes, but does not say why they ended. B
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from gvf.common.checks import brief
 from gvf.common.names import close, nearest
+from gvf.common.options import OptionError, option
 
 _NAMES = {
     "state": "state s obs observation context",
@@ -44,6 +44,10 @@ _NAMES = {
 """The names in use for each meaning, without plurals."""
 MEANINGS = tuple(_NAMES)
 """The meanings that a column may have."""
+OF_SEQUENCES = ("next_state", "terminated", "truncated", "done", "stream")
+"""The meanings that tell what follows what. Single decisions have none of them."""
+COUNTED = "episode number"
+"""The name of a column that counts episodes, in a source whose own column is "episode"."""
 _MEANING = {name: meaning for meaning, names in _NAMES.items() for name in names.split()}
 _NUMBERED = re.compile(r"(.*?)_?(\d+)")
 _INFO = re.compile(r"infos?[/.]")
@@ -73,11 +77,15 @@ class Reading:
         parts: the columns of each meaning that was found.
         kept: the columns without a meaning, by the name under which they are kept.
         left_out: the columns that are not kept, each with the reason.
+        single: True if every row is a decision of its own.
+        ids: the columns in which the log itself names its streams and episodes.
     """
 
     parts: dict[str, Part]
     kept: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    single: bool = False
+    ids: tuple[str, ...] = ()
 
     def __contains__(self, meaning: str) -> bool:
         return meaning in self.parts
@@ -106,6 +114,9 @@ def recognise(
     names: Iterable[str],
     given: Mapping[str, Given],
     told: Mapping[str, str | None] = MappingProxyType({}),
+    ids: Sequence[str] | None = None,
+    *,
+    single: bool = False,
 ) -> Reading:
     """Find the meaning of each column.
 
@@ -114,6 +125,8 @@ def recognise(
         given: the columns that the caller names, by meaning. None says that there is none, and a
             list of columns makes a matrix.
         told: the columns that the source itself names, in the same form.
+        ids: the columns with the names of episodes; None for those of the meanings.
+        single: True if every row is a decision of its own, which nothing follows.
 
     Raises:
         ValueError: if a named column is not there, or several columns could have one meaning.
@@ -139,33 +152,46 @@ def recognise(
                 f"gvf.read has no option {meaning!r}; {hint}columns are named by their meaning: "
                 f"{', '.join(MEANINGS)}"
             )
-        if asked is None:
+        if single and asked is not None and meaning in OF_SEQUENCES and meaning in given:
+            raise OptionError(
+                option(meaning, asked),
+                ": nothing follows a single decision, so leave this out; or leave out ",
+                option("steps", "single"),
+                " if rows follow each other",
+            )
+        if asked is None or (single and meaning in OF_SEQUENCES):
             continue
         columns = (asked,) if isinstance(asked, str) else tuple(asked)
         for column in columns:
             if column not in names:
-                raise ValueError(
-                    f"{meaning}={brief(asked)}: there is no column {column!r}; "
-                    f"{nearest(str(column), names)}"
+                raise OptionError(
+                    option(meaning, asked),
+                    f": there is no column {column!r}; {nearest(str(column), names)}",
                 )
         how = "as you say" if meaning in given else "as the file says"
         parts[meaning] = Part(columns, how, not isinstance(asked, str))
     taken = {column for part in parts.values() for column in part.columns}
     found: dict[str, list[Part]] = {}
     for part_meaning, part in _by_name([name for name in names if name not in taken]):
-        if part_meaning not in given and part_meaning not in told:
+        named = part_meaning in given or part_meaning in told
+        if not (named or (single and part_meaning in OF_SEQUENCES)):
             found.setdefault(part_meaning, []).append(part)
     for meaning, several in found.items():
+        if len(several) > 1 and single and meaning == "time":
+            continue  # their order means nothing
         if len(several) > 1:
             shown = " and ".join(", ".join(map(repr, part.columns[:3])) for part in several)
-            raise ValueError(
-                f"columns {shown} both look like the {meaning}; say which one is: "
-                f"{meaning}={several[0].columns[0]!r}"
+            raise OptionError(
+                f"columns {shown} both look like the {meaning}; say which one is: ",
+                option(meaning, several[0].columns[0]),
             )
         parts[meaning] = several[0]
     if "terminated" in parts and "done" not in given:
         parts.pop("done", None)  # it adds nothing
-    return _with_the_rest(names, parts)
+    reading = _with_the_rest(names, parts, single)
+    return replace(
+        reading, ids=tuple(reading.columns(["stream", "episode"]) if ids is None else ids)
+    )
 
 
 def _by_name(names: list[str]) -> list[tuple[str, Part]]:
@@ -184,38 +210,40 @@ def _by_name(names: list[str]) -> list[tuple[str, Part]]:
         expected = range(numbers[0], numbers[0] + len(numbers))
         if numbers[0] > 1 or numbers != list(expected):
             missing = min({*range(numbers[-1])} - {*numbers, 0}, default=0)
-            raise ValueError(
+            raise OptionError(
                 f"the columns {columns[numbers[0]]!r} to {columns[numbers[-1]]!r} are numbered, "
-                f"but number {missing} is missing; name the columns in their order: "
-                f"{meaning_of(base)}=[...]"
+                f"but number {missing} is missing; name the columns in their order: ",
+                option(str(meaning_of(base)), [...]),
             )
         ordered = tuple(columns[number] for number in numbers)
         found.append((str(meaning_of(base)), Part(ordered, "by their names, in order", True)))
     return found
 
 
-def _with_the_rest(names: list[str], parts: dict[str, Part]) -> Reading:
+def _with_the_rest(names: list[str], parts: dict[str, Part], single: bool) -> Reading:
     """Keep the columns that no meaning uses, under names that are still free."""
     # The caller's names of episodes and times remain columns, since only their order is used.
-    used = {
+    names_and_times = {
         column
-        for meaning, part in parts.items()
-        if meaning not in ("episode", "time")
-        for column in part.columns
+        for meaning in ("episode", "time")
+        if meaning in parts
+        for column in parts[meaning].columns
     }
+    used = {column for part in parts.values() for column in part.columns} - names_and_times
     emitted = {"state", "next_state", "terminated", "truncated", "episode", *parts} - {"time"}
     kept: dict[str, str] = {}
     left_out: dict[str, str] = {}
     for name in names:
         own = _INFO.sub("", name, count=1)
         own = own if own not in names else name
-        if name in used or name == own == "episode":
+        if name in used or (name == own and name in ("episode", COUNTED)):
             continue
         if own in emitted:
-            left_out[name] = "its name has another meaning here"
+            why = "nothing follows a single decision" if single else "its name has another meaning"
+            left_out[name] = f"{why} here"
         else:
             kept[own] = name
-    return Reading(parts, kept, left_out)
+    return Reading(parts, kept, left_out, single=single)
 
 
 def _folded(name: Any) -> str:

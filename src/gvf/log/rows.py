@@ -13,8 +13,11 @@ from typing import Any, Literal
 import numpy as np
 
 from gvf.common.arrays import Array, Arrays, Bools
-from gvf.log.episodes import Bounds, Ends, Scan
+from gvf.common.fields import as_column
+from gvf.common.options import OptionError, Words, option
+from gvf.log.episodes import OWN, Bounds, Ends, Gaps, Scan
 from gvf.log.names import Reading
+from gvf.log.single import Decisions
 from gvf.log.sources import Source
 from gvf.transition import Transitions, describe_columns, nan_place, nan_rows
 
@@ -33,28 +36,39 @@ class Rows:
         reading: the meanings of its columns.
         ends: the meaning of ends that the log leaves open.
         on_nan: "keep" to accept NaN.
+        gaps: what is done where rows are missing.
     """
 
-    def __init__(self, source: Source, reading: Reading, ends: Ends | None, on_nan: OnNaN) -> None:
+    def __init__(
+        self, source: Source, reading: Reading, ends: Ends | None, on_nan: OnNaN, gaps: Gaps
+    ) -> None:
         self.source, self.reading, self._on_nan = source, reading, on_nan
         if "state" not in reading:
-            raise ValueError(
-                f"{source.name}: no column looks like the state; name it, as in "
-                f'state="x" or state=["x", "v"]. The columns are: {", ".join(source.names)}'
+            raise OptionError(
+                f"{source.name}: no column looks like the state; name it, as in ",
+                option("state", "x"),
+                " or ",
+                option("state", ["x", "v"]),
+                f". The columns are: {', '.join(source.names)}",
             )
-        self.derived = "next_state" not in reading
+        self.derived = "next_state" not in reading and not reading.single
         self._discrete = True
         self._shapes: dict[str, tuple[int, ...]] = {}
-        scan = Scan(reading, ends, source.place)
+        place, single = source.place, reading.single
+        scan = Decisions(reading, place) if single else Scan(reading, ends, place, gaps)
         meanings = [*scan.meanings, "action", *LIKELIHOODS]
         row = 0
-        for batch in source.batches(reading.columns(meanings) or source.names[:1]):
+        names = dict.fromkeys([*reading.columns(meanings), *reading.ids])
+        for batch in source.batches([*names] or source.names[:1]):
             if not row:
                 action = self._meant(batch, ["action"], 0).get("action", np.zeros(0))
                 self._discrete = action.dtype.kind in "iu"
             columns = self._meant(batch, meanings, row)
             row += len(next(iter(batch.values())))
-            scan.add({n: c for n, c in columns.items() if n in scan.meanings} or _counted(batch))
+            scanned = {n: c for n, c in columns.items() if n in scan.meanings} or _counted(batch)
+            if reading.ids:
+                scanned[OWN] = as_column({name: batch[name] for name in reading.ids})
+            scan.add(scanned)
         self.bounds: Bounds = scan.finish(self.derived)
         if not len(self.bounds):
             raise ValueError(f"{source.name}: no row has a next state, so there is no transition")
@@ -82,6 +96,9 @@ class Rows:
                 **self._meant(batch, meanings, row),
                 **{own: batch[name] for own, name in reading.kept.items()},
             }
+            if reading.single:
+                states = columns["state"]
+                columns["next_state"] = _without(states, states, np.ones(len(states), bool))
             if waiting:
                 followed = _followed(waiting, columns["state"][:1])
                 yield from self._inside(followed, row - len(waiting["state"]), stop, chosen)
@@ -139,7 +156,9 @@ class Rows:
             part = self.reading.parts.get(meaning)
             if part is not None:
                 column = batch[part.columns[0]]
-                if part.is_matrix:
+                if part.is_matrix and meaning == "episode":
+                    column = as_column({name: batch[name] for name in part.columns})
+                elif part.is_matrix:
                     column = self._matrix([batch[name] for name in part.columns], part.columns, row)
                 shape = self._shapes.setdefault(meaning, column.shape[1:])
                 if column.shape[1:] != shape:
@@ -179,8 +198,11 @@ class Rows:
             self._require(good, name, column, row, "it must be true or false, 1 or 0")
             return column.astype(bool)
         if meaning in ("episode", "stream", "time"):
-            good = column != "" if column.dtype.kind == "U" else ~nan_rows(column)
-            self._require(good, name, column, row, "rows without it belong nowhere")
+            single = {name: column}
+            for name in column.dtype.names or single:
+                values = column[name] if column.dtype.names else column
+                good = values != "" if values.dtype.kind == "U" else ~nan_rows(values)
+                self._require(good, name, values, row, "rows without it belong nowhere")
             return column
         if column.dtype.kind not in "biufV":
             hint = "; number them 0, 1, ..." if meaning == "action" else ""
@@ -210,24 +232,26 @@ class Rows:
         logs = meaning == "behaviour_log_probability"
         least, most = (-np.inf, 0.0) if logs else (0.0, 1.0)
         most = most + _ROUNDING if self._discrete else np.inf  # a density may be large
-        wanted = "the logarithm of a probability is at most 0"
+        wanted: list[str | Words] = ["the logarithm of a probability is at most 0"]
         if not logs:
-            wanted = "a probability is between 0 and 1"
+            wanted = ["a probability is between 0 and 1"]
             if (known < 0).any() and (known <= _ROUNDING).all():
-                wanted += f"; if these are logarithms, read with behaviour_log_probability={name!r}"
+                logs_there = option("behaviour_log_probability", name)
+                wanted += ["; if these are logarithms, read with ", logs_there]
         outside = (column < least) | (column > most) | (column == np.inf)
-        self._require(~outside, name, column, row, wanted)
+        self._require(~outside, name, column, row, *wanted)
         taken = "the action was taken, so its probability cannot be 0"
         self._require(column != least, name, column, row, taken)
         return column
 
-    def _require(self, good: Any, name: str, column: Array, row: int, wanted: str) -> None:
+    def _require(self, good: Any, name: str, column: Array, row: int, *wanted: str | Words) -> None:
         good = np.asarray(good)
         if not good.all():
             at = int(good.argmin())
             value = column[at].item() if column.ndim == 1 else column[at]
             shown = "missing" if value != value or value == "" else value
-            raise ValueError(f"{self.source.place(row + at)}: column {name!r} is {shown}; {wanted}")
+            place = f"{self.source.place(row + at)}: column {name!r} is {shown}; "
+            raise OptionError(place, *wanted)
 
     def _check_no_nan(
         self, meaning: str, column: Array, row: int, used: Bools, names: Sequence[str] = ()
@@ -239,9 +263,10 @@ class Rows:
             place = nan_place(names[0], column[at])
             if len(names) > 1:
                 place = names[int(np.isnan(column[at]).argmax())]
-            raise ValueError(
+            raise OptionError(
                 f"{self.source.place(row + at)}: column {place!r} is NaN or missing: repair the "
-                'log, or read with on_nan="keep" and learn with on_nan="skip"'
+                "log",
+                Words(', or read with on_nan="keep" and learn with on_nan="skip"', ""),
             )
 
 

@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gvf.common.arrays import Array
+from gvf.common.fields import as_column
+from gvf.links import stream_order
 from gvf.log.arrow import as_numpy, is_known
-from gvf.transition import as_column
+from gvf.transition import Transitions
 
 BATCH = 65_536
 """The largest number of rows in a batch."""
@@ -49,6 +52,10 @@ class Source(ABC):
     """Facts that the source tells about itself."""
     meanings: Mapping[str, str | None] = {}
     """The columns of meanings, if the source tells them."""
+    ids: Sequence[str] | None = None
+    """The columns with the names of episodes, if the source tells them."""
+    clocks: Mapping[str, Any] = {}
+    """The types of columns of points in time, which may have a time zone, for Arrow."""
 
     def __init__(self, name: str, names: Sequence[str], rows: int, size: int) -> None:
         self.name, self.names, self.rows, self.size = name, tuple(names), rows, size
@@ -60,6 +67,10 @@ class Source(ABC):
         self, columns: Sequence[str], start: int = 0, stop: int | None = None
     ) -> Iterator[dict[str, Array]]:
         """Yield some columns of the rows start, ..., stop - 1, in order."""
+
+    def numbers(self, rows: Any) -> Any:
+        """Return the numbers of rows, [m], in the table that the user has."""
+        return rows
 
     def place(self, row: int) -> str:
         """Return the place of a row in words, for messages."""
@@ -74,6 +85,11 @@ class Source(ABC):
 class Columns(Source):
     """A mapping of arrays, each with one row for each step.
 
+    Args:
+        columns: the arrays.
+        name: the name of the source, for people.
+        order: the order of the rows; None for that of the arrays.
+
     Example:
         >>> from gvf.log.sources import Columns
         >>> source = Columns({"obs": [1, 2, 3], "a": [0, 1, 0]}, "a dict")
@@ -81,7 +97,10 @@ class Columns(Source):
         [array([2, 3])]
     """
 
-    def __init__(self, columns: Mapping[str, Any], name: str) -> None:
+    def __init__(
+        self, columns: Mapping[str, Any], name: str, order: NDArray[np.intp] | None = None
+    ) -> None:
+        self._order = order
         self.columns = {key: as_column(value, f"column {key!r}") for key, value in columns.items()}
         single = [key for key, column in self.columns.items() if column.ndim == 0]
         if single:
@@ -92,6 +111,16 @@ class Columns(Source):
             raise ValueError(f"the columns of {name} differ in their number of rows: {shown}")
         size = sum(column.nbytes for column in self.columns.values())
         super().__init__(name, list(columns), next(iter(lengths.values()), 0), size)
+        if order is not None:
+            self.columns = {key: column[order] for key, column in self.columns.items()}
+
+    def numbers(self, rows: Any) -> Any:
+        """Return the numbers of rows in the arrays, before they were put into order."""
+        return rows if self._order is None else self._order[rows]
+
+    def place(self, row: int) -> str:
+        """Return the place of a row in the arrays."""
+        return super().place(int(self.numbers(row)))
 
     def batches(
         self, columns: Sequence[str], start: int = 0, stop: int | None = None
@@ -108,7 +137,7 @@ class Table(Source):
 
     def __init__(self, table: Any, name: str) -> None:
         self._table = table
-        self.left_out = _left_out(table.schema)
+        self.left_out, self.clocks = _left_out(table.schema), _clocks(table.schema)
         names = [key for key in table.column_names if key not in self.left_out]
         super().__init__(name, names, table.num_rows, table.nbytes)
 
@@ -158,11 +187,12 @@ class Parquet(Source):
             self._fragments.append((file, fragment, [group.num_rows for group in groups]))
             self._starts.append(self._starts[-1] + sum(group.num_rows for group in groups))
             size += sum(map(_size, groups))
-        self.left_out = _left_out(self._schema)
+        self.left_out, self.clocks = _left_out(self._schema), _clocks(self._schema)
         told = (self._schema.metadata or {}).get(NOTES)
         if told is not None:
             known = json.loads(told)
             self.notes, self.meanings = known["notes"], known["columns"]
+            self.ids = known.get("ids")
         names = [name for name in self._schema.names if name not in self.left_out]
         super().__init__(str(path), names, self._starts[-1], size)
 
@@ -215,12 +245,12 @@ def opened(source: Any) -> Any:
         ValueError: if there is no such file, or it cannot be read.
         TypeError: if nothing here reads such an object.
     """
-    from gvf.transition import Transitions
-
     if isinstance(source, str | os.PathLike):
         return _file(source)
     if isinstance(source, Transitions):
-        return source.columns
+        if "stream" not in source:
+            return source.columns
+        return Columns(source.columns, "a Transitions", stream_order(source))
     if hasattr(source, "__arrow_c_stream__"):
         import pyarrow as pa
 
@@ -335,6 +365,10 @@ def _check_same(first: Any, other: Any, file: Path, first_file: Path) -> None:
 
 def _left_out(schema: Any) -> dict[str, str]:
     return {entry.name: f"its type is {entry.type}" for entry in schema if not is_known(entry.type)}
+
+
+def _clocks(schema: Any) -> dict[str, Any]:
+    return {entry.name: entry.type for entry in schema if str(entry.type).startswith("timestamp")}
 
 
 def _arrays(batch: Any, place: Any, row: int) -> dict[str, Array]:

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 def described(log: Log, source: Source, reading: Reading, bounds: Bounds) -> str:
     """Return the table as text: a line about the log, one for each column, then remarks."""
-    sample = log._sample.columns
+    hidden = {"next_state", "terminated", "truncated"} if reading.single else set()
+    if reading.single and "episode" not in reading:
+        hidden.add("episode")
+    sample = {name: col for name, col in log._sample.columns.items() if name not in hidden}
     rows = [("meaning", "column", "type", "range", "recognised")]
     for name, column in sample.items():
         kind = describe_columns({name: column[:1]}).removeprefix(f"{name} ")
@@ -31,13 +34,19 @@ def described(log: Log, source: Source, reading: Reading, bounds: Bounds) -> str
         for row in rows
     ]
     return "\n".join(
-        [_heading(log), *(f"  {line}" for line in lines), *_remarks(log, source, reading, bounds)]
+        [
+            _heading(log, reading.single),
+            *(f"  {line}" for line in lines),
+            *_remarks(log, source, reading, bounds),
+        ]
     )
 
 
-def _heading(log: Log) -> str:
+def _heading(log: Log, single: bool) -> str:
     lengths = log.lengths
     kept = "in memory" if log.in_memory else "read from its file in every pass"
+    if single:
+        return f"{log.source}: {len(log):,} single decisions, {kept}"
     several = "" if len(lengths) == 1 else "s"
     return (
         f"{log.source}: {len(log):,} transitions in {len(lengths):,} episode{several} of "
@@ -59,7 +68,11 @@ def _origin(name: str, reading: Reading, bounds: Bounds, log: Log) -> tuple[str,
         return _listed(reading, [name]), reading.parts[name].how
     if name == "next_state":
         return "", "the state of the following row"
-    time = "time" in reading and reading.parts["time"].columns == (reading.kept[name],)
+    time = (
+        not reading.single
+        and "time" in reading
+        and reading.parts["time"].columns == (reading.kept[name],)
+    )
     return reading.kept[name], "the order of rows, and kept" if time else "kept"
 
 
@@ -71,7 +84,10 @@ def _listed(reading: Reading, meanings: list[str]) -> str:
 def _remarks(log: Log, source: Source, reading: Reading, bounds: Bounds) -> list[str]:
     """Return lines about ends, next states, probabilities, and columns and rows left out."""
     lines = [f"ends: {bounds.why}"]
-    if "next_state" not in reading and log.terminated.any():
+    if bounds.gaps:
+        several = "s" if bounds.gaps > 1 else ""
+        lines.append(f"gaps: episodes were cut in {bounds.gaps:,} place{several} with missing rows")
+    if "next_state" not in reading and not reading.single and log.terminated.any():
         known = log._sample.next_state.dtype.kind == "f"
         stands = "NaN" if known else "the state itself"
         lines.append(f"next states: not in the log; after a terminated step stands {stands}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from gvf.common.arrays import Array
 from gvf.common.files import replaced
 from gvf.common.gym import gym
 from gvf.log.arrow import as_arrow
-from gvf.log.names import MEANINGS
+from gvf.log.names import COUNTED, MEANINGS
 from gvf.log.sources import NOTES, minari
 from gvf.transition import Transitions
 
@@ -22,23 +23,27 @@ if TYPE_CHECKING:
     from gvf.log.log import Log
 
 
-def write_parquet(
-    path: str | os.PathLike[str], batches: Iterable[Transitions], notes: Mapping[str, str]
-) -> None:
-    """Write transitions with the column ``episode`` to a Parquet file, a batch at a time."""
-    with parquet_writer(path, notes) as write:
-        for batch in batches:
-            write(batch)
+def write_parquet(path: str | os.PathLike[str], log: Log) -> None:
+    """Write a log to a Parquet file, a batch at a time."""
+    with parquet_writer(path, log.notes, log.times, log.clocks) as write:
+        for batch, keys in log.keyed():
+            write(batch, {name: keys[name] for name in log.ids})
 
 
 @contextmanager
 def parquet_writer(
-    path: str | os.PathLike[str], notes: Mapping[str, str]
-) -> Iterator[Callable[[Transitions], None]]:
+    path: str | os.PathLike[str],
+    notes: Mapping[str, str],
+    times: str | None = None,
+    clocks: Mapping[str, Any] = MappingProxyType({}),
+) -> Iterator[Callable[..., None]]:
     """Give a function that writes batches; the file replaces `path` when the block ends.
 
-    The batches have the column ``episode``, and come in order. The file has the column ``step`` as
-    well, which counts the steps of an episode from 0, unless the batches have one of their own.
+    The batches have the column ``episode``, and come in order; `times` is their column of times,
+    and `clocks` has the types of Arrow of columns that are points in time.
+    The file has the column ``step`` as well, which counts the steps of an episode from 0, unless
+    the batches have one of their own. A batch may come with columns of the episodes' own names. The
+    file's count is called ``episode number`` if one of these is called ``episode``.
 
     Example:
         >>> import gvf
@@ -61,17 +66,21 @@ def parquet_writer(
     with replaced(path) as unfinished:
         try:
 
-            def write(batch: Transitions) -> None:
+            def write(batch: Transitions, ids: Mapping[str, Array] = MappingProxyType({})) -> None:
                 nonlocal writer, episode, step
                 columns = dict(batch.columns)
                 counts = _steps(batch.episode, episode, step)
                 episode, step = int(batch.episode[-1]), int(counts[-1])
                 if "step" not in columns:
                     columns["step"] = counts
-                arrays = [as_arrow(column) for column in columns.values()]
+                if "episode" in ids:
+                    columns[COUNTED] = columns.pop("episode")
+                columns |= ids
+                arrays = [as_arrow(column, clocks.get(name)) for name, column in columns.items()]
                 table = pa.Table.from_arrays(arrays, list(columns))
                 if writer is None:
-                    told = {"notes": dict(notes), "columns": _meanings(columns, batch)}
+                    told = {"notes": dict(notes), "columns": _meanings(columns, batch, times)}
+                    told |= {"ids": [*ids]} if ids else {}
                     schema = table.schema.with_metadata({NOTES: json.dumps(told)})
                     writer = pq.ParquetWriter(unfinished, schema, compression="zstd")
                 writer.write_table(table.replace_schema_metadata(writer.schema.metadata))
@@ -91,11 +100,14 @@ def _steps(episodes: Array, before: int, step: int) -> Array:
     return at - latest
 
 
-def _meanings(columns: Mapping[str, Array], batch: Transitions) -> dict[str, str | None]:
+def _meanings(
+    columns: Mapping[str, Array], batch: Transitions, times: str | None
+) -> dict[str, str | None]:
     """Return the column of each meaning, or None, so that reading does not guess."""
     found: dict[str, str | None] = {name: name if name in columns else None for name in MEANINGS}
-    own = "step" in batch
-    return {**found, "time": None if own else "step", "done": None}
+    counted = None if "step" in batch else "step"
+    episode = COUNTED if COUNTED in columns else "episode"
+    return {**found, "episode": episode, "time": times or counted, "done": None}
 
 
 def write_minari(dataset_id: str, log: Log, options: dict[str, Any]) -> Any:

@@ -7,8 +7,10 @@ copied to fixed places first.
 
 from __future__ import annotations
 
+import gc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -21,26 +23,28 @@ class Graph:
     """A function of tensors on a GPU that changes other tensors in place and returns nothing.
 
     The first calls, and calls with inputs of another form, run the function itself. If it cannot be
-    recorded, a warning says why, and all calls run it.
-
-    Args:
-        function: the function. It must do the same operations in every call, and never wait for
-            the GPU.
+    recorded, a warning says why, and all calls run it. The function is an argument of each call, so
+    that its object can keep the graph without a cycle, and frees it at once when it ends.
     """
 
-    def __init__(self, function: Callable[..., None]) -> None:
-        self._function = function
+    def __init__(self) -> None:
         self._calls = 0
         self._inputs: list[Tensor] = []
         self._graph: torch.cuda.CUDAGraph | None = None
 
-    def __call__(self, *inputs: Tensor) -> None:
-        """Call the function, or replay its recording."""
+    def __call__(self, function: Callable[..., None], *inputs: Tensor) -> None:
+        """Call a function, or replay its recording.
+
+        Args:
+            function: the same function in every call. It must do the same operations in every call,
+                and never wait for the GPU.
+            inputs: its arguments.
+        """
         self._calls += 1
         if self._calls == FIRST + 1:
-            self._record(inputs)
+            self._record(function, inputs)
         if self._graph is None or _form(inputs) != _form(self._inputs):
-            self._run_aside(inputs)
+            self._run_aside(function, inputs)
             return
         for mine, given in zip(self._inputs, inputs, strict=True):
             mine.copy_(given, non_blocking=True)
@@ -51,25 +55,38 @@ class Graph:
         """True if calls replay a recording."""
         return self._graph is not None
 
-    def _run_aside(self, inputs: tuple[Tensor, ...]) -> None:
+    def _run_aside(self, function: Callable[..., None], inputs: tuple[Tensor, ...]) -> None:
         # PyTorch asks that the calls before a recording are not made on the default stream.
         stream, main = torch.cuda.Stream(), torch.cuda.current_stream()
         stream.wait_stream(main)
         with torch.cuda.stream(stream):
-            self._function(*inputs)
+            function(*inputs)
         main.wait_stream(stream)
 
-    def _record(self, inputs: tuple[Tensor, ...]) -> None:
+    def _record(self, function: Callable[..., None], inputs: tuple[Tensor, ...]) -> None:
         self._inputs = [tensor.clone() for tensor in inputs]
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph):
-                self._function(*self._inputs)
+            with _without_collections(), torch.cuda.graph(graph):
+                function(*self._inputs)
         except RuntimeError as error:
             torch.cuda.synchronize()
             warnings.warn(f"updates are not recorded as a CUDA graph: {error}", stacklevel=4)
         else:
             self._graph = graph
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Collect garbage now and not before the end; another graph must not be freed meanwhile."""
+    gc.collect()
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def can_be_recorded(optimiser: torch.optim.Optimizer) -> bool:

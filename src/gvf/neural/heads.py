@@ -13,7 +13,7 @@ grow with their number. Both are written out: with the errors ``e = w delta``,
     -dL_q / dh_q = sum_i e_qi (phi(s_i), 1),    -dL / dphi(s_i) = sum_q e_qi h_q / questions,
 
 which are batched products for the questions of each policy. PyTorch goes on from phi(s_i). A clip
-bounds the norm ``|e_q| |h_q|`` of what one question adds to the second sum.
+bounds the norm of what one question adds to the second sum, ``|e_q| |h_q|`` without the bias.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from torch import Tensor, nn
 
 from gvf.common.arrays import Array, Arrays, Floats
 from gvf.common.checks import brief
+from gvf.common.divergence import DIVERGED
 from gvf.horde.draws import Batch
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.weights import WithDrawnRows
-from gvf.learner.report import DIVERGED
 from gvf.neural.checks import check_optimiser
 from gvf.neural.learner import ROWS, NetworkPrediction, described, evaluating
 from gvf.neural.loss import outputs_of, precision

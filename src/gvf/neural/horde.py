@@ -26,6 +26,7 @@ from gvf.horde.horde import Horde, check_actions, check_arguments
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.table import table_of
 from gvf.horde.watch import Watch
+from gvf.learner.states import States
 from gvf.learner.values import Form
 from gvf.neural.checks import as_device, check_options, check_precision, check_states
 from gvf.neural.heads import MakeOptimiser, NetworkEngine
@@ -135,7 +136,7 @@ class NeuralHorde(Horde):
         if not isinstance(trunk, nn.Module):
             raise TypeError(f"trunk must be a torch.nn.Module, got {brief(trunk)}")
         check_options(optimiser, target_every, clip)
-        self.behaviour = behaviour
+        self.behaviour, self._states = behaviour, States(on_nan)
         check_precision(trunk)
         double = any(weights.dtype == torch.float64 for weights in trunk.parameters())
         options = Options(
@@ -230,6 +231,7 @@ class NetworkCore(Core):
     """
 
     options: Options  # pyright: ignore[reportIncompatibleVariableOverride]
+    first_size = 1.0
     engine: NetworkEngine  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __init__(self, layout: Layout, options: Options) -> None:
@@ -238,6 +240,13 @@ class NetworkCore(Core):
 
     def _check_memory(self) -> None:
         """Leave it to PyTorch, because the width of the heads is not known."""
+
+    def _note_states(self, states: Array) -> None:
+        """Do nothing, because there are no features with bounds."""
+
+    @property
+    def outside_bounds(self) -> None:
+        """None, because there are no features with bounds."""
 
     @property
     def _watched_features(self) -> int:

@@ -188,7 +188,10 @@ class Lanes:
         drawn = [self._put(x) for x in (states, next_states, cumulant, continuation)]
         own = self._put(weights)
         self._check(drawn, own)
-        (self._step if self._graph is None else self._graph)(*drawn, own)
+        if self._graph is None:
+            self._step(*drawn, own)
+        else:
+            self._graph(self._step, *drawn, own)
         self.updates += 1
         if self.target_every and self.updates % self.target_every == 0:
             _assign(self._target, self._stack)
@@ -253,7 +256,7 @@ class Lanes:
 
     def _prepare_optimiser(self) -> None:
         """Tell the optimiser that it will be recorded; a recording of its old state is dropped."""
-        self._graph = Graph(self._step) if self._recorded else None
+        self._graph = Graph() if self._recorded else None
         # Without this, PyTorch warns of the first steps, which are not recorded.
         vars(self._optimiser)["_warned_capturable_if_run_uncaptured"] = True
         for group in self._optimiser.param_groups:

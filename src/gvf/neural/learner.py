@@ -220,7 +220,7 @@ class NetworkValues(NetworkPrediction):
         self.optimiser = optimiser(self.network.parameters())
         check_optimiser(self.optimiser)
         self.target_every, self.clip = target_every, clip
-        self.updates = 0
+        self.updates, self.first_size = 0, 1.0
         self._optimiser_as_made = described(self.optimiser)
         # Without a target network, the network itself gives v(s').
         self._target = copy.deepcopy(network).requires_grad_(False) if target_every else network
@@ -285,15 +285,20 @@ class NetworkValues(NetworkPrediction):
             errors.append(target - self._values(self.network, states))
         return torch.cat(errors).cpu().numpy().astype(np.float64)
 
-    def largest(self, window: Window | FrameWindow) -> Floats:
-        """Return the largest absolute prediction for a few states of the window: [1].
+    def shown(self, window: Window | FrameWindow) -> Floats:
+        """Return predictions for a few states of the window, [m, 1].
 
-        It is infinite if a weight is not finite.
+        They are infinite if a weight is not finite.
         """
         if not all(bool(weights.isfinite().all()) for weights in self.network.parameters()):
-            return np.full(1, np.inf)
+            return np.full((1, 1), np.inf)
         slots = np.linspace(0, len(window) - 1, _LOOKED_AT).astype(np.int64)
-        return np.abs(self.predict(self._drawn(window, slots)[0])).max(keepdims=True)
+        return self.predict(self._drawn(window, slots)[0])[:, None]
+
+    @property
+    def were_set(self) -> bool:
+        """False, because a network has weights from the start."""
+        return False
 
     @property
     def step_size(self) -> float | None:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from gvf.common.checks import brief
+from gvf.common.fields import as_states
 from gvf.neural.checks import check_states
 
 
@@ -62,6 +63,7 @@ def outputs_of(network: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
 
 def as_batch(states: Any) -> Tensor:
     """Return states [m, ...] as a tensor, on their present device."""
+    states = as_states(states)
     check_states(states)
     tensor = torch.as_tensor(states)
     if tensor.ndim == 0:

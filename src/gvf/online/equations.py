@@ -8,7 +8,8 @@ they came, so tile coders with many tiles need little if few of them are ever ac
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 from numba import njit
@@ -41,6 +42,18 @@ class Solution:
     condition: float
     is_singular: bool
     residual: float
+
+    def checkpoint(self) -> dict[str, Array]:
+        """Return the solution as arrays, so that it is not computed again."""
+        return {f"solution/{name}": np.array(value) for name, value in vars(self).items()}
+
+    @classmethod
+    def restored(cls, arrays: Arrays) -> Self | None:
+        """Return the solution of a checkpoint; None if it has none."""
+        if "solution/weights" not in arrays:
+            return None
+        named: dict[str, Any] = {f.name: arrays[f"solution/{f.name}"][()] for f in fields(cls)}
+        return cls(**named | {"weights": named["weights"].copy()})
 
 
 class Equations:

@@ -32,7 +32,7 @@ from gvf.online.semi_gradient import follow
 from gvf.online.vectors import WIDTH, add_features, add_trace, fade, of_lanes
 from gvf.policy import Policy
 from gvf.question import GVF, OnConflict
-from gvf.transition import Transitions, without_last_states
+from gvf.transition import TransitionsLike, as_transitions, without_last_states
 
 CUTOFF = 1e-10
 """Singular values below this share of the largest count as 0; the solution of least norm is taken.
@@ -128,7 +128,7 @@ class LSTD(Algorithm):
 def window_lstd(
     question: GVF,
     features: FeatureMap,
-    transitions: Transitions,
+    transitions: TransitionsLike,
     correction: Correction = IS(),  # noqa: B008 (frozen)
     *,
     behaviour: Policy | None = None,
@@ -168,6 +168,7 @@ def window_lstd(
     check_features(features)
     if not isinstance(correction, Correction):
         raise TypeError(f"correction must be a gvf.Correction, got {brief(correction)}")
+    transitions = as_transitions(transitions)
     if not len(transitions):
         raise ValueError("the window has no transitions, so there is nothing to solve")
     ratio, cumulant, continuation, interest = question.evaluate(

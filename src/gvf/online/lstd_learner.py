@@ -56,6 +56,8 @@ class LSTDReport(BaseReport):
         diverged: (0,) if the solution is useless, as in :class:`LearnerReport`; else empty.
         largest_predictions: the largest absolute prediction for the latest 64 states.
         largest_return: the largest possible return.
+        outside_bounds, outside_returns, return_range, endless: as in :class:`LearnerReport`, where
+            ``endless`` is about all transitions so far.
         missing: the number of transitions skipped because of a NaN, with ``on_nan="skip"``.
         remedy: the advice if the solution is useless.
 
@@ -204,15 +206,18 @@ class LSTDLearner(BaseLearner[LSTDReport]):
         self._solution = None
         self._note(cumulant, continuation)
         self._note_estimates(transitions, behaviour)
-        self._seen.add(ratio, x)
+        self._seen.add(ratio, continuation, x)
         self.seen[UNKNOWN] = self.seen[UNKNOWN] if known else self.steps
 
     @property
     def _prediction(self) -> LinearPrediction:
         return LinearPrediction(self.features, None, False, self.weights[:, None])
 
-    def predict(self, states: Any) -> Floats:
-        """Predict for a batch of states [m, ...]: [m]."""
+    @property
+    def _has_learned(self) -> bool:
+        return self.steps > 0
+
+    def _values(self, states: Any) -> Floats:
         return self._prediction.predict(states)
 
     @property
@@ -222,7 +227,7 @@ class LSTDLearner(BaseLearner[LSTDReport]):
     def report(self) -> LSTDReport:
         """Return counts, statistics of the ratios, and what is known about the equations."""
         solution = self.solution
-        fields = self._seen.report(solution.weights[:, None], self.seen)
+        fields = self._seen.report(solution.weights[:, None], self._range(self.steps)) | self._noted
         if self.seen[UNKNOWN]:
             names = ("mean_ratio", "max_ratio", "zero_ratios", "effective_sample_size")
             fields |= dict.fromkeys(names, float("nan"))
@@ -258,6 +263,7 @@ class LSTDLearner(BaseLearner[LSTDReport]):
             **{f"trace/{name}": array for name, array in trace.items()},
             **self._seen.checkpoint(),
             "seen": self.seen.copy(),
+            **(self._solution.checkpoint() if self._solution else {}),
         }
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -265,7 +271,7 @@ class LSTDLearner(BaseLearner[LSTDReport]):
         self.trace.restore(group(arrays, "trace"))
         self._seen.restore(arrays, self.features.size)
         self._restore_seen(arrays["seen"])
-        self._solution = None
+        self._solution = Solution.restored(arrays)
 
 
 def shares(correction: Correction, inputs: Floats) -> Floats:

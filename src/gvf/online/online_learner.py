@@ -49,6 +49,8 @@ class OnlineReport(BaseReport):
         diverged: the numbers of the lanes that have diverged.
         largest_predictions: the largest absolute prediction for recent states, one per lane.
         largest_return: the largest possible return.
+        outside_bounds, outside_returns, return_range, endless: as in :class:`LearnerReport`, where
+            ``endless`` is about all transitions so far.
         missing: the number of transitions skipped because of a NaN, with ``on_nan="skip"``.
         estimated: True if a ratio was formed with an estimated probability of the behaviour.
         remedy: the advice for lanes that have diverged.
@@ -205,15 +207,18 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         run(self.algorithm, self.state, self.streams, steps)
         self._note(cumulant, continuation)
         self._note_estimates(transitions, behaviour)
-        self._seen.add(ratio, x)
+        self._seen.add(ratio, continuation, x)
 
     @property
     def _prediction(self) -> LinearPrediction:
         weights = np.ascontiguousarray(self.algorithm.weights(self.state))
         return LinearPrediction(self.features, None, self.algorithm.lanes is not None, weights)
 
-    def predict(self, states: Any) -> Floats:
-        """Predict for a batch of states [m, ...]: [m], or [m, lanes] with several lanes."""
+    @property
+    def _has_learned(self) -> bool:
+        return self.steps > 0 or bool(self.state.weights.any())
+
+    def _values(self, states: Any) -> Floats:
         return self._prediction.predict(states)
 
     @property
@@ -222,7 +227,10 @@ class OnlineLearner(BaseLearner[OnlineReport]):
 
     def report(self) -> OnlineReport:
         """Return counts, statistics of the ratios, and the lanes that have diverged."""
-        fields = self._seen.report(self.algorithm.weights(self.state), self.seen)
+        fields = (
+            self._seen.report(self.algorithm.weights(self.state), self._range(self.steps))
+            | self._noted
+        )
         return OnlineReport(**fields, remedy=self.algorithm.remedy)
 
     def _parts(self) -> dict[str, Any]:

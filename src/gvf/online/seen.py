@@ -9,19 +9,19 @@ from numba import njit
 
 from gvf.common.arrays import Array, Arrays, Floats
 from gvf.features import features_of
-from gvf.learner.base import CONTINUATION, CUMULANT, ESTIMATED, MISSING
 from gvf.learner.linear import values
-from gvf.learner.report import DIVERGED, largest_return
+from gvf.learner.report import FEWEST, Range
 
 RECENT = 64
 """The number of states whose predictions a report looks at."""
-_SUM, _SQUARES, _LARGEST, _ZEROS = range(4)  # positions in the statistics of the ratios
+_SUM, _SQUARES, _LARGEST, _ZEROS, _ENDS = range(5)  # positions in the statistics
 
 
 @njit(cache=True, nogil=True)
-def _add_ratios(known, ratio):
-    """Add ratios to the statistics, one after the other, so that batches do not matter."""
-    for rho in ratio:
+def _add(known, ratio, continuation):
+    """Add transitions to the statistics, one after the other, so that batches do not matter."""
+    for rho, gamma in zip(ratio, continuation):  # noqa: B905 (not compiled)
+        known[_ENDS] += 1.0 if gamma < 1.0 else 0.0
         known[_SUM] += rho
         known[_SQUARES] += rho * rho
         known[_LARGEST] = max(known[_LARGEST], rho)
@@ -35,57 +35,51 @@ class Seen:
         >>> import numpy as np
         >>> from gvf.online.seen import Seen
         >>> seen = Seen()
-        >>> seen.add(np.array([2.0, 0.0]), np.array([[0], [1]], np.int32))
-        >>> seen.steps, seen.ratios, seen.recent[:, 0]
-        (2, array([2., 4., 2., 1.]), array([0, 1], dtype=int32))
+        >>> seen.add(np.array([2.0, 0.0]), np.array([0.9, 0.0]), np.array([[0], [1]], np.int32))
+        >>> seen.steps, seen.numbers, seen.recent[:, 0]
+        (2, array([2., 4., 2., 1., 2.]), array([0, 1], dtype=int32))
     """
 
     def __init__(self) -> None:
         self.steps = 0
-        self.ratios = np.zeros(4)
+        self.numbers = np.zeros(5)
         self.recent: Array = np.zeros((0, 0), np.int32)
 
-    def add(self, ratio: Floats, x: Array) -> None:
-        """Add the ratios [m] and the features [m, ...] of transitions."""
+    def add(self, ratio: Floats, continuation: Floats, x: Array) -> None:
+        """Add the ratios [m], continuations [m] and features [m, ...] of transitions."""
         self.steps += len(ratio)
-        _add_ratios(self.ratios, ratio)
+        _add(self.numbers, ratio, continuation)
         same = self.recent.shape[1:] == x.shape[1:] and self.recent.dtype == x.dtype
         recent = np.concatenate([self.recent, x]) if same else x
         self.recent = recent[-RECENT:].copy()
 
-    def report(self, weights: Floats, noted: Floats) -> dict[str, Any]:
+    def report(self, weights: Floats, signals: Range) -> dict[str, Any]:
         """Return the fields of a report.
 
         Args:
             weights: the weights, [rows, lanes].
-            noted: ``BaseLearner.seen``.
+            signals: the signals seen.
         """
         none, steps = float("nan"), self.steps
-        total, squares, largest_ratio, zeros = self.ratios.tolist()
-        cumulant, continuation = noted[[CUMULANT, CONTINUATION]].tolist()
-        limit = largest_return(cumulant, continuation, steps)
+        total, squares, largest_ratio, zeros, ends = self.numbers.tolist()
         shown = np.zeros((len(self.recent), weights.shape[1]))
         values(np.ascontiguousarray(weights), self.recent, np.ones((len(shown), 1)), shown)
-        finite = np.isfinite(weights).all(axis=0)
-        largest = np.where(finite, np.abs(shown).max(axis=0, initial=0.0), np.inf)
+        shown[:, ~np.isfinite(weights).all(axis=0)] = np.inf
         return {
             "steps": steps,
             "mean_ratio": total / steps if steps else none,
             "max_ratio": largest_ratio if steps else none,
             "zero_ratios": zeros / steps if steps else none,
             "effective_sample_size": total * (total / squares) if squares else 0.0,
-            "diverged": tuple(np.flatnonzero(~(largest <= DIVERGED * limit)).tolist()),
-            "largest_predictions": tuple(largest.tolist()),
-            "largest_return": limit,
-            "missing": int(noted[MISSING]),
-            "estimated": bool(noted[ESTIMATED]),
+            "endless": steps >= FEWEST and not ends,
+            **signals.findings(shown),
         }
 
     def checkpoint(self) -> dict[str, Array]:
         """Return the arrays of the state."""
         return {
             "steps": np.array(self.steps),
-            "ratios": self.ratios.copy(),
+            "ratios": self.numbers.copy(),
             "recent": self.recent,
         }
 
@@ -95,4 +89,5 @@ class Seen:
         if len(recent):
             recent = features_of(lambda _: recent, size, recent)
         self.steps, self.recent = int(arrays["steps"]), recent
-        self.ratios[:] = arrays["ratios"]
+        # Older files have not counted the ends; there may have been some.
+        self.numbers[:] = np.append(arrays["ratios"], 1.0)[: len(self.numbers)]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief
+from gvf.common.fields import as_states
 from gvf.policy.checks import generator, indices
 
 Function = Callable[[Any], Any]
@@ -41,6 +42,9 @@ class Choice(NamedTuple):
 
 class Policy(ABC):
     """The base class of policies; methods take a batch of m states (an array [m, ...]).
+
+    Instead of a batch they take one ``Dict`` observation, or a list of them. Functions of states
+    then get a structured array [m].
 
     To write a policy, implement ``log_probability`` and ``sample``. For discrete actions derive
     from :class:`DiscretePolicy` instead.
@@ -91,7 +95,7 @@ class Policy(ABC):
             >>> policy.act(np.zeros(3), rng=np.random.default_rng(2))
             (array([1, 1, 1]), array([0.9, 0.9, 0.9]))
         """
-        choice = self._choice(states)
+        choice = self._choice(as_states(states))
         actions = choice.sample(rng)
         return actions, choice.likelihood(actions)
 
@@ -143,7 +147,7 @@ class DiscretePolicy(Policy):
 
     def probability(self, states: Any, actions: Any) -> Floats:
         """Return the probability of each action in its state: float64[m]."""
-        return pick(self.probabilities(states), actions)
+        return pick(self.probabilities(as_states(states)), actions)
 
     def log_probability(self, states: Any, actions: Any) -> Floats:
         """Return the log probability of each action in its state: float64[m], -inf for 0."""
@@ -151,7 +155,7 @@ class DiscretePolicy(Policy):
 
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[np.intp]:
         """Draw one action for each state, int64[m]; never one of probability 0."""
-        return draw(thresholds(self.probabilities(states)), rng)
+        return draw(thresholds(self.probabilities(as_states(states))), rng)
 
     def _choice(self, states: Any) -> Choice:
         table = self.probabilities(states)

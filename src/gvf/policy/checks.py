@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import as_array, brief
+from gvf.common.checks import as_array, as_numbers, brief
+from gvf.common.fields import as_states
 
 _SUM_TOLERANCE = 1e-8
 
@@ -21,7 +22,7 @@ _SUM_TOLERANCE = 1e-8
 def batch_size(states: Any) -> int:
     """Return the number of states in a batch, m."""
     try:
-        return len(states)
+        return len(states if type(states) is np.ndarray else as_states(states))
     except TypeError:
         raise TypeError(
             f"states must be a batch, one row a state, not the single state {brief(states)}; "
@@ -46,7 +47,7 @@ def numpy_array(value: Any, what: str = "what was given") -> NDArray[Any]:
 
 def indices(values: Any, size: int, count: int, kind: str) -> NDArray[np.intp]:
     """Return actions or states as integers [count], each in [0, size)."""
-    array = as_array(values, f"the {kind}s")
+    array = as_numbers(values, f"the {kind}s")
     if array.shape != (count,):
         raise ValueError(f"{kind}s have shape {array.shape}, expected ({count},): one per state")
     if array.dtype.kind not in "iu":

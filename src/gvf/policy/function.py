@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, set_frozen
+from gvf.common.fields import as_states
 from gvf.policy.base import (
     Choice,
     DiscretePolicy,
@@ -47,7 +48,8 @@ class FunctionPolicy(Policy):
     ``rng`` has no effect.
 
     Args:
-        function: a function of the batch of states, which is passed on unchanged.
+        function: a function of the batch of states, which is passed on unchanged, except that
+            ``Dict`` observations become a structured array [m].
         actions: the number of actions; with it the policy is a :class:`DiscretePolicy`.
 
     Example:
@@ -104,7 +106,7 @@ class FunctionPolicy(Policy):
 
     def _law(self, states: Any) -> Any:
         """Call the function; return a checked table of probabilities [m, A], or a distribution."""
-        law = self.function(states)
+        law = self.function(as_states(states))
         if isinstance(law, tuple):
             name, count = describe(self.function), self.actions or "A"
             raise TypeError(_TUPLE.format(name=name, size=len(law), count=count))

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import set_frozen
+from gvf.common.checks import as_numbers, set_frozen
+from gvf.common.fields import as_states
 from gvf.policy.base import Choice, Function, Policy
 from gvf.policy.checks import batch_size, generator, numpy_array
 
@@ -82,6 +83,7 @@ class Gaussian(Policy):
         return {name: _parameter(name, getattr(self, name)) for name in names}
 
     def _law(self, states: Any) -> _Normal:
+        states = as_states(states)
         count = batch_size(states)
         (mean, mean_scalar), (sd, sd_scalar) = (
             self._constants.get(name) or _parameter(name, getattr(self, name)(states), (count,))
@@ -110,7 +112,7 @@ class _Normal(NamedTuple):
         return actions[:, 0] if self.scalar else actions
 
     def log_density(self, actions: Any) -> Floats:
-        actions = np.asarray(actions, np.float64)
+        actions = np.asarray(as_numbers(actions, "the actions"), np.float64)
         flat = self.shape[1] == 1 and actions.shape == self.shape[:1]
         if not flat and actions.shape != self.shape:
             raise ValueError(

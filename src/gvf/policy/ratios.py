@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import brief
+from gvf.common.checks import as_numbers, brief
+from gvf.common.options import OptionError, Words
 from gvf.policy.base import DiscretePolicy, Policy, check_same_actions, log
 from gvf.policy.checks import batch_size, numpy_array
 
@@ -142,11 +143,15 @@ def check_recorded(
     agree = near | (recorded == mu)
     if not agree.all():
         at = int(agree.argmin())
-        raise ValueError(
+        raise OptionError(
             f"transition {at} (action {np.asarray(actions)[at]}): {name} is recorded as "
             f"{recorded[at]}, but {brief(behaviour)} gives {mu[at]}. If the behaviour has changed "
-            'since it acted, use what was recorded: on_conflict="recorded". If the record is '
-            'wrong, use the policy: on_conflict="behaviour"'
+            "since it acted, ",
+            Words(
+                'use what was recorded: on_conflict="recorded". If the record is wrong, use the '
+                'policy: on_conflict="behaviour"',
+                "leave out [behaviour]: then what was recorded is used",
+            ),
         )
 
 
@@ -192,7 +197,7 @@ def largest_ratio(target: DiscretePolicy, behaviour: DiscretePolicy, states: Any
 
 def _recorded(values: Any, name: str, count: int, least: float, most: float) -> Floats:
     """Return a recorded column of probabilities or logarithms, checked, float64[m]."""
-    array = np.asarray(numpy_array(values, name), np.float64)
+    array = np.asarray(as_numbers(numpy_array(values, name), name), np.float64)
     if array.shape != (count,):
         raise ValueError(f"{name} has shape {array.shape}, expected ({count},)")
     good = (array >= least) & (array <= most + _RECORDED_TOLERANCE) & (array < np.inf)

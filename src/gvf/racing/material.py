@@ -9,8 +9,6 @@ needs the streams of only those runs that it does. A stream is stored in parts o
 from __future__ import annotations
 
 import hashlib
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,12 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gvf.common.cache import default_folder
-from gvf.common.progress import progress_bar
+from gvf.common.progress import progress_of
 from gvf.racing.recording import Recording, hash_of, record
 from gvf.racing.rollouts import EvaluationSet, evaluation, film
 from gvf.racing.study import RacingStudy
 from gvf.study.base import seed_for
-from gvf.study.progress import EVERY
 
 GENERATION = 2
 """Part of the folder's name; raise it when the same seeds give other frames or returns."""
@@ -194,18 +191,10 @@ def film_of(study: RacingStudy) -> EvaluationSet | None:
 @contextmanager
 def _bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """Give a function of (done, total) that shows progress: a bar in a terminal, else lines."""
-    began = last = time.monotonic()
-    if sys.stderr.isatty():
-        with progress_bar(transient=True) as shown:
-            row = shown.add_task(title, total=None)
-            yield lambda done, total: shown.update(row, completed=done, total=total)
-        return
+    with progress_of(title, None, transient=True) as advance:
 
-    def tell(done: int, total: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= EVERY:
-            last = time.monotonic()
-            speed = done / (last - began)
-            print(f"{title}: {done} of {total}, {speed:.0f}/s", file=sys.stderr, flush=True)
+        def tell(done: int, total: int) -> None:
+            advance.total = total
+            advance(done - advance.done)
 
-    yield tell
+        yield tell

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from gvf import charts, paper
 from gvf.common.files import replaced, write_text
+from gvf.common.progress import progress_of
 from gvf.common.version import __version__
 from gvf.figure import Figure, judge
 from gvf.figure.figure import Point, write_csv
@@ -62,15 +63,17 @@ def build(out: Path, command: str) -> list[Exhibit]:
         for figure in every
         for protocol, one in made[figure.id].items()
     }
-    drawn = {
-        figure.id: replace(_show(figure, made[figure.id], results), beside=shipped(figure))
-        for figure in every
-        if made[figure.id]
-    }
-    for one in drawn.values():
-        _leave(one, out / one.figure.id)
-    for one in own:
-        leave(one, out)
+    there, drawn = [figure for figure in every if made[figure.id]], dict[str, Exhibit]()
+    total = len(there) + len(own)
+    with progress_of("drawing and judging", total, transient=True) as advance:
+        for figure in there:
+            one = _show(figure, made[figure.id], results)
+            drawn[figure.id] = replace(one, beside=shipped(figure))
+            _leave(one, out / figure.id)
+            advance()
+        for one in own:
+            leave(one, out)
+            advance()
     empty = not drawn and not own
     chosen = drawn if not empty else [id for id, one in charts.FIGURES.items() if shipped(one)]
     of_charts = _with_shipped(charts.FIGURES, drawn, out) if {*chosen} & {*charts.FIGURES} else []

@@ -11,6 +11,7 @@ one panel for each pair of question and behaviour and for each gap.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ from gvf.figure.reading import (
 )
 from gvf.report.exhibit import STUDIES, Exhibit, Provenance
 from gvf.study.base import BaseStudy, NamedStudy
+from gvf.study.edge import edge_text
 from gvf.study.progress import spent
 from gvf.study.results import Results
 from gvf.study.store import Store, StoreError
@@ -177,6 +179,26 @@ def leave(shown: Exhibit, out: str | Path) -> list[Path]:
     write_csv(shown.rows, place / f"{name}.csv")
     save(shown.draw(), place, name)
     return [place / f"{name}.{kind}" for kind in ("png", "svg", "csv")]
+
+
+def edges(shown: Sequence[Exhibit]) -> list[str]:
+    """Return a sentence for each method whose best step size is the last of the grid.
+
+    Args:
+        shown: the exhibits of a study; that of the step sizes is judged, if there is one.
+    """
+    grids: dict[tuple[str, str], list[Point]] = {}
+    for row in (row for one in shown if one.place[1] == "sensitivity" for row in one.rows):
+        grids.setdefault((row.series, row.panel), []).append(row)
+    counts: Counter[str] = Counter()
+    for (method, _), rows in grids.items():
+        best = min(rows, key=lambda row: row.y)
+        if best.y < float("inf") and (text := edge_text(best.x, [row.x for row in rows])):
+            counts[f"{method}: {text}"] += 1
+    panels = len({panel for _, panel in grids})
+    return [
+        text + f" (in {count} of {panels} panels)" * (panels > 1) for text, count in counts.items()
+    ]
 
 
 def plot(study: BaseStudy, out: str | Path) -> list[Path]:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.fields import aligned
 from gvf.common.gym import gym
-from gvf.transition import aligned
 
 
 class Observations:

@@ -1,7 +1,7 @@
-"""Progress of a run: a bar in a terminal, otherwise a plain line now and then.
+"""Progress of a run, with an estimate of the time left from the times of tasks.
 
-The time left is estimated from the times of tasks. A task takes a time for the walk, which is the
-same at every gap, and a time for updates, whose number is proportional to 1 / gap:
+A task takes a time for the walk, which is the same at every gap, and a time for updates, whose
+number is proportional to 1 / gap:
 
     seconds = a + b / gap,
 
@@ -11,21 +11,18 @@ also compiles. The times are those of finished tasks, or of a short probe.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
 
-from gvf.common.progress import duration, progress_bar
+from gvf.common.progress import progress_of
 from gvf.study.base import Task
 from gvf.study.store import Store
-
-EVERY = 10.0
-"""Seconds between plain lines."""
 
 
 class Progress(Protocol):
@@ -36,45 +33,25 @@ class Progress(Protocol):
 
 
 class Account:
-    """Counts of the tasks done and left, with their times.
+    """The times of the tasks done so far, and an estimate of that of the others."""
 
-    Attributes:
-        tasks: the number of all tasks.
-        done: the number of tasks done so far.
-    """
-
-    def __init__(self, tasks: Sequence[Task], before: int = 0) -> None:
-        self.tasks, self.done = before + len(tasks), before
+    def __init__(self, tasks: Sequence[Task]) -> None:
         self._left, self._finished = Counter(map(gap_of, tasks)), Counter[int]()
         self._costs, self._began = Costs(), time.perf_counter()
+        self._lock = Lock()  # the thread that shows the progress asks for the time left
 
     def add(self, task: Task, seconds: float) -> None:
         """Count a task that took this many seconds of processor time."""
-        self.done += 1
-        self._left[gap_of(task)] -= 1
-        self._finished[gap_of(task)] += 1
-        self._costs.add(gap_of(task), seconds)
+        with self._lock:
+            self._left[gap_of(task)] -= 1
+            self._finished[gap_of(task)] += 1
+            self._costs.add(gap_of(task), seconds)
 
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the beginning."""
-        return time.perf_counter() - self._began
-
-    @property
     def remaining(self) -> float:
-        """Seconds that the remaining tasks will take, at the speed so far."""
-        left, done = (self._costs.total(counts) for counts in (self._left, self._finished))
-        return self.elapsed * left / done if done else float("inf")
-
-    @property
-    def speed(self) -> str:
-        """Tasks a second (or minute, or hour) since the beginning, and the time left."""
-        rate = self._finished.total() / max(self.elapsed, 1e-9)
-        speed = f"{rate * 3600:.2g} tasks/h"
-        for unit, length in (("min", 60), ("s", 1)):
-            if rate * length >= 1:
-                speed = f"{rate * length:.3g} tasks/{unit}"
-        return f"{speed}, about {duration(self.remaining)} left"
+        """Return the seconds that the remaining tasks will take, at the speed so far."""
+        with self._lock:
+            left, done = (self._costs.total(counts) for counts in (self._left, self._finished))
+        return (time.perf_counter() - self._began) * left / done if done else float("inf")
 
 
 @contextmanager
@@ -86,39 +63,12 @@ def progress(tasks: Sequence[Task], title: str, before: int = 0) -> Iterator[Pro
         title: the title of the bar or lines.
         before: the number of other tasks that were done before; counts start there.
     """
-    shown = _bar if sys.stderr.isatty() else _lines
-    with shown(Account(tasks, before), title) as tell:
-        yield tell
-
-
-@contextmanager
-def _lines(account: Account, title: str) -> Iterator[Progress]:
-    last = time.perf_counter()
-
-    def tell(task: Task, seconds: float) -> None:
-        nonlocal last
-        account.add(task, seconds)
-        if time.perf_counter() - last >= EVERY and account.done < account.tasks:
-            last = time.perf_counter()
-            print(
-                f"{title}: {account.done} of {account.tasks} tasks, {account.speed}",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    yield tell
-
-
-@contextmanager
-def _bar(account: Account, title: str) -> Iterator[Progress]:
-    with progress_bar(left="[dim]{task.fields[speed]}", transient=True) as shown:
-        row = shown.add_task(
-            title, total=account.tasks, completed=account.done, speed="first tasks at work"
-        )
+    account, total = Account(tasks), before + len(tasks)
+    with progress_of(title, total, before, left=account.remaining, transient=True) as advance:
 
         def tell(task: Task, seconds: float) -> None:
             account.add(task, seconds)
-            shown.update(row, completed=account.done, speed=account.speed)
+            advance()
 
         yield tell
 

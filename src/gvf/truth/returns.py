@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from gvf.common.arrays import Floats
 from gvf.common.checks import check_choice, whole
 from gvf.common.gym import gym
-from gvf.common.progress import progress_bar
+from gvf.common.progress import progress_of
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.stream import Actor, Walk, environment_seed
@@ -480,8 +480,7 @@ def _mean(sample: Floats) -> Estimate:
 
 
 def _tracked(items: list[Any], progress: bool) -> Iterable[Any]:
-    if not progress:
-        yield from items
-        return
-    with progress_bar() as shown:
-        yield from shown.track(items, description="held-out returns")
+    with progress_of("held-out returns", len(items), show=progress) as advance:
+        for item in items:
+            yield item
+            advance()

@@ -31,9 +31,10 @@ from numpy.typing import NDArray
 from gvf.common.arrays import Arrays, Bools, Floats
 from gvf.common.checks import whole
 from gvf.correction import RATIO, Correction
-from gvf.correction.trace import comparable, interrupted, numbered
+from gvf.correction.trace import comparable, numbered
+from gvf.links import interrupted
 from gvf.sampling.prefix_sums import LARGEST_RATIO
-from gvf.transition import Transitions
+from gvf.transition import Transitions, ended_rows
 from gvf.window.buffer import Rows
 
 _Indices = NDArray[np.intp]
@@ -96,10 +97,7 @@ class NSteps:
         if self.n == 1:
             return rows
         count, given = len(rows), transitions.columns
-        ended = rows.columns["continuation"] == 0.0
-        for name in ("terminated", "truncated"):
-            if name in given:
-                ended |= np.asarray(given[name]).astype(bool)
+        ended = (rows.columns["continuation"] == 0.0) | ended_rows(given, count)
         none = np.zeros(count, np.int64)
         if "episode" in given:
             stream, episode = given.get("stream", none), numbered(given["episode"])

@@ -21,8 +21,9 @@ from numpy import ndarray
 from gvf.common import checkpoint
 from gvf.common.checks import whole
 from gvf.common.compiled import direct_entry
+from gvf.common.fields import aligned, as_row
 from gvf.sampling.prefix_sums import HEAD, SIZE, new_place
-from gvf.transition import Column, Transitions, aligned, as_row, describe_columns
+from gvf.transition import Column, Transitions, describe_columns
 
 _INT64 = np.dtype(np.int64)
 _new = object.__new__

@@ -21,7 +21,7 @@ _NORMAL = 1.959964
 
 
 class Interval(NamedTuple):
-    """A number with a 95 % interval; nan bounds if it cannot be told, as from a single episode.
+    """A number with an interval; nan bounds if it cannot be told, as from a single episode.
 
     Example:
         >>> from gvf.behaviour import Interval
@@ -39,11 +39,11 @@ class Interval(NamedTuple):
 
 
 def mean_by_episode(values: Floats, episode: NDArray[Any]) -> Interval:
-    """Return the mean of values [m], with an interval over episodes int[m].
+    """Return the mean of values [m], with a 95 % interval over episodes int[m].
 
     Example:
         >>> import numpy as np
-        >>> from gvf.behaviour.intervals import mean_by_episode
+        >>> from gvf.common.means import mean_by_episode
         >>> mean_by_episode(np.array([1.0, 3.0, 1.0, 3.0]), np.array([0, 0, 1, 2]))
         2 (1.15 to 2.85)
     """
@@ -52,12 +52,15 @@ def mean_by_episode(values: Floats, episode: NDArray[Any]) -> Interval:
     return mean_of_sums(sums, counts)
 
 
-def mean_of_sums(sums: NDArray[Any], counts: NDArray[Any]) -> Interval:
-    """Return the mean of all rows from the sums and counts of E episodes, [E]."""
+def mean_of_sums(sums: NDArray[Any], counts: NDArray[Any], quantile: float = _NORMAL) -> Interval:
+    """Return the mean of all rows from the sums and counts of E episodes, [E].
+
+    The interval reaches `quantile` standard errors to either side.
+    """
     total, episodes = counts.sum(), len(sums)
-    mean = float(sums.sum() / total)
-    if episodes < 2:
+    mean = float(sums.sum() / total) if total else math.nan
+    if episodes < 2 or not math.isfinite(mean):
         return Interval(mean, math.nan, math.nan)
     squares = float(((sums - mean * counts) ** 2).sum())
-    half = _NORMAL * math.sqrt(episodes / (episodes - 1) * squares) / total
+    half = quantile * math.sqrt(episodes / (episodes - 1) * squares) / total
     return Interval(mean, mean - half, mean + half)

@@ -1,0 +1,142 @@
+"""The events of a log: the rows from which a question's values are learned.
+
+A row is an event of a question if its cumulant is not the commonest one. If the commonest cumulant
+is not 0, a row is also an event if its continuation is not the commonest one, because an end then
+changes the return: episodes of CartPole have the cumulant 1 in all steps, and their falls are the
+events. They are worth as many rows of equal ratio as their sum of ratios brings:
+
+    effective number = (sum over events of rho) (sum over rows of rho) / (sum over rows of rho^2),
+
+but not more than the effective number of the events among themselves, (sum rho)^2 / sum rho^2. So
+events of ratio 0 count nothing, and events of small ratios little: where all of many small ones are
+in the log and none of a few large ones, the log does not tell of what it lacks.
+
+Replicates differ by how often they have each event. With few events many logs have none at all, and
+then all replicates agree. Below :data:`LEAST_EVENTS` intervals are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gvf.common.arrays import Floats
+from gvf.learner import source as sources
+from gvf.learner.learner import Learner
+from gvf.log import Log
+from gvf.online import LSTDLearner
+
+LEAST_EVENTS = 5
+"""The least effective number of events for intervals. Logs with at least so many are covered in
+93 % or more of the cases, at a level of 95 % (docs/intervals/measure.py), with fewer in 26 to 90 %.
+"""
+
+
+@dataclass(frozen=True)
+class Events:
+    """The events of a log for a question; :func:`count_events` counts them.
+
+    Attributes:
+        question: the question, in words.
+        name: the name of an event in a message, such as "rewards".
+        count: the number of events.
+        rows: the number of rows.
+        effective: the effective number of events, by their ratios; at most ``count``.
+        limit: the least effective number for intervals.
+
+    Example:
+        >>> import gvf
+        >>> visits = {"state": [0] * 50, "action": [0, 1] * 25, "reward": [1, 1, *[0] * 48]}
+        >>> visits |= {"terminated": [True] * 50, "episode": list(range(50))}
+        >>> log = gvf.read(visits, quiet=True)
+        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+        >>> learner = gvf.LSTDLearner(question, gvf.OneHot(1), behaviour=gvf.Uniform(2))
+        >>> events = gvf.count_events(learner, log)
+        >>> events.count, events.rows, events.effective, events.few
+        (2, 50, 1.0, True)
+        >>> print(events)
+        2 rewards in 50 rows, worth 1 by their ratios
+    """
+
+    question: str
+    name: str
+    count: int
+    rows: int
+    effective: float
+    limit: int = LEAST_EVENTS
+
+    @property
+    def few(self) -> bool:
+        """True if there are too few events for intervals."""
+        return self.effective < self.limit
+
+    def __str__(self) -> str:
+        name = self.name.removesuffix("s") if self.count == 1 else self.name
+        number = f"{self.count:,} {name} in {self.rows:,} rows"
+        if self.effective > 0.99 * self.count:
+            return number
+        return f"{number}, worth {self.effective:.2g} by their ratios"
+
+
+class TooFewEventsError(ValueError):
+    """The error of a log with too few events for intervals.
+
+    Attributes:
+        events: the events of the question.
+    """
+
+    def __init__(self, events: Events) -> None:
+        super().__init__(
+            f"{events.question}: {events}, and intervals need at least {events.limit}: with fewer, "
+            "chance in the log cannot be told; record more"
+        )
+        self.events = events
+
+    def __reduce__(self) -> tuple[type[TooFewEventsError], tuple[Events]]:
+        return type(self), (self.events,)
+
+
+def count_events(learner: Learner | LSTDLearner, log: Log) -> Events:
+    """Count the events of a log for the question of a learner.
+
+    Args:
+        learner: the learner. Only its question, its behaviour, its correction and its treatment of
+            NaN matter. Nothing is learned.
+        log: the log.
+
+    Returns:
+        The :class:`Events`. :func:`bootstrap` raises a :class:`TooFewEventsError` if they are few.
+    """
+    question, parts = learner.question, []
+    for batch in sources.batches(log):
+        if learner.on_nan == "skip":
+            batch = batch[~question.missing(batch)]
+        if not len(batch):
+            continue
+        ratio = np.ones(len(batch))
+        if learner.correction.needs_ratios:
+            ratio = question.ratios(
+                batch, behaviour=learner.behaviour, on_conflict=learner.on_conflict
+            )
+        parts.append((question.cumulants(batch), question.continuations(batch), ratio))
+    cumulant, continuation, ratio = np.concatenate(parts, axis=1)
+    usual = _commonest(cumulant)
+    event = cumulant != usual
+    if usual != 0.0:
+        event |= continuation != _commonest(continuation)
+    share = ratio / max(ratio.max(), 1e-300)  # squares may overflow
+    total = share[event].sum()
+    among = [total / max((some**2).sum(), 1e-300) * some.sum() for some in (share, share[event])]
+    return Events(
+        question=question.name or repr(question),
+        name="rewards" if (question.cumulant, usual) == ("reward", 0.0) else "events",
+        count=int(event.sum()),
+        rows=len(event),
+        effective=float(min(among)),
+    )
+
+
+def _commonest(numbers: Floats) -> float:
+    values, counts = np.unique(numbers, return_counts=True)
+    return float(values[counts.argmax()])

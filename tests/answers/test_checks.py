@@ -1,0 +1,207 @@
+"""Checks of an answer: whether it depends on its features, and whether learning is finished."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chain_logs import QUESTION, STATES, walks, write
+
+import gvf
+from gvf.answers import Engine, answer, cells, load, parts, prepare
+from gvf.answers.cells import Cell
+from gvf.answers.page import page
+from gvf.answers.remarks import FeaturesMatter, Unfinished
+
+ALONE = Engine(workers=1, progress=False)
+
+
+def text(correction: str, features: str) -> str:
+    asked = QUESTION.replace('["IR", "IS"]', f'["{correction}"]').replace("[0.02, 0.2]", "[0.05]")
+    return f'{asked}\n[log]\nstate = ["u"]\n[features]\n{features}\n'
+
+
+def remarks(folder: Path, correction: str, features: str, columns=None):
+    write(folder / "log.parquet", walks_of_numbers() if columns is None else columns)
+    (folder / "asked.toml").write_text(text(correction, features))
+    made = answer(load(folder / "asked.toml"), folder / "log.parquet", folder, ALONE, quiet=True)
+    return made, made.answers[0].remarks
+
+
+def walks_of_numbers() -> dict[str, np.ndarray]:
+    """Walks of the chain, with states as real numbers."""
+    columns = walks(200)
+    state = columns.pop("obs")
+    return {"u": state + 0.25, **columns}
+
+
+POOR = 'kind = "tiles"\ntiles = 1\ntilings = 1\nlow = 0\nhigh = 5'
+RICH = 'kind = "tiles"\ntiles = 5\ntilings = 1\nlow = 0\nhigh = 5'
+
+
+@pytest.mark.parametrize("correction", ["LSTD", "IR"])
+def test_features_that_matter_are_said(tmp_path: Path, correction: str) -> None:
+    made, found = remarks(tmp_path, correction, POOR)
+    (remark,) = found
+    (one,) = made.answers
+    assert isinstance(remark, FeaturesMatter)
+    assert one.intervals is not None
+    assert remark.states == "first states"
+    first, _ = cells.looked_at(made.material)
+    mean = one.intervals.mean(first)
+    assert (remark.value, remark.half_width) == (mean.point, (mean.high - mean.low) / 2)
+    assert abs(remark.richer - remark.value) > remark.half_width
+    assert remark.features == "4 tilings of 1 tiles"
+    told = "features are too poor for this interval: the mean over first states is "
+    assert f"  warning: the {told}" in repr(made)
+    assert told in page(made, [])
+
+
+@pytest.mark.parametrize("correction", ["LSTD", "IR"])
+def test_features_that_suffice_are_not_remarked(tmp_path: Path, correction: str) -> None:
+    assert remarks(tmp_path, correction, RICH)[1] == ()
+
+
+def test_richer_features_learn_as_the_others_do(tmp_path: Path) -> None:
+    """With the same step in predictions: tilings times four, a step size a quarter."""
+    write(tmp_path / "log.parquet", walks_of_numbers())
+    (tmp_path / "asked.toml").write_text(text("IR", POOR))
+    asked = prepare(load(tmp_path / "asked.toml"), tmp_path / "log.parquet", quiet=True)
+    found = cells.compute(Cell("richer", 0, "IR", 0.05, 0, 4), asked)
+    features = gvf.TileCoder([0.0], [5.0], tiles=1, tilings=4)
+    learner = gvf.Learner(
+        asked.questions[0], features, gvf.TD(0.05 / 4), gvf.IR(), window=len(asked.log)
+    )
+    expected = gvf.bootstrap(learner, asked.log, replicates=19, epochs=4, seed=0, progress=False)
+    first, sample = cells.looked_at(asked)
+    np.testing.assert_array_equal(found["first"], expected.predict(first).point)
+    np.testing.assert_array_equal(found["sample"], expected.predict(sample).point)
+    whole = asked.log.transitions()
+    np.testing.assert_array_equal(first, whole.state[np.diff(whole.episode, prepend=-1) == 1])
+
+
+def test_richer_features() -> None:
+    class Facts:
+        sample = np.random.default_rng(0).random((100, 2))
+        bounds = np.zeros(2), np.ones(2)
+
+    facts: object = Facts()
+    coder = gvf.TileCoder([0, 0], [1, 1], tiles=[2, 3], tilings=5)
+    made = parts.richer(coder, facts, 4)  # pyright: ignore[reportArgumentType]
+    assert isinstance(made, gvf.TileCoder)
+    assert (made.tilings, made.tiles.tolist()) == (20, [2, 3])
+    dense = parts.richer(gvf.Dense(3), facts, 4)  # pyright: ignore[reportArgumentType]
+    assert isinstance(dense, gvf.TileCoder)
+    assert dense.tilings == 16
+    assert parts.richer(gvf.OneHot(3), facts, 4) is None  # pyright: ignore[reportArgumentType]
+    many = gvf.TileCoder([0] * 6, [1] * 6, tiles=8, tilings=4)
+    assert parts.richer(many, facts, 4) is None  # pyright: ignore[reportArgumentType]
+
+
+def test_least_squares_is_compared_with_as_many_features_as_it_can_solve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gvf.answers.winners.MOST_SOLVED", 2)
+    _, (remark,) = remarks(tmp_path, "LSTD", POOR)
+    assert isinstance(remark, FeaturesMatter)
+    assert remark.features.startswith("2 tilings")
+    monkeypatch.setattr("gvf.answers.winners.MOST_SOLVED", 1)
+    assert remarks(tmp_path, "LSTD", POOR)[1] == ()
+
+
+def learned(folder: Path, size: float, epochs: str, log: int = 80):
+    """Answer a question about the chain by one step size."""
+    write(folder / "log.parquet", walks(log))
+    asked = QUESTION.replace('["IR", "IS"]', '["IR"]').replace("[0.02, 0.2]", f"[{size}]")
+    (folder / "asked.toml").write_text(asked.replace("epochs = 4", epochs))
+    return answer(load(folder / "asked.toml"), folder / "log.parquet", folder, ALONE, quiet=True)
+
+
+def test_learning_that_is_not_finished_is_said(tmp_path: Path) -> None:
+    made = learned(tmp_path, 0.003, "epochs = 2")
+    (one,) = made.answers
+    (remark,) = one.remarks
+    assert isinstance(remark, Unfinished)
+    assert one.intervals is not None
+    assert one.epochs == remark.epochs == 2
+    sample = cells.looked_at(made.material)[1]
+    assert remark.drift == one.intervals.drift(sample).mean() > 0.1
+    solved = gvf.LSTDLearner(made.material.questions[0], gvf.OneHot(STATES), gvf.IR())
+    solved.learn(made.material.log, progress=False)
+    point, _, high = one.intervals.predict(sample)
+    away = np.abs(one.intervals.replicate(sample).mean(axis=1) - solved.predict(sample))
+    assert remark.distance == pytest.approx((away / (high - point)).mean())
+    told = "earning is not finished after 2 epochs: predictions still moved by "
+    assert f"  warning: l{told}" in repr(made)
+    assert told in page(made, [])
+
+
+def test_learning_far_from_what_it_tends_to_is_not_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Least squares tells what the change in the second half of learning does not."""
+    monkeypatch.setattr("gvf.answers.winners.DRIFT", 1e9)
+    (remark,) = learned(tmp_path, 0.003, "epochs = 2").answers[0].remarks
+    assert isinstance(remark, Unfinished)
+    assert remark.distance is not None
+    assert remark.distance > 0.25
+    monkeypatch.setattr("gvf.answers.winners.FAR", 1e9)
+    assert learned(tmp_path, 0.003, "epochs = 2").answers[0].remarks == ()
+    monkeypatch.undo()
+    monkeypatch.setattr("gvf.answers.cells.FEW_FEATURES", STATES - 1)
+    (remark,) = learned(tmp_path, 0.003, "epochs = 2").answers[0].remarks
+    assert isinstance(remark, Unfinished)
+    assert remark.distance is None
+
+
+@pytest.mark.parametrize("most", [64, 4])
+def test_learning_goes_on_until_it_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr("gvf.answers.cells.EPOCHS", 1)
+    monkeypatch.setattr("gvf.answers.winners.MOST_EPOCHS", most)
+    made = learned(tmp_path, 0.03, "")
+    (one,) = made.answers
+    if most == 64:
+        assert one.epochs in (8, 16, 32)
+        assert one.remarks == ()
+        half = learned(tmp_path, 0.03, f"epochs = {one.epochs // 2}")
+        assert [type(remark) for remark in half.answers[0].remarks] == [Unfinished]
+    else:
+        assert one.epochs == 4
+        assert [type(remark) for remark in one.remarks] == [Unfinished]
+    learner = cells.learner(made.material, 0, "IR", 0.03)
+    expected = gvf.bootstrap(
+        learner, made.material.log, replicates=39, epochs=one.epochs, seed=0, progress=False
+    )
+    assert one.intervals is not None
+    np.testing.assert_array_equal(one.intervals.weights, expected.weights)
+    assert f"in {one.epochs} passes" in page(made, [])
+
+
+def test_learning_that_goes_on_is_not_done_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replicates that were tried are the first cell of all replicates."""
+    monkeypatch.setattr("gvf.answers.winners.TOGETHER", 20)
+    real, done = cells.compute, []
+    monkeypatch.setattr(
+        "gvf.answers.engine.compute", lambda cell, *rest: (done.append(cell), real(cell, *rest))[1]
+    )
+    learned(tmp_path, 0.2, "epochs = 20")
+    assert [cell.part for cell in done if cell.kind == "replicates"] == [0, 20]
+    assert [cell.kind for cell in done if cell.kind != "judge"] == [
+        "replicates", "solved", "replicates",
+    ]  # fmt: skip
+    assert len(set(done)) == len(done)
+
+
+def test_what_learning_tends_to_is_solved_for_if_that_is_quick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "log.parquet", walks_of_numbers())
+    (tmp_path / "asked.toml").write_text(text("IR", POOR.replace("tilings = 1", "tilings = 3")))
+    asked = prepare(load(tmp_path / "asked.toml"), tmp_path / "log.parquet", quiet=True)
+    cell, terms = Cell("solved", 0, "IR", 0.05), 9 * len(asked.log)
+    for most, quick in ((terms, True), (terms - 1, False)):
+        monkeypatch.setattr("gvf.answers.cells.FEW_TERMS", most)
+        assert cells.can_solve(cell, asked) == quick

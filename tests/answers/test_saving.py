@@ -1,0 +1,142 @@
+"""What cannot be saved is refused before anything is computed; cells belong to what they use."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from chain_logs import QUESTION, walks, write
+
+from gvf.answers import load, prepare
+from gvf.answers.cells import Cell
+from gvf.answers.store import Store
+from gvf.cli import main
+
+pytestmark = pytest.mark.usefixtures("own_modules")
+POLICY = 'policy = {kind = "favour", action = 1, probability = 0.7}'
+OWN = """
+import numpy as np
+import gvf
+
+SHARE = 0.7
+
+def rows(states):
+    return np.tile([1 - SHARE, SHARE], (len(states), 1))
+
+def half(states):
+    return np.tile([0.5, 0.5], (len(states), 1))
+
+def gain(t):
+    return doubled(t.reward)
+
+def doubled(reward):
+    return 2 * reward
+
+class Mine(gvf.Policy):
+    def __init__(self, share):
+        self.kept = share
+    def log_probability(self, states, actions):
+        return np.log(np.where(actions == 1, self.kept, 1 - self.kept))
+    def sample(self, states, *, rng):
+        return (rng.random(len(states)) < self.kept).astype(int)
+
+unnamed = gvf.FunctionPolicy(lambda states: rows(states), 2)
+mixed = gvf.Mixture(gvf.Uniform(2), unnamed, 0.5)
+mine = Mine(0.7)
+negative = lambda t: -t.reward
+rate = lambda t: 0.5 * t.reward
+"""
+
+
+def asked(text: str, own: str = OWN) -> None:
+    Path("mine.py").write_text(own)
+    sys.modules.pop("mine", None)
+    write(Path("log.parquet"), walks(40))
+    Path("asked.toml").write_text(QUESTION.replace("39", "19") + text)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('policy = "mine:unnamed"', "the policy uses <lambda>"),
+        ('policy = "mine:mixed"', "the policy uses <lambda>"),
+        ('policy = "mine:mine"', "the policy uses Mine"),
+        (f'{POLICY}\ncumulant = "mine:negative"', "the cumulant uses <lambda>"),
+        (f'{POLICY}\ncontinuation = "mine:rate"', "the continuation uses <lambda>"),
+    ],
+)
+def test_what_cannot_be_saved_is_refused_before_anything_is_computed(
+    line: str, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked("")
+    text = Path("asked.toml").read_text().replace(POLICY, line)
+    text = text if 'continuation = "' not in line else text.replace("continuation = 0.9\n", "")
+    Path("asked.toml").write_text(text)
+    monkeypatch.setattr("gvf.answers.engine.compute", None)  # computing anything would fail
+    assert main(["learn", "log.parquet", "asked.toml", "--trust", "--out", "out"]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == (
+        f"gvf: question 'goes right': {told}, which cannot be saved: define it with a name of its "
+        "own at the top of a module"
+    )
+    assert not Path("out").exists()
+
+
+def paths(own: str = OWN) -> list[Path]:
+    """The cells of three questions and a feature function, with this text of their module."""
+    asked("", own)
+    plan = load("asked.toml", trust=True)
+    (one,) = plan.questions
+    questions = (
+        replace(one, policy={"kind": "function", "of": "mine:rows", "actions": None}),
+        replace(one, policy={"kind": "function", "of": "mine:half", "actions": None}),
+        replace(one, cumulant="mine:gain"),
+    )
+    material = prepare(replace(plan, questions=questions), "log.parquet", quiet=True)
+    store = Store(Path("out"), material)
+    return [store.path(Cell("judge", number, "IR")) for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("SHARE = 0.7", "SHARE = 0.6", [True, False, False]),
+        ("[0.5, 0.5]", "[0.4, 0.6]", [False, True, False]),
+        ("2 * reward", "3 * reward", [False, False, True]),
+        ("def half", "def unused():\n    return 1\n\ndef half", [False, False, False]),
+    ],
+)
+def test_a_cell_belongs_to_the_functions_that_its_question_uses(
+    old: str, new: str, changed: list[bool]
+) -> None:
+    before, after = paths(), paths(OWN.replace(old, new))
+    assert [a != b for a, b in zip(before, after, strict=True)] == changed
+
+
+def test_code_that_cannot_be_compared_counts_with_the_text_of_its_module() -> None:
+    own = OWN.replace("import gvf\n", "import gvf\nimport other\n", 1)
+    own = own.replace("SHARE, SHARE]", "other.SHARE, other.SHARE]")
+    Path("other.py").write_text("SHARE = 0.7\n")
+    before = paths(own)
+    Path("other.py").write_text("SHARE = 0.6\n")
+    sys.modules.pop("other")
+    changed = [a != b for a, b in zip(before, paths(own), strict=True)]
+    assert changed == [True, False, False]
+
+
+def test_a_cell_belongs_to_the_files_of_its_own_question() -> None:
+    asked("")
+    np.savetxt("one.csv", np.tile([0.3, 0.7], (5, 1)), delimiter=",")
+    np.savetxt("two.csv", np.tile([0.3, 0.7], (5, 1)), delimiter=",")
+    plan = load("asked.toml")
+    tables = [{"kind": "table", "file": f"{name}.csv"} for name in ("one", "two")]
+    questions = tuple(replace(plan.questions[0], policy=table) for table in tables)
+
+    def own() -> list[Path]:
+        material = prepare(replace(plan, questions=questions), "log.parquet", quiet=True)
+        return [Store(Path("out"), material).path(Cell("judge", at, "IR")) for at in range(2)]
+
+    before = own()
+    np.savetxt("two.csv", np.tile([0.2, 0.8], (5, 1)), delimiter=",")
+    assert [a != b for a, b in zip(before, own(), strict=True)] == [False, True]
