@@ -85,12 +85,19 @@ def record(horde, states) -> list:
     return batches
 
 
-def slots_of(batches, group) -> Iterator:
-    """The slots of one group, update by update; None where it had no mass."""
+def slots_of(batches, group, window, since=0, whole=False) -> Iterator:
+    """The slots of one group, update by update; None where it had no mass.
+
+    They are those of a learner that begins with row `since`, whose rows the horde must draw.
+    """
     for batch in batches:
-        for u in range(len(batch.slots)):
+        for u, newest in enumerate(batch.times):
             shared = batch.slots.shape[1] == 1
-            yield batch.slots[u, 0 if shared else group].copy() if batch.drawn[u, group] else None
+            slots = batch.slots[u, 0 if shared else group]
+            row = newest - (newest - slots) % window
+            row = row[row >= since] if whole else row
+            assert (row >= since).all()
+            yield (row - since) % window if batch.drawn[u, group] else None
 
 
 def learner_like(horde, question, batches):
@@ -108,7 +115,9 @@ def learner_like(horde, question, batches):
         warm_up=options.warm_up,
     )
     group = int(horde._core.layout.group[horde._core.layout.place[question]])
-    given = slots_of(batches, group)
+    since = int(horde._core.layout.since[question])
+    whole = options.correction.draw.whole
+    given = slots_of(batches, group, options.window, since, whole)
     buffer, values = learner.buffer, learner.values
 
     def draw(k, rng):

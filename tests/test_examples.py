@@ -26,6 +26,61 @@ PRECISE = re.compile(r"(?<![\w.])\d*\.\d{3,}(?![\w.]*\w)")
 NUMBER = re.compile(r"\d*\.?\d+(?:e[+-]?\d+)?")
 
 
+FENCED = re.compile(r"^```(\S*).*?^```", re.DOTALL | re.MULTILINE)
+INCLUDE = re.compile(r"^```\{include\} (\S+)", re.MULTILINE)
+COMMAND = re.compile(r"^(?:python|gvf|make) |`(?:python|gvf|make) [^`]+`", re.MULTILINE)
+QUIET = re.compile(
+    r"`[^`\n]*`|\$\$.*?\$\$|\$[^$\n]*\$|\[\d+\.\d+\]\([^)]*\)|\]\([^)]*\)|95 %\s+interval",
+    re.DOTALL,
+)
+"""Prose that is no measurement: code, formulas, links, numbers of papers, a level."""
+UNIT = r" ?± ?\d| ?%| (?:Hz|ms|us|seconds?|minutes?|hours?|times|MB)\b"
+MEASURED = re.compile(
+    rf"(?<![\w.^/-])\d[\d,]*(?:\.\d+)?(?={UNIT}| to -?[\d.]+\))"  # 1,200 in "1,200 Hz"
+    r"|(?<=\d to )[\d.]*\d(?=\))|(?<=± )\d*\.?\d+"  # .9 in "(.3 to .9)"
+    r"|(?<![\w.])\d*\.\d{3,}(?![\w.]*\w)"  # .123
+)
+"""Numbers that look like measurements: with an error, a unit or an interval, or precise."""
+
+
+OTHERS: dict[str, list[str]] = {
+    "disagreements.md": [".087"],  # a root of a published variance
+    "emphatic.md": [".0003"],  # a setting
+    "horde.md": ["188"],  # seconds of runs of examples/humanoid, which the page names above
+}
+"""The numbers that look measured and have no command beside them, and why each may stand."""
+
+
+def included(page: Path) -> str:
+    """The tables that a page includes, which commands have written."""
+    names = INCLUDE.findall(page.read_text("utf-8"))
+    return "\n".join((page.parent / name).read_text("utf-8") for name in names)
+
+
+def numbers_without_command(text: str, known: str) -> list[str]:
+    """The numbers of a page that look measured, with nothing beside them that makes them.
+
+    What makes a number is a command that the same section names, a file that the page includes, or
+    a program of the page, which prints it.
+    """
+    numbers = {float(number) for number in NUMBER.findall(known.replace(",", ""))}
+    strange: list[str] = []
+
+    def shell(block: re.Match[str]) -> str:
+        return "`make it`" if not block[1] and COMMAND.search(block[0]) else ""
+
+    for section in re.split(r"^(?=#+ )", FENCED.sub(shell, text), flags=re.MULTILINE):
+        if COMMAND.search(section):
+            continue
+        for told in MEASURED.findall(QUIET.sub("", section)):
+            digits = len(told.partition(".")[2])
+            value = float(told.replace(",", ""))
+            rounded = {round(n * scale, digits) for n in numbers for scale in (1, 100)}
+            if value not in rounded:
+                strange.append(told)
+    return strange
+
+
 def python_blocks(page: str) -> list[tuple[str, str]]:
     """The Python blocks of a Markdown page, at their own line numbers, and the paragraphs below."""
     return [
@@ -61,6 +116,13 @@ def test_the_python_blocks_of_a_page_run_in_order(page: Path) -> None:
     # The text below a block repeats numbers of the program and of what it prints.
     known = "".join(block for block, _ in blocks) + printed.getvalue()
     assert [strange for _, below in blocks for strange in never_printed(below, known)] == []
+    assert numbers_without_command(text, known + included(page)) == OTHERS.get(page.name, [])
+
+
+@pytest.mark.parametrize("page", sorted(NO_PROGRAM - {"changelog.md"}))
+def test_a_page_without_programs_names_the_commands_of_its_numbers(page: str) -> None:
+    path = ROOT / "docs" / page
+    assert numbers_without_command(path.read_text("utf-8"), included(path)) == OTHERS.get(page, [])
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
@@ -87,3 +149,14 @@ def test_numbers_that_the_text_repeats_are_those_printed() -> None:
     printed = "absolute 0.7386, relative 1.2346e-01"
     assert never_printed("It is above .7386, about .123, of 104/121 or .2.", printed) == []
     assert never_printed("It is above .7368, and .124.", printed) == [".7368", ".124"]
+
+
+def test_a_measured_number_needs_a_command_a_file_or_a_program() -> None:
+    page = "# A\nIt covers 86 %, 0.62 (0.33 to 0.91), 1,200 Hz, 4 ± 3, after 30 episodes.\n"
+    assert numbers_without_command(page, "") == ["86", "0.33", "0.91", "1,200", "4", "3"]
+    assert numbers_without_command(page, "| 0.864 | 0.331 | .912 | 1200 |") == ["4", "3"]
+    for command in ("`python docs/x.py` tells.", "```\ngvf verify\n```"):
+        assert numbers_without_command(page + command, "") == []
+        assert len(numbers_without_command(page + "## B\n" + command, "")) == 6
+    assert numbers_without_command(page + "```python\nmake = 1\n```\n", "") != []
+    assert numbers_without_command("# A\nUse `gamma=0.999` ($.999$, [x](2107.054)).\n", "") == []

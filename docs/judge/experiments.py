@@ -149,6 +149,8 @@ def coverage(judgement: Judgement, listed: list[Candidate], true: Floats) -> tup
         if at == reference or not np.isfinite(true[[at, reference]]).all():
             continue
         found = judgement.compare(candidate.name, listed[reference].name)
+        if np.isnan(found.low):  # one of the two counts as diverged, and there is no interval
+            continue
         difference = true[at] - true[reference]
         pairs += 1
         covered += bool(found.low <= difference <= found.high)

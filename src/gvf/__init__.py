@@ -47,6 +47,7 @@ from gvf.horde import (
     HordeDiagnosis,
     HordeReport,
     HordeReturnError,
+    HordeWarning,
     PolicyBank,
     questions,
 )
@@ -143,6 +144,7 @@ __all__ = [
     "HordeDiagnosis",
     "HordeReport",
     "HordeReturnError",
+    "HordeWarning",
     "IR",
     "IS",
     "IncrementalTD",

@@ -163,7 +163,7 @@ class Dense:
         if self.function is not None and not callable(self.function):
             raise TypeError(f"function must be a function of states, not {brief(self.function)}")
 
-    def __call__(self, states: ArrayLike) -> NDArray[np.float64]:
+    def __call__(self, states: Any) -> NDArray[np.float64]:
         """Map states [m, ...] to features float64[m, size]."""
         values = as_array(as_states(states), "the states")
         if values.ndim == 0:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Bools, Floats
-from gvf.transition import Transitions
+from gvf.transition import Transitions, ended_rows
 
 _SAME = 1e-6
 """The relative difference up to which numbers are the same."""
@@ -42,10 +42,7 @@ def in_order(transitions: Transitions, *, refuse_gaps: bool = False) -> tuple[Tr
     order = stream_order(transitions)
     ordered = transitions[order]
     columns, m = ordered.columns, len(ordered)
-    ended = np.zeros(m, bool)
-    for name in ("terminated", "truncated"):
-        if name in columns:
-            ended |= columns[name].astype(bool)
+    ended = ended_rows(columns, m)
     last = ended | (np.arange(m) == m - 1)
     for name in ("stream", "episode"):
         if name in columns:

@@ -1,5 +1,7 @@
 """Checks of an answer: whether it depends on its features, and whether learning is finished."""
 
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from gvf.answers import Engine, answer, cells, load, parts, prepare
 from gvf.answers.cells import Cell
 from gvf.answers.page import page
 from gvf.answers.remarks import FeaturesMatter, Unfinished
+from gvf.cli import main
 
 ALONE = Engine(workers=1, progress=False)
 
@@ -44,6 +47,7 @@ def test_features_that_matter_are_said(tmp_path: Path, correction: str) -> None:
     (remark,) = found
     (one,) = made.answers
     assert isinstance(remark, FeaturesMatter)
+    assert one.intervals is not None
     assert remark.states == "first states"
     first, _ = cells.looked_at(made.material)
     mean = one.intervals.mean(first)
@@ -53,6 +57,22 @@ def test_features_that_matter_are_said(tmp_path: Path, correction: str) -> None:
     told = "features are too poor for this interval: the mean over first states is "
     assert f"  warning: the {told}" in repr(made)
     assert told in page(made, [])
+
+
+@pytest.mark.parametrize(("high", "warned"), [(5, False), (2, True)])
+def test_states_outside_the_bounds_of_the_tiles_are_said(tmp_path: Path, high, warned) -> None:
+    narrow = f'kind = "tiles"\ntiles = 2\ntilings = 1\nlow = 0\nhigh = {high}'
+    made, _ = remarks(tmp_path, "LSTD", narrow)
+    share = float((walks_of_numbers()["u"][walks_of_numbers()["action"] >= 0] > high).mean())
+    assert made.material.outside == pytest.approx(share, abs=0.1)
+    assert (made.material.outside > 0.2) is warned
+    told = f"{100 * made.material.outside:.0f} % of the states are outside the bounds"
+    assert (f"  warning: {told}" in repr(made)) is warned
+    assert (told in page(made, [])) is warned
+    question, log = str(tmp_path / "asked.toml"), str(tmp_path / "log.parquet")
+    with redirect_stdout(StringIO()) as printed:
+        assert main(["diagnose", log, question]) == 0
+    assert (f"  warning: {told}" in printed.getvalue()) is warned
 
 
 @pytest.mark.parametrize("correction", ["LSTD", "IR"])
@@ -101,6 +121,7 @@ def test_least_squares_is_compared_with_as_many_features_as_it_can_solve(
 ) -> None:
     monkeypatch.setattr("gvf.answers.winners.MOST_SOLVED", 2)
     _, (remark,) = remarks(tmp_path, "LSTD", POOR)
+    assert isinstance(remark, FeaturesMatter)
     assert remark.features.startswith("2 tilings")
     monkeypatch.setattr("gvf.answers.winners.MOST_SOLVED", 1)
     assert remarks(tmp_path, "LSTD", POOR)[1] == ()
@@ -119,6 +140,7 @@ def test_learning_that_is_not_finished_is_said(tmp_path: Path) -> None:
     (one,) = made.answers
     (remark,) = one.remarks
     assert isinstance(remark, Unfinished)
+    assert one.intervals is not None
     assert one.epochs == remark.epochs == 2
     sample = cells.looked_at(made.material)[1]
     assert remark.drift == one.intervals.drift(sample).mean() > 0.1
@@ -136,9 +158,10 @@ def test_learning_far_from_what_it_tends_to_is_not_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Least squares tells what the change in the second half of learning does not."""
-    monkeypatch.setattr("gvf.intervals.intervals.UNFINISHED", 1e9)
+    monkeypatch.setattr("gvf.answers.winners.DRIFT", 1e9)
     (remark,) = learned(tmp_path, 0.003, "epochs = 2").answers[0].remarks
     assert isinstance(remark, Unfinished)
+    assert remark.distance is not None
     assert remark.distance > 0.25
     monkeypatch.setattr("gvf.answers.winners.FAR", 1e9)
     assert learned(tmp_path, 0.003, "epochs = 2").answers[0].remarks == ()
@@ -169,6 +192,7 @@ def test_learning_goes_on_until_it_is_finished(
     expected = gvf.bootstrap(
         learner, made.material.log, replicates=39, epochs=one.epochs, seed=0, progress=False
     )
+    assert one.intervals is not None
     np.testing.assert_array_equal(one.intervals.weights, expected.weights)
     assert f"in {one.epochs} passes" in page(made, [])
 
@@ -188,3 +212,15 @@ def test_learning_that_goes_on_is_not_done_twice(
         "replicates", "solved", "replicates",
     ]  # fmt: skip
     assert len(set(done)) == len(done)
+
+
+def test_what_learning_tends_to_is_solved_for_if_that_is_quick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "log.parquet", walks_of_numbers())
+    (tmp_path / "asked.toml").write_text(text("IR", POOR.replace("tilings = 1", "tilings = 3")))
+    asked = prepare(load(tmp_path / "asked.toml"), tmp_path / "log.parquet", quiet=True)
+    cell, terms = Cell("solved", 0, "IR", 0.05), 9 * len(asked.log)
+    for most, quick in ((terms, True), (terms - 1, False)):
+        monkeypatch.setattr("gvf.answers.cells.FEW_TERMS", most)
+        assert cells.can_solve(cell, asked) == quick

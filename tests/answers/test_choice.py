@@ -9,7 +9,8 @@ from chain_logs import QUESTION, STATES, walks, write
 
 from gvf.answers import Engine, answer, cells, load
 from gvf.answers.page import page
-from gvf.answers.remarks import Diverged, FewEvents
+from gvf.answers.remarks import Diverged, Faster, FewEvents, Tied, Unfinished
+from gvf.judging import Difference, Judgement
 
 ALONE = Engine(workers=1, progress=False)
 
@@ -70,12 +71,13 @@ def test_a_candidate_whose_replicates_diverge_cannot_win(logged: Path, diverging
 
 
 def test_larger_steps_of_what_diverged_are_not_tried(logged: Path, diverging) -> None:
-    text = QUESTION.replace('"IR", "IS"', '"IR"').replace("[0.02, 0.2]", "[0.05, 0.1, 0.2]")
+    text = QUESTION.replace('"IR", "IS"', '"IR"').replace("[0.02, 0.2]", "[0.01, 0.2, 0.3]")
     sizes = [size for _, size in order(answered(logged, text))]
-    diverging["IR", sizes[0]] = 2
+    assert sizes == [0.2, 0.3, 0.01]
+    diverging["IR", 0.2] = 2
     (one,) = answered(logged, text).answers
-    smaller = [size for size in sizes[1:] if size < sizes[0]]
-    assert one.step_size == smaller[0]
+    assert one.step_size == 0.01
+    assert one.remarks[0] == Diverged(("IR, step size 0.2",), 2, 39, "IR, step size 0.01")
 
 
 def test_the_last_candidate_is_kept_if_its_intervals_are_finite(logged: Path, diverging) -> None:
@@ -90,14 +92,55 @@ def test_the_last_candidate_is_kept_if_its_intervals_are_finite(logged: Path, di
         answered(logged, text)
 
 
-def test_a_tie_is_broken_towards_the_smaller_step(
-    logged: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def tied(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """All step sizes of a correction are tied."""
     monkeypatch.setattr("gvf.judging.record.TIE", 1e9)
-    (one,) = answered(logged, QUESTION).answers
-    assert one.judgement.best.lane == 1
+    return monkeypatch
+
+
+def test_a_tie_is_broken_towards_the_smaller_step(logged: Path, tied: pytest.MonkeyPatch) -> None:
+    tied.setattr("gvf.answers.winners.DRIFT", 1e9)
+    tied.setattr("gvf.answers.winners.FAR", 1e9)
+    made = answered(logged, QUESTION)
+    (one,) = made.answers
+    best = one.judgement.best
+    assert best.lane == 1
     assert (one.chosen.lane, one.step_size) == (0, 0.02)
-    assert one.chosen.learner == one.judgement.best.learner
+    assert one.chosen.learner == best.learner
+    assert one.remarks == (Tied(best.name, one.chosen.name),)
+    told = f"{one.chosen.name} was taken: chance decides between it and {best.name}"
+    assert f"\n  {told}" in repr(made)
+    assert told in page(made, [])
+
+
+@pytest.mark.usefixtures("tied")
+def test_a_larger_step_is_taken_if_learning_is_not_finished(logged: Path) -> None:
+    """As long as it is not known to be worse."""
+    made = answered(logged, QUESTION)
+    (one,) = made.answers
+    assert (one.chosen.lane, one.step_size, one.epochs) == (1, 0.2, 4)
+    slow = one.chosen.name.replace("0.2", "0.02")
+    assert one.remarks[0] == Faster(slow, one.chosen.name)
+    assert not one.judgement.compare(one.chosen.name, slow).low > 0.0
+    assert f"\n  {one.chosen.name} was taken: learning with {slow} is not finished" in repr(made)
+
+
+def test_a_larger_step_that_is_worse_is_not_taken(logged: Path, tied: pytest.MonkeyPatch) -> None:
+    tied.setattr(Judgement, "compare", lambda *_: Difference(1.0, 0.5, 1.5))
+    (one,) = answered(logged, QUESTION).answers
+    assert one.step_size == 0.02
+    assert [type(remark) for remark in one.remarks] == [Tied, Unfinished]
+
+
+def test_a_larger_step_that_diverges_is_not_taken(
+    logged: Path, tied: pytest.MonkeyPatch, diverging
+) -> None:
+    first = answered(logged, QUESTION).answers[0].chosen.learner
+    diverging[first, 0.2] = 1
+    (one,) = answered(logged, QUESTION).answers
+    assert (one.method, one.step_size) == (first, 0.02)
+    assert [type(remark) for remark in one.remarks] == [Diverged, Unfinished]
 
 
 def test_few_events_leave_no_intervals_and_say_so(tmp_path: Path) -> None:

@@ -126,6 +126,7 @@ def test_window_and_order_act_where_there_are_no_intervals(
     else:
         learner = cells.learned(Cell(kind, 0, "IR", step_size), asked, arrays)
         np.testing.assert_array_equal(learner.weights, expected.weights)
+        assert isinstance(learner, gvf.Learner)
         assert learner.window.capacity == 50
 
 

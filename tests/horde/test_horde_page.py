@@ -205,3 +205,34 @@ def test_a_browser_opens_the_page_offline_without_complaints(browser, tmp_path):
     horde.page(path, errors=horde.stream_error(held_out), stretch=held_out)
     for width in (360, 1280):
         browser.opens_cleanly(path, width, pictures=5)
+
+
+def test_the_page_shows_questions_that_are_worse_than_a_constant(tmp_path):
+    asked = gvf.questions({"mu": BEHAVIOUR, "u": gvf.Uniform(3)}, {"reward": "reward"}, [0.0, 0.5])
+    horde = gvf.Horde(
+        asked, gvf.Dense(2), gvf.TD(0.0001), behaviour=BEHAVIOUR, window=500, batch_size=4, seed=0
+    )
+    horde._predict([[0.0, 0.0]])
+    assert horde._core.engine is not None
+    place = horde._core.layout.place[:1]
+    horde._core.engine.put(place, {"weights": np.full((1, 2), 9.0)})
+    horde.observe_many(data(6_400))
+    horde.page(tmp_path / "horde.html")
+    page = read(tmp_path / "horde.html")
+    assert "The worst of those checked while they learned" in page.texts["h3"]
+    assert page.labels >= {"Variance explained", "Returns", "Returns cut"}
+    assert "1 question predicts worse than a constant: mu, reward, 0.0" in page.said("p")
+    assert "1 of 2 checked questions worse than a constant" in page.said("span")
+    assert "2 about other policies (return_error" in page.said("p")
+    shown = np.array(page.texts["th"])
+    assert list(shown).index("mu, reward, 0.0") < list(shown).index("mu, reward, 0.5")
+
+
+def test_the_page_warns_of_returns_that_were_cut(tmp_path):
+    horde, cut = learned(), data(900, POLICIES["mostly 1"], 3)
+    rng = np.random.default_rng(0)
+    cut = gvf.Transitions(**{**cut.columns, "truncated": rng.random(900) < 0.1})
+    errors = horde.stream_error(cut)
+    assert [warning.problem for warning in errors.warnings] == [gvf.Problem.CUT]
+    horde.page(tmp_path / "horde.html", errors=errors)
+    assert str(errors.warnings[0]) in read(tmp_path / "horde.html").said("p")

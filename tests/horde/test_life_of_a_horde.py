@@ -81,6 +81,37 @@ def test_a_question_that_diverges_is_paused_and_named():
     assert not tame.report().paused
 
 
+@pytest.mark.parametrize("pieces", [1, 4, 30])
+def test_a_question_goes_on_as_soon_as_the_broken_reading_has_left_the_window(pieces):
+    """It pauses as long as the reading can be drawn: for as many steps as the window has rows."""
+    data = stream(30, states=0)
+    weak = data.reward.copy()
+    weak[12] = np.nan
+    sick, weights = with_signals(data, weak=weak), []
+    for rows in (12, 12 + 8, 12 + 8 + 1):
+        horde = made(TWO, window=8)
+        for start in range(0, rows, pieces):
+            horde.observe_many(sick[start : min(start + pieces, rows)])
+        weights.append(horde.weights("u, weak, 0.5"))
+    np.testing.assert_array_equal(weights[1], weights[0])
+    assert (weights[2] != weights[1]).any()
+
+
+def test_a_diverged_question_does_not_wake_up_when_others_come_and_go():
+    data = with_signals(stream(60, states=0), weak=stream(60, states=0).reward)
+    horde = made(TWO[:3], kind="dense")
+    horde.observe_many(data[:30])
+    place = horde._core.layout.place[1]
+    horde._core.pauses.diverged[place] = True
+    before = horde.weights(TWO[1].name)
+    for change in (lambda: horde.add([TWO[3]]), lambda: horde.remove([TWO[0].name])):
+        change()
+        horde.observe_many(data[30:45])
+        assert dict(horde.report().paused) == {TWO[1].name: "it has diverged"}
+        np.testing.assert_array_equal(horde.weights(TWO[1].name), before)
+        assert (horde.weights(TWO[2].name) != 0).any()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("correction", [gvf.IR(), gvf.WISBuffer(), gvf.EmphaticIR(0.5)])
 def test_a_horde_is_saved_and_goes_on_bit_for_bit(tmp_path, kind, correction):

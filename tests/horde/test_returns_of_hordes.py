@@ -127,7 +127,7 @@ def dumb_returns(question, data, cutoff):
 def test_returns_along_a_stream_are_those_row_by_row():
     data, questions = stream(300, states=0, ends=0.05), asked()
     rows = np.arange(0, 300, 3)
-    found = returns_along(questions, data, rows, 0.01)
+    found, _ = returns_along(questions, data, rows, 0.01)
     for i, question in enumerate(questions):
         expected = dumb_returns(question, data, 0.01)[rows]
         np.testing.assert_allclose(found[:, i], expected, rtol=1e-6, atol=1e-7)
@@ -140,7 +140,7 @@ def test_a_sensor_that_fails_cuts_the_returns_before_it():
     weak[60] = np.nan
     data = gvf.Transitions(**data.columns, weak=weak)
     question = gvf.GVF(gvf.Uniform(3), "weak", 0.5, name="q")
-    found = returns_along([question], data, np.arange(100), 0.01)[:, 0]
+    found = returns_along([question], data, np.arange(100), 0.01)[0][:, 0]
     assert np.flatnonzero(np.isnan(found)).tolist() == [*range(54, 61), *range(94, 100)]
 
 

@@ -7,7 +7,6 @@ import pytest
 from test_judge import RIGHT, TRUTH, Values, chain, log_of
 
 import gvf
-from gvf.judging.score import Sums
 from gvf.judging.selection import splits
 
 LOG = log_of(chain(120, np.random.default_rng(20)))
@@ -65,17 +64,6 @@ def test_parts_of_cross_validation_widen_intervals():
         for parts in (1, 5)
     )
     assert wide / narrow == pytest.approx(1.5)
-
-
-def test_an_enormous_error_in_one_episode_is_no_chance_in_samples_without_it():
-    rng = np.random.default_rng(3)
-    error = rng.uniform(1.0, 2.0, size=(25, 1)) + np.array([0.0, 0.5, 0.1])
-    error[7, 1] = 1e290  # as of a learner that has nearly diverged
-    sums = Sums(error, np.ones(25))
-    for parts in (1, 5):
-        samples = sums.resampled(400, 0, parts)
-        assert (samples >= 0.0).all()
-        assert set(samples.argmin(axis=1)) == {0}
 
 
 def test_learners_may_learn_in_another_way():

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import gvf
+from gvf import online
 from gvf.learner.report import Range
 from gvf.neural import NeuralHorde, NeuralLearner
 
@@ -42,7 +43,7 @@ def stream(count: int, seed: int = 0, **changed: Any) -> gvf.Transitions:
 def learner(kind: str, features: Any, question: gvf.GVF = QUESTION, **options: Any) -> Any:
     more: dict[str, Any] = {"behaviour": LIKELY, **options}
     if kind == "online":
-        return gvf.OnlineLearner(question, features, gvf.online.TDLambda(0.01, 0.5), **more)
+        return gvf.OnlineLearner(question, features, online.TDLambda(0.01, 0.5), **more)
     if kind == "least squares":
         return gvf.LSTDLearner(question, features, **more)
     if kind == "horde":
@@ -89,7 +90,8 @@ def test_a_report_tells_the_share_of_states_outside_the_bounds(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_that_have_left_the_window_still_count(kind):
-    made = learner(kind, tiles(), **({} if kind in ("online", "least squares") else {"window": 10}))
+    more: dict[str, Any] = {} if kind in ("online", "least squares") else {"window": 10}
+    made = learner(kind, tiles(), **more)
     outside = stream(50, state=np.full((50, 1), 2.0))
     made.observe_many(outside)
     made.observe_many(stream(50))
@@ -108,10 +110,11 @@ def test_a_tenth_of_the_states_outside_is_a_problem(kind, share, named):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_left_out_for_a_nan_are_no_states(kind):
-    made = learner(kind, tiles(), on_nan="skip")
-    states = np.where(np.arange(100) < 50, np.nan, 0.5)[:, None]
-    states[99] = 3.0
-    made.observe_many(stream(100, state=states))
+    made = learner(kind, gvf.TileCoder([0.0] * 2, [1.0] * 2, tilings=4), on_nan="skip")
+    states = np.full((100, 2), 0.5)
+    states[:50] = np.nan, 7.0
+    states[99, 0] = 3.0
+    made.observe_many(stream(100, state=states, next_state=np.full((100, 2), 0.5)))
     assert made.report().outside_bounds == pytest.approx(0.02)
 
 
@@ -275,18 +278,19 @@ def endless(t: gvf.Transitions) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_continuation_of_1_that_meets_no_end_is_named(kind, continuation):
     question = replace(QUESTION, continuation=continuation)
-    never = {"terminated": np.zeros(150, bool)}
+    never: dict[str, Any] = {"terminated": np.zeros(150, bool)}
     made = learner(kind, tiles(), question)
     made.observe_many(stream(150, **never)[:99])
     assert Problem.ENDLESS not in made.report().problems  # too early to tell
     made.observe_many(stream(150, **never)[99:])
     assert Problem.ENDLESS in made.report().problems
     assert "no transition ends" in repr(made.report())
-    for other in (
+    others: list[tuple[gvf.GVF, dict[str, Any]]] = [
         (question, {}),
         (replace(question, continuation=0.99), never),
         (replace(question, continuation=lambda t: 1.0 - (np.arange(len(t)) == 77)), never),
-    ):
+    ]
+    for other in others:
         made = learner(kind, tiles(), other[0])
         made.observe_many(stream(150, **other[1]))
         assert Problem.ENDLESS not in made.report().problems
@@ -320,9 +324,9 @@ def test_a_saved_learner_remembers_what_it_saw(kind, tmp_path):
 
 def test_questions_of_a_horde_are_named_one_by_one():
     asked = gvf.questions({"u": LIKELY}, {"one": "reward"}, {"1": 1.0, "half": 0.5})
-    made = gvf.Horde(asked, gvf.OneHot(2), gvf.TD(0.01), behaviour=LIKELY, seed=0)
+    made: Any = gvf.Horde(asked, gvf.OneHot(2), gvf.TD(0.01), behaviour=LIKELY, seed=0)
     zeros = np.zeros(150, int)
-    never = {"terminated": np.zeros(150, bool), "state": zeros, "next_state": zeros}
+    never: dict[str, Any] = {"terminated": np.zeros(150, bool), "state": zeros, "next_state": zeros}
     made.observe_many(stream(150, **never))
     place = made._core.layout.place[1]
     made._core.engine.put(np.array([place]), {"weights": np.full((1, 2), 5.0)})

@@ -12,6 +12,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from gymnasium.vector import SyncVectorEnv
 
 import gvf
+from gvf import online
 from gvf.common.fields import as_states
 from gvf.online import window_lstd
 from gvf.stream.observation import Observations
@@ -78,7 +79,7 @@ def learners(space: Any) -> dict[str, Any]:
     return {
         "learner": gvf.Learner(QUESTION, dense, gvf.TD(0.1), behaviour=LIKELY, seed=0),
         "lanes": gvf.Learner(QUESTION, dense, gvf.TD([0.1, 0.2]), behaviour=LIKELY, seed=0),
-        "online": gvf.OnlineLearner(QUESTION, dense, gvf.online.TDLambda(0.1), behaviour=LIKELY),
+        "online": gvf.OnlineLearner(QUESTION, dense, online.TDLambda(0.1), behaviour=LIKELY),
         "least squares": gvf.LSTDLearner(QUESTION, dense, behaviour=LIKELY),
         "horde": gvf.Horde(asked, dense, gvf.TD(0.1), behaviour=LIKELY, seed=0),
     }
@@ -109,6 +110,7 @@ def test_one_observation_is_one_state_and_a_list_as_many(kind, space, tmp_path):
             (batch[1], expected[1:]),
             (batch[0, ...], expected[:1]),
             (dict(reversed(one.items())), expected[:1]),
+            ({**one, "another": np.zeros(7)}, expected[:1]),
         ):
             np.testing.assert_allclose(predictor.predict(states), right, rtol=1e-12)
         arrays = together(space, [one, other, one])
@@ -210,8 +212,10 @@ def test_a_policy_of_ones_own_gets_a_batch():
 def test_features_take_an_observation():
     dense = gvf.Dense(2, lambda states: states["position"])
     assert dense({"position": [0.5, 1.0], "door": 1}).tolist() == [[0.5, 1.0]]
+    tiles: Any = gvf.TileCoder([0.0], [1.0])
+    observation = {"position": [0.5], "door": 1}
     with pytest.raises(ValueError, match="TileCoder takes arrays, and these states have the field"):
-        gvf.TileCoder([0.0], [1.0])({"position": [0.5], "door": 1})
+        tiles(observation)
 
 
 def test_columns_of_a_dict_are_the_numbers_of_its_fields():
@@ -237,7 +241,7 @@ def test_the_prediction_for_a_state_with_a_nan_is_nan(kind, tmp_path):
         if kind == "horde":
             return gvf.Horde(asked, tiles, gvf.TD(0.1), seed=0, **more)
         if kind == "online":
-            return gvf.OnlineLearner(QUESTION, tiles, gvf.online.TDLambda(0.1), **more)
+            return gvf.OnlineLearner(QUESTION, tiles, online.TDLambda(0.1), **more)
         if kind == "least squares":
             return gvf.LSTDLearner(QUESTION, tiles, **more)
         step = gvf.TD([0.1, 0.2] if kind == "lanes" else 0.1)
@@ -340,3 +344,33 @@ def test_plain_arrays_are_batches_as_before():
     )
     with pytest.raises(ValueError, match=r"states must be a batch \[m, 2\], got shape \(2,\)"):
         tiles.predict([0.5, 0.5])
+
+
+def test_a_judge_takes_a_list_of_rows():
+    space = SPACES["number"]
+    listed = [
+        {**row, "terminated": at % 2 == 1, "behaviour_probability": 0.5}
+        for at, row in enumerate(rows(space, 40))
+    ]
+    learner = learners(space)["learner"]
+    learner.learn(listed)
+    judged = gvf.judge({"mine": learner}, listed, replicates=50, seed=0)
+    other = gvf.judge({"mine": learner}, as_transitions(listed), replicates=50, seed=0)
+    assert repr(judged) == repr(other)
+
+
+@pytest.mark.parametrize("method", ["td", "lstd"])
+def test_intervals_take_an_observation(method):
+    walks = [
+        {
+            "obs": {"position": np.random.default_rng(i).random((3, 2)), "door": [0, 1, 0]},
+            "action": [i % 2, 1], "reward": [1.0 * (i % 3), 0.5], "terminated": True,
+        }
+        for i in range(60)
+    ]  # fmt: skip
+    log = gvf.read(walks, quiet=True)
+    learner = learners(SPACES["number"])["learner"]
+    intervals = gvf.bootstrap(learner, log, method=method, replicates=39, seed=1)
+    one = {"position": np.array([0.5, 0.5]), "door": 1}
+    assert [len(part) for part in intervals.predict(one)] == [1, 1, 1]
+    assert [len(part) for part in intervals.predict([one, one])] == [2, 2, 2]

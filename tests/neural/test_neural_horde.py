@@ -103,7 +103,7 @@ def test_one_question_is_a_neural_learner(optimiser, target_every):
         batch_size=4,
         target_every=target_every,
     )
-    buffer, given = learner.buffer, slots_of(batches, 0)
+    buffer, given = learner.buffer, slots_of(batches, 0, WINDOW)
 
     def draw(k, rng):
         write_means(buffer.masses, buffer.mass, buffer._means)
@@ -526,3 +526,13 @@ def test_transitions_with_a_nan_are_left_out_if_asked():
     assert (horde.steps, horde.report().missing) == (58, 2)
     with pytest.raises(ValueError, match="nan at position 5"):
         made(asked()).observe_many(broken)
+
+
+def test_a_bad_row_is_named_and_no_row_before_it_is_learned_from():
+    data = stream(700, states=0)
+    action = data.action.copy()
+    action[600] = 7
+    horde = made(asked())
+    with pytest.raises(ValueError, match="position 600"):
+        horde.observe_many(gvf.Transitions(**{**data.columns, "action": action}))
+    assert horde.steps == 0

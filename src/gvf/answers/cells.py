@@ -47,7 +47,7 @@ from gvf.study.method import Method
 Arrays = dict[str, Array]
 LOOK = 4096
 """The number of transitions after which a learner looks if it should stop."""
-EPOCHS = 20
+EPOCHS = 10
 """The number of passes over a log with which learning begins, if the plan does not say."""
 FEW_FEATURES, FEW_TERMS = 2000, 10**9
 """The numbers of features, and of terms of their equations, up to which what learning tends to is

@@ -29,6 +29,26 @@ class Tied:
 
 
 @dataclass(frozen=True)
+class Faster:
+    """A larger step size was taken, because learning with the best one is not finished.
+
+    Attributes:
+        best: the name of the candidate that is not finished.
+        taken: the name of the one that was taken, which is not known to be worse.
+    """
+
+    best: str
+    taken: str
+    warns: ClassVar[bool] = False
+
+    def __str__(self) -> str:
+        return (
+            f"{self.taken} was taken: learning with {self.best} is not finished, and the log "
+            "does not tell that it predicts better"
+        )
+
+
+@dataclass(frozen=True)
 class Diverged:
     """Candidates were passed over because replicates of them diverged.
 
@@ -127,4 +147,4 @@ class Unfinished:
         return f"{text}. Give more epochs or larger step_sizes in [learn]"
 
 
-Remark = Unfinished | FeaturesMatter | Tied | Diverged | FewEvents
+Remark = Unfinished | FeaturesMatter | Tied | Faster | Diverged | FewEvents

@@ -3,7 +3,7 @@
 from gvf.horde.banks import Columns, PolicyBank, questions
 from gvf.horde.diagnosis import HordeDiagnosis
 from gvf.horde.horde import Horde
-from gvf.horde.report import HordeReport
+from gvf.horde.report import HordeReport, HordeWarning
 from gvf.horde.returns import HordeReturnError
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "HordeDiagnosis",
     "HordeReport",
     "HordeReturnError",
+    "HordeWarning",
     "PolicyBank",
     "questions",
 ]

@@ -10,6 +10,7 @@ sensor fails, disturbs nobody: its weights are put back after each chunk until i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -19,14 +20,16 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Bools, Floats
 from gvf.common.checks import as_array
-from gvf.correction import Correction
+from gvf.correction import RATIO, Correction
 from gvf.correction.trace import Trace
 from gvf.features import FeatureMap, features_of, outside_bounds
+from gvf.horde.courses import Course, Courses
 from gvf.horde.device import Device
 from gvf.horde.draws import Batch, Draws, Pool
 from gvf.horde.engine import Engine, check_memory, engine_for, watch_for
 from gvf.horde.evaluate import Evaluator
 from gvf.horde.layout import Ints, Layout
+from gvf.horde.outcomes import Outcomes
 from gvf.horde.pauses import LOOK_EVERY, LOOKED_AT, Pauses
 from gvf.horde.watch import EVERY, Watch
 from gvf.learner import Update
@@ -38,6 +41,11 @@ from gvf.question import GVF, OnConflict, OnNaN, ratios_are_estimated, unusable
 from gvf.sampling.prefix_sums import SIZE
 from gvf.transition import Transitions, without_last_states
 from gvf.window import Window
+
+_ROOM = 1 << 26
+"""The number of bytes of ratios, signals and features that are computed before rows are learned."""
+TOGETHER = 256
+"""The number of rows that are learned from, or sent to workers, together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +84,18 @@ class Rows(NamedTuple):
     columns: dict[str, Array]
     inputs: Floats
     p: Floats
+    course: Course
+
+    def parts(self) -> Iterator[Rows]:
+        """Yield the rows in parts that are learned from together."""
+        m = self.p.shape[1]
+        if m <= TOGETHER:
+            yield self
+            return
+        for start in range(0, m, TOGETHER):
+            rows = slice(start, start + TOGETHER)
+            columns = {name: column[rows] for name, column in self.columns.items()}
+            yield Rows(columns, self.inputs[:, :, rows], self.p[:, rows], self.course.part(rows))
 
 
 class Core:
@@ -96,13 +116,13 @@ class Core:
         correction = options.correction
         self._check_memory()
         self.evaluator, self.pauses = Evaluator(layout), Pauses(layout, options.window)
+        self.courses, self.outcomes = Courses(), Outcomes(layout, options.window)
         carries = correction.trace is not None
         self.traces = [Trace(correction) for _ in range(layout.groups * carries)]
         self.skipped = np.zeros(layout.groups, np.int64)
         self.step_size = np.full(layout.groups, np.inf)
-        self.draws = Draws(
-            correction, layout.groups, options.window, options.batch_size, options.seed
-        )
+        size, since = options.batch_size, self._known_since
+        self.draws = Draws(correction, layout.groups, options.window, size, options.seed, since)
         self.left_out = 0
         self.estimated = False  # True once a ratio was estimated
         self.outside = 0  # the number of states outside the bounds of the features
@@ -138,6 +158,11 @@ class Core:
     def _watch_kind(self) -> type[Watch]:
         """The class of the watch: that of the device that has the weights."""
         return watch_for(self.options.device)
+
+    @property
+    def on_device(self) -> bool:
+        """True if predictions stay on a device, and so are not checked by returns."""
+        return self._watch_kind is not Watch
 
     @property
     def steps(self) -> int:
@@ -187,6 +212,15 @@ class Core:
         with np.errstate(over="ignore"):  # of a signal, whose questions pause then
             return column.astype(self.options.dtype) if column.dtype.kind == "f" else column
 
+    @property
+    def rows_together(self) -> int:
+        """The number of transitions that are checked before any of them is learned from."""
+        layout = self.layout
+        width = next(iter(self.form))[1] if self.form else self.options.features.size
+        signals = len(layout.cumulants) + len(layout.signals)
+        groups = layout.groups * (2 + self.options.correction.rows)
+        return max(_ROOM // (8 * (groups + len(layout.policies) + signals + 2 * width)), TOGETHER)
+
     def take_in(self, given: Transitions, behaviour: Policy | None) -> None:
         """Observe transitions, and update when due. If it fails, nothing has changed."""
         missing = unusable(given) if self.options.on_nan == "skip" else None
@@ -229,10 +263,13 @@ class Core:
                 "cumulant": cumulant,
                 "continuation": continuation,
             }
+            course, courses = self.courses.follow(transitions)
             try:
-                self.learn(Rows(columns, inputs, p))
+                for rows in Rows(columns, inputs, p, course).parts():
+                    self.learn(rows)
             finally:
-                if self.steps > steps:
+                if self.steps > steps:  # as after an interrupt that came too late to stop it
+                    self.courses = courses
                     self._note_states(transitions["state"])
         on_conflict = self.options.on_conflict
         self.estimated |= ratios_are_estimated(transitions, behaviour, on_conflict)
@@ -295,8 +332,9 @@ class Core:
         due = (done > 0) & (done % options.every == 0)
         step_size = self._step_sizes(rows)
         columns = {name: self._rounded(column) for name, column in rows.columns.items()}
+        self.outcomes.note(before, rows.inputs[RATIO])
         segments = self.pauses.observe(before, columns["cumulant"], columns["continuation"])
-        ends = [row for row, _ in segments[1:]] + [m]
+        ends, followed = [row for row, _ in segments[1:]] + [m], 0
         for (start, signals), end in zip(segments, ends, strict=True):
             while start < end:
                 to_look = EVERY - (before + start) % EVERY
@@ -307,25 +345,20 @@ class Core:
                 p, kept = np.ascontiguousarray(rows.p[:, piece]), self.window.capacity
                 later = engine.follow(self.draws, kept)
                 batch = self.draws.insert(inputs, p, due[piece], kept, options.pool, later)
-                self._leave_out_unknown(batch)
                 if len(batch.w):
                     own = None if step_size is None else step_size[piece][due[piece]]
                     self._update(batch, own, self.pauses.places(signals))
+                if stop in (end, start + to_look):
+                    if self.outcomes.waiting:
+                        paused, waited = self.pauses.places(signals), slice(followed, stop)
+                        self.outcomes.follow(before, columns, rows.course, waited, paused)
+                    followed = stop
                 if stop == start + to_look:
-                    self._look(engine, self.pauses.places(signals))
+                    newest = rows.course.part(slice(stop - 1, stop))
+                    self._look(engine, newest, self.pauses.places(signals))
                 if self.draws.steps % LOOK_EVERY == 0:
                     self.pauses.diverged[:] = self.divergent()
                 start = stop
-
-    def _leave_out_unknown(self, batch: Batch) -> None:
-        """Set the weights of uniformly drawn rows to 0 in the groups that do not know them."""
-        if self.draws.mass >= 0:
-            return
-        new = np.flatnonzero(self._known_since > max(self.steps - self.options.window, 0))
-        if len(new):
-            ages = (batch.times[:, None, None] - batch.slots) % self.options.window
-            known = batch.times[:, None, None] - ages >= self._known_since[new, None]  # [U, new, k]
-            batch.w[:, new] *= known
 
     @property
     def _known_since(self) -> Ints:
@@ -342,15 +375,21 @@ class Core:
         if len(paused):
             engine.put(paused, kept)
 
-    def _look(self, engine: Engine, paused: Ints) -> None:
-        """Watch the errors of the newest rows, except at places that pause or do not know them."""
-        n, steps = self.options.window, self.steps
+    def _look(self, engine: Engine, course: Course, paused: Ints) -> None:
+        """Watch the errors of the newest rows, except at places that pause or do not know them.
+
+        The prediction for the next state of the newest row, which has this course, then waits for
+        its return.
+        """
+        n, steps, resting = self.options.window, self.steps, paused
         count = min(self.watch.rows, len(self.window), n)
         ratios = self.draws.ratios[:, (steps - count + np.arange(count)) % n]
         new = self._known_since > steps - count
         if new.any():
-            paused = np.append(paused, np.flatnonzero(new[self.layout.group]))
-        self.watch.look(self.window.columns, steps, engine, ratios, paused)
+            resting = np.append(paused, np.flatnonzero(new[self.layout.group]))
+        values = self.watch.look(self.window.columns, steps, engine, ratios, resting)
+        if values is not None:
+            self.outcomes.begin(steps, values[-1], course, self.pauses, paused)
 
     @property
     def updates(self) -> int:
@@ -392,6 +431,7 @@ class Core:
             "outside": largest > 2.0 * self.pauses.largest_returns(passed_on, self.first_size),
             "endless": self._endless(),
             "ude": self.watch.ude(self._rounding()),
+            **self.outcomes.summary(self.steps),
             **({} if rupee is None else {"rupee": rupee}),
         }
 
@@ -441,7 +481,9 @@ class Core:
             "pauses": self.pauses.arrays(),
             "draws": self.draws.arrays(),
             "watch": self.watch.arrays(),
+            "outcomes": self.outcomes.arrays(),
             "window": self.window.checkpoint(),
+            "courses": self.courses.arrays(),
             **{f"trace {g}": trace.checkpoint() for g, trace in enumerate(self.traces)},
         }
         if self.engine is not None:
@@ -471,6 +513,8 @@ class Core:
         self.draws.restore(group(arrays, "draws"))
         self.pauses.restore(group(arrays, "pauses"))
         self.watch.restore(group(arrays, "watch"))
+        self.outcomes.restore(group(arrays, "outcomes"), self.steps)
+        self.courses = Courses.restored(group(arrays, "courses"))
         for g, trace in enumerate(self.traces):
             trace.restore(group(arrays, f"trace {g}"))
         self.skipped[:], self.step_size[:] = own["skipped"], own["step_size"]

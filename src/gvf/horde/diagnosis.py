@@ -13,7 +13,7 @@ from gvf.diagnosis.diagnose import diagnose_updates
 from gvf.diagnosis.ratios import RatioStatistics
 from gvf.diagnosis.show import ESTIMATED
 from gvf.diagnosis.updates import Updates
-from gvf.horde.report import HordeReport, listed
+from gvf.horde.report import HordeReport, checked_text, listed, unchecked_text
 from gvf.sampling.prefix_sums import HEADER, SIZE
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ class HordeDiagnosis:
 
     Attributes:
         policies: the policies in the order of :attr:`gvf.HordeReport.policies`.
-        report: the report, with UDE and RUPEE of each question and those that pause.
+        report: the report, with UDE, RUPEE and the variance explained of each question, its
+            warnings about them, and those that pause.
 
     Example:
         >>> import gvf
@@ -63,6 +64,9 @@ class HordeDiagnosis:
         HordeDiagnosis of 2 questions about 2 policies, window 150
           mean ratio 0.933 to 1, effective sample size 70 to 150
           largest UDE: any, reward, 0.9 (0.084); left, reward, 0.9 (0.033)
+          not checked by returns: 1 about other policies (return_error in an environment, or
+            stream_error along a stream in which their policy acted, checks them); 1 with fewer
+            than 20 returns so far
           Always(0, 2): The window is worth 70 transitions from the target, and one of them
             holds 1.4 % of the mass: enlarge the window, or choose a behaviour closer to the
             target.
@@ -88,6 +92,8 @@ class HordeDiagnosis:
             f"{min(sizes):.3g} to {max(sizes):.3g}",
             *([f"  {ESTIMATED}"] if report.estimated else []),
             *([f"  largest UDE: {listed(worst)}"] if worst else []),
+            *([f"  {checked}"] if (checked := checked_text(report)) else []),
+            *([f"  not checked by returns: {rest}"] if (rest := unchecked_text(report)) else []),
             *([f"  paused: {listed(report.paused)}"] if report.paused else []),
             *(f"  {sentence}" for sentence in report.sentences),
         ]

@@ -6,7 +6,9 @@ next, and its rings stay in the cache. A row is drawn from the window as it was 
 columns are kept for a few steps longer than the rings (``kept`` rows instead of n), so that an
 earlier step of the chunk still finds a row that a later step has replaced.
 
-With uniform draws all groups share the slots, and only their weights differ.
+With uniform draws all groups share the slots, and only their weights differ. A group that came
+later draws only the rows since then, by the same random numbers, until they fill the window. Its
+means are over these rows too. So it learns as if it had begun then.
 """
 
 from __future__ import annotations
@@ -84,6 +86,7 @@ class Draws:
         capacity: the number of rows in the window, n.
         batch_size: the number of rows drawn for an update, k.
         seed: the seed of the groups' streams, and of the one for uniform draws.
+        since: the step from which on each group knows the rows, int64[groups]; 0 by default.
     """
 
     def __init__(
@@ -93,7 +96,10 @@ class Draws:
         capacity: int,
         batch_size: int,
         seed: np.random.SeedSequence,
+        since: Ints | None = None,
     ) -> None:
+        self._since = np.zeros(groups, np.int64) if since is None else since
+        self._latest = int(self._since.max())
         self.correction, self.batch_size = correction, batch_size
         self.mass, rings, _ = kind_of(correction, capacity)
         self.rings = new_rings(groups * rings, capacity).reshape(groups, rings, -1)
@@ -147,27 +153,29 @@ class Draws:
             defer: True to leave the search to an engine, if :attr:`can_defer` and m <= n.
         """
         groups, m, updates = len(self.rings), len(due), int(due.sum())
-        sizes = np.minimum(self.place[SIZE] + 1 + np.arange(m), self.place[CAPACITY])[due]
+        n, times = int(self.place[CAPACITY]), self.steps + np.flatnonzero(due)
+        sizes = np.minimum(times + 1, n)
         k = int(sizes[-1]) if self.whole and updates else self.batch_size
         assert not self.whole or updates <= 1
-        defer = defer and self.can_defer and m <= self.place[CAPACITY]
-        sets, drawn_here = groups if self.mass >= 0 else 1, 0 if defer else k
+        defer = defer and self.can_defer and m <= n
+        full = self._latest <= max(self.steps + 1 - n, 0)  # all groups know the whole window
+        alike = self.whole or (self.mass == UNIFORM and full)
+        sets, drawn_here = 1 if alike else groups, 0 if defer else k
         slots = np.empty((updates, sets, drawn_here), np.int64)
         uniforms = np.empty((updates, groups, k - drawn_here))
         if self.mass == UNIFORM:
-            _draw_uniformly(self.streams[-1], sizes, slots)
+            _draw_uniformly(self.streams[-1], sizes, times, self._since, slots)
         elif self.whole and updates:
-            last = (self.steps + m - 1) % int(self.place[CAPACITY])
-            slots[0, 0] = (last + 1 + np.arange(k)) % k if k == self.place[CAPACITY] else range(k)
+            last = (self.steps + m - 1) % n
+            slots[0, 0] = (last + 1 + np.arange(k)) % k if k == n else range(k)
         w = np.empty((updates, groups, k))
         drawn = np.ones((updates, groups), np.int64)
-        times = self.steps + np.flatnonzero(due)
         later = uniforms if defer else None
         batch = Batch(slots, np.empty_like(slots), w, drawn, times, self.steps + m, later)
         loop, weigh, parameters = _loop(), self.correction.address("weigh"), self.correction
         arrays = (
             (self.place, self.rings, self.streams),
-            (inputs, p, due.astype(np.int64), parameters.parameters),
+            (inputs, p, due.astype(np.int64), self._since, parameters.parameters),
             (batch.slots, batch.rows, batch.w, batch.drawn, uniforms),
         )
 
@@ -175,7 +183,6 @@ class Draws:
             loop(weigh, arrays, (self.mass, self.steps, kept, self._reads, first, last))
 
         pool.over(groups, work, worth=groups * max(updates, 1) * k >= _WORTH_THREADS)
-        n = int(self.place[CAPACITY])
         self.place[HEAD] = (self.place[HEAD] + m) % n
         self.place[SIZE] = min(self.place[SIZE] + m, n)
         self.steps += m
@@ -203,16 +210,25 @@ class Draws:
 
 
 @njit(cache=True, nogil=True)
-def _draw_uniformly(stream, sizes, slots):
-    """Draw the slots [U, 1, k] of updates from windows with so many filled slots [U]."""
+def _draw_uniformly(stream, sizes, times, since, slots):
+    """Draw the slots [U, D, k] of updates from windows with so many filled slots [U].
+
+    Each set of draws is from the rows that its group knows, those from `since` on.
+    """
+    n = sizes.max() if sizes.size else 0
     for u in range(sizes.size):
         for j in range(slots.shape[2]):
-            slots[u, 0, j] = int(xoshiro.uniform(stream) * sizes[u])
+            number = xoshiro.uniform(stream)
+            for d in range(slots.shape[1]):
+                known = min(sizes[u], times[u] + 1 - since[d])
+                slots[u, d, j] = int(number * known)
+                if known < sizes[u]:  # counted from the oldest row that is known
+                    slots[u, d, j] = (since[d] + slots[u, d, j]) % n
 
 
 def _insert(weigh, arrays, numbers):
     """Take the groups from `first` to `last` through all rows; :class:`Draws` has the arguments."""
-    (place, rings, streams), (inputs, p, due, parameters), drawn_rows = unowned(arrays)
+    (place, rings, streams), (inputs, p, due, since, parameters), drawn_rows = unowned(arrays)
     slots, rows, w, drawn, later = drawn_rows
     mass, steps, kept, reads, first, last = numbers
     n, count, k = place[CAPACITY], inputs.shape[0], w.shape[2]
@@ -224,7 +240,7 @@ def _insert(weigh, arrays, numbers):
         for j in range(3):
             here[j] = place[j]
         masses, u = Masses(here, rings[g], no_nodes), 0
-        d = g if mass >= 0 else 0
+        d = g if slots.shape[1] > 1 else 0
         for i in range(due.size):
             newest, full = here[HEAD], here[SIZE] == n
             latest = (steps + i) % kept
@@ -235,6 +251,10 @@ def _insert(weigh, arrays, numbers):
             if due[i] == 0:
                 continue
             write_means(masses, mass, means)
+            known = min(here[SIZE], steps + i + 1 - since[g])
+            if known < here[SIZE]:  # the rows before have ratio and mass 0
+                for c in range(count + (mass >= 0)):
+                    means[c] *= here[SIZE] / known
             has_mass = mass < 0 or means[count] > 0.0
             if defer:
                 if has_mass:
@@ -247,7 +267,7 @@ def _insert(weigh, arrays, numbers):
                     ring_search(rings[g, mass], here, uniforms, slots[u, g])
                 else:
                     slots[u, g] = newest
-            if not defer and (mass >= 0 or g == 0):
+            if not defer and d == g:
                 for j in range(k):
                     age = newest - slots[u, d, j]
                     age += n if age < 0 else 0
@@ -255,7 +275,13 @@ def _insert(weigh, arrays, numbers):
             if has_mass:
                 if reads:
                     take_rows(masses, mass, slots[u, d], taken, taken_p)
-                call(weigh, (taken, taken_p, means, parameters, w[u, g]))
+                if mass == WHOLE and known < k:  # the rows before come first
+                    w[u, g, : k - known] = 0.0
+                    own = np.ascontiguousarray(taken[:, k - known :])
+                    p_own, w_own = taken_p[k - known :], w[u, g, k - known :]
+                    call(weigh, (own, p_own, means, parameters, w_own))
+                else:
+                    call(weigh, (taken, taken_p, means, parameters, w[u, g]))
             else:
                 w[u, g] = 0.0
             if not has_mass or (mass == WHOLE and not w[u, g].any()):
@@ -272,7 +298,7 @@ def _loop() -> Any:
     arrays = types.Tuple(
         (
             types.Tuple((i1, f3, uint64[:, ::1])),
-            types.Tuple((f3, f2, i1, f1)),
+            types.Tuple((f3, f2, i1, i1, f1)),
             types.Tuple((i3, i3, f3, i2, f3)),
         )
     )

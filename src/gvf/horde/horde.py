@@ -22,12 +22,13 @@ from gvf.correction import IR, Correction
 from gvf.diagnosis import Diagnosis
 from gvf.features import FeatureMap
 from gvf.horde.banks import Column
-from gvf.horde.core import Core, Options
+from gvf.horde.core import TOGETHER, Core, Options
 from gvf.horde.device import Precision, as_device
 from gvf.horde.diagnosis import HordeDiagnosis, diagnose_policies, diagnose_question
 from gvf.horde.draws import Pool
 from gvf.horde.engine import is_plain
 from gvf.horde.layout import Layout
+from gvf.horde.outcomes import CHECKS
 from gvf.horde.pauses import reasons
 from gvf.horde.rearrange import joined, without
 from gvf.horde.report import HordeReport
@@ -44,8 +45,6 @@ from gvf.stream.info import STANDARD, info_columns
 from gvf.transition import Transitions, TransitionsLike, as_transitions
 
 EngineName = Literal["local", "ray"]
-_TOGETHER = 256
-"""The number of transitions whose ratios and signals are in memory at a time."""
 
 
 class Horde(Observer[HordeReport]):
@@ -190,10 +189,22 @@ class Horde(Observer[HordeReport]):
         return self._core.updates
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        for start in range(0, len(transitions), _TOGETHER):
-            self._core.take_in(transitions[start : start + _TOGETHER], behaviour)
+        start, count = 0, len(transitions)
+        while start < count:
+            together = TOGETHER if count <= TOGETHER else self._core.rows_together
+            batch = transitions if count <= together else transitions[start : start + together]
+            try:
+                self._core.take_in(batch, behaviour)
+            except ValueError as error:
+                if start:
+                    error.add_note(
+                        f"Positions count from transition {start} of the batch. It is too large "
+                        f"to be checked at once: {start} transitions have been learned from."
+                    )
+                raise
             if not self._states.is_noted:
-                self._states.note(transitions["state"])
+                self._states.note(batch["state"])
+            start += len(batch)
 
     def predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
         """Predict for a batch of states [m, ...].
@@ -249,6 +260,8 @@ class Horde(Observer[HordeReport]):
             effective_sample_size=found["effective_sample_size"],
             missing=self._core.left_out,
             estimated=self._core.estimated,
+            on_device=self._core.on_device,
+            **{name: found[name][layout.place] for name in CHECKS},
             paused=reasons(layout, found["missing"], found["diverged"]),
             names=layout.names,
             ude=found["ude"][layout.place],
@@ -327,12 +340,14 @@ class Horde(Observer[HordeReport]):
                 go beyond a row that is truncated, or that the next row does not follow.
             names: the name of a question, or several, all about the policy that acted. By default
                 all questions about it, if the transitions have its probabilities.
-            rows: the number of rows, evenly spaced, whose predictions are compared.
-            cutoff: the largest share of a value that a return may leave out. Rows too near to the
-                end for this are left out.
+            rows: the number of rows, evenly spaced, whose predictions may be compared.
+            cutoff: the largest share of a value that a return may leave out. Rows too near to a cut
+                for this are left out, also if their episode ends before it: the returns that are
+                complete there are those of short episodes.
 
         Returns:
-            A :class:`gvf.HordeReturnError`, with the variance explained for each question.
+            A :class:`gvf.HordeReturnError`, with the variance explained for each question, and a
+            warning if many returns were cut nevertheless.
 
         Raises:
             ValueError: if it is not known which policy acted, or if it is not that of a question.

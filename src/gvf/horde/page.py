@@ -21,6 +21,7 @@ from gvf.common.version import __version__
 from gvf.horde import pictures
 from gvf.horde.diagnosis import HordeDiagnosis, PolicyDiagnosis
 from gvf.horde.layout import Ints, Layout, distinct
+from gvf.horde.report import unchecked_text
 from gvf.horde.returns import HordeReturnError, followed, returns_along
 from gvf.policy.base import describe
 from gvf.transition import Transitions
@@ -92,6 +93,9 @@ def page(
             settings=_settings(settings),
             counts=_counts(found, errors),
             distributions=embed(pictures.distributions(report.ude, explained)),
+            checked=_checked(found, SHOWN),
+            warnings=[*report.warnings, *(errors.warnings if errors else ())],
+            unchecked=unchecked_text(report),
             surprising=_surprising(found, SHOWN),
             best=_explained(errors, report.ude, layout, best=True) if errors else [],
             worst=_explained(errors, report.ude, layout, best=False) if errors else [],
@@ -150,7 +154,7 @@ def stretch_of(
         picked = [int(i) for i in ranked[_spaced(len(ranked), PANELS)]]
     rows = np.arange(min(len(transitions), STEPS))
     predictions = predict(transitions["state"][rows])[:, picked]
-    returns = returns_along([layout.questions[i] for i in picked], transitions, rows, CUTOFF)
+    returns, _ = returns_along([layout.questions[i] for i in picked], transitions, rows, CUTOFF)
     on_policy = None if acted is None else bool(acted[picked].all())
     return Stretch([layout.names[i] for i in picked], predictions, returns, on_policy)
 
@@ -213,6 +217,11 @@ def _counts(found: HordeDiagnosis, errors: HordeReturnError | None) -> list[dict
             f"{warned:,} of {len(found.policies):,} policies warned of",
         ),
     ]
+    explained = report.variance_explained[~np.isnan(report.variance_explained)]
+    if len(explained):
+        worse = int(report.worse.sum())
+        text = f"{worse:,} of {len(explained):,} checked questions worse than a constant"
+        told.append(("bad" if worse else "good", text))
     if report.estimated:
         told.append(("open", "ratios are estimated"))
     if errors is not None:
@@ -237,6 +246,23 @@ def _surprising(found: HordeDiagnosis, count: int) -> list[dict[str, str]]:
             row["Paused"] = report.paused.get(name, "no")
         rows.append(row)
     return rows
+
+
+def _checked(found: HordeDiagnosis, count: int) -> list[dict[str, str]]:
+    """Return the worst of the questions that were checked by returns while they learned."""
+    report = found.report
+    known = np.flatnonzero(~np.isnan(report.variance_explained))
+    order = known[np.argsort(report.variance_explained[known], kind="stable")]
+    return [
+        {
+            "name": report.names[i],
+            "Variance explained": f"{report.variance_explained[i]:.3g}",
+            "Returns": f"{report.returns[i]:,}",
+            "Returns cut": f"{report.cut[i]:,}",
+            "UDE": f"{report.ude[i]:.2g}",
+        }
+        for i in order[:count]
+    ]
 
 
 def _explained(

@@ -90,12 +90,16 @@ class Pauses:
 
     def largest_returns(self, passed_on: int, least: float = 1.0) -> Floats:
         """Return the largest possible return at each place, at least `least`, float64[G]."""
-        layout = self._layout
-        cumulant = self.largest[layout.cumulant]
-        continuation = layout.scale * self.largest[len(layout.cumulants) + layout.source]
+        cumulant = self.largest[self._layout.cumulant]
         with np.errstate(divide="ignore", over="ignore"):
-            horizon = np.minimum(1.0 / (1.0 - continuation), passed_on)
+            horizon = np.minimum(1.0 / (1.0 - self.largest_continuations), passed_on)
             return np.maximum(cumulant * horizon, least)
+
+    @property
+    def largest_continuations(self) -> Floats:
+        """The largest continuation so far at each place, float64[G]."""
+        layout = self._layout
+        return layout.scale * self.largest[len(layout.cumulants) + layout.source]
 
     def missing(self, steps: int) -> NDArray[np.bool_]:
         """Find the places that pause after so many steps because a signal is missing, bool[G]."""

@@ -74,6 +74,8 @@ def _moved(core: Core, layout: Layout, origin: Ints) -> Core:
     new.left_out, new.estimated = core.left_out, core.estimated
     new.pauses.diverged[now] = core.pauses.diverged[was]
     new.watch.moved(core.watch, was, now)
+    new.courses, off = core.courses, _taken(core.outcomes.off, groups, new.outcomes.off)
+    new.outcomes.moved_from(core.outcomes, was, now, off)
     new.traces = [
         core.traces[g] if g >= 0 else trace for g, trace in zip(groups, new.traces, strict=False)
     ]

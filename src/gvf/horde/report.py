@@ -4,14 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gvf.common.arrays import Floats
+from gvf.common.arrays import Bools, Floats
 from gvf.learner.report import MANY_STATES, Problem, clipped
+from gvf.truth.returns import MOST_CUT
 
+FEWEST = 20
+"""The number of returns from which on a running variance explained is shown."""
 _NAMED = 3
 """The number of names that a line of text shows."""
+
+_UNCHECKED: Mapping[str, str] = {
+    "off-policy": (
+        "about other policies (return_error in an environment, or stream_error along a stream in "
+        "which their policy acted, checks them)"
+    ),
+    "too few returns": f"with fewer than {FEWEST} returns so far",
+    "returns cut": "with returns that were cut",
+    "on a GPU": "on a GPU",
+}
+Unchecked = Literal["off-policy", "too few returns", "returns cut", "on a GPU"]
+
+
+@dataclass(frozen=True)
+class HordeWarning:
+    """A warning about the predictions of some questions of a horde.
+
+    Attributes:
+        problem: ``WORSE`` if the running variance explained is below 0 by more than its noise, or
+            ``CUT`` if so many returns were cut that those which are left may be a biased sample.
+        questions: the names of the questions, the worst first.
+        value: the smallest variance explained, or the largest share of returns that were cut.
+
+    Example:
+        >>> import gvf
+        >>> print(gvf.HordeWarning(gvf.Problem.WORSE, ("a", "b"), -7.0))
+        2 questions predict worse than a constant: a; b (variance explained down to -7)
+    """
+
+    problem: Problem
+    questions: tuple[str, ...]
+    value: float
+
+    def __str__(self) -> str:
+        names = listed(dict.fromkeys(self.questions))
+        count = _count(len(self.questions), "question", "questions")
+        if self.problem is Problem.CUT:
+            return (
+                f"up to {self.value:.0%} of the returns of {count} were cut, and those of short "
+                f"episodes stay, so errors may be biased: {names}"
+            )
+        verb = "predicts" if len(self.questions) == 1 else "predict"
+        return (
+            f"{count} {verb} worse than a constant: {names} (variance explained down to "
+            f"{self.value:.2g})"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +84,9 @@ class HordeReport:
         names: the names of the questions.
         ude: the unexpected demon error of each question, [G]: the size of the recent average of its
             TD errors, weighed by the ratio, over their long-run standard deviation. It is about
-            0.05 if nothing changes, and rises if a sensor or the world has changed. It is nan in
-            the first 64 steps. See :mod:`gvf.horde.watch`.
+            0.05 if nothing changes, and rises if a sensor or the world has changed. It is no
+            measure of quality: predictions that stay wrong may have a small one. It is nan in the
+            first 64 steps. See :mod:`gvf.horde.watch`.
         rupee: an estimate of the root of the projected Bellman error of each question, [G], in the
             unit of the cumulant; None unless the horde was asked for it.
         diverged: the names of the questions that pause because they have diverged.
@@ -46,6 +98,16 @@ class HordeReport:
             transitions, at least 100.
         estimated: True if a ratio was formed with an estimated probability of the behaviour; see
             :func:`gvf.estimate_behaviour`.
+        variance_explained: the running variance explained of each question, [G]: 1 - mean (v - G)^2
+            / var G over the returns G that followed its last hundred or so predictions v. 1 is
+            perfect, and 0 is as good as a constant. Only questions about the behaviour can be
+            checked, and it is nan for others; :attr:`unchecked` counts them by the reason.
+        returns: the number of returns that have checked each question, int64[G].
+        cut: the number of returns of each question that were cut, int64[G].
+        on_policy: True for questions about the behaviour: all ratios in the window are 1. bool[G].
+        worse: True for questions that predict worse than a constant, by three standard errors of
+            their running errors, bool[G].
+        on_device: True if the horde is on a GPU, where predictions are not checked.
 
     Example:
         >>> import gvf
@@ -73,11 +135,44 @@ class HordeReport:
     names: tuple[str, ...]
     ude: Floats
     rupee: Floats | None
-    estimated: bool = False
-    diverged: tuple[str, ...] = ()
-    outside_bounds: float | None = None
-    outside_returns: tuple[str, ...] = ()
-    endless: tuple[str, ...] = ()
+    estimated: bool
+    diverged: tuple[str, ...]
+    outside_bounds: float | None
+    outside_returns: tuple[str, ...]
+    endless: tuple[str, ...]
+    variance_explained: Floats
+    returns: NDArray[np.int64]
+    cut: NDArray[np.int64]
+    on_policy: Bools
+    worse: Bools
+    on_device: bool
+
+    @property
+    def unchecked(self) -> dict[Unchecked, int]:
+        """The numbers of questions that were not checked by returns, for each reason."""
+        known = ~np.isnan(self.variance_explained) & ~self._cut
+        few = self.on_policy & ~self._cut & ~known
+        reasons: dict[Unchecked, Any] = {
+            "on a GPU": few & self.on_device,
+            "off-policy": ~self.on_policy,
+            "too few returns": few & (not self.on_device),
+            "returns cut": self.on_policy & self._cut,
+        }
+        return {reason: int(some.sum()) for reason, some in reasons.items() if some.any()}
+
+    @property
+    def _cut(self) -> Bools:
+        """True for questions with too many returns that were cut."""
+        return (share_cut(self.returns, self.cut) > MOST_CUT) & (self.returns + self.cut >= FEWEST)
+
+    @property
+    def warnings(self) -> tuple[HordeWarning, ...]:
+        """The warnings about predictions that were checked by returns."""
+        explained, share = self.variance_explained, share_cut(self.returns, self.cut)
+        return (
+            *warned(Problem.WORSE, self.names, self.worse & ~self._cut, explained),
+            *warned(Problem.CUT, self.names, self._cut, share),
+        )
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -88,7 +183,8 @@ class HordeReport:
             Problem.OUTSIDE_RETURNS: bool(self.outside_returns),
             Problem.ENDLESS: bool(self.endless),
         }
-        return tuple(problem for problem, is_there in there.items() if is_there)
+        some = tuple(problem for problem, is_there in there.items() if is_there)
+        return (*some, *(warning.problem for warning in self.warnings))
 
     @property
     def sentences(self) -> list[str]:
@@ -107,7 +203,7 @@ class HordeReport:
             sentences.append(
                 f"{count} have continuation 1, and no transition ends: {listed(self.endless)}"
             )
-        return sentences
+        return [*sentences, *map(str, self.warnings)]
 
     def worst(self, n: int = 10) -> dict[str, float]:
         """Return the n questions with the largest UDE, the largest first."""
@@ -131,6 +227,8 @@ class HordeReport:
         if worst := self.worst(1):
             ((name, ude),) = worst.items()
             text += f"; largest UDE {ude:.2g} ({name})"
+        if checked := checked_text(self):
+            text += f"; {checked}"
         if self.skipped:
             count = _count(len(self.skipped), "policy", "policies")
             text += f"; {count} without mass skipped updates: {listed(self.skipped)}"
@@ -141,6 +239,41 @@ class HordeReport:
             text += f"; {len(self.paused)} paused: {listed(shown)}"
         text += "".join(f"; {sentence}" for sentence in self.sentences)
         return f"HordeReport({text})"
+
+
+def unchecked_text(report: HordeReport) -> str:
+    """Return which questions were not checked by returns, and why; empty if all were."""
+    return "; ".join(f"{count:,} {_UNCHECKED[why]}" for why, count in report.unchecked.items())
+
+
+def checked_text(report: HordeReport) -> str:
+    """Return between which numbers the running variance explained lies; empty if none is known."""
+    known = np.flatnonzero(~np.isnan(report.variance_explained))
+    if not len(known):
+        return ""
+    values = report.variance_explained[known]
+    worst, best = (report.names[known[at]] for at in (values.argmin(), values.argmax()))
+    return (
+        f"variance explained of {_count(len(known), 'question', 'questions')} about the behaviour "
+        f"{values.min():.2g} ({worst}) to {values.max():.2g} ({best})"
+    )
+
+
+def share_cut(returns: NDArray[np.int64], cut: NDArray[np.int64]) -> Floats:
+    """Return the share of the returns of each question that were cut, [G]."""
+    return cut / np.maximum(cut + returns, 1)
+
+
+def warned(
+    problem: Problem, names: tuple[str, ...], which: Bools, values: Floats
+) -> tuple[HordeWarning, ...]:
+    """Return a warning about some questions, or none if there are none."""
+    some = np.flatnonzero(which)
+    if not len(some):
+        return ()
+    sign = -1.0 if problem is Problem.CUT else 1.0
+    order = some[np.argsort(sign * values[some], kind="stable")]
+    return (HordeWarning(problem, tuple(names[i] for i in order), float(values[order[0]])),)
 
 
 def _count(count: int, one: str, many: str) -> str:

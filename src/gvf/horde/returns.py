@@ -13,6 +13,12 @@ continuations do not influence it. Returns come from an environment in which the
 those of :func:`gvf.held_out_returns`, or from a recorded stream in which it acted. Standard errors
 are those of the first-order terms; in a recorded stream neighbouring rows are dependent, so they
 are computed from the totals of long blocks of rows.
+
+A stream is cut where episodes are truncated, rows are missing, or it ends. The return from a row is
+complete if its episode ends before the cut, so complete returns are those of short episodes, and
+their mean is no value. Rows are therefore chosen without a look at their returns: by the number of
+rows that there would be before the cut if no episode ended, which must be enough for any return.
+If truncation is a time limit, this number is known also for episodes that end before it.
 """
 
 from __future__ import annotations
@@ -25,17 +31,20 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Array, Floats
+from gvf.common.arrays import Array, Bools, Floats
 from gvf.common.checks import whole
 from gvf.correction import OnPolicy
 from gvf.horde.evaluate import Evaluator
 from gvf.horde.layout import Ints, Layout
+from gvf.horde.outcomes import ALIKE, steps_needed
+from gvf.horde.report import HordeWarning, share_cut, warned
+from gvf.learner.report import Problem
 from gvf.links import in_order
 from gvf.policy import Policy
 from gvf.question import GVF
 from gvf.stream import Actor, Walk
 from gvf.transition import Transitions
-from gvf.truth.returns import from_states
+from gvf.truth.returns import MOST_CUT, from_states
 
 BLOCKS = 20
 """The number of blocks of a recorded stream, for standard errors."""
@@ -43,8 +52,6 @@ _TOGETHER = 32
 """The number of steps of a rollout that are evaluated together."""
 _QUESTIONS = 2_000
 """The number of questions whose returns are in memory at a time."""
-_ALIKE = 1e-6
-"""The largest distance from 1 of the ratios of the policy that acted."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +67,10 @@ class HordeReturnError:
         bias: the mean of v - G.
         spread: the standard deviation of G.
         returns: the number of returns of each question.
-        cut: the number of returns that were left out, because the course of events was cut.
+        cut: the number of returns that were left out, because the course of events was cut. If
+            they are many, the others are a biased sample; see :attr:`warnings`.
+        too_near: the number of rows that were left out because they are too near to a cut, whatever
+            their returns are, which biases nothing.
 
     Example:
         >>> import gymnasium, gvf
@@ -86,6 +96,13 @@ class HordeReturnError:
     spread: Floats
     returns: Ints
     cut: Ints
+    too_near: Ints
+
+    @property
+    def warnings(self) -> tuple[HordeWarning, ...]:
+        """The warnings: that more than 5 % of the returns of some questions were cut."""
+        share = share_cut(self.returns, self.cut)
+        return warned(Problem.CUT, self.names, share > MOST_CUT, share)
 
     def best(self, n: int = 10) -> dict[str, float]:
         """Return the n questions with the most variance explained, the best first."""
@@ -115,11 +132,16 @@ class HordeReturnError:
             )
         if still := len(self.names) - len(known):
             text += f"; {still} with returns that do not vary"
+        text += "".join(f"; {warning}" for warning in self.warnings)
         return f"HordeReturnError({text})"
 
 
 def score(
-    names: Sequence[str], predictions: Floats, returns: Floats, blocks: int | None = None
+    names: Sequence[str],
+    predictions: Floats,
+    returns: Floats,
+    blocks: int | None = None,
+    chosen: Bools | None = None,
 ) -> HordeReturnError:
     """Compare predictions with returns, both [S, questions]; a return is nan if it was cut.
 
@@ -129,9 +151,11 @@ def score(
         returns: the returns.
         blocks: the number of blocks of consecutive rows that count as independent; None if all rows
             are independent.
+        chosen: True for the returns that count, bool[S, questions]; all by default.
     """
-    there = np.isfinite(returns)
-    count, cut = there.sum(axis=0), (~there).sum(axis=0)
+    chosen = np.ones(returns.shape, np.bool_) if chosen is None else chosen
+    there = chosen & np.isfinite(returns)
+    count, cut = there.sum(axis=0), (chosen & ~there).sum(axis=0)
     with np.errstate(all="ignore"):
         G = np.where(there, returns, 0.0)
         mean = G.sum(axis=0) / count
@@ -161,6 +185,7 @@ def score(
             spread=np.sqrt(variance),
             returns=count,
             cut=cut,
+            too_near=(~chosen).sum(axis=0),
         )
 
 
@@ -261,10 +286,39 @@ def _some_steps(walk: Walk, target: Actor, rng: np.random.Generator, steps: int)
     return Transitions.concatenate(rows)
 
 
+def room_of(transitions: Transitions, ends: Bools, alive: Bools) -> tuple[Floats, Bools]:
+    """Find how long a return may be, if no episode ends: float64[m], and where the stream breaks.
+
+    The first is the number of rows up to the time limit of the episode. There is one if episodes
+    were truncated, and none was longer than the longest of these. Otherwise it is infinite.
+
+    Args:
+        transitions: a stream in order.
+        ends: True for rows that the next does not follow.
+        alive: True for rows that do not terminate.
+    """
+    rows, last = np.arange(len(ends)), ends | ~alive
+    first = np.append(0, np.flatnonzero(last)[:-1] + 1)
+    length = np.diff(np.append(first, len(rows)))
+    truncated = alive & np.asarray(transitions.columns.get("truncated", ~alive), np.bool_)
+    limit = length[truncated[last]].max(initial=0)
+    limit = np.inf if length.max() > limit else limit
+    breaks = ends & ~truncated & alive
+    stream = transitions.columns.get("stream")
+    breaks[-1:] = True
+    if stream is not None:
+        breaks[:-1] |= stream[1:] != stream[:-1]
+    return np.asarray(limit - (rows - np.repeat(first, length)), np.float64), breaks
+
+
 def returns_along(
     questions: Sequence[GVF], transitions: Transitions, rows: Ints, cutoff: float
-) -> Floats:
-    """Return the returns from some rows of a stream in order, [rows, questions]; nan if cut.
+) -> tuple[Floats, Bools]:
+    """Return the returns from some rows of a stream in order, and which of these may be compared.
+
+    Both are [rows, questions]. A return is nan if it was cut. Rows that may be compared are so far
+    from a cut that a return is complete if its continuation alone shortens it to the cutoff. If no
+    row is, they are as far as the longest time to an end that was seen.
 
     Args:
         questions: the questions; whoever acted, the returns are those of what happened.
@@ -276,31 +330,52 @@ def returns_along(
     layout = numbers.layout
     cumulant, continuation = numbers(transitions)
     _, ends = in_order(transitions)
-    out = np.empty((len(rows), len(layout)))
+    room, breaks = room_of(transitions, ends, continuation[:, 0] > 0.0)
+    out, ahead = np.empty((len(rows), len(layout))), np.empty((len(rows), len(layout)))
+    longest = np.zeros(len(layout))
     _backwards(
-        cumulant, continuation, ends, layout.cumulant, layout.source, layout.scale, rows, cutoff,
-        out,
+        cumulant, continuation, ends, breaks, layout.cumulant, layout.source, layout.scale, rows,
+        cutoff, out, ahead, longest,
     )  # fmt: skip
-    return out[:, layout.place]
+    largest = layout.scale * continuation.max(axis=0)[layout.source]
+    needed = np.array([steps_needed(one, cutoff) for one in largest.tolist()])
+    np.minimum(ahead, room[rows, None], out=ahead)
+    chosen = ahead >= np.where((ahead >= needed).any(axis=0), needed, longest)
+    return out[:, layout.place], chosen[:, layout.place]
 
 
 @njit(cache=True, nogil=True)
-def _backwards(cumulants, continuations, ends, cumulant, source, scale, rows, cutoff, out):
-    """Write the returns from some rows [R, G]; a stretch that ends leaves `left` of them out."""
+def _backwards(
+    cumulants, continuations, ends, breaks, cumulant, source, scale, rows, cutoff,
+    out, ahead, longest,
+):  # fmt: skip
+    """Write the returns from some rows [R, G]; a stretch that ends leaves `left` of them out.
+
+    Write the number of rows up to the next break into `ahead` [R, G], whatever happens before it,
+    and the longest time to an end into `longest` [G].
+    """
     total, left = np.zeros(cumulant.size), np.ones(cumulant.size)
+    room, to_end = np.zeros(cumulant.size), np.full(cumulant.size, np.nan)
     at = rows.size - 1
     for t in range(ends.size - 1, -1, -1):
         if ends[t]:
-            total[:], left[:] = 0.0, 1.0
+            total[:], left[:], to_end[:] = 0.0, 1.0, np.nan
+        if breaks[t]:
+            room[:] = 0.0
         for g in range(cumulant.size):
             gamma = scale[g] * continuations[t, source[g]]
             total[g] = cumulants[t, cumulant[g]] + gamma * total[g]
             left[g] *= gamma
+            room[g] += 1.0
+            to_end[g] = 1.0 if gamma == 0.0 else to_end[g] + 1.0
             if not abs(total[g]) < np.inf:  # a sensor that failed cuts the returns before it
-                total[g], left[g] = 0.0, 1.0
+                total[g], left[g], room[g], to_end[g] = 0.0, 1.0, 0.0, np.nan
+            if to_end[g] > longest[g]:
+                longest[g] = to_end[g]
         if at >= 0 and rows[at] == t:
             for g in range(cumulant.size):
                 out[at, g] = total[g] if left[g] <= cutoff else np.nan
+                ahead[at, g] = room[g]
             at -= 1
 
 
@@ -309,7 +384,7 @@ def followed(layout: Layout, transitions: Transitions) -> NDArray[np.bool_] | No
     if not {"behaviour_probability", "behaviour_log_probability"} & transitions.columns.keys():
         return None
     ratios = Evaluator(layout).ratios(transitions, None, "recorded")
-    acted = np.abs(ratios - 1.0).max(axis=1) <= _ALIKE
+    acted = np.abs(ratios - 1.0).max(axis=1) <= ALIKE
     return acted[layout.group_policy[layout.group]][layout.place]
 
 
@@ -366,9 +441,10 @@ def error_along(
     found = []
     for start in range(0, len(chosen), _QUESTIONS):
         those = list(chosen[start : start + _QUESTIONS])
-        returns = returns_along([layout.questions[i] for i in those], transitions, some, cutoff)
-        names = [layout.names[i] for i in those]
-        found.append(score(names, predictions[:, those].astype(np.float64), returns, BLOCKS))
+        asked = [layout.questions[i] for i in those]
+        returns, usable = returns_along(asked, transitions, some, cutoff)
+        names, own = [layout.names[i] for i in those], predictions[:, those].astype(np.float64)
+        found.append(score(names, own, returns, BLOCKS, usable))
     if len(found) == 1:
         return found[0]
     names = [name for part in found for name in part.names]

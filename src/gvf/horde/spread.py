@@ -91,8 +91,9 @@ class Share:
 
     def arrays(self, window: bool) -> dict[str, NDArray[Any]]:
         """Return the arrays of the state, with or without the window."""
+        left_out = ("courses/",) if window else ("courses/", "window/")  # the driver has courses
         arrays = self._core.arrays()
-        return {name: a for name, a in arrays.items() if window or not name.startswith("window/")}
+        return {name: a for name, a in arrays.items() if not name.startswith(left_out)}
 
 
 class SpreadCore(Core):
@@ -105,6 +106,7 @@ class SpreadCore(Core):
     def __init__(self, core: Core) -> None:
         self.layout, self.options, self.form = core.layout, core.options, core.form
         self.evaluator, self.traces, self.endless = core.evaluator, core.traces, core.endless
+        self.courses = core.courses
         self._ray = cluster.import_ray()
         self._steps, self.left_out = core.steps, core.left_out
         self.estimated = core.estimated
@@ -303,6 +305,7 @@ class SpreadCore(Core):
             "own/outside": np.array([self.outside, self.uncounted]),
         }
         engine = {name: arrays.pop(name) for name in list(arrays) if name.startswith("engine/")}
+        arrays |= {f"courses/{name}": a for name, a in self.courses.arrays().items()}
         for g, trace in enumerate(self.traces):
             arrays |= {f"trace {g}/{name}": a for name, a in trace.checkpoint().items()}
         return arrays | engine
@@ -332,11 +335,14 @@ def _edges(starts: Ints, count: int) -> Ints:
 
 
 def split(arrays: Arrays, layout: Layout, edges: Ints) -> list[dict[str, NDArray[Any]]]:
-    """Return the arrays of each share of a core. The first has the window, and none the traces."""
+    """Return the arrays of each share of a core.
+
+    The first has the window, and none has traces and courses.
+    """
     parts: list[dict[str, NDArray[Any]]] = [{} for _ in edges[1:]]
     for name, array in arrays.items():
         for i, (first, last) in enumerate(pairwise(edges.tolist())):
-            if name.startswith("trace ") or (name.startswith("window/") and i > 0):
+            if name.startswith(("trace ", "courses/")) or (name.startswith("window/") and i > 0):
                 continue
             if name in _SAME or name.startswith("window/"):
                 parts[i][name] = array

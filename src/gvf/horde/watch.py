@@ -11,7 +11,9 @@ The unexpected demon error (UDE; White 2015) of a question is the size of a rece
 its long-run standard deviation. If nothing changes it is small, because the recent average is near
 0: about the root of 1 / (2 RECENT) for independent errors. It rises if a sensor or the world has
 changed, and falls again as the question is learned anew. Values without a constant feature may have
-a mean error, which UDE shows for ever.
+a mean error, which UDE shows for ever. It is no measure of quality: a question whose errors are
+large and stay the same may have a small UDE. :mod:`gvf.horde.outcomes` compares predictions with
+returns.
 
 The recent unsigned projected error estimate (RUPEE; White 2015) has a unit, that of the cumulant.
 With m a recent average of y x, and h a regression of y on x,
@@ -83,8 +85,10 @@ class Watch:
 
     def look(
         self, columns: Arrays, steps: int, engine: Predicts, ratios: Floats, resting: Ints
-    ) -> None:
+    ) -> Array | None:
         """Look at the newest L rows in order, with the present weights of an engine.
+
+        Return the values of their next states, [L, G], unless these are on a device.
 
         Args:
             columns: the columns of the window: x, x_next, cumulant [n, C], continuation [n, 1 + Z].
@@ -109,6 +113,7 @@ class Watch:
         )
         if len(self.secondary):
             self._regress(_as_dense(rows["x"], len(self.secondary)), errors, usable)
+        return values[ratios.shape[1] :]
 
     def _regress(self, x: Floats, y: Floats, usable: NDArray[np.bool_]) -> None:
         """Change h and m by the rows x [L, size] one after the other, in a few products.

@@ -73,7 +73,7 @@ class Events:
     def __str__(self) -> str:
         name = self.name.removesuffix("s") if self.count == 1 else self.name
         number = f"{self.count:,} {name} in {self.rows:,} rows"
-        if self.effective > 0.99 * self.count:
+        if self.effective >= 0.99 * self.count:
             return number
         return f"{number}, worth {self.effective:.2g} by their ratios"
 
@@ -83,6 +83,18 @@ class TooFewEventsError(ValueError):
 
     Attributes:
         events: the events of the question.
+
+    Example:
+        >>> import gvf
+        >>> walk = {"state": [0, 0], "action": [1], "reward": [0.0], "terminated": True}
+        >>> log = gvf.read([walk] * 50, quiet=True)
+        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+        >>> learner = gvf.LSTDLearner(question, gvf.OneHot(1), behaviour=gvf.Uniform(2))
+        >>> try:
+        ...     gvf.bootstrap(learner, log)
+        ... except gvf.TooFewEventsError as error:
+        ...     print(error.events)
+        0 rewards in 50 rows
     """
 
     def __init__(self, events: Events) -> None:
@@ -106,6 +118,15 @@ def count_events(learner: Learner | LSTDLearner, log: Log) -> Events:
 
     Returns:
         The :class:`Events`. :func:`bootstrap` raises a :class:`TooFewEventsError` if they are few.
+
+    Example:
+        >>> import gvf
+        >>> walk = {"state": [0, 0], "action": [1], "terminated": True}
+        >>> walks = [walk | {"reward": [float(number < 4)]} for number in range(50)]
+        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+        >>> learner = gvf.LSTDLearner(question, gvf.OneHot(1), behaviour=gvf.Uniform(2))
+        >>> print(gvf.count_events(learner, gvf.read(walks, quiet=True)))
+        4 rewards in 50 rows
     """
     question, parts = learner.question, []
     for batch in sources.batches(log):

@@ -25,6 +25,7 @@ import numpy as np
 from gvf.common import checkpoint, spec
 from gvf.common.arrays import Bools, Floats
 from gvf.common.checks import is_number
+from gvf.common.fields import as_states
 from gvf.features import FeatureMap
 from gvf.learner.values import LinearPrediction
 from gvf.policy import DiscretePolicy
@@ -178,7 +179,7 @@ class Intervals:
             everywhere if the log itself or too many replicates have diverged (:attr:`lost`).
         """
         rank = rank_of(self.level if level is None else level, self.replicates)
-        parts = [self._ends(part, rank) for part in self._pieces(states)]
+        parts = [self._ends(part, rank) for part in self._pieces(as_states(states))]
         return Interval(*(np.concatenate(ends) for ends in zip(*parts, strict=True)))
 
     def mean(self, states: Any, *, level: float | None = None) -> Interval:
@@ -206,6 +207,7 @@ class Intervals:
             0.95 from 0.67 to 1.23
         """
         rank = rank_of(self.level if level is None else level, self.replicates)
+        states = as_states(states)
         if not len(states):
             raise ValueError("a mean over no states is not a number: give at least one")
         pieces = list(self._pieces(states))

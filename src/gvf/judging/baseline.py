@@ -60,10 +60,14 @@ def sound(held: HeldOut) -> Bools:
 
     Their predictions are all finite, and within the limit of :class:`gvf.LearnerReport`.
     """
-    cumulant, continuation = np.abs(held.cumulant).max(), held.continuation.max()
-    limit = DIVERGED * largest_return(float(cumulant), float(continuation), len(held.ratio))
     largest = np.maximum(np.abs(held.predicted).max(axis=0), np.abs(held.after).max(axis=0))
-    return np.asarray(largest <= limit)
+    return np.asarray(largest <= limit_of(held))
+
+
+def limit_of(held: HeldOut) -> float:
+    """Return the limit beyond which predictions, and returns, are out of all reason."""
+    cumulant, continuation = np.abs(held.cumulant).max(), held.continuation.max()
+    return DIVERGED * largest_return(float(cumulant), float(continuation), len(held.ratio))
 
 
 def shared_baseline(held: HeldOut, seed: int) -> Baseline:

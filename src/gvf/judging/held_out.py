@@ -19,7 +19,7 @@ from gvf.links import in_order
 from gvf.log import Log
 from gvf.policy import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict
-from gvf.transition import Transitions
+from gvf.transition import Transitions, as_transitions, ended_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +144,8 @@ def _all(learners: Mapping[str, Any], states: Any) -> Floats:
 
 def _batches(log: Any) -> Iterator[tuple[Transitions, Bools]]:
     """Yield batches, with True where an episode ends, in the order of their episodes."""
+    if isinstance(log, list) and log and isinstance(log[0], Mapping):
+        log = as_transitions(log)
     items: Iterable[Any] = [log] if isinstance(log, Transitions) else log
     if isinstance(items, Mapping | str) or not isinstance(items, Iterable):
         raise TypeError(
@@ -156,8 +158,7 @@ def _batches(log: Any) -> Iterator[tuple[Transitions, Bools]]:
         if isinstance(log, Log):  # whose rows are in order, and whose episodes cross batches
             yield item, item["terminated"] | item["truncated"]
             continue
-        if item is log and "stream" not in item and len(item):
-            ends = [item[name][-1] for name in ("terminated", "truncated") if name in item]
-            if not any(ends):
-                raise ValueError("the last episode of the log has no end: mark it as truncated")
+        alone = item is log and "stream" not in item  # so more rows may have followed
+        if alone and not ended_rows(item.columns, len(item))[-1:].all():
+            raise ValueError("the last episode of the log has no end: mark it as truncated")
         yield in_order(item, refuse_gaps=True)

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from gvf.common.arrays import Array, Floats
+from gvf.common.arrays import Floats
 from gvf.common.bootstrap import tail_of
 from gvf.common.checks import check_choice, whole
 from gvf.diagnosis.tail import tail_index
-from gvf.judging.baseline import Returns, returns_of, shared_baseline, sound
+from gvf.judging.baseline import Returns, limit_of, returns_of, shared_baseline, sound
 from gvf.judging.candidates import Candidate, named, question_of
 from gvf.judging.held_out import HeldOut, gather
 from gvf.judging.policy_value import effective_rewards, policy_values
@@ -152,6 +152,7 @@ def judged(
     beyond = beyond_cut(held.ratio, held.continuation, held.last, held.cut)
     share = float(np.clip(np.average(beyond, weights=held.interest), 0.0, 1.0))
     k_hat = tail_index(weights)
+    largest, limit = float(np.abs(targets).max()), limit_of(held)
     return Judgement(
         scores=tuple(sorted(entries, key=lambda one: (not one.score < math.inf, one.score))),
         returns=returns,
@@ -162,7 +163,8 @@ def judged(
         k_hat=k_hat,
         beyond=share,
         estimated=bool(held.estimated.any()),
-        doubts=tuple(_doubts(episodes, size, k_hat, share, targets)),
+        doubts=tuple(_doubts(episodes, size, k_hat, share, largest, limit)),
+        noise=not largest <= limit,
         values=policy_values(held, targets, returns, confidence),
         rewards=effective_rewards(held),
         _sums=sums,
@@ -199,7 +201,9 @@ def _weights(held: HeldOut) -> Floats:
     return weight / discount
 
 
-def _doubts(episodes: int, size: float, k_hat: float, beyond: float, targets: Array) -> list[str]:
+def _doubts(
+    episodes: int, size: float, k_hat: float, beyond: float, largest: float, limit: float
+) -> list[str]:
     """List the reasons why held-out episodes cannot tell."""
     doubts = []
     if episodes < FEWEST_EPISODES:
@@ -210,6 +214,8 @@ def _doubts(episodes: int, size: float, k_hat: float, beyond: float, targets: Ar
         doubts.append(f"few episodes have most of the weight (k-hat {k_hat:.2g})")
     if beyond > LARGEST_SHARE:
         doubts.append(f"{100 * beyond:.0f} % of the values lie beyond the ends of cut episodes")
-    if not np.isfinite(targets).all():
+    if not math.isfinite(largest):
         doubts.append("products of ratios overflow")
+    elif largest > limit:
+        doubts.append(f"products of ratios make returns of {largest:.2g}")
     return doubts

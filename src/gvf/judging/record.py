@@ -106,6 +106,8 @@ class Judgement:
         estimated: True if ratios were formed with estimated probabilities of the behaviour. Their
             errors are then in the returns, and in none of the intervals.
         doubts: reasons why the log cannot tell which candidate is best; none if it can.
+        noise: True if returns exceed the limit beyond which predictions have diverged, by products
+            of ratios. Then scores are noise.
         values: estimates of the value of the policy from the returns alone, with intervals: the
             mean return of the first states, under the name of the kind of returns, and of all
             states, "constant"; for single decisions also "plain" and "self-normalised"
@@ -144,6 +146,7 @@ class Judgement:
     beyond: float
     estimated: bool
     doubts: tuple[str, ...]
+    noise: bool
     values: Mapping[Estimator, Interval]
     rewards: float
     _sums: Sums = field(compare=False)
@@ -182,8 +185,9 @@ class Judgement:
 
         Noise decides between candidates that are tied. The smaller step then learns with less of
         it, and is less likely to diverge. A candidate is tied with the best if it differs from it
-        in nothing but the step size, and its score by at most half a standard error; or, if there
-        are doubts, by as much as the log cannot tell. A candidate that has diverged is never taken.
+        in nothing but the step size, and its score by at most half a standard error; or, if
+        returns are beyond all reason (``noise``), by as much as the log cannot tell. A candidate
+        that has diverged is never taken.
 
         Args:
             step_size: a function of a score that returns the step size of its candidate.
@@ -210,7 +214,7 @@ class Judgement:
         with np.errstate(invalid="ignore"):
             error = (self._samples[:, a] - self._samples[:, b]).std()
         near = one.score - best.score <= TIE * error
-        return bool(near or (self.doubts and not self.compare(one.name, best.name).low > 0.0))
+        return bool(near or (self.noise and not self.compare(one.name, best.name).low > 0.0))
 
     def compare(self, first: str, second: str) -> Difference:
         """Compute the score of one candidate minus that of another, with its paired interval.

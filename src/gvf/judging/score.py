@@ -16,9 +16,7 @@ C + gamma V(s'), and values that hardly vary have small TD errors.
 Intervals come from the bootstrap over episodes, the independent units of a log. All candidates are
 resampled together. In cross-validation the learners of K parts share most of their episodes, so
 their errors are not independent. Deviations of bootstrap samples are then enlarged by
-sqrt(1 + K / (K - 1)), the correction of Nadeau and Bengio (2003): 1.5 for five parts. A sample that
-would be negative stays as it was, or a candidate with one enormous error would win in the samples
-without it.
+sqrt(1 + K / (K - 1)), the correction of Nadeau and Bengio (2003): 1.5 for five parts.
 """
 
 from __future__ import annotations
@@ -69,8 +67,7 @@ class Sums:
             samples = np.concatenate(found)
             if parts > 1:
                 scores = error.sum(axis=0) / self.weight.sum()
-                wider = scores + math.sqrt(1 + parts / (parts - 1)) * (samples - scores)
-                samples = np.where(wider < 0.0, samples, wider)  # no error is negative
+                samples = scores + math.sqrt(1 + parts / (parts - 1)) * (samples - scores)
         return np.where(diverged | np.isnan(samples), np.inf, samples)
 
 

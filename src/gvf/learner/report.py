@@ -46,6 +46,10 @@ class Problem(Enum):
     """Predictions are outside twice the range of possible returns."""
     ENDLESS = "endless"
     """The continuation is 1, and no transition ends."""
+    WORSE = "worse than a constant"
+    """Questions of a horde predict worse than a constant, by the returns that followed."""
+    CUT = "returns cut"
+    """Many returns were cut, and those which are left may be a biased sample."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +170,8 @@ class BaseReport:
                     "the continuation is 1 and no transition ends, so values may grow for ever: "
                     "mark ends as terminated, or take a continuation below 1"
                 )
+            case Problem.WORSE | Problem.CUT:  # of hordes, which have words for them
+                return problem.value
 
 
 def clipped(share: float) -> str:
