@@ -180,7 +180,7 @@ def clicks(rate: float) -> World:
 def world(name: str) -> World:
     """Return a world by its name.
 
-    They are chain, chain-hard, chain-hardest, rooms, stream, hidden, cart, and clicks-0.01 for any
+    They are chain, chain-hard, rooms, stream, hidden, cart, and clicks-0.01 for any
     rate of clicks.
     """
     if name.startswith("clicks"):
