@@ -161,7 +161,7 @@ def nan_rows(column: Column) -> NDArray[np.bool_]:
         return np.array(np.stack(fields).any(axis=0))
     if column.dtype.kind not in "fc":
         return np.zeros(len(column), bool)
-    return np.array(np.isnan(column).reshape(len(column), -1).any(axis=1))
+    return np.asarray(np.isnan(column).any(axis=tuple(range(1, column.ndim))))
 
 
 def nan_place(name: str, value: Any) -> str:

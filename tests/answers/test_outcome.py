@@ -18,10 +18,12 @@ import gvf
 from gvf.answers import Engine, answer, load, prepare
 from gvf.answers.outcome import NOTES, write_predictions
 from gvf.answers.page import page
+from gvf.answers.remarks import FewEvents
 from gvf.answers.shown import tracks_of
 from gvf.answers.values import written
 from gvf.cli import main
 from gvf.common.means import Interval
+from gvf.intervals.events import Events
 from gvf.judging import Estimator, Outcome, Verdict
 
 ALONE = Engine(workers=1, progress=False)
@@ -269,6 +271,22 @@ def test_few_rewards_are_said(found) -> None:
     assert "The rewards are worth 7 equal ones, and below 20 the intervals are too short." in said
     assert "worth 7 equal ones" in repr(replace(found, answers=(few,)))
     assert math.isnan(one.judgement.rewards)
+
+
+def test_a_verdict_knows_of_few_events_and_of_actions_that_the_log_never_has(found) -> None:
+    one = found.answers[0]
+    events = Events("goes right", "rewards", 4, 3000, 1.0)
+    few = replace(one, remarks=(*one.remarks, FewEvents(events)))
+    assert one.sure
+    assert few.verdict.outcome is Outcome.CANNOT_TELL
+    assert not few.sure
+    assert "cannot tell: there are only 4 rewards in 3,000 rows" in repr(
+        replace(found, answers=(few,))
+    )
+    for share, outcome in ((0.1, one.verdict.outcome), (0.2, Outcome.CANNOT_TELL)):
+        lacking = replace(one, support=replace(one.support, untried={2: share}))
+        assert lacking.verdict.outcome is outcome
+    assert "the log never has 20 % of the target's actions" in str(lacking.verdict)
 
 
 def test_numbers_are_written_with_the_digits_that_they_have() -> None:

@@ -55,7 +55,8 @@ def test_events_are_the_rows_whose_cumulant_is_not_the_commonest(rows: Any) -> N
     assert (events.count, events.rows) == (len(kept), len(rows))
     worth = 0.0
     if ratios:
-        worth = sum(ratios) ** 2 / sum(r**2 for r in ratios)
+        sized = [ratio * (r - usual) ** 2 for ratio, (r, _) in zip(ratios, kept, strict=True)]
+        worth = sum(sized) ** 2 / sum(z**2 for z in sized)
         worth = min(worth, sum(ratios) * sum(every) / sum(r**2 for r in every))
     assert events.effective == pytest.approx(worth)
     assert events.few == (worth < LEAST_EVENTS)
@@ -68,7 +69,7 @@ def test_events_of_ratio_0_tell_nothing() -> None:
     )
     events = gvf.count_events(solver(), single(reward, action))
     assert (events.count, events.effective, events.few) == (20, pytest.approx(3.0), True)
-    assert str(events) == "20 rewards in 200 rows, worth 3 by their ratios"
+    assert str(events) == "20 rewards in 200 rows, worth 3 by their ratios and sizes"
     sarsa = gvf.Learner(solver().question, gvf.OneHot(1), gvf.ExpectedSarsa(0.1), gvf.OnPolicy())
     assert gvf.count_events(sarsa, single(reward, action)).effective == pytest.approx(20.0)
 
@@ -80,6 +81,16 @@ def test_many_events_of_small_ratios_do_not_stand_for_the_large_ones() -> None:
     events = gvf.count_events(solver(gvf.Fixed([0.1, 0.9])), single(reward, action))
     assert (events.count, events.few) == (10, True)
     assert events.effective == pytest.approx(10 * 0.2 * 1.0 / ((0.2**2 + 1.8**2) / 2))
+
+
+def test_noise_in_all_rewards_hides_no_two_large_ones() -> None:
+    reward = np.random.default_rng(0).normal(0.0, 0.01, size=10_000)
+    reward[[5, 77]] += 100.0
+    events = gvf.count_events(solver(), single(reward))
+    assert events.count == 9_999
+    assert events.effective == pytest.approx(2.0, rel=1e-2)
+    with pytest.raises(gvf.TooFewEventsError, match=r"worth 2 by their ratios and sizes"):
+        gvf.bootstrap(solver(), single(reward), replicates=19)
 
 
 def test_ends_are_events_where_they_end_a_stream_of_rewards() -> None:

@@ -374,3 +374,10 @@ def test_intervals_take_an_observation(method):
     one = {"position": np.array([0.5, 0.5]), "door": 1}
     assert [len(part) for part in intervals.predict(one)] == [1, 1, 1]
     assert [len(part) for part in intervals.predict([one, one])] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("on_nan", ["error", "skip"])
+def test_no_states_have_no_predictions(on_nan: Any) -> None:
+    question = gvf.GVF(gvf.Always(1, actions=2))
+    learner = gvf.Learner(question, gvf.Dense(2), gvf.TD(0.1), on_nan=on_nan)
+    assert learner.predict(np.zeros((0, 2))).shape == (0,)

@@ -2,6 +2,7 @@
 
 import pytest
 
+import gvf
 from gvf.log.names import meaning_of, recognise
 
 
@@ -102,3 +103,9 @@ def test_entries_of_infos_are_kept_without_the_prefix() -> None:
     assert recognise(["obs", "infos/x_position"], {}).kept == {"x_position": "infos/x_position"}
     both = recognise(["obs", "infos/speed", "speed"], {}).kept
     assert both == {"infos/speed": "infos/speed", "speed": "speed"}
+
+
+def test_a_meaning_needs_a_column() -> None:
+    decisions = {"action": [0, 1], "reward": [0.0, 1.0]}
+    with pytest.raises(ValueError, match=r"^state=\[\] names no column; name at least one$"):
+        gvf.read(decisions, state=[], steps="single", quiet=True)

@@ -8,7 +8,7 @@ episodes gives the intervals. :mod:`gvf.answers.outcome` writes files and the pa
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from gvf.answers.cells import Cell
 from gvf.answers.engine import Engine
 from gvf.answers.material import Material, prepare
 from gvf.answers.plan import Plan
-from gvf.answers.remarks import Remark
+from gvf.answers.remarks import FewEvents, Remark
 from gvf.answers.section import placed
 from gvf.answers.store import Store
 from gvf.answers.support import support_of, warnings_of, warnings_of_material
@@ -35,12 +35,15 @@ from gvf.intervals.counts import Units
 from gvf.judging.held_out import HeldOut
 from gvf.judging.judgement import Judgement, Score, judged
 from gvf.judging.policy_value import Estimator
+from gvf.judging.verdict import Outcome, Verdict
 from gvf.question import GVF
 from gvf.study.edge import edge_text
 
 RETURNS = "doubly-robust"
 SAMPLES = 2000
 """The number of bootstrap samples of a judgement."""
+MOST_UNTRIED = 0.1
+"""The largest share of the target's actions that a log may lack and still tell of the target."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +89,25 @@ class Answered:
         return self.chosen.learner
 
     @property
+    def verdict(self) -> Verdict:
+        """The judgement's verdict, unless the log lacks events or the target's actions."""
+        verdict, untried = self.judgement.verdict, sum(self.support.untried.values())
+        doubts = [
+            f"there are only {remark.events}"
+            for remark in self.remarks
+            if isinstance(remark, FewEvents)
+        ]
+        if untried > MOST_UNTRIED:
+            doubts.append(f"the log never has {100 * untried:.0f} % of the target's actions")
+        if not doubts or verdict.outcome is Outcome.ALL_DIVERGED:
+            return verdict
+        doubts = [*verdict.doubts, *doubts]
+        return replace(verdict, outcome=Outcome.CANNOT_TELL, doubts=tuple(doubts))
+
+    @property
     def sure(self) -> bool:
         """True if the log can tell that what was chosen predicts better than a constant."""
-        return self.judgement.verdict.outcome.sure
+        return self.verdict.outcome.sure
 
     def predict(self, states: Any) -> tuple[Floats, Floats, Floats]:
         """Return predictions and the ends of their intervals, or nan for the ends, [m] each."""
@@ -121,8 +140,8 @@ class Answer:
         lines = [f"ratios {self.material.ratios_from}"] if estimated else []
         lines += [f"  warning: {warning}" for warning in warnings_of_material(self.material)]
         for one in self.answers:
-            lines.append(f"{one.question.name}: {one.judgement.verdict}")
-            lines += [*value_lines(one.values, one.judgement), *_support(one)]
+            lines.append(f"{one.question.name}: {one.verdict}")
+            lines += [*value_lines(one.values, one.judgement, one.verdict), *_support(one)]
             lines += [f"  {'warning: ' * remark.warns}{remark}" for remark in one.remarks]
             if edge := edge_of(self.plan, one):
                 lines.append(f"  {edge}")

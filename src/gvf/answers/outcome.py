@@ -88,8 +88,8 @@ def _notes(answer: Answer) -> dict[str, Any]:
     log = answer.material.log
     questions = {
         one.question.name: {
-            "verdict": one.judgement.verdict.outcome,
-            "sentence": str(one.judgement.verdict),
+            "verdict": one.verdict.outcome,
+            "sentence": str(one.verdict),
             "correction": one.chosen.name,
             "level": answer.plan.level,
             "values": {name: [_finite(x) for x in value] for name, value in one.values.items()},
@@ -114,7 +114,7 @@ def _rows(answer: Answer) -> Iterator[dict[str, Any]]:
     clocks = answer.material.log.clocks
     names, verdicts = [one.question.name for one in answer.answers], [*Outcome]
     for number, one in enumerate(answer.answers):
-        verdict = verdicts.index(one.judgement.verdict.outcome)
+        verdict = verdicts.index(one.verdict.outcome)
         for batch, keys in answer.material.log.keyed():
             own = {name: as_arrow(column, clocks.get(name)) for name, column in keys.items()}
             predicted, low, high = one.predict(batch.state)

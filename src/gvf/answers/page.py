@@ -166,7 +166,7 @@ def _question(
 
 
 def _verdict_badge(one: Answered) -> dict[str, str]:
-    verdict = one.judgement.verdict
+    verdict = one.verdict
     kinds = {Outcome.BEST: "good", Outcome.TIED: "open"}
     return {"kind": kinds.get(verdict.outcome, "bad"), "text": str(verdict)}
 
@@ -187,7 +187,7 @@ def _judged(material: Material, one: Answered) -> dict[str, Any]:
         "chosen": one.chosen.name,
         "sure": one.sure,
         "values": value_rows(one.values),
-        "value_remarks": value_remarks(judgement),
+        "value_remarks": value_remarks(judgement, one.verdict),
         "edge": edge_of(material.plan, one),
         "remarks": [str(remark) for remark in one.remarks],
         "epochs": one.epochs,

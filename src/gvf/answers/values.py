@@ -16,7 +16,7 @@ import numpy as np
 from gvf.common.arrays import Array
 from gvf.common.means import Interval
 from gvf.intervals import Intervals
-from gvf.judging import Estimator, Judgement, Outcome
+from gvf.judging import Estimator, Judgement, Outcome, Verdict
 from gvf.judging.policy_value import FEWEST_REWARDS
 from gvf.log import Log
 
@@ -56,7 +56,9 @@ def _first_states(log: Log) -> Iterator[Array]:
             yield batch.state[first]
 
 
-def value_lines(values: Mapping[Estimator, Interval], judgement: Judgement) -> list[str]:
+def value_lines(
+    values: Mapping[Estimator, Interval], judgement: Judgement, verdict: Verdict
+) -> list[str]:
     """Return the values as lines of text."""
     rows = value_rows(values)
     cells = [(row["name"], f"{row['value']} ({row['interval']})", row["meaning"]) for row in rows]
@@ -65,7 +67,7 @@ def value_lines(values: Mapping[Estimator, Interval], judgement: Judgement) -> l
     return [
         f"  the value of the policy, with {level} intervals:",
         *(f"    {name:<{wide[0]}}  {value:<{wide[1]}}  {words}" for name, value, words in cells),
-        *(f"  {remark}" for remark in value_remarks(judgement)),
+        *(f"  {remark}" for remark in value_remarks(judgement, verdict)),
     ]
 
 
@@ -82,12 +84,12 @@ def value_rows(values: Mapping[Estimator, Interval]) -> list[dict[str, str]]:
     ]
 
 
-def value_remarks(judgement: Judgement) -> list[str]:
+def value_remarks(judgement: Judgement, verdict: Verdict) -> list[str]:
     """Return remarks on how far the values can be trusted."""
     remarks = []
-    if judgement.verdict.outcome is Outcome.CANNOT_TELL:
+    if verdict.outcome is Outcome.CANNOT_TELL:
         remarks.append("the reasons why the log cannot tell hold for these values too")
-    elif judgement.verdict.outcome is Outcome.NO_BETTER:
+    elif verdict.outcome is Outcome.NO_BETTER:
         remarks.append(
             "predictions by state are not shown to be better than the constant: take the constant"
         )

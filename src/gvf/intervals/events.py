@@ -7,9 +7,10 @@ events. They are worth as many rows of equal ratio as their sum of ratios brings
 
     effective number = (sum over events of rho) (sum over rows of rho) / (sum over rows of rho^2),
 
-but not more than the effective number of the events among themselves, (sum rho)^2 / sum rho^2. So
-events of ratio 0 count nothing, and events of small ratios little: where all of many small ones are
-in the log and none of a few large ones, the log does not tell of what it lacks.
+but not more than the effective number of the events among themselves, (sum z)^2 / sum z^2, where z
+is rho d^2 with the distance d of the cumulant from the commonest one (1 for an end). So events of
+ratio 0 count nothing, and events of small ratios or sizes little: two rewards of 100 are two events
+also where noise makes all cumulants differ.
 
 Replicates differ by how often they have each event. With few events many logs have none at all, and
 then all replicates agree. Below :data:`LEAST_EVENTS` intervals are refused.
@@ -56,7 +57,7 @@ class Events:
         >>> events.count, events.rows, events.effective, events.few
         (2, 50, 1.0, True)
         >>> print(events)
-        2 rewards in 50 rows, worth 1 by their ratios
+        2 rewards in 50 rows, worth 1 by their ratios and sizes
     """
 
     question: str
@@ -76,7 +77,7 @@ class Events:
         number = f"{self.count:,} {name} in {self.rows:,} rows"
         if self.effective >= 0.99 * self.count:
             return number
-        return f"{number}, worth {self.effective:.2g} by their ratios"
+        return f"{number}, worth {self.effective:.2g} by their ratios and sizes"
 
 
 class TooFewEventsError(ValueError):
@@ -146,15 +147,19 @@ def count_events(learner: Learner | LSTDLearner, log: Log) -> Events:
     event = cumulant != usual
     if usual != 0.0:
         event |= continuation != _commonest(continuation)
+    size, away = event.astype(np.float64), np.abs(cumulant - usual)
+    if away.any():
+        size[away > 0.0] = (away[away > 0.0] / away.max()) ** 2
     share = ratio / max(ratio.max(), 1e-300)  # squares may overflow
-    total = share[event].sum()
-    among = [total / max((some**2).sum(), 1e-300) * some.sum() for some in (share, share[event])]
+    worth, least = share * size, 1e-300
+    by_ratio = share[event].sum() * share.sum() / max((share**2).sum(), least)
+    among = worth.sum() ** 2 / max((worth**2).sum(), least)
     return Events(
         question=question.name or repr(question),
         name="rewards" if (question.cumulant, usual) == ("reward", 0.0) else "events",
         count=int(event.sum()),
         rows=len(event),
-        effective=float(min(among)),
+        effective=float(min(by_ratio, among)),
     )
 
 

@@ -162,6 +162,8 @@ def recognise(
         if asked is None or (single and meaning in OF_SEQUENCES):
             continue
         columns = (asked,) if isinstance(asked, str) else tuple(asked)
+        if not columns:
+            raise OptionError(option(meaning, []), " names no column; name at least one")
         for column in columns:
             if column not in names:
                 raise OptionError(
