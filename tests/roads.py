@@ -98,7 +98,8 @@ def learned(source: Any, steps: int) -> NDArray[Any]:
     network, optimiser = Tiny(), partial(torch.optim.Adam, lr=1e-3)
     learner = NeuralLearner(question, network, optimiser, window=gvf.FrameWindow(50), seed=0)
     frames = np.random.default_rng(0).integers(0, 256, (5, 64, 128), np.uint8)
-    before = learner.predict(frames)
+    with pytest.warns(gvf.NotLearnedWarning):
+        before = learner.predict(frames)
     report = learner.learn(source, steps=steps)
     assert report.updates > steps / 2
     after = learner.predict(frames)

@@ -278,7 +278,8 @@ def test_a_clip_does_not_count_the_bias():
     data, body, norms = stream(40, states=0), trunk(), []
     question = gvf.GVF(gvf.Uniform(3), "reward", 0.5)
     horde = made([question], body, clip=0.1, batch_size=1)
-    horde.predict(data.state[:1])
+    with pytest.warns(gvf.NotLearnedWarning):
+        horde.predict(data.state[:1])
     heads = horde._core.engine.network.heads.detach()
     heads[:, :-1], heads[:, -1] = 0.3, 20.0
 
