@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import re
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -57,11 +58,15 @@ def test_the_tables_of_the_page_about_judging_are_those_of_its_files(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(DOCS / "judge")
+    for module in ("experiments", "worlds"):  # other pages and tests have modules of these names
+        monkeypatch.delitem(sys.modules, module, raising=False)
     import experiments  # pyright: ignore[reportMissingImports]
 
     rows = experiments.read("logs.csv" if name == "tables" else "intervals.csv")
     table = experiments.tables if name == "tables" else experiments.interval_table
     assert table(rows) == (DOCS / "judge" / f"{name}.markdown").read_text("utf-8")
+    for module in ("experiments", "worlds"):
+        del sys.modules[module]
 
 
 def test_the_page_about_judging_tells_what_its_tables_have() -> None:
