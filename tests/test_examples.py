@@ -46,6 +46,7 @@ MEASURED = re.compile(
 OTHERS: dict[str, list[str]] = {
     "disagreements.md": [".087"],  # a root of a published variance
     "emphatic.md": [".0003"],  # a setting
+    "judge.md": ["95"],  # a level
     "horde.md": ["188"],  # seconds of runs of examples/humanoid, which the page names above
 }
 """The numbers that look measured and have no command beside them, and why each may stand."""

@@ -297,40 +297,6 @@ def test_where_changing_masses_make_no_sense_is_said():
         make(NoMass())
 
 
-# Weights that differ from lane to lane.
-
-
-@pytest.mark.parametrize(
-    "update",
-    [
-        gvf.TD([0.1, 0.3]), gvf.TD([0.1, 0.3], gvf.RMSProp()), gvf.TD([0.1, 0.3], gvf.Adam()),
-        gvf.IncrementalTD([0.1, 0.3]), gvf.WISTD([5.0, 5.0], [0.01, 0.02]), gvf.TDRC([0.1, 0.3]),
-    ],
-    ids=repr,
-)  # fmt: skip
-@pytest.mark.parametrize("size", [1, 6])
-def test_weights_may_differ_between_lanes(update, size):
-    """Each lane is what it would be alone, with its own weights."""
-    from gvf.learner.linear import Experience
-
-    rng = np.random.default_rng(0)
-    n, k = 20, 8
-    x, x_next = rng.normal(size=(2, n, size))
-    ones = np.ones((n, 1))
-    experience = Experience(x, ones, x_next, ones, rng.normal(size=n), np.full(n, 0.9))
-    w = rng.lognormal(size=(k, 2)) / k
-    w[3], w[5, 0] = 0.0, 0.0
-    both, first, second = (update.start(size) for _ in range(3))
-    for _ in range(4):
-        slots = rng.integers(n, size=k)
-        update.apply(both, experience, slots, w)
-        update.apply(first, experience, slots, w[:, 0].copy())
-        update.apply(second, experience, slots, w[:, 1].copy())
-    assert np.abs(both.weights).max() > 1e-3
-    np.testing.assert_allclose(both.weights[:, 0], first.weights[:, 0], rtol=1e-11)
-    np.testing.assert_allclose(both.weights[:, 1], second.weights[:, 1], rtol=1e-11)
-
-
 def test_a_diagnosis_knows_only_the_trace_of_its_own_learner():
     learner = make(FollowOn())
     learner.observe_many(chain_stream(CHAIN_BEHAVIOUR, 90, seed=3))
