@@ -111,7 +111,15 @@ def test_a_replicate_draws_rows_by_their_counts_and_masses(correction: gvf.Corre
 
 
 @pytest.mark.parametrize("correction", [*ROWWISE, gvf.WISMinibatch()], ids=lambda c: c.name)
-@pytest.mark.parametrize("update", [gvf.TD(0.2), gvf.TD(0.01, gvf.RMSProp())], ids=str)
+@pytest.mark.parametrize(
+    "update",
+    [
+        gvf.TD(0.2),
+        gvf.TD(0.01, gvf.RMSProp()),
+        pytest.param(gvf.Sarsa(0.2), marks=pytest.mark.slow),
+    ],
+    ids=lambda update: type(getattr(update, "optimiser", update)).__name__,
+)
 def test_a_replicate_learns_as_its_draws_say(
     update: gvf.Update, correction: gvf.Correction
 ) -> None:
@@ -140,8 +148,7 @@ OTHERS = [
     gvf.IncrementalTD(0.05),
     gvf.WISTD(10.0, 0.01),
     gvf.TDC(0.3),
-    gvf.Sarsa(0.5),
-]
+]  # Sarsa draws the next action of a row when it comes in, which here is once for all replicates
 
 
 @pytest.mark.parametrize(

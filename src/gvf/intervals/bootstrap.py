@@ -49,11 +49,11 @@ def bootstrap(
 ) -> Intervals:
     """Learn from a log many times over, with episodes drawn anew, for intervals of predictions.
 
-    Every replicate counts each episode a random number of times, and learns from the log as the
-    learner does. An interval reaches as far from the prediction as the share ``level`` of the
-    replicates does. It covers the chance in the log. It does not cover what would be wrong in every
-    log: features that cannot represent the values, too few epochs, estimated ratios. Where the log
-    never was, it is infinite.
+    Every replicate counts each episode a random number of times, and learns from draws of its own,
+    as the learner does. An interval reaches as far from the prediction as the share ``level`` of
+    the replicates does. It covers the chance in the log. It does not cover what would be wrong in
+    every log: features that cannot represent the values, too few epochs
+    (:meth:`Intervals.unfinished`), estimated ratios. Where the log never was, it is infinite.
 
     Args:
         learner: the learner, also one of least squares, or the horde. Only its arguments matter,

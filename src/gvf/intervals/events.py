@@ -30,8 +30,7 @@ from gvf.online import LSTDLearner
 
 LEAST_EVENTS = 5
 """The least effective number of events for intervals. With more, intervals of 95 % cover the rate
-of rare clicks in 90 % of the cases or more; with fewer, coverage falls quickly (docs/intervals.md).
-"""
+of rare clicks in 90 % of the cases or more; with fewer, coverage falls (docs/intervals.md)."""
 
 
 @dataclass(frozen=True)
