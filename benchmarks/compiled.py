@@ -15,9 +15,9 @@ from numba import njit
 import gvf
 from benchmarks.measure import SIZES, Effort, Row, Run, at_most, interleave, lognormal_ratios
 from benchmarks.numba_tree import tree_draw, tree_insert, tree_of
-from gvf.common import xoshiro
+from gvf.sampling import xoshiro
 from gvf.sampling.prefix_sums import ring_append, ring_search
-from gvf.sampling.tree import tree_search
+from gvf.sampling.sum_tree import tree_search
 
 TITLE = "Inside a compiled loop (k = 256)"
 K = 256

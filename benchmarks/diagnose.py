@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 import gvf
-import gvf.domain
+import gvf_lab.domain
 from benchmarks.measure import Effort, Row, Run, at_most, interleave
 
 TITLE = "Diagnosis: 5,184 weights, 64 active, k = 16, 1,000 simulated batches"
@@ -38,15 +38,15 @@ def rows(effort: Effort) -> list[Row]:
 
 def _learner(n: int) -> gvf.Learner:
     """Make a learner in the continuous rooms with a full window."""
-    domain = gvf.domain.get("continuous-four-rooms")
+    domain = gvf_lab.domain.get("continuous-four-rooms")
     learner = gvf.Learner(
         domain.question("favoured-down"),
         domain.features,
-        gvf.TD(0.1),
+        gvf.updates.TD(0.1),
         behaviour=domain.behaviour("uniform"),
         window=n,
         batch_size=K,
-        every=16,
+        update_every=16,
         seed=0,
     )
     learner.learn(domain.make(), n, seed=0, progress=False)

@@ -33,22 +33,27 @@ def estimates() -> dict[str, Callable[[gvf.Log], gvf.Log]]:
     }
 
 
-def same(states: Any, actions: Any) -> gvf.Policy:
+def same(states: Any, actions: Any) -> gvf.policies.Policy:
     """Return the frequencies of the actions, whatever the state."""
-    return gvf.Fixed(np.bincount(actions) / len(actions))
+    return gvf.policies.Fixed(np.bincount(actions) / len(actions))
 
 
 def chain(logs: int, episodes: int) -> Errors:
     """Return the root mean squared error over the states of a chain, for each log."""
     right = 1 - np.linspace(0.5, 0.85, STATES)
-    mu, target = gvf.Table(np.column_stack([1 - right, right])), gvf.Fixed([0.1, 0.9])
+    mu, target = (
+        gvf.policies.Table(np.column_stack([1 - right, right])),
+        gvf.policies.Fixed([0.1, 0.9]),
+    )
     question = gvf.GVF(target, "reward", 0.9)
     moves = 0.9 * (0.1 * np.eye(STATES, k=-1) + 0.9 * np.eye(STATES, k=1))
     truth = np.linalg.solve(np.eye(STATES) - moves, 0.9 * (np.arange(STATES) == STATES - 1))
 
-    def error(log: gvf.Log, behaviour: gvf.Policy | None = None) -> float:
-        learner = gvf.OnlineLearner(question, gvf.OneHot(STATES), LSTD(0.0), behaviour=behaviour)
-        learner.learn(log)
+    def error(log: gvf.Log, behaviour: gvf.policies.Policy | None = None) -> float:
+        learner = gvf.OnlineLearner(
+            question, gvf.features.OneHot(STATES), LSTD(0.0), behaviour=behaviour
+        )
+        learner.fit(log, order="log")
         return float(np.sqrt(np.mean((learner.predict(np.arange(STATES)) - truth) ** 2)))
 
     found: Errors = {}
@@ -60,7 +65,7 @@ def chain(logs: int, episodes: int) -> Errors:
     return found
 
 
-def _chain_log(mu: gvf.Policy, episodes: int, rng: np.random.Generator) -> gvf.Log:
+def _chain_log(mu: gvf.policies.Policy, episodes: int, rng: np.random.Generator) -> gvf.Log:
     walks: list[dict[str, Any]] = []
     for _ in range(episodes):
         states, actions = [int(rng.integers(STATES))], []
@@ -72,7 +77,7 @@ def _chain_log(mu: gvf.Policy, episodes: int, rng: np.random.Generator) -> gvf.L
         reward[-1] = states[-1] == STATES
         states[-1] = min(max(states[-1], 0), STATES - 1)
         walks.append({"state": states, "action": actions, "reward": reward, "terminated": ended})
-    return gvf.read(walks, ends="truncated", quiet=True)
+    return gvf.read_log(walks, ends="truncated", quiet=True)
 
 
 def cartpole(logs: int, steps: int) -> Errors:
@@ -86,30 +91,30 @@ def cartpole(logs: int, steps: int) -> Errors:
         return np.where(states[:, 2:3] > 0, [0.1, 0.9], [0.9, 0.1])
 
     env = gymnasium.make("CartPole-v1", max_episode_steps=40)
-    mu = gvf.FunctionPolicy(hesitant, actions=2)
-    question = gvf.GVF(gvf.FunctionPolicy(with_the_lean, actions=2), "reward", 0.9)
-    features = gvf.TileCoder(
+    mu = gvf.policies.Function(hesitant, actions=2)
+    question = gvf.GVF(gvf.policies.Function(with_the_lean, actions=2), "reward", 0.9)
+    features = gvf.features.TileCoder(
         low=[-2.4, -2.5, -0.21, -2.5], high=[2.4, 2.5, 0.21, 2.5], tiles=[2, 2, 6, 4], tilings=16
     )
     held_out = gvf.held_out_returns(
         env, question, behaviour=mu, states=300, rollouts=10, run_length=40, seed=99
     )
 
-    def error(log: gvf.Log, behaviour: gvf.Policy | None = None) -> float:
-        learner = gvf.Learner(question, features, gvf.TD(0.3), behaviour=behaviour, seed=0)
+    def error(log: gvf.Log, behaviour: gvf.policies.Policy | None = None) -> float:
+        learner = gvf.Learner(question, features, gvf.updates.TD(0.3), behaviour=behaviour, seed=0)
         for _ in range(4):
-            learner.learn(log)
+            learner.fit(log, order="log")
         found = held_out.error(learner.predict).mean_squared_value
         assert found is not None
         return found.value
 
     found: Errors = {}
     for seed in range(logs):
-        (batch,) = gvf.transitions(env, mu, steps=steps, batch=steps, seed=seed)
+        (batch,) = gvf.collect(env, mu, steps=steps, batch=steps, seed=seed)
         over = batch.terminated | batch.truncated
         columns = {**batch.columns, "episode": np.cumsum(over) - over}
         del columns["behaviour_probability"]
-        log = gvf.read(columns, quiet=True)
+        log = gvf.read_log(columns, quiet=True)
         found.setdefault("true", []).append(error(log, mu))
         for name, with_probabilities in estimates().items():
             found.setdefault(name, []).append(error(with_probabilities(log)))

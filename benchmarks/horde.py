@@ -23,7 +23,7 @@ import gvf
 from benchmarks.measure import Effort, Row, Run, interleave
 from gvf.common.tiles import add_product
 from gvf.features import ActiveTable
-from gvf.horde.draws import Pool
+from gvf.horde.group_draws import Pool
 
 TITLE = "Hordes (n = 10,000, SGD, float32, two cores)"
 N, POOL, ACTIONS = 10_000, 4_096, 4
@@ -46,10 +46,10 @@ class Case:
     """The number of continuations, each with as many of the Q questions."""
 
     @property
-    def features(self) -> gvf.FeatureMap:
+    def features(self) -> gvf.features.FeatureMap:
         """The representation; states are numbers of rows for active features."""
         if self.active is None:
-            return gvf.Dense(self.size)
+            return gvf.features.Dense(self.size)
         rng = np.random.default_rng(0)
         # One feature of each of as many parts, as in tile coding.
         width = self.size // self.active
@@ -160,24 +160,26 @@ def _rows_of_product(left, right, out, side, first, last):
     add_product(c, a, (right, 0, side), last - first, side, side)
 
 
-def horde_of(case: Case, chunk: int | None = None) -> gvf.Horde:
+def horde_of(case: Case, steps_per_call: int | None = None) -> gvf.Horde:
     """Return a horde with a full window."""
-    policies = {str(i): gvf.Fixed(row) for i, row in enumerate(case.targets)}
+    policies = {str(i): gvf.policies.Fixed(row) for i, row in enumerate(case.targets)}
     horizons = [1 - 0.1 / (i + 1) for i in range(case.horizons)]
     horde = gvf.Horde(
-        gvf.questions(policies, gvf.Columns("signals", case.questions // case.horizons), horizons),
+        gvf.question_grid(
+            policies, gvf.SignalBank("signals", case.questions // case.horizons), horizons
+        ),
         case.features,
-        gvf.TD(case.step_size),
-        gvf.IR(),
-        behaviour=gvf.Uniform(ACTIONS),
+        gvf.updates.TD(case.step_size),
+        gvf.corrections.IR(),
+        behaviour=gvf.policies.Uniform(ACTIONS),
         window=N,
         batch_size=case.k,
         warm_up=N,
         dtype="float32",
-        chunk=chunk,
+        steps_per_call=steps_per_call,
         seed=0,
     )
-    horde.observe_many(case.stream(N))
+    horde.observe(case.stream(N))
     return horde
 
 
@@ -187,7 +189,7 @@ def ours(case: Case) -> Run:
 
     def run(count: int) -> None:
         for start in range(0, count, POOL):
-            horde.observe_many(data[: min(POOL, count - start)])
+            horde.observe(data[: min(POOL, count - start)])
 
     return run
 
@@ -249,11 +251,11 @@ def plain(case: Case) -> Run:
 
 def delay(case: Case, steps: int = 300) -> Row:
     """Measure the 99th percentile of the time of one step and one prediction of all questions."""
-    horde, data = horde_of(case, chunk=1), case.stream(steps)
+    horde, data = horde_of(case, steps_per_call=1), case.stream(steps)
     times = []
     for i in range(steps):
         start = perf_counter()
-        horde.observe_many(data[i : i + 1])
+        horde.observe(data[i : i + 1])
         horde.predict(data.next_state[i : i + 1])
         times.append(1e3 * (perf_counter() - start))
     late = float(np.percentile(times[steps // 10 :], 99))
@@ -268,7 +270,7 @@ def memory(case: Case) -> Row:
     assert core.engine is not None
     kept = core.draws.rings.nbytes + core.engine.take(np.arange(10_000))["weights"].nbytes
     kept += sum(column.nbytes for column in core.window.columns.values())
-    more = _peak(lambda: horde.observe_many(data))
+    more = _peak(lambda: horde.observe(data))
     share = 100 * more / kept
     name = f"{case.name}: memory beside weights, window and rings"
     return Row(name, "gvf", share, "%", target="<= 10 %", met=share <= 10.0)

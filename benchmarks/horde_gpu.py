@@ -52,13 +52,14 @@ def rows(effort: Effort) -> list[Row]:
     case = " x ".join(f"{count:,}" for count in MILLION)
     if not torch.cuda.is_available():
         return [Row(case, "gvf", None, "Hz", note="there is no GPU here")]
-    longer = replace(effort, rounds=5, seconds=60 * effort.seconds)
+    # With one question a turn varies by 4 %, so the fastest of many short ones tells more.
+    longer = replace(effort, rounds=15, seconds=20 * effort.seconds)
     table = [Row(case, "limit: weights read and written once a step", limit(), "Hz")]
     lines = [HEADER, ["---"] * len(HEADER)]
     for size, dtype, target in SIZES:
         case = " x ".join(f"{count:,}" for count in size)
         horde, data = horde_of(questions(*size), dtype), stream(POOL, 1, size[1])
-        horde.observe_many(stream(N, 0, size[1]))
+        horde.observe(stream(N, 0, size[1]))
         contenders = {"on": ours(horde, data), "off": ours(horde, data, watched=False)}
         if size == MILLION:
             torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
@@ -88,9 +89,9 @@ def rows(effort: Effort) -> list[Row]:
 def questions(policies: int, cumulants: int, continuations: int) -> list[gvf.GVF]:
     """Return the questions of a size."""
     targets = np.random.default_rng(2).dirichlet(np.full(ACTIONS, 2.0), size=policies)
-    named = {str(i): gvf.Fixed(row) for i, row in enumerate(targets)}
-    signals = gvf.Columns("signals", cumulants)
-    return gvf.questions(named, signals, CONTINUATIONS[:continuations])
+    named = {str(i): gvf.policies.Fixed(row) for i, row in enumerate(targets)}
+    signals = gvf.SignalBank("signals", cumulants)
+    return gvf.question_grid(named, signals, CONTINUATIONS[:continuations])
 
 
 def stream(count: int, seed: int, cumulants: int) -> gvf.Transitions:
@@ -110,10 +111,10 @@ def horde_of(asked: list[gvf.GVF], dtype: Any) -> gvf.Horde:
     """Return a horde that learns once its window is full."""
     return gvf.Horde(
         asked,
-        gvf.Dense(SIZE),
-        gvf.TD(STEP_SIZE),
-        gvf.IR(),
-        behaviour=gvf.Uniform(ACTIONS),
+        gvf.features.Dense(SIZE),
+        gvf.updates.TD(STEP_SIZE),
+        gvf.corrections.IR(),
+        behaviour=gvf.policies.Uniform(ACTIONS),
         window=N,
         batch_size=K,
         warm_up=N,
@@ -133,7 +134,7 @@ def ours(horde: gvf.Horde, data: gvf.Transitions, *, watched: bool = True) -> Ru
     def run(count: int) -> None:
         core._look = look
         for start in range(0, count, POOL):
-            horde.observe_many(data[: min(POOL, count - start)])
+            horde.observe(data[: min(POOL, count - start)])
         torch.cuda.synchronize()
 
     for count in (1, 4, 64):  # kernels are compiled for each number of rows
@@ -209,7 +210,7 @@ def error(horde: gvf.Horde, data: gvf.Transitions) -> float:
     places = [np.arange(layout.starts[g], layout.starts[g + 1]) for g in groups]
     before = [engine.take(some)["weights"].astype(np.float64) for some in places]
     engine.learn = recorded
-    horde.observe_many(data)
+    horde.observe(data)
     engine.learn = learn
     columns = {name: column.astype(np.float64) for name, column in core.window.columns.items()}
     worst = 0.0

@@ -18,9 +18,10 @@ from typing import Any
 
 import torch
 
-from gvf.neural import Lanes, driving_network
-from gvf.racing.figure import RATES
-from gvf.racing.task import optimiser_named
+from gvf_lab.racing.driving_network import driving_network
+from gvf_lab.racing.network_lanes import Lanes
+from gvf_lab.racing.racing_figure import RATES
+from gvf_lab.racing.racing_task import optimiser_named
 
 METHODS, K, FRAMES = 5, 16, 2000
 VARIANTS: Mapping[str, Mapping[str, Any]] = {

@@ -1,7 +1,7 @@
 """Benchmark of learners from Python: from a log, from an environment, one transition at a time.
 
-The slow version is the learner's own loop in Python (``gvf.learner.loop.observe``), which gives the
-same bits. An environment cannot be faster than its own step.
+The slow version is the learner's own loop in Python (``gvf.learners.update_loop.observe``), which
+gives the same bits. An environment cannot be faster than its own step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 import gvf
 from benchmarks.measure import Effort, Row, Run, at_most, interleave
-from gvf.learner import loop
+from gvf.learners import update_loop as loop
 
 TITLE = "Learners: 16 tilings, k = 16, n = 15,000, one step size, an update a step"
 ROWS = 2048
@@ -44,7 +44,7 @@ def rows(effort: Effort) -> list[Row]:
     return [
         Row("a log", "the loop in Python", python, "us", python / us["gvf"]),
         at_most("a log", "gvf", us["gvf"], "us", LOG_LIMIT),
-        Row("a log, observe_many of one", "gvf", us["one by one"], "us"),
+        Row("a log, observe of a batch of one", "gvf", us["one by one"], "us"),
         Row("CartPole-v1", "env.step alone", us["env.step alone"], "us"),
         at_most("CartPole-v1", "gvf", us["CartPole-v1"], "us", ENVIRONMENT_LIMIT),
     ]
@@ -63,20 +63,25 @@ def _log() -> gvf.Transitions:
 
 
 def _learner(log: gvf.Transitions) -> gvf.Learner:
-    question = gvf.GVF(gvf.Favour(1, 0.9, actions=2), "reward", 0.9)
-    features = gvf.TileCoder(LOW.tolist(), HIGH.tolist(), tiles=4, tilings=16)
+    question = gvf.GVF(gvf.policies.Favour(1, 0.9, actions=2), "reward", 0.9)
+    features = gvf.features.TileCoder(LOW.tolist(), HIGH.tolist(), tiles=4, tilings=16)
     learner = gvf.Learner(
-        question, features, gvf.TD(0.1), gvf.IR(), behaviour=gvf.Uniform(2), seed=0
+        question,
+        features,
+        gvf.updates.TD(0.1),
+        gvf.corrections.IR(),
+        behaviour=gvf.policies.Uniform(2),
+        seed=0,
     )
     for _ in range(15_000 // ROWS + 1):  # until the window is full
-        learner.observe_many(log)
+        learner.observe(log)
     return learner
 
 
 def _learn(learner: gvf.Learner, log: gvf.Transitions) -> Run:
     def run(count: int) -> None:
         for _ in range(count):
-            learner.learn(log)
+            learner.fit(log, order="log")
 
     return run
 
@@ -85,7 +90,7 @@ def _observe(learner: gvf.Learner, batches: list[gvf.Transitions]) -> Run:
     def run(count: int) -> None:
         for _ in range(count):
             for batch in batches:
-                learner.observe_many(batch)
+                learner.observe(batch)
 
     return run
 

@@ -126,7 +126,7 @@ class Fitted:
 def probabilities(world: World, states: Any) -> Floats:
     """Return the target's probabilities of all actions, float64[m, A]."""
     policy = world.question.policy
-    assert isinstance(policy, gvf.DiscretePolicy)
+    assert isinstance(policy, gvf.policies.DiscretePolicy)
     return policy.probabilities(states)
 
 

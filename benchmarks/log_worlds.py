@@ -14,8 +14,9 @@ import gymnasium
 import numpy as np
 
 import gvf
+import gvf_lab
 from gvf.common.arrays import Array, Floats
-from gvf.domain import TabularDomain, get
+from gvf_lab.domain import TabularDomain, get
 
 DISCOUNT = 0.9
 LIMIT = 100
@@ -45,9 +46,9 @@ class World:
 
     name: str
     make: Callable[[], gymnasium.Env[Any, Any]]
-    behaviour: gvf.Policy
+    behaviour: gvf.policies.Policy
     question: gvf.GVF
-    features: gvf.FeatureMap
+    features: gvf.features.FeatureMap
     active: int
     states: Array
     squared_error: Callable[[Floats], float]
@@ -60,8 +61,8 @@ class World:
 
     def log(self, rows: int, seed: int) -> gvf.Log:
         """Record a log."""
-        steps = gvf.transitions(self.make(), self.behaviour, steps=rows, batch=rows, seed=seed)
-        return gvf.read(next(iter(steps)).columns, quiet=True)
+        steps = gvf.collect(self.make(), self.behaviour, steps=rows, batch=rows, seed=seed)
+        return gvf.read_log(next(iter(steps)).columns, quiet=True)
 
     def relative_error(self, predictions: Floats) -> float:
         """Return the root mean squared error as a share of the spread of true values."""
@@ -82,7 +83,7 @@ def four_rooms() -> World:
     domain = get("four-rooms")
     assert isinstance(domain, TabularDomain)
     asked = domain.question("favoured-down")
-    values = gvf.exact_values(domain.model, asked)
+    values = gvf_lab.exact_values(domain.model, asked)
     stays = domain.model.reward[:, :, 0] == 0  # without a collision
     count = len(values)
     moves = np.zeros((count, count))
@@ -95,9 +96,9 @@ def four_rooms() -> World:
     return World(
         "Four Rooms",
         lambda: gymnasium.wrappers.TimeLimit(UntilCollision(domain.make()), LIMIT),
-        gvf.Uniform(4),
+        gvf.policies.Uniform(4),
         gvf.GVF(asked.policy, "reward", DISCOUNT),
-        gvf.OneHot(count),
+        gvf.features.OneHot(count),
         1,
         states,
         lambda given: float(share @ (given - true) ** 2),
@@ -121,9 +122,9 @@ def cartpole(states: int, rollouts: int) -> World:
     return _sampled(
         "CartPole",
         "CartPole-v1",
-        gvf.Fixed([0.4, 0.6]),
-        gvf.FunctionPolicy(leaning, actions=2),
-        gvf.TileCoder(low, high, tiles=[2, 2, 6, 4], tilings=8),
+        gvf.policies.Fixed([0.4, 0.6]),
+        gvf.policies.Function(leaning, actions=2),
+        gvf.features.TileCoder(low, high, tiles=[2, 2, 6, 4], tilings=8),
         2,
         states,
         rollouts,
@@ -141,9 +142,9 @@ def pendulum(states: int, rollouts: int) -> World:
     return _sampled(
         "Pendulum",
         "Pendulum-v1",
-        gvf.Gaussian((0.0,), (1.0,)),
-        gvf.Gaussian(braking, (0.5,)),
-        gvf.TileCoder(low, high, tiles=[5, 5, 6], tilings=8),
+        gvf.policies.Gaussian((0.0,), (1.0,)),
+        gvf.policies.Gaussian(braking, (0.5,)),
+        gvf.features.TileCoder(low, high, tiles=[5, 5, 6], tilings=8),
         None,
         states,
         rollouts,
@@ -153,9 +154,9 @@ def pendulum(states: int, rollouts: int) -> World:
 def _sampled(
     name: str,
     environment: str,
-    behaviour: gvf.Policy,
-    target: gvf.Policy,
-    features: gvf.TileCoder,
+    behaviour: gvf.policies.Policy,
+    target: gvf.policies.Policy,
+    features: gvf.features.TileCoder,
     actions: int | None,
     states: int,
     rollouts: int,

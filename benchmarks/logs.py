@@ -3,8 +3,8 @@
 Two errors: of predictions, over the states that the behaviour visits, as a share of the spread of
 the true values (100 % is what their mean would get); and of the mean value of the states in which
 episodes begin, the only number that SCOPE-RL's estimators give, as a share of its size. All are
-means over logs. Step sizes and regularisers are selected by :func:`gvf.select` from the log alone,
-and the time of that is shown. FQE keeps d3rlpy's default settings. All use one thread.
+means over logs. Step sizes and regularisers are selected by :func:`gvf.select_learner` from the log
+alone, and the time of that is shown. FQE keeps d3rlpy's default settings. All use one thread.
 
     make bench-logs                                         in an environment of its own
     python -m benchmarks --only logs [--quick]              the same, where d3rlpy is installed
@@ -40,9 +40,9 @@ STEP_SIZES = (0.1, 0.3, 1.0, 3.0, 10.0)
 """The step sizes to select from, divided by the number of active features."""
 REGULARISERS = (None, 0.01, 0.1, 1.0, 10.0)
 CORRECTIONS = {
-    "IR": gvf.IR(),
-    "emphatic IR": gvf.EmphaticIR(),
-    "IS": gvf.IS(),
+    "IR": gvf.corrections.IR(),
+    "emphatic IR": gvf.corrections.EmphaticIR(),
+    "IS": gvf.corrections.IS(),
 }
 
 
@@ -150,11 +150,17 @@ def _without(world: World) -> Iterator[Line]:
 def _ours(world: World, log: gvf.Log, seed: int) -> Iterator[tuple[str, Answer]]:
     rates = [rate / world.active for rate in STEP_SIZES]
     for name, correction in CORRECTIONS.items():
-        learner = gvf.Learner(world.question, world.features, gvf.TD(rates), correction, seed=seed)
+        learner = gvf.Learner(
+            world.question, world.features, gvf.updates.TD(rates), correction, seed=seed
+        )
         yield name, _selected(world, log, {name: learner}, seed)
     if world.actions is not None:
         sarsa = gvf.Learner(
-            world.question, world.features, gvf.ExpectedSarsa(rates), gvf.OnPolicy(), seed=seed
+            world.question,
+            world.features,
+            gvf.updates.ExpectedSarsa(rates),
+            gvf.corrections.OnPolicy(),
+            seed=seed,
         )
         yield "Expected Sarsa", _selected(world, log, {"Expected Sarsa": sarsa}, seed)
     yield "LSTD, no regulariser", _solved(world, log)
@@ -179,7 +185,7 @@ def _selected(world: World, log: gvf.Log, learners: dict[str, Any], seed: int) -
         times.append(perf_counter() - start)
 
     start = perf_counter()
-    selection = gvf.select(learners, log, learn=learn, seed=seed, progress=False)
+    selection = gvf.select_learner(learners, log, learn=learn, seed=seed, progress=False)
     whole = perf_counter() - start
     return _answer(world, log, selection.predict, times[-1], whole)
 

@@ -20,7 +20,9 @@ import torch
 import gvf
 from benchmarks.horde import ACTIONS, POOL, Case, N
 from benchmarks.measure import Effort, Row, Run, interleave
-from gvf.neural import Lanes, NeuralHorde, driving_network
+from gvf.neural import NeuralHorde
+from gvf_lab.racing.driving_network import driving_network
+from gvf_lab.racing.network_lanes import Lanes
 
 TITLE = (
     "An update of a lane of the driving network, a step of a neural horde (k = 16, Adam, 1 thread)"
@@ -77,23 +79,23 @@ def _trunk(case: Case) -> torch.nn.Module:
 
 def _horde(case: Case) -> Run:
     """Return a run of a neural horde with a full window."""
-    policies = {str(i): gvf.Fixed(row) for i, row in enumerate(case.targets)}
+    policies = {str(i): gvf.policies.Fixed(row) for i, row in enumerate(case.targets)}
     horde = NeuralHorde(
-        gvf.questions(policies, gvf.Columns("signals", case.questions), [0.9]),
+        gvf.question_grid(policies, gvf.SignalBank("signals", case.questions), [0.9]),
         _trunk(case),
         partial(torch.optim.Adam, lr=1e-3),
-        gvf.IR(),
-        behaviour=gvf.Uniform(ACTIONS),
+        gvf.corrections.IR(),
+        behaviour=gvf.policies.Uniform(ACTIONS),
         window=N,
         warm_up=N,
         seed=0,
     )
-    horde.observe_many(case.stream(N))
+    horde.observe(case.stream(N))
     data = case.stream(POOL)
 
     def run(count: int) -> None:
         for start in range(0, count, POOL):
-            horde.observe_many(data[: min(POOL, count - start)])
+            horde.observe(data[: min(POOL, count - start)])
 
     return run
 

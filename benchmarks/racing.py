@@ -23,7 +23,7 @@ import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
 from benchmarks.measure import QUICK, Effort, Row
-from gvf.racing.simulators import make
+from gvf_lab.racing.simulators import make
 
 TITLE = "The racing car: steps of .1 s, in each second, of one simulator"
 PART = 50

@@ -19,7 +19,7 @@ from gvf.stream import environment_seed
 TITLE = "Stream: CartPole-v1, microseconds a transition beyond env.step"
 STEPS = 1000
 LIMIT = 8.0  # microseconds
-POLICIES = (gvf.Uniform(2), gvf.Fixed([0.3, 0.7]), gvf.Favour(1, 0.8, 2))
+POLICIES = (gvf.policies.Uniform(2), gvf.policies.Fixed([0.3, 0.7]), gvf.policies.Favour(1, 0.8, 2))
 
 
 def rows(effort: Effort) -> list[Row]:
@@ -44,17 +44,17 @@ def rows(effort: Effort) -> list[Row]:
     return result
 
 
-def _stream(env: gym.Env[Any, Any], policy: gvf.Policy, batch: int) -> Run:
+def _stream(env: gym.Env[Any, Any], policy: gvf.policies.Policy, batch: int) -> Run:
     def run(count: int) -> None:
         for _ in range(count):
-            for _ in gvf.transitions(env, policy, STEPS, seed=0, batch=batch):
+            for _ in gvf.collect(env, policy, STEPS, seed=0, batch=batch):
                 pass
 
     return run
 
 
-def _bare(env: gym.Env[Any, Any], policy: gvf.Policy) -> Run:
-    batches = gvf.transitions(env, policy, STEPS, seed=0, batch=STEPS)
+def _bare(env: gym.Env[Any, Any], policy: gvf.policies.Policy) -> Run:
+    batches = gvf.collect(env, policy, STEPS, seed=0, batch=STEPS)
     actions = next(iter(batches)).action.tolist()
     seed = environment_seed(np.random.SeedSequence(0).spawn(2)[0])
 

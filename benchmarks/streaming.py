@@ -24,23 +24,23 @@ import numpy as np
 
 import gvf
 from benchmarks.measure import QUICK, Effort, Row, at_most
-from gvf.log.sources import BATCH
+from gvf.log.tables import BATCH
 
 TITLE = "Streaming: a Parquet log through a window of 15,000, IR, k = 16"
 RATE, MEMORY = 150_000, 1000  # rows a second, MB
 CELLS, CHUNK = 1000, 1_000_000
 EPISODE = 200
 
-QUESTION = gvf.GVF(gvf.Fixed([0.3, 0.7]), "reward", 0.9)
-TILES = gvf.TileCoder([0.0, -1.0], [1.0, 1.0], tiles=8, tilings=8)
+QUESTION = gvf.GVF(gvf.policies.Fixed([0.3, 0.7]), "reward", 0.9)
+TILES = gvf.features.TileCoder([0.0, -1.0], [1.0, 1.0], tiles=8, tilings=8)
 SETTINGS: dict[str, tuple[Any, Any, int]] = {
-    "one-hot, 1000 states, every = 16": ("cell", gvf.OneHot(CELLS), 16),
-    "one-hot, 1000 states, every = 1": ("cell", gvf.OneHot(CELLS), 1),
+    "one-hot, 1000 states, every = 16": ("cell", gvf.features.OneHot(CELLS), 16),
+    "one-hot, 1000 states, every = 1": ("cell", gvf.features.OneHot(CELLS), 1),
     "8 tilings of 8 x 8, every = 16": (["x", "v"], TILES, 16),
     "8 tilings of 8 x 8, every = 1": (["x", "v"], TILES, 1),
     "8 tilings of 8 x 8, LSTD": (["x", "v"], TILES, 0),
 }
-READERS = ("pyarrow alone", "gvf.read, and a pass")
+READERS = ("pyarrow alone", "gvf.read_log, and a pass")
 
 
 def rows(effort: Effort) -> list[Row]:
@@ -112,11 +112,18 @@ def _pyarrow(path: Path) -> int:
     return sum(batch.num_rows for batch in batches)
 
 
-def _learned(path: Path, state: Any, features: gvf.FeatureMap, every: int) -> int:
+def _learned(path: Path, state: Any, features: gvf.features.FeatureMap, every: int) -> int:
     """Open the log and learn from it; without `every` by least squares."""
-    log = gvf.read(path, state=state, in_memory=False, quiet=True)
+    log = gvf.read_log(path, state=state, in_memory=False, quiet=True)
     learner = (
-        gvf.Learner(QUESTION, features, gvf.TD(0.1), gvf.IR(), every=every, seed=0)
+        gvf.Learner(
+            QUESTION,
+            features,
+            gvf.updates.TD(0.1),
+            gvf.corrections.IR(),
+            update_every=every,
+            seed=0,
+        )
         if every
         else gvf.LSTDLearner(QUESTION, features)
     )
@@ -127,7 +134,7 @@ def _work(name: str, path: Path) -> int:
     if name == READERS[0]:
         return _pyarrow(path)
     if name == READERS[1]:
-        return sum(map(len, gvf.read(path, state=["x", "v"], in_memory=False, quiet=True)))
+        return sum(map(len, gvf.read_log(path, state=["x", "v"], in_memory=False, quiet=True)))
     return _learned(path, *SETTINGS[name])
 
 

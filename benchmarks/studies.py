@@ -16,13 +16,13 @@ import numpy as np
 import gvf
 from benchmarks.measure import Effort, Row, at_most
 from gvf.common.arrays import Array
-from gvf.learner.linear import Experience
-from gvf.paper.studies import get
-from gvf.study import Study, run, run_method
-from gvf.study.errors import measure, sum_tree
-from gvf.study.lanes import aligned
-from gvf.study.loop import experience_of
-from gvf.study.task import SharedInputs, unseen
+from gvf.updates.linear_kernels import Experience
+from gvf_lab.paper.named_studies import get
+from gvf_lab.study import Study, run, run_method
+from gvf_lab.study.measure import measure, sum_tree
+from gvf_lab.study.study_lanes import aligned
+from gvf_lab.study.study_loop import experience_of
+from gvf_lab.study.task import TaskInputs, rows_outside_evaluation
 
 TITLE = "Studies: an update of one lane (16 transitions)"
 ROOMS = (("favoured-down", "uniform"),)
@@ -53,7 +53,7 @@ def _chain(effort: Effort) -> list[Row]:
         run(study, folder, workers=2)
         whole = perf_counter() - start
     task = list(study.tasks())[1]
-    shared = SharedInputs(task)
+    shared = TaskInputs(task)
     ours = _best(lambda: run_method(task, "IR", shared=shared), effort) / (1000 * 121)
     plain = _numpy(shared, "sgd", study.choices("IR"), updates=100) / (100 * 121)
     name = f"chain, all {study.runs} runs, files written"
@@ -70,7 +70,7 @@ def _rooms(effort: Effort) -> list[Row]:
     study = Study("rooms", "four-rooms", methods, sizes, pairs=ROOMS, steps=100_000, gaps=(4,),
                   window=2500, warm_up=1000, runs=1)  # fmt: skip
     task = next(study.tasks())
-    shared, updates = SharedInputs(task), 24_750
+    shared, updates = TaskInputs(task), 24_750
     walked = _walk(shared, 100_000, effort)
     times = {
         name: _best(lambda: run_method(task, name, shared=shared), effort) / (updates * 32)  # noqa: B023
@@ -100,7 +100,7 @@ def _tiles(effort: Effort) -> list[Row]:
             u0=(64.0,), mu=tuple(np.linspace(0.01, 0.1, 24)), evaluation_states=100, runs=1,
         )  # fmt: skip
         task = next(study.tasks())
-        shared = SharedInputs(task)
+        shared = TaskInputs(task)
         ours = _best(lambda: run_method(task, method, shared=shared), effort) / (2000 * 24)  # noqa: B023
         name = method if method != "IR" else update
         case = f"continuous rooms, 24 lanes, {name}"
@@ -112,18 +112,18 @@ def _tiles(effort: Effort) -> list[Row]:
     return [*lines, *_errors(shared, effort)]
 
 
-def _walk(shared: SharedInputs, steps: int, effort: Effort) -> float:
+def _walk(shared: TaskInputs, steps: int, effort: Effort) -> float:
     """Measure the seconds of a step of the uniform behaviour, with a question's signals."""
     domain, seed = shared.domain, np.random.SeedSequence(0)
     policy = domain.behaviour("uniform")
     return _best(lambda: domain.walk(policy, ["down"], steps, seed), effort) / steps
 
 
-def _errors(shared: SharedInputs, effort: Effort) -> list[Row]:
+def _errors(shared: TaskInputs, effort: Effort) -> list[Row]:
     rng, size = np.random.default_rng(0), shared.domain.features.size
     states, truth = shared.domain.features(rng.uniform(0, 11, (1000, 2))), rng.normal(size=1000)
     weights, share = aligned(rng.normal(size=(size, 24))), np.ones((1000, 1))
-    hidden = unseen(states, share, np.ones(size, bool))
+    hidden = rows_outside_evaluation(states, share, np.ones(size, bool))
     target = (states, share, hidden, truth, np.empty(0), *sum_tree(states, share))
     dead, error = np.zeros(24, np.bool_), aligned(np.zeros(24))
     ours = _best(lambda: measure(weights, target, False, dead, error), effort) / 24
@@ -135,16 +135,16 @@ def _errors(shared: SharedInputs, effort: Effort) -> list[Row]:
     ]
 
 
-def _numpy(shared: SharedInputs, name: str, lanes: tuple[Any, ...], updates: int) -> float:
+def _numpy(shared: TaskInputs, name: str, lanes: tuple[Any, ...], updates: int) -> float:
     """Measure the seconds of some updates in plain NumPy, and in a table also of their errors."""
     question, path = shared.task.question, shared.off_policy
     ratio, experience = path.signals[question].ratio, experience_of(path, question)
     k = shared.study.batch_size
     weigh: Callable[[Array], Array]
     if name == "WIS-TD(0)":
-        drawn, weigh = shared.draws(gvf.IS()).rows, lambda rows: ratio[rows, None] / k
+        drawn, weigh = shared.draws(gvf.corrections.IS()).rows, lambda rows: ratio[rows, None] / k
     else:
-        drawn, weigh = shared.draws(gvf.IR()).rows, lambda rows: np.full((k, 1), 1 / k)
+        drawn, weigh = shared.draws(gvf.corrections.IR()).rows, lambda rows: np.full((k, 1), 1 / k)
     values = np.array(lanes).T
     weights = np.zeros((shared.domain.features.size, len(lanes)))
     memory = weights + values[0] if name == "WIS-TD(0)" else np.zeros_like(weights)

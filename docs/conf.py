@@ -4,7 +4,10 @@ import contextlib
 import io
 import re
 import tempfile
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from docutils import nodes
@@ -15,16 +18,8 @@ from sphinx.util import logging
 from sphinx.writers.html5 import HTML5Translator
 
 import gvf
-import gvf.domain
-import gvf.figure
-import gvf.neural
-import gvf.online
-import gvf.paper
-import gvf.racing
-import gvf.report
-import gvf.study
-import gvf.theory
-from gvf.report.build import build
+import gvf_lab
+from gvf_lab.report.build import build
 
 project = "gvf"
 author = "The gvf developers"
@@ -48,12 +43,23 @@ napoleon_attr_annotations = False
 napoleon_use_ivar = True
 python_maximum_signature_line_length = 88
 
-html_css_files = ["output.css"]
+html_css_files = ["pages.css"]
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_theme = "furo"
 html_title = f"gvf {release}"
 
+NO_PROMISE = {"gvf.cli", "gvf.kernels"}
+"""Namespaces without a promise, whose names need no entry."""
+AT_THE_TOP = [getattr(gvf, name) for name in gvf.__all__]
+"""What stands at the top of the library; a namespace of any house may have it too."""
+
+TOKEN = re.compile(r"\\(?:[bB]igg?)?(?:[a-zA-Z]+|.)|\s+|.", re.DOTALL)
+"""The tokens of a formula: commands, spaces and characters."""
+GAP = '<span class="gap"> </span>'
+"""A space between formulas of one display; at the end of a line it takes no place."""
+RELATIONS = {"=", r"\leftarrow", r"\to", r"\ge", r"\le"}
+"""Before these a display may be broken."""
 BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 
 
@@ -62,12 +68,12 @@ def show_what_is_printed(app: Sphinx, page: str, source: list[str]) -> None:
     text, path = source[0], app.env.doc2path(page)
     namespace: dict[str, object] = {"__name__": "__main__"}
 
-    def with_output(found: re.Match[str]) -> str:
-        above = "\n" * text.count("\n", 0, found.start(1))
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
-            exec(compile(above + found[1], path, "exec"), namespace)
-        output = printed.getvalue()
-        return found[0] + (f"\n```text\n{output}```\n" if output else "")
+    def with_output(block: re.Match[str]) -> str:
+        above = "\n" * text.count("\n", 0, block.start(1))
+        with contextlib.redirect_stdout(io.StringIO()) as stdout:
+            exec(compile(above + block[1], path, "exec"), namespace)
+        output = stdout.getvalue()
+        return block[0] + (f"\n```text\n{output}```\n" if output else "")
 
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         source[0] = BLOCK.sub(with_output, text)
@@ -81,29 +87,101 @@ def keep_colons(_app: Sphinx, what: str, *details: Any) -> None:
 
 def inline_mathml(translator: HTML5Translator, node: nodes.math) -> None:
     """Mathematics that browsers render themselves: no script, nothing to fetch."""
-    translator.body.append(convert(node.astext()))
+    translator.body.append("".join(map(mathml, pieces(node.astext(), relations=False))))
     raise nodes.SkipNode
 
 
 def block_mathml(translator: HTML5Translator, node: nodes.math_block) -> None:
-    """The same, on lines of its own."""
-    translator.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    """The same, on lines of its own; a narrow screen breaks a line between two pieces."""
+    latex = node.astext()
+    if "\\begin" in latex:
+        formula = mathml(latex, display="block")
+    else:
+        parts = pieces(latex, relations=True)
+        parts = [part if part == GAP else mathml(part, display="block") for part in parts]
+        in_a_row = 'display="inline" displaystyle="true"'
+        formula = "".join(parts).replace('display="block"', in_a_row)
+    translator.body.append(f'<div class="math">{formula}</div>')
     raise nodes.SkipNode
 
 
+def mathml(latex: str, display: str = "inline") -> str:
+    """Return a formula as MathML; both bars of a norm have the height of a letter."""
+    return convert(latex, display=display).replace(
+        "<mo>&#x02016;</mo>", '<mo stretchy="false">&#x02016;</mo>'
+    )
+
+
+def pieces(latex: str, *, relations: bool) -> list[str]:
+    r"""Divide a formula where a line may break: at ``\allowbreak``, and perhaps more.
+
+    Args:
+        latex: the formula.
+        relations: True to divide before relations and after spaces too, outside of all brackets.
+    """
+    result, piece, depth = [], "", 0
+    for token in TOKEN.findall(latex):
+        depth += token.endswith(("{", "(", "[")) - token.endswith(("}", ")", "]"))
+        if token == r"\allowbreak":
+            result.append(piece)
+            piece = "{}"  # so that an operator in front has a space on both sides
+        elif relations and depth == 0 and token in (r"\quad", r"\qquad"):
+            result += [piece, GAP]
+            piece = ""
+        elif relations and depth == 0 and token in RELATIONS:
+            result.append(piece)
+            piece = "{}" + token
+        else:
+            piece += token
+    return [part for part in (*result, piece) if part.strip("{} \n")]
+
+
+def keep_punctuation(_app: Sphinx, page: nodes.document, _name: str) -> None:
+    """Keep a comma on the line of the formula in front of it."""
+    for formula in list(page.findall(nodes.math)):
+        rest = formula.next_node(descend=False, siblings=True)
+        if isinstance(rest, nodes.Text) and rest[0] in ",.;:)" and formula.parent is rest.parent:
+            together = nodes.inline("", "", classes=["together"])
+            formula.parent.replace(rest, nodes.Text(rest[1:]))
+            formula.parent.replace(formula, together)
+            together += [formula, nodes.Text(rest[0])]
+
+
+def public_names(house: ModuleType) -> Iterator[tuple[str, object]]:
+    """List the names of a house and of its namespaces, each at its one home, and their values."""
+    names = {name: getattr(house, name) for name in house.__all__}
+    for name, value in names.items():
+        if not isinstance(value, ModuleType):
+            yield f"{house.__name__}.{name}", value
+        elif value.__name__ not in NO_PROMISE:
+            for name_inside in getattr(value, "__all__", ()):
+                value_inside = getattr(value, name_inside)
+                at_the_top = any(value_inside is top for top in (*names.values(), *AT_THE_TOP))
+                if not at_the_top and not isinstance(value_inside, ModuleType):
+                    yield f"{value.__name__}.{name_inside}", value_inside
+
+
 def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
-    """Warn, and so fail the build, where a public name has no entry."""
-    documented = environment.domains.python_domain.objects
-    shown = (
-        gvf, gvf.domain, gvf.figure, gvf.neural, gvf.online, gvf.paper, gvf.racing, gvf.report,
-        gvf.study, gvf.theory,
-    )  # fmt: skip
-    for module in shown:
-        for name in module.__all__:
-            if not {f"{module.__name__}.{name}", f"gvf.{name}"} & documented.keys():
-                logging.getLogger(__name__).warning(
-                    "public, but not documented: %s.%s", module.__name__, name, location="api"
-                )
+    """Warn, and so fail the build, where a public name has no entry, or something has two."""
+    entries = environment.domains.python_domain.objects
+    log = logging.getLogger(__name__)
+    for house in (gvf, gvf_lab):
+        for name, _value in public_names(house):
+            if name not in entries:
+                log.warning("public, but not documented: %s", name, location="api")
+    names_of: dict[int, list[str]] = {}
+    for name, entry in entries.items():
+        if entry.objtype in ("class", "exception", "function") and not entry.aliased:
+            names_of.setdefault(id(value_at(name)), []).append(name)
+    for names in names_of.values():
+        if len(names) > 1:
+            log.warning("documented under several names: %s", ", ".join(names), location="api")
+
+
+def value_at(name: str) -> object:
+    """Return the class or function of a dotted name."""
+    module, _, attribute = name.rpartition(".")
+    return getattr(import_module(module), attribute)
 
 
 def show_the_paper(app: Sphinx, error: Exception | None) -> None:
@@ -111,7 +189,7 @@ def show_the_paper(app: Sphinx, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
         folder = Path(app.outdir) / "paper"
         folder.mkdir(exist_ok=True)
-        build(folder, "gvf report")
+        build(folder, "gvf reproduce --report")
 
 
 def setup(app: Sphinx) -> None:
@@ -119,5 +197,6 @@ def setup(app: Sphinx) -> None:
     app.add_html_math_renderer("mathml", (inline_mathml, None), (block_mathml, None))
     app.connect("source-read", show_what_is_printed)
     app.connect("autodoc-process-docstring", keep_colons, priority=400)  # Napoleon's is 500
+    app.connect("doctree-resolved", keep_punctuation)
     app.connect("env-check-consistency", require_public_names)
     app.connect("build-finished", show_the_paper)

@@ -6,6 +6,8 @@ corrections learn from the same walk, each with its own copy of the network. The
 predictions beside true values, which are sampled by going down.
 
     python examples/neural_four_rooms.py [--steps 40000] [--picture results/neural_four_rooms.png]
+
+It needs PyTorch, and the laboratory for its rooms: in a clone, ``pip install ".[torch]" ./lab``.
 """
 
 import argparse
@@ -16,10 +18,10 @@ import numpy as np
 import torch
 
 import gvf
-import gvf.domain
+import gvf_lab.domain
 from gvf.neural import NeuralLearner, mlp
 
-CORRECTIONS = (gvf.IR(), gvf.WISMinibatch(), gvf.IS())
+CORRECTIONS = (gvf.corrections.IR(), gvf.corrections.WISMinibatch(), gvf.corrections.IS())
 
 
 class Positions(torch.nn.Module):
@@ -39,10 +41,10 @@ def main() -> None:
     options = parser.parse_args()
 
     torch.set_num_threads(1)  # fastest for small networks
-    rooms = gvf.domain.get("continuous-four-rooms")
+    rooms = gvf_lab.domain.get("continuous-four-rooms")
     behaviour, question = rooms.behaviour("uniform"), rooms.question("down")
     truth = rooms.truth("down", "uniform")
-    steps = gvf.transitions(rooms.make(), behaviour, options.steps, seed=0)
+    steps = gvf.collect(rooms.make(), behaviour, options.steps, seed=0)
     walk = gvf.Transitions.concatenate(steps)
 
     learned = {}
@@ -54,11 +56,11 @@ def main() -> None:
             partial(torch.optim.Adam, lr=1e-3),
             correction,
             behaviour=behaviour,
-            every=8,
+            update_every=8,
             device=options.device,
             seed=0,
         )
-        learner.observe_many(walk)
+        learner.observe(walk)
         learned[correction.name] = learner.predict(truth.states)
         print(f"{correction.name:14} {learner.report()}")
     print("mean absolute error")

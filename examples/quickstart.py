@@ -6,6 +6,8 @@ walk, by importance resampling and by reweighting. The transition probabilities 
 picture shows the true values, the predictions, and the error while learning.
 
     python examples/quickstart.py [--picture results/quickstart.png] [--steps 20000]
+
+It needs the library alone: in a clone, ``pip install .``
 """
 
 import argparse
@@ -53,22 +55,27 @@ def main() -> None:
 
     env = gymnasium.make("FrozenLake-v1", desc=LAKE, is_slippery=True)
     gamma = 0.9
-    question = gvf.GVF(gvf.Favour(RIGHT, 0.9, actions=4), falls, gamma)
+    question = gvf.GVF(gvf.policies.Favour(RIGHT, 0.9, actions=4), falls, gamma)
     truth = true_values(env, question, gamma)
     land = np.array([cell == "S" for cell in "".join(LAKE)])
 
     # All methods learn from the same random walk, in pieces. Each step size has its own weights.
-    stream = gvf.transitions(env, gvf.Uniform(4), options.steps, seed=0)
+    stream = gvf.collect(env, gvf.policies.Uniform(4), options.steps, seed=0)
     walk = gvf.Transitions.concatenate(stream)
     edges = np.linspace(0, len(walk), PIECES + 1).astype(int)
     curves, learners = {}, {}
-    for correction in (gvf.IR(), gvf.WISMinibatch(), gvf.IS()):
+    for correction in (gvf.corrections.IR(), gvf.corrections.WISMinibatch(), gvf.corrections.IS()):
         learner = gvf.Learner(
-            question, gvf.OneHot(49), gvf.TD(STEP_SIZES), correction, every=16, seed=1
+            question,
+            gvf.features.OneHot(49),
+            gvf.updates.TD(STEP_SIZES),
+            correction,
+            update_every=16,
+            seed=1,
         )
         errors = []
         for start, stop in itertools.pairwise(edges):
-            learner.observe_many(walk[start:stop])
+            learner.observe(walk[start:stop])
             values = learner.predict(np.arange(49))
             errors.append(np.abs(values - truth[:, None])[land].mean(axis=0))
         curves[correction.name], learners[correction.name] = np.array(errors), learner

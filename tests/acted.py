@@ -7,15 +7,19 @@ import numpy as np
 import gvf
 
 
-def table_log(mu: gvf.Policy, states: int, *, episodes: int, steps: int, seed: int = 0) -> gvf.Log:
+def table_log(
+    mu: gvf.policies.Policy, states: int, *, episodes: int, steps: int, seed: int = 0
+) -> gvf.Log:
     """A log of a policy in states drawn at random."""
     rng = np.random.default_rng(seed)
     visited = rng.integers(states, size=(episodes, steps + 1))
     walks = [{"state": s, "action": mu.sample(s[:-1], rng=rng)} for s in visited]
-    return gvf.read(walks, ends="truncated", quiet=True)
+    return gvf.read_log(walks, ends="truncated", quiet=True)
 
 
-def vector_log(mu: gvf.Policy, *, episodes: int, steps: int, seed: int = 0, d: int = 2) -> gvf.Log:
+def vector_log(
+    mu: gvf.policies.Policy, *, episodes: int, steps: int, seed: int = 0, d: int = 2
+) -> gvf.Log:
     """A log of a policy in normally distributed states of d dimensions."""
     rng = np.random.default_rng(seed)
     walks: list[Any] = []
@@ -23,7 +27,7 @@ def vector_log(mu: gvf.Policy, *, episodes: int, steps: int, seed: int = 0, d: i
         states = rng.normal(size=(steps + 1, d))
         actions = mu.sample(states[:-1], rng=rng)
         walks.append({"state": states, "action": actions, "reward": states[:-1, 0]})
-    return gvf.read(walks, ends="truncated", quiet=True)
+    return gvf.read_log(walks, ends="truncated", quiet=True)
 
 
 def logits(states: Any) -> Any:

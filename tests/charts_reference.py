@@ -6,13 +6,10 @@ nothing is compiled. The equations are those that Ghiassian and Sutton (2021) co
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-import gvf.domain
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +26,12 @@ RELEASED_SHARES = np.array(
     ]
 )
 """The weights of Collision's states in the released code, estimated from a long run."""
+
+REPRESENTATIONS = {
+    0: "245 012 125 023 014 123 015 025",
+    3: "023 345 135 245 045 024 135 135",
+}
+"""The released features of Collision in two runs: those that are 1 in each of the eight states."""
 
 COLLISION_VALUES = 0.9 ** np.arange(7, -1, -1)
 
@@ -183,11 +186,14 @@ def abtd(
 
 
 def collision_features(run: int) -> Floats:
-    """Read the released representation of a run, float64[8, 6]."""
-    path = Path(gvf.domain.__file__).with_name("collision_features.txt")
-    lines = [line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
+    """Make the released representation of a run, float64[8, 6]."""
+    return features_of(REPRESENTATIONS[run])
+
+
+def features_of(representation: str) -> Floats:
+    """Make the features of eight states, float64[8, 6], from a line of the released file."""
     x = np.zeros((8, 6))
-    for state, word in enumerate(lines[run % 50].split()):
+    for state, word in enumerate(representation.split()):
         x[state, [int(feature) for feature in word]] = 1
     return x
 

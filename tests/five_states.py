@@ -5,34 +5,37 @@ import numpy as np
 
 import gvf
 
-TARGET = gvf.Table([[0.9, 0.1], [0.3, 0.7], [0.5, 0.5], [0.0, 1.0], [0.6, 0.4]])
-BEHAVIOUR = gvf.Table([[0.5, 0.5], [0.6, 0.4], [0.2, 0.8], [0.7, 0.3], [0.25, 0.75]])
+TARGET = gvf.policies.Table([[0.9, 0.1], [0.3, 0.7], [0.5, 0.5], [0.0, 1.0], [0.6, 0.4]])
+BEHAVIOUR = gvf.policies.Table([[0.5, 0.5], [0.6, 0.4], [0.2, 0.8], [0.7, 0.3], [0.25, 0.75]])
 QUESTION = gvf.GVF(TARGET, "reward", 0.9)
 LANES = (0.11, 0.3)
 
 CORRECTIONS = [
-    gvf.IS(),
-    gvf.NormIS(2.5),
-    gvf.VTrace(1.0),
-    gvf.WISMinibatch(),
-    gvf.WISBuffer(),
-    gvf.WISOptimal(),
-    gvf.IR(),
-    gvf.BCIR(),
-    gvf.Interpolated(0.4),
-    gvf.BCInterpolated(0.4),
-    gvf.OnPolicy(),
+    gvf.corrections.IS(),
+    gvf.corrections.NormIS(2.5),
+    gvf.corrections.VTrace(1.0),
+    gvf.corrections.WISMinibatch(),
+    gvf.corrections.WISBuffer(),
+    gvf.corrections.WISOptimal(),
+    gvf.corrections.IR(),
+    gvf.corrections.BCIR(),
+    gvf.corrections.Interpolated(0.4),
+    gvf.corrections.BCInterpolated(0.4),
+    gvf.corrections.OnPolicy(),
 ]
 UPDATES = {
-    "sgd": (gvf.TD(LANES), {"kind": "sgd"}),
-    "rmsprop": (gvf.TD(LANES, gvf.RMSProp()), {"kind": "rmsprop"}),
-    "adam": (gvf.TD(LANES, gvf.Adam()), {"kind": "adam"}),
-    "incremental": (gvf.IncrementalTD(LANES), {"kind": "incremental"}),
-    "wis_td": (gvf.WISTD(u0=5.0, eta=LANES), {"kind": "wis_td", "u0": 5.0}),
-    "sarsa": (gvf.Sarsa(LANES), {"kind": "sgd"}),
-    "expected_sarsa": (gvf.ExpectedSarsa(LANES, gvf.RMSProp()), {"kind": "rmsprop"}),
-    "tdc": (gvf.TDC(LANES, secondary=0.5), {"kind": "tdc", "ratio": 0.5, "beta": 0.0}),
-    "tdrc": (gvf.TDRC(LANES), {"kind": "tdc", "ratio": 1.0, "beta": 1.0}),
+    "sgd": (gvf.updates.TD(LANES), {"kind": "sgd"}),
+    "rmsprop": (gvf.updates.TD(LANES, gvf.updates.RMSProp()), {"kind": "rmsprop"}),
+    "adam": (gvf.updates.TD(LANES, gvf.updates.Adam()), {"kind": "adam"}),
+    "incremental": (gvf.updates.IncrementalTD(LANES), {"kind": "incremental"}),
+    "wis_td": (gvf.updates.WISTD(u0=5.0, eta=LANES), {"kind": "wis_td", "u0": 5.0}),
+    "sarsa": (gvf.updates.Sarsa(LANES), {"kind": "sgd"}),
+    "expected_sarsa": (
+        gvf.updates.ExpectedSarsa(LANES, gvf.updates.RMSProp()),
+        {"kind": "rmsprop"},
+    ),
+    "tdc": (gvf.updates.TDC(LANES, secondary=0.5), {"kind": "tdc", "ratio": 0.5, "beta": 0.0}),
+    "tdrc": (gvf.updates.TDRC(LANES), {"kind": "tdc", "ratio": 1.0, "beta": 1.0}),
 }
 
 
@@ -59,6 +62,14 @@ def chain_values(policy, gamma, states=5):
     return np.linalg.solve(np.eye(states) - gamma * transition, reward)
 
 
+def chain_visits(policy):
+    """The share of steps that a policy spends in each state, float64[5]; starts are uniform."""
+    p = policy.probabilities(np.arange(5))
+    moves = np.diag(p[1:, 0], -1) + np.diag(p[:-1, 1], 1)
+    moves += (1 - moves.sum(axis=1, keepdims=True)) / 5
+    return np.linalg.matrix_power(moves, 1000)[0]
+
+
 def chain_stream(policy, steps, seed, states=5):
     """Transitions of the chain, restarted uniformly."""
     rng = np.random.default_rng(seed)
@@ -75,8 +86,8 @@ def chain_stream(policy, steps, seed, states=5):
     return gvf.Transitions(**columns)
 
 
-CHAIN = gvf.GVF(gvf.Fixed([0.25, 0.75]), "reward", 0.9)
-CHAIN_BEHAVIOUR = gvf.Fixed([0.6, 0.4])
+CHAIN = gvf.GVF(gvf.policies.Fixed([0.25, 0.75]), "reward", 0.9)
+CHAIN_BEHAVIOUR = gvf.policies.Fixed([0.6, 0.4])
 
 
 class Chain(gymnasium.Env):

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 
-from gvf.policy import Table
+from gvf.policies import Table
 from gvf.question import GVF
 from gvf.transition import Transitions
 

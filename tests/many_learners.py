@@ -5,23 +5,23 @@ from collections.abc import Iterator
 import numpy as np
 
 import gvf
-from gvf.learner import loop
+from gvf.learners import update_loop as loop
 from gvf.window.buffer import write_means
 
 ACTIONS = 3
-BEHAVIOUR = gvf.Fixed([0.2, 0.3, 0.5])
+BEHAVIOUR = gvf.policies.Fixed([0.2, 0.3, 0.5])
 CORRECTIONS = [
-    gvf.IR(),
-    gvf.BCIR(),
-    gvf.IS(),
-    gvf.WISMinibatch(),
-    gvf.WISBuffer(),
-    gvf.WISOptimal(),
-    gvf.VTrace(),
-    gvf.NormIS(5.0),
-    gvf.Interpolated(0.5),
-    gvf.EmphaticIR(0.5),
-    gvf.EmphaticIS(0.5),
+    gvf.corrections.IR(),
+    gvf.corrections.BCIR(),
+    gvf.corrections.IS(),
+    gvf.corrections.WISMinibatch(),
+    gvf.corrections.WISBuffer(),
+    gvf.corrections.WISOptimal(),
+    gvf.corrections.VTrace(),
+    gvf.corrections.NormIS(5.0),
+    gvf.corrections.Interpolated(0.5),
+    gvf.corrections.EmphaticIR(0.5),
+    gvf.corrections.EmphaticIS(0.5),
 ]
 
 
@@ -61,13 +61,15 @@ def stream(steps, *, states, seed=0, ends=0.1):
 def asked(policies=4, *, seed=1):
     """Questions about some policies of different kinds, with shared and own parts."""
     rng = np.random.default_rng(seed)
-    named: dict[str, gvf.Policy]
-    named = {f"pi{i}": gvf.Fixed(rng.dirichlet(np.ones(ACTIONS))) for i in range(policies - 1)}
-    named["never 2"] = gvf.Always(1, actions=ACTIONS)
+    named: dict[str, gvf.policies.Policy]
+    named = {
+        f"pi{i}": gvf.policies.Fixed(rng.dirichlet(np.ones(ACTIONS))) for i in range(policies - 1)
+    }
+    named["never 2"] = gvf.policies.Always(1, actions=ACTIONS)
     signals = {"reward": "reward", "one": lambda t: np.ones(len(t))}
-    signals |= gvf.Columns(many_signals, ["first", "second", "third"])
+    signals |= gvf.SignalBank(many_signals, ["first", "second", "third"])
     horizons = {"0": 0.0, "0.9": 0.9, "edge": near_the_edge}
-    some = gvf.questions(named, signals, horizons)
+    some = gvf.question_grid(named, signals, horizons)
     return [q for q in some if rng.random() < 0.7]
 
 
@@ -111,7 +113,7 @@ def learner_like(horde, question, batches):
         behaviour=options.behaviour,
         window=options.window,
         batch_size=options.batch_size,
-        every=options.every,
+        update_every=options.update_every,
         warm_up=options.warm_up,
     )
     group = int(horde._core.layout.group[horde._core.layout.place[question]])

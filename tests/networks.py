@@ -65,3 +65,13 @@ def batch(make, rng, groups=2, k=4):
         states, next_states = rng.normal(size=(2, groups, k, 3))
     cumulant, continuation = rng.normal(size=(groups, k)), rng.random((groups, k))
     return states, next_states, cumulant, continuation, rng.random((len(RATES), k)) / k
+
+
+def differ_little(one, other, fresh, *, share: float) -> None:
+    """Assert that predictions [..., m] differ by less than a share of how far they have moved.
+
+    Two networks that have learned nothing are equal, but have not moved either.
+    """
+    one, other, fresh = (np.asarray(predictions) for predictions in (one, other, fresh))
+    moved, apart = (np.abs(one - before).max(axis=-1) for before in (fresh, other))
+    assert (apart < share * moved).all(), (apart, moved)

@@ -11,7 +11,7 @@ import numpy as np
 from charts_reference import Floats, Step
 
 from gvf import online
-from gvf.online.run import Steps, steps_of
+from gvf.online.online_loop import Steps, steps_of
 
 SIZE, ACTIVE = 7, 2
 

@@ -20,6 +20,17 @@ class Env(gymnasium.Env):
     def step(self, action):
         return int(action), REWARD, False, False, {}
 """
+CORRECTION = """
+from dataclasses import dataclass
+
+import gvf
+
+@dataclass(frozen=True)
+class Mine(gvf.corrections.Correction):
+    @staticmethod
+    def weigh(inputs, p, means, parameters, out):
+        out[:] = {weight} * inputs[0] / out.size
+"""
 CHAIN = {"domain": "markov-chain", "step_sizes": (0.5,), "updates": 10, "runs": 1}
 
 

@@ -1,15 +1,17 @@
 """Corrections that the library does not have, as a user would write them."""
 
+import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 import gvf
-from gvf.correction import MASS, RATIO, TRACE, kernel
+from gvf.corrections import MASS, RATIO, TRACE, kernel
 
 
 @dataclass(frozen=True)
-class SquareRoot(gvf.Correction):
+class SquareRoot(gvf.corrections.Correction):
     """A correction with a new mass: p = sqrt(rho), w = sqrt(rho) / k."""
 
     @staticmethod
@@ -22,7 +24,7 @@ class SquareRoot(gvf.Correction):
 
 
 @dataclass(frozen=True)
-class FollowOn(gvf.Correction):
+class FollowOn(gvf.corrections.Correction):
     """An emphasis carried along the stream: F = gamma rho F + 1, drawn by rho F."""
 
     @staticmethod
@@ -33,11 +35,11 @@ class FollowOn(gvf.Correction):
     def mass(inputs, parameters):
         return inputs[RATIO] * inputs[TRACE]
 
-    weigh = gvf.IR.weigh
+    weigh = gvf.corrections.IR.weigh
 
 
 @dataclass(frozen=True)
-class EmphaticIS(gvf.Correction):
+class EmphaticIS(gvf.corrections.Correction):
     """The same emphasis in the weight, with its own discount: w = rho F / k."""
 
     beta: float
@@ -52,7 +54,7 @@ class EmphaticIS(gvf.Correction):
 
 
 @dataclass(frozen=True)
-class Prioritised(gvf.Correction):
+class Prioritised(gvf.corrections.Correction):
     """Masses that change when drawn: p = rho (|delta|^power + floor), undone by the weight."""
 
     power: float
@@ -80,7 +82,7 @@ def by_mass(inputs, p, means, parameters, out):
 
 
 @dataclass(frozen=True)
-class Unguarded(gvf.Correction):
+class Unguarded(gvf.corrections.Correction):
     """Bias-corrected square roots, whose weight is undefined for rows without mass."""
 
     mass = SquareRoot.mass
@@ -93,7 +95,7 @@ def by_largest(inputs, p, means, parameters, out):
 
 
 @dataclass(frozen=True)
-class Peak(gvf.Correction):
+class Peak(gvf.corrections.Correction):
     """Square-root draws, with weights that depend on the whole batch: w = rho / (k largest)."""
 
     mass = SquareRoot.mass
@@ -116,7 +118,7 @@ def without_trace(inputs, p, means, parameters, out):
 
 
 @dataclass(frozen=True)
-class Carried(gvf.Correction):
+class Carried(gvf.corrections.Correction):
     """An unbiased correction: draws by ratio times a trace, by which weights are divided."""
 
     trace = fading
@@ -130,7 +132,7 @@ def above_nine(inputs, parameters):
 
 
 @dataclass(frozen=True)
-class Large(gvf.Correction):
+class Large(gvf.corrections.Correction):
     """A correction that draws only ratios above 9, so a window with ratios may have no mass."""
 
     mass = above_nine
@@ -143,7 +145,7 @@ def infinite(inputs, p, means, parameters, out):
 
 
 @dataclass(frozen=True)
-class Infinite(gvf.Correction):
+class Infinite(gvf.corrections.Correction):
     """A mistake: weights that are not finite."""
 
     weigh = infinite
@@ -155,8 +157,19 @@ def below_zero(inputs, parameters):
 
 
 @dataclass(frozen=True)
-class Negative(gvf.Correction):
+class Negative(gvf.corrections.Correction):
     """A mistake: negative masses."""
 
     mass = below_zero
     weigh = SquareRoot.weigh
+
+
+def enumerated_square_root(window, updates, k):
+    """Mean and variance of SquareRoot's update over all batches of k, each with its chance."""
+    p = np.sqrt(window) / np.sqrt(window).sum()
+    mean, second = np.zeros(2), 0.0
+    for batch in itertools.product(range(len(window)), repeat=k):
+        x = sum((math.sqrt(window[i]) / k * updates[i] for i in batch), np.zeros(2))
+        chance = math.prod(p[i] for i in batch)
+        mean, second = mean + chance * x, second + chance * x @ x
+    return mean, second - mean @ mean

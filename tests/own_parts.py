@@ -24,7 +24,7 @@ class Outer:
         return transitions.reward
 
 
-class Plain(gvf.DiscretePolicy):
+class Plain(gvf.policies.DiscretePolicy):
     """Neither a dataclass nor one with a method, but it keeps what it is given."""
 
     def __init__(self, actions: int, *, options: Any = None) -> None:

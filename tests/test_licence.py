@@ -1,4 +1,4 @@
-"""The package has one licence: code under the GPL is only in torcs/, another distribution."""
+"""Both packages have one licence: code under the GPL is only in torcs/, another distribution."""
 
 import tomllib
 from pathlib import Path
@@ -6,15 +6,19 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
-def test_the_project_has_one_licence() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["license"] == "Apache-2.0"
-    assert project["license-files"] == ["LICENSE"]
-    assert (ROOT / "LICENSE").read_text(encoding="utf-8").lstrip().startswith("Apache License")
+def test_both_houses_have_one_licence() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert text.lstrip().startswith("Apache License")
+    for house in (ROOT, ROOT / "lab"):
+        project = tomllib.loads((house / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        assert project["license"] == "Apache-2.0"
+        assert project["license-files"] == ["LICENSE"]
+        assert (house / "LICENSE").read_text(encoding="utf-8") == text
 
 
 def test_no_file_of_the_package_is_under_another_licence() -> None:
-    files = [path for path in (ROOT / "src").rglob("*") if path.is_file()]
+    sources = ROOT / "src", ROOT / "lab" / "src"
+    files = [path for source in sources for path in source.rglob("*") if path.is_file()]
     files = [path for path in files if path.suffix != ".pyc"]
     assert len(files) > 100
     assert [path for path in files if path.name.upper().startswith(("COPYING", "LICEN"))] == []

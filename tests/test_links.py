@@ -11,7 +11,7 @@ from gvf.links import breaks, in_order
 from gvf.online import window_lstd
 
 STATES = 6
-MU, PI = gvf.Fixed([0.5, 0.5]), gvf.Fixed([0.3, 0.7])
+MU, PI = gvf.policies.Fixed([0.5, 0.5]), gvf.policies.Fixed([0.3, 0.7])
 ASKED = gvf.GVF(PI, "reward", 0.9)
 
 
@@ -53,42 +53,44 @@ class Values:
 
 
 def learner() -> gvf.Learner:
-    return gvf.Learner(ASKED, gvf.OneHot(STATES), gvf.TD(0.1), gvf.IR(), seed=0)
+    return gvf.Learner(
+        ASKED, gvf.features.OneHot(STATES), gvf.updates.TD(0.1), gvf.corrections.IR(), seed=0
+    )
 
 
 def log_of(rows: gvf.Transitions) -> gvf.Log:
-    return gvf.read(rows, quiet=True)
+    return gvf.read_log(rows, quiet=True)
 
 
 def judged(rows: Any) -> list[float]:
-    found = gvf.judge({str(k): Values(k) for k in (0.0, 0.5, 1.0)}, rows, replicates=50)
+    found = gvf.compare_learners({str(k): Values(k) for k in (0.0, 0.5, 1.0)}, rows, replicates=50)
     return [x for score in found.scores for x in (score.score, *score.difference)]
 
 
 def selected(rows: gvf.Transitions) -> list[float]:
-    selection = gvf.select(learner(), log_of(rows), epochs=1, replicates=50)
-    return [score.score for score in selection.judgement.scores]
+    selection = gvf.select_learner(learner(), log_of(rows), epochs=1, replicates=50)
+    return [score.score for score in selection.comparison.scores]
 
 
 def horde(rows: gvf.Transitions) -> Any:
     questions = [gvf.GVF(MU, "reward", g, name=str(g)) for g in (0.0, 0.8)]
-    one = gvf.Horde(questions, gvf.OneHot(STATES), gvf.TD(0.1), seed=0)
+    one = gvf.Horde(questions, gvf.features.OneHot(STATES), gvf.updates.TD(0.1), seed=0)
     found = one.stream_error(rows, rows=200)
     return [found.root_mean_square, found.bias, found.spread]
 
 
 def supported(rows: gvf.Transitions) -> Any:
-    found = gvf.support(log_of(rows), PI)
-    return [found.mean_ratio, *found.lost.values()]
+    found = gvf.check_support(log_of(rows), PI)
+    return [tuple(estimate) for estimate in (found.mean_ratio, *found.lost.values())]
 
 
-def solved(correction: gvf.Correction) -> Callable[[gvf.Transitions], Any]:
-    return lambda rows: window_lstd(ASKED, gvf.OneHot(STATES), rows, correction)
+def solved(correction: gvf.corrections.Correction) -> Callable[[gvf.Transitions], Any]:
+    return lambda rows: window_lstd(ASKED, gvf.features.OneHot(STATES), rows, correction)
 
 
 def solver(rows: gvf.Transitions) -> Any:
-    one = gvf.LSTDLearner(ASKED, gvf.OneHot(STATES), gvf.EmphaticIR())
-    one.observe_many(rows)
+    one = gvf.LSTDLearner(ASKED, gvf.features.OneHot(STATES), gvf.corrections.EmphaticIR())
+    one.observe(rows)
     return one.predict(range(STATES))
 
 
@@ -99,12 +101,12 @@ USERS: dict[str, Callable[[gvf.Transitions], Any]] = {
     "select": selected,
     "bootstrap": lambda rows: gvf.bootstrap(learner(), log_of(rows), replicates=19).weights,
     "support": supported,
-    "estimate": lambda rows: gvf.estimate_behaviour(log_of(rows)).scores.log_loss,
-    "window_lstd": solved(gvf.WISBuffer()),
-    "window_lstd with a trace": solved(gvf.EmphaticIR()),
+    "estimate": lambda rows: tuple(gvf.estimate_behaviour(log_of(rows)).scores.log_loss),
+    "window_lstd": solved(gvf.corrections.WISBuffer()),
+    "window_lstd with a trace": solved(gvf.corrections.EmphaticIR()),
     "LSTDLearner": solver,
     "horde": horde,
-    "target_visits": lambda rows: gvf.target_visits(rows, ASKED, states=STATES),
+    "target_visits": lambda rows: gvf.truth.target_visits(rows, ASKED, states=STATES),
 }
 
 
@@ -119,7 +121,9 @@ def test_any_order_of_streams_gives_the_same_numbers(
 
 def test_rows_that_were_joined_are_those_of_their_streams() -> None:
     def joined(rows: gvf.Transitions) -> Any:
-        one = gvf.Learner(ASKED, gvf.OneHot(STATES), gvf.TD(0.1), n_step=3, window=500, seed=0)
+        one = gvf.Learner(
+            ASKED, gvf.features.OneHot(STATES), gvf.updates.TD(0.1), n_step=3, window=500, seed=0
+        )
         one.learn([rows], progress=False)
         kept = one.window.columns
         columns = [kept[n][: len(one.window)].ravel() for n in ("x", "x_next", "cumulant")]

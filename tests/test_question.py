@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gvf
-from gvf.policy import Always, DiscretePolicy, Fixed, FunctionPolicy, Gaussian, Uniform
+from gvf.policies import Always, DiscretePolicy, Fixed, Function, Gaussian, Uniform
 from gvf.question import GVF, Evaluation
 from gvf.transition import Transitions
 
@@ -226,7 +226,7 @@ def test_a_record_of_the_wrong_shape_or_range_is_named_before_it_is_compared():
 
 def test_a_behaviour_that_has_changed_since_it_acted_is_known_from_the_record():
     weights = np.array([0.6, 0.4])
-    behaviour = FunctionPolicy(lambda states: np.tile(weights, (len(states), 1)), 2)
+    behaviour = Function(lambda states: np.tile(weights, (len(states), 1)), 2)
     action, recorded = behaviour.act(BATCH.state, rng=np.random.default_rng(0))
     batch = Transitions(state=BATCH.state, action=action, behaviour_probability=recorded)
     question = GVF(TARGET)
@@ -259,7 +259,7 @@ def test_an_unknown_behaviour_is_explained_with_both_ways_to_give_it():
     with pytest.raises(ValueError, match="behaviour is not known") as error:
         GVF(TARGET).evaluate(BATCH)
     message = str(error.value)
-    assert "gvf.Learner(..., behaviour=gvf.Uniform(4))" in message
+    assert "gvf.Learner(..., behaviour=gvf.policies.Uniform(4))" in message
     assert "behaviour_probability=behaviour.probability(states, actions)" in message
     assert "behaviour_log_probability" in message
     assert "state, action, reward" in message
@@ -309,7 +309,7 @@ def test_functions_that_return_another_shape_are_told_so():
 
 
 def test_arguments_of_the_wrong_kind_are_refused_with_what_to_do():
-    with pytest.raises(TypeError, match=r"gvf.FunctionPolicy\(function\)"):
+    with pytest.raises(TypeError, match=r"gvf.policies.Function\(function\)"):
         GVF(lambda states: states)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"for a constant, lambda t: 1.0"):
         GVF(TARGET, 1.0)  # type: ignore[arg-type]
@@ -325,7 +325,7 @@ def test_evaluation_does_not_touch_or_share_the_data():
 
 
 def test_one_transition_and_none_are_batches_too():
-    question = GVF(FunctionPolicy(lambda s: np.full((len(s), 2), 0.5), 2))
+    question = GVF(Function(lambda s: np.full((len(s), 2), 0.5), 2))
     for rows in (slice(0, 1), slice(0, 0)):
         result = question.evaluate(BATCH[rows], behaviour=BEHAVIOUR)
         assert [array.shape for array in result] == [(len(BATCH[rows]),)] * 4
@@ -353,7 +353,7 @@ def test_questions_print_as_they_are_made():
     ],
 )
 def test_terminated_is_true_or_false_and_nothing_else(given, shown):
-    question = gvf.GVF(gvf.Uniform(2), "reward", 0.9)
+    question = gvf.GVF(gvf.policies.Uniform(2), "reward", 0.9)
     batch = gvf.Transitions(state=[0, 0], action=[0, 0], reward=[0.0, 0.0], terminated=given)
     with pytest.raises(ValueError, match=f"'terminated' is .*{shown}"):
         question.continuations(batch)
@@ -361,13 +361,13 @@ def test_terminated_is_true_or_false_and_nothing_else(given, shown):
 
 @pytest.mark.parametrize("ended", [[True, False], [1, 0], [1.0, 0.0]])
 def test_terminated_may_be_numbers(ended):
-    question = gvf.GVF(gvf.Uniform(2), "reward", 0.9)
+    question = gvf.GVF(gvf.policies.Uniform(2), "reward", 0.9)
     batch = gvf.Transitions(state=[0, 0], action=[0, 0], reward=[0.0, 0.0], terminated=ended)
     assert question.continuations(batch).tolist() == [0.0, 0.9]
 
 
 def test_recorded_probabilities_must_agree_with_their_logarithms():
-    question = gvf.GVF(gvf.Always(0, actions=2), "reward", 0.9)
+    question = gvf.GVF(gvf.policies.Always(0, actions=2), "reward", 0.9)
     columns = dict(state=[0, 0], action=[0, 0], reward=[0.0, 0.0], behaviour_probability=[0.4, 0.4])
     logs = np.log([0.4, 0.6])
     with pytest.raises(ValueError, match=r"position 1, .* a probability of 0.6, and .* is 0.4"):

@@ -10,9 +10,10 @@ from pathlib import Path
 import matplotlib.image
 import numpy as np
 
-from gvf.answers import Engine, answer, load, shown
-from gvf.answers.pictures import WIDTH
-from gvf.common.pictures import render
+from gvf.answers import Engine, answer, load
+from gvf.answers import plotted_numbers as plots
+from gvf.answers.answer_plots import WIDTH
+from gvf.common.plot_style import render
 
 ROOT = Path(__file__).parents[2]
 LOGS = ROOT / "examples" / "logs"
@@ -22,11 +23,13 @@ def main() -> None:
     """Answer the example, and stack the pictures of its first question."""
     plan = load(LOGS / "question.toml")
     with tempfile.TemporaryDirectory() as folder:
-        found = answer(plan, LOGS / "cartpole.parquet", Path(folder), Engine(), quiet=True)
-    material, one = found.material, found.answers[0]
-    values = shown.map_of(material, one)
+        result = answer(plan, LOGS / "cartpole.parquet", Path(folder), Engine(), quiet=True)
+    material, answered = result.material, result.answers[0]
+    scores, values = plots.scores_of(material, answered), plots.map_of(material, answered)
+    assert scores is not None
     assert values is not None
-    drawn = shown.scores_of(material, one), shown.tracks_of(material, one), values.figure
+    assert values.figure is not None
+    drawn = scores, plots.tracks_of(material, answered), values.figure
     images = [matplotlib.image.imread(io.BytesIO(render(figure, "png"))) for figure in drawn]
     wide = round(WIDTH * 150)
     stacked = np.concatenate([image[:, :wide, :3] for image in images])

@@ -26,7 +26,7 @@ def line(one: gvf.answers.Answered) -> str:
     sys.path.insert(0, str(EXAMPLE))
     careless = import_module("make_log").careless
     env = gymnasium.make("CartPole-v1", max_episode_steps=100)
-    behaviour = gvf.FunctionPolicy(careless, actions=2)
+    behaviour = gvf.policies.Function(careless, actions=2)
     held_out = gvf.held_out_returns(
         env, one.question, behaviour=behaviour, states=120, rollouts=200, cutoff=1e-4, seed=5
     )

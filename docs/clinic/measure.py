@@ -59,14 +59,14 @@ def main(studies: int) -> None:
         for name in ("patient", "visit", "treatment"):
             table[name] = table[name].astype(int)
         table["recovered"] = table["recovered"].astype(bool)
-        log = gvf.read(table, **columns, terminated="recovered", quiet=True)
-        cut = gvf.read(table, **columns, ends="terminated", quiet=True)
+        log = gvf.read_log(table, **columns, terminated="recovered", quiet=True)
+        cut = gvf.read_log(table, **columns, ends="terminated", quiet=True)
         estimated = gvf.estimate_behaviour(log, progress=False).log
-        known = gvf.FunctionPolicy(names["doctors"], actions=3)
+        known = gvf.policies.Function(names["doctors"], actions=3)
         for j, (_, policy, options, estimates) in enumerate(settings):
             learner = gvf.LSTDLearner(
-                gvf.GVF(gvf.FunctionPolicy(names[policy], actions=3), "reward", 0.9),
-                gvf.Dense(11, names["curves"]),
+                gvf.GVF(gvf.policies.Function(names[policy], actions=3), "reward", 0.9),
+                gvf.features.Dense(11, names["curves"]),
                 behaviour=None if estimates else known,
             )
             source = estimated if estimates else cut if options else log

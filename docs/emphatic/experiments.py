@@ -22,18 +22,18 @@ import numpy as np
 import worlds
 
 import gvf
-from gvf.charts.errors import column_of
 from gvf.common.arrays import Floats
-from gvf.common.bootstrap import tail_of
-from gvf.correction.trace import carried
-from gvf.domain import TabularDomain, Trajectory, get
+from gvf.common.quantiles import tail_of
+from gvf.corrections.carried import carried
 from gvf.online import LSTD
-from gvf.online.run import Steps, start_streams, steps_of
-from gvf.online.run import run as learn
-from gvf.study import OnlineStudy, Store, Study, run
-from gvf.study.base import BaseStudy, seed_for
-from gvf.study.draws import draw
-from gvf.study.results import Results, resampling, standard_error
+from gvf.online.online_loop import Steps, start_streams, steps_of
+from gvf.online.online_loop import run as learn
+from gvf.window.draw_batches import draw_batches
+from gvf_lab.charts.chart_errors import column_of
+from gvf_lab.domain import TabularDomain, Trajectory, get
+from gvf_lab.study import OnlineStudy, Store, Study, run
+from gvf_lab.study.base_study import BaseStudy, seed_for
+from gvf_lab.study.results import Results, resampling, standard_error
 
 HERE = Path(__file__).resolve().parent
 OUT = Path("gvf-results")
@@ -355,7 +355,7 @@ def effective() -> None:
         domain = get(name)
         paths = [_path(domain, number, 50_000) for number in range(10)]
         for beta in ("rho", 0.5, 0.8, None):
-            correction = gvf.IR() if beta == "rho" else gvf.EmphaticIR(beta)
+            correction = gvf.corrections.IR() if beta == "rho" else gvf.corrections.EmphaticIR(beta)
             masses = [
                 correction.masses(
                     carried(correction, asked.ratio, asked.continuation, path.ended, asked.interest)
@@ -417,7 +417,7 @@ def networks() -> None:
     pivot("networks", rows, (IR, OURS, "IS"), ratios=(OURS,))
 
 
-CORRECTIONS = (gvf.IR(), gvf.EmphaticIR(), gvf.IS())
+CORRECTIONS = (gvf.corrections.IR(), gvf.corrections.EmphaticIR(), gvf.corrections.IS())
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 
 
@@ -425,7 +425,8 @@ def network_errors(name: str, question: str, kind: str, runs: int) -> Floats:
     """Train all networks at once; return mean errors, float64[runs, corrections, rates]."""
     import torch
 
-    from gvf.neural import Lanes, mlp
+    from gvf.neural import mlp
+    from gvf_lab.racing.network_lanes import Lanes
 
     torch.set_num_threads(1)
     plans = [network_plan(name, question, kind, number) for number in range(runs)]
@@ -475,7 +476,7 @@ def network_plan(name: str, question: str, kind: str, number: int) -> tuple[Any,
     for correction in CORRECTIONS:
         inputs = carried(correction, asked.ratio, asked.continuation, path.ended, asked.interest)
         seed = seed_for(0, number, "draws", question)
-        draws = draw(correction, inputs, window=15_000, batch_size=16, seed=seed, gap=10)
+        draws = draw_batches(correction, inputs, window=15_000, batch_size=16, seed=seed, gap=10)
         rows.append(np.maximum(draws.rows, 0))
         weights.append(draws.weights(correction))
     drawn = np.stack(rows, axis=1)

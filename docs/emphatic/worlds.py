@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gvf
+import gvf_lab
 from gvf.common.arrays import Floats
-from gvf.domain import TabularDomain, get
-from gvf.domain.rooms import WAYS, active_states
-from gvf.domain.visits import long_run
 from gvf.features import ActiveTable, OneHot
+from gvf_lab.domain import TabularDomain, get
+from gvf_lab.domain.rooms import WAYS, active_states
+from gvf_lab.domain.visits import long_run
 
 TASKS = {
     "collision": "Collision",
@@ -132,13 +133,13 @@ def _corridor(continuation: float) -> Callable[[], TabularDomain]:
         following = np.stack([np.maximum(state - 1, 0), np.minimum(state + 1, LENGTH - 1)], axis=1)
         arrived = (following == LENGTH - 1).astype(np.float64)
         ones, never = np.ones((LENGTH, 2, 1)), np.zeros(LENGTH, bool)
-        model = gvf.Model(ones, following[:, :, None], arrived[:, :, None], never)
+        model = gvf_lab.Model(ones, following[:, :, None], arrived[:, :, None], never)
         share = long_run(model, state, np.tile(TARGET, (LENGTH, 1)))
         mean = share @ arrived @ np.array(TARGET)
         return Corridor(
             name=f"corridor {continuation:g}",
-            behaviours={"uniform": gvf.Uniform(2)},
-            questions={"right": gvf.GVF(gvf.Fixed(TARGET), "reward", continuation)},
+            behaviours={"uniform": gvf.policies.Uniform(2)},
+            questions={"right": gvf.GVF(gvf.policies.Fixed(TARGET), "reward", continuation)},
             features=_features(0, 0),
             model=replace(model, reward=model.reward - mean),
             weighting="visits",
@@ -207,7 +208,7 @@ def random_world(gamma: float, kind: str, seeds: tuple[int, ...] = (0,)) -> Rand
     rng, shape = np.random.default_rng(seeds), (STATES, ACTIONS, OUTCOMES)
     reward = np.broadcast_to(rng.normal(size=(STATES, 1, 1)), shape)
     moves = rng.dirichlet(np.ones(OUTCOMES), shape[:2])
-    model = gvf.Model(moves, rng.integers(STATES, size=shape), reward, np.zeros(STATES, bool))
+    model = gvf_lab.Model(moves, rng.integers(STATES, size=shape), reward, np.zeros(STATES, bool))
     policies = rng.dirichlet(np.ones(ACTIONS), (2, STATES))
     mu = 0.8 * policies[0] + 0.2 / ACTIONS
     pi = {
@@ -219,8 +220,8 @@ def random_world(gamma: float, kind: str, seeds: tuple[int, ...] = (0,)) -> Rand
     rows = np.sort(rng.permuted(numbers, axis=1)[:, :ONES], axis=1)
     return RandomWorld(
         name=f"random world, {kind}, {gamma:g}",
-        behaviours={"mu": gvf.Table(mu)},
-        questions={"pi": gvf.GVF(gvf.Table(pi), "reward", gamma)},
+        behaviours={"mu": gvf.policies.Table(mu)},
+        questions={"pi": gvf.GVF(gvf.policies.Table(pi), "reward", gamma)},
         features=ActiveTable(rows, FEATURES),
         model=model,
         weighting="visits",

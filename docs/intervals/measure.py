@@ -32,9 +32,9 @@ from worlds import Array, World, world
 
 import gvf
 from gvf.common.colours import SPARE_COLOURS
-from gvf.common.pictures import house_style, render
+from gvf.common.plot_style import house_style, render
+from gvf.intervals.bootstrap_result import UNFINISHED
 from gvf.intervals.events import LEAST_EVENTS
-from gvf.intervals.intervals import UNFINISHED
 
 HERE = Path(__file__).parent
 LOGS, REPLICATES, LEVELS = 200, 99, (0.95, 0.8)
@@ -90,7 +90,7 @@ def logs(case: Case, place: World) -> Iterator[gvf.Log]:
     yield from (streams.select([run]) for run in range(case.logs))
 
 
-def ends(found: gvf.Intervals, states: Array, level: float) -> dict[str, tuple[Array, Array]]:
+def ends(found: gvf.BootstrapResult, states: Array, level: float) -> dict[str, tuple[Array, Array]]:
     """Return the ends of intervals of each kind."""
     point, low, high = found.predict(states, level=level)
     drawn = np.sort(found.replicate(states), axis=1)
@@ -106,14 +106,16 @@ def ends(found: gvf.Intervals, states: Array, level: float) -> dict[str, tuple[A
 def measure(case: Case) -> Iterator[dict[str, Any]]:
     """Yield the rows of a case."""
     place = world(case.world)
-    update = gvf.TD(case.step_size or 0.1)
-    learner = gvf.Learner(place.question, place.features, update, gvf.IR(), every=4, seed=0)
+    update = gvf.updates.TD(case.step_size or 0.1)
+    learner = gvf.Learner(
+        place.question, place.features, update, gvf.corrections.IR(), update_every=4, seed=0
+    )
     covered: dict[Any, list[float]] = {}
     widths: dict[Any, list[float]] = {}
     points, unknown, drift, events = [], [], [], []
     for run, log in enumerate(logs(case, place)):
-        events.append(gvf.count_events(learner, log))
-        with patch.object(gvf.Events, "few", False):  # to see what refusing them prevents
+        events.append(gvf.intervals.count_events(learner, log))
+        with patch.object(gvf.intervals.Events, "few", False):  # to see what refusing them prevents
             found = gvf.bootstrap(
                 learner,
                 log,
@@ -356,7 +358,9 @@ def cost() -> None:
         place, seconds, updates = world(name), [], 0
         log = place.log(200, np.random.default_rng(0))
         for again in range(4):  # the first compiles
-            learner = gvf.Learner(place.question, place.features, gvf.TD(0.1), gvf.IR(), seed=0)
+            learner = gvf.Learner(
+                place.question, place.features, gvf.updates.TD(0.1), gvf.corrections.IR(), seed=0
+            )
             before = time.process_time()
             found = gvf.bootstrap(learner, log, epochs=10, workers=1, seed=again)
             between = time.process_time()

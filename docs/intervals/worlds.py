@@ -1,8 +1,8 @@
 """Small logs of four worlds whose true values are known, many episodes side by side.
 
-The chain and Four Rooms are the tables of outcomes of :mod:`gvf.domain`, and their values come from
-dynamic programming. CartPole has the equations of motion of Gymnasium's environment, and its values
-come from returns of the target. Clicks are single decisions with a rare reward.
+The chain and Four Rooms are the tables of outcomes of :mod:`gvf_lab.domain`, and their values come
+from dynamic programming. CartPole has the equations of motion of Gymnasium's environment, and its
+values come from returns of the target. Clicks are single decisions with a rare reward.
 """
 
 from __future__ import annotations
@@ -15,14 +15,20 @@ from typing import Any
 import numpy as np
 
 import gvf
-import gvf.domain
+import gvf_lab.domain
 from gvf.online import window_lstd
 
 Array = np.ndarray[Any, Any]
 NAMES = (
-    "episode", "state", "action", "reward", "next_state", "terminated", "truncated",
+    "episode",
+    "state",
+    "action",
+    "reward",
+    "next_state",
+    "terminated",
+    "truncated",
     "behaviour_probability",
-)  # fmt: skip
+)
 FAR = np.pi / 15
 """The angle of the pole at which an episode of CartPole ends, 12 degrees."""
 
@@ -71,12 +77,12 @@ def in_episodes(
             break
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(columns[0], kind="stable")
-    return gvf.read(dict(zip(NAMES, (c[order] for c in columns), strict=True)), quiet=True)
+    return gvf.read_log(dict(zip(NAMES, (c[order] for c in columns), strict=True)), quiet=True)
 
 
 def tabular(name: str, question: str, behaviour: str, longest: int, hidden: bool = False) -> World:
-    """Return a world of gvf.domain; with `hidden`, every episode has rewards of its own."""
-    domain: Any = gvf.domain.get(name)
+    """Return a world of gvf_lab.domain; with `hidden`, every episode has rewards of its own."""
+    domain: Any = gvf_lab.domain.get(name)
     model, mu = domain.model, domain.table(domain.behaviour(behaviour))
     thresholds = np.cumsum(mu, axis=1)[:, :-1]
 
@@ -145,13 +151,13 @@ def cart_values(states: Array, rollouts: int, rng: np.random.Generator) -> Array
 def cart() -> World:
     """Return CartPole with tile coding, and 60 states of a long log."""
     rng = np.random.default_rng(0)
-    question = gvf.GVF(gvf.FunctionPolicy(with_the_lean, actions=2), "reward", 0.9)
-    features = gvf.TileCoder(
+    question = gvf.GVF(gvf.policies.Function(with_the_lean, actions=2), "reward", 0.9)
+    features = gvf.features.TileCoder(
         low=[-2.4, -2.5, -FAR, -2.5], high=[2.4, 2.5, FAR, 2.5], tiles=[1, 1, 6, 4], tilings=4
     )
     steps = cart_log(10_000, rng).transitions()
     states = steps.state[rng.choice(len(steps), 60, replace=False)]
-    weights = window_lstd(question, features, steps, gvf.IR())
+    weights = window_lstd(question, features, steps, gvf.corrections.IR())
     limits = weights[features(states)].sum(axis=1)
     return World(question, features, cart_log, states, cart_values(states, 2000, rng), limits)
 
@@ -162,7 +168,7 @@ def clicks(rate: float) -> World:
     The target takes one of the actions with the probability 0.6, so ratios are 3 and 0.5.
     """
     actions = 5
-    question = gvf.GVF(gvf.Favour(0, 0.6, actions), "reward", 0.0)
+    question = gvf.GVF(gvf.policies.Favour(0, 0.6, actions), "reward", 0.0)
 
     def log(episodes: int, rng: np.random.Generator) -> gvf.Log:
         def step(now: Array) -> tuple[Array, ...]:
@@ -173,7 +179,7 @@ def clicks(rate: float) -> World:
         return in_episodes(np.zeros(episodes, int), step, 1)
 
     values = np.array([rate])
-    return World(question, gvf.OneHot(1), log, np.zeros(1, int), values, values)
+    return World(question, gvf.features.OneHot(1), log, np.zeros(1, int), values, values)
 
 
 @cache

@@ -23,19 +23,20 @@ import numpy as np
 from worlds import KINDS, PUSH, Problem, leaning, problem, visited, walks
 
 import gvf
+import gvf_lab
 from gvf.common.arrays import Bools, Floats
 from gvf.common.colours import SPARE_COLOURS
-from gvf.common.pictures import house_style
-from gvf.domain import TabularDomain, get
+from gvf.common.plot_style import house_style
 from gvf.judging.candidates import Candidate, named
+from gvf.judging.compare import Comparison, judged
 from gvf.judging.held_out import HeldOut, gather
-from gvf.judging.judgement import Judgement, judged
-from gvf.judging.selection import splits
+from gvf.judging.select_learner import splits
+from gvf_lab.domain import TabularDomain, get
 
 HERE = Path(__file__).resolve().parent
 LOGS = 200
 SIZES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-CORRECTIONS = (gvf.IR(), gvf.IS(), gvf.VTrace(1.0))
+CORRECTIONS = (gvf.corrections.IR(), gvf.corrections.IS(), gvf.corrections.VTrace(1.0))
 CRITERIA = {
     "doubly-robust": "returns, doubly robust",
     "weighted": "returns, weighted",
@@ -52,7 +53,7 @@ class Learned:
     """The learners of one log, in five parts, and their errors."""
 
     def __init__(self, world: Problem, number: int) -> None:
-        update = gvf.TD([size / world.tilings for size in SIZES])
+        update = gvf.updates.TD([size / world.tilings for size in SIZES])
         made = [
             gvf.Learner(world.question, world.features, update, correction, seed=number)
             for correction in CORRECTIONS
@@ -61,7 +62,7 @@ class Learned:
         for rest, out in splits(len(world.log.episodes), 0.2, True, number):
             learned = copy.deepcopy(learners)
             for one in learned.values():
-                one.learn(world.log.select(rest), progress=False)
+                one.fit(world.log.select(rest), order="log", progress=False)
             held_out = world.log.select(out)
             part, self.candidates = gather(learned, held_out, world.question, None, "error")
             parts.append(part)
@@ -73,10 +74,10 @@ class Learned:
         with np.errstate(over="ignore"):
             self.true: Floats = np.average(true, axis=0, weights=sizes)
         for one in learners.values():
-            one.learn(world.log, progress=False)
+            one.fit(world.log, order="log", progress=False)
         self.whole: Floats = true_errors(learners, world)
 
-    def judgement(self, returns: Any) -> Judgement:
+    def judgement(self, returns: Any) -> Comparison:
         """Judge the candidates by returns of this kind."""
         return judged(self.held, self.candidates, returns, 0.95, 1000, 0)
 
@@ -141,7 +142,7 @@ def measure(number: int) -> dict[str, Any]:
     return row
 
 
-def coverage(judgement: Judgement, listed: list[Candidate], true: Floats) -> tuple[int, int]:
+def coverage(judgement: Comparison, listed: list[Candidate], true: Floats) -> tuple[int, int]:
     """Count the intervals of differences that contain the true one: to IR with step size 0.1."""
     reference = SIZES.index(0.1)
     covered = pairs = 0
@@ -160,20 +161,20 @@ def coverage(judgement: Judgement, listed: list[Candidate], true: Floats) -> tup
 def example() -> list[dict[str, Any]]:
     """Judge step sizes by one log of CartPole: 5000 steps, one pass, held out for a third."""
     env = gymnasium.make("CartPole-v1", max_episode_steps=40)
-    (batch,) = gvf.transitions(env, PUSH, steps=5000, batch=5000, seed=0)
-    train, held_out = gvf.read(batch.columns, quiet=True).split(1 / 3, seed=0)
+    (batch,) = gvf.collect(env, PUSH, steps=5000, batch=5000, seed=0)
+    train, held_out = gvf.read_log(batch.columns, quiet=True).split(1 / 3, seed=0)
     question = gvf.GVF(leaning(0.9), "reward", 0.9)
     low, high = [-2.4, -2.5, -0.21, -2.5], [2.4, 2.5, 0.21, 2.5]
-    features = gvf.TileCoder(low=low, high=high, tiles=[2, 2, 6, 4], tilings=16)
+    features = gvf.features.TileCoder(low=low, high=high, tiles=[2, 2, 6, 4], tilings=16)
     sizes = [float(f"{size:.1g}") for size in np.geomspace(0.003, 0.6, 12)]
-    learner = gvf.Learner(question, features, gvf.TD(sizes), gvf.IR(), seed=0)
-    learner.learn(train, progress=False)
+    learner = gvf.Learner(question, features, gvf.updates.TD(sizes), gvf.corrections.IR(), seed=0)
+    learner.fit(train, order="log", progress=False)
     truth = gvf.held_out_returns(
         env, question, behaviour=PUSH, states=2000, rollouts=4, run_length=200, cutoff=1e-3, seed=1
     )
     part, listed = gather({"TD": learner}, held_out, question, None, "error")
     squared = td_errors({"TD": learner}, part, held_out.transitions().next_state)
-    judgement = gvf.judge({"TD": learner}, held_out)
+    judgement = gvf.compare_learners({"TD": learner}, held_out)
     print(judgement)
     by_name = {score.name: score for score in judgement.scores}
     predicted = learner.predict(truth.states)
@@ -196,24 +197,33 @@ def example() -> list[dict[str, Any]]:
 
 
 def intervals() -> list[dict[str, Any]]:
-    """Count how often intervals of `gvf.judge` contain the truth, by the number of episodes.
+    """Count how often intervals of judged scores contain the truth, by the number of episodes.
 
     In the chain, 100 episodes to learn from and others to judge by, the step sizes .01, .03, .3 and
     1 are compared with .1.
     """
     domain, sizes = get("markov-chain"), [0.01, 0.03, 0.3, 1.0, 0.1]
     assert isinstance(domain, TabularDomain)
-    mu, question = gvf.Fixed([0.6, 0.4]), gvf.GVF(gvf.Fixed([0.3, 0.7]), "reward", 0.9)
-    values, weights = gvf.exact_values(domain.model, question), visited(domain, mu, 100)
+    mu, question = (
+        gvf.policies.Fixed([0.6, 0.4]),
+        gvf.GVF(gvf.policies.Fixed([0.3, 0.7]), "reward", 0.9),
+    )
+    values, weights = gvf_lab.exact_values(domain.model, question), visited(domain, mu, 100)
     rows = []
     for episodes in (10, 20, 50, 200):
         covered = 0
         for run in range(100):
             rng = np.random.default_rng([run, episodes])
             train, held_out = (walks(domain, mu, n, 100, 0.0, rng) for n in (100, episodes))
-            learner = gvf.Learner(question, gvf.OneHot(10), gvf.TD(sizes), gvf.IR(), seed=run)
-            learner.learn(train, progress=False)
-            found = gvf.judge(learner, held_out, replicates=1000)
+            learner = gvf.Learner(
+                question,
+                gvf.features.OneHot(10),
+                gvf.updates.TD(sizes),
+                gvf.corrections.IR(),
+                seed=run,
+            )
+            learner.fit(train, order="log", progress=False)
+            found = gvf.compare_learners(learner, held_out, replicates=1000)
             true = weights @ (learner.predict(np.arange(10)) - values[:, None]) ** 2
             for size, error in zip(sizes[:-1], true, strict=False):
                 d = found.compare(f"TD, IR, step size {size:g}", "TD, IR, step size 0.1")

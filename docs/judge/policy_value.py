@@ -12,18 +12,19 @@ from pathlib import Path
 import numpy as np
 
 import gvf
+import gvf_lab
 from gvf.common.arrays import Floats
-from gvf.domain.markov_chain import model
 from gvf.judging import Estimator
 from gvf.judging.held_out import HeldOut
 from gvf.judging.policy_value import effective_rewards, policy_values
+from gvf_lab.domain.markov_chain import model
 
 HERE = Path(__file__).resolve().parent
 LOGS = 400
 """The number of logs of each kind."""
 GROUPS = (0, 3, 5, 10, 20, 50, 100, np.inf)
-QUESTION = gvf.GVF(gvf.Fixed([0.3, 0.7]), "reward", 0.9)
-VALUES = gvf.exact_values(model(), QUESTION)
+QUESTION = gvf.GVF(gvf.policies.Fixed([0.3, 0.7]), "reward", 0.9)
+VALUES = gvf_lab.exact_values(model(), QUESTION)
 
 
 def decisions(ratio: Floats, reward: Floats) -> HeldOut:
@@ -102,7 +103,7 @@ def of_episodes() -> list[str]:
         for seed in range(LOGS):
             log = walks(episodes, np.random.default_rng([episodes, seed]))
             learners = {"near": Guess(0.8), "nothing": Guess(0.0)}
-            made = gvf.judge(learners, log, question=QUESTION, replicates=2, seed=seed)
+            made = gvf.compare_learners(learners, log, question=QUESTION, replicates=2, seed=seed)
             found.append([made.values[n].low <= v <= made.values[n].high for n, v in truth.items()])
         lines.append(f"| {episodes} | {shares(np.array(found))} |")
     return lines

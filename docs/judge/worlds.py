@@ -12,8 +12,9 @@ import gymnasium
 import numpy as np
 
 import gvf
+import gvf_lab
 from gvf.common.arrays import Array, Floats
-from gvf.domain import TabularDomain, get
+from gvf_lab.domain import TabularDomain, get
 
 KINDS = ("chain", "rooms", "CartPole")
 HALLWAYS = [11 * 2 + 5, 11 * 9 + 5, 11 * 5 + 1, 11 * 6 + 8]
@@ -38,7 +39,7 @@ class Problem:
     kind: str
     log: gvf.Log
     question: gvf.GVF
-    features: gvf.FeatureMap
+    features: gvf.features.FeatureMap
     error: Callable[[Floats], float]
     states: Array
     tilings: int
@@ -60,12 +61,15 @@ def tabular(kind: str, rng: np.random.Generator) -> Problem:
     continuation, noise = float(rng.choice([0.8, 0.9, 0.95])), float(rng.choice([0.0, 0.1, 0.3]))
     if kind == "chain":
         right = rng.uniform([0.25, 0.6], [0.6, 0.95])  # of behaviour and target
-        mu, pi = (gvf.Fixed([1 - p, p]) for p in right)
+        mu, pi = (gvf.policies.Fixed([1 - p, p]) for p in right)
         question = gvf.GVF(pi, noisy(lambda t: t.reward), continuation)
         limit, about = 100, f"right {right[0]:.2f} / {right[1]:.2f}"
     else:
         direction, share = int(rng.integers(4)), float(rng.uniform(0.4, 0.9))
-        mu, pi = gvf.Fixed(rng.dirichlet([4.0] * 4)), gvf.Favour(direction, share, 4)
+        mu, pi = (
+            gvf.policies.Fixed(rng.dirichlet([4.0] * 4)),
+            gvf.policies.Favour(direction, share, 4),
+        )
         to_hallway = bool(rng.integers(2))
 
         def reached(transitions: gvf.Transitions) -> Floats:
@@ -81,14 +85,14 @@ def tabular(kind: str, rng: np.random.Generator) -> Problem:
         aim = "hallway" if to_hallway else "collision"
         about = f"{aim}, direction {direction} with {share:.2f}"
     log = walks(domain, mu, count, limit, noise, rng)
-    values, weights = gvf.exact_values(domain.model, question), visited(domain, mu, limit)
+    values, weights = gvf_lab.exact_values(domain.model, question), visited(domain, mu, limit)
     states = np.flatnonzero(weights)
     weights = weights[states]
     return Problem(
         kind,
         log,
         question,
-        gvf.OneHot(len(values)),
+        gvf.features.OneHot(len(values)),
         lambda given: float(weights @ (given - values[states]) ** 2),
         states,
         1,
@@ -103,7 +107,7 @@ def noisy(signal: Callable[[gvf.Transitions], Floats]) -> Callable[[gvf.Transiti
 
 def walks(
     domain: TabularDomain,
-    mu: gvf.DiscretePolicy,
+    mu: gvf.policies.DiscretePolicy,
     count: int,
     limit: int,
     noise: float,
@@ -130,10 +134,10 @@ def walks(
         walking, state = walking[going], after[going]
     whole = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
     order = np.lexsort((whole["step"], whole["episode"]))
-    return gvf.read({name: column[order] for name, column in whole.items()}, quiet=True)
+    return gvf.read_log({name: column[order] for name, column in whole.items()}, quiet=True)
 
 
-def visited(domain: TabularDomain, mu: gvf.DiscretePolicy, limit: int) -> Floats:
+def visited(domain: TabularDomain, mu: gvf.policies.DiscretePolicy, limit: int) -> Floats:
     """Compute the share of each state among those that such episodes visit, float64[S]."""
     model = domain.model
     policy = mu.probabilities(np.arange(len(model.terminal)))
@@ -148,13 +152,13 @@ def visited(domain: TabularDomain, mu: gvf.DiscretePolicy, limit: int) -> Floats
     return total / total.sum()
 
 
-def leaning(share: float) -> gvf.Policy:
+def leaning(share: float) -> gvf.policies.Policy:
     """Push to the side that the pole leans to, with this probability."""
 
     def probabilities(states):
         return np.where(states[:, 2:3] > 0, [1 - share, share], [share, 1 - share])
 
-    return gvf.FunctionPolicy(probabilities, actions=2)
+    return gvf.policies.Function(probabilities, actions=2)
 
 
 def falling(transitions: gvf.Transitions) -> Floats:
@@ -168,7 +172,7 @@ CASES = [
     for cumulant, continuation in (("reward", 0.9), ("reward", 0.95), (falling, 0.9))
 ]
 """The questions about CartPole: the target's share, the cumulant and the continuation."""
-PUSH = gvf.Fixed([0.4, 0.6])
+PUSH = gvf.policies.Fixed([0.4, 0.6])
 STATES, ROLLOUTS = 2000, 4
 
 
@@ -186,17 +190,17 @@ def truth_of(case: int) -> gvf.HeldOutReturns:
     return gvf.held_out_returns(env, question_of(case), behaviour=PUSH, seed=case, **options)
 
 
-def tiles() -> gvf.TileCoder:
+def tiles() -> gvf.features.TileCoder:
     """Make the features of CartPole."""
     low, high = [-2.4, -2.5, -0.21, -2.5], [2.4, 2.5, 0.21, 2.5]
-    return gvf.TileCoder(low=low, high=high, tiles=[2, 2, 6, 4], tilings=8)
+    return gvf.features.TileCoder(low=low, high=high, tiles=[2, 2, 6, 4], tilings=8)
 
 
 def cartpole(rng: np.random.Generator, number: int) -> Problem:
     """Draw a problem of CartPole, in episodes of at most 40 steps."""
     case, steps = int(rng.integers(len(CASES))), int(rng.choice([500, 1000, 2000, 5000]))
     env = gymnasium.make("CartPole-v1", max_episode_steps=40)
-    (batch,) = gvf.transitions(env, PUSH, steps=steps, batch=steps, seed=number)
+    (batch,) = gvf.collect(env, PUSH, steps=steps, batch=steps, seed=number)
     truth = truth_of(case)
 
     def error(given: Floats) -> float:
@@ -207,5 +211,5 @@ def cartpole(rng: np.random.Generator, number: int) -> Problem:
     share, cumulant, continuation = CASES[case]
     name = cumulant if isinstance(cumulant, str) else cumulant.__name__
     about = f"{steps} steps, continuation {continuation}, {name}, target leans with {share}"
-    log = gvf.read(batch.columns, quiet=True)
+    log = gvf.read_log(batch.columns, quiet=True)
     return Problem("CartPole", log, question_of(case), tiles(), error, truth.states, 8, about)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow.csv
 
+import gvf
 from gvf.answers import Engine, answer, load
 from gvf.answers.answer import Answered
 from gvf.judging import Estimator
@@ -120,12 +121,13 @@ def wilson(clicks: int, rows: int, z: float = 1.96) -> Estimate:
     return share, middle - half, middle + half
 
 
-def shown(estimate: Estimate | None) -> str:
+def shown(estimate: Estimate | gvf.Estimate | None) -> str:
     """Return a number with its interval, in clicks for so many decisions."""
     if estimate is None:
         return ""
-    value, low, high = (f"{UNIT * number:.1f}" for number in estimate)
-    return f"{value} (refused)" if np.isnan(estimate[1]) else f"{value} ({low} to {high})"
+    numbers = [*estimate]
+    value, low, high = (f"{UNIT * number:.1f}" for number in numbers)
+    return f"{value} (refused)" if np.isnan(numbers[1]) else f"{value} ({low} to {high})"
 
 
 def main(folder: Path) -> None:

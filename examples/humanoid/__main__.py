@@ -4,9 +4,10 @@
     python -m examples.humanoid --quick                  the same in seconds, too short to learn
     python -m examples.humanoid --pictures docs/horde    redraw the pictures and tables of the page
 
-The robot is Gymnasium's Humanoid-v5 (``pip install "gvf[robot]"``). It acts at random, falls, and
-wriggles on the floor. A horde learns what its sensors would read if it acted otherwise. Each piece
-of work is kept in ``--results``, so that an interrupted run goes on.
+It needs the library and MuJoCo: in a clone, ``pip install ".[robot]"``. The robot is Gymnasium's
+Humanoid-v5. It acts at random, falls, and wriggles on the floor. A horde learns what its sensors
+would read if it acted otherwise. Each piece of work is kept in ``--results``, so that an
+interrupted run goes on.
 """
 
 from __future__ import annotations

@@ -228,7 +228,7 @@ def find(folder: Folder) -> Findings:
             "channels": len(robot.channels),
             "checked questions": own[0].size,
             "steps": scale.steps,
-            "updates": scale.steps // scale.every,
+            "updates": scale.steps // scale.update_every,
             "step size": float(horde["step_size"]),
             "paused": int(horde["paused"]),
             "seconds of simulation": seconds,

@@ -17,11 +17,11 @@ from gvf.common.arrays import Arrays
 CORRECTIONS = {
     correction.name: correction
     for correction in (
-        gvf.IR(),
-        gvf.EmphaticIR(),
-        gvf.WISMinibatch(),
-        gvf.VTrace(1.0),
-        gvf.IS(),
+        gvf.corrections.IR(),
+        gvf.corrections.EmphaticIR(),
+        gvf.corrections.WISMinibatch(),
+        gvf.corrections.VTrace(1.0),
+        gvf.corrections.IS(),
     )
 }
 BATCH = 16
@@ -39,7 +39,7 @@ class Scale:
         rollouts: the number of rollouts of a target from a state.
         longest: the number of steps of a rollout.
         window: the number of transitions in the window.
-        every: the number of steps between updates.
+        update_every: the number of steps between updates.
         step_sizes: step sizes, as multiples of 1 / (mean squared length of feature vectors).
         apart: one sensor in so many is in the comparison of corrections.
         stretch: the number of steps over which predictions are drawn.
@@ -53,7 +53,7 @@ class Scale:
     rollouts: int = 2
     longest: int = 150
     window: int = 50_000
-    every: int = 8
+    update_every: int = 8
     step_sizes: tuple[float, ...] = (0.03, 0.1, 0.3, 1.0, 3.0)
     apart: int = 6
     stretch: int = 400
@@ -75,10 +75,10 @@ QUICK = Scale(
 )
 
 
-def sensors(robot: Robot, calibration: Calibration) -> gvf.Columns:
+def sensors(robot: Robot, calibration: Calibration) -> gvf.SignalBank:
     """Return the cumulants: the channels that vary."""
     channels = robot.channels
-    return gvf.Columns(calibration.sensors, [channels[i] for i in calibration.varying])
+    return gvf.SignalBank(calibration.sensors, [channels[i] for i in calibration.varying])
 
 
 def answers(
@@ -87,9 +87,9 @@ def answers(
     stream: Arrays,
     calibration: Calibration,
     states: NDArray[Any],
-    targets: Mapping[str, gvf.Policy],
+    targets: Mapping[str, gvf.policies.Policy],
     cumulants: Mapping[str, Any],
-    correction: gvf.Correction,
+    correction: gvf.corrections.Correction,
     step_size: float,
     threads: int,
 ) -> dict[str, NDArray[Any]]:
@@ -100,16 +100,16 @@ def answers(
         learning took, and those of all processors together; the effective sample size and the mean
         ratio of each policy in the window at the end; and the number of questions that are paused.
     """
-    questions = gvf.questions(targets, cumulants, CONTINUATIONS)
+    questions = gvf.question_grid(targets, cumulants, CONTINUATIONS)
     horde = gvf.Horde(
         questions,
-        gvf.Dense(calibration.size, calibration.features),
-        gvf.TD(step_size / calibration.length),
+        gvf.features.Dense(calibration.size, calibration.features),
+        gvf.updates.TD(step_size / calibration.length),
         correction,
         behaviour=robot.behaviour,
         window=scale.window,
         batch_size=BATCH,
-        every=scale.every,
+        update_every=scale.update_every,
         dtype="float32",
         threads=threads,
         seed=0,

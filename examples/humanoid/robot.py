@@ -58,21 +58,21 @@ class Robot:
     step: float
 
     @property
-    def behaviour(self) -> gvf.Gaussian:
+    def behaviour(self) -> gvf.policies.Gaussian:
         """The policy that acts."""
-        return gvf.Gaussian(np.zeros(self.actions), SD)
+        return gvf.policies.Gaussian(np.zeros(self.actions), SD)
 
     @property
-    def targets(self) -> dict[str, gvf.Gaussian]:
+    def targets(self) -> dict[str, gvf.policies.Gaussian]:
         """The policies that are asked about; the first of them are checked in the simulator."""
         found = {"behaviour": self.behaviour}
         for share in CALM:
-            found[f"calm {share:g}"] = gvf.Gaussian(np.zeros(self.actions), share * SD)
+            found[f"calm {share:g}"] = gvf.policies.Gaussian(np.zeros(self.actions), share * SD)
         for name, pushed in self.directions.items():
             for distance in DISTANCES:
                 mean = np.zeros(self.actions)
                 mean[list(pushed)] = distance * SD / np.sqrt(len(pushed))
-                found[f"{name} {distance:g}"] = gvf.Gaussian(mean, SD)
+                found[f"{name} {distance:g}"] = gvf.policies.Gaussian(mean, SD)
         return found
 
     @property
@@ -92,7 +92,7 @@ def distance_of(target: str) -> float | None:
     return float(number) if kind not in ("", "calm") else None
 
 
-def expected_share(policy: gvf.Gaussian) -> float:
+def expected_share(policy: gvf.policies.Gaussian) -> float:
     """Return the expected share of effective samples, 1 / E[rho^2], under the behaviour."""
     mean, sd = (np.asarray(part, float) / SD for part in cast(Any, (policy.mean, policy.sd)))
     left = 2.0 - sd**2

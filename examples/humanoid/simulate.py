@@ -20,7 +20,7 @@ def stream(robot: Robot, steps: int, seed: int) -> dict[str, NDArray[Any]]:
     States are in single precision.
     """
     start = perf_counter()
-    batches = gvf.transitions(robot.make(), robot.behaviour, steps, seed=seed, batch=256)
+    batches = gvf.collect(robot.make(), robot.behaviour, steps, seed=seed, batch=256)
     found = gvf.Transitions.concatenate(batches)
     columns = {name: found[name] for name in COLUMNS}
     columns = {n: c.astype(np.float32) if "state" in n else c for n, c in columns.items()}

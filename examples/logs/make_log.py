@@ -4,8 +4,8 @@ The hand pushes to the side to which the pole leans and falls, but often errs:
 
     mu(right | s) = 1 / (1 + exp(-(2 angle + 0.5 spin)))
 
-Run it with ``python examples/logs/make_log.py``. The same file comes out, bit for bit, with the
-versions of NumPy, Gymnasium and pyarrow that ``constraints.txt`` pins.
+Run it with ``python examples/logs/make_log.py``; it needs the library alone. The same file comes
+out, bit for bit, with the versions of NumPy, Gymnasium and pyarrow that ``constraints.txt`` pins.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def main(path: Path) -> None:
     import pyarrow.parquet as pq
 
     env = gymnasium.make("CartPole-v1", max_episode_steps=100)
-    policy = gvf.FunctionPolicy(careless, actions=2)
-    walk = gvf.Transitions.concatenate(gvf.transitions(env, policy, 8000, seed=0))
+    policy = gvf.policies.Function(careless, actions=2)
+    walk = gvf.Transitions.concatenate(gvf.collect(env, policy, 8000, seed=0))
     ended = walk.terminated | walk.truncated
     run = np.cumsum(ended) - ended
     last = int(np.flatnonzero(ended)[-1]) + 1  # whole episodes only

@@ -1,6 +1,7 @@
 """Two worlds and a correction for the studies cartpole.toml and pendulum.toml.
 
-The studies refer to them by names such as "worlds:cartpole", because this file is beside them.
+The studies refer to them by names such as "worlds:cartpole", because this file is beside them. They
+need the laboratory: in a clone, ``pip install . ./lab``.
 """
 
 from dataclasses import dataclass
@@ -8,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 import gvf
-from gvf.correction import RATIO
+import gvf_lab
+from gvf.corrections import RATIO
 
 
 def towards_the_lean(states):
@@ -22,14 +24,16 @@ def falls(transitions):
     return transitions.terminated
 
 
-def cartpole() -> gvf.GymnasiumDomain:
+def cartpole() -> gvf_lab.GymnasiumDomain:
     """Make the domain: how soon a pole falls if pushed to where it leans, from random pushes."""
-    target = gvf.FunctionPolicy(towards_the_lean, actions=2)
-    return gvf.GymnasiumDomain(
+    target = gvf.policies.Function(towards_the_lean, actions=2)
+    return gvf_lab.GymnasiumDomain(
         "CartPole-v1",
-        behaviours={"uniform": gvf.Uniform(2)},
+        behaviours={"uniform": gvf.policies.Uniform(2)},
         questions={"falls": gvf.GVF(target, falls, continuation=0.9)},
-        features=gvf.TileCoder([-2.4, -3, -0.21, -3], [2.4, 3, 0.21, 3], tiles=4, tilings=16),
+        features=gvf.features.TileCoder(
+            [-2.4, -3, -0.21, -3], [2.4, 3, 0.21, 3], tiles=4, tilings=16
+        ),
         rollouts=10,
         run_length=200,
     )
@@ -45,20 +49,20 @@ def upright(transitions):
     return transitions.next_state[:, 0]
 
 
-def pendulum() -> gvf.GymnasiumDomain:
+def pendulum() -> gvf_lab.GymnasiumDomain:
     """Make the domain: how upright a damped pendulum will be, from random torques."""
-    return gvf.GymnasiumDomain(
+    return gvf_lab.GymnasiumDomain(
         "Pendulum-v1",
-        behaviours={"random": gvf.Gaussian(0.0, 1.5)},
-        questions={"upright": gvf.GVF(gvf.Gaussian(damp, 0.5), upright, continuation=0.9)},
-        features=gvf.TileCoder([-1, -1, -8], [1, 1, 8], tiles=6, tilings=16),
+        behaviours={"random": gvf.policies.Gaussian(0.0, 1.5)},
+        questions={"upright": gvf.GVF(gvf.policies.Gaussian(damp, 0.5), upright, continuation=0.9)},
+        features=gvf.features.TileCoder([-1, -1, -8], [1, 1, 8], tiles=6, tilings=16),
         rollouts=10,
         run_length=200,
     )
 
 
 @dataclass(frozen=True)
-class SquareRoot(gvf.Correction):
+class SquareRoot(gvf.corrections.Correction):
     """A correction with the root of the ratio in both draw and weight: p = w k = sqrt(rho)."""
 
     label = "square root"

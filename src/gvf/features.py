@@ -20,8 +20,11 @@ from numba.extending import overload
 from numpy.typing import ArrayLike, NDArray
 
 from gvf.common.checks import as_array, as_numbers, brief, whole
+from gvf.common.errors import DataCode, DataError, place
 from gvf.common.fields import as_states
-from gvf.common.gym import gym, is_space
+from gvf.common.gymnasium import gym, is_space
+
+__all__ = ["Dense", "FeatureMap", "OneHot", "TileCoder"]
 
 _LARGEST = np.iinfo(np.int32).max
 
@@ -60,11 +63,11 @@ class OneHot:
 
     Example:
         >>> import gvf
-        >>> gvf.OneHot(5)([3, 0])
+        >>> gvf.features.OneHot(5)([3, 0])
         array([[3],
                [0]], dtype=int32)
         >>> from gymnasium.spaces import Discrete
-        >>> gvf.OneHot(Discrete(5, start=1))
+        >>> gvf.features.OneHot(Discrete(5, start=1))
         OneHot(size=5, start=1)
     """
 
@@ -84,7 +87,7 @@ class OneHot:
         _check_size(self.size)
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor, for :mod:`gvf.common.spec`."""
+        """Return the arguments of the constructor, for :mod:`gvf.common.describe`."""
         return {"size": self.size} | ({"start": self.start} if self.start else {})
 
     def __repr__(self) -> str:
@@ -147,10 +150,10 @@ class Dense:
         >>> import gvf
         >>> import numpy as np
         >>> states = np.array([[1.0, 2.0], [3.0, 4.0]])
-        >>> gvf.Dense(2)(states)
+        >>> gvf.features.Dense(2)(states)
         array([[1., 2.],
                [3., 4.]])
-        >>> gvf.Dense(3, lambda s: np.column_stack([np.ones(len(s)), s]))(states)
+        >>> gvf.features.Dense(3, lambda s: np.column_stack([np.ones(len(s)), s]))(states)
         array([[1., 1., 2.],
                [1., 3., 4.]])
     """
@@ -184,7 +187,7 @@ class Dense:
         features = np.asarray(output, np.float64)
         if not np.isfinite(features).all():
             row, column = np.argwhere(~np.isfinite(features))[0]
-            raise ValueError(f"feature {column} of row {row} is {features[row, column]}")
+            raise _not_finite(row, column, features[row, column])
         return features
 
 
@@ -209,7 +212,7 @@ class TileCoder:
 
     Example:
         >>> import gvf
-        >>> coder = gvf.TileCoder([0.0, -1.0], [1.0, 1.0], tiles=2, tilings=4)
+        >>> coder = gvf.features.TileCoder([0.0, -1.0], [1.0, 1.0], tiles=2, tilings=4)
         >>> coder
         TileCoder(4 tilings of 2 x 2 tiles over [0, 1] x [-1, 1], size 36)
         >>> coder([[0.0, -1.0], [0.4, 0.9], [1.0, 1.0]])
@@ -250,7 +253,7 @@ class TileCoder:
         self._width = self.high - self.low
 
     def constructor_arguments(self) -> dict[str, Any]:
-        """Return the arguments of the constructor, for :mod:`gvf.common.spec`."""
+        """Return the arguments of the constructor, for :mod:`gvf.common.describe`."""
         return {
             "low": self.low,
             "high": self.high,
@@ -261,20 +264,23 @@ class TileCoder:
 
     def __call__(self, states: ArrayLike) -> NDArray[np.int32]:
         """Map states [m, d] to active tiles int32[m, tilings]."""
-        given: Any = states
+        numbers: Any = states
         if type(states) is not np.ndarray or states.dtype.kind not in "fiub":
-            given = as_numbers(as_states(states), "the states")
-        _check_no_fields(given, "TileCoder")
-        values = np.ascontiguousarray(given, np.float64)
-        if given.ndim != 2 or values.shape[1] != len(self.low):
+            numbers = as_numbers(as_states(states), "the states")
+        _check_no_fields(numbers, "TileCoder")
+        values = np.ascontiguousarray(numbers, np.float64)
+        if numbers.ndim != 2 or values.shape[1] != len(self.low):
             raise ValueError(
-                f"states must be a batch [m, {len(self.low)}], got shape {given.shape}"
+                f"states must be a batch [m, {len(self.low)}], got shape {numbers.shape}"
             )
         out = np.empty((len(values), self.tilings), np.int32)
         bad = tile_code(values, self.low, self._width, self.tiles, self._columns, out)
         if bad >= 0:
             number = int(np.isnan(values[bad]).argmax())
-            raise ValueError(f"number {number} of the state in row {bad} is nan")
+            what = f"number {number} of the state"
+            raise DataError(
+                what, place(bad, " in row "), " is nan", code=DataCode.NOT_FINITE, column="state"
+            )
         return out
 
     def outside(self, states: ArrayLike) -> int:
@@ -282,7 +288,7 @@ class TileCoder:
 
         Example:
             >>> import gvf
-            >>> gvf.TileCoder([0.0], [1.0]).outside([[0.5], [1.5], [-2.0]])
+            >>> gvf.features.TileCoder([0.0], [1.0]).outside([[0.5], [1.5], [-2.0]])
             2
         """
         if type(states) is not np.ndarray or states.dtype != np.float64:
@@ -334,9 +340,9 @@ def outside_bounds(features: object, states: Any) -> int | None:
     Example:
         >>> import gvf
         >>> from gvf.features import outside_bounds
-        >>> outside_bounds(gvf.TileCoder([0.0], [1.0]), [[0.5], [1.5]])
+        >>> outside_bounds(gvf.features.TileCoder([0.0], [1.0]), [[0.5], [1.5]])
         1
-        >>> outside_bounds(gvf.OneHot(2), [1])
+        >>> outside_bounds(gvf.features.OneHot(2), [1])
     """
     count = getattr(features, "outside", None)
     return None if count is None else count(states)
@@ -367,7 +373,7 @@ def features_of(features: Callable[[Any], Any], size: int, states: Any) -> NDArr
         raise ValueError(f"active features must be in [0, {size}), got {x.min()} to {x.max()}")
     if not active and np.isnan(x).any():
         row, column = np.argwhere(np.isnan(x))[0]
-        raise ValueError(f"feature {column} of row {row} is nan")
+        raise _not_finite(row, column, x[row, column])
     return np.ascontiguousarray(x, np.int32 if active else np.float64)
 
 
@@ -416,11 +422,26 @@ def _numbers(states: ArrayLike, first: int, count: int, features: FeatureMap) ->
     last = first + count - 1
     if values.size and (values.min() < first or values.max() > last):
         row = int(np.argmax((values < first) | (values > last)))
-        raise ValueError(
-            f"state {values[row]} in row {row} is outside {first} .. {last}; "
-            f"{features} needs more states, or the states a shift"
+        raise DataError(
+            f"state {values[row]}",
+            place(row, " in row "),
+            f" is outside {first} .. {last}; {features} needs more states, or the states a shift",
+            column="state",
+            value=values[row],
         )
     return values
+
+
+def _not_finite(row: int, column: int, value: Any) -> DataError:
+    """Return the error of a feature that is NaN or infinite."""
+    return DataError(
+        f"feature {column}",
+        place(row, " of row "),
+        f" is {value}",
+        code=DataCode.NOT_FINITE,
+        column="state",
+        value=value,
+    )
 
 
 def _check_no_fields(states: NDArray[Any], what: str) -> None:
@@ -428,7 +449,7 @@ def _check_no_fields(states: NDArray[Any], what: str) -> None:
     if names is not None:
         raise ValueError(
             f"{what} takes arrays, and these states have the fields {', '.join(names)}; choose "
-            f'among them in a function: gvf.Dense(size, lambda s: s["{names[0]}"])'
+            f'among them in a function: gvf.features.Dense(size, lambda s: s["{names[0]}"])'
         )
 
 
@@ -468,14 +489,19 @@ def _offsets(offsets: ArrayLike | None, tilings: int, dimensions: int) -> NDArra
     if offsets is None:
         displacement = np.arange(tilings)[:, None] * (2 * np.arange(dimensions) + 1)
         return _frozen(displacement % tilings / tilings)
-    given = np.array(offsets, np.float64)
-    if given.shape != (tilings, dimensions):
+    numbers = np.array(offsets, np.float64)
+    if numbers.shape != (tilings, dimensions):
         raise ValueError(
             f"offsets must have one row a tiling and one column a dimension, "
-            f"{(tilings, dimensions)}; got {given.shape}"
+            f"{(tilings, dimensions)}; got {numbers.shape}"
         )
-    bad = ~((given >= 0) & (given < 1))
+    bad = ~((numbers >= 0) & (numbers < 1))
     if bad.any():
         t, j = np.argwhere(bad)[0]
-        raise ValueError(f"offset of tiling {t}, dimension {j} is {given[t, j]}, not in [0, 1)")
-    return _frozen(given)
+        raise ValueError(f"offset of tiling {t}, dimension {j} is {numbers[t, j]}, not in [0, 1)")
+    return _frozen(numbers)
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported tools left out."""
+    return __all__

@@ -7,8 +7,8 @@ A general value function is the expected discounted sum of a signal if a policy 
 with a target policy pi, a cumulant C and a continuation gamma; the last two are functions of a
 transition. :class:`GVF` holds the three, and the interest i in each state, by which emphatic
 corrections weigh. From transitions and the behaviour it computes the numbers that samplers and
-learners use: the ratio (:mod:`gvf.policy`), the cumulant, the continuation and the interest of each
-transition.
+learners use: the ratio (:mod:`gvf.policies`), the cumulant, the continuation and the interest of
+each transition.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.checks import as_numbers, brief, check_choice
-from gvf.policy import Policy, describe, ratio
-from gvf.policy.ratios import check_recorded
+from gvf.common.errors import DataCode, DataError, place
+from gvf.policies import Policy, ratio
+from gvf.policies.policy import describe
+from gvf.policies.ratio import check_recorded
 from gvf.transition import (
     ESTIMATED,
     Transitions,
@@ -43,9 +45,9 @@ class Evaluation(NamedTuple):
 
     Example:
         >>> import gvf
-        >>> question = gvf.GVF(gvf.Always(1, actions=2))
+        >>> question = gvf.GVF(gvf.policies.Always(1, actions=2))
         >>> batch = gvf.Transitions(state=[0, 0], action=[0, 1], reward=[5.0, 7.0])
-        >>> found = question.evaluate(batch, behaviour=gvf.Uniform(2))
+        >>> found = question.evaluate(batch, behaviour=gvf.policies.Uniform(2))
         >>> found.ratio, found.cumulant
         (array([0., 2.]), array([5., 7.]))
     """
@@ -75,26 +77,26 @@ class GVF:
         name: a name for reports.
         interest: the interest in the value of each state: a number, the name of a column, or a
             function of m transitions that returns numbers [m]; none may be negative. None is 1.
-            Only corrections with a trace use it, such as :class:`gvf.EmphaticIR`; the others ignore
-            it.
+            Only corrections with a trace use it, such as :class:`gvf.corrections.EmphaticIR`; the
+            others ignore it.
 
     Example:
         The discounted reward, if the action were always 1:
 
         >>> import gvf
-        >>> gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+        >>> gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.9)
         GVF(Always(1, 2), 'reward', 0.9)
 
         The probability of reaching the goal, state 4, before the pit, state 0:
 
         >>> question = gvf.GVF(
-        ...     gvf.Uniform(2),
+        ...     gvf.policies.Uniform(2),
         ...     cumulant=lambda t: t.next_state == 4,
         ...     continuation=lambda t: (t.next_state != 4) & (t.next_state != 0),
         ...     name="goal before pit",
         ... )
         >>> batch = gvf.Transitions(state=[3, 3], action=[0, 1], next_state=[2, 4])
-        >>> question.evaluate(batch, behaviour=gvf.Fixed([0.2, 0.8]))
+        >>> question.evaluate(batch, behaviour=gvf.policies.Fixed([0.2, 0.8]))
         Evaluation(ratio=array([2.5  , 0.625]),
                    cumulant=array([0., 1.]),
                    continuation=array([1., 0.]),
@@ -116,8 +118,9 @@ class GVF:
     def __post_init__(self) -> None:
         if not isinstance(self.policy, Policy):
             raise TypeError(
-                f"policy must be a gvf.Policy, not {brief(self.policy)}; a function of states can "
-                "be wrapped: gvf.FunctionPolicy(function)"
+                f"policy must be a gvf.policies.Policy, not {brief(self.policy)}; a function of "
+                f"states can "
+                "be wrapped: gvf.policies.Function(function)"
             )
         if not isinstance(self.cumulant, str) and not callable(self.cumulant):
             raise TypeError(
@@ -176,7 +179,7 @@ class GVF:
             >>> batch = gvf.Transitions(
             ...     state=[0, 0], action=[0, 1], reward=[0.0, 0.0], behaviour_probability=[0.2, 0.8]
             ... )
-            >>> question, now = gvf.GVF(gvf.Fixed([0.4, 0.6])), gvf.Uniform(2)
+            >>> question, now = gvf.GVF(gvf.policies.Fixed([0.4, 0.6])), gvf.policies.Uniform(2)
             >>> question.evaluate(batch, behaviour=now, on_conflict="recorded").ratio
             array([2.  , 0.75])
             >>> question.evaluate(batch, behaviour=now, on_conflict="behaviour").ratio
@@ -228,9 +231,13 @@ class GVF:
         if not good.all():
             at = int(good.argmin())
             where = "" if isinstance(self.cumulant, str) else _nan_there(transitions, at)
-            raise ValueError(
-                f"cumulant {describe(self.cumulant)} is {cumulants[at]} at position {at}"
-                f"{where}; it must be finite{_SKIP if np.isnan(cumulants[at]) else ''}"
+            raise DataError(
+                f"cumulant {describe(self.cumulant)} is {cumulants[at]}",
+                place(at),
+                f"{where}; it must be finite{_SKIP if np.isnan(cumulants[at]) else ''}",
+                code=DataCode.NOT_FINITE,
+                column="cumulant",
+                value=cumulants[at],
             )
         return cumulants
 
@@ -244,9 +251,12 @@ class GVF:
             good = (values >= 0) & (values <= 1)
             if not good.all():
                 at = int(good.argmin())
-                raise ValueError(
-                    f"{what} is {values[at]} at position {at}{_nan_there(transitions, at)}; it "
-                    "must be in [0, 1]"
+                raise DataError(
+                    f"{what} is {values[at]}",
+                    place(at),
+                    f"{_nan_there(transitions, at)}; it must be in [0, 1]",
+                    column="continuation",
+                    value=values[at],
                 )
         else:
             values = np.full(len(transitions), self.continuation, np.float64)
@@ -258,18 +268,22 @@ class GVF:
         """Compute the interest in each transition's state, float64[m], finite, not negative."""
         if not isinstance(transitions, Transitions):
             transitions = as_transitions(transitions)
-        given, what = self.interest, f"interest {describe(self.interest)}"
-        if given is None or not (callable(given) or isinstance(given, str)):
-            return np.full(len(transitions), 1.0 if given is None else given, np.float64)
-        values = given(transitions) if callable(given) else transitions[given]
+        source, what = self.interest, f"interest {describe(self.interest)}"
+        if source is None or not (callable(source) or isinstance(source, str)):
+            return np.full(len(transitions), 1.0 if source is None else source, np.float64)
+        values = source(transitions) if callable(source) else transitions[source]
         interests = _one_each(values, len(transitions), what)
         good = (interests >= 0) & (interests < np.inf)
         if not good.all():
             at = int(good.argmin())
-            where = "" if isinstance(given, str) else _nan_there(transitions, at)
-            raise ValueError(
-                f"{what} is {interests[at]} at position {at}{where}; it must be finite and not "
-                f"negative{_SKIP if np.isnan(interests[at]) else ''}"
+            where = "" if isinstance(source, str) else _nan_there(transitions, at)
+            raise DataError(
+                f"{what} is {interests[at]}",
+                place(at),
+                f"{where}; it must be finite and not negative"
+                f"{_SKIP if np.isnan(interests[at]) else ''}",
+                column="interest",
+                value=interests[at],
             )
         return interests
 
@@ -313,7 +327,10 @@ def ratios_are_estimated(
         >>> batch = gvf.Transitions(
         ...     state=[0], action=[1], behaviour_probability=[0.5], behaviour_is_estimated=[True]
         ... )
-        >>> ratios_are_estimated(batch), ratios_are_estimated(batch, gvf.Uniform(2), "behaviour")
+        >>> (
+        ...     ratios_are_estimated(batch),
+        ...     ratios_are_estimated(batch, gvf.policies.Uniform(2), "behaviour"),
+        ... )
         (True, False)
     """
     recorded = any(name in transitions.columns for name in RECORDED)
@@ -338,7 +355,7 @@ def unusable(transitions: Transitions) -> NDArray[np.bool_]:
 
 _NO_BEHAVIOUR = """the behaviour is not known, so there is no ratio pi(a|s) / mu(a|s).
 Give the policy that chose the actions:
-    gvf.Learner(..., behaviour=gvf.Uniform(4))    (a NeuralLearner or a Horde likewise)
+    gvf.Learner(..., behaviour=gvf.policies.Uniform(4))    (a NeuralLearner or a Horde likewise)
 or record the probability it gave to each action, as a column of the transitions:
     gvf.Transitions(..., behaviour_probability=behaviour.probability(states, actions))
 (behaviour_log_probability, the logarithm, does better for densities). The columns here are: {}"""
@@ -361,9 +378,12 @@ def _ended(terminated: NDArray[Any]) -> NDArray[np.bool_]:
             return numbers == 1
     at = int(good.argmin())
     value = terminated.ravel()[at : at + 1].tolist()[0]
-    raise ValueError(
-        f"{what} is {brief(value)} at position {at}; it must be True or False"
-        f"{_SKIP if value != value else ''}"
+    raise DataError(
+        f"{what} is {brief(value)}",
+        place(at),
+        f"; it must be True or False{_SKIP if value != value else ''}",
+        column="terminated",
+        value=value,
     )
 
 
@@ -374,10 +394,14 @@ def _check_alike(log_probability: NDArray[Any], probability: NDArray[Any]) -> No
     alike |= np.isnan(log_probability) | np.isnan(probability)
     if not alike.all():
         at = int(alike.argmin())
-        raise ValueError(
-            f"behaviour_log_probability is {log_probability[at]:.6g} at position {at}, which is a "
-            f"probability of {np.exp(log_probability[at]):.6g}, and behaviour_probability is "
-            f"{probability[at]:.6g}: leave out the wrong one"
+        raise DataError(
+            f"behaviour_log_probability is {log_probability[at]:.6g}",
+            place(at),
+            f", which is a probability of {np.exp(log_probability[at]):.6g}, and "
+            f"behaviour_probability is {probability[at]:.6g}: leave out the wrong one",
+            code=DataCode.CONFLICT,
+            column="behaviour_log_probability",
+            value=log_probability[at],
         )
 
 
@@ -390,11 +414,11 @@ def _nan_there(transitions: Transitions, at: int) -> str:
 
 def _one_each(values: Any, count: int, what: str) -> NDArray[np.float64]:
     """Return a copy of the values as float64[m]; a scalar is repeated m times."""
-    given = as_numbers(values, what)
+    numbers = as_numbers(values, what)
     try:
-        array = given.astype(np.float64)
+        array = numbers.astype(np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be numbers, got {brief(given)}") from None
+        raise ValueError(f"{what} must be numbers, got {brief(numbers)}") from None
     if array.shape == (count,):
         return array
     if array.shape == ():

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.checks import as_numbers, brief
+from gvf.common.errors import DataCode, DataError, place
 from gvf.common.fields import as_column, joined, shapes
 
 Column = np.ndarray[Any, np.dtype[Any]]
@@ -190,15 +191,19 @@ def check_no_nan(name: str, column: Column) -> None:
         >>> from gvf.transition import check_no_nan
         >>> check_no_nan("state", np.array([[0.5, 1.0], [0.5, np.nan]]))
         Traceback (most recent call last):
-        ValueError: state[1] is nan at position 1; repair it, or let the learner leave out such
-        transitions: on_nan="skip"
+        gvf.common.errors.DataError: state[1] is nan at position 1; repair it, or let the learner
+        leave out such transitions: on_nan="skip"
     """
     missing = nan_rows(column)
     if missing.any():
         at = int(missing.argmax())
-        raise ValueError(
-            f"{nan_place(name, column[at])} is nan at position {at}; repair it, or let the learner "
-            'leave out such transitions: on_nan="skip"'
+        raise DataError(
+            f"{nan_place(name, column[at])} is nan",
+            place(at),
+            '; repair it, or let the learner leave out such transitions: on_nan="skip"',
+            code=DataCode.NOT_FINITE,
+            column=name,
+            value=column[at],
         )
 
 
@@ -249,7 +254,7 @@ def ended_rows(columns: Mapping[str, Column], count: int) -> NDArray[np.bool_]:
     return ended
 
 
-def as_transitions(given: Any) -> Transitions:
+def as_transitions(rows: Any) -> Transitions:
     """Return transitions from themselves, or from a list of rows or batches.
 
     Example:
@@ -257,16 +262,16 @@ def as_transitions(given: Any) -> Transitions:
         >>> as_transitions([{"state": 3, "reward": 0.5}, {"state": 4, "reward": 1.0}]).state
         array([3, 4])
     """
-    if isinstance(given, Transitions):
-        return given
-    if isinstance(given, Mapping | str) or not isinstance(given, Iterable):
-        hint = "; of a table, gvf.Transitions(**table)" if isinstance(given, Mapping) else ""
+    if isinstance(rows, Transitions):
+        return rows
+    if isinstance(rows, Mapping | str) or not isinstance(rows, Iterable):
+        hint = "; of a table, gvf.Transitions(**table)" if isinstance(rows, Mapping) else ""
         raise TypeError(
             f"expected gvf.Transitions, or a list of mappings (one transition each), got "
-            f"{brief(given)}{hint}"
+            f"{brief(rows)}{hint}"
         )
     items: list[Transitions | list[Mapping[str, Any]]] = []
-    for position, item in enumerate(given):
+    for position, item in enumerate(rows):
         check_item(item, position)
         if isinstance(item, Transitions):
             items.append(item)
@@ -277,11 +282,11 @@ def as_transitions(given: Any) -> Transitions:
     return together(items)
 
 
-def is_transitions(given: Any) -> bool:
+def is_transitions(value: Any) -> bool:
     """Return True for transitions, and for a list of rows or batches."""
-    if isinstance(given, list) and given:
-        return isinstance(given[0], Transitions | Mapping)
-    return isinstance(given, Transitions)
+    if isinstance(value, list) and value:
+        return isinstance(value[0], Transitions | Mapping)
+    return isinstance(value, Transitions)
 
 
 def check_item(item: Any, position: int) -> None:

@@ -12,7 +12,14 @@ from pages import Read
 
 from gvf.answers import Engine, answer, diagnose, load, prepare
 from gvf.answers.answer import edge_of
-from gvf.answers.page import diagnosis_page, page
+from gvf.answers.answer_page import diagnosis_page, page
+from gvf.answers.read_inputs import described
+from gvf.answers.support_of_log import warnings_of
+from gvf.findings import Code, Finding
+from gvf.log.checked_rows import LIKELIHOODS
+from gvf.transition import ESTIMATED
+
+FEW = Finding(Code.FEW_EPISODES, "stops", {"episodes": 3})
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +93,17 @@ def test_a_page_of_real_states_and_two_questions(real) -> None:
         set(h[len("Values over ") :].split(" and ")) == {"x", "y<z"} for h in read.texts["h3"]
     )
     assert "The ratios are estimated." in read.said("b")
+    log = real.material.log
+    assert "behaviour probabilities: estimated, not recorded" in read.said("pre")
+    bare = log.with_columns(lambda batch: dict.fromkeys(LIKELIHOODS))
+    bare = bare.with_columns(lambda batch: {ESTIMATED: None})
+    for kind, told in (
+        ("estimated", "not in the log, so they are estimated"),
+        ("fixed", "not in the log, but [behaviour] gives them"),
+        ("default", "not in the log; name a column, give"),
+    ):
+        plan = replace(real.plan, behaviour={"kind": kind})
+        assert f"behaviour probabilities: {told}" in described(bare, plan)
     assert "1" in read.texts["dd"]  # the cumulant of the second question
 
 
@@ -97,7 +115,7 @@ def test_the_dimensions_of_the_map_can_be_named(real) -> None:
 
 def test_the_page_says_when_the_log_cannot_tell(found) -> None:
     one = found.answers[0]
-    doubtful = replace(one.judgement, doubts=("there are only 3 held-out episodes",))
+    doubtful = replace(one.judgement, findings=(FEW,))
     text = page(replace(found, answers=(replace(one, judgement=doubtful),)), [])
     said = Read(text).said("p")
     assert "Cannot tell: there are only 3 held-out episodes" in said
@@ -131,7 +149,7 @@ def test_states_without_an_interval_are_told(found) -> None:
 
 def test_doubts_about_an_estimate_are_warnings_of_every_question(real) -> None:
     scores = real.material.estimated.scores
-    wrong = replace(scores, log_loss=scores.log_loss._replace(low=9.0))
+    wrong = replace(scores, log_loss=replace(scores.log_loss, low=9.0))
     material = replace(real.material, estimated=replace(real.material.estimated, scores=wrong))
     doubtful = replace(real, material=material)
     assert "the model is too rich" in repr(doubtful)
@@ -181,4 +199,35 @@ def test_a_diagnosis_tells_the_cover_at_its_own_threshold(tmp_path: Path) -> Non
     lost = told.support.lost
     assert lost[told.support.least].value == 0.0
     assert lost[max(lost)].value > 0.5
-    assert "cover: 0 % of the target's actions are hardly taken (below 0.01)" in repr(told)
+    assert "cover: 0 % of the target's actions are hardly taken (below 0.01)\n" in repr(told)
+
+
+def test_warnings_blame_the_estimate_if_there_is_one(found) -> None:
+    (one,) = found.answers
+    mean = replace(one.support.mean_ratio, value=0.5, low=0.4, high=0.6)
+    ratios = replace(one.ratios, k_hat=2.0, mean_ratio=0.5)
+    support = replace(one.support, mean_ratio=mean)
+    for estimated, told in (
+        (
+            False,
+            ("record a behaviour closer", "behaviour's probabilities are wrong", "or its prob"),
+        ),
+        (True, ("estimate the behaviour by a simpler model", "the estimate of the behaviour")),
+    ):
+        warnings = " ".join(warnings_of(ratios, replace(support, estimated=estimated)))
+        assert all(words in warnings for words in told)
+    assert "or its estimate is wrong" in warnings
+    assert "record a behaviour" not in warnings
+    assert "probabilities are wrong" not in warnings
+
+
+def test_actions_that_the_log_never_has_stand_beside_its_worth(found) -> None:
+    """Ratios of recorded actions cannot know of them: they look as if all were well."""
+    (one,) = found.answers
+    support = replace(one.support, untried={2: 0.25, 3: 0.05})
+    made = replace(found, answers=(replace(one, support=support),))
+    without = "without the 30 % of its actions that the log never has"
+    assert f"largest {one.ratios.max_ratio:.3g}; {without}\n" in repr(made)
+    facts = Read(page(made, [])).texts["dd"]
+    assert f"679 of 781 transitions (87 %) of the target, {without}" in facts
+    assert "0 % of the target's actions (below 0.01), and 30 % never" in facts

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from chain_logs import QUESTION, walks, write
 
-from gvf.answers.material import prepare
-from gvf.answers.toml import load
+from gvf.answers.question_file import load
+from gvf.answers.read_inputs import prepare
 from gvf.cli import main
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -82,6 +82,14 @@ LOGS = {
         {k: c[np.r_[0, 2, 1, 3:60]] for k, c in real().items()},
         "row 2: column 'step' is 1 after 2 in the same episode: sort the table by episode and "
         "time first",
+    ),
+    "mixed rows of several episodes, with dates": (
+        {k: real()[k][np.r_[0, 3, 1, 4, 2, 5]] for k in real() if k not in ("episode", "step")}
+        | {"timestamp": np.arange("2024-01-01", "2024-01-04", dtype="M8[D]").repeat(2)},
+        "row 1: column 'timestamp' is 2024-01-01 after 2024-01-01, and no column tells episodes "
+        "apart: if rows of several patients, machines or environments are mixed, name the column "
+        "that tells them apart, episode = ... in [log], and sort the table by it and by time; only "
+        "if rows are in order, read with time = false in [log]",
     ),
     "a gap": (
         {k: np.delete(c, 8) for k, c in real().items()},
@@ -201,7 +209,7 @@ def test_a_log_without_support_is_refused(capsys: pytest.CaptureFixture[str]) ->
 def test_the_place_is_that_in_the_file_even_if_rows_are_left_out(
     batch: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gvf.log.sources.BATCH", batch)
+    monkeypatch.setattr("gvf.log.tables.BATCH", batch)
     columns = real()
     columns["terminated"][:] = False  # so the last row of each episode is left out
     columns["action"][21] = -1

@@ -107,7 +107,7 @@ def test_without_intervals_the_learner_of_the_whole_log_answers(
 def test_window_and_order_act_where_there_are_no_intervals(
     folder: Path, kind: str, in_memory: bool
 ) -> None:
-    log = gvf.read(folder / "log.parquet", in_memory=in_memory, quiet=True)
+    log = gvf.read_log(folder / "log.parquet", in_memory=in_memory, quiet=True)
     plan = load(folder / "asked.toml")
     learn = {**plan.learn, "window": 50, "order": "log"}
     asked = prepare(replace(plan, learn=learn, replicates=0), log, quiet=True)
@@ -115,9 +115,12 @@ def test_window_and_order_act_where_there_are_no_intervals(
     arrays = cells.compute(Cell(kind, 0, "IR", step_size), asked)
     rest = log.select(np.flatnonzero(cells.folds(asked))) if kind == "judge" else log
     expected = gvf.Learner(
-        asked.questions[0], gvf.OneHot(STATES), gvf.TD([0.02, 0.2] if kind == "judge" else 0.2),
-        window=50, seed=np.random.SeedSequence(0, spawn_key=(int(kind == "judge"),)),
-    )  # fmt: skip
+        asked.questions[0],
+        gvf.features.OneHot(STATES),
+        gvf.updates.TD([0.02, 0.2] if kind == "judge" else 0.2),
+        window=50,
+        seed=np.random.SeedSequence(0, spawn_key=(int(kind == "judge"),)),
+    )
     expected.fit(rest, epochs=4, order="log", progress=False)
     if kind == "judge":
         held, _ = cells.held_out(arrays)
@@ -164,7 +167,7 @@ def test_a_log_beyond_memory_has_a_small_window_and_a_small_file(
     (tmp_path / "asked.toml").write_text(QUESTION)
     sizes = []
     for episodes in (60, 600):
-        log = gvf.read(
+        log = gvf.read_log(
             write(tmp_path / f"{episodes}.parquet", walks(episodes)), in_memory=False, quiet=True
         )
         out = tmp_path / str(episodes)

@@ -16,15 +16,18 @@ from pages import Read
 
 import gvf
 from gvf.answers import Engine, answer, load, prepare
-from gvf.answers.outcome import NOTES, write_predictions
-from gvf.answers.page import page
-from gvf.answers.remarks import FewEvents
-from gvf.answers.shown import tracks_of
-from gvf.answers.values import written
+from gvf.answers.answer_page import page
+from gvf.answers.plotted_numbers import tracks_of
+from gvf.answers.remarks import FewEvents, Unfinished
+from gvf.answers.value_estimates import written
+from gvf.answers.write_answer import NOTES, write_predictions
 from gvf.cli import main
-from gvf.common.means import Interval
+from gvf.estimate import Estimate
+from gvf.findings import Code, Finding
 from gvf.intervals.events import Events
 from gvf.judging import Estimator, Outcome, Verdict
+
+FEW = Finding(Code.FEW_EPISODES, "stops", {"episodes": 3})
 
 ALONE = Engine(workers=1, progress=False)
 DIGITS = np.random.default_rng(5).permutation(120)
@@ -74,8 +77,8 @@ def test_predictions_join_the_log_by_its_own_names(
     columns, options, keys = named(kind)
     table = pa.table(columns)
     pq.write_table(table, tmp_path / "log.parquet")
-    monkeypatch.setattr("gvf.log.sources.BATCH", 100)
-    log = gvf.read(tmp_path / "log.parquet", in_memory=in_memory, quiet=True, **options)
+    monkeypatch.setattr("gvf.log.tables.BATCH", 100)
+    log = gvf.read_log(tmp_path / "log.parquet", in_memory=in_memory, quiet=True, **options)
     given = predictions(found, log, tmp_path / "predictions.parquet")
     row = "row number" if kind == "rows" else "row"
     counted = [row, "step"] if kind == "rows" else [row]
@@ -105,7 +108,7 @@ def test_predictions_join_the_log_by_its_own_names(
 def test_rows_are_those_of_the_table_where_some_are_no_transitions(found, tmp_path: Path) -> None:
     columns = {name: column[:60] for name, column in walks().items()}
     columns["terminated"] = np.zeros(60, bool)
-    log = gvf.read(columns, ends="truncated", quiet=True)
+    log = gvf.read_log(columns, ends="truncated", quiet=True)
     given = predictions(found, log.select([1, 3, 4]), tmp_path / "predictions.parquet")
     assert len(given) < 60
     rows = given["row"].to_numpy()
@@ -116,7 +119,7 @@ def test_rows_are_those_of_the_table_where_some_are_no_transitions(found, tmp_pa
 def test_a_log_without_names_says_what_was_counted(found, tmp_path: Path) -> None:
     columns = walks()
     number = columns.pop("episode")
-    given = predictions(found, gvf.read(columns, quiet=True), tmp_path / "predictions.parquet")
+    given = predictions(found, gvf.read_log(columns, quiet=True), tmp_path / "predictions.parquet")
     np.testing.assert_array_equal(given["episode"].to_numpy(), number)
     told = notes(tmp_path / "predictions.parquet")
     assert told["names of episodes"] == []
@@ -127,7 +130,7 @@ def test_a_log_without_names_says_what_was_counted(found, tmp_path: Path) -> Non
 
 def test_the_page_calls_episodes_by_their_names(found, tmp_path: Path) -> None:
     def titles(columns: dict[str, Any], **options: Any) -> list[str]:
-        log = gvf.read(columns, quiet=True, **options)
+        log = gvf.read_log(columns, quiet=True, **options)
         material = prepare(found.plan, log, quiet=True)
         one = replace(found.answers[0], question=material.questions[0])
         return [axes.get_title("left").partition(":")[0] for axes in tracks_of(material, one).axes]
@@ -149,7 +152,7 @@ def test_the_page_calls_episodes_by_their_names(found, tmp_path: Path) -> None:
 
 def test_the_verdict_is_beside_every_prediction(found, tmp_path: Path) -> None:
     one = found.answers[0]
-    unsure = replace(one.judgement, doubts=("there are only 3 held-out episodes",))
+    unsure = replace(one.judgement, findings=(FEW,))
     other = replace(one, question=replace(one.question, name="other"), judgement=unsure)
     both = replace(found, answers=(one, other))
     write_predictions(both, tmp_path / "predictions.parquet")
@@ -168,12 +171,16 @@ def test_the_verdict_is_beside_every_prediction(found, tmp_path: Path) -> None:
 
 def test_verdicts_are_codes_and_sentences() -> None:
     assert [outcome.value for outcome in Outcome if outcome.sure] == ["best", "tied"]
+    few = Finding(Code.FEW_EPISODES, "stops", {"episodes": 4})
     for verdict, sentence in (
         (Verdict(Outcome.BEST, "a", others=1), "a is best"),
         (Verdict(Outcome.BEST, "a"), "a, the only candidate, predicts better than a constant"),
         (Verdict(Outcome.TIED, "a", ("b",)), "a has the lowest error, and cannot be told from b"),
-        (Verdict(Outcome.NO_BETTER, "a"), "cannot tell: a predicts no better than a constant"),
-        (Verdict(Outcome.CANNOT_TELL, "a", doubts=("x", "y")), "cannot tell: x; y"),
+        (Verdict(Outcome.NO_BETTER, "a"), "a is not shown to predict better than a constant"),
+        (
+            Verdict(Outcome.CANNOT_TELL, "a", findings=(few, Finding(Code.OVERFLOW, "stops"))),
+            "cannot tell: there are only 4 held-out episodes; products of ratios overflow",
+        ),
         (Verdict(Outcome.ALL_DIVERGED, "a"), "all candidates have diverged"),
     ):  # fmt: skip
         assert str(verdict) == sentence
@@ -185,14 +192,14 @@ def test_the_learned_value_is_the_mean_of_first_states_in_memory_or_not(
     one = found.answers[0]
     columns = walks()
     first = columns["obs"][np.flatnonzero(np.diff(columns["episode"], prepend=-1))]
-    assert one.values[Estimator.LEARNED] == one.intervals.mean(first)
+    assert (*one.values[Estimator.LEARNED],) == one.intervals.mean(first)
     truth = values()[first].mean()
     for interval in one.values.values():
         assert interval.low < interval.value < interval.high
     for name in (Estimator.LEARNED, Estimator.DOUBLY_ROBUST):
         assert one.values[name].low < truth < one.values[name].high
-    monkeypatch.setattr("gvf.log.sources.BATCH", 100)  # episodes cross the borders of batches
-    log = gvf.read(folder / "log.parquet", in_memory=False, quiet=True)
+    monkeypatch.setattr("gvf.log.tables.BATCH", 100)  # episodes cross the borders of batches
+    log = gvf.read_log(folder / "log.parquet", in_memory=False, quiet=True)
     made = answer(load(folder / "asked.toml"), log, tmp_path / "out", ALONE, quiet=True)
     (large,) = made.answers
     expected = large.learner.predict(first).mean()
@@ -223,7 +230,7 @@ def test_a_log_that_cannot_tell_ends_with_status_3_and_says_what_it_can(
     )
     with pytest.raises(SystemExit):
         main(["learn", "--help"])
-    assert '3 if a verdict is "cannot tell"' in capsys.readouterr().out
+    assert "3 if it does not answer one" in capsys.readouterr().out
 
 
 def decisions(count: int, chance: float) -> dict[str, Any]:
@@ -256,6 +263,7 @@ def test_single_decisions_have_the_estimates_of_off_policy_evaluation(tmp_path: 
     assert not one.sure
     read = Read(page(made, []))
     assert "Predictions along episodes" not in read.texts["h3"]
+    assert f"{one.question.name}: no better than a constant" in read.texts["span"]
     assert [*one.values] == ["learned", "doubly-robust", "plain", "self-normalised", "constant"]
     for name in one.values:
         assert name.replace("-", " ") in read.texts["th"]
@@ -289,9 +297,22 @@ def test_a_verdict_knows_of_few_events_and_of_actions_that_the_log_never_has(fou
     assert "the log never has 20 % of the target's actions" in str(lacking.verdict)
 
 
+def test_an_answer_that_is_not_finished_is_not_sure(found) -> None:
+    one = found.answers[0]
+    slow = replace(one, remarks=(Unfinished(2, 0.3, None),))
+    assert (one.sure, slow.sure) == (True, False)
+    assert slow.verdict == one.verdict
+    said = Read(page(replace(found, answers=(slow,)), []))
+    assert f"{one.question.name}: not finished" in said.texts["span"]
+    assert "Do not rely on it." in said.said("p")
+    doubtful = replace(slow, judgement=replace(one.judgement, findings=(FEW,)))
+    said = Read(page(replace(found, answers=(doubtful,)), []))
+    assert f"{one.question.name}: cannot tell" in said.texts["span"]
+
+
 def test_numbers_are_written_with_the_digits_that_they_have() -> None:
-    assert written(Interval(1234.5678, 1200.0, 1270.0)) == ("1,235", "1,200 to 1,270")
-    assert written(Interval(0.00123, 0.00111, 0.00135)) == ("0.00123", "0.00111 to 0.00135")
-    assert written(Interval(3.0, 3.0, 3.0)) == ("3", "of no width")
-    assert written(Interval(3.0, -np.inf, np.inf)) == ("3", "unknown")
+    assert written(Estimate(1234.5678, 1200.0, 1270.0)) == ("1,235", "1,200 to 1,270")
+    assert written(Estimate(0.00123, 0.00111, 0.00135)) == ("0.00123", "0.00111 to 0.00135")
+    assert written(Estimate(3.0, 3.0, 3.0)) == ("3", "of no width")
+    assert written(Estimate(3.0, -np.inf, np.inf)) == ("3", "unknown")
     assert STATES == 5

@@ -47,13 +47,13 @@ episode = "run"
 
 
 SAME = {
-    '"uniform"': gvf.Uniform(2),
-    '{kind = "always", action = 1}': gvf.Always(1, 2),
-    '{kind = "favour", action = 0, probability = 0.3}': gvf.Favour(0, 0.3, 2),
-    '{kind = "favour", action = 0, probability = 0.3, actions = 2}': gvf.Favour(0, 0.3, 2),
-    '{kind = "fixed", probabilities = [0.25, 0.75]}': gvf.Fixed([0.25, 0.75]),
+    '"uniform"': gvf.policies.Uniform(2),
+    '{kind = "always", action = 1}': gvf.policies.Always(1, 2),
+    '{kind = "favour", action = 0, probability = 0.3}': gvf.policies.Favour(0, 0.3, 2),
+    '{kind = "favour", action = 0, probability = 0.3, actions = 2}': gvf.policies.Favour(0, 0.3, 2),
+    '{kind = "fixed", probabilities = [0.25, 0.75]}': gvf.policies.Fixed([0.25, 0.75]),
     '{kind = "mixture", share = 0.9, first = "uniform", second = {kind = "always", action = 0}}':
-        gvf.Mixture(gvf.Uniform(2), gvf.Always(0, 2), 0.9),
+        gvf.policies.Mixture(gvf.policies.Uniform(2), gvf.policies.Always(0, 2), 0.9),
 }  # fmt: skip
 
 
@@ -75,7 +75,7 @@ def test_a_gaussian_may_have_a_linear_mean(tmp_path: Path) -> None:
     log = real_log(tmp_path, np.random.default_rng(2).normal(size=50))
     text = '{kind = "gaussian", mean = 0.5, sd = 0.7, weights = [[1, -2]]}'
     found = material(tmp_path, text, log=log).questions[0].policy
-    expected = gvf.Gaussian(lambda s: s[:, 0] - 2 * s[:, 1] + 0.5, 0.7)
+    expected = gvf.policies.Gaussian(lambda s: s[:, 0] - 2 * s[:, 1] + 0.5, 0.7)
     actions = np.linspace(-1, 1, 50)
     np.testing.assert_allclose(
         found.log_probability(STATES, actions),
@@ -92,8 +92,8 @@ def test_a_table_comes_from_the_file_or_a_csv(tmp_path: Path) -> None:
         path = tmp_path / "asked.toml"
         path.write_text(f'[[question]]\npolicy = {{kind = "table", {how}}}')
         found = prepare(load(path), log, quiet=True)
-        assert found.questions[0].policy == gvf.Table(rows)
-        assert found.features == gvf.OneHot(5)
+        assert found.questions[0].policy == gvf.policies.Table(rows)
+        assert found.features == gvf.features.OneHot(5)
 
 
 def test_networks_of_pytorch(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def doubled(t):
     return 2 * t.gain
 def squares(states):
     return np.asarray(states, float) ** 2
-policy = gvf.Fixed([0.5, 0.5])
+policy = gvf.policies.Fixed([0.5, 0.5])
 """
 
 
@@ -159,12 +159,12 @@ size = 2
     text = '{kind = "function", of = "asks:lean"}'
     found = material(tmp_path, text, more)
     policy, features = found.questions[0].policy, found.features
-    assert isinstance(policy, gvf.DiscretePolicy)
+    assert isinstance(policy, gvf.policies.DiscretePolicy)
     np.testing.assert_array_equal(
         policy.probabilities(STATES)[:, 1], np.where(STATES[:, 0] > 0, 0.8, 0.2)
     )
     np.testing.assert_array_equal(features(STATES), STATES.astype(float) ** 2)
-    assert material(tmp_path, '"asks:policy"').questions[0].policy == gvf.Fixed([0.5, 0.5])
+    assert material(tmp_path, '"asks:policy"').questions[0].policy == gvf.policies.Fixed([0.5, 0.5])
 
 
 def test_signals_are_columns_entries_and_numbers(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ episode = "run"
 def test_features_take_their_ranges_from_the_log(tmp_path: Path) -> None:
     low, high = np.quantile(STATES.astype(float), (0.005, 0.995), axis=0)
     tiles = material(tmp_path, '"uniform"').features
-    assert isinstance(tiles, gvf.TileCoder)
+    assert isinstance(tiles, gvf.features.TileCoder)
     np.testing.assert_allclose([tiles.low, tiles.high], [low, high])
     given = material(
         tmp_path, '"uniform"', '[features]\nkind = "tiles"\ntiles = 2\nlow = -1\nhigh = [1, 2]'

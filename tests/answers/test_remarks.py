@@ -9,9 +9,10 @@ import pytest
 from chain_logs import QUESTION, STATES, walks, write
 
 import gvf
-from gvf.answers import Engine, answer, cells, load, parts, prepare
+from gvf.answers import Engine, answer, cells, load, prepare
+from gvf.answers import build_question as parts
+from gvf.answers.answer_page import page
 from gvf.answers.cells import Cell
-from gvf.answers.page import page
 from gvf.answers.remarks import FeaturesMatter, Unfinished
 from gvf.cli import main
 
@@ -86,9 +87,13 @@ def test_richer_features_learn_as_the_others_do(tmp_path: Path) -> None:
     (tmp_path / "asked.toml").write_text(text("IR", POOR))
     asked = prepare(load(tmp_path / "asked.toml"), tmp_path / "log.parquet", quiet=True)
     found = cells.compute(Cell("richer", 0, "IR", 0.05, 0, 4), asked)
-    features = gvf.TileCoder([0.0], [5.0], tiles=1, tilings=4)
+    features = gvf.features.TileCoder([0.0], [5.0], tiles=1, tilings=4)
     learner = gvf.Learner(
-        asked.questions[0], features, gvf.TD(0.05 / 4), gvf.IR(), window=len(asked.log)
+        asked.questions[0],
+        features,
+        gvf.updates.TD(0.05 / 4),
+        gvf.corrections.IR(),
+        window=len(asked.log),
     )
     expected = gvf.bootstrap(learner, asked.log, replicates=19, epochs=4, seed=0, progress=False)
     first, sample = cells.looked_at(asked)
@@ -104,15 +109,15 @@ def test_richer_features() -> None:
         bounds = np.zeros(2), np.ones(2)
 
     facts: object = Facts()
-    coder = gvf.TileCoder([0, 0], [1, 1], tiles=[2, 3], tilings=5)
+    coder = gvf.features.TileCoder([0, 0], [1, 1], tiles=[2, 3], tilings=5)
     made = parts.richer(coder, facts, 4)  # pyright: ignore[reportArgumentType]
-    assert isinstance(made, gvf.TileCoder)
+    assert isinstance(made, gvf.features.TileCoder)
     assert (made.tilings, made.tiles.tolist()) == (20, [2, 3])
-    dense = parts.richer(gvf.Dense(3), facts, 4)  # pyright: ignore[reportArgumentType]
-    assert isinstance(dense, gvf.TileCoder)
+    dense = parts.richer(gvf.features.Dense(3), facts, 4)  # pyright: ignore[reportArgumentType]
+    assert isinstance(dense, gvf.features.TileCoder)
     assert dense.tilings == 16
-    assert parts.richer(gvf.OneHot(3), facts, 4) is None  # pyright: ignore[reportArgumentType]
-    many = gvf.TileCoder([0] * 6, [1] * 6, tiles=8, tilings=4)
+    assert parts.richer(gvf.features.OneHot(3), facts, 4) is None  # pyright: ignore[reportArgumentType]
+    many = gvf.features.TileCoder([0] * 6, [1] * 6, tiles=8, tilings=4)
     assert parts.richer(many, facts, 4) is None  # pyright: ignore[reportArgumentType]
 
 
@@ -144,14 +149,24 @@ def test_learning_that_is_not_finished_is_said(tmp_path: Path) -> None:
     assert one.epochs == remark.epochs == 2
     sample = cells.looked_at(made.material)[1]
     assert remark.drift == one.intervals.drift(sample).mean() > 0.1
-    solved = gvf.LSTDLearner(made.material.questions[0], gvf.OneHot(STATES), gvf.IR())
-    solved.learn(made.material.log, progress=False)
+    solved = gvf.LSTDLearner(
+        made.material.questions[0], gvf.features.OneHot(STATES), gvf.corrections.IR()
+    )
+    solved.fit(made.material.log, order="log", progress=False)
     point, _, high = one.intervals.predict(sample)
     away = np.abs(one.intervals.replicate(sample).mean(axis=1) - solved.predict(sample))
     assert remark.distance == pytest.approx((away / (high - point)).mean())
     told = "earning is not finished after 2 epochs: predictions still moved by "
     assert f"  warning: l{told}" in repr(made)
     assert told in page(made, [])
+
+
+def test_a_drift_of_many_half_widths_is_written_in_words() -> None:
+    """The half width is close to nothing where all replicates nearly agree."""
+    assert "after 1 epoch: predictions still moved by 1000 % of" in str(Unfinished(1, 10.0, None))
+    told = str(Unfinished(8, 444_368.82, 10.1))
+    assert "moved by more than 1,000 % of the half width of their intervals" in told
+    assert "are more than 1,000 % away from what learning tends to" in told
 
 
 def test_learning_far_from_what_it_tends_to_is_not_finished(
@@ -204,7 +219,8 @@ def test_learning_that_goes_on_is_not_done_twice(
     monkeypatch.setattr("gvf.answers.winners.TOGETHER", 20)
     real, done = cells.compute, []
     monkeypatch.setattr(
-        "gvf.answers.engine.compute", lambda cell, *rest: (done.append(cell), real(cell, *rest))[1]
+        "gvf.answers.run_cells.compute",
+        lambda cell, *rest: (done.append(cell), real(cell, *rest))[1],
     )
     learned(tmp_path, 0.2, "epochs = 20")
     assert [cell.part for cell in done if cell.kind == "replicates"] == [0, 20]
@@ -224,3 +240,50 @@ def test_what_learning_tends_to_is_solved_for_if_that_is_quick(
     for most, quick in ((terms, True), (terms - 1, False)):
         monkeypatch.setattr("gvf.answers.cells.FEW_TERMS", most)
         assert cells.can_solve(cell, asked) == quick
+
+
+def test_the_cost_of_least_squares_is_told_before_anything_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "log.parquet", walks_of_numbers())
+    many = "tiles = 100\ntilings = 8"
+    (tmp_path / "asked.toml").write_text(text("LSTD", many))
+
+    def stop(*_: object) -> None:
+        raise InterruptedError
+
+    def told(quiet: bool = False) -> str:
+        plan = load(tmp_path / "asked.toml")
+        with pytest.raises(InterruptedError):
+            answer(plan, tmp_path / "log.parquet", tmp_path, ALONE, quiet=quiet)
+        return capsys.readouterr().err
+
+    monkeypatch.setattr("gvf.answers.run_cells.compute", stop)
+    assert "LSTD solves" not in told()
+    monkeypatch.setattr("gvf.answers.cells.COSTLY_SECONDS", 0.0)
+    material = prepare(load(tmp_path / "asked.toml"), tmp_path / "log.parquet", quiet=True)
+    costly = cells.cost(material)
+    assert costly is not None
+    tiles = material.features(material.log.transitions().state)
+    assert costly.features == len(np.unique(tiles)) < material.features.size == 808
+    assert costly.solutions == 2 + 39 + 1
+    assert f"warning: LSTD solves equations of {costly.features} features 42 times" in told()
+    assert told(quiet=True) == ""
+    (tmp_path / "asked.toml").write_text(text("IR", many))
+    assert "LSTD" not in told()
+
+
+def test_the_estimate_of_the_cost_grows_with_the_cube_of_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gvf.answers.cells.COSTLY_SECONDS", 0.0)
+    write(tmp_path / "log.parquet", walks(40))
+    (tmp_path / "asked.toml").write_text(QUESTION.replace('["IR", "IS"]', '["LSTD"]'))
+    made = prepare(load(tmp_path / "asked.toml"), tmp_path / "log.parquet", quiet=True)
+    ticks = iter([0.0, 2.0] * 2)  # two seconds for the equations that are timed
+    monkeypatch.setattr("gvf.answers.cells.time.perf_counter", lambda: next(ticks))
+    for timed, cube in ((STATES, 1.0), (2, 15.625)):
+        monkeypatch.setattr("gvf.answers.cells.FEW_TIMED", timed)
+        costly = cells.cost(made)
+        assert costly is not None
+        assert (costly.features, costly.seconds) == (STATES, 42 * 2.0 * cube)

@@ -9,8 +9,8 @@ import pytest
 from chain_logs import QUESTION, walks, write
 
 from gvf.answers import load, prepare
+from gvf.answers.cell_store import Store
 from gvf.answers.cells import Cell
-from gvf.answers.store import Store
 from gvf.cli import main
 
 pytestmark = pytest.mark.usefixtures("own_modules")
@@ -33,7 +33,7 @@ def gain(t):
 def doubled(reward):
     return 2 * reward
 
-class Mine(gvf.Policy):
+class Mine(gvf.policies.Policy):
     def __init__(self, share):
         self.kept = share
     def log_probability(self, states, actions):
@@ -41,9 +41,18 @@ class Mine(gvf.Policy):
     def sample(self, states, *, rng):
         return (rng.random(len(states)) < self.kept).astype(int)
 
-unnamed = gvf.FunctionPolicy(lambda states: rows(states), 2)
-mixed = gvf.Mixture(gvf.Uniform(2), unnamed, 0.5)
+unnamed = gvf.policies.Function(lambda states: rows(states), 2)
+mixed = gvf.policies.Mixture(gvf.policies.Uniform(2), unnamed, 0.5)
 mine = Mine(0.7)
+def of_one_state(state):
+    return [0.3, 0.7]
+
+def of_one_row(t):
+    return 1.0 if t.reward > 0 else 0.0
+
+def coded(state):
+    return [1.0, float(state)]
+
 negative = lambda t: -t.reward
 rate = lambda t: 0.5 * t.reward
 """
@@ -73,14 +82,37 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_computed(
     text = Path("asked.toml").read_text().replace(POLICY, line)
     text = text if 'continuation = "' not in line else text.replace("continuation = 0.9\n", "")
     Path("asked.toml").write_text(text)
-    monkeypatch.setattr("gvf.answers.engine.compute", None)  # computing anything would fail
+    monkeypatch.setattr("gvf.answers.run_cells.compute", None)  # computing anything would fail
     assert main(["learn", "log.parquet", "asked.toml", "--trust", "--out", "out"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == (
-        f"gvf: question 'goes right': {told}, which cannot be saved: define it with a name of its "
-        "own at the top of a module"
+        f"gvf: question 'goes right': {told}, which cannot be saved: define it at the top of a "
+        "module, a function by def (a lambda has no name, even if it is assigned to one)"
     )
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('policy = "mine:of_one_state"', "shape (2,), expected a row for each state (they come"),
+        (f'{POLICY}\ncumulant = "mine:of_one_row"', "(mine.py, line 34: functions get all rows at"),
+        (
+            f'{POLICY}\n[features]\nkind = "function"\nof = "mine:coded"\nsize = 2',
+            "row 0: features (by mine:coded, for all states at once): ",
+        ),
+    ],
+)
+def test_a_function_of_one_row_is_told_that_all_come_at_once(
+    line: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked("")
+    text = Path("asked.toml").read_text()
+    question, features = line.partition("[features]")[::2]
+    added = f"[features]{features}" if features else ""
+    Path("asked.toml").write_text(text.replace(POLICY, question) + added)
+    assert main(["learn", "log.parquet", "asked.toml", "--trust", "--out", "out"]) == 2
+    assert told in capsys.readouterr().err.splitlines()[-1]
 
 
 def paths(own: str = OWN) -> list[Path]:

@@ -12,11 +12,11 @@ from own_policies import LEVEL
 import gvf
 from gvf.behaviour import Logistic
 from gvf.behaviour.reliability import of_densities, of_probabilities, transforms
-from gvf.common.means import mean_by_episode
+from gvf.estimate import mean_by_episode
 from gvf.online import TDLambda
 
-MU = gvf.Table([[0.1, 0.9], [0.6, 0.4], [0.5, 0.5]])
-QUESTION = gvf.GVF(gvf.Fixed([0.3, 0.7]), lambda t: t.state, 0.5)
+MU = gvf.policies.Table([[0.1, 0.9], [0.6, 0.4], [0.5, 0.5]])
+QUESTION = gvf.GVF(gvf.policies.Fixed([0.3, 0.7]), lambda t: t.state, 0.5)
 
 
 def with_actions(log: gvf.Log, episode: int, actions: Any) -> gvf.Log:
@@ -34,14 +34,17 @@ def with_actions(log: gvf.Log, episode: int, actions: Any) -> gvf.Log:
 @pytest.mark.parametrize("model", ["counts", "logistic", "gaussian"])
 def test_the_model_of_a_row_has_not_seen_its_episode(model: str) -> None:
     if model == "gaussian":
-        log = vector_log(gvf.Gaussian(lambda s: s[:, 0], 0.5), episodes=15, steps=30)
+        log = vector_log(gvf.policies.Gaussian(lambda s: s[:, 0], 0.5), episodes=15, steps=30)
         other = with_actions(log, 4, np.linspace(-9, 9, 30))
         states, actions = log.transitions().state, log.transitions().action
     else:
         log = table_log(MU, 3, episodes=15, steps=30)
         other = with_actions(log, 4, np.ones(30, int))
         states, actions = np.arange(3), np.ones(3, int)
-    options: Any = {"model": model, "features": gvf.OneHot(3) if model == "logistic" else None}
+    options: Any = {
+        "model": model,
+        "features": gvf.features.OneHot(3) if model == "logistic" else None,
+    }
     first, second = (gvf.estimate_behaviour(one, **options) for one in (log, other))
     assert (first.fold_of == second.fold_of).all()
     assert sorted(np.bincount(first.fold_of)) == [3] * 5
@@ -76,11 +79,11 @@ class Overconfident:
             powers = policy.probabilities(states) ** 4.0  # pyright: ignore
             return powers / powers.sum(axis=1, keepdims=True)
 
-        return gvf.FunctionPolicy(sharp, count)
+        return gvf.policies.Function(sharp, count)
 
 
 def test_calibration_corrects_a_model_that_is_too_sure_of_itself() -> None:
-    log = vector_log(gvf.FunctionPolicy(softly, 3), episodes=200, steps=20)
+    log = vector_log(gvf.policies.Function(softly, 3), episodes=200, steps=20)
     raw, calibrated = (
         gvf.estimate_behaviour(log, model=Overconfident(), calibrate=calibrate)
         for calibrate in (False, True)
@@ -107,9 +110,9 @@ def test_the_temperature_comes_from_episodes_that_the_model_has_not_seen() -> No
                 nearest = np.abs(asked - states.T).argmin(axis=1)
                 return np.where(np.arange(count) == actions[nearest, None], 0.97, 0.03)
 
-            return gvf.FunctionPolicy(near, count)
+            return gvf.policies.Function(near, count)
 
-    mu = gvf.FunctionPolicy(lambda s: np.where(s > 0, [0.3, 0.7], [0.7, 0.3]), 2)
+    mu = gvf.policies.Function(lambda s: np.where(s > 0, [0.3, 0.7], [0.7, 0.3]), 2)
     log = vector_log(mu, episodes=40, steps=20, d=1)
     found = gvf.estimate_behaviour(log, model=Remembers())
     # On its own rows it is right, so they would give a temperature below 1.
@@ -145,13 +148,13 @@ def test_the_calibration_error_of_the_true_policy_is_due_to_chance() -> None:
 
 
 def test_the_transform_of_a_density_is_uniform_for_the_policy_that_acted() -> None:
-    mu = gvf.Gaussian(lambda s: s[:, :1], 0.5)
+    mu = gvf.policies.Gaussian(lambda s: s[:, :1], 0.5)
     rng = np.random.default_rng(1)
     states = rng.normal(size=(4000, 2))
     actions = mu.sample(states, rng=rng)
     right = transforms(mu, states, actions, rng)
     assert scipy.stats.kstest(right[:, 0], "uniform").pvalue > LEVEL
-    wrong = transforms(gvf.Gaussian(lambda s: s[:, :1], 0.4), states, actions, rng)
+    wrong = transforms(gvf.policies.Gaussian(lambda s: s[:, :1], 0.4), states, actions, rng)
     episode = np.arange(4000) // 10
     assert of_densities(right, episode, rng).error.value < 0.01
     found = of_densities(wrong, episode, rng)
@@ -169,14 +172,14 @@ def test_intervals_over_episodes_cover_the_mean() -> None:
     assert scipy.stats.binom.ppf(LEVEL, 400, 0.93) <= covered <= 398
 
 
-def reports(log: gvf.Log, behaviour: gvf.Policy | None = None) -> list[str]:
+def reports(log: gvf.Log, behaviour: gvf.policies.Policy | None = None) -> list[str]:
     """The reports and diagnoses of all kinds of learners."""
-    features, update = gvf.OneHot(3), gvf.TD(0.1)
+    features, update = gvf.features.OneHot(3), gvf.updates.TD(0.1)
     learner = gvf.Learner(QUESTION, features, update, behaviour=behaviour, seed=0)
     online = gvf.OnlineLearner(QUESTION, features, TDLambda(0.1), behaviour=behaviour)
     horde = gvf.Horde([QUESTION], features, update, behaviour=behaviour, seed=0)
     for one in (learner, online, horde):
-        one.learn(log)
+        one.fit(log, order="log")
     told = [one.report() for one in (learner, online, horde)]
     return list(
         map(repr, [*told, learner.diagnose(), horde.diagnose(), horde.diagnose(horde.names[0])])
@@ -202,16 +205,16 @@ def test_the_mark_survives_splits_files_and_larger_logs(tmp_path: Path) -> None:
     assert "behaviour probabilities: estimated, not recorded" in log.describe()
     log.to_parquet(tmp_path / "log.parquet")
     for again in (
-        gvf.read(tmp_path / "log.parquet", quiet=True),
-        gvf.read(tmp_path / "log.parquet", in_memory=False, quiet=True),
-        gvf.read(log.transitions().columns, quiet=True),
+        gvf.read_log(tmp_path / "log.parquet", quiet=True),
+        gvf.read_log(tmp_path / "log.parquet", in_memory=False, quiet=True),
+        gvf.read_log(log.transitions().columns, quiet=True),
         *log.split(0.3),
         log.select([2]),
     ):
         assert again.has_estimates
         assert "estimated, not recorded" in again.describe()
-        learner = gvf.Learner(QUESTION, gvf.OneHot(3), gvf.TD(0.1), seed=0)
-        assert learner.learn(again).estimated
+        learner = gvf.Learner(QUESTION, gvf.features.OneHot(3), gvf.updates.TD(0.1), seed=0)
+        assert learner.fit(again, order="log").estimated
 
 
 def test_a_saved_learner_remembers_that_ratios_are_estimated(tmp_path: Path) -> None:
@@ -219,32 +222,23 @@ def test_a_saved_learner_remembers_that_ratios_are_estimated(tmp_path: Path) -> 
 
     def made() -> list[Any]:
         return [
-            gvf.Learner(QUESTION, gvf.OneHot(3), gvf.TD(0.1), seed=0),
-            gvf.OnlineLearner(QUESTION, gvf.OneHot(3), TDLambda(0.1)),
-            gvf.Horde([QUESTION], gvf.OneHot(3), gvf.TD(0.1), seed=0),
+            gvf.Learner(QUESTION, gvf.features.OneHot(3), gvf.updates.TD(0.1), seed=0),
+            gvf.OnlineLearner(QUESTION, gvf.features.OneHot(3), TDLambda(0.1)),
+            gvf.Horde([QUESTION], gvf.features.OneHot(3), gvf.updates.TD(0.1), seed=0),
         ]
 
     for learner, other in zip(made(), made(), strict=True):
-        learner.learn(log)
+        learner.fit(log, order="log")
         learner.save(tmp_path / "learner")
         assert not other.report().estimated
         assert other.load(tmp_path / "learner", same_functions=True).report().estimated
-
-
-def test_a_checkpoint_without_the_mark_is_restored() -> None:
-    learner = gvf.Learner(QUESTION, gvf.OneHot(3), gvf.TD(0.1), behaviour=MU, seed=0)
-    learner.learn(table_log(MU, 3, episodes=3, steps=10))
-    arrays = learner._arrays()
-    arrays["own/seen"] = arrays["own/seen"][:4]
-    learner.restore(arrays)
-    assert not learner.report().estimated
 
 
 @pytest.mark.parametrize("rows", [100_000, 150])
 def test_a_log_larger_than_memory_is_estimated_alike(tmp_path: Path, rows: int) -> None:
     log = table_log(MU, 3, episodes=40, steps=10)
     log.to_parquet(tmp_path / "log.parquet")
-    large = gvf.read(tmp_path / "log.parquet", in_memory=False, quiet=True)
+    large = gvf.read_log(tmp_path / "log.parquet", in_memory=False, quiet=True)
     first, second = (gvf.estimate_behaviour(one, rows=rows) for one in (log, large))
     assert first.scores.rows == min(rows, 400)
     np.testing.assert_array_equal(
@@ -260,19 +254,21 @@ def test_seeds_decide_folds() -> None:
 
 
 def test_rows_with_a_nan_have_no_probability_and_are_left_out() -> None:
-    log = vector_log(gvf.FunctionPolicy(softly, 3), episodes=30, steps=10)
+    log = vector_log(gvf.policies.Function(softly, 3), episodes=30, steps=10)
     columns = dict(log.transitions().columns)
     columns["state"] = columns["state"].copy()
     columns["state"][7, 1] = np.nan
-    log = gvf.read(columns, on_nan="keep", quiet=True)
+    log = gvf.read_log(columns, on_nan="keep", quiet=True)
     found = gvf.estimate_behaviour(log)
     p = found.log.transitions().behaviour_probability
     assert np.isnan(p).nonzero()[0].tolist() == [7]
     assert "1 rows have a NaN" in shown(found)
-    question = gvf.GVF(gvf.Uniform(3), "reward", 0.5)
-    learner = gvf.Learner(question, gvf.Dense(2), gvf.TD(0.01), on_nan="skip", seed=0)
-    assert learner.learn(found.log).missing == 1
-    assert found.support(gvf.Uniform(3)).rows == 299
+    question = gvf.GVF(gvf.policies.Uniform(3), "reward", 0.5)
+    learner = gvf.Learner(
+        question, gvf.features.Dense(2), gvf.updates.TD(0.01), on_nan="skip", seed=0
+    )
+    assert learner.fit(found.log, order="log").missing == 1
+    assert found.support(gvf.policies.Uniform(3)).rows == 299
 
 
 def test_an_action_that_is_never_taken_keeps_a_small_probability() -> None:
@@ -282,7 +278,7 @@ def test_an_action_that_is_never_taken_keeps_a_small_probability() -> None:
     p = found.policy.probabilities(np.arange(3))[:, 2:]  # pyright: ignore
     assert (p > 0).all()
     assert (p < 0.02).all()
-    support = found.support(gvf.Fixed([0.5, 0.2, 0.2, 0.1]))
+    support = found.support(gvf.policies.Fixed([0.5, 0.2, 0.2, 0.1]))
     assert support.untried == pytest.approx({2: 0.2, 3: 0.1})
     assert "never has the actions 2, 3, to which the target gives 30 %" in shown(support)
 
@@ -310,8 +306,8 @@ def test_one_fold_is_not_cross_fitted_and_says_so() -> None:
 
 
 def with_column(name: str, values: Any) -> gvf.Log:
-    log = vector_log(gvf.FunctionPolicy(softly, 3), episodes=6, steps=5)
-    return gvf.read({**log.transitions().columns, name: values}, on_nan="keep", quiet=True)
+    log = vector_log(gvf.policies.Function(softly, 3), episodes=6, steps=5)
+    return gvf.read_log({**log.transitions().columns, name: values}, on_nan="keep", quiet=True)
 
 
 BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
@@ -349,7 +345,7 @@ def test_bad_input_is_told_in_one_line(what: str) -> None:
 
 
 def test_a_log_without_actions_has_no_behaviour() -> None:
-    log = gvf.read({"state": [0, 1, 2], "reward": [0.0] * 3}, ends="truncated", quiet=True)
+    log = gvf.read_log({"state": [0, 1, 2], "reward": [0.0] * 3}, ends="truncated", quiet=True)
     with pytest.raises(ValueError, match="has no actions"):
         gvf.estimate_behaviour(log)
 
@@ -364,6 +360,6 @@ def test_pictures_show_what_was_observed(tmp_path: Path) -> None:
     np.testing.assert_array_equal(line.get_xdata(), reliability.expected)
     with pytest.raises(ValueError, match=r"\.png or \.svg"):
         found.reliability(tmp_path / "reliability.txt")
-    left, right = found.support(gvf.Uniform(2)).plot().axes
+    left, right = found.support(gvf.policies.Uniform(2)).plot().axes
     assert left.get_xlabel() == "probability of the action by the behaviour"
     assert right.get_xlabel() == "state"

@@ -1,5 +1,7 @@
 """Models of a behaviour: they find the policy that acted, up to chance of a stated level."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -9,10 +11,13 @@ from own_policies import LEVEL
 
 import gvf
 from gvf.behaviour import Classifier, Counts, Logistic, Network, Normals
-from gvf.behaviour.basis import Basis
 from gvf.behaviour.descent import minimise
+from gvf.behaviour.state_basis import Basis
+from gvf.common.distribution import how_to_install
 
-ROWS = gvf.Table([[0.1, 0.2, 0.7], [0.6, 0.3, 0.1], [1 / 3, 1 / 3, 1 / 3], [0.05, 0.9, 0.05]])
+ROWS = gvf.policies.Table(
+    [[0.1, 0.2, 0.7], [0.6, 0.3, 0.1], [1 / 3, 1 / 3, 1 / 3], [0.05, 0.9, 0.05]]
+)
 
 
 def test_counts_are_the_frequencies_of_each_state() -> None:
@@ -34,7 +39,7 @@ def two_normals(states):
     return np.stack([1.0 + states[:, 0], -1.5 - 0.5 * states[:, 1]], axis=1)
 
 
-class TwoNormals(gvf.Policy):
+class TwoNormals(gvf.policies.Policy):
     """A mixture of two normal distributions whose shares depend on the state."""
 
     def log_probability(self, states, actions):
@@ -50,12 +55,12 @@ class TwoNormals(gvf.Policy):
         return np.where(first, means[:, 0] + 0.4 * noise, means[:, 1] + 0.7 * noise)
 
 
-WIDENING = gvf.Gaussian(
+WIDENING = gvf.policies.Gaussian(
     lambda s: 2.0 + s[:, 0] - 0.5 * s[:, 1], lambda s: np.exp(-1 + 0.3 * s[:, 1])
 )
 LIKELIHOODS = [
     # policy, model, the number of its free parameters
-    (gvf.FunctionPolicy(softly, 3), Logistic(1e-6, identity), 6),
+    (gvf.policies.Function(softly, 3), Logistic(1e-6, identity), 6),
     (WIDENING, Normals(1, "linear", 1e-6, identity), 6),
     (TwoNormals(), Normals(2, "constant", 1e-6, identity), 11),
 ]
@@ -65,7 +70,7 @@ LIKELIHOODS = [
 def test_the_likelihood_ratio_to_the_policy_that_acted_is_chi_square(mu, model, free) -> None:
     log = vector_log(mu, episodes=200, steps=20, seed=1)
     batch, rng = log.transitions(), np.random.default_rng(0)
-    discrete = isinstance(mu, gvf.DiscretePolicy)
+    discrete = isinstance(mu, gvf.policies.DiscretePolicy)
     actions = batch.action if discrete else batch.action[:, None]
     found = model.estimate(batch.state, actions, 3 if discrete else None, rng)
     gain = found.log_probability(batch.state, actions) - mu.log_probability(
@@ -80,7 +85,7 @@ def test_the_likelihood_ratio_to_the_policy_that_acted_is_chi_square(mu, model, 
 def test_logistic_weights_minimise_the_penalised_loss() -> None:
     rng = np.random.default_rng(2)
     states = rng.normal(size=(300, 2))
-    actions = gvf.FunctionPolicy(softly, 3).sample(states, rng=rng)
+    actions = gvf.policies.Function(softly, 3).sample(states, rng=rng)
     found = Logistic(5.0, identity).estimate(states, actions, 3, rng).weights  # pyright: ignore
     x = np.column_stack([np.ones(300), states])
 
@@ -98,7 +103,7 @@ def test_active_features_give_the_weights_of_the_matrix_they_stand_for() -> None
     rng = np.random.default_rng(3)
     states = rng.integers(5, size=2000)
     actions = (rng.random(2000) < 0.1 + 0.15 * states).astype(int)
-    listed = Logistic(features=gvf.OneHot(5)).estimate(states, actions, 2, rng)
+    listed = Logistic(features=gvf.features.OneHot(5)).estimate(states, actions, 2, rng)
     dense = Logistic(features=lambda s: np.eye(5)[s]).estimate(states, actions, 2, rng)
     at = np.arange(5)
     p = [policy.probabilities(at) for policy in (listed, dense)]  # pyright: ignore
@@ -117,7 +122,7 @@ def test_the_default_basis_follows_a_step_and_a_product() -> None:
         right = scipy.special.expit(2 * states[:, :1] * states[:, 1:] + np.sign(states[:, :1]))
         return np.concatenate([1 - right, right], axis=1)
 
-    log = vector_log(gvf.FunctionPolicy(p, 2), episodes=200, steps=50)
+    log = vector_log(gvf.policies.Function(p, 2), episodes=200, steps=50)
     found = gvf.estimate_behaviour(log)
     assert found.model == "logistic regression"
     away = np.abs(found.probabilities(log.transitions()) - p(log.transitions().state))
@@ -182,17 +187,17 @@ def test_a_classifier_may_miss_actions_that_its_fold_has_not_seen() -> None:
 
 def test_a_function_may_fit_the_policy() -> None:
     def fit(states, actions):
-        return gvf.Fixed(np.bincount(actions, minlength=3) / len(actions))
+        return gvf.policies.Fixed(np.bincount(actions, minlength=3) / len(actions))
 
     found = gvf.estimate_behaviour(table_log(ROWS, 4, episodes=20, steps=20), model=fit)
     assert found.model == "fit"
-    with pytest.raises(TypeError, match=r"must return a gvf\.Policy"):
+    with pytest.raises(TypeError, match=r"must return a gvf\.policies\.Policy"):
         gvf.estimate_behaviour(table_log(ROWS, 4, episodes=5, steps=9), model=lambda s, a: None)
 
 
 def test_a_network_learns_the_policy() -> None:
     torch = pytest.importorskip("torch")
-    log = vector_log(gvf.FunctionPolicy(softly, 3), episodes=40, steps=50)
+    log = vector_log(gvf.policies.Function(softly, 3), episodes=40, steps=50)
     batch, own = log.transitions(), torch.nn.Linear(2, 3)
     before = torch.get_rng_state(), own.weight.detach().clone()
     for model in (Network(step_size=0.01), Network(own, step_size=0.03)):
@@ -208,7 +213,7 @@ def test_trees_and_other_classifiers_of_scikit_learn() -> None:
     pytest.importorskip("sklearn")
     from sklearn.linear_model import LogisticRegression  # pyright: ignore[reportMissingImports]
 
-    log = vector_log(gvf.FunctionPolicy(softly, 3), episodes=60, steps=50)
+    log = vector_log(gvf.policies.Function(softly, 3), episodes=60, steps=50)
     batch = log.transitions()
     p = [
         gvf.estimate_behaviour(log, model=model, folds=3, seed=5).probabilities(batch)
@@ -222,7 +227,7 @@ def test_trees_and_other_classifiers_of_scikit_learn() -> None:
 
 def test_without_scikit_learn_the_message_says_what_to_install(monkeypatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "sklearn.ensemble", None)
-    with pytest.raises(ImportError, match=r'pip install "gvf\[sklearn\]"'):
+    with pytest.raises(ImportError, match=re.escape(how_to_install("gvf[sklearn]"))):
         gvf.estimate_behaviour(table_log(ROWS, 4, episodes=5, steps=9), model="sklearn")
 
 

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.usefixtures("apart")
 def test_a_recording_is_the_stream_of_its_seed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["record", "CartPole-v1", "--steps", "300", "--seed", "4"]) == 0
     assert "300 transitions in" in capsys.readouterr().out
-    log = gvf.read("CartPole-v1.parquet", quiet=True)
-    stream = gvf.transitions(gym.make("CartPole-v1"), gvf.Uniform(2), 300, seed=4)
+    log = gvf.read_log("CartPole-v1.parquet", quiet=True)
+    stream = gvf.collect(gym.make("CartPole-v1"), gvf.policies.Uniform(2), 300, seed=4)
     expected = gvf.Transitions.concatenate(stream)
     found = log.transitions()
     for name, column in expected.columns.items():
@@ -33,8 +33,8 @@ def test_a_recording_is_the_stream_of_its_seed(capsys: pytest.CaptureFixture[str
 
 def test_real_actions_have_log_densities() -> None:
     assert main(["record", "Pendulum-v1", "--steps", "250", "--out", "swing.parquet"]) == 0
-    found = gvf.read("swing.parquet", quiet=True).transitions()
-    policy = gvf.Gaussian([0.0], [1.0])
+    found = gvf.read_log("swing.parquet", quiet=True).transitions()
+    policy = gvf.policies.Gaussian([0.0], [1.0])
     np.testing.assert_allclose(
         found.behaviour_log_probability, policy.log_probability(found.state, found.action)
     )
@@ -47,7 +47,7 @@ import gvf
 print("this module runs")
 def lean(states):
     return np.where(states[:, 2:3] > 0, [0.1, 0.9], [0.9, 0.1])
-always = gvf.Always(1, actions=2)
+always = gvf.policies.Always(1, actions=2)
 number = 3
 """
 
@@ -61,18 +61,18 @@ def test_a_policy_of_ones_own_is_run_only_if_trusted(capsys: pytest.CaptureFixtu
     assert "this module runs" not in told.out
     assert not Path("CartPole-v1.parquet").exists()
     assert main([*command, "--trust"]) == 0
-    found = gvf.read("CartPole-v1.parquet", quiet=True).transitions()
+    found = gvf.read_log("CartPole-v1.parquet", quiet=True).transitions()
     assert set(found.behaviour_probability) == {0.1, 0.9}
     assert main([*command[:-1], "own_lean:always", "--trust"]) == 0
-    assert set(gvf.read("CartPole-v1.parquet", quiet=True).transitions().action) == {1}
+    assert set(gvf.read_log("CartPole-v1.parquet", quiet=True).transitions().action) == {1}
     assert main([*command[:-1], "own_lean:number", "--trust"]) == 2
-    assert "neither a gvf.Policy nor a function" in capsys.readouterr().err
+    assert "neither a gvf.policies.Policy nor a function" in capsys.readouterr().err
 
 
 def test_info_becomes_a_column() -> None:
     arguments = ["--steps", "20", "--info", "prob", "--out", "lake.parquet"]
     assert main(["record", "FrozenLake-v1", *arguments]) == 0
-    assert "prob" in gvf.read("lake.parquet", quiet=True).columns
+    assert "prob" in gvf.read_log("lake.parquet", quiet=True).columns
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_ctrl_c_keeps_the_steps_so_far() -> None:
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
-    log = gvf.read("log.parquet", quiet=True)
+    log = gvf.read_log("log.parquet", quiet=True)
     assert (process.returncode, told) == (
         130,
         f"gvf: stopped; log.parquet has the {len(log)} steps so far\n",

@@ -6,7 +6,7 @@ import pytest
 import gvf
 from gvf.common.checks import as_array, brief, whole
 
-QUESTION = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+QUESTION = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.9)
 LOG = gvf.Transitions(state=[0], action=[1], reward=[0.0], next_state=[1], terminated=[False])
 LONG = {
     "list": [[1.0] * 50] * 300,
@@ -17,19 +17,19 @@ LONG = {
 
 
 def learner(**options):
-    options = {"behaviour": gvf.Uniform(2), "seed": 0, **options}
-    return gvf.Learner(QUESTION, gvf.OneHot(5), gvf.TD(0.1), **options)
+    options = {"behaviour": gvf.policies.Uniform(2), "seed": 0, **options}
+    return gvf.Learner(QUESTION, gvf.features.OneHot(5), gvf.updates.TD(0.1), **options)
 
 
 WRONG_PLACES = {
     "column": lambda v: gvf.Transitions(state=v, action=[0]),
     "policy": lambda v: gvf.GVF(v),
-    "cumulant": lambda v: gvf.GVF(gvf.Uniform(2), v),
-    "continuation": lambda v: gvf.GVF(gvf.Uniform(2), "reward", v),
-    "question": lambda v: gvf.Learner(v, gvf.OneHot(5), gvf.TD(0.1)),
-    "features": lambda v: gvf.Learner(QUESTION, v, gvf.TD(0.1)),
-    "update": lambda v: gvf.Learner(QUESTION, gvf.OneHot(5), v),
-    "correction": lambda v: gvf.Learner(QUESTION, gvf.OneHot(5), gvf.TD(0.1), v),
+    "cumulant": lambda v: gvf.GVF(gvf.policies.Uniform(2), v),
+    "continuation": lambda v: gvf.GVF(gvf.policies.Uniform(2), "reward", v),
+    "question": lambda v: gvf.Learner(v, gvf.features.OneHot(5), gvf.updates.TD(0.1)),
+    "features": lambda v: gvf.Learner(QUESTION, v, gvf.updates.TD(0.1)),
+    "update": lambda v: gvf.Learner(QUESTION, gvf.features.OneHot(5), v),
+    "correction": lambda v: gvf.Learner(QUESTION, gvf.features.OneHot(5), gvf.updates.TD(0.1), v),
     "behaviour": lambda v: learner(behaviour=v),
     "window": lambda v: learner(window=v),
     "on_conflict": lambda v: learner(on_conflict=v),
@@ -37,19 +37,19 @@ WRONG_PLACES = {
     "states": lambda v: learner().predict(v),
     "steps": lambda v: learner().learn([LOG], steps=v),
     "source": lambda v: learner().learn(v),
-    "size": lambda v: gvf.OneHot(v),
-    "function": lambda v: gvf.Dense(3, v),
-    "tiles": lambda v: gvf.TileCoder([0.0], [1.0], tiles=v),
-    "step_size": lambda v: gvf.TD(v),
-    "optimiser": lambda v: gvf.TD(0.1, v),
-    "secondary": lambda v: gvf.TDC(0.1, v),
-    "actions": lambda v: gvf.Uniform(v),
-    "action": lambda v: gvf.Always(v, 2),
-    "probability": lambda v: gvf.Favour(0, v, 2),
-    "rng": lambda v: gvf.Uniform(2).sample([0], rng=v),
-    "given policy": lambda v: gvf.ratio(gvf.Uniform(2), [0], [0], behaviour=v),
+    "size": lambda v: gvf.features.OneHot(v),
+    "function": lambda v: gvf.features.Dense(3, v),
+    "tiles": lambda v: gvf.features.TileCoder([0.0], [1.0], tiles=v),
+    "step_size": lambda v: gvf.updates.TD(v),
+    "optimiser": lambda v: gvf.updates.TD(0.1, v),
+    "secondary": lambda v: gvf.updates.TDC(0.1, v),
+    "actions": lambda v: gvf.policies.Uniform(v),
+    "action": lambda v: gvf.policies.Always(v, 2),
+    "probability": lambda v: gvf.policies.Favour(0, v, 2),
+    "rng": lambda v: gvf.policies.Uniform(2).sample([0], rng=v),
+    "given policy": lambda v: gvf.policies.ratio(gvf.policies.Uniform(2), [0], [0], behaviour=v),
     "corrections": lambda v: gvf.diagnose([1.0], [1.0], corrections=v),
-    "stream": lambda v: gvf.transitions(v, gvf.Uniform(2), 3),
+    "stream": lambda v: gvf.collect(v, gvf.policies.Uniform(2), 3),
     "returns": lambda v: gvf.held_out_returns(v, QUESTION),
 }
 
@@ -79,18 +79,18 @@ def test_short_values_are_written_out_and_long_ones_are_not():
     [
         lambda n: learner(window=n),
         lambda n: learner(batch_size=n),
-        lambda n: learner(every=n),
+        lambda n: learner(update_every=n),
         lambda n: learner(warm_up=n),
         lambda n: learner().learn([LOG], steps=n),
-        lambda n: learner().learn([LOG], chunk=n),
-        lambda n: gvf.transitions(None, gvf.Uniform(2), n),  # pyright: ignore
+        lambda n: learner().learn([LOG], act_steps=n),
+        lambda n: gvf.collect(None, gvf.policies.Uniform(2), n),  # pyright: ignore
         lambda n: gvf.held_out_returns(None, QUESTION, states=n),  # pyright: ignore
         lambda n: gvf.Window(n),
         lambda n: gvf.RatioRing(n),
         lambda n: gvf.RatioRing(3).sample(n),
         lambda n: gvf.SumTree(n),
-        lambda n: gvf.OneHot(n),
-        lambda n: gvf.TileCoder([0.0], [1.0], tilings=n),
+        lambda n: gvf.features.OneHot(n),
+        lambda n: gvf.features.TileCoder([0.0], [1.0], tilings=n),
         lambda n: gvf.diagnose([1.0], [1.0], batch_size=n),
     ],
 )

@@ -9,35 +9,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from own_code import CHAIN, ENVIRONMENT, registering, told_by, write
+from own_code import CORRECTION, told_by, write
 from own_corrections import SquareRoot
 
 import gvf
-from gvf import domain as domains
-from gvf.common import code
-from gvf.study import Method, Store, Study, run
-from gvf.study.encoding import settings
+from gvf.common import user_code as code
+from gvf.learners.method import Method
 
 pytestmark = pytest.mark.usefixtures("own_modules")
-
-CORRECTION = """
-from dataclasses import dataclass
-
-import gvf
-
-@dataclass(frozen=True)
-class Mine(gvf.Correction):
-    @staticmethod
-    def weigh(inputs, p, means, parameters, out):
-        out[:] = {weight} * inputs[0] / out.size
-"""
 
 
 def digest_after(files: dict[str, str], reference: str) -> str:
     """Return a reference's digest, as a new process computes it after these files are written."""
     for name, text in files.items():
         write(name, text)
-    script = "import sys; from gvf.common.code import digest; print(*digest(sys.argv[1:]).values())"
+    script = (
+        "import sys; from gvf.common.user_code import digest; print(*digest(sys.argv[1:]).values())"
+    )
     given = [sys.executable, "-c", script, reference]
     path = os.pathsep.join([str(Path.cwd()), str(Path("other").resolve())])
     done = subprocess.run(
@@ -58,7 +46,6 @@ def test_code_of_a_notebook_is_refused(monkeypatch):
     assert told in told_by(Method.of, "__main__:SquareRoot")
     assert told in told_by(Method.of, {"correction": "__main__:SquareRoot"})
     assert told in told_by(Method.of, {"correction": "IR", "update": "__main__:Update"})
-    assert told in told_by(domains.get, "__main__:world")
     assert told in told_by(code.digest, ["__main__:SquareRoot"])
 
 
@@ -70,15 +57,12 @@ def test_code_without_a_file_is_refused(monkeypatch):
 def test_a_class_that_is_reloaded_is_the_new_one():
     file = write("reloaded.py", CORRECTION.format(weight=1.0))
     method = Method.of("reloaded:Mine")
-    study = Study("s", methods=("reloaded:Mine",), **CHAIN)
-    before = settings(study)
-    assert run(study, "out").done == 3
+    before = code.digest(["reloaded:Mine"])
     file.write_text(CORRECTION.format(weight=22.5))
     module = importlib.reload(sys.modules["reloaded"])
     assert type(method.make(1.0)) is module.Mine
-    assert settings(study)["code"] != before["code"]
+    assert code.digest(["reloaded:Mine"]) != before
     assert Method.of(module.Mine).correction == "reloaded:Mine"
-    assert (run(study, "out").done, run(study, "out").done) == (3, 0)
 
 
 def test_an_edit_without_reloading_changes_nothing():
@@ -123,7 +107,7 @@ def test_files_go_under_their_import_paths(monkeypatch):
 
 def test_an_installed_package_is_its_distribution(monkeypatch):
     assert code.digest(["numpy.linalg:norm"]) == {"numpy.linalg:norm": f"numpy {np.__version__}"}
-    assert code.digest(["gvf.correction:IR"])["gvf.correction:IR"] == f"gvf {gvf.__version__}"
+    assert code.digest(["gvf.corrections:IR"])["gvf.corrections:IR"] == f"gvf {gvf.__version__}"
     assert code.files(["numpy.linalg:norm", "json:dumps"]) == {}
     code._distributions.cache_clear()
     monkeypatch.setattr(metadata, "packages_distributions", lambda: {"yaml": ["PyYAML"] * 2})
@@ -153,7 +137,7 @@ def test_processes_install_at_the_same_time_and_leave_nothing(tmp_path):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     sent = {"pack/__init__.py": b"", **{f"pack/m{i}.py": b"x = 1\n" * 9999 for i in range(20)}}
-    write("sent.py", f"from gvf.common.code import install\ninstall({sent!r})\n")
+    write("sent.py", f"from gvf.common.user_code import install\ninstall({sent!r})\n")
     script = (
         "import sent, importlib, os, stat, pack\n"
         "assert all(importlib.import_module(f'pack.m{i}').x == 1 for i in range(20))\n"
@@ -185,48 +169,3 @@ def test_what_was_sent_is_what_is_imported(monkeypatch):
         code.install({"sent_one.py": f"x = {text!r}\n".encode()})
         assert sys.modules["sent_one"] is before
     assert sum("gvf-code-" in place for place in sys.path) == 1
-
-
-def test_a_correction_that_was_sent_is_compiled(monkeypatch):
-    write("sent_correction.py", CORRECTION.format(weight=2.0))
-    reference = "sent_correction:Mine"
-    before, sent = code.digest([reference]), code.files([reference])
-    Path("sent_correction.py").unlink()
-    monkeypatch.setattr(code, "_here", None)
-    code.install(sent)
-    study = Study("s", methods=(reference,), **CHAIN)
-    assert "gvf-code-" in str(sys.modules["sent_correction"].__file__)
-    assert code.digest([reference]) == before
-    assert run(study, "out").done == 3
-    assert Store(study, "out").count() == 3
-
-
-RAY = """
-import sys
-from gvf.study import Study, run
-import gymnasium
-
-sys.path.append("other")
-gymnasium.register("Own-v0", "own_environment:Env", max_episode_steps=50)
-for domain in ("own_registers:Own-v1", "Own-v0"):
-    study = Study("s", domain, ({"correction": "sent_correction:Mine"},), (0.5,), steps=40,
-                  evaluation_states=2, runs=1)
-    for engine in ("ray", "local"):
-        assert run(study, engine, engine=engine, workers=1).done == 2
-        assert run(study, engine, engine=engine, workers=1).done == 0
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="Ray is tested where it runs best")
-def test_ray_workers_get_environments_and_helpers_wherever_they_lie(tmp_path):
-    pytest.importorskip("ray")
-    write("other/own_environment.py", ENVIRONMENT.replace("REWARD", "1.0"))
-    write("other/sent_correction.py", CORRECTION.format(weight=2.0))
-    write("own_registers.py", registering("own_environment").replace("Own-v0", "Own-v1"))
-    write("script/main.py", RAY)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    subprocess.run([sys.executable, "script/main.py"], env=environment, check=True)
-    from study_runs import digests
-
-    assert digests(Path("ray")) == digests(Path("local"))
-    assert len(digests(Path("ray"))) == 4

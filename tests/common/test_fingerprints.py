@@ -15,7 +15,7 @@ import pytest
 from own_parts import OPAQUE, Named, Outer, Plain, Secretive, run_python
 
 import gvf
-from gvf.common.spec import describe, differences, fingerprint
+from gvf.common.describe import describe, differences, fingerprint
 
 
 class Another:
@@ -98,9 +98,9 @@ def kernel(factor: float, **options: Any) -> Any:
         (closure(math.sqrt), closure(math.exp)),
         (closure({"a": 1}.get), closure({"a": 2}.get)),
         (closure(math), closure(np)),
-        (closure(gvf.IS), closure(gvf.IR)),
-        (closure(gvf.Uniform(2)), closure(gvf.Uniform(3))),
-        (closure(gvf.IS()), closure(gvf.IR())),
+        (closure(gvf.corrections.IS), closure(gvf.corrections.IR)),
+        (closure(gvf.policies.Uniform(2)), closure(gvf.policies.Uniform(3))),
+        (closure(gvf.corrections.IS()), closure(gvf.corrections.IR())),
         (closure(Outer.Inner(1)), closure(Another.Inner(1))),
         (closure(Plain(2)), closure(Plain(3))),
         (closure(lambda: 1), closure(lambda: 2)),
@@ -154,7 +154,7 @@ CONTAINS_ITSELF_TOO.append(CONTAINS_ITSELF_TOO)
         (closure(1), closure(1)),
         (closure(np.arange(6).reshape(2, 3).T), closure(np.array([[0, 3], [1, 4], [2, 5]]))),
         (closure({"a": {1, 2}}), closure({"a": {2, 1}})),
-        (closure(gvf.Table([[0.5, 0.5]])), closure(gvf.Table([[0.5, 0.5]]))),
+        (closure(gvf.policies.Table([[0.5, 0.5]])), closure(gvf.policies.Table([[0.5, 0.5]]))),
         (closure(math.nan), closure(float("nan"))),
         (closure(2**20_000), closure(2**20_000)),
         (closure([PAIR, PAIR]), closure([PAIR, (PAIR[0], 2)])),
@@ -177,7 +177,7 @@ def test_functions_that_do_the_same_have_one_fingerprint(f: Any, g: Any) -> None
 
 def test_a_fingerprint_does_not_change_with_use() -> None:
     # Python rewrites code that runs often, and policies remember what they computed.
-    policy = gvf.Table([[0.5, 0.5]])
+    policy = gvf.policies.Table([[0.5, 0.5]])
 
     def probability(n: int) -> Any:
         return policy.sample([0], rng=np.random.default_rng(n)) + WEIGHT
@@ -231,7 +231,7 @@ def test_a_trained_network_cannot_be_compared() -> None:
     network = Network(3)
     assert fingerprint(closure(network)) is None
     assert fingerprint(closure(torch.zeros(2))) is None
-    described = describe(gvf.FunctionPolicy(network, actions=2), {})
+    described = describe(gvf.policies.Function(network, actions=2), {})
     assert differences(described, described) == [("function: Network cannot be compared", False)]
 
 
@@ -251,7 +251,7 @@ import gvf
 
 NAMES = {"alpha", "beta", "gamma", "delta"}
 TABLE = {"x": np.arange(3.0), "y": (1, 2.5, None)}
-POLICY = gvf.Mixture(gvf.Uniform(2), gvf.Fixed([0.1, 0.9]), 0.5)
+POLICY = gvf.policies.Mixture(gvf.policies.Uniform(2), gvf.policies.Fixed([0.1, 0.9]), 0.5)
 
 def helper(name, *, scale=2.0):
     if name in {"one", "two", "three"}:
@@ -274,7 +274,7 @@ def test_a_fingerprint_is_the_same_in_every_process(tmp_path: Path) -> None:
     (tmp_path / "two" / "my_signals.py").write_text("# Moved.\n" * 9 + SIGNALS)
     program = (
         "import sys; sys.path.insert(0, sys.argv[1] if len(sys.argv) > 1 else {folder!r})\n"
-        "import my_signals; from gvf.common.spec import fingerprint\n"
+        "import my_signals; from gvf.common.describe import fingerprint\n"
         "print(fingerprint(my_signals.signal))"
     )
     told = {

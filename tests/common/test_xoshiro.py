@@ -8,7 +8,7 @@ from oracles import LARGEST_UNIT, Xoshiro, p_value
 from rings import DRAWS, LEVEL
 
 from gvf import RatioRing
-from gvf.common import xoshiro
+from gvf.sampling import xoshiro
 
 
 def test_xoshiro_gives_the_published_numbers():

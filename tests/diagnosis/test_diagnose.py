@@ -10,31 +10,44 @@ from own_corrections import Carried, Infinite, Large, Peak, SquareRoot, Unguarde
 from scipy import stats
 
 import gvf
-from gvf.diagnosis.comparison import separation
+from gvf.diagnosis.batch_law import law_of, self_normalised
 from gvf.diagnosis.diagnose import diagnose_updates
-from gvf.diagnosis.law import law_of, self_normalised
-from gvf.diagnosis.updates import updates_of_array
+from gvf.diagnosis.variance_comparison import separation
+from gvf.diagnosis.window_updates import updates_of_array
 
 EXACT = (
-    gvf.IS(), gvf.BCIR(), gvf.IR(), gvf.VTrace(1.0), gvf.VTrace(0.3), gvf.NormIS(7.0),
-    gvf.WISBuffer(), gvf.OnPolicy(), gvf.Interpolated(0.0), gvf.Interpolated(0.3),
-    gvf.BCInterpolated(0.6), SquareRoot(),
-)  # fmt: skip
+    gvf.corrections.IS(),
+    gvf.corrections.BCIR(),
+    gvf.corrections.IR(),
+    gvf.corrections.VTrace(1.0),
+    gvf.corrections.VTrace(0.3),
+    gvf.corrections.NormIS(7.0),
+    gvf.corrections.WISBuffer(),
+    gvf.corrections.OnPolicy(),
+    gvf.corrections.Interpolated(0.0),
+    gvf.corrections.Interpolated(0.3),
+    gvf.corrections.BCInterpolated(0.6),
+    SquareRoot(),
+)
 
 
-def weigh(correction: gvf.Correction, rho: np.ndarray, window: np.ndarray) -> np.ndarray:
+def weigh(
+    correction: gvf.corrections.Correction, rho: np.ndarray, window: np.ndarray
+) -> np.ndarray:
     """The weights of a batch, by hand."""
     return (
         rho / rho.max() / len(rho) if correction == Peak() else dumb.weigh(correction, rho, window)
     )
 
 
-def probabilities(correction: gvf.Correction, rho: np.ndarray) -> np.ndarray:
+def probabilities(correction: gvf.corrections.Correction, rho: np.ndarray) -> np.ndarray:
     """The probabilities of one draw, by hand."""
     return dumb.probabilities(SquareRoot() if correction == Peak() else correction, rho)
 
 
-def enumerated(correction: gvf.Correction, rho: np.ndarray, updates: np.ndarray, k: int):
+def enumerated(
+    correction: gvf.corrections.Correction, rho: np.ndarray, updates: np.ndarray, k: int
+):
     """Mean [d] and variance of a correction's update, over all k-tuples of slots."""
     p = probabilities(correction, rho)
     mean, square = np.zeros(updates.shape[1]), 0.0
@@ -65,7 +78,7 @@ def plug_in_bias(rho: np.ndarray, updates: np.ndarray) -> np.ndarray:
 def test_means_and_variances_are_those_of_all_mini_batches(k):
     for rho, updates in windows(6):
         found = gvf.diagnose(rho, updates, batch_size=k, corrections=EXACT, batches=2)
-        reweighted, _ = enumerated(gvf.IS(), rho, updates, k)
+        reweighted, _ = enumerated(gvf.corrections.IS(), rho, updates, k)
         assert list(found.moments) == [correction.name for correction in EXACT]
         for correction, moments in zip(EXACT, found.moments.values(), strict=True):
             mean, variance = enumerated(correction, rho, updates, k)
@@ -73,7 +86,11 @@ def test_means_and_variances_are_those_of_all_mini_batches(k):
             assert moments.variance == pytest.approx(variance, rel=1e-10, abs=1e-13)
             assert moments.length == pytest.approx(np.linalg.norm(mean), rel=1e-12)
             assert moments.error == 0.0
-            if correction in (gvf.IR(), gvf.WISBuffer(), gvf.OnPolicy()):
+            if correction in (
+                gvf.corrections.IR(),
+                gvf.corrections.WISBuffer(),
+                gvf.corrections.OnPolicy(),
+            ):
                 off = mean - rho @ updates / rho.sum() + plug_in_bias(rho, updates)
             else:
                 off = mean - reweighted
@@ -83,8 +100,8 @@ def test_means_and_variances_are_those_of_all_mini_batches(k):
 
 
 def test_what_has_no_bias_given_the_window_has_none_to_the_last_digit():
-    between = (gvf.BCInterpolated(beta) for beta in (0.0, 0.35, 0.5, 1.0))
-    unbiased = [gvf.IS(), gvf.BCIR(), Unguarded(), *between]
+    between = (gvf.corrections.BCInterpolated(beta) for beta in (0.0, 0.35, 0.5, 1.0))
+    unbiased = [gvf.corrections.IS(), gvf.corrections.BCIR(), Unguarded(), *between]
     for rho, updates in windows(50, n=200, d=20):
         found = gvf.diagnose(7.7 * rho, updates, corrections=unbiased).moments
         assert [moments.bias for moments in found.values()] == [0.0] * len(unbiased)
@@ -92,7 +109,9 @@ def test_what_has_no_bias_given_the_window_has_none_to_the_last_digit():
 
 def test_the_whole_window_has_no_variance():
     for rho, updates in windows(6):
-        both = gvf.diagnose(rho, updates, corrections=[gvf.WISOptimal(), gvf.IR()]).moments
+        both = gvf.diagnose(
+            rho, updates, corrections=[gvf.corrections.WISOptimal(), gvf.corrections.IR()]
+        ).moments
         whole, drawn = both.values()
         assert (whole.variance, whole.error) == (0.0, 0.0)
         assert whole.length == pytest.approx(np.linalg.norm(rho @ updates / rho.sum()), rel=1e-12)
@@ -100,7 +119,9 @@ def test_the_whole_window_has_no_variance():
         assert whole.effective_sample_size == len(rho)
 
 
-@pytest.mark.parametrize("correction", [gvf.WISMinibatch(), Peak()], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "correction", [gvf.corrections.WISMinibatch(), Peak()], ids=lambda c: c.name
+)
 def test_weights_that_depend_on_the_batch_are_found_out_and_simulated(correction):
     # Six windows, three numbers each, 4.5 standard errors: false alarms in 1 of 10,000 seeds.
     for seed, (rho, updates) in enumerate(windows(6)):
@@ -123,7 +144,9 @@ def test_a_simulated_mean_is_not_longer_for_being_simulated():
     found = gvf.diagnose(rho, updates, batch_size=2, batches=200, rng=np.random.default_rng(7))
     found = found.moments["WIS-Minibatch"]
     slots = np.random.default_rng(7).integers(30, size=(200, 2))
-    x = np.array([weigh(gvf.WISMinibatch(), rho[batch], rho) @ updates[batch] for batch in slots])
+    x = np.array(
+        [weigh(gvf.corrections.WISMinibatch(), rho[batch], rho) @ updates[batch] for batch in slots]
+    )
     mean, variance = x.mean(axis=0), x.var(axis=0, ddof=1).sum()
     assert found.variance == pytest.approx(variance)
     assert found.length == pytest.approx(math.sqrt(mean @ mean - variance / 200))
@@ -136,30 +159,43 @@ def test_a_simulated_mean_is_not_longer_for_being_simulated():
 @pytest.mark.parametrize("odd", [0.0, 1e-6, 0.999, 50.0])
 def test_one_odd_ratio_among_equal_ones_shows_that_weights_depend_on_the_batch(n, odd):
     rho = np.where(np.arange(n) == n // 2, odd, 1.0)[None, None]
-    assert not law_of(gvf.WISMinibatch(), rho, 16).exact
+    assert not law_of(gvf.corrections.WISMinibatch(), rho, 16).exact
     assert law_of(Peak(), rho, 16).exact == (odd == 0.0)  # which is never drawn
     for correction in EXACT:
         assert law_of(correction, rho, 16).exact
     # Where nothing varies, and in batches of one, there is nothing to simulate.
-    assert law_of(gvf.WISMinibatch(), np.ones((1, 1, n)), 16).exact
-    assert law_of(gvf.WISMinibatch(), rho, 1).exact
+    assert law_of(gvf.corrections.WISMinibatch(), np.ones((1, 1, n)), 16).exact
+    assert law_of(gvf.corrections.WISMinibatch(), rho, 1).exact
 
 
 @pytest.mark.parametrize("k", [1, 2, 16, 100])
 def test_corrections_are_found_to_be_self_normalised_or_not(k):
-    for correction in (gvf.IR(), gvf.OnPolicy(), gvf.WISBuffer(), gvf.WISOptimal()):
+    for correction in (
+        gvf.corrections.IR(),
+        gvf.corrections.OnPolicy(),
+        gvf.corrections.WISBuffer(),
+        gvf.corrections.WISOptimal(),
+    ):
         assert self_normalised(correction, k), correction
-    assert self_normalised(gvf.WISMinibatch(), k)
+    assert self_normalised(gvf.corrections.WISMinibatch(), k)
     assert self_normalised(Peak(), k)
-    others = [gvf.IS(), gvf.BCIR(), gvf.NormIS(9.0), gvf.Interpolated(0.9), SquareRoot()]
-    for correction in (*others, *(gvf.VTrace(clip) for clip in (0.01, 1.0, 50.0))):
+    others = [
+        gvf.corrections.IS(),
+        gvf.corrections.BCIR(),
+        gvf.corrections.NormIS(9.0),
+        gvf.corrections.Interpolated(0.9),
+        SquareRoot(),
+    ]
+    for correction in (*others, *(gvf.corrections.VTrace(clip) for clip in (0.01, 1.0, 50.0))):
         assert not self_normalised(correction, k), correction
 
 
 def test_simulated_corrections_do_not_depend_on_what_is_beside_them():
     rho, updates = next(windows(1, n=50))
-    alone = gvf.diagnose(rho, updates, corrections=[gvf.WISMinibatch()]).moments
-    beside = gvf.diagnose(rho, updates, corrections=[Peak(), gvf.WISMinibatch()]).moments
+    alone = gvf.diagnose(rho, updates, corrections=[gvf.corrections.WISMinibatch()]).moments
+    beside = gvf.diagnose(
+        rho, updates, corrections=[Peak(), gvf.corrections.WISMinibatch()]
+    ).moments
     assert alone["WIS-Minibatch"] == beside["WIS-Minibatch"]
     assert alone["WIS-Minibatch"] == gvf.diagnose(rho, updates).moments["WIS-Minibatch"]
 
@@ -181,7 +217,7 @@ def test_a_carried_quantity_comes_as_a_second_input():
         np.stack([rho, carried]),
         *updates_of_array(updates),
         batch_size=2,
-        corrections=[gvf.IR(), Carried()],
+        corrections=[gvf.corrections.IR(), Carried()],
         batches=2,
         rng=None,
     )
@@ -195,13 +231,13 @@ def test_a_carried_quantity_comes_as_a_second_input():
     assert found.moments["Carried"].bias == 0.0
     assert found.moments["Carried"].effective_sample_size == pytest.approx(1 / (p @ p))
     with pytest.raises(ValueError, match="Carried carries a quantity along the stream"):
-        gvf.diagnose(rho, updates, corrections=[gvf.IR(), Carried()])
+        gvf.diagnose(rho, updates, corrections=[gvf.corrections.IR(), Carried()])
 
 
 def test_a_window_from_which_a_correction_draws_nothing_has_the_update_zero():
     rho, updates = next(windows(1))
     assert rho.max() < 9.0
-    found = gvf.diagnose(rho, updates, corrections=[Large(), gvf.IS()]).moments
+    found = gvf.diagnose(rho, updates, corrections=[Large(), gvf.corrections.IS()]).moments
     nothing = found["Large"]
     assert (nothing.variance, nothing.length, nothing.effective_sample_size) == (0.0, 0.0, 0.0)
     assert nothing.bias > 0.0
@@ -209,13 +245,20 @@ def test_a_window_from_which_a_correction_draws_nothing_has_the_update_zero():
 
 def test_ratios_may_be_enormous_and_clips_are_exact_all_the_same():
     rho, updates = next(windows(1, n=12))
-    corrections = [gvf.IR(), gvf.VTrace(1.0), gvf.BCIR(), gvf.Interpolated(1.0)]
+    corrections = [
+        gvf.corrections.IR(),
+        gvf.corrections.VTrace(1.0),
+        gvf.corrections.BCIR(),
+        gvf.corrections.Interpolated(1.0),
+    ]
     diagnosis = gvf.diagnose(1e285 * rho, updates, corrections=corrections)
-    assert diagnosis.recommendation == gvf.IR()
+    assert diagnosis.recommendation == gvf.corrections.IR()
     assert "overflows" in diagnosis.reason
     found = diagnosis.moments
     for correction in corrections[:2]:
-        clipped = np.where(rho > 0.0, 1e285, 0.0) if correction == gvf.VTrace(1.0) else rho
+        clipped = (
+            np.where(rho > 0.0, 1e285, 0.0) if correction == gvf.corrections.VTrace(1.0) else rho
+        )
         expected = gvf.diagnose(clipped, updates, corrections=[correction]).moments
         assert found[correction.name].variance == pytest.approx(expected[correction.name].variance)
         assert found[correction.name].length == pytest.approx(expected[correction.name].length)
@@ -237,9 +280,15 @@ def test_the_error_of_a_simulated_variance_is_what_other_seeds_make_of_it():
 
 
 OWN_DRAWS = (
-    gvf.IS(), gvf.BCIR(), gvf.IR(), gvf.VTrace(1.0), gvf.WISMinibatch(), gvf.BCInterpolated(0.5),
-    SquareRoot(), Peak(),
-)  # fmt: skip
+    gvf.corrections.IS(),
+    gvf.corrections.BCIR(),
+    gvf.corrections.IR(),
+    gvf.corrections.VTrace(1.0),
+    gvf.corrections.WISMinibatch(),
+    gvf.corrections.BCInterpolated(0.5),
+    SquareRoot(),
+    Peak(),
+)
 
 
 @pytest.mark.parametrize("correction", OWN_DRAWS, ids=lambda correction: correction.name)
@@ -253,7 +302,7 @@ def test_variances_are_what_the_librarys_own_draws_give(correction):
     ring.extend(correction.masses(rho))
     sums = np.empty((batches, 2))
     for b in range(batches):
-        slots = gvf.uniform_slots(n, k, rng=rng) if uniform else ring.sample(k, rng=rng)
+        slots = rng.integers(n, size=k) if uniform else ring.sample(k, rng=rng)
         sums[b] = correction.weights(rho[slots], means) @ updates[slots]
     distances = np.sum((sums - sums.mean(axis=0)) ** 2, axis=1)
     error = math.hypot(distances.std() / math.sqrt(batches), found.error)
@@ -436,7 +485,7 @@ def mentions(found: gvf.Diagnosis, text: str) -> bool:
 )
 def test_a_wrong_behaviour_is_found_by_the_mean_ratio_and_a_right_one_is_not(target, behaviour):
     rng, n = np.random.default_rng(0), 15_000
-    policy, alarms, found = gvf.Fixed(behaviour), 0, 0
+    policy, alarms, found = gvf.policies.Fixed(behaviour), 0, 0
     wrong = np.array(behaviour) ** 0.8 / np.sum(np.array(behaviour) ** 0.8)
     wrong = np.array([0.65, 0.35]) if behaviour[0] == 0.5 else wrong
     for _ in range(40):
@@ -465,7 +514,7 @@ def test_a_heavy_tail_is_told_and_ir_recommended():
     found = gvf.diagnose(rho, rng.normal(size=(5000, 3)))
     assert found.k_hat > found.k_threshold
     assert mentions(found, "heavy tail")
-    assert found.recommendation == gvf.IR()
+    assert found.recommendation == gvf.corrections.IR()
     assert "cannot be trusted" in found.reason
     light = gvf.diagnose(rng.random(5000) * 2, rng.normal(size=(5000, 3)))
     assert light.k_hat < 0.0
@@ -492,32 +541,32 @@ def test_every_recommendation_has_its_window():
         assert found.reason.endswith(".")
         return found.recommendation, found.reason
 
-    assert advice(rho, unrelated)[0] == gvf.IR()
+    assert advice(rho, unrelated)[0] == gvf.corrections.IR()
     # IS must win by more than it could lose, n over the effective size, here about 8.
     correction, reason = advice(rho, unrelated / rho[:, None] ** 2)
-    assert correction == gvf.IS()
+    assert correction == gvf.corrections.IS()
     assert "the shorter is the update" in reason
     correction, reason = advice(rho, unrelated / rho[:, None] ** 0.75)
-    assert correction == gvf.IR()
+    assert correction == gvf.corrections.IR()
     assert "4.5 times the variance of IS at the present weights, but 7.9 times less" in reason
     # The mean of three times 0.1 is 0.10000000000000002.
     for equal in (np.full(n, 1.0), np.full(3, 0.1)):
         correction, reason = advice(equal, unrelated[: len(equal)])
-        assert correction == gvf.IS()
+        assert correction == gvf.corrections.IS()
         assert "All ratios are the same" in reason
     correction, reason = advice(rng.uniform(0.9, 1.1, n), unrelated)
-    assert correction == gvf.IS()
+    assert correction == gvf.corrections.IS()
     assert "mild" in reason
     correction, reason = advice(rho, np.zeros((n, 3)))
-    assert correction == gvf.IR()
+    assert correction == gvf.corrections.IR()
     assert "diagnose again" in reason
     correction, reason = advice(rho, unrelated / np.sqrt(rho)[:, None])
-    assert correction == gvf.IR()
+    assert correction == gvf.corrections.IR()
     assert "the variance of IS" in reason
     # A small window in which updates go with ratios: IR is biased, and soon that shows.
     few = np.repeat([0.5, 3.0], [16, 4])
     correction, reason = advice(few, few + 0.1 * rng.normal(size=20))
-    assert correction == gvf.BCIR()
+    assert correction == gvf.corrections.BCIR()
     assert "windows" in reason
 
 
@@ -525,7 +574,7 @@ def test_updates_as_long_as_one_over_their_ratios_leave_is_no_variance_at_all():
     rho = np.array([0.5, 1.0, 1.5])
     found = gvf.diagnose(rho, 1 / rho)
     assert found.moments["IS"].variance == pytest.approx(0.0, abs=1e-15)
-    assert found.recommendation == gvf.IS()
+    assert found.recommendation == gvf.corrections.IS()
 
 
 # Bad input
@@ -552,7 +601,13 @@ def test_updates_as_long_as_one_over_their_ratios_leave_is_no_variance_at_all():
         (
             [1.0, 2.0],
             [1.0, 1.0],
-            {"corrections": [gvf.NormIS(2.0), gvf.IR(), gvf.NormIS(3.0)]},
+            {
+                "corrections": [
+                    gvf.corrections.NormIS(2.0),
+                    gvf.corrections.IR(),
+                    gvf.corrections.NormIS(3.0),
+                ]
+            },
             "corrections has 2 of the name NormIS; names must differ",
         ),
         (
@@ -572,19 +627,21 @@ def test_what_is_of_the_wrong_kind_is_named():
     window = [1.0, 2.0], [1.0, 1.0]
     with pytest.raises(TypeError, match="rng must be a numpy"):
         gvf.diagnose(*window, rng=0)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(TypeError, match=r"corrections must be like gvf.IR\(\), got 'IR'"):
+    with pytest.raises(
+        TypeError, match=r"corrections must be like gvf.corrections.IR\(\), got 'IR'"
+    ):
         gvf.diagnose(*window, corrections=["IR"])  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match=r"got IR\(\); put it in a list"):
-        gvf.diagnose(*window, corrections=gvf.IR())  # pyright: ignore[reportArgumentType]
+        gvf.diagnose(*window, corrections=gvf.corrections.IR())  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError):
         gvf.diagnose(*window, batch_size=2.5)  # pyright: ignore[reportArgumentType]
 
 
 EMPHATIC = {
-    gvf.EmphaticIR(): gvf.IR(),
-    gvf.EmphaticBCIR(): gvf.BCIR(),
-    gvf.EmphaticIS(): gvf.IS(),
-    gvf.EmphaticWISMinibatch(): gvf.WISMinibatch(),
+    gvf.corrections.EmphaticIR(): gvf.corrections.IR(),
+    gvf.corrections.EmphaticBCIR(): gvf.corrections.BCIR(),
+    gvf.corrections.EmphaticIS(): gvf.corrections.IS(),
+    gvf.corrections.EmphaticWISMinibatch(): gvf.corrections.WISMinibatch(),
 }
 
 
@@ -602,14 +659,16 @@ def test_emphatic_corrections_are_the_plain_ones_with_rho_f():
 
 def test_the_sizes_of_rho_and_of_rho_f_are_shown_side_by_side():
     rho, trace = np.array([1.0, 3.0]).repeat(50), np.append(np.ones(99), 1000.0)
-    both = gvf.diagnose([rho, trace], np.ones(100), corrections=[gvf.IR(), gvf.EmphaticIR()])
+    both = gvf.diagnose(
+        [rho, trace], np.ones(100), corrections=[gvf.corrections.IR(), gvf.corrections.EmphaticIR()]
+    )
     assert "effective sample size: 80 (80 %), of rho F: 1.14 (1.1 %)" in repr(both)
     assert any("Weighted by rho F, the window is worth 1.14" in text for text in both.warnings)
     assert "the advice is about the others" in repr(both)
-    alone = gvf.diagnose([rho, trace], np.ones(100), corrections=[gvf.IR()])
+    alone = gvf.diagnose([rho, trace], np.ones(100), corrections=[gvf.corrections.IR()])
     assert math.isnan(alone.emphatic_sample_size)
     assert "rho F" not in repr(alone)
     with pytest.raises(ValueError, match=r"carries .* give ratios and traces, \[2, n\], or use"):
-        gvf.diagnose(rho, np.ones(100), corrections=[gvf.EmphaticIR()])
+        gvf.diagnose(rho, np.ones(100), corrections=[gvf.corrections.EmphaticIR()])
     with pytest.raises(ValueError, match="products of ratios and traces must be finite, and not"):
-        gvf.diagnose([rho, 0 * trace], np.ones(100), corrections=[gvf.EmphaticIR()])
+        gvf.diagnose([rho, 0 * trace], np.ones(100), corrections=[gvf.corrections.EmphaticIR()])

@@ -11,7 +11,13 @@ import gvf
 def shown():
     rng = np.random.default_rng(0)
     rho = np.where(rng.random(500) < 0.3, 0.0, rng.lognormal(0.0, 1.0, 500))
-    corrections = [gvf.IS(), gvf.IR(), gvf.VTrace(5.0), gvf.WISMinibatch(), SquareRoot()]
+    corrections = [
+        gvf.corrections.IS(),
+        gvf.corrections.IR(),
+        gvf.corrections.VTrace(5.0),
+        gvf.corrections.WISMinibatch(),
+        SquareRoot(),
+    ]
     return gvf.diagnose(rho, rng.normal(size=(500, 2)), corrections=corrections, batch_size=8)
 
 
@@ -40,7 +46,7 @@ def test_tables_show_the_size_of_rho_f_beside_that_of_rho():
     inputs, console = np.ones((2, 50)), Console(width=100)
     inputs[1, :10] = 20.0
     with console.capture() as captured:
-        console.print(gvf.diagnose(inputs, np.ones(50), corrections=[gvf.EmphaticIR()]))
+        console.print(gvf.diagnose(inputs, np.ones(50), corrections=[gvf.corrections.EmphaticIR()]))
     text = " ".join(captured.get().split())
     assert "effective sample size 50 (100 %) ... of rho F 14.3 (29 %)" in text
     assert "Corrections by rho F aim at" in text

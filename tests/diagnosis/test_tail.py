@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import gvf
-from gvf.diagnosis.tail import pareto_shape, tail_index, trusted_up_to
+from gvf.ratios import pareto_shape, tail_index, trusted_up_to
 
 
 def test_statistics_of_the_ratios_are_those_of_a_pocket_calculator():

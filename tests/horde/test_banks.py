@@ -5,11 +5,11 @@ import pytest
 from many_learners import many_signals, near_the_edge
 
 import gvf
-from gvf.horde.evaluate import Evaluator
 from gvf.horde.layout import Layout
+from gvf.horde.signals import Evaluator
 
 
-class Tilted(gvf.PolicyBank):
+class Tilted(gvf.policies.Bank):
     names = ("a", "b", "c")
 
     def log_probabilities(self, states, actions):
@@ -18,7 +18,7 @@ class Tilted(gvf.PolicyBank):
 
 
 def table(rng):
-    return gvf.Table(rng.dirichlet(np.ones(3), size=5))
+    return gvf.policies.Table(rng.dirichlet(np.ones(3), size=5))
 
 
 def leaning(states):
@@ -26,7 +26,7 @@ def leaning(states):
 
 
 def evaluated(questions, batch, behaviour, **options):
-    layout = Layout(questions, gvf.IR())
+    layout = Layout(questions, gvf.corrections.IR())
     found = Evaluator(layout).ratios(batch, behaviour, options.get("on_conflict", "error"))
     return found[layout.group_policy[layout.group[layout.place]]]
 
@@ -34,15 +34,15 @@ def evaluated(questions, batch, behaviour, **options):
 @pytest.mark.parametrize("known", ["behaviour", "probability", "log"])
 def test_ratios_of_discrete_policies(known):
     rng = np.random.default_rng(0)
-    behaviour = gvf.Fixed([0.5, 0.3, 0.2])
+    behaviour = gvf.policies.Fixed([0.5, 0.3, 0.2])
     policies = [
-        gvf.Uniform(3),
+        gvf.policies.Uniform(3),
         table(rng),
-        gvf.Always(2, actions=3),
-        gvf.FunctionPolicy(leaning, actions=3),
+        gvf.policies.Always(2, actions=3),
+        gvf.policies.Function(leaning, actions=3),
         table(rng),
-        gvf.Mixture(gvf.Uniform(3), gvf.Favour(0, 0.8, 3), 0.5),
-        gvf.Uniform(3),
+        gvf.policies.Mixture(gvf.policies.Uniform(3), gvf.policies.Favour(0, 0.8, 3), 0.5),
+        gvf.policies.Uniform(3),
     ]
     states, actions = rng.integers(5, size=9), rng.integers(3, size=9)
     columns = {"state": states, "action": actions, "reward": np.zeros(9)}
@@ -62,10 +62,12 @@ def test_ratios_of_discrete_policies(known):
 def test_ratios_of_continuous_policies(shape):
     rng = np.random.default_rng(0)
     size = shape[1] if len(shape) > 1 else 1
-    behaviour = gvf.Gaussian(np.zeros(size), 1.5)
-    policies: list[gvf.Policy]
-    policies = [gvf.Gaussian(rng.normal(size=size), rng.random(size) + 0.5) for _ in range(4)]
-    policies.append(gvf.Gaussian(lambda s: np.zeros((len(s), size)), 1.0))
+    behaviour = gvf.policies.Gaussian(np.zeros(size), 1.5)
+    policies: list[gvf.policies.Policy]
+    policies = [
+        gvf.policies.Gaussian(rng.normal(size=size), rng.random(size) + 0.5) for _ in range(4)
+    ]
+    policies.append(gvf.policies.Gaussian(lambda s: np.zeros((len(s), size)), 1.0))
     batch = gvf.Transitions(
         state=rng.random((7, 2)), action=rng.normal(size=shape), reward=np.zeros(7)
     )
@@ -84,10 +86,12 @@ def test_signals_are_evaluated_once_each():
         calls.append(len(transitions))
         return many_signals(transitions)
 
-    signals = {"reward": "reward"} | dict(gvf.Columns(counted, 3))
-    questions = gvf.questions({"u": gvf.Uniform(2)}, signals, {"x": 0.5, "edge": near_the_edge})
+    signals = {"reward": "reward"} | dict(gvf.SignalBank(counted, 3))
+    questions = gvf.question_grid(
+        {"u": gvf.policies.Uniform(2)}, signals, {"x": 0.5, "edge": near_the_edge}
+    )
     assert [q.name for q in questions][:3] == ["u, reward, x", "u, reward, edge", "u, 0, x"]
-    layout = Layout(questions, gvf.IR())
+    layout = Layout(questions, gvf.corrections.IR())
     batch = gvf.Transitions(
         state=[0.1, 0.2], next_state=[0.5, 0.9], action=[0, 1], reward=[1.0, 2.0]
     )
@@ -108,12 +112,16 @@ def test_signals_are_evaluated_once_each():
 
 
 def test_groups_share_a_policy_and_columns_of_a_continuation_are_neighbours():
-    questions = gvf.questions(
-        {"a": gvf.Uniform(2), "b": gvf.Always(1, 2), "same as a": gvf.Uniform(2)},
+    questions = gvf.question_grid(
+        {
+            "a": gvf.policies.Uniform(2),
+            "b": gvf.policies.Always(1, 2),
+            "same as a": gvf.policies.Uniform(2),
+        },
         {"reward": "reward", "one": lambda t: 1.0},
         [0.9, 0.5],
     )
-    layout = Layout(questions, gvf.IR())
+    layout = Layout(questions, gvf.corrections.IR())
     assert (layout.groups, len(layout.policies), len(layout.cumulants)) == (2, 2, 2)
     assert layout.starts.tolist() == [0, 8, 12]
     assert (np.diff(layout.group) >= 0).all()
@@ -122,5 +130,5 @@ def test_groups_share_a_policy_and_columns_of_a_continuation_are_neighbours():
         "b, reward, 0.9",
         "b, one, 0.9",
     ]
-    emphatic = Layout(questions, gvf.EmphaticIR())
+    emphatic = Layout(questions, gvf.corrections.EmphaticIR())
     assert emphatic.groups == 4

@@ -6,17 +6,17 @@ from dumb_ray import DumbRay
 from many_learners import BEHAVIOUR, asked, stream
 
 import gvf
-from gvf.common import cluster
-from gvf.horde import core
+from gvf.horde import horde_core as core
+from gvf.jobs import ray_cluster as cluster
 
-TILES = gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
-IR = gvf.IR()
+TILES = gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
+IR = gvf.corrections.IR()
 ROWS, BAD = 1000, 600
 
 
-def made(correction: gvf.Correction = IR, questions=None, **options):
+def made(correction: gvf.corrections.Correction = IR, questions=None, **options):
     options = {"window": 40, "batch_size": 4, "seed": 0, "behaviour": BEHAVIOUR, **options}
-    return gvf.Horde(questions or asked(), TILES, gvf.TD(0.1), correction, **options)
+    return gvf.Horde(questions or asked(), TILES, gvf.updates.TD(0.1), correction, **options)
 
 
 def from_column(transitions):
@@ -52,14 +52,14 @@ BROKEN = {
 def test_a_bad_row_is_named_and_no_row_before_it_is_learned_from(broken, engine, monkeypatch):
     ray, (name, value) = DumbRay(), BROKEN[broken]
     monkeypatch.setattr(cluster, "import_ray", lambda: ray)
-    asked_too = gvf.GVF(gvf.Uniform(3), "reward", from_column, name="asked")
-    horde = made(gvf.EmphaticIR(0.5), [*asked(), asked_too], engine=engine)
+    asked_too = gvf.GVF(gvf.policies.Uniform(3), "reward", from_column, name="asked")
+    horde = made(gvf.corrections.EmphaticIR(0.5), [*asked(), asked_too], engine=engine)
     data = data_with(name, value, BAD + 50)
-    horde.observe_many(data[:50])
+    horde.observe(data[:50])
     before = horde._arrays()
     at = BAD + (broken == "a row that does not follow")
     with pytest.raises(ValueError, match=rf"position {at}\b") as caught:
-        horde.observe_many(data[50:])
+        horde.observe(data[50:])
     assert not hasattr(caught.value, "__notes__")
     assert horde.steps == 50
     assert_unchanged(before, horde)
@@ -68,7 +68,7 @@ def test_a_bad_row_is_named_and_no_row_before_it_is_learned_from(broken, engine,
 def test_learn_names_the_row_of_the_source():
     horde, data = made(), data_with("action", 7)
     with pytest.raises(ValueError, match="position 600") as caught:
-        horde.learn(data, progress=False)
+        horde.learn([data], progress=False)
     assert caught.value.__notes__ == ["Positions count from transition 0 of the source."]
     assert horde.steps == 0
     batches = [data_with("action", 1)[:300], data[300:]]
@@ -82,7 +82,7 @@ def test_a_batch_too_large_to_be_checked_at_once_says_how_many_were_learned(monk
     monkeypatch.setattr(core, "_ROOM", 1)  # so that 256 rows are checked together
     horde = made()
     with pytest.raises(ValueError, match="position 88") as caught:
-        horde.observe_many(data_with("action", 7))
+        horde.observe(data_with("action", 7))
     (note,) = caught.value.__notes__
     assert "from transition 512 of the batch" in note
     assert "512 transitions have been learned from" in note
@@ -90,10 +90,10 @@ def test_a_batch_too_large_to_be_checked_at_once_says_how_many_were_learned(monk
 
 
 def test_rows_that_are_checked_together_change_no_bit(monkeypatch):
-    data, hordes = stream(ROWS, states=0), [made(gvf.EmphaticIR(0.5)) for _ in range(2)]
-    hordes[0].observe_many(data)
+    data, hordes = stream(ROWS, states=0), [made(gvf.corrections.EmphaticIR(0.5)) for _ in range(2)]
+    hordes[0].observe(data)
     monkeypatch.setattr(core, "_ROOM", 1)
-    hordes[1].observe_many(data)
+    hordes[1].observe(data)
     assert_unchanged(hordes[0]._arrays(), hordes[1])
 
 

@@ -5,6 +5,7 @@ The engine of products is tried on the processor, too. The kernels need a GPU.
 
 import sys
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,11 +14,13 @@ import pytest
 from many_learners import BEHAVIOUR, CORRECTIONS, asked, record, stream
 
 import gvf
-from gvf.horde import core, device, engine, watch
+from gvf.horde import device, watch
+from gvf.horde import horde_core as core
+from gvf.horde import weight_engine as engine
 
 torch = pytest.importorskip("torch")
 
-from gvf.horde import cuda  # noqa: E402
+from gvf.horde import cuda_weights as cuda  # noqa: E402
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 TOLERANCE = {"float64": 1e-12, "float32": 1e-4, "tf32": 2e-2}
@@ -31,7 +34,7 @@ KINDS = [
 def some_features(size):
     """Dense features of states in [0, 1)^2."""
     turned = np.random.default_rng(5).normal(size=(2, size))
-    return gvf.Dense(size, lambda s: np.cos(s @ turned) / np.sqrt(size))
+    return gvf.features.Dense(size, lambda s: np.cos(s @ turned) / np.sqrt(size))
 
 
 def inside(transitions):
@@ -41,13 +44,18 @@ def inside(transitions):
 
 def many(cumulants):
     """Three policies with different numbers of cumulants and continuations."""
-    signals = gvf.Columns(lambda t: np.outer(t.reward, np.linspace(1, 2, cumulants)), cumulants)
-    policies = {str(i): gvf.Fixed(p) for i, p in enumerate(([0.2, 0.3, 0.5], [0.6, 0.2, 0.2]))}
-    some = gvf.questions(policies, signals, [0.5, 0.9])
-    return [*some, *gvf.questions({"never 2": gvf.Always(1, 3)}, {"reward": "reward"}, [0.3])]
+    signals = gvf.SignalBank(lambda t: np.outer(t.reward, np.linspace(1, 2, cumulants)), cumulants)
+    policies = {
+        str(i): gvf.policies.Fixed(p) for i, p in enumerate(([0.2, 0.3, 0.5], [0.6, 0.2, 0.2]))
+    }
+    some = gvf.question_grid(policies, signals, [0.5, 0.9])
+    return [
+        *some,
+        *gvf.question_grid({"never 2": gvf.policies.Always(1, 3)}, {"reward": "reward"}, [0.3]),
+    ]
 
 
-def watch_here(weights, columns, steps, ratios, resting, inverse, places, averages):
+def look_here(weights, columns, places, averages, steps, ratios, resting, inverse):
     """The kernel of a look on the processor; test_cuda_watch tries the kernel itself."""
     columns = {name: column.numpy() for name, column in columns.items()}
     newest = watch.newest_rows(columns, steps, ratios.shape[1])
@@ -82,7 +90,7 @@ def kind(request, monkeypatch):
     if name == "products":
         monkeypatch.setattr(core, "engine_for", engine_for)
         monkeypatch.setattr(device.Device, "memory", 10**9)
-        kernels = SimpleNamespace(watch=watch_here)  # the real ones need Triton
+        kernels = SimpleNamespace(Look=partial(partial, look_here))  # the real ones need Triton
         monkeypatch.setitem(sys.modules, "gvf.horde.cuda_kernels", kernels)
     return name, dtype
 
@@ -94,7 +102,7 @@ def made(kind, questions, features, update=None, there=True, **options):
     given = {"window": 40, "batch_size": 4, "behaviour": BEHAVIOUR, "seed": 0, **options}
     given = {"rupee": True, **given}
     on_gpu = {"device": "cuda", "dtype": dtype} if there and name == "cuda" else {"dtype": single}
-    horde = gvf.Horde(questions, features, update or gvf.TD(0.3), **on_gpu, **given)
+    horde = gvf.Horde(questions, features, update or gvf.updates.TD(0.3), **on_gpu, **given)
     if there and name == "products":
         chosen = replace(horde._core.options, device=device.Device("products"))
         horde._begin(core.Core(horde._core.layout, chosen))
@@ -127,7 +135,7 @@ def compare(kind, questions, features, update=None, *, steps=150, pieces=70, **o
     one, other = (made(kind, questions, features, update, t, **options) for t in (True, False))
     for horde in (one, other):
         for start in range(0, steps, pieces):
-            horde.observe_many(data[start : start + pieces])
+            horde.observe(data[start : start + pieces])
     engine = one._core.engine
     assert isinstance(engine, cuda.TorchEngine)
     assert isinstance(engine, cuda.KernelEngine) == (kind[0] == "cuda" and kind[1] != "float64")
@@ -152,9 +160,19 @@ def test_batches_of_any_size(kind, k):
     compare(kind, many(3), some_features(70), batch_size=k, window=90)
 
 
-@pytest.mark.parametrize(("chunk", "every", "warm_up"), [(1, 1, 0), (3, 1, 7), (64, 3, 10)])
-def test_chunks_and_schedules_do_not_matter(kind, chunk, every, warm_up):
-    compare(kind, asked(), some_features(5), chunk=chunk, every=every, warm_up=warm_up, pieces=31)
+@pytest.mark.parametrize(
+    ("steps_per_call", "update_every", "warm_up"), [(1, 1, 0), (3, 1, 7), (64, 3, 10)]
+)
+def test_chunks_and_schedules_do_not_matter(kind, steps_per_call, update_every, warm_up):
+    compare(
+        kind,
+        asked(),
+        some_features(5),
+        steps_per_call=steps_per_call,
+        update_every=update_every,
+        warm_up=warm_up,
+        pieces=31,
+    )
 
 
 def test_wide_groups_are_cut_into_tiles(kind, monkeypatch):
@@ -164,11 +182,16 @@ def test_wide_groups_are_cut_into_tiles(kind, monkeypatch):
 
 
 @GPU
-@pytest.mark.parametrize("correction", [gvf.IR(), gvf.BCIR()])
-@pytest.mark.parametrize(("window", "chunk"), [(40, 8), (40, 40), (40, 64), (3000, 64)])
-def test_a_gpu_finds_the_rows_of_the_processor(window, chunk, correction):
+@pytest.mark.parametrize("correction", [gvf.corrections.IR(), gvf.corrections.BCIR()])
+@pytest.mark.parametrize(("window", "steps_per_call"), [(40, 8), (40, 40), (40, 64), (3000, 64)])
+def test_a_gpu_finds_the_rows_of_the_processor(window, steps_per_call, correction):
     options: dict[str, Any]
-    options = {"window": window, "chunk": chunk, "batch_size": 16, "correction": correction}
+    options = {
+        "window": window,
+        "steps_per_call": steps_per_call,
+        "batch_size": 16,
+        "correction": correction,
+    }
     one, other = (
         made(("cuda", "float32"), asked(), some_features(5), there=there, **options)
         for there in (True, False)
@@ -185,7 +208,7 @@ def test_a_gpu_finds_the_rows_of_the_processor(window, chunk, correction):
 
     engine.learn = learning
     for horde in (one, other):
-        horde.observe_many(data)
+        horde.observe(data)
     assert len(found) == len(right)
     for rows, batch in zip(found, right, strict=True):
         drawn = batch.drawn.astype(bool)
@@ -193,14 +216,16 @@ def test_a_gpu_finds_the_rows_of_the_processor(window, chunk, correction):
 
 
 def test_a_default_step_size_comes_with_each_batch(kind):
-    compare(kind, asked(), some_features(5), gvf.TD(), correction=gvf.IS())
+    compare(kind, asked(), some_features(5), gvf.updates.TD(), correction=gvf.corrections.IS())
     data = stream(60, states=0)
-    hordes = [made(kind, asked(), some_features(5), gvf.TD(), there=t) for t in (True, False)]
+    hordes = [
+        made(kind, asked(), some_features(5), gvf.updates.TD(), there=t) for t in (True, False)
+    ]
     for horde in hordes:
         horde._core._step_sizes = lambda rows: np.linspace(0.1, 0.5, rows.p.size).reshape(
             rows.p.shape[::-1]
         )
-        horde.observe_many(data)
+        horde.observe(data)
     assert_close(kind, hordes[0], hordes[1], data.state)
 
 
@@ -217,17 +242,17 @@ def test_a_failing_sensor_disturbs_nobody_else(kind):
     data = stream(500, states=0)
     weak = data.reward.copy()
     weak[400:403] = np.nan
-    policies = {"u": gvf.Uniform(3), "one": gvf.Always(1, actions=3)}
-    questions = gvf.questions(policies, {"good": "reward", "weak": "weak"}, [0.5])
+    policies = {"u": gvf.policies.Uniform(3), "one": gvf.policies.Always(1, actions=3)}
+    questions = gvf.question_grid(policies, {"good": "reward", "weak": "weak"}, [0.5])
     sick = with_signals(data, weak=weak)
-    hordes = [made(kind, questions, gvf.Dense(2), there=there) for there in (True, False)]
+    hordes = [made(kind, questions, gvf.features.Dense(2), there=there) for there in (True, False)]
     for horde in hordes:
-        horde.observe_many(sick[:420])
+        horde.observe(sick[:420])
         assert list(horde.report().paused) == ["u, weak, 0.5", "one, weak, 0.5"]
         kept = horde.weights("u, weak, 0.5")
-        horde.observe_many(sick[420:430])
+        horde.observe(sick[420:430])
         np.testing.assert_array_equal(horde.weights("u, weak, 0.5"), kept)
-        horde.observe_many(sick[430:])
+        horde.observe(sick[430:])
         assert (horde.weights("u, weak, 0.5") != kept).any()
     assert_close(kind, hordes[0], hordes[1], data.state)
 
@@ -236,22 +261,22 @@ def test_a_question_that_diverges_is_paused_and_named(kind):
     data = stream(1300, states=0, ends=0.0)
     growing = {**data.columns, "next_state": 3.0 * data.state, "zero": 0.0 * data.reward}
     data = gvf.Transitions(**growing)
-    policy = gvf.Uniform(3)
+    policy = gvf.policies.Uniform(3)
     questions = [
         gvf.GVF(policy, "reward", 0.0, name="tame"),
         gvf.GVF(policy, "reward", 1.0, name="wild"),
         gvf.GVF(policy, "zero", 1.0, name="zero"),
     ]
-    horde, alone = (made(kind, some, gvf.Dense(2)) for some in (questions, questions[:1]))
+    horde, alone = (made(kind, some, gvf.features.Dense(2)) for some in (questions, questions[:1]))
     for one in (horde, alone):
-        one.observe_many(data)
+        one.observe(data)
     assert horde.report().paused == {"wild": "it has diverged"}
     assert not horde.weights("zero").any()
     np.testing.assert_allclose(
         horde.predict(data.state, "tame"), alone.predict(data.state, "tame"), rtol=1e-3, atol=1e-3
     )
     before = horde.weights("wild")
-    horde.observe_many(data[:10])
+    horde.observe(data[:10])
     np.testing.assert_array_equal(horde.weights("wild"), before)
 
 
@@ -262,11 +287,11 @@ def test_files_go_from_device_to_device(kind, tmp_path):
         for there in (True, False)
     }
     for there, horde in hordes.items():
-        horde.observe_many(data[:90])
+        horde.observe(data[:90])
         horde.save(tmp_path / str(there))
     for there, horde in hordes.items():
         horde.load(tmp_path / str(not there), same_functions=True)
-        horde.observe_many(data[90:])
+        horde.observe(data[90:])
     assert_close(kind, hordes[True], hordes[False], data.state)
 
 
@@ -274,18 +299,18 @@ def test_questions_come_and_go(kind):
     data = stream(160, states=0)
     hordes = [made(kind, asked()[:9], some_features(5), there=t) for t in (True, False)]
     for horde in hordes:
-        horde.observe_many(data[:60])
+        horde.observe(data[:60])
         horde.add(asked()[9:])
-        horde.observe_many(data[60:100])
+        horde.observe(data[60:100])
         horde.remove(horde.names[:3])
-        horde.observe_many(data[100:])
+        horde.observe(data[100:])
     assert_close(kind, hordes[0], hordes[1], data.state)
 
 
 def test_a_device_that_is_missing_is_named(monkeypatch):
     def refuse(name, message):
         with pytest.raises(ValueError, match=message):
-            gvf.Horde(asked(), gvf.Dense(2), gvf.TD(0.1), device=name)
+            gvf.Horde(asked(), gvf.features.Dense(2), gvf.updates.TD(0.1), device=name)
 
     there = {"torch", "triton"}
     monkeypatch.setattr(device, "find_spec", lambda name: name if name in there else None)
@@ -301,7 +326,8 @@ def test_a_device_that_is_missing_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("features", "update"), [(gvf.OneHot(3), gvf.TD(0.1)), (gvf.Dense(2), gvf.TDRC(0.1))]
+    ("features", "update"),
+    [(gvf.features.OneHot(3), gvf.updates.TD(0.1)), (gvf.features.Dense(2), gvf.updates.TDRC(0.1))],
 )
 def test_a_device_learns_by_plain_td_with_dense_features(monkeypatch, features, update):
     chosen = device.Device("cuda"), np.dtype(np.float64)
@@ -309,7 +335,7 @@ def test_a_device_learns_by_plain_td_with_dense_features(monkeypatch, features, 
     monkeypatch.setattr(device.Device, "memory", 10**9)
     horde = gvf.Horde(asked(), features, update)
     with pytest.raises(ValueError, match="with SGD and dense features"):
-        horde._predict([0] if isinstance(features, gvf.OneHot) else [[0.0, 0.0]])
+        horde._predict([0] if isinstance(features, gvf.features.OneHot) else [[0.0, 0.0]])
 
 
 def test_weights_that_a_gpu_cannot_hold_are_counted(monkeypatch):
@@ -317,4 +343,4 @@ def test_weights_that_a_gpu_cannot_hold_are_counted(monkeypatch):
     monkeypatch.setattr("gvf.horde.horde.as_device", lambda *_: chosen)
     monkeypatch.setattr(device.Device, "memory", 10**9)
     with pytest.raises(MemoryError, match=r"for their weights; the GPU has 1.0 GB"):
-        gvf.Horde(asked(), gvf.Dense(10**8), gvf.TD(0.1))
+        gvf.Horde(asked(), gvf.features.Dense(10**8), gvf.updates.TD(0.1))

@@ -21,7 +21,8 @@ GPU = torch.cuda.is_available()
 if not GPU:
     os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are imported
 
-from gvf.horde import cuda, cuda_watch  # noqa: E402
+from gvf.horde import cuda_watch  # noqa: E402
+from gvf.horde import cuda_weights as cuda  # noqa: E402
 
 TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
 N, SIZE = 70, 75
@@ -40,7 +41,7 @@ def rows_of(layout, rng, dtype):
 
 def both(dtype, count, rupee, questions=None):
     """A watch of each kind, and the engine that they look at."""
-    layout = Layout(questions or asked(), gvf.IR())
+    layout = Layout(questions or asked(), gvf.corrections.IR())
     engine = cuda.TorchEngine(layout, 0.1, SIZE, np.dtype(dtype), "cuda" if GPU else "cpu")
     kinds = Watch, cuda_watch.DeviceWatch
     return engine, [kind(layout, count, SIZE * rupee, np.dtype(dtype)) for kind in kinds]
@@ -115,9 +116,11 @@ def test_other_rows_do_not_count():
 
 def test_many_questions_are_looked_at_tile_by_tile():
     rng = np.random.default_rng(1)
-    signals = gvf.Columns("signals", 90)
-    policies = {str(i): gvf.Fixed(row) for i, row in enumerate(rng.dirichlet(np.ones(3), size=2))}
-    engine, watches = both("float32", 16, True, gvf.questions(policies, signals, [0.5, 0.9]))
+    signals = gvf.SignalBank("signals", 90)
+    policies = {
+        str(i): gvf.policies.Fixed(row) for i, row in enumerate(rng.dirichlet(np.ones(3), size=2))
+    }
+    engine, watches = both("float32", 16, True, gvf.question_grid(policies, signals, [0.5, 0.9]))
     layout = watches[0]._layout
     assert len(layout) % 64
     engine.put(np.arange(len(layout)), {"weights": rng.normal(size=(len(layout), SIZE))})
@@ -127,6 +130,38 @@ def test_many_questions_are_looked_at_tile_by_tile():
     assert_equal_watches(watches, "float32")
 
 
+class FakeKernel:
+    """A kernel that counts its launches; `compiled` is launched once it has been looked up."""
+
+    def __init__(self, compiled=None):
+        self.compiled, self.launches = compiled, []
+
+    def __getitem__(self, grid):
+        def launch(*arguments, **_):
+            self.launches.append((grid, len(arguments)))
+            return self.compiled
+
+        return launch
+
+
+def test_a_compiled_kernel_is_looked_up_once_for_each_case(monkeypatch):
+    from gvf.horde import cuda_kernels
+
+    compiled = FakeKernel()
+    lookup = FakeKernel(compiled)
+    monkeypatch.setattr(cuda_kernels, "_watch", lookup)
+    rng = np.random.default_rng(4)
+    engine, (_, watch) = both("float32", 64, False)
+    columns, seen = rows_of(watch._layout, rng, np.float32), []
+    for count, resting in ((16, []), (5, []), (16, [1]), (9, [2]), (40, []), (40, [])):
+        ratios = rng.lognormal(size=(watch._layout.groups, count))
+        watch.look(columns, 64, engine, ratios, np.array(resting, np.int64))
+        seen.append((len(lookup.launches), len(compiled.launches)))
+    assert seen == [(1, 0), (1, 1), (2, 1), (2, 2), (3, 2), (3, 3)]
+    assert len({*lookup.launches, *compiled.launches}) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype")
 @pytest.mark.skipif(not GPU, reason="there is no CUDA device")
 def test_a_look_never_waits_for_the_gpu():
     rng = np.random.default_rng(2)
@@ -134,8 +169,8 @@ def test_a_look_never_waits_for_the_gpu():
     columns = rows_of(watch._layout, rng, np.float32)
     ratios = rng.lognormal(size=(watch._layout.groups, 16))
     watch.look(columns, 64, engine, ratios, np.array([], np.int64))  # which makes its arrays
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        torch.cuda.set_sync_debug_mode("error")
         for resting in ([], [1, 2]):
             watch.look(columns, 64 + N, engine, ratios, np.array(resting, np.int64))
     finally:

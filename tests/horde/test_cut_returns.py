@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gvf
-from gvf.horde.returns import returns_along, room_of
+from gvf.horde.horde_returns import returns_along, room_of
 
 STATES, GAMMA = 4, 0.9
 HAZARD = np.array([0.01, 0.02, 0.03, 0.1])
@@ -49,8 +49,8 @@ def values(gamma):
 
 def exact_horde(gamma=GAMMA, cumulant="reward"):
     """A horde that predicts the exact values."""
-    question = gvf.GVF(gvf.Uniform(1), cumulant, gamma, name="q")
-    horde = gvf.Horde([question], gvf.OneHot(STATES), gvf.TD(0.1), seed=0)
+    question = gvf.GVF(gvf.policies.Uniform(1), cumulant, gamma, name="q")
+    horde = gvf.Horde([question], gvf.features.OneHot(STATES), gvf.updates.TD(0.1), seed=0)
     horde.observe(0, 0, 1.0, 1, False, behaviour_probability=1.0, broken=1.0)
     engine = horde._core.engine
     assert engine is not None
@@ -111,18 +111,18 @@ def test_returns_that_are_cut_nevertheless_are_told_of():
     """Where any row may be cut, no rule helps, and the errors say so."""
     error = exact_horde().stream_error(world(5_000, 0, chance=0.05), rows=5_000)
     (warning,) = error.warnings
-    assert (warning.problem, warning.questions) == (gvf.Problem.CUT, ("q",))
+    assert (warning.problem, warning.questions) == (gvf.learners.Problem.CUT, ("q",))
     assert warning.value == error.cut[0] / (error.cut[0] + error.returns[0])
     assert 0.2 < warning.value < 0.9
     assert error.bias[0] > 0.3
     assert "of the returns of 1 question were cut" in repr(error)
     short = exact_horde().stream_error(world(5_000, 0, limit=20), rows=5_000)
-    assert [one.problem for one in short.warnings] == [gvf.Problem.CUT]
+    assert [one.problem for one in short.warnings] == [gvf.learners.Problem.CUT]
 
 
 def test_rows_are_chosen_by_their_distance_to_a_cut():
     data = world(500, 3, limit=60)
-    question = gvf.GVF(gvf.Uniform(1), "reward", GAMMA, name="q")
+    question = gvf.GVF(gvf.policies.Uniform(1), "reward", GAMMA, name="q")
     returns, chosen = returns_along([question], data, np.arange(500), 0.01)
     age, horizon = 0, 44  # .9^44 < .01 < .9^43
     for t in range(500):

@@ -5,9 +5,9 @@ import pytest
 from many_learners import BEHAVIOUR, asked, learner_like, record, stream
 
 import gvf
-from gvf.diagnosis.ratios import RatioStatistics
+from gvf.ratios import RatioStatistics
 
-TILES = gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
+TILES = gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
 STATISTICS = [
     name
     for name in RatioStatistics.__dataclass_fields__
@@ -17,7 +17,7 @@ STATISTICS = [
 
 def made(questions, features=TILES, **options):
     options = {"window": 90, "batch_size": 4, "seed": 0, "behaviour": BEHAVIOUR, **options}
-    return gvf.Horde(questions, features, gvf.TD(0.05), **options)
+    return gvf.Horde(questions, features, gvf.updates.TD(0.05), **options)
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.5, 2.0])
@@ -34,16 +34,18 @@ def test_the_statistics_are_those_of_a_diagnosis(spread):
         assert found.warnings == whole.warnings
 
 
-@pytest.mark.parametrize("features", [TILES, gvf.Dense(2)], ids=["tiles", "dense"])
-@pytest.mark.parametrize("correction", [gvf.IR(), gvf.EmphaticIR(0.5)], ids=["IR", "emphatic"])
+@pytest.mark.parametrize("features", [TILES, gvf.features.Dense(2)], ids=["tiles", "dense"])
+@pytest.mark.parametrize(
+    "correction", [gvf.corrections.IR(), gvf.corrections.EmphaticIR(0.5)], ids=["IR", "emphatic"]
+)
 def test_one_question_is_diagnosed_as_by_a_learner(features, correction):
     horde, data = made(asked(), features, correction=correction), stream(200, states=0)
     batches = record(horde, data.state[:1])
-    horde.observe_many(data)
+    horde.observe(data)
     for i in (0, 7):
         learner = learner_like(horde, i, batches)
-        learner.observe_many(data)
-        corrections = [gvf.IS(), correction]
+        learner.observe(data)
+        corrections = [gvf.corrections.IS(), correction]
         expected = learner.diagnose(corrections=corrections)
         found = horde.diagnose(horde.names[i], corrections=corrections)
         assert isinstance(expected, gvf.Diagnosis)
@@ -58,7 +60,7 @@ def test_one_question_is_diagnosed_as_by_a_learner(features, correction):
 
 def test_every_policy_is_diagnosed():
     horde, data = made(asked()), stream(400, states=0)
-    horde.observe_many(data)
+    horde.observe(data)
     found = horde.diagnose()
     assert isinstance(found, gvf.HordeDiagnosis)
     assert [one.policy for one in found.policies] == list(found.report.policies)
@@ -77,10 +79,14 @@ def test_every_policy_is_diagnosed():
 def test_a_policy_that_is_not_covered_is_named():
     data = stream(100, states=0)
     seldom = gvf.Transitions(**{**data.columns, "action": np.zeros(100, int)})
-    horde = made(gvf.questions({"u": gvf.Uniform(3), "2": gvf.Always(2, 3)}, {"r": "reward"}, [0]))
+    horde = made(
+        gvf.question_grid(
+            {"u": gvf.policies.Uniform(3), "2": gvf.policies.Always(2, 3)}, {"r": "reward"}, [0]
+        )
+    )
     with pytest.raises(ValueError, match="the window is empty"):
         horde.diagnose()
-    horde.observe_many(seldom)
+    horde.observe(seldom)
     found = horde.diagnose()
     assert isinstance(found, gvf.HordeDiagnosis)
     assert "took no action of the target" in found.warnings["Always(2, 3)"][0]
@@ -90,10 +96,10 @@ def test_a_policy_that_is_not_covered_is_named():
 
 def test_a_question_that_came_later_is_diagnosed_by_what_it_knows():
     data = stream(120, states=0)
-    horde = made([gvf.GVF(gvf.Uniform(3), "reward", 0.5, name="old")])
-    horde.observe_many(data[:80])
-    horde.add([gvf.GVF(gvf.Always(1, 3), "reward", 0.5, name="new")])
-    horde.observe_many(data[80:])
+    horde = made([gvf.GVF(gvf.policies.Uniform(3), "reward", 0.5, name="old")])
+    horde.observe(data[:80])
+    horde.add([gvf.GVF(gvf.policies.Always(1, 3), "reward", 0.5, name="new")])
+    horde.observe(data[80:])
     found = horde.diagnose()
     assert isinstance(found, gvf.HordeDiagnosis)
     assert [one.ratios.window for one in found.policies] == [90, 40]
@@ -105,8 +111,8 @@ def test_a_question_that_came_later_is_diagnosed_by_what_it_knows():
 def test_a_paused_question_is_not_diagnosed():
     data = stream(100, states=0)
     data["reward"][60] = np.nan
-    horde = made([gvf.GVF(gvf.Uniform(3), "reward", 0.5, name="q")])
-    horde.observe_many(data)
+    horde = made([gvf.GVF(gvf.policies.Uniform(3), "reward", 0.5, name="q")])
+    horde.observe(data)
     with pytest.raises(ValueError, match="question 'q' pauses: a signal was not finite"):
         horde.diagnose("q")
     assert "paused: q" in repr(horde.diagnose())

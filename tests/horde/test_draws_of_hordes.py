@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import gvf
-from gvf.horde.draws import Draws, Pool
+from gvf.horde.group_draws import GroupDraws, Pool
 
 N, GROUPS, K = 20, 3, 5
 
 
 def some_draws(correction):
-    return Draws(correction, GROUPS, N, K, np.random.SeedSequence(0))
+    return GroupDraws(correction, GROUPS, N, K, np.random.SeedSequence(0))
 
 
-@pytest.mark.parametrize("correction", [gvf.IR(), gvf.BCIR()])
+@pytest.mark.parametrize("correction", [gvf.corrections.IR(), gvf.corrections.BCIR()])
 def test_a_deferred_search_finds_the_same_rows(correction):
     rng, kept, pool = np.random.default_rng(0), N + 6, Pool(1)
     now, later = some_draws(correction), some_draws(correction)
@@ -43,9 +43,15 @@ def test_a_deferred_search_finds_the_same_rows(correction):
 
 
 def test_only_draws_on_which_nothing_depends_are_deferred():
-    for correction in (gvf.IS(), gvf.WISMinibatch(), gvf.EmphaticWISMinibatch(0.5)):
+    for correction in (
+        gvf.corrections.IS(),
+        gvf.corrections.WISMinibatch(),
+        gvf.corrections.EmphaticWISMinibatch(0.5),
+    ):
         assert not some_draws(correction).can_defer
     long = np.ones((GROUPS, N + 1))
-    batch = some_draws(gvf.IR()).insert(long[None], long, long[0] > 0, 2 * N, Pool(1), True)
+    batch = some_draws(gvf.corrections.IR()).insert(
+        long[None], long, long[0] > 0, 2 * N, Pool(1), True
+    )
     assert batch.uniforms is None  # a longer chunk replaces masses before they are searched
     assert batch.rows.shape == (N + 1, GROUPS, K)

@@ -5,20 +5,20 @@ import pytest
 from many_learners import BEHAVIOUR, CORRECTIONS, asked, learner_like, record, stream
 
 import gvf
-from gvf.horde.sparse import SparseEngine
+from gvf.horde.active_weights import SparseEngine
 
 FEATURES = {
-    "one-hot": (gvf.OneHot(12), 12),
-    "tiles": (gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4), 0),
-    "dense": (gvf.Dense(5, lambda s: np.column_stack([np.ones(len(s)), s, s**2])), 0),
+    "one-hot": (gvf.features.OneHot(12), 12),
+    "tiles": (gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4), 0),
+    "dense": (gvf.features.Dense(5, lambda s: np.column_stack([np.ones(len(s)), s, s**2])), 0),
 }
 UPDATES = {
-    "SGD": gvf.TD(0.1),
-    "default": gvf.TD(),
-    "RMSProp": gvf.TD(0.01, gvf.RMSProp()),
-    "Adam": gvf.TD(0.01, gvf.Adam()),
-    "TDRC": gvf.TDRC(0.05),
-    "incremental": gvf.IncrementalTD(0.02),
+    "SGD": gvf.updates.TD(0.1),
+    "default": gvf.updates.TD(),
+    "RMSProp": gvf.updates.TD(0.01, gvf.updates.RMSProp()),
+    "Adam": gvf.updates.TD(0.01, gvf.updates.Adam()),
+    "TDRC": gvf.updates.TDRC(0.05),
+    "incremental": gvf.updates.IncrementalTD(0.02),
 }
 
 
@@ -42,12 +42,12 @@ def compare(
     )
     batches = record(horde, data.state[:1])
     for start in range(0, steps, pieces):
-        horde.observe_many(data[start : start + pieces])
+        horde.observe(data[start : start + pieces])
     predictions = horde.predict(data.state)
     core = horde._core
     for i, name in enumerate(horde.names):
         learner = learner_like(horde, i, batches)
-        learner.observe_many(data)
+        learner.observe(data)
         np.testing.assert_allclose(
             horde.weights(name), learner.weights, rtol=tolerance, atol=tolerance
         )
@@ -62,30 +62,37 @@ def compare(
 @pytest.mark.parametrize("update", UPDATES.values(), ids=UPDATES)
 @pytest.mark.parametrize("features", FEATURES)
 def test_a_horde_learns_what_learners_learn(features, update):
-    compare(features, update, gvf.IR())
+    compare(features, update, gvf.corrections.IR())
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS, ids=lambda c: c.name)
 @pytest.mark.parametrize("features", FEATURES)
 def test_every_correction_works(features, correction):
-    horde = compare(features, gvf.TD(0.1), correction)
+    horde = compare(features, gvf.updates.TD(0.1), correction)
     assert horde.report().window == 40
 
 
-@pytest.mark.parametrize("chunk", [1, 3, 64])
-@pytest.mark.parametrize(("every", "warm_up"), [(1, 0), (3, 10)])
-def test_chunks_and_schedules_do_not_matter(chunk, every, warm_up):
+@pytest.mark.parametrize("steps_per_call", [1, 3, 64])
+@pytest.mark.parametrize(("update_every", "warm_up"), [(1, 0), (3, 10)])
+def test_chunks_and_schedules_do_not_matter(steps_per_call, update_every, warm_up):
     for features in FEATURES:
-        compare(features, gvf.TD(0.1), gvf.IR(), chunk=chunk, every=every, warm_up=warm_up)
+        compare(
+            features,
+            gvf.updates.TD(0.1),
+            gvf.corrections.IR(),
+            steps_per_call=steps_per_call,
+            update_every=update_every,
+            warm_up=warm_up,
+        )
 
 
 def test_a_default_step_size_follows_each_policy():
-    compare("dense", gvf.TD(), gvf.IS(), pieces=7)
-    compare("tiles", gvf.TDRC(), gvf.IS(), chunk=5)
+    compare("dense", gvf.updates.TD(), gvf.corrections.IS(), pieces=7)
+    compare("tiles", gvf.updates.TDRC(), gvf.corrections.IS(), steps_per_call=5)
 
 
 def test_policies_without_mass_skip_and_the_others_go_on():
-    horde = compare("one-hot", gvf.TD(0.1), gvf.IR(), window=2, steps=60)
+    horde = compare("one-hot", gvf.updates.TD(0.1), gvf.corrections.IR(), window=2, steps=60)
     assert list(horde.report().skipped) == ["Always(1, 3)"]
 
 
@@ -93,29 +100,39 @@ def test_policies_without_mass_skip_and_the_others_go_on():
 def test_each_question_may_have_its_own_policy(features):
     rng = np.random.default_rng(0)
     questions = [
-        gvf.GVF(gvf.Fixed(rng.dirichlet(np.ones(3))), "reward", rng.random(), name=str(i))
+        gvf.GVF(gvf.policies.Fixed(rng.dirichlet(np.ones(3))), "reward", rng.random(), name=str(i))
         for i in range(5)
     ]
-    compare(features, gvf.TD(0.1), gvf.IR(), questions)
-    compare(features, gvf.TD(0.1), gvf.WISMinibatch(), questions, steps=60)
+    compare(features, gvf.updates.TD(0.1), gvf.corrections.IR(), questions)
+    compare(features, gvf.updates.TD(0.1), gvf.corrections.WISMinibatch(), questions, steps=60)
 
 
 def test_wide_groups_are_cut_into_blocks():
-    many = gvf.Columns(lambda t: np.outer(t.reward, np.arange(40.0)), 40)
-    questions = gvf.questions({"u": gvf.Uniform(3), "a": gvf.Always(1, 3)}, many, [0.9, 0.5])
-    features = gvf.TileCoder([0, 0], [1, 1], tiles=90, tilings=1)  # so large that 16 columns fit
+    many = gvf.SignalBank(lambda t: np.outer(t.reward, np.arange(40.0)), 40)
+    questions = gvf.question_grid(
+        {"u": gvf.policies.Uniform(3), "a": gvf.policies.Always(1, 3)}, many, [0.9, 0.5]
+    )
+    features = gvf.features.TileCoder(
+        [0, 0], [1, 1], tiles=90, tilings=1
+    )  # so large that 16 columns fit
     horde = gvf.Horde(
-        questions, features, gvf.TD(0.1), behaviour=BEHAVIOUR, window=40, batch_size=4, seed=0
+        questions,
+        features,
+        gvf.updates.TD(0.1),
+        behaviour=BEHAVIOUR,
+        window=40,
+        batch_size=4,
+        seed=0,
     )
     data = stream(60, states=0)
     batches = record(horde, data.state[:1])
-    horde.observe_many(data)
+    horde.observe(data)
     engine = horde._core.engine
     assert isinstance(engine, SparseEngine)
     assert np.diff(engine.starts).tolist() == [16] * 10
     for i in (0, 39, 79, 159):
         learner = learner_like(horde, i, batches)
-        learner.observe_many(data)
+        learner.observe(data)
         np.testing.assert_allclose(
             horde.predict(data.state)[:, i], learner.predict(data.state), rtol=1e-12, atol=1e-12
         )

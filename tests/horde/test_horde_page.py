@@ -9,15 +9,15 @@ from many_learners import BEHAVIOUR, asked, stream
 from pages import Read
 
 import gvf
-from gvf.horde import page as pages
+from gvf.horde import horde_page as pages
+from gvf.horde.horde_returns import score
 from gvf.horde.layout import Layout
-from gvf.horde.returns import score
 
-POLICIES = {"any <all>": gvf.Uniform(3), "mostly 1": gvf.Favour(1, 0.8, 3)}
-ASKED = gvf.questions(POLICIES, gvf.Columns("sensors", ["a", "b", "c", "d"]), [0.0, 0.8])
+POLICIES = {"any <all>": gvf.policies.Uniform(3), "mostly 1": gvf.policies.Favour(1, 0.8, 3)}
+ASKED = gvf.question_grid(POLICIES, gvf.SignalBank("sensors", ["a", "b", "c", "d"]), [0.0, 0.8])
 
 
-def data(steps, policy: gvf.Policy = BEHAVIOUR, seed=0):
+def data(steps, policy: gvf.policies.Policy = BEHAVIOUR, seed=0):
     made = stream(steps, states=0, seed=seed, ends=0.0)
     rng = np.random.default_rng(seed)
     action = policy.sample(np.zeros(steps), rng=rng)
@@ -32,10 +32,16 @@ def data(steps, policy: gvf.Policy = BEHAVIOUR, seed=0):
 
 def learned(questions=ASKED, **options):
     horde = gvf.Horde(
-        questions, gvf.Dense(3, lambda s: np.column_stack([np.ones(len(s)), s])), gvf.TD(0.05),
-        behaviour=BEHAVIOUR, window=500, batch_size=4, seed=0, **options,
-    )  # fmt: skip
-    horde.observe_many(data(600))
+        questions,
+        gvf.features.Dense(3, lambda s: np.column_stack([np.ones(len(s)), s])),
+        gvf.updates.TD(0.05),
+        behaviour=BEHAVIOUR,
+        window=500,
+        batch_size=4,
+        seed=0,
+        **options,
+    )
+    horde.observe(data(600))
     return horde
 
 
@@ -95,12 +101,14 @@ def test_the_page_says_whose_returns_it_shows(tmp_path, recorded):
 
 
 def test_a_page_before_the_first_look_and_with_pauses(tmp_path):
-    horde = gvf.Horde(ASKED, gvf.Dense(2), gvf.TD(0.05), behaviour=BEHAVIOUR, window=90, seed=0)
+    horde = gvf.Horde(
+        ASKED, gvf.features.Dense(2), gvf.updates.TD(0.05), behaviour=BEHAVIOUR, window=90, seed=0
+    )
     with pytest.raises(ValueError, match="the window is empty"):
         horde.page(tmp_path / "horde.html")
     few = data(30)
     few["sensors"][7, 2] = np.nan
-    horde.observe_many(few)
+    horde.observe(few)
     horde.page(tmp_path / "horde.html")
     page = read(tmp_path / "horde.html")
     assert "No errors are known yet" in page.said("p")
@@ -125,23 +133,23 @@ def test_a_stretch_is_that_of_predictions_and_returns():
 
 
 def test_parts_are_named_after_their_questions_if_these_are():
-    parts = pages._Parts(Layout(ASKED, gvf.IR()))
+    parts = pages._Parts(Layout(ASKED, gvf.corrections.IR()))
     assert parts.names == [["any <all>", "mostly 1"], ["a", "b", "c", "d"], ["0.0", "0.8"]]
-    other = [*ASKED, gvf.GVF(gvf.Uniform(3), "reward", 0.5, name="extra")]
-    parts = pages._Parts(Layout(other, gvf.IR()))
+    other = [*ASKED, gvf.GVF(gvf.policies.Uniform(3), "reward", 0.5, name="extra")]
+    parts = pages._Parts(Layout(other, gvf.corrections.IR()))
     assert parts.names[0] == ["Uniform(3)", "Favour(1, 0.8, 3)"]
     assert parts.names[2] == ["0.0", "0.8", "0.5"]
-    made = [gvf.GVF(gvf.Uniform(3), "reward", g, name=f"{g}, x, {g}") for g in (0.1, 0.2)]
-    parts = pages._Parts(Layout(made, gvf.IR()))
+    made = [gvf.GVF(gvf.policies.Uniform(3), "reward", g, name=f"{g}, x, {g}") for g in (0.1, 0.2)]
+    parts = pages._Parts(Layout(made, gvf.corrections.IR()))
     assert parts.names == [["Uniform(3)"], ["x"], ["0.1", "0.2"]]
 
 
 def test_the_map_has_a_cell_for_each_question(monkeypatch):
     drawn = []
-    monkeypatch.setattr(pages.pictures, "error_map", lambda *given: drawn.append(given))
+    monkeypatch.setattr(pages.horde_plots, "error_map", lambda *given: drawn.append(given))
     monkeypatch.setattr(pages, "embed", lambda *given: {})
     questions = [q for i, q in enumerate(ASKED) if i != 3]
-    parts = pages._Parts(Layout(questions, gvf.IR()))
+    parts = pages._Parts(Layout(questions, gvf.corrections.IR()))
     ude = np.arange(15.0)
     ude[0:3] = np.nan
     told = pages._map(parts, ude, "UDE")
@@ -157,24 +165,36 @@ def test_the_map_has_a_cell_for_each_question(monkeypatch):
         cell = cells[rows.index(cumulant), groups.index(policy), columns.index(horizon)]
         np.testing.assert_equal(cell, ude[number])
     assert np.isnan(cells).sum() == 4
-    twice = [gvf.GVF(gvf.Uniform(3), "r", 0.5, name=str(i), interest=i + 1.0) for i in range(2)]
+    twice = [
+        gvf.GVF(gvf.policies.Uniform(3), "r", 0.5, name=str(i), interest=i + 1.0) for i in range(2)
+    ]
     for what, worst in (("UDE", 0.7), ("variance explained", 0.2)):
         for errors in ([0.2, 0.7], [0.7, 0.2]):
-            pages._map(pages._Parts(Layout(twice, gvf.IR())), np.array(errors), what)
+            pages._map(pages._Parts(Layout(twice, gvf.corrections.IR())), np.array(errors), what)
             assert drawn[-1][0].item() == worst
-    few = gvf.questions({str(i): gvf.Favour(0, 0.1 * i, 3) for i in range(4)}, {"r": "reward"}, [0])
-    assert pages._map(pages._Parts(Layout(few, gvf.IR())), np.ones(4), "UDE")["rows"] == "policies"
+    few = gvf.question_grid(
+        {str(i): gvf.policies.Favour(0, 0.1 * i, 3) for i in range(4)}, {"r": "reward"}, [0]
+    )
+    assert (
+        pages._map(pages._Parts(Layout(few, gvf.corrections.IR())), np.ones(4), "UDE")["rows"]
+        == "policies"
+    )
 
 
 def test_a_page_of_very_many_questions_is_small_and_quick(tmp_path):
-    policies = {f"p{i}": gvf.Favour(1, 0.5 + i / 100, 3) for i in range(40)}
-    many = gvf.Columns(lambda t: np.outer(t.reward, np.ones(250)), 250)
-    questions = gvf.questions(policies, many, [0.0, 0.9])
+    policies = {f"p{i}": gvf.policies.Favour(1, 0.5 + i / 100, 3) for i in range(40)}
+    many = gvf.SignalBank(lambda t: np.outer(t.reward, np.ones(250)), 250)
+    questions = gvf.question_grid(policies, many, [0.0, 0.9])
     horde = gvf.Horde(
-        questions, gvf.Dense(2), gvf.TD(0.05), behaviour=BEHAVIOUR, window=200, seed=0
+        questions,
+        gvf.features.Dense(2),
+        gvf.updates.TD(0.05),
+        behaviour=BEHAVIOUR,
+        window=200,
+        seed=0,
     )
     held_out = data(600, policies["p3"], 3)
-    horde.observe_many(data(128))
+    horde.observe(data(128))
     errors = score(
         horde.names, np.zeros((3, 20_000)), np.random.default_rng(0).normal(size=(3, 20_000))
     )
@@ -185,16 +205,21 @@ def test_a_page_of_very_many_questions_is_small_and_quick(tmp_path):
 
 
 def test_long_names_are_shortened_in_the_middle():
-    assert pages.pictures.short("abc", 5) == "abc"
-    assert pages.pictures.short("abcdefghij", 5) == "ab…ij"
-    assert len(pages.pictures.short("x" * 99)) == 34
+    assert pages.horde_plots.short("abc", 5) == "abc"
+    assert pages.horde_plots.short("abcdefghij", 5) == "ab…ij"
+    assert len(pages.horde_plots.short("x" * 99)) == 34
 
 
 def test_questions_of_all_kinds_have_a_page(tmp_path):
     horde = gvf.Horde(
-        asked(), gvf.Dense(2), gvf.TD(0.05), gvf.EmphaticIR(0.5), behaviour=BEHAVIOUR, seed=0
+        asked(),
+        gvf.features.Dense(2),
+        gvf.updates.TD(0.05),
+        gvf.corrections.EmphaticIR(0.5),
+        behaviour=BEHAVIOUR,
+        seed=0,
     )
-    horde.observe_many(stream(200, states=0))
+    horde.observe(stream(200, states=0))
     horde.page(tmp_path / "horde.html")
     assert re.search("Policies", read(tmp_path / "horde.html").said("h2"))
 
@@ -208,15 +233,23 @@ def test_a_browser_opens_the_page_offline_without_complaints(browser, tmp_path):
 
 
 def test_the_page_shows_questions_that_are_worse_than_a_constant(tmp_path):
-    asked = gvf.questions({"mu": BEHAVIOUR, "u": gvf.Uniform(3)}, {"reward": "reward"}, [0.0, 0.5])
+    asked = gvf.question_grid(
+        {"mu": BEHAVIOUR, "u": gvf.policies.Uniform(3)}, {"reward": "reward"}, [0.0, 0.5]
+    )
     horde = gvf.Horde(
-        asked, gvf.Dense(2), gvf.TD(0.0001), behaviour=BEHAVIOUR, window=500, batch_size=4, seed=0
+        asked,
+        gvf.features.Dense(2),
+        gvf.updates.TD(0.0001),
+        behaviour=BEHAVIOUR,
+        window=500,
+        batch_size=4,
+        seed=0,
     )
     horde._predict([[0.0, 0.0]])
     assert horde._core.engine is not None
     place = horde._core.layout.place[:1]
     horde._core.engine.put(place, {"weights": np.full((1, 2), 9.0)})
-    horde.observe_many(data(6_400))
+    horde.observe(data(6_400))
     horde.page(tmp_path / "horde.html")
     page = read(tmp_path / "horde.html")
     assert "The worst of those checked while they learned" in page.texts["h3"]
@@ -233,6 +266,6 @@ def test_the_page_warns_of_returns_that_were_cut(tmp_path):
     rng = np.random.default_rng(0)
     cut = gvf.Transitions(**{**cut.columns, "truncated": rng.random(900) < 0.1})
     errors = horde.stream_error(cut)
-    assert [warning.problem for warning in errors.warnings] == [gvf.Problem.CUT]
+    assert [warning.problem for warning in errors.warnings] == [gvf.learners.Problem.CUT]
     horde.page(tmp_path / "horde.html", errors=errors)
     assert str(errors.warnings[0]) in read(tmp_path / "horde.html").said("p")

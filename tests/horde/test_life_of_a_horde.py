@@ -11,15 +11,15 @@ import pytest
 from many_learners import BEHAVIOUR, asked, stream
 
 import gvf
-from gvf.horde import dense
-from gvf.horde.draws import Pool
+from gvf.horde import dense_weights as dense
+from gvf.horde.group_draws import Pool
 
-TILES = gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
-KINDS = {"tiles": TILES, "dense": gvf.Dense(2), "TDRC": TILES}
+TILES = gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
+KINDS = {"tiles": TILES, "dense": gvf.features.Dense(2), "TDRC": TILES}
 
 
 def made(questions, kind="tiles", update=None, **options):
-    update = update or (gvf.TDRC(0.05) if kind == "TDRC" else gvf.TD(0.1))
+    update = update or (gvf.updates.TDRC(0.05) if kind == "TDRC" else gvf.updates.TD(0.1))
     options = {"window": 30, "batch_size": 4, "seed": 0, "behaviour": BEHAVIOUR, **options}
     return gvf.Horde(questions, KINDS[kind], update, **options)
 
@@ -28,37 +28,40 @@ def with_signals(data, **columns):
     return gvf.Transitions(**data.columns, **columns)
 
 
-TWO = gvf.questions(
-    {"u": gvf.Uniform(3), "one": gvf.Always(1, actions=3)},
+TWO = gvf.question_grid(
+    {"u": gvf.policies.Uniform(3), "one": gvf.policies.Always(1, actions=3)},
     {"good": "reward", "weak": "weak"},
     [0.5],
 )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("chunk", [1, None])
-def test_a_failing_sensor_pauses_its_questions_only(kind, chunk):
+@pytest.mark.parametrize("steps_per_call", [1, None])
+def test_a_failing_sensor_pauses_its_questions_only(kind, steps_per_call):
     data = stream(150, states=0)
     weak = data.reward.copy()
     weak[40:43] = np.nan
-    whole, broken = made(TWO, kind, chunk=chunk), made(TWO, kind, chunk=chunk)
-    whole.observe_many(with_signals(data, weak=data.reward))
+    whole, broken = (
+        made(TWO, kind, steps_per_call=steps_per_call),
+        made(TWO, kind, steps_per_call=steps_per_call),
+    )
+    whole.observe(with_signals(data, weak=data.reward))
     sick = with_signals(data, weak=weak)
-    broken.observe_many(sick[:40])
+    broken.observe(sick[:40])
     before = broken.weights("u, weak, 0.5")
     assert not broken.report().paused
-    broken.observe_many(sick[40:72])
+    broken.observe(sick[40:72])
     assert list(broken.report().paused) == ["u, weak, 0.5", "one, weak, 0.5"]
     assert "not finite" in repr(broken.report())
     np.testing.assert_array_equal(broken.weights("u, weak, 0.5"), before)
-    broken.observe_many(sick[72:])
+    broken.observe(sick[72:])
     assert not broken.report().paused
     assert (broken.weights("u, weak, 0.5") != before).any()
     for name in ("u, good, 0.5", "one, good, 0.5"):
         np.testing.assert_allclose(broken.weights(name), whole.weights(name), rtol=1e-12)
-    one_by_one = made(TWO, kind, chunk=1)
+    one_by_one = made(TWO, kind, steps_per_call=1)
     for i in range(len(sick)):
-        one_by_one.observe_many(sick[i : i + 1])
+        one_by_one.observe(sick[i : i + 1])
     np.testing.assert_allclose(
         one_by_one.predict(data.state), broken.predict(data.state), rtol=1e-10, atol=1e-12
     )
@@ -67,17 +70,17 @@ def test_a_failing_sensor_pauses_its_questions_only(kind, chunk):
 def test_a_question_that_diverges_is_paused_and_named():
     data = stream(1300, states=0, ends=0.0)
     wild = np.where(np.arange(1300) == 5, 1e200, 0.0)
-    questions = [*TWO, gvf.GVF(gvf.Uniform(3), "wild", 1.0, name="wild")]
-    horde = made(questions, update=gvf.TD(50.0), kind="dense")
-    horde.observe_many(with_signals(data, weak=data.reward, wild=wild))
+    questions = [*TWO, gvf.GVF(gvf.policies.Uniform(3), "wild", 1.0, name="wild")]
+    horde = made(questions, update=gvf.updates.TD(50.0), kind="dense")
+    horde.observe(with_signals(data, weak=data.reward, wild=wild))
     assert horde.report().paused["wild"] == "it has diverged"
     # It was found while learning, not by the report, and its weights do not change any more.
     before = horde.weights("wild")
     assert horde._core.pauses.diverged[horde._core.layout.place[-1]]
-    horde.observe_many(with_signals(data, weak=data.reward, wild=0.0 * wild)[:10])
+    horde.observe(with_signals(data, weak=data.reward, wild=0.0 * wild)[:10])
     np.testing.assert_array_equal(horde.weights("wild"), before)
-    tame = made(questions, update=gvf.TD(0.01), kind="dense")
-    tame.observe_many(with_signals(data, weak=data.reward, wild=0.0 * wild))
+    tame = made(questions, update=gvf.updates.TD(0.01), kind="dense")
+    tame.observe(with_signals(data, weak=data.reward, wild=0.0 * wild))
     assert not tame.report().paused
 
 
@@ -91,8 +94,9 @@ def test_a_question_goes_on_as_soon_as_the_broken_reading_has_left_the_window(pi
     for rows in (12, 12 + 8, 12 + 8 + 1):
         horde = made(TWO, window=8)
         for start in range(0, rows, pieces):
-            horde.observe_many(sick[start : min(start + pieces, rows)])
+            horde.observe(sick[start : min(start + pieces, rows)])
         weights.append(horde.weights("u, weak, 0.5"))
+        assert bool(horde.report().paused) == (rows == 20)
     np.testing.assert_array_equal(weights[1], weights[0])
     assert (weights[2] != weights[1]).any()
 
@@ -100,30 +104,33 @@ def test_a_question_goes_on_as_soon_as_the_broken_reading_has_left_the_window(pi
 def test_a_diverged_question_does_not_wake_up_when_others_come_and_go():
     data = with_signals(stream(60, states=0), weak=stream(60, states=0).reward)
     horde = made(TWO[:3], kind="dense")
-    horde.observe_many(data[:30])
+    horde.observe(data[:30])
     place = horde._core.layout.place[1]
     horde._core.pauses.diverged[place] = True
     before = horde.weights(TWO[1].name)
     for change in (lambda: horde.add([TWO[3]]), lambda: horde.remove([TWO[0].name])):
         change()
-        horde.observe_many(data[30:45])
+        horde.observe(data[30:45])
         assert dict(horde.report().paused) == {TWO[1].name: "it has diverged"}
         np.testing.assert_array_equal(horde.weights(TWO[1].name), before)
         assert (horde.weights(TWO[2].name) != 0).any()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("correction", [gvf.IR(), gvf.WISBuffer(), gvf.EmphaticIR(0.5)])
+@pytest.mark.parametrize(
+    "correction",
+    [gvf.corrections.IR(), gvf.corrections.WISBuffer(), gvf.corrections.EmphaticIR(0.5)],
+)
 def test_a_horde_is_saved_and_goes_on_bit_for_bit(tmp_path, kind, correction):
     data = stream(120, states=0)
     horde = made(asked(), kind, correction=correction)
-    horde.observe_many(data[:70])
+    horde.observe(data[:70])
     horde.save(tmp_path / "horde")
     again = made(asked(), kind, correction=correction, seed=5)
     # Two lambdas without a name of their own cannot be compared.
     again.load(tmp_path / "horde", same_functions=True)
     for one in (horde, again):
-        one.observe_many(data[70:])
+        one.observe(data[70:])
     np.testing.assert_array_equal(again.predict(data.state), horde.predict(data.state))
     assert repr(again.report()) == repr(horde.report())
 
@@ -132,19 +139,21 @@ def test_a_horde_with_added_questions_is_saved(tmp_path):
     data = stream(120, states=0)
     both = with_signals(data, weak=data.reward**2)
     horde = made([replace(TWO[0], name=str(i)) for i in range(64)], "dense")
-    horde.observe_many(both[:50])
-    chunk = horde._core.chunk
+    horde.observe(both[:50])
+    steps_per_call = horde._core.steps_per_call
     horde.add([replace(TWO[1], name=f"{i}%", continuation=0.01 * i) for i in range(80)])
-    horde.observe_many(both[50:70])
+    horde.observe(both[50:70])
     horde.save(tmp_path / "horde")
     again = made(horde.questions, "dense", seed=5)
     again._predict(data.state)
-    assert again._core.chunk < chunk  # with these questions from the start it would be shorter
+    assert (
+        again._core.steps_per_call < steps_per_call
+    )  # with these questions from the start it would be shorter
     again.load(tmp_path / "horde")
     for one in (horde, again):
-        one.observe_many(both[70:])
+        one.observe(both[70:])
         one.add([TWO[3]])
-        one.observe_many(both[:20])
+        one.observe(both[:20])
     np.testing.assert_array_equal(again.predict(data.state), horde.predict(data.state))
 
 
@@ -153,18 +162,18 @@ def test_a_horde_with_added_questions_is_saved(tmp_path):
 def test_a_copy_of_a_horde_goes_on_bit_for_bit_and_alone(kind, clone):
     data = stream(120, states=0)
     both = with_signals(data, weak=data.reward**2)
-    horde = made(TWO, kind, correction=gvf.EmphaticIR(0.5), threads=2)
-    horde.observe_many(both[:70])
+    horde = made(TWO, kind, correction=gvf.corrections.EmphaticIR(0.5), threads=2)
+    horde.observe(both[:70])
     again = clone(horde)
     before = again.predict(data.state)
-    horde.observe_many(both[70:])
+    horde.observe(both[70:])
     np.testing.assert_array_equal(again.predict(data.state), before)
-    again.observe_many(both[70:])
+    again.observe(both[70:])
     np.testing.assert_array_equal(again.predict(data.state), horde.predict(data.state))
     assert repr(again.report()) == repr(horde.report())
 
 
-@pytest.mark.parametrize("correction", [gvf.IR(), gvf.EmphaticIR(0.5)])
+@pytest.mark.parametrize("correction", [gvf.corrections.IR(), gvf.corrections.EmphaticIR(0.5)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_transitions_with_a_nan_are_left_out_if_asked(tmp_path, kind, correction):
     data = stream(100, states=0)
@@ -174,17 +183,23 @@ def test_transitions_with_a_nan_are_left_out_if_asked(tmp_path, kind, correction
     weak[30] = np.nan
     broken = gvf.Transitions(**{**data.columns, "state": state, "weak": weak})
     with pytest.raises(ValueError, match=r"state\[1\] is nan at position 20.*on_nan"):
-        made(TWO, kind, correction=correction).observe_many(broken)
+        made(TWO, kind, correction=correction).observe(broken)
     horde = made(TWO, kind, correction=correction, on_nan="skip", window=50)
-    horde.observe_many(broken[:20])
-    horde.observe_many(broken[20:22])
-    horde.observe_many(broken[22:])
+    horde.observe(broken[:20])
+    horde.observe(broken[20:22])
+    horde.observe(broken[22:])
     assert (horde.steps, horde.report().missing) == (97, 3)
     assert "3 transitions left out for a NaN" in repr(horde.report())
     learner = gvf.Learner(
-        TWO[0], KINDS[kind], gvf.TD(0.1), correction, behaviour=BEHAVIOUR, on_nan="skip", window=50
+        TWO[0],
+        KINDS[kind],
+        gvf.updates.TD(0.1),
+        correction,
+        behaviour=BEHAVIOUR,
+        on_nan="skip",
+        window=50,
     )
-    learner.observe_many(broken)
+    learner.observe(broken)
     np.testing.assert_array_equal(
         horde._core.draws.ratios[0], learner.buffer.inputs[0][: len(learner.window)]
     )
@@ -201,7 +216,7 @@ def test_an_error_beside_a_nan_counts_the_rows_that_stay():
     broken = gvf.Transitions(**{**data.columns, "state": state, "action": action})
     horde = made([TWO[0]], on_nan="skip")
     with pytest.raises(ValueError, match="position 4") as caught:
-        horde.observe_many(broken)
+        horde.observe(broken)
     assert caught.value.__notes__ == ["Positions do not count the rows left out for a NaN, [2]."]
     assert (horde.steps, horde.report().missing) == (0, 0)
 
@@ -222,8 +237,8 @@ def test_questions_come_and_go_and_the_others_do_not_notice(kind):
         (both[50:90], lambda: changing.remove("one, good, 0.5")),
         (both[90:], lambda: None),
     ):
-        alone.observe_many(part)
-        changing.observe_many(part)
+        alone.observe(part)
+        changing.observe(part)
         before = dict(zip(changing.names, changing.predict(data.state).T, strict=True))
         change()
         for name in set(before) & set(changing.names):
@@ -243,11 +258,11 @@ def test_a_question_with_new_parts_learns_from_new_transitions_only():
     data = stream(100, states=0)
     both = with_signals(data, weak=np.arange(100.0))
     horde = made([TWO[0]])
-    horde.observe_many(both[:50])
+    horde.observe(both[:50])
     horde.add([TWO[1], replace(TWO[0], continuation=0.25, name="shorter")])
     assert horde._core.layout.since.tolist() == [0, 50, 0]
     batch = both[50:51]
-    horde.observe_many(batch)
+    horde.observe(batch)
     # Its only transition so far is drawn k times: one step towards its cumulant.
     state = batch.state
     assert horde.predict(state, "u, weak, 0.5")[0] == pytest.approx(0.1 * 4 * 50.0)
@@ -258,20 +273,22 @@ def test_a_signal_is_known_since_its_first_question_only():
     data = stream(200, states=0)
     both = with_signals(data, weak=np.arange(200.0))
     horde = made([TWO[0], TWO[2]], window=100)
-    horde.observe_many(both[:50])
+    horde.observe(both[:50])
     horde.add([TWO[1]])  # the first with this cumulant
-    horde.observe_many(both[50:70])
+    horde.observe(both[50:70])
     # One may share the draws of the question before. No other group has only rows that know it.
     horde.add([replace(TWO[1], continuation=0.25, name="shorter"), TWO[3]])
     assert horde._core.layout.since.tolist() == [0, 0, 50, 50, 70]
-    horde.observe_many(both[70:150])
+    horde.observe(both[70:150])
     # By now all rows of the window know it.
     horde.add([replace(TWO[3], continuation=0.75, name="longer")])
     assert horde._core.layout.since.tolist() == [0, 0, 50, 50, 70, 0]
 
 
-@pytest.mark.parametrize("update", [gvf.TD(1.0), gvf.TDC(1.0)])
-@pytest.mark.parametrize("correction", [gvf.OnPolicy(), gvf.IS(), gvf.WISOptimal()])
+@pytest.mark.parametrize("update", [gvf.updates.TD(1.0), gvf.updates.TDC(1.0)])
+@pytest.mark.parametrize(
+    "correction", [gvf.corrections.OnPolicy(), gvf.corrections.IS(), gvf.corrections.WISOptimal()]
+)
 def test_uniform_draws_of_rows_that_a_new_question_does_not_know_are_left_out(correction, update):
     still = gvf.Transitions(
         state=np.zeros(60, int),
@@ -281,11 +298,13 @@ def test_uniform_draws_of_rows_that_a_new_question_does_not_know_are_left_out(co
         terminated=np.zeros(60, bool),
         behaviour_probability=np.ones(60),
     )
-    one = gvf.GVF(gvf.Uniform(1), "reward", 0.0, name="one")
-    horde = gvf.Horde([one], gvf.OneHot(1), update, correction, window=100, batch_size=4, seed=0)
-    horde.observe_many(still)
+    one = gvf.GVF(gvf.policies.Uniform(1), "reward", 0.0, name="one")
+    horde = gvf.Horde(
+        [one], gvf.features.OneHot(1), update, correction, window=100, batch_size=4, seed=0
+    )
+    horde.observe(still)
     horde.add([replace(one, cumulant=lambda t: 2.0 * t.reward, name="two")])
-    horde.observe_many(still)
+    horde.observe(still)
     np.testing.assert_allclose(horde.predict([0]), [[5.0, 10.0]], rtol=1e-3)
     # Rows that it does not know are no part of its mean.
     assert horde.report().mean_ratio.tolist() == [1.0, 1.0]
@@ -293,10 +312,15 @@ def test_uniform_draws_of_rows_that_a_new_question_does_not_know_are_left_out(co
 
 def test_a_horde_acts_in_an_environment():
     env = gymnasium.make("FrozenLake-v1", is_slippery=False)
-    policies = {name: gvf.Favour(a, 0.9, actions=4) for a, name in enumerate("LDRU")}
-    questions = gvf.questions(policies, {"reward": "reward"}, [0.5, 0.9])
+    policies = {name: gvf.policies.Favour(a, 0.9, actions=4) for a, name in enumerate("LDRU")}
+    questions = gvf.question_grid(policies, {"reward": "reward"}, [0.5, 0.9])
     horde = gvf.Horde(
-        questions, gvf.OneHot(16), gvf.TD(1.0), behaviour=gvf.Uniform(4), batch_size=4, seed=0
+        questions,
+        gvf.features.OneHot(16),
+        gvf.updates.TD(1.0),
+        behaviour=gvf.policies.Uniform(4),
+        batch_size=4,
+        seed=0,
     )
     report = horde.learn(env, steps=300, seed=0)
     assert (report.steps, report.updates, report.questions) == (300, 300, 8)
@@ -319,9 +343,14 @@ class Lidar(gymnasium.Env):
 
 
 def test_columns_of_info_are_found():
-    questions = gvf.questions({"u": gvf.Uniform(3)}, gvf.Columns("lidar", 3), [0.0])
+    questions = gvf.question_grid({"u": gvf.policies.Uniform(3)}, gvf.SignalBank("lidar", 3), [0.0])
     horde = gvf.Horde(
-        questions, gvf.OneHot(2), gvf.TD(0.5), behaviour=gvf.Uniform(3), window=50, seed=0
+        questions,
+        gvf.features.OneHot(2),
+        gvf.updates.TD(0.5),
+        behaviour=gvf.policies.Uniform(3),
+        window=50,
+        seed=0,
     )
     horde.learn(Lidar(), steps=200, seed=0)
     np.testing.assert_allclose(horde.predict([0, 1]), [[0, 1, 2]] * 2, atol=1e-3)
@@ -348,37 +377,45 @@ UNKNOWN = stream(5, states=0)
         (lambda: made([]), "a horde needs at least one question"),
         (lambda: made([TWO[0], TWO[0]]), "two questions are named 'u, good, 0.5'"),
         (
-            lambda: made([TWO[0], gvf.GVF(gvf.Uniform(2), name="b")]),
+            lambda: made([TWO[0], gvf.GVF(gvf.policies.Uniform(2), name="b")]),
             "differ in their number of actions: 'u, good, 0.5' has 3, 'b' has 2",
         ),
-        (lambda: made(TWO, behaviour=gvf.Uniform(2)), "targets and behaviour differ"),
+        (lambda: made(TWO, behaviour=gvf.policies.Uniform(2)), "targets and behaviour differ"),
         (
-            lambda: made([gvf.GVF(gvf.Uniform(3), bad, 0.5, name="b")]).observe_many(UNKNOWN),
+            lambda: made([gvf.GVF(gvf.policies.Uniform(3), bad, 0.5, name="b")]).observe(UNKNOWN),
             r"question 'b': its cumulant bad has shape \(5, 2\) for 5 transitions",
         ),
         (
-            lambda: made([gvf.GVF(gvf.Uniform(3), "reward", bad, name="b")]).observe_many(UNKNOWN),
+            lambda: made([gvf.GVF(gvf.policies.Uniform(3), "reward", bad, name="b")]).observe(
+                UNKNOWN
+            ),
             "question 'b': its continuation bad has shape",
         ),
         (
-            lambda: made([gvf.GVF(gvf.Uniform(3), nothing, name="b")]).observe_many(UNKNOWN),
+            lambda: made([gvf.GVF(gvf.policies.Uniform(3), nothing, name="b")]).observe(UNKNOWN),
             "question 'b': its cumulant nothing must be numbers, got None",
         ),
         (
-            lambda: made([gvf.GVF(gvf.Uniform(3), words, name="b")]).observe_many(UNKNOWN),
+            lambda: made([gvf.GVF(gvf.policies.Uniform(3), words, name="b")]).observe(UNKNOWN),
             "question 'b': its cumulant words: 'x' at position 0 is text",
         ),
-        (lambda: made(TWO, "TDRC", dtype="float32"), "dtype='float32' is for gvf.TD with SGD"),
         (
-            lambda: made([TWO[0]], behaviour=None).observe_many(UNKNOWN),
+            lambda: made(TWO, "TDRC", dtype="float32"),
+            "dtype='float32' is for gvf.updates.TD with SGD",
+        ),
+        (
+            lambda: made([TWO[0]], behaviour=None).observe(UNKNOWN),
             "the behaviour is not known",
         ),
         (lambda: made(TWO, device="gpu"), "device must be 'cpu', 'cuda' or 'cuda:1', got 'gpu'"),
         (lambda: made(TWO, dtype="tf32"), "dtype='tf32' is for device='cuda'"),
         (lambda: made(TWO, dtype="float16"), "dtype must be one of 'float64', 'float32', 'tf32'"),
-        (lambda: made(TWO, update=gvf.TD([0.1, 0.2])), "a horde has one step size"),
-        (lambda: made(TWO, update=gvf.Sarsa(0.1)), "learns values of states"),
-        (lambda: made(TWO, correction=gvf.PrioritisedIR()), "follow the errors of one question"),
+        (lambda: made(TWO, update=gvf.updates.TD([0.1, 0.2])), "a horde has one step size"),
+        (lambda: made(TWO, update=gvf.updates.Sarsa(0.1)), "learns values of states"),
+        (
+            lambda: made(TWO, correction=gvf.corrections.PrioritisedIR()),
+            "follow the errors of one question",
+        ),
         (lambda: made(TWO).remove([q.name for q in TWO]), "at least one question"),
     ],
 )
@@ -390,9 +427,9 @@ def test_bad_input_is_named(make, message):
 def test_weights_that_do_not_fit_are_counted():
     many = [replace(TWO[0], name=str(i)) for i in range(1000)]
     with pytest.raises(MemoryError, match=r"1,000 questions .* 2,000,000,000 .* 16,000\.0 GB for"):
-        gvf.Horde(many, gvf.Dense(2 * 10**9), gvf.TD(0.1))
+        gvf.Horde(many, gvf.features.Dense(2 * 10**9), gvf.updates.TD(0.1))
     with pytest.raises(TypeError, match="for one, use a"):
-        gvf.Horde(TWO[0], gvf.Dense(2), gvf.TD(0.1))  # pyright: ignore[reportArgumentType]
+        gvf.Horde(TWO[0], gvf.features.Dense(2), gvf.updates.TD(0.1))  # pyright: ignore[reportArgumentType]
     for given in (TWO[1], None):
         with pytest.raises(TypeError, match=r"must be a list of gvf\.GVFs, got"):
             made(TWO[:1]).add(given)  # pyright: ignore[reportArgumentType]
@@ -411,14 +448,16 @@ def test_an_update_by_the_whole_window_takes_no_square_of_its_rows(monkeypatch):
     taken = []
     monkeypatch.setattr(dense, "aligned", lambda n, kind: taken.append(n) or np.empty(n, kind))
     data, questions = stream(3000, states=0), asked()
-    made(questions, "dense", correction=gvf.WISOptimal(), window=3000, every=3000).learn(data)
+    made(
+        questions, "dense", correction=gvf.corrections.WISOptimal(), window=3000, update_every=3000
+    ).learn([data])
     assert 0 < max(taken) < 300_000  # 3000 rows with the features, differences and errors of each
 
 
 def test_dense_features_are_compiled_once_for_all_shapes_of_batches():
     for k in (1, 4):
         for policies in (1, 3):
-            made(asked(policies), "dense", batch_size=k).observe_many(stream(20, states=0))
+            made(asked(policies), "dense", batch_size=k).observe(stream(20, states=0))
     first = [str(signature[0]) for signature in dense._learn.signatures]
     assert len([kind for kind in first if "float64" in kind]) == 1
 
@@ -428,26 +467,26 @@ def test_no_states_have_no_predictions(kind):
     horde = made(asked(), kind)
     for _ in range(2):
         assert horde.predict(np.empty((0, 2))).shape == (0, len(horde.questions))
-        horde.observe_many(stream(10, states=0))
+        horde.observe(stream(10, states=0))
 
 
 def test_cumulants_near_the_largest_number_are_no_warning():
     data = stream(40, states=0)
     horde = made(TWO[:1])
     huge = gvf.Transitions(**{**data.columns, "reward": np.full(40, 1e308)})
-    horde.observe_many(huge)
+    horde.observe(huge)
     assert "questions about" in repr(horde.report())
 
 
 def test_a_failed_observation_changes_nothing():
     data = stream(40, states=0, ends=0.0)
-    horde, same = (made(asked(), correction=gvf.EmphaticIR(0.5)) for _ in range(2))
+    horde, same = (made(asked(), correction=gvf.corrections.EmphaticIR(0.5)) for _ in range(2))
     for one in (horde, same):
-        one.observe_many(data[:20])
+        one.observe(data[:20])
     with pytest.raises(ValueError, match="does not begin in the state"):
-        horde.observe_many(data[[20, 35]])
+        horde.observe(data[[20, 35]])
     for one in (horde, same):
-        one.observe_many(data[20:])
+        one.observe(data[20:])
     np.testing.assert_array_equal(horde.predict(data.state), same.predict(data.state))
 
 
@@ -456,7 +495,7 @@ def test_single_precision_is_close(kind):
     data = stream(200, states=0)
     double, single = made(asked(), kind), made(asked(), kind, dtype="float32")
     for one in (double, single):
-        one.observe_many(data)
+        one.observe(data)
     assert single.predict(data.state).dtype == np.float32
     np.testing.assert_allclose(
         single.predict(data.state), double.predict(data.state), rtol=1e-4, atol=1e-4
@@ -470,5 +509,5 @@ def test_threads_do_not_matter(kind, monkeypatch):
     data = stream(200, states=0)
     one, two = made(asked(60), kind, threads=1), made(asked(60), kind, threads=5)
     for horde in (one, two):
-        horde.observe_many(data)
+        horde.observe(data)
     np.testing.assert_array_equal(one.predict(data.state), two.predict(data.state))

@@ -10,11 +10,11 @@ from many_learners import BEHAVIOUR, stream
 from test_cut_returns import STATES, values, world
 
 import gvf
-from gvf.common import cluster
+from gvf.jobs import ray_cluster as cluster
 
 FEATURES = {
-    "tiles": gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4),
-    "dense": gvf.Dense(5, lambda s: np.column_stack([np.ones(len(s)), s, s**2])),
+    "tiles": gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4),
+    "dense": gvf.features.Dense(5, lambda s: np.column_stack([np.ones(len(s)), s, s**2])),
 }
 
 
@@ -26,15 +26,15 @@ def sometimes(transitions):
 SIGNALS = {"reward": "reward", "first": lambda t: t.next_state[:, 0]}
 HORIZONS = {"0": 0.0, "0.5": 0.5, "0.9": 0.9, "some": sometimes, "1": 1.0}
 ASKED = [
-    *gvf.questions({"mu": BEHAVIOUR}, SIGNALS, HORIZONS),
-    *gvf.questions({"u": gvf.Uniform(3)}, SIGNALS, HORIZONS),
+    *gvf.question_grid({"mu": BEHAVIOUR}, SIGNALS, HORIZONS),
+    *gvf.question_grid({"u": gvf.policies.Uniform(3)}, SIGNALS, HORIZONS),
 ]
 ON = len(SIGNALS) * len(HORIZONS)
 
 
 def made(kind="tiles", questions=ASKED, **options):
     options = {"window": 90, "batch_size": 4, "seed": 0, "behaviour": BEHAVIOUR, **options}
-    return gvf.Horde(questions, FEATURES[kind], gvf.TD(0.05), **options)
+    return gvf.Horde(questions, FEATURES[kind], gvf.updates.TD(0.05), **options)
 
 
 class Dumb:
@@ -133,7 +133,7 @@ def oracles(horde, data, pieces):
     found = [Dumb(question) for question in horde.questions]
     for start in range(0, len(data), pieces):
         batch = data[start : start + pieces]
-        horde.observe_many(batch)
+        horde.observe(batch)
         for i in range(len(batch)):
             for oracle in found:
                 oracle.see(batch[i : i + 1])
@@ -160,10 +160,10 @@ def test_predictions_are_checked_by_the_returns_that_follow(kind, name):
 
 def test_pieces_and_chunks_do_not_matter():
     data, reports = interleaved(1_500, 2), []
-    for chunk, pieces in ((1, 1), (None, 5_000), (7, 50)):
-        horde = made(chunk=chunk)
+    for steps_per_call, pieces in ((1, 1), (None, 5_000), (7, 50)):
+        horde = made(steps_per_call=steps_per_call)
         for start in range(0, len(data), pieces):
-            horde.observe_many(data[start : start + pieces])
+            horde.observe(data[start : start + pieces])
         reports.append(horde.report())
     for report in reports[1:]:
         for name in ("returns", "cut", "on_policy", "worse"):
@@ -177,16 +177,21 @@ def test_pieces_and_chunks_do_not_matter():
 def exact(offsets, gamma=0.9, seed=0, steps=40_000, **cut):
     """A horde that predicts exact values times some factors, and has seen a stream; no learning."""
     names = [f"{i}, {offset:g}" for i, offset in enumerate(offsets)]
-    asked = [gvf.GVF(gvf.Uniform(1), "reward", gamma, name=name) for name in names]
+    asked = [gvf.GVF(gvf.policies.Uniform(1), "reward", gamma, name=name) for name in names]
     horde = gvf.Horde(
-        asked, gvf.OneHot(STATES), gvf.TD(0.1), behaviour=gvf.Uniform(1), warm_up=10**9, seed=0
+        asked,
+        gvf.features.OneHot(STATES),
+        gvf.updates.TD(0.1),
+        behaviour=gvf.policies.Uniform(1),
+        warm_up=10**9,
+        seed=0,
     )
     horde._predict([0])
     engine = horde._core.engine
     assert engine is not None
     place = horde._core.layout.place
     engine.put(place, {"weights": np.outer(offsets, values(gamma))})
-    horde.observe_many(_plain(world(steps, seed, **cut)))
+    horde.observe(_plain(world(steps, seed, **cut)))
     return horde
 
 
@@ -195,7 +200,7 @@ def test_questions_far_worse_than_a_constant_are_named():
     horde = exact(factors)
     report = horde.report()
     (warning,) = report.warnings
-    assert warning.problem is gvf.Problem.WORSE
+    assert warning.problem is gvf.learners.Problem.WORSE
     assert set(warning.questions) == {"1, 3", "3, -2", "5, 0"}
     assert warning.value == report.variance_explained.min() < -5
     assert list(warning.questions) == sorted(
@@ -218,7 +223,7 @@ def test_exact_values_are_not_warned_of():
         assert engine is not None
         assert not horde.report().warnings
         engine.put(place, {"weights": np.full((1, STATES), constant)})
-        horde.observe_many(_plain(world(20_000, 1000 + seed)))
+        horde.observe(_plain(world(20_000, 1000 + seed)))
         warned += horde.report().worse
     # With the chance .002 in each of 40 streams, 2 have the chance .003.
     assert warned.max() <= 2
@@ -248,15 +253,15 @@ def test_returns_that_are_cut_at_any_time_are_no_check():
     report = exact([-2.0], steps=10_000, chance=0.05).report()
     assert report.worse.all()  # of those that were not cut
     assert report.unchecked == {"returns cut": 1}
-    assert gvf.Problem.CUT in report.problems
+    assert gvf.learners.Problem.CUT in report.problems
     (warning,) = report.warnings
-    assert (warning.problem, warning.questions) == (gvf.Problem.CUT, ("0, -2",))
+    assert (warning.problem, warning.questions) == (gvf.learners.Problem.CUT, ("0, -2",))
     assert 0.1 < warning.value < 0.9
 
 
 def test_what_was_not_checked_is_told():
     horde = made()
-    horde.observe_many(stream(6_400, states=0, ends=0.0))
+    horde.observe(stream(6_400, states=0, ends=0.0))
     report = horde.report()
     assert report.on_policy.tolist() == [True] * ON + [False] * ON
     assert np.isnan(report.variance_explained[ON:]).all()
@@ -278,13 +283,13 @@ def test_a_policy_that_stops_acting_is_dropped_and_comes_back():
             behaviour_probability=policy.probability(data.state, action),
         )
 
-    policies = {"f": gvf.Favour(0, 0.5, 3), "u": gvf.Uniform(3)}
-    asked = gvf.questions(policies, {"reward": "reward"}, [0.5])
+    policies = {"f": gvf.policies.Favour(0, 0.5, 3), "u": gvf.policies.Uniform(3)}
+    asked = gvf.question_grid(policies, {"reward": "reward"}, [0.5])
     horde = made(questions=asked, behaviour=None, window=300)
     expected = [("u", 3_200, [False, True]), ("f", 250, [False, False]), ("f", 400, [True, False])]
     returns = []
     for i, (name, steps, on) in enumerate(expected):
-        horde.observe_many(acted_by(policies[name], steps, i))
+        horde.observe(acted_by(policies[name], steps, i))
         assert horde.report().on_policy.tolist() == on
         returns.append(horde.report().returns.tolist())
     assert returns[0][0] == 0
@@ -297,14 +302,14 @@ def test_a_sensor_that_fails_drops_the_return_that_waits():
     data = stream(640, states=0, ends=0.0)
     weak = data.reward.copy()
     weak[70] = np.nan
-    asked = gvf.questions({"mu": BEHAVIOUR}, {"good": "reward", "weak": "weak"}, [0.9])
+    asked = gvf.question_grid({"mu": BEHAVIOUR}, {"good": "reward", "weak": "weak"}, [0.9])
     horde = made(questions=asked, window=100)
     sick = gvf.Transitions(**data.columns, weak=weak)
-    horde.observe_many(sick[:69])
+    horde.observe(sick[:69])
     assert horde._core.outcomes.waiting == 2
-    horde.observe_many(sick[69:128])
+    horde.observe(sick[69:128])
     assert horde._core.outcomes.waiting == 1  # the other began anew; this one pauses
-    horde.observe_many(sick[128:])
+    horde.observe(sick[128:])
     report = horde.report()
     assert report.cut.tolist() == [0, 0]
     assert report.returns[1] == report.returns[0] - 2
@@ -315,16 +320,16 @@ def test_a_stream_that_comes_no_more_is_given_up():
     name = np.where(np.arange(11_000) < 70, 5, 6)
     asked = [gvf.GVF(BEHAVIOUR, "reward", 0.99, name="q")]
     horde = made(questions=asked)
-    horde.observe_many(gvf.Transitions(**data.columns, stream=name)[:10_000])
+    horde.observe(gvf.Transitions(**data.columns, stream=name)[:10_000])
     assert (horde.report().returns[0], horde.report().cut[0]) == (0, 0)
-    horde.observe_many(gvf.Transitions(**data.columns, stream=name)[10_000:])
+    horde.observe(gvf.Transitions(**data.columns, stream=name)[10_000:])
     assert (horde.report().returns[0], horde.report().cut[0]) == (1, 1)
 
 
 def test_a_return_that_takes_long_is_not_given_up():
     data = stream(16_000, states=0, ends=0.0)
     horde = made(questions=[gvf.GVF(BEHAVIOUR, "reward", 0.9997, name="q")])
-    horde.observe_many(data)
+    horde.observe(data)
     assert (horde.report().returns[0], horde.report().cut[0]) == (1, 0)
 
 
@@ -350,12 +355,12 @@ def test_checks_are_saved_and_go_on(tmp_path, monkeypatch, how):
     monkeypatch.setattr(cluster, "import_ray", lambda: ray)
     asked = [
         gvf.GVF(policy, "reward", gamma, name=f"{policy}, {gamma}")
-        for policy in (BEHAVIOUR, gvf.Uniform(3))
+        for policy in (BEHAVIOUR, gvf.policies.Uniform(3))
         for gamma in (0.0, 0.9, 0.99)
     ]
     data = interleaved(2_000, 2)
     horde, again = made(questions=asked), made(questions=asked, seed=5)
-    horde.observe_many(data[:2_010])
+    horde.observe(data[:2_010])
     assert horde._core.outcomes.waiting
     if how == "file":
         horde.save(tmp_path / "horde")
@@ -366,35 +371,24 @@ def test_checks_are_saved_and_go_on(tmp_path, monkeypatch, how):
         again = pickle.loads(pickle.dumps(horde))
     else:
         again = made(questions=asked, engine="ray", workers=2)
-        again.observe_many(data[:2_010])
+        again.observe(data[:2_010])
     assert_same(horde, again)
     for one in (horde, again):
-        one.observe_many(data[2_010:])
+        one.observe(data[2_010:])
     assert_same(horde, again)
     assert horde.report().returns[:3].min() > 0
     assert np.isfinite(horde.report().variance_explained[:2]).all()
 
 
-def test_an_older_file_is_read_and_checks_begin_when_the_window_is_known(tmp_path):
-    horde, again = made(), made(seed=5)
-    data = stream(400, states=0)
-    horde.observe_many(data[:200])
-    old = {n: a for n, a in horde._arrays().items() if n not in states_of(horde)}
-    again._restore(old)
-    assert not again.report().on_policy.any()
-    again.observe_many(data[200:])
-    assert again.report().on_policy.sum() == ON
-
-
 def test_questions_that_come_and_go_keep_their_checks():
     data = stream(4_000, states=0, ends=0.02)
     alone, changing = made(questions=ASKED[2:6]), made(questions=ASKED[:6])
-    alone.observe_many(data[:1_000])
-    changing.observe_many(data[:1_000])
+    alone.observe(data[:1_000])
+    changing.observe(data[:1_000])
     changing.add(ASKED[ON : ON + 2])
     changing.remove([question.name for question in ASKED[:2]])
     for horde in (alone, changing):
-        horde.observe_many(data[1_000:])
+        horde.observe(data[1_000:])
     one, other = alone.report(), changing.report()
     assert other.names[:4] == one.names
     np.testing.assert_array_equal(other.returns[:4], one.returns)

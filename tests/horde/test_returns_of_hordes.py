@@ -6,11 +6,11 @@ import pytest
 from many_learners import asked, stream
 
 import gvf
-from gvf.horde.returns import returns_along, score
+from gvf.horde.horde_returns import returns_along, score
 from gvf.links import in_order
 
-POLICIES = {name: gvf.Favour(a, 0.7, actions=4) for a, name in enumerate("LDR")}
-LAKE = gvf.questions(
+POLICIES = {name: gvf.policies.Favour(a, 0.7, actions=4) for a, name in enumerate("LDR")}
+LAKE = gvf.question_grid(
     POLICIES,
     {"reward": "reward", "where": lambda t: t.next_state / 16},
     {"0.5": 0.5, "0.9": 0.9, "row": lambda t: np.where(t.next_state < 8, 0.9, 0.2)},
@@ -22,7 +22,13 @@ def lake():
 
 
 def learned(steps=3_000):
-    horde = gvf.Horde(LAKE, gvf.OneHot(16), gvf.TD(0.5), behaviour=gvf.Uniform(4), seed=0)
+    horde = gvf.Horde(
+        LAKE,
+        gvf.features.OneHot(16),
+        gvf.updates.TD(0.5),
+        behaviour=gvf.policies.Uniform(4),
+        seed=0,
+    )
     horde.learn(lake(), steps=steps, seed=0)
     return horde
 
@@ -45,7 +51,7 @@ def test_a_rollout_serves_all_questions_of_its_policy():
     assert found.names == horde.names
     for i, question in enumerate(horde.questions):
         held_out = gvf.held_out_returns(
-            lake(), question, behaviour=gvf.Uniform(4), states=60, seed=3
+            lake(), question, behaviour=gvf.policies.Uniform(4), states=60, seed=3
         )
         predictions, returns = horde.predict(held_out.states)[:, i], held_out.returns[:, 0]
         error = held_out.error(lambda _, p=predictions: p)
@@ -61,7 +67,7 @@ def test_means_of_several_rollouts_are_compared():
     horde, name = learned(500), LAKE[0].name
     one = horde.return_error(lake(), [name], states=20, rollouts=4, seed=1)
     held_out = gvf.held_out_returns(
-        lake(), LAKE[0], behaviour=gvf.Uniform(4), states=20, rollouts=4, seed=1
+        lake(), LAKE[0], behaviour=gvf.policies.Uniform(4), states=20, rollouts=4, seed=1
     )
     error = held_out.error(lambda states: horde.predict(states, name))
     assert one.names == (name,)
@@ -139,7 +145,7 @@ def test_a_sensor_that_fails_cuts_the_returns_before_it():
     weak = data.reward.copy()
     weak[60] = np.nan
     data = gvf.Transitions(**data.columns, weak=weak)
-    question = gvf.GVF(gvf.Uniform(3), "weak", 0.5, name="q")
+    question = gvf.GVF(gvf.policies.Uniform(3), "weak", 0.5, name="q")
     found = returns_along([question], data, np.arange(100), 0.01)[0][:, 0]
     assert np.flatnonzero(np.isnan(found)).tolist() == [*range(54, 61), *range(94, 100)]
 
@@ -159,7 +165,7 @@ def test_streams_of_several_environments_are_taken_apart():
 
 
 def acted(policy, steps, seed):
-    return gvf.Transitions.concatenate(gvf.transitions(lake(), policy, steps, seed=seed))
+    return gvf.Transitions.concatenate(gvf.collect(lake(), policy, steps, seed=seed))
 
 
 def test_a_recorded_stream_of_a_target_is_compared():
@@ -184,7 +190,7 @@ def test_the_policy_that_acted_must_be_known(monkeypatch):
     with pytest.raises(ValueError, match=r"'L, reward, 0.5' is about .* did not act"):
         horde.stream_error(data, "L, reward, 0.5")
     with pytest.raises(ValueError, match="no question is about the policy that acted"):
-        horde.stream_error(acted(gvf.Uniform(4), 50, 1))
+        horde.stream_error(acted(gvf.policies.Uniform(4), 50, 1))
     unknown = gvf.Transitions(
         **{n: c for n, c in data.columns.items() if not n.startswith("behaviour")}
     )
@@ -194,14 +200,20 @@ def test_the_policy_that_acted_must_be_known(monkeypatch):
     with pytest.raises(ValueError, match="there are no transitions"):
         horde.stream_error(data[:0])
     whole = horde.stream_error(data)
-    monkeypatch.setattr("gvf.horde.returns._QUESTIONS", 2)
+    monkeypatch.setattr("gvf.horde.horde_returns._QUESTIONS", 2)
     sliced = horde.stream_error(data)
     assert sliced.names == whole.names
     np.testing.assert_array_equal(sliced.variance_explained, whole.variance_explained)
 
 
 def test_a_rollout_without_end_is_named():
-    endless = gvf.GVF(gvf.Uniform(4), "reward", lambda t: np.ones(len(t)), name="endless")
-    horde = gvf.Horde([endless], gvf.OneHot(16), gvf.TD(0.5), behaviour=gvf.Uniform(4), seed=0)
+    endless = gvf.GVF(gvf.policies.Uniform(4), "reward", lambda t: np.ones(len(t)), name="endless")
+    horde = gvf.Horde(
+        [endless],
+        gvf.features.OneHot(16),
+        gvf.updates.TD(0.5),
+        behaviour=gvf.policies.Uniform(4),
+        seed=0,
+    )
     with pytest.raises(ValueError, match="of 'endless' is still 1"):
         horde.return_error(lake(), states=30, longest=2, seed=0)

@@ -3,6 +3,7 @@
 import copy
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -17,11 +18,12 @@ from many_learners import BEHAVIOUR, asked, stream
 from test_horde import CORRECTIONS
 
 import gvf
-from gvf.common import cluster
-from gvf.horde import spread
+from gvf.common.distribution import how_to_install
+from gvf.horde import ray_shards as spread
 from gvf.horde.layout import Layout
+from gvf.jobs import ray_cluster as cluster
 
-TILES = gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
+TILES = gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
 WAVES = np.random.default_rng(0).normal(size=(2, 1024))
 
 
@@ -30,10 +32,13 @@ def waves(states):
 
 
 KINDS = {
-    "tiles": (TILES, gvf.TD(0.1)),
-    "dense": (gvf.Dense(5, lambda s: np.column_stack([np.ones(len(s)), s, s**2])), gvf.TD(0.1)),
-    "default step size": (TILES, gvf.TD()),
-    "TDRC": (TILES, gvf.TDRC(0.05)),
+    "tiles": (TILES, gvf.updates.TD(0.1)),
+    "dense": (
+        gvf.features.Dense(5, lambda s: np.column_stack([np.ones(len(s)), s, s**2])),
+        gvf.updates.TD(0.1),
+    ),
+    "default step size": (TILES, gvf.updates.TD()),
+    "TDRC": (TILES, gvf.updates.TDRC(0.05)),
 }
 
 
@@ -49,7 +54,7 @@ def feed(horde, data, pieces=(1, 30, 7, 90)):
     start = 0
     while start < len(data):
         for rows in pieces:
-            horde.observe_many(data[start : start + rows])
+            horde.observe(data[start : start + rows])
             start += rows
 
 
@@ -106,11 +111,11 @@ def test_single_precision_has_the_same_bits(dumb):
 def test_workers_that_die_change_no_bit(dumb, monkeypatch, kind, every):
     monkeypatch.setattr(spread, "CHECKPOINT_EVERY", every)
     data = stream(300, states=0)
-    alone = made(kind, correction=gvf.EmphaticIR(0.5))
+    alone = made(kind, correction=gvf.corrections.EmphaticIR(0.5))
     feed(alone, data, pieces=(5,))
     for die_before in ({1}, {2, 60}, {30, 31, 33}, {70, 90, 91, 100}, {110, 115, 117, 118}):
         ray = dumb(die_before=die_before)
-        several = made(kind, correction=gvf.EmphaticIR(0.5), engine="ray", workers=2)
+        several = made(kind, correction=gvf.corrections.EmphaticIR(0.5), engine="ray", workers=2)
         feed(several, data, pieces=(5,))
         assert_same_bits(alone, several)
         assert len(ray.actors) == 2 + len(die_before)
@@ -143,7 +148,7 @@ def test_an_interrupted_call_observes_nothing(dumb, monkeypatch):
     while several.steps < 60:
         before = several.steps
         try:
-            several.observe_many(data[before : before + 5])
+            several.observe(data[before : before + 5])
         except KeyboardInterrupt:
             interrupts += 1
             assert several.steps in (before, before + 5)
@@ -157,7 +162,7 @@ def test_rows_and_calls_ahead_are_bounded(dumb, monkeypatch):
     horde = made(engine="ray", workers=2)
     data, most = stream(300, states=0), 0
     for start in range(0, 300, 2):
-        horde.observe_many(data[start : start + 2])
+        horde.observe(data[start : start + 2])
         core = horde._core
         assert isinstance(core, spread.SpreadCore)
         assert max(map(len, core._ahead)) <= spread._AHEAD
@@ -176,15 +181,17 @@ def test_workers_that_always_die_are_given_up(dumb):
 def test_the_chunk_is_that_of_all_questions(dumb):
     dumb()
     signals = {str(i): "reward" for i in range(64)}
-    policies = [gvf.Fixed(p) for p in np.random.default_rng(0).dirichlet(np.ones(3), size=3)]
-    questions = gvf.questions({"many": policies[0]}, signals, [0.9])
-    questions += gvf.questions({"b": policies[1], "c": policies[2]}, {"0": "reward"}, [0.9])
+    policies = [
+        gvf.policies.Fixed(p) for p in np.random.default_rng(0).dirichlet(np.ones(3), size=3)
+    ]
+    questions = gvf.question_grid({"many": policies[0]}, signals, [0.9])
+    questions += gvf.question_grid({"b": policies[1], "c": policies[2]}, {"0": "reward"}, [0.9])
     data = stream(100, states=0)
     alone, several = made("dense", questions), made("dense", questions, engine="ray", workers=2)
     largest = made("dense", questions[:64])
     for horde in (alone, several, largest):
         feed(horde, data)
-    assert alone._core.chunk < largest._core.chunk
+    assert alone._core.steps_per_call < largest._core.steps_per_call
     assert_same_bits(alone, several)
 
 
@@ -198,7 +205,7 @@ def test_shares_have_about_as_many_questions():
 def test_a_file_is_that_of_one_process_and_goes_on_anywhere(dumb, tmp_path, steps):
     dumb()
     data = stream(120, states=0)
-    correction = gvf.EmphaticIR(0.5)
+    correction = gvf.corrections.EmphaticIR(0.5)
     alone, several = (
         made(correction=correction),
         made(correction=correction, engine="ray", workers=2),
@@ -235,7 +242,7 @@ def test_questions_come_and_go_and_hordes_are_copied(dumb):
     assert_same_bits(hordes[0], hordes[2])
 
 
-@pytest.mark.parametrize("correction", [gvf.OnPolicy(), gvf.IS()])
+@pytest.mark.parametrize("correction", [gvf.corrections.OnPolicy(), gvf.corrections.IS()])
 def test_added_questions_leave_out_rows_that_they_do_not_know(dumb, correction):
     dumb()
     data, first = stream(100, states=0), asked(6)[:5]
@@ -253,12 +260,13 @@ def test_a_failed_observation_is_sent_to_nobody(dumb):
     dumb()
     data = stream(40, states=0, ends=0.0)
     alone, several = (
-        made(correction=gvf.EmphaticIR(0.5), **options) for options in ({}, {"engine": "ray"})
+        made(correction=gvf.corrections.EmphaticIR(0.5), **options)
+        for options in ({}, {"engine": "ray"})
     )
     for horde in (alone, several):
         feed(horde, data[:20])
         with pytest.raises(ValueError, match="does not begin in the state"):
-            horde.observe_many(data[[20, 35]])
+            horde.observe(data[[20, 35]])
         feed(horde, data[20:])
     assert_same_bits(alone, several)
 
@@ -269,7 +277,7 @@ def test_options_of_one_engine_are_refused_by_the_other(monkeypatch):
     with pytest.raises(ValueError, match="engine must be one of 'local', 'ray'"):
         made(engine="dask")
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ModuleNotFoundError, match=r'needs Ray: pip install "gvf\[ray\]"'):
+    with pytest.raises(ModuleNotFoundError, match=re.escape(how_to_install("gvf[ray]"))):
         made(engine="ray")
     monkeypatch.setattr(cluster, "import_ray", lambda: None)
     with pytest.raises(ValueError, match="give workers instead"):
@@ -277,7 +285,7 @@ def test_options_of_one_engine_are_refused_by_the_other(monkeypatch):
 
 
 def test_a_part_of_a_layout_has_no_function_and_the_same_places():
-    layout = Layout(asked(6), gvf.IR())
+    layout = Layout(asked(6), gvf.corrections.IR())
     part = layout.part(2, 5)
     pickle.dumps(part)
     places = slice(*layout.starts[[2, 5]].tolist())
@@ -334,12 +342,14 @@ def slow():
         yield DATA[start : start + 50]
 
 def made(**options):
-    questions = gvf.questions(
-        {"u": gvf.Uniform(3), "one": gvf.Always(1, 3)}, {"reward": "reward"}, [0.5, 0.9]
+    questions = gvf.question_grid(
+        {"u": gvf.policies.Uniform(3), "one": gvf.policies.Always(1, 3)},
+        {"reward": "reward"},
+        [0.5, 0.9],
     )
-    features = gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
+    features = gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
     return gvf.Horde(
-        questions, features, gvf.TD(0.1), behaviour=BEHAVIOUR, window=40, seed=0, **options
+        questions, features, gvf.updates.TD(0.1), behaviour=BEHAVIOUR, window=40, seed=0, **options
     )
 
 horde = made(engine="ray", workers=2)

@@ -8,8 +8,8 @@ import gvf
 from gvf.features import features_of
 
 FEATURES = {
-    "tiles": gvf.TileCoder([0, 0], [1, 1], tiles=3, tilings=4),
-    "dense": gvf.Dense(5, lambda s: np.column_stack([np.ones(len(s)), s, s**2])),
+    "tiles": gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4),
+    "dense": gvf.features.Dense(5, lambda s: np.column_stack([np.ones(len(s)), s, s**2])),
 }
 
 
@@ -54,19 +54,23 @@ def as_vectors(features, states):
     return (x[:, :, None] == np.arange(features.size)).sum(axis=1).astype(float)
 
 
-@pytest.mark.parametrize("update", [gvf.TD(0.05), gvf.TDRC(0.05)], ids=["TD", "TDRC"])
+@pytest.mark.parametrize(
+    "update", [gvf.updates.TD(0.05), gvf.updates.TDRC(0.05)], ids=["TD", "TDRC"]
+)
 @pytest.mark.parametrize("kind", FEATURES)
-@pytest.mark.parametrize(("batch_size", "every", "rows"), [(4, 1, 4), (4, 3, 1), (100, 1, 64)])
-def test_all_questions_are_watched_as_one_would_be(kind, update, batch_size, every, rows):
+@pytest.mark.parametrize(
+    ("batch_size", "update_every", "rows"), [(4, 1, 4), (4, 3, 1), (100, 1, 64)]
+)
+def test_all_questions_are_watched_as_one_would_be(kind, update, batch_size, update_every, rows):
     features, data = FEATURES[kind], stream(64 * 5, states=0)
     horde = gvf.Horde(
         asked(), features, update, behaviour=BEHAVIOUR, window=90, batch_size=batch_size,
-        every=every, rupee=True, seed=0,
+        update_every=update_every, rupee=True, seed=0,
     )  # fmt: skip
     oracles = {name: Dumb(features.size, rows) for name in horde.names}
     x, x_next = as_vectors(features, data.state), as_vectors(features, data.next_state)
     for end in range(64, len(data) + 1, 64):
-        horde.observe_many(data[end - 64 : end])
+        horde.observe(data[end - 64 : end])
         for question, oracle in zip(horde.questions, oracles.values(), strict=True):
             found = question.evaluate(data[:end], behaviour=BEHAVIOUR)
             oracle.look(x[:end], x_next[:end], horde.weights(question.name), found)
@@ -79,10 +83,10 @@ def test_all_questions_are_watched_as_one_would_be(kind, update, batch_size, eve
 
 def test_pieces_and_chunks_do_not_matter():
     data, reports = stream(200, states=0), []
-    for chunk, pieces in ((1, 1), (None, 200), (7, 50)):
-        horde = made(asked(), chunk=chunk, rupee=True)
+    for steps_per_call, pieces in ((1, 1), (None, 200), (7, 50)):
+        horde = made(asked(), steps_per_call=steps_per_call, rupee=True)
         for start in range(0, 200, pieces):
-            horde.observe_many(data[start : start + pieces])
+            horde.observe(data[start : start + pieces])
         reports.append(horde.report())
     for report in reports[1:]:
         np.testing.assert_allclose(report.ude, reports[0].ude, rtol=1e-9)
@@ -91,7 +95,7 @@ def test_pieces_and_chunks_do_not_matter():
 
 def made(questions, kind="tiles", **options):
     options = {"window": 90, "batch_size": 4, "seed": 0, "behaviour": BEHAVIOUR, **options}
-    return gvf.Horde(questions, FEATURES[kind], gvf.TD(0.05), **options)
+    return gvf.Horde(questions, FEATURES[kind], gvf.updates.TD(0.05), **options)
 
 
 def rupee(horde):
@@ -104,8 +108,8 @@ def with_signals(data, **columns):
     return gvf.Transitions(**data.columns, **columns)
 
 
-TWO = gvf.questions(
-    {"u": gvf.Uniform(3), "one": gvf.Always(1, actions=3)},
+TWO = gvf.question_grid(
+    {"u": gvf.policies.Uniform(3), "one": gvf.policies.Always(1, actions=3)},
     {"good": "reward", "weak": "weak"},
     [0.5],
 )
@@ -113,7 +117,7 @@ TWO = gvf.questions(
 
 def test_nothing_is_known_before_the_first_look():
     horde = made(asked(), rupee=True)
-    horde.observe_many(stream(63, states=0))
+    horde.observe(stream(63, states=0))
     report = horde.report()
     assert np.isnan(report.ude).all()
     assert np.isnan(rupee(horde)).all()
@@ -127,10 +131,10 @@ def test_a_paused_question_keeps_its_errors_and_goes_on():
     weak[130] = np.nan
     sick = with_signals(data, weak=weak)
     horde = made(TWO, rupee=True)
-    horde.observe_many(sick[:128])
+    horde.observe(sick[:128])
     before, place = horde.report(), dict(zip(horde.names, range(4), strict=True))
     estimates = [rupee(horde)]
-    horde.observe_many(sick[128:192])
+    horde.observe(sick[128:192])
     after = horde.report()
     estimates.append(rupee(horde))
     assert list(after.paused) == ["u, weak, 0.5", "one, weak, 0.5"]
@@ -138,13 +142,13 @@ def test_a_paused_question_keeps_its_errors_and_goes_on():
         changes = name not in after.paused
         assert (before.ude[place[name]] != after.ude[place[name]]) == changes
         assert (estimates[0][place[name]] != estimates[1][place[name]]) == changes
-    horde.observe_many(sick[192:])
+    horde.observe(sick[192:])
     healed = horde.report()
     assert np.isfinite(healed.ude).all()
     assert np.isfinite(rupee(horde)).all()
     assert (healed.ude != after.ude).all()
     whole = made(TWO, rupee=True)
-    whole.observe_many(with_signals(data, weak=data.reward))
+    whole.observe(with_signals(data, weak=data.reward))
     np.testing.assert_allclose(healed.ude[[0, 2]], whole.report().ude[[0, 2]], rtol=1e-12)
 
 
@@ -152,7 +156,7 @@ def test_a_question_that_overflows_disturbs_nobody():
     data = stream(640, states=0)
     wild = np.where(np.arange(640) == 100, 1e200, data.reward)
     horde = made(TWO, rupee=True)
-    horde.observe_many(with_signals(data, weak=wild))
+    horde.observe(with_signals(data, weak=wild))
     report = horde.report()
     assert np.isfinite(report.ude).all()
     assert np.isfinite(rupee(horde)[[0, 2]]).all()
@@ -162,11 +166,11 @@ def test_a_question_that_overflows_disturbs_nobody():
 def test_what_is_known_is_saved_and_goes_on(tmp_path, kind):
     data = stream(300, states=0)
     horde, again = (made(asked(), kind, rupee=True, seed=seed) for seed in (0, 5))
-    horde.observe_many(data[:150])
+    horde.observe(data[:150])
     horde.save(tmp_path / "horde")
     again.load(tmp_path / "horde", same_functions=True)
     for one in (horde, again):
-        one.observe_many(data[150:])
+        one.observe(data[150:])
     np.testing.assert_array_equal(again.report().ude, horde.report().ude)
     np.testing.assert_array_equal(again.report().rupee, horde.report().rupee)
 
@@ -181,7 +185,7 @@ def test_questions_that_come_and_go_do_not_mix_up_what_is_known():
         (both[290:], lambda: None),
     ):
         for one in (alone, changing):
-            one.observe_many(part)
+            one.observe(part)
         change()
     one, other = alone.report(), changing.report()
     assert changing.names[:2] == alone.names
@@ -197,9 +201,9 @@ def test_a_question_is_not_looked_at_in_rows_from_before_it_came():
     data = stream(128, states=0)
     both = with_signals(data, weak=data.reward)
     horde = made(TWO[:1])
-    horde.observe_many(both[:126])
+    horde.observe(both[:126])
     horde.add(TWO[1:2])
-    horde.observe_many(both[126:])
+    horde.observe(both[126:])
     seen = horde._core.watch.seen[horde._core.layout.place]
     assert seen.tolist() == [8, 0]
 
@@ -209,9 +213,9 @@ def test_a_question_that_comes_does_not_wake_one_that_pauses():
     weak = np.where(np.arange(128) == 120, np.nan, data.reward)
     sick = with_signals(data, weak=weak)
     horde = made(TWO[:2])
-    horde.observe_many(sick[:126])
-    horde.add([gvf.GVF(gvf.Uniform(3), lambda t: t.reward, 0.9, name="new")])
-    horde.observe_many(sick[126:])
+    horde.observe(sick[:126])
+    horde.add([gvf.GVF(gvf.policies.Uniform(3), lambda t: t.reward, 0.9, name="new")])
+    horde.observe(sick[126:])
     seen = horde._core.watch.seen[horde._core.layout.place]
     assert seen.tolist() == [8, 4, 0]
 
@@ -222,19 +226,19 @@ def test_ude_rises_if_a_sensor_changes_and_falls_again():
     rng = np.random.default_rng(3)
     broken = rng.normal(size=steps) + 3.0 * (np.arange(steps) >= 20_000)
     horde = gvf.Horde(
-        gvf.questions(
-            {"u": gvf.Uniform(3), "f": gvf.Favour(0, 0.6, 3)},
+        gvf.question_grid(
+            {"u": gvf.policies.Uniform(3), "f": gvf.policies.Favour(0, 0.6, 3)},
             {"good": "reward", "broken": "weak"},
             [0.0, 0.8],
         ),
-        FEATURES["tiles"], gvf.TD(0.02), behaviour=BEHAVIOUR, window=1_000, seed=0,
+        FEATURES["tiles"], gvf.updates.TD(0.02), behaviour=BEHAVIOUR, window=1_000, seed=0,
     )  # fmt: skip
     all_rows = with_signals(data, weak=broken)
-    horde.observe_many(all_rows[:20_000])
+    horde.observe(all_rows[:20_000])
     calm = horde.report().ude
-    horde.observe_many(all_rows[20_000:20_192])
+    horde.observe(all_rows[20_000:20_192])
     startled = horde.report()
-    horde.observe_many(all_rows[20_192:])
+    horde.observe(all_rows[20_192:])
     again = horde.report().ude
     changed = np.array(["broken" in name for name in horde.names])
     # Independent errors give 0.05 at a time; five times as much is rare.
@@ -251,11 +255,11 @@ def test_a_constant_sensor_is_never_unexpected():
     constant = np.full(len(data), 0.1)
     for dtype in ("float64", "float32"):
         horde = made(TWO, dtype=dtype, window=500)
-        horde.observe_many(with_signals(data, weak=constant))
-        horde.observe_many(with_signals(data, weak=constant))
+        horde.observe(with_signals(data, weak=constant))
+        horde.observe(with_signals(data, weak=constant))
         assert horde.report().ude[[1, 3]].max() < 0.5
     horde = made(TWO)
-    horde.observe_many(with_signals(data, weak=0.0 * constant))
+    horde.observe(with_signals(data, weak=0.0 * constant))
     assert horde.report().ude[[1, 3]].tolist() == [0.0, 0.0]
 
 
@@ -289,13 +293,22 @@ def root_projected_bellman_error(x, weights):
 
 @pytest.mark.parametrize("kind", ["one-hot", "dense"])
 def test_rupee_estimates_the_projected_bellman_error(kind):
-    features = gvf.OneHot(5) if kind == "one-hot" else gvf.Dense(3, lambda s: THREE[s])
+    features = (
+        gvf.features.OneHot(5) if kind == "one-hot" else gvf.features.Dense(3, lambda s: THREE[s])
+    )
     x = np.eye(5) if kind == "one-hot" else THREE
     horde = gvf.Horde(
-        gvf.questions({"t": gvf.Fixed(TARGET)}, {"a": "reward", "b": lambda t: t.reward}, [GAMMA]),
-        features, gvf.TD(0.02), behaviour=BEHAVIOUR, window=5_000, warm_up=40_000, rupee=True,
+        gvf.question_grid(
+            {"t": gvf.policies.Fixed(TARGET)}, {"a": "reward", "b": lambda t: t.reward}, [GAMMA]
+        ),
+        features,
+        gvf.updates.TD(0.02),
+        behaviour=BEHAVIOUR,
+        window=5_000,
+        warm_up=40_000,
+        rupee=True,
         seed=0,
-    )  # fmt: skip
+    )
     horde._predict([0])
     weights = np.random.default_rng(1).normal(size=(2, x.shape[1]))
     weights[0] = 0.0
@@ -304,11 +317,11 @@ def test_rupee_estimates_the_projected_bellman_error(kind):
     engine.put(horde._core.layout.place, {"weights": weights})
     found = []
     for seed in range(8):  # nothing is learned yet
-        horde.observe_many(states_and_actions(5_000, seed))
+        horde.observe(states_and_actions(5_000, seed))
         found.append(rupee(horde))
     exact = np.array([root_projected_bellman_error(x, w) for w in weights])
     np.testing.assert_allclose(np.mean(found[2:], axis=0), exact, rtol=0.12)
-    horde.observe_many(states_and_actions(40_000, 9))
+    horde.observe(states_and_actions(40_000, 9))
     learned = [root_projected_bellman_error(x, horde.weights(name)) for name in horde.names]
     assert (np.array(learned) < 0.05 * exact).all()
     assert (rupee(horde) < 0.35 * exact).all()

@@ -6,8 +6,8 @@ import numpy as np
 
 import gvf
 
-QUESTION = gvf.GVF(gvf.Fixed([0.1, 0.9]), "reward", 0.9)
-BEHAVIOUR = gvf.Fixed([0.5, 0.5])
+QUESTION = gvf.GVF(gvf.policies.Fixed([0.1, 0.9]), "reward", 0.9)
+BEHAVIOUR = gvf.policies.Fixed([0.5, 0.5])
 STATES = np.arange(1, 9)
 
 
@@ -34,7 +34,7 @@ def episodes(count: int, seed: int, limit: int = 40) -> list[dict[str, Any]]:
 
 def read(made: list[dict[str, Any]]) -> gvf.Log:
     """The episodes as a log."""
-    return gvf.read(made, quiet=True)
+    return gvf.read_log(made, quiet=True)
 
 
 def repeated(made: list[dict[str, Any]], counts: Any) -> gvf.Log:
@@ -43,10 +43,12 @@ def repeated(made: list[dict[str, Any]], counts: Any) -> gvf.Log:
 
 
 def learner(
-    update: gvf.Update | None = None,
-    correction: gvf.Correction | None = None,
+    update: gvf.updates.Update | None = None,
+    correction: gvf.corrections.Correction | None = None,
     **options: Any,
 ) -> gvf.Learner:
     """A learner of the chain."""
-    correction = gvf.IR() if correction is None else correction
-    return gvf.Learner(QUESTION, gvf.OneHot(10), update or gvf.TD(0.1), correction, **options)
+    correction = gvf.corrections.IR() if correction is None else correction
+    return gvf.Learner(
+        QUESTION, gvf.features.OneHot(10), update or gvf.updates.TD(0.1), correction, **options
+    )

@@ -1,4 +1,4 @@
-"""`gvf.bootstrap` and `gvf.Intervals`: coverage, unknown states, files, errors, Ctrl-C."""
+"""`gvf.bootstrap` and `gvf.BootstrapResult`: coverage, unknown states, files, errors, Ctrl-C."""
 
 import pickle
 import re
@@ -14,26 +14,23 @@ from typing import Any
 import numpy as np
 import pytest
 from chains import BEHAVIOUR, QUESTION, STATES, episodes, learner, read
+from five_states import chain_values
 from numba import njit
 
 import gvf
-from gvf.common import cluster
-from gvf.intervals.least_squares import Equations
-from gvf.intervals.resampled import Resampled
-from gvf.intervals.whole import WholeLog
+from gvf.intervals.replicate_equations import ReplicateEquations
+from gvf.intervals.replicate_learner import Resampled
+from gvf.intervals.whole_log import WholeLog
+from gvf.jobs import ray_cluster as cluster
 from gvf.online import TDLambda
-from gvf.truth import exact_values
 
 
 def truth() -> np.ndarray[Any, Any]:
     """The true values of the chain's states."""
-    import gvf.domain
-
-    model = gvf.domain.get("markov-chain").model  # pyright: ignore[reportAttributeAccessIssue]
-    return exact_values(model, QUESTION)[STATES]
+    return chain_values(QUESTION.policy, 0.9, states=len(STATES))
 
 
-def intervals(count: int = 30, seed: int = 0, **options: Any) -> gvf.Intervals:
+def intervals(count: int = 30, seed: int = 0, **options: Any) -> gvf.BootstrapResult:
     options = {"method": "lstd", "seed": 0, **options}
     return gvf.bootstrap(learner(), read(episodes(count, seed)), **options)
 
@@ -67,7 +64,7 @@ def test_an_interval_reaches_as_far_as_the_share_of_replicates() -> None:
 def test_large_batches_of_states_are_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     found, states = intervals(), np.tile(STATES, 5)
     together = found.predict(states)
-    monkeypatch.setattr("gvf.intervals.intervals._TOGETHER", 3 * 200)
+    monkeypatch.setattr("gvf.intervals.bootstrap_result._TOGETHER", 3 * 200)
     for one, other in zip(together, found.predict(states), strict=True):
         np.testing.assert_array_equal(one, other)
     assert [len(end) for end in found.predict(STATES[:0])] == [0, 0, 0]
@@ -79,9 +76,9 @@ def test_a_state_that_the_log_never_saw_has_an_infinite_interval() -> None:
         one["behaviour_probability"][:] = 1.0
         one["action"][:] = np.where(one["state"][:-1] == 2, 0, 1)
         one["reward"][:] = one["state"][1:]
-    question = replace(QUESTION, policy=gvf.Table(np.eye(2)[np.ones(10, int)]))
-    for update in (gvf.TD(0.1), gvf.ExpectedSarsa(0.1)):
-        one = gvf.Learner(question, gvf.OneHot(10), update, seed=0)
+    question = replace(QUESTION, policy=gvf.policies.Table(np.eye(2)[np.ones(10, int)]))
+    for update in (gvf.updates.TD(0.1), gvf.updates.ExpectedSarsa(0.1)):
+        one = gvf.Learner(question, gvf.features.OneHot(10), update, seed=0)
         found = gvf.bootstrap(one, read(made), method="lstd")
         point, low, high = found.predict([1, 2, 5, 7])
         assert np.isinf(high - low).tolist() == [False, True, False, True]
@@ -94,7 +91,7 @@ def test_half_of_the_tiles_must_be_known() -> None:
     weights = np.random.default_rng(0).normal(size=(1, 4, 20))
     found = replace(
         intervals(replicates=19),
-        features=gvf.Dense(4, lambda s: np.asarray(s, np.float64)),
+        features=gvf.features.Dense(4, lambda s: np.asarray(s, np.float64)),
         weights=weights,
         known=known[None],
     )
@@ -117,11 +114,18 @@ def test_replicates_that_diverged_make_the_interval_infinite() -> None:
 
 @pytest.mark.parametrize("method", ["td", "lstd"])
 def test_a_horde_has_the_intervals_of_its_questions(method: Any) -> None:
-    policies = {"right": gvf.Fixed([0.1, 0.9]), "left": gvf.Fixed([0.8, 0.2])}
-    asked = gvf.questions(policies, {"reward": "reward"}, [0.5, 0.9])
+    policies = {"right": gvf.policies.Fixed([0.1, 0.9]), "left": gvf.policies.Fixed([0.8, 0.2])}
+    asked = gvf.question_grid(policies, {"reward": "reward"}, [0.5, 0.9])
     log = read(episodes(60, seed=1))
     options: dict[str, Any] = {"method": method, "replicates": 39, "epochs": 2, "seed": 3}
-    horde = gvf.Horde(asked, gvf.OneHot(10), gvf.TD(0.2), gvf.BCIR(), batch_size=8, seed=0)
+    horde = gvf.Horde(
+        asked,
+        gvf.features.OneHot(10),
+        gvf.updates.TD(0.2),
+        gvf.corrections.BCIR(),
+        batch_size=8,
+        seed=0,
+    )
     found = gvf.bootstrap(horde, log, **options)
     assert "4 questions: 95 %, 39 replicates of 60 episodes" in repr(found)
     assert found.questions == horde.names
@@ -129,7 +133,13 @@ def test_a_horde_has_the_intervals_of_its_questions(method: Any) -> None:
     assert ends.point.shape == (8, 4)
     assert found.replicate(STATES).shape == (8, 4, 39)
     for g, question in enumerate(asked):
-        one = gvf.Learner(question, gvf.OneHot(10), gvf.TD(0.2), gvf.BCIR(), batch_size=8)
+        one = gvf.Learner(
+            question,
+            gvf.features.OneHot(10),
+            gvf.updates.TD(0.2),
+            gvf.corrections.BCIR(),
+            batch_size=8,
+        )
         alone = gvf.bootstrap(one, log, **options)
         for end, other in zip(ends, alone.predict(STATES), strict=True):
             np.testing.assert_array_equal(end[:, g], other)
@@ -137,25 +147,37 @@ def test_a_horde_has_the_intervals_of_its_questions(method: Any) -> None:
 
 def test_intervals_are_the_same_after_a_file(tmp_path: Path) -> None:
     log = read(episodes(20, seed=1))
-    sarsa = gvf.Learner(QUESTION, gvf.OneHot(10), gvf.ExpectedSarsa(0.1), gvf.OnPolicy())
-    asked = gvf.questions({"right": QUESTION.policy}, {"reward": "reward"}, [0.5, 0.9])
-    horde = gvf.Horde(asked, gvf.OneHot(10), gvf.TD(0.2), behaviour=BEHAVIOUR)
+    sarsa = gvf.Learner(
+        QUESTION,
+        gvf.features.OneHot(10),
+        gvf.updates.ExpectedSarsa(0.1),
+        gvf.corrections.OnPolicy(),
+    )
+    asked = gvf.question_grid({"right": QUESTION.policy}, {"reward": "reward"}, [0.5, 0.9])
+    horde = gvf.Horde(asked, gvf.features.OneHot(10), gvf.updates.TD(0.2), behaviour=BEHAVIOUR)
     for one in (learner(), sarsa, horde):
         found = gvf.bootstrap(one, log, seed=1)
         found.save(tmp_path / "intervals")
-        again = gvf.Intervals.load(tmp_path / "intervals")
+        again = gvf.BootstrapResult.load(tmp_path / "intervals")
         assert repr(again) == repr(found)
         np.testing.assert_array_equal(again.predict([3, 9]), found.predict([3, 9]))
     learner().save(tmp_path / "learner")
     with pytest.raises(ValueError, match="holds a learner, not a bootstrap"):
-        gvf.Intervals.load(tmp_path / "learner")
+        gvf.BootstrapResult.load(tmp_path / "learner")
 
 
 def test_a_learner_with_all_options_has_intervals_and_does_not_change() -> None:
     made = episodes(20, seed=2)
     made[3]["reward"][0] = np.nan
-    log = gvf.read(made, on_nan="keep", quiet=True)
-    one = learner(gvf.TD(), gvf.EmphaticBCIR(0.5), on_nan="skip", n_step=2, every=3, warm_up=5)
+    log = gvf.read_log(made, on_nan="keep", quiet=True)
+    one = learner(
+        gvf.updates.TD(),
+        gvf.corrections.EmphaticBCIR(0.5),
+        on_nan="skip",
+        n_step=2,
+        update_every=3,
+        warm_up=5,
+    )
     before = one.weights.copy()
     found = gvf.bootstrap(one, log, epochs=4, seed=1)
     rows = len(log) - 1
@@ -178,10 +200,10 @@ def test_a_stream_without_episodes_needs_blocks() -> None:
         "behaviour_probability": 0.5,
     }
     question = replace(QUESTION, continuation=lambda t: 0.9 * (t.next_state % 9 != 0))
-    one = gvf.Learner(question, gvf.OneHot(10), gvf.TD(0.1), behaviour=BEHAVIOUR)
+    one = gvf.Learner(question, gvf.features.OneHot(10), gvf.updates.TD(0.1), behaviour=BEHAVIOUR)
     rows = len(stream["state"])
     stream["behaviour_probability"] = np.full(rows, 0.5)
-    log = gvf.read(
+    log = gvf.read_log(
         stream | {"episode": np.zeros(rows, int)},
         ends="truncated",
         gaps="keep",  # the continuation is 0 where the next row begins elsewhere
@@ -219,24 +241,24 @@ def test_bad_arguments_are_named(
 
 def test_learners_without_lanes_are_refused() -> None:
     log = read(episodes(6, seed=0))
-    online: Any = gvf.OnlineLearner(QUESTION, gvf.OneHot(10), TDLambda(0.1))
+    online: Any = gvf.OnlineLearner(QUESTION, gvf.features.OneHot(10), TDLambda(0.1))
     for given, message in (
         (online, "a gvf.Learner, a gvf.LSTDLearner or a gvf.Horde"),
-        (learner(gvf.TD([0.1, 0.2])), "has 2 step sizes"),
-        (learner(correction=gvf.PrioritisedIR()), "choose another correction"),
+        (learner(gvf.updates.TD([0.1, 0.2])), "has 2 step sizes"),
+        (learner(correction=gvf.corrections.PrioritisedIR()), "choose another correction"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
             gvf.bootstrap(given, log)
     transitions: Any = log.transitions()
-    with pytest.raises(TypeError, match=r"takes a gvf.Log.*gvf.read"):
+    with pytest.raises(TypeError, match=r"takes a gvf.Log.*gvf.read_log"):
         gvf.bootstrap(learner(), transitions)
     with pytest.raises(ValueError, match="has 4 episodes, and intervals need at least 5"):
         gvf.bootstrap(learner(), read(episodes(4, seed=0)))
 
 
 def test_least_squares_have_the_intervals_of_the_learner_that_tends_to_them() -> None:
-    log, correction = read(episodes(30, seed=0)), gvf.IR()
-    solver = gvf.LSTDLearner(QUESTION, gvf.OneHot(10), correction, behaviour=BEHAVIOUR)
+    log, correction = read(episodes(30, seed=0)), gvf.corrections.IR()
+    solver = gvf.LSTDLearner(QUESTION, gvf.features.OneHot(10), correction, behaviour=BEHAVIOUR)
     found = gvf.bootstrap(solver, log, seed=2)
     expected = gvf.bootstrap(learner(correction=correction), log, method="lstd", seed=2)
     np.testing.assert_array_equal(found.predict(STATES), expected.predict(STATES))
@@ -245,7 +267,7 @@ def test_least_squares_have_the_intervals_of_the_learner_that_tends_to_them() ->
     with pytest.raises(ValueError, match="no step size to learn with: take method='lstd'"):
         gvf.bootstrap(solver, log, method="td")
     with pytest.raises(ValueError, match="replicates have no regulariser"):
-        gvf.bootstrap(gvf.LSTDLearner(QUESTION, gvf.OneHot(10), regulariser=1.0), log)
+        gvf.bootstrap(gvf.LSTDLearner(QUESTION, gvf.features.OneHot(10), regulariser=1.0), log)
 
 
 def test_the_mean_over_states_has_the_interval_of_the_replicates_means(
@@ -260,14 +282,16 @@ def test_the_mean_over_states_has_the_interval_of_the_replicates_means(
         given = found.mean(states, level=level)
         np.testing.assert_allclose(given, [point, point - half, point + half])
     assert np.ptp(given) < np.mean(np.ptp(found.predict(states, level=0.8), axis=0))
-    monkeypatch.setattr("gvf.intervals.intervals._TOGETHER", 1000)  # five states at a time
+    monkeypatch.setattr("gvf.intervals.bootstrap_result._TOGETHER", 1000)  # five states at a time
     np.testing.assert_allclose(found.mean(states, level=0.8), given)
     unseen = found.mean([*STATES, 0])  # no transition begins in state 0
     assert (unseen.low, unseen.high) == (-np.inf, np.inf)
     with pytest.raises(ValueError, match="a mean over no states"):
         found.mean([])
     twice = gvf.GVF(QUESTION.policy, "reward", 0.9, name="again")
-    horde = gvf.Horde([QUESTION, twice], gvf.OneHot(10), gvf.TD(0.1), gvf.IR())
+    horde = gvf.Horde(
+        [QUESTION, twice], gvf.features.OneHot(10), gvf.updates.TD(0.1), gvf.corrections.IR()
+    )
     both = gvf.bootstrap(horde, read(episodes(30, seed=0)), method="lstd", seed=0)
     for end, one in zip(both.mean(states), found.mean(states), strict=True):
         np.testing.assert_allclose(end, [one, one])
@@ -280,7 +304,7 @@ def test_an_update_of_the_users_own_has_replicates() -> None:
             state.weights[experience.x[slots[i], 0], 0] += w[i]
 
     @dataclass(frozen=True)
-    class Own(gvf.Update):
+    class Own(gvf.updates.Update):
         step_size: float = 1.0
         kernel = staticmethod(one_weight)
 
@@ -292,7 +316,12 @@ def test_estimated_ratios_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "estimated" not in repr(intervals())
     monkeypatch.setattr(gvf.Log, "has_estimates", True, raising=False)
     assert repr(intervals()).endswith("lstd, estimated ratios)")
-    sarsa = gvf.Learner(QUESTION, gvf.OneHot(10), gvf.ExpectedSarsa(0.1), gvf.OnPolicy())
+    sarsa = gvf.Learner(
+        QUESTION,
+        gvf.features.OneHot(10),
+        gvf.updates.ExpectedSarsa(0.1),
+        gvf.corrections.OnPolicy(),
+    )
     assert "estimated" not in repr(gvf.bootstrap(sarsa, read(episodes(20, seed=1))))
 
 
@@ -313,12 +342,12 @@ def test_control_c_stops_soon(when: str, monkeypatch: pytest.MonkeyPatch) -> Non
     places = {
         "reading": (WholeLog, "_take_in"),
         "learning": (Resampled, "learn"),
-        "solving": (Equations, "solve"),
+        "solving": (ReplicateEquations, "solve"),
     }
     method = "lstd" if when == "solving" else "td"
     kind, name = places[when]
     monkeypatch.setattr(kind, name, interrupt(getattr(kind, name)))
-    monkeypatch.setattr("gvf.learner.source.LONGEST_BATCH", 20)
+    monkeypatch.setattr("gvf.learners.batches.LONGEST_BATCH", 20)
     with pytest.raises(KeyboardInterrupt):
         gvf.bootstrap(learner(), read(episodes(20, seed=0)), method=method, epochs=100)
     assert len(calls) == 1 or (when != "reading" and len(calls) < 50)
@@ -338,19 +367,19 @@ def test_the_bar_ends_at_its_total(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "import_ray", DumbRay)
     given: list[dict[str, Any]] = [{"method": "lstd"}, {"epochs": 3}, {"engine": "ray"}]
     for options in given:
-        gvf.bootstrap(learner(every=7), read(episodes(12, seed=0)), **options)
+        gvf.bootstrap(learner(update_every=7), read(episodes(12, seed=0)), **options)
     assert totals == [200] * 3
 
 
 def test_long_solving_tells_how_far_it_is_and_how_long_it_takes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def slow(equations: Equations, copies: Any) -> Any:
+    def slow(equations: ReplicateEquations, copies: Any) -> Any:
         time.sleep(0.02)
         return np.zeros(10)
 
     monkeypatch.setattr("gvf.common.progress.EVERY", 0.1)
-    monkeypatch.setattr(Equations, "solve", slow)
+    monkeypatch.setattr(ReplicateEquations, "solve", slow)
     intervals(replicates=39, workers=1)
     first = capsys.readouterr().err.splitlines()[0]
     assert re.fullmatch(r"bootstrap: \d+ of 40, 1 s so far, about 1 s left", first)

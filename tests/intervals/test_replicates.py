@@ -11,26 +11,26 @@ from chains import QUESTION, episodes, learner, read, repeated
 from numba import njit
 
 import gvf
-from gvf.common import xoshiro
-from gvf.intervals.counts import Units, counts
-from gvf.intervals.least_squares import Equations
+from gvf.intervals.replicate_equations import ReplicateEquations
+from gvf.intervals.replicate_learner import Resampled
 from gvf.intervals.replicates import Job
-from gvf.intervals.resampled import Resampled
-from gvf.intervals.whole import WholeLog
+from gvf.intervals.resampling import Units, counts
+from gvf.intervals.whole_log import WholeLog
 from gvf.online import window_lstd
-from gvf.sampling.alias import alias_draw, alias_table
+from gvf.sampling import xoshiro
+from gvf.sampling.alias_table import alias_draw, alias_table
 
 ROWWISE = [
-    gvf.IR(),
-    gvf.IS(),
-    gvf.BCIR(),
-    gvf.WISBuffer(),
-    gvf.NormIS(1.8),
-    gvf.VTrace(1.0),
-    gvf.Interpolated(0.5),
-    gvf.BCInterpolated(0.5),
-    gvf.EmphaticIR(0.5),
-    gvf.EmphaticIS(0.5),
+    gvf.corrections.IR(),
+    gvf.corrections.IS(),
+    gvf.corrections.BCIR(),
+    gvf.corrections.WISBuffer(),
+    gvf.corrections.NormIS(1.8),
+    gvf.corrections.VTrace(1.0),
+    gvf.corrections.Interpolated(0.5),
+    gvf.corrections.BCInterpolated(0.5),
+    gvf.corrections.EmphaticIR(0.5),
+    gvf.corrections.EmphaticIS(0.5),
 ]
 
 
@@ -41,17 +41,21 @@ def whole_log(made: list[dict[str, Any]], one: gvf.Learner) -> WholeLog:
     return whole
 
 
-@pytest.mark.parametrize("correction", [*ROWWISE, gvf.WISOptimal()], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "correction", [*ROWWISE, gvf.corrections.WISOptimal()], ids=lambda c: c.name
+)
 def test_least_squares_are_those_of_a_log_with_repeated_episodes(
-    correction: gvf.Correction,
+    correction: gvf.corrections.Correction,
 ) -> None:
     made = episodes(12, seed=1)
     whole = whole_log(made, learner(correction=correction))
     copies = counts(12, range(6), seed=3)
     for lane in range(6):
         log = repeated(made, copies[:, lane])
-        oracle = window_lstd(QUESTION, gvf.OneHot(10), log.transitions(), correction)
-        np.testing.assert_allclose(Equations(whole).solve(copies[:, lane]), oracle, atol=1e-12)
+        oracle = window_lstd(QUESTION, gvf.features.OneHot(10), log.transitions(), correction)
+        np.testing.assert_allclose(
+            ReplicateEquations(whole).solve(copies[:, lane]), oracle, atol=1e-12
+        )
 
 
 def resampled(whole: WholeLog, copies: Any, seed: int = 0) -> Resampled:
@@ -61,13 +65,13 @@ def resampled(whole: WholeLog, copies: Any, seed: int = 0) -> Resampled:
 def test_replicates_with_the_whole_log_in_every_batch_are_learners_of_repeated_episodes() -> None:
     made = episodes(10, seed=2)
     copies = counts(10, range(4), seed=5)
-    one = learner(gvf.TD(0.7), gvf.WISOptimal())
+    one = learner(gvf.updates.TD(0.7), gvf.corrections.WISOptimal())
     whole = whole_log(made, one)
     for lane in range(4):
         replicate = resampled(whole, copies[:, lane])
         replicate.learn(30)
         log = repeated(made, copies[:, lane])
-        oracle = learner(gvf.TD(0.7), gvf.WISOptimal(), every=len(log))
+        oracle = learner(gvf.updates.TD(0.7), gvf.corrections.WISOptimal(), update_every=len(log))
         oracle.fit(log, epochs=30, order="drawn")
         np.testing.assert_allclose(replicate.weights, oracle.weights, atol=1e-12)
 
@@ -79,26 +83,30 @@ def count_slots(state: Any, experience: Any, slots: Any, w: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Count(gvf.Update):
+class Count(gvf.updates.Update):
     """Count how often each row is drawn; every row has a state of its own."""
 
     step_size: float = 1.0
     kernel = staticmethod(count_slots)
 
 
-@pytest.mark.parametrize("correction", [*ROWWISE, gvf.WISMinibatch()], ids=lambda c: c.name)
-def test_a_replicate_draws_rows_by_their_counts_and_masses(correction: gvf.Correction) -> None:
+@pytest.mark.parametrize(
+    "correction", [*ROWWISE, gvf.corrections.WISMinibatch()], ids=lambda c: c.name
+)
+def test_a_replicate_draws_rows_by_their_counts_and_masses(
+    correction: gvf.corrections.Correction,
+) -> None:
     """The chi-square of the counts of each replicate is below its quantile of 1 - 1e-4."""
     made, states = episodes(8, seed=3, limit=5), 0
     for one in made:
         one["state"] = np.arange(states, states + len(one["state"]))
         states = one["state"][-1] + 1
-    one = gvf.Learner(QUESTION, gvf.OneHot(states), Count(), correction, batch_size=20)
+    one = gvf.Learner(QUESTION, gvf.features.OneHot(states), Count(), correction, batch_size=20)
     whole, copies = whole_log(made, one), counts(8, range(1, 4), seed=2)
     for lane in range(3):
         replicate = resampled(whole, copies[:, lane], lane)
         replicate.learn(2000)
-        plain = gvf.Learner(QUESTION, gvf.OneHot(states), gvf.TD(0.1), correction)
+        plain = gvf.Learner(QUESTION, gvf.features.OneHot(states), gvf.updates.TD(0.1), correction)
         plain.fit(repeated(made, copies[:, lane]), order="drawn")
         p = np.zeros(states)
         np.add.at(p, plain.window.columns["x"][:, 0], correction.masses(plain.buffer.inputs))
@@ -110,18 +118,20 @@ def test_a_replicate_draws_rows_by_their_counts_and_masses(correction: gvf.Corre
         assert surprise < scipy.stats.chi2.isf(1e-4, some.sum() - 1)
 
 
-@pytest.mark.parametrize("correction", [*ROWWISE, gvf.WISMinibatch()], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "correction", [*ROWWISE, gvf.corrections.WISMinibatch()], ids=lambda c: c.name
+)
 @pytest.mark.parametrize(
     "update",
     [
-        gvf.TD(0.2),
-        gvf.TD(0.01, gvf.RMSProp()),
-        pytest.param(gvf.Sarsa(0.2), marks=pytest.mark.slow),
+        gvf.updates.TD(0.2),
+        gvf.updates.TD(0.01, gvf.updates.RMSProp()),
+        pytest.param(gvf.updates.Sarsa(0.2), marks=pytest.mark.slow),
     ],
     ids=lambda update: type(getattr(update, "optimiser", update)).__name__,
 )
 def test_a_replicate_learns_as_its_draws_say(
-    update: gvf.Update, correction: gvf.Correction
+    update: gvf.updates.Update, correction: gvf.corrections.Correction
 ) -> None:
     """The same draws in Python, weighed by the means of the log of repeated episodes."""
     made = episodes(8, seed=4)
@@ -142,21 +152,23 @@ def test_a_replicate_learns_as_its_draws_say(
     np.testing.assert_allclose(replicate.weights, plain.state.weights[:, 0], atol=1e-13)
 
 
-UPDATES = [gvf.TD(0.5), gvf.ExpectedSarsa(0.5)]
+UPDATES = [gvf.updates.TD(0.5), gvf.updates.ExpectedSarsa(0.5)]
 OTHERS = [
-    gvf.TD(0.03, gvf.Adam()),
-    gvf.IncrementalTD(0.05),
-    gvf.WISTD(10.0, 0.01),
-    gvf.TDC(0.3),
+    gvf.updates.TD(0.03, gvf.updates.Adam()),
+    gvf.updates.IncrementalTD(0.05),
+    gvf.updates.WISTD(10.0, 0.01),
+    gvf.updates.TDC(0.3),
 ]  # Sarsa draws the next action of a row when it comes in, which here is once for all replicates
 
 
 @pytest.mark.parametrize(
     "update", [*UPDATES, *(pytest.param(other, marks=pytest.mark.slow) for other in OTHERS)]
 )
-@pytest.mark.parametrize("correction", [gvf.BCIR(), gvf.WISMinibatch()], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "correction", [gvf.corrections.BCIR(), gvf.corrections.WISMinibatch()], ids=lambda c: c.name
+)
 def test_replicates_are_learners_of_repeated_episodes(
-    update: gvf.Update, correction: gvf.Correction
+    update: gvf.updates.Update, correction: gvf.corrections.Correction
 ) -> None:
     """Mean and variance of 300 learners of each kind, at a level of 1e-4 for each weight."""
     made, copies = episodes(8, seed=4), [1, 0, 2, 1, 0, 3, 1, 1]
@@ -166,7 +178,7 @@ def test_replicates_are_learners_of_repeated_episodes(
         replicate = resampled(whole, copies, seed)
         replicate.learn(40)
         weights[0].append(replicate.weights)
-        plain = learner(update, correction, every=len(log), seed=seed)
+        plain = learner(update, correction, update_every=len(log), seed=seed)
         plain.fit(log, epochs=40, order="drawn", progress=False)
         weights[1].append(plain.weights)
     ours, theirs = np.array(weights)
@@ -189,8 +201,8 @@ def test_replicates_have_draws_of_their_own() -> None:
         {"state": np.zeros(3, int), "action": np.ones(2, int), "reward": np.array([0.0, 1.0])}
         | {"terminated": True, "behaviour_probability": np.ones(2)}
     ] * 20
-    question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.0)
-    one = gvf.Learner(question, gvf.OneHot(1), gvf.TD(0.2), batch_size=4)
+    question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.0)
+    one = gvf.Learner(question, gvf.features.OneHot(1), gvf.updates.TD(0.2), batch_size=4)
     weights = Job(read(made), None, 30, "td", 0).run(one, range(200)).weights[0]
     variance = 0.2 / 1.8 / 16
     assert abs(weights.mean() - 0.5) < 4 * np.sqrt(variance / 200)
@@ -205,16 +217,24 @@ def test_a_replicate_takes_no_larger_steps_than_the_learner() -> None:
         | {"terminated": True, "behaviour_probability": [0.5]}
         for _ in range(50)
     ]
-    question = gvf.GVF(gvf.Fixed([0.4, 0.6]), "reward", 0.0)
-    one = gvf.Learner(question, gvf.OneHot(1), gvf.TD(1.9), gvf.WISMinibatch(), batch_size=2)
+    question = gvf.GVF(gvf.policies.Fixed([0.4, 0.6]), "reward", 0.0)
+    one = gvf.Learner(
+        question,
+        gvf.features.OneHot(1),
+        gvf.updates.TD(1.9),
+        gvf.corrections.WISMinibatch(),
+        batch_size=2,
+    )
     found = Job(read(made), None, 40, "td", 0).run(one, range(100))
     assert np.abs(found.weights).max() < 20
     assert not found.diverged.any()
 
 
-@pytest.mark.parametrize("update", [gvf.TD(0.03), gvf.ExpectedSarsa(0.03)], ids=type)
-def test_lanes_tend_to_least_squares(update: gvf.Update) -> None:
-    correction = gvf.OnPolicy() if update.action_values else gvf.IR()
+@pytest.mark.parametrize(
+    "update", [gvf.updates.TD(0.03), gvf.updates.ExpectedSarsa(0.03)], ids=type
+)
+def test_lanes_tend_to_least_squares(update: gvf.updates.Update) -> None:
+    correction = gvf.corrections.OnPolicy() if update.action_values else gvf.corrections.IR()
     made, rng = episodes(30, seed=5), np.random.default_rng(0)
     for one in made:
         one["reward"] += rng.normal(size=len(one["reward"]))
@@ -240,10 +260,10 @@ def test_replicates_do_not_depend_on_how_they_are_sliced(method: Any) -> None:
 
 def test_replicates_without_mass_learn_nothing() -> None:
     made = [one for one in episodes(40, seed=0) if len(one["action"]) > 1][:5]
-    question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+    question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.9)
     made = [one | {"action": np.zeros_like(one["action"])} for one in made]
     made[0]["action"][:] = 1
-    one = gvf.Learner(question, gvf.OneHot(10), gvf.TD(0.5))
+    one = gvf.Learner(question, gvf.features.OneHot(10), gvf.updates.TD(0.5))
     found = Job(read(made), None, 20, "td", 0).run(one, range(10))
     lost = counts(5, range(10), seed=0)[0] == 0
     assert 0 < lost.sum() == found.empty
@@ -253,7 +273,7 @@ def test_replicates_without_mass_learn_nothing() -> None:
 @pytest.mark.parametrize("n_step", [1, 3])
 def test_the_whole_log_has_the_rows_of_the_learner(n_step: int) -> None:
     made = episodes(12, seed=1)
-    one = learner(correction=gvf.EmphaticIR(0.5), n_step=n_step)
+    one = learner(correction=gvf.corrections.EmphaticIR(0.5), n_step=n_step)
     whole = whole_log(made, one)
     log = read(made)
     one.fit(log, order="drawn")

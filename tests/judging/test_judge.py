@@ -3,22 +3,21 @@
 import re
 from dataclasses import replace
 
-import gymnasium
 import numpy as np
 import pytest
+from five_states import chain_values
 from judging_worlds import question, trajectories, values
 from scipy import stats
 
 import gvf
-from gvf.domain.markov_chain import model
-from gvf.judging.baseline import Baseline, returns_of, shared_baseline
 from gvf.judging.held_out import gather
+from gvf.judging.return_baseline import Baseline, returns_of, shared_baseline
 from gvf.judging.score import squared_errors
 from gvf.online import LSTD, TDLambda
 
 MU = [0.6, 0.4]
-RIGHT = gvf.GVF(gvf.Fixed([0.3, 0.7]), "reward", 0.9)
-TRUTH = gvf.exact_values(model(), RIGHT)
+RIGHT = gvf.GVF(gvf.policies.Fixed([0.3, 0.7]), "reward", 0.9)
+TRUTH = np.r_[0.0, chain_values(RIGHT.policy, 0.9, states=8), 0.0]
 
 
 class Values:
@@ -52,7 +51,7 @@ def chain(count, rng, limit=100):
 
 
 def log_of(batch):
-    return gvf.read(batch.columns, quiet=True)
+    return gvf.read_log(batch.columns, quiet=True)
 
 
 def visits(limit=100):
@@ -72,17 +71,17 @@ def test_the_right_values_win():
     log = log_of(chain(200, np.random.default_rng(0)))
     learners = {"right": Values(TRUTH), "low": Values(0.7 * TRUTH), "flat": Values(0 * TRUTH + 0.4)}
     for returns in ("doubly-robust", "per-decision", "weighted"):
-        found = gvf.judge(learners, log, returns=returns)
+        found = gvf.compare_learners(learners, log, returns=returns)
         assert found.best.name == "right"
         assert found.scores[0].name == "right"
         assert found.returns == returns
-    assert str(gvf.judge(learners, log).verdict) == "right is best"
+    assert str(gvf.compare_learners(learners, log).verdict) == "right is best"
 
 
 def test_lanes_are_candidates_and_orders_do_not_matter():
     log = log_of(chain(60, np.random.default_rng(1)))
-    together = gvf.judge(Values(np.stack([TRUTH, 0.5 * TRUTH], 1)), log)
-    apart = gvf.judge({"b": Values(0.5 * TRUTH), "a": Values(TRUTH)}, log)
+    together = gvf.compare_learners(Values(np.stack([TRUTH, 0.5 * TRUTH], 1)), log)
+    apart = gvf.compare_learners({"b": Values(0.5 * TRUTH), "a": Values(TRUTH)}, log)
     assert together.best.name == "Values, lane 0"
     assert together.best.score == pytest.approx(apart.best.score)
     assert apart.compare("a", "b").value == pytest.approx(-apart.compare("b", "a").value)
@@ -92,7 +91,9 @@ def test_lanes_are_candidates_and_orders_do_not_matter():
 def test_logs_batches_and_lists_of_episodes_are_judged_alike():
     batch = chain(40, np.random.default_rng(2))
     log, predictor = log_of(batch), Values(0.8 * TRUTH)
-    scores = [gvf.judge(predictor, given).best.score for given in (log, batch, [*log.episodes])]
+    scores = [
+        gvf.compare_learners(predictor, given).best.score for given in (log, batch, [*log.episodes])
+    ]
     assert scores[0] == scores[1] == scores[2]
 
 
@@ -104,7 +105,7 @@ def test_a_score_is_the_mean_squared_error_to_returns():
         following = 0.0 if batch.terminated[t] else following
         returned[t] = following = ratio[t] * (cumulant[t] + continuation[t] * following)
     expected = ((0.8 * TRUTH[batch.state] - returned) ** 2).mean()
-    found = gvf.judge(Values(0.8 * TRUTH), batch, returns="per-decision")
+    found = gvf.compare_learners(Values(0.8 * TRUTH), batch, returns="per-decision")
     assert found.best.score == pytest.approx(expected, rel=1e-12)
 
 
@@ -196,7 +197,7 @@ def test_intervals_contain_the_true_difference(kind):
     learners, count, hits = {"a": Values(first), "b": Values(second)}, 120, 0
     for seed in range(count):
         batch = chain(60, np.random.default_rng([7, seed]))
-        found = gvf.judge(learners, batch, returns=kind, replicates=300, seed=seed)
+        found = gvf.compare_learners(learners, batch, returns=kind, replicates=300, seed=seed)
         difference = found.compare("a", "b")
         hits += difference.low <= true <= difference.high
     # Bootstrap intervals of 60 skewed numbers are a little narrow: at least 0.9, at level 1e-3.
@@ -204,33 +205,33 @@ def test_intervals_contain_the_true_difference(kind):
 
 
 def test_few_episodes_cannot_tell():
-    found = gvf.judge(Values(TRUTH), log_of(chain(6, np.random.default_rng(8))))
+    found = gvf.compare_learners(Values(TRUTH), log_of(chain(6, np.random.default_rng(8))))
     assert str(found.verdict) == "cannot tell: there are only 6 held-out episodes"
-    single = gvf.judge(Values(TRUTH), log_of(chain(1, np.random.default_rng(8))))
+    single = gvf.compare_learners(Values(TRUTH), log_of(chain(1, np.random.default_rng(8))))
     assert np.isnan(single.constant.difference.low)
     assert "only 1 held-out" in str(single.verdict)
 
 
 def test_weights_that_degenerate_cannot_tell():
-    far = gvf.GVF(gvf.Fixed([0.01, 0.99]), "reward", 0.9)
+    far = gvf.GVF(gvf.policies.Fixed([0.01, 0.99]), "reward", 0.9)
     log = log_of(chain(30, np.random.default_rng(9)))
-    found = gvf.judge({"a": Values(TRUTH), "b": Values(0 * TRUTH)}, log, question=far)
+    found = gvf.compare_learners({"a": Values(TRUTH), "b": Values(0 * TRUTH)}, log, question=far)
     assert found.effective_sample_size < 10
     assert re.match(r"cannot tell: the 30 held-out episodes are worth only", str(found.verdict))
 
 
 def test_effective_sample_size_is_all_episodes_on_policy():
-    same = gvf.GVF(gvf.Fixed(MU), "reward", 0.9)
+    same = gvf.GVF(gvf.policies.Fixed(MU), "reward", 0.9)
     log = log_of(chain(40, np.random.default_rng(10)))
-    found = gvf.judge(Values(TRUTH), log, question=same)
+    found = gvf.compare_learners(Values(TRUTH), log, question=same)
     assert found.effective_sample_size == pytest.approx(40)
     assert found.k_hat == -np.inf
 
 
 def test_values_beyond_cut_episodes_cannot_tell():
     log = log_of(chain(60, np.random.default_rng(11), limit=2))
-    long = gvf.GVF(gvf.Fixed(MU), "reward", 0.99)
-    found = gvf.judge({"a": Values(TRUTH), "b": Values(0 * TRUTH)}, log, question=long)
+    long = gvf.GVF(gvf.policies.Fixed(MU), "reward", 0.99)
+    found = gvf.compare_learners({"a": Values(TRUTH), "b": Values(0 * TRUTH)}, log, question=long)
     assert found.beyond > 0.5
     assert "of the values lie beyond the ends of cut episodes" in str(found.verdict)
 
@@ -242,7 +243,7 @@ def test_the_share_beyond_cuts_is_that_of_the_target():
     for t in reversed(range(len(batch))):
         following = 1.0 if batch.truncated[t] else 0.0 if batch.terminated[t] else following
         beyond[t] = following = ratio[t] * continuation[t] * following
-    found = gvf.judge(Values(TRUTH), batch)
+    found = gvf.compare_learners(Values(TRUTH), batch)
     assert found.beyond == pytest.approx(beyond.mean(), rel=1e-12)
 
 
@@ -252,8 +253,8 @@ def test_the_constant_does_not_know_the_episode_that_it_is_judged_by():
         state=[0] * 4, action=[0] * 4, reward=[1.0, 2.0, 3.0, 6.0], terminated=[True] * 4,
         behaviour_probability=[1.0] * 4, interest=[1.0, 1.0, 1.0, 2.0],
     )  # fmt: skip
-    asked = gvf.GVF(gvf.Always(0, actions=2), "reward", interest="interest")
-    found = gvf.judge(Values([0.0]), batch, question=asked, returns="per-decision")
+    asked = gvf.GVF(gvf.policies.Always(0, actions=2), "reward", interest="interest")
+    found = gvf.compare_learners(Values([0.0]), batch, question=asked, returns="per-decision")
     others = [(2 + 3 + 12) / 4, (1 + 3 + 12) / 4, (1 + 2 + 12) / 4, (1 + 2 + 3) / 3]
     errors = [(c - g) ** 2 for c, g in zip(others, (1, 2, 3, 6), strict=True)]
     expected = (sum(errors[:3]) + 2 * errors[3]) / 5
@@ -262,20 +263,20 @@ def test_the_constant_does_not_know_the_episode_that_it_is_judged_by():
 
 def test_no_candidate_better_than_a_constant():
     log = log_of(chain(100, np.random.default_rng(12)))
-    found = gvf.judge(Values(-TRUTH), log)
-    assert str(found.verdict) == "cannot tell: Values predicts no better than a constant"
+    found = gvf.compare_learners(Values(-TRUTH), log)
+    assert str(found.verdict) == "Values is not shown to predict better than a constant"
     assert found.constant.score < found.best.score
 
 
 def test_diverged_candidates_are_named_and_never_win():
     log = log_of(chain(40, np.random.default_rng(13)))
-    found = gvf.judge({"a": Values(TRUTH), "b": Values(np.full(10, np.nan))}, log)
+    found = gvf.compare_learners({"a": Values(TRUTH), "b": Values(np.full(10, np.nan))}, log)
     last = found.scores[-1]
     assert (last.name, last.standing, last.score, last.chance) == ("b", "diverged", np.inf, 0.0)
     assert found.best.chance == 1.0
     assert "b" in repr(found)
     assert "diverged" in repr(found)
-    lost = gvf.judge({"b": Values(np.full(10, np.inf))}, log)
+    lost = gvf.compare_learners({"b": Values(np.full(10, np.inf))}, log)
     assert str(lost.verdict) == "all candidates have diverged"
 
 
@@ -283,7 +284,7 @@ def test_predictions_that_nearly_overflow_raise_no_warning():
     log = log_of(chain(40, np.random.default_rng(13)))
     for huge in (1e153, 1e154, 1e160, 1e300):
         learners = {"a": Values(TRUTH), "b": Values(np.full(10, huge))}
-        found = gvf.judge(learners, log)
+        found = gvf.compare_learners(learners, log)
         assert found.best.name == "a"
         repr(found)
 
@@ -296,7 +297,10 @@ def test_lists_of_episodes_need_no_ends_and_predict_beyond_cuts():
         for one in episodes
     ]
     learners = {"a": Values(TRUTH), "b": Values(TRUTH + np.arange(10))}
-    assert gvf.judge(learners, bare).scores == gvf.judge(learners, episodes).scores
+    assert (
+        gvf.compare_learners(learners, bare).scores
+        == gvf.compare_learners(learners, episodes).scores
+    )
     held, _ = gather(learners, bare, RIGHT, None, "error")
     assert held.last.sum() == 12
     np.testing.assert_array_equal(held.cut, batch.truncated)
@@ -310,22 +314,22 @@ def test_interest_weighs_states():
     wrong = np.where(np.arange(10) < 5, TRUTH + 1.0, TRUTH)
     only = gvf.GVF(RIGHT.policy, "reward", 0.9, interest=lambda t: t.state >= 5)
     whole = {"wrong": Values(wrong), "right": Values(TRUTH)}
-    assert gvf.judge(whole, batch).best.name == "right"
-    found = gvf.judge(whole, batch, question=only)
+    assert gvf.compare_learners(whole, batch).best.name == "right"
+    found = gvf.compare_learners(whole, batch, question=only)
     assert found.compare("wrong", "right").value == pytest.approx(0.0, abs=1e-12)
 
 
 def test_estimated_ratios_are_said():
     batch = chain(30, np.random.default_rng(15))
     marked = gvf.Transitions(**batch.columns, behaviour_is_estimated=np.ones(len(batch), bool))
-    assert gvf.judge(Values(TRUTH), marked).estimated
-    assert "estimated ratios" in repr(gvf.judge(Values(TRUTH), marked))
-    assert "estimated" not in repr(gvf.judge(Values(TRUTH), batch))
+    assert gvf.compare_learners(Values(TRUTH), marked).estimated
+    assert "estimated ratios" in repr(gvf.compare_learners(Values(TRUTH), marked))
+    assert "estimated" not in repr(gvf.compare_learners(Values(TRUTH), batch))
 
 
 def test_continuous_actions_are_judged():
     rng = np.random.default_rng(16)
-    near, mine = gvf.Gaussian(0.3, 0.5), gvf.Gaussian(0.0, 0.6)
+    near, mine = gvf.policies.Gaussian(0.3, 0.5), gvf.policies.Gaussian(0.0, 0.6)
     state, action = rng.normal(size=(2, 400, 1))
     action = 0.6 * action
     batch = gvf.Transitions(
@@ -341,20 +345,22 @@ def test_continuous_actions_are_judged():
         def predict(self, states):
             return np.full(len(states), self.value)
 
-    found = gvf.judge({"low": Constant(-0.3), "right": Constant(0.3)}, batch, behaviour=mine)
+    found = gvf.compare_learners(
+        {"low": Constant(-0.3), "right": Constant(0.3)}, batch, behaviour=mine
+    )
     assert found.best.name == "right"
     assert found.compare("low", "right").low > 0.0
 
 
 def test_the_table_shows_what_was_compared():
     learners = [
-        gvf.Learner(RIGHT, gvf.OneHot(10), gvf.TD([0.01, 0.1]), c, seed=0)
-        for c in (gvf.IR(), gvf.IS())
+        gvf.Learner(RIGHT, gvf.features.OneHot(10), gvf.updates.TD([0.01, 0.1]), c, seed=0)
+        for c in (gvf.corrections.IR(), gvf.corrections.IS())
     ]
     train, held_out = log_of(chain(150, np.random.default_rng(17))).split(0.3)
     for learner in learners:
-        learner.learn(train)
-    found = gvf.judge(learners, held_out)
+        learner.fit(train, order="log")
+    found = gvf.compare_learners(learners, held_out)
     assert sorted(score.name for score in found.scores) == [
         "TD, IR, step size 0.01", "TD, IR, step size 0.1", "TD, IS, step size 0.01",
         "TD, IS, step size 0.1", "a constant",
@@ -362,7 +368,7 @@ def test_the_table_shows_what_was_compared():
     shown = repr(found)
     for words in ("45 held-out episodes", "doubly-robust", "95 % interval", "verdict: "):
         assert words in shown
-    assert gvf.judge(learners, held_out, seed=0) == found
+    assert gvf.compare_learners(learners, held_out, seed=0) == found
 
 
 @pytest.mark.parametrize(
@@ -372,7 +378,7 @@ def test_the_table_shows_what_was_compared():
         ({"learners": {"a": 3}}, "learner 'a' has no method predict: 3"),
         ({"learners": 3}, "learners must be"),
         ({"returns": "exact"}, "returns"),
-        ({"confidence": 95}, "confidence must be between 0 and 1"),
+        ({"level": 95}, "level must be between 0 and 1"),
         ({"replicates": 0}, "replicates"),
         ({"question": "reward"}, "question must be a gvf.GVF"),
         ({"log": "log.parquet"}, "cannot judge by a str: give a gvf.Log"),
@@ -383,7 +389,7 @@ def test_the_table_shows_what_was_compared():
 def test_what_cannot_be_judged_is_refused(change, message):
     given = {"learners": Values(TRUTH), "log": chain(3, np.random.default_rng(0)), **change}
     with pytest.raises((TypeError, ValueError), match=message):
-        gvf.judge(given.pop("learners"), given.pop("log"), **given)
+        gvf.compare_learners(given.pop("learners"), given.pop("log"), **given)
 
 
 def test_different_questions_are_not_compared():
@@ -391,28 +397,27 @@ def test_different_questions_are_not_compared():
     other.question = gvf.GVF(RIGHT.policy, "reward", 0.5)
     batch = chain(3, np.random.default_rng(0))
     with pytest.raises(ValueError, match="only errors of the same question can be compared"):
-        gvf.judge({"a": Values(TRUTH), "b": other}, batch)
+        gvf.compare_learners({"a": Values(TRUTH), "b": other}, batch)
 
 
 def test_an_open_end_and_a_wrong_probability_are_named():
     batch = chain(3, np.random.default_rng(0))
     with pytest.raises(ValueError, match="the last episode of the log has no end"):
-        gvf.judge(Values(TRUTH), batch[: len(batch) - 1])
+        gvf.compare_learners(Values(TRUTH), batch[: len(batch) - 1])
     columns = {**batch.columns, "reward": np.where(np.arange(len(batch)) == 2, np.nan, 0.0)}
     with pytest.raises(ValueError, match=r"reward.* is nan at position 2") as caught:
-        gvf.judge(Values(TRUTH), gvf.Transitions(**columns))
+        gvf.compare_learners(Values(TRUTH), gvf.Transitions(**columns))
     assert "Positions count from transition 0" in caught.value.__notes__[0]
 
 
 def test_gymnasium_and_online_learners_are_judged():
-    env = gymnasium.make("gvf/MarkovChain-v0")
-    (batch,) = gvf.transitions(env, gvf.Fixed(MU), steps=1500, batch=1500, seed=0)
-    train, held_out = gvf.read(batch.columns, ends="truncated", quiet=True).split(0.5)
-    online = gvf.OnlineLearner(RIGHT, gvf.OneHot(10), TDLambda(0.1, [0.0, 0.9]))
-    lstd = gvf.OnlineLearner(RIGHT, gvf.OneHot(10), LSTD(0.9))
+    batch = chain(70, np.random.default_rng(0))
+    train, held_out = gvf.read_log(batch.columns, ends="truncated", quiet=True).split(0.5)
+    online = gvf.OnlineLearner(RIGHT, gvf.features.OneHot(10), TDLambda(0.1, [0.0, 0.9]))
+    lstd = gvf.OnlineLearner(RIGHT, gvf.features.OneHot(10), LSTD(0.9))
     for learner in (online, lstd):
-        learner.learn(train)
-    found = gvf.judge([online, lstd], held_out)
+        learner.fit(train, order="log")
+    found = gvf.compare_learners([online, lstd], held_out)
     assert {score.learner for score in found.scores} == {"TDLambda", "LSTD", ""}
     assert "TDLambda, trace decay 0.9" in [score.name for score in found.scores]
 
@@ -431,8 +436,8 @@ def gains(number, runs=200, episodes=30):
         )  # fmt: skip
         tables = rng.normal(size=(number, 10))
         tables *= 0.15 / np.sqrt((tables**2).mean(axis=1, keepdims=True))
-        asked = gvf.GVF(gvf.Fixed([0.35, 0.65]), "reward", 0.0)
-        found = gvf.judge(
+        asked = gvf.GVF(gvf.policies.Fixed([0.35, 0.65]), "reward", 0.0)
+        found = gvf.compare_learners(
             {f"{i}": Values(1.0 + table) for i, table in enumerate(tables)}, steps,
             question=asked, replicates=200, seed=run,
         )  # fmt: skip
@@ -449,7 +454,7 @@ def test_the_best_of_many_is_corrected_for_the_choice():
 
 def test_one_candidate_needs_no_correction():
     batch = chain(60, np.random.default_rng(3))
-    found = gvf.judge({"right": Values(TRUTH)}, batch)
+    found = gvf.compare_learners({"right": Values(TRUTH)}, batch)
     names = found._names
     plain = found.compare("a constant", names[0])
     assert found.constant.difference.low == pytest.approx(plain.low, rel=1e-9)
@@ -460,21 +465,23 @@ def test_predictions_beyond_the_limit_of_a_learner_have_diverged():
     batch = chain(60, np.random.default_rng(3))
     near, beyond = TRUTH.copy(), TRUTH.copy()
     near[4], beyond[4] = 9_000.0, 11_000.0
-    found = gvf.judge({"near": Values(near), "beyond": Values(beyond)}, batch)
+    found = gvf.compare_learners({"near": Values(near), "beyond": Values(beyond)}, batch)
     standing = {one.name: one.standing for one in found.scores}
     assert standing["beyond"] == "diverged"
     assert standing["near"] == "best"
     assert found.scores[-1].score == np.inf
-    shared = gvf.judge({"beyond": Values(beyond), "right": Values(TRUTH)}, batch)
-    alone = gvf.judge({"right": Values(TRUTH)}, batch)
+    shared = gvf.compare_learners({"beyond": Values(beyond), "right": Values(TRUTH)}, batch)
+    alone = gvf.compare_learners({"right": Values(TRUTH)}, batch)
     assert shared.best.score == alone.best.score  # it is no part of the baseline either
-    assert gvf.judge({"beyond": Values(beyond)}, batch).verdict.outcome == "all diverged"
+    assert gvf.compare_learners({"beyond": Values(beyond)}, batch).verdict.outcome == "all diverged"
 
 
 def choice(scores, errors=0.0, noise=False, diverged="", without=(), learners=None):
     """Choose among lanes 0, 1, ... with step sizes .1, .2, ..., by these scores."""
     tables = np.stack([TRUTH] * len(scores), axis=1)
-    found = gvf.judge({"TD": Values(tables)}, chain(60, np.random.default_rng(3)), replicates=500)
+    found = gvf.compare_learners(
+        {"TD": Values(tables)}, chain(60, np.random.default_rng(3)), replicates=500
+    )
     errors = errors * np.random.default_rng(0).normal(size=(500, len(scores) + 1))
     names = found._names
     entries = [
@@ -520,11 +527,13 @@ def test_returns_beyond_all_reason_are_a_doubt():
         reward=np.tile([0.0] * 7 + [1.0], 40), terminated=np.tile([False] * 7 + [True], 40),
         behaviour_probability=np.full(320, 0.1),
     )  # fmt: skip
-    asked = gvf.GVF(gvf.Fixed([0.1, 0.9]), "reward", 0.9)
-    found = gvf.judge({"zero": Values(np.zeros(10))}, steps, question=asked)
+    asked = gvf.GVF(gvf.policies.Fixed([0.1, 0.9]), "reward", 0.9)
+    found = gvf.compare_learners({"zero": Values(np.zeros(10))}, steps, question=asked)
     assert found.noise
     assert "products of ratios make returns of " in "; ".join(found.doubts)
-    assert not gvf.judge({"right": Values(TRUTH)}, chain(60, np.random.default_rng(3))).noise
+    assert not gvf.compare_learners(
+        {"right": Values(TRUTH)}, chain(60, np.random.default_rng(3))
+    ).noise
 
 
 def test_what_diverged_or_failed_is_not_chosen():

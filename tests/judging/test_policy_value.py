@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 import gvf
-from gvf.common.bootstrap import t_quantile
+from gvf.common.quantiles import t_quantile
 from gvf.judging import Estimator
-from gvf.judging.baseline import Returns
 from gvf.judging.held_out import HeldOut
+from gvf.judging.off_policy_returns import recursive_returns
 from gvf.judging.policy_value import effective_rewards, policy_values
-from gvf.judging.returns import recursive_returns
+from gvf.judging.return_baseline import Returns
 
 MU, PI = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6])
 MEANS = np.array([[0.2, 0.5, 0.9], [0.8, 0.1, 0.4]])
@@ -95,7 +95,7 @@ def test_if_the_target_acted_all_are_the_mean_with_its_t_interval() -> None:
     expected = stats.t.interval(0.9, 19, reward.mean(), stats.sem(reward))
     for interval in found.values():
         assert interval.value == pytest.approx(reward.mean(), rel=1e-12)
-        np.testing.assert_allclose(interval[1:], expected, rtol=1e-3)
+        np.testing.assert_allclose((interval.low, interval.high), expected, rtol=1e-3)
     assert set(found) == {"doubly-robust", "plain", "self-normalised", "constant"}
 
 
@@ -114,10 +114,10 @@ def test_episodes_are_the_parts_and_interest_counts_for_the_constant_only() -> N
     found = values(np.ones(12), returns, returns, last=last, interest=interest)
     assert set(found) == {"doubly-robust", "constant"}
     first = stats.t.interval(0.95, 3, 2.5, stats.sem([1.0, 2.0, 3.0, 4.0]))
-    np.testing.assert_allclose(found[Estimator.DOUBLY_ROBUST], (2.5, *first), atol=0.02)
+    np.testing.assert_allclose([*found[Estimator.DOUBLY_ROBUST]], (2.5, *first), atol=0.02)
     states = np.array([1.0, 2.0, 3.0, 4.0]) + 6 / 4  # 0 once and 2 three times
     spread = stats.t.interval(0.95, 3, states.mean(), stats.sem(states))
-    np.testing.assert_allclose(found[Estimator.CONSTANT], (states.mean(), *spread), atol=0.02)
+    np.testing.assert_allclose([*found[Estimator.CONSTANT]], (states.mean(), *spread), atol=0.02)
 
 
 def test_decisions_that_are_cut_have_no_plain_value() -> None:
@@ -133,10 +133,10 @@ def test_decisions_that_are_cut_have_no_plain_value() -> None:
 def test_what_cannot_be_told_is_nan() -> None:
     one = values(np.ones(1), np.ones(1), np.ones(1))
     assert one[Estimator.PLAIN].value == 1.0
-    assert np.isnan(one[Estimator.PLAIN][1:]).all()
+    assert np.isnan([*one[Estimator.PLAIN]][1:]).all()
     lost = values(np.zeros(5), np.ones(5), np.full(5, np.inf))
-    assert np.isnan(lost[Estimator.SELF_NORMALISED]).all()
-    assert np.isnan(lost[Estimator.DOUBLY_ROBUST][1:]).all()
+    assert np.isnan([*lost[Estimator.SELF_NORMALISED]]).all()
+    assert np.isnan([*lost[Estimator.DOUBLY_ROBUST]][1:]).all()
     # A state without interest may have any return.
     some = np.array([1.0, 1.0, 1.0, 0.0])
     kept = values(np.ones(4), np.ones(4), np.array([1.0, 2.0, 3.0, np.inf]), interest=some)
@@ -161,13 +161,15 @@ def log_of(seed: int, n: int = 300) -> gvf.Transitions:
 
 def test_intervals_hold_the_value_as_often_as_they_say() -> None:
     """300 decisions in 300 logs; the level of each test is 1e-4."""
-    question = gvf.GVF(gvf.Fixed(PI), "reward", 0.0)
+    question = gvf.GVF(gvf.policies.Fixed(PI), "reward", 0.0)
     truth, logs = (MEANS @ PI).mean(), 300
     models = {"a": Values([0.3, 0.3]), "b": Values([0.7, 0.4])}
     hits = dict.fromkeys(("plain", "self-normalised", "doubly-robust", "constant"), 0)
     width = dict.fromkeys(hits, 0.0)
     for seed in range(logs):
-        found = gvf.judge(models, log_of(seed), question=question, replicates=2, confidence=0.9)
+        found = gvf.compare_learners(
+            models, log_of(seed), question=question, replicates=2, level=0.9
+        )
         for name in hits:
             _, low, high = found.values[Estimator(name)]
             hits[name] += low <= truth <= high

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from judging_worlds import CONTINUATION, MU, PI, STATES, question, trajectories, values
 
-from gvf.judging.returns import beyond_cut, mean_weights, recursive_returns, weighted_returns
+from gvf.judging.off_policy_returns import (
+    beyond_cut,
+    mean_weights,
+    recursive_returns,
+    weighted_returns,
+)
 
 rng = np.random.default_rng(1)
 BASELINES = {

@@ -31,8 +31,8 @@ FILES = Path(__file__).parent / "files"
 def steps() -> dict[str, np.ndarray[Any, Any]]:
     """The columns of the log, with the number of the episode."""
     env = gym.make("CartPole-v1", max_episode_steps=15)
-    policy = gvf.Fixed([0.4, 0.6])
-    (batch,) = gvf.transitions(env, policy, 64, seed=3, batch=64)
+    policy = gvf.policies.Fixed([0.4, 0.6])
+    (batch,) = gvf.collect(env, policy, 64, seed=3, batch=64)
     over = batch.terminated | batch.truncated
     episode = np.concatenate([[0], np.cumsum(over)[:-1]])
     return {**batch.columns, "episode": episode}

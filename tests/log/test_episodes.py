@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gvf
-from gvf.log import sources
+from gvf.log import tables as sources
 
 Rows = list[dict[str, Any]]
 
@@ -109,10 +109,10 @@ def test_a_folder_of_files_is_read_as_by_hand(
     write(rows, tmp_path / "log", rng)
     expected = by_hand(full, derived="next_obs_0" in left_out)
     monkeypatch.setattr(sources, "BATCH", 7)
-    log = gvf.read(tmp_path / "log", quiet=True, in_memory=False)
+    log = gvf.read_log(tmp_path / "log", quiet=True, in_memory=False)
     same(gvf.Transitions.concatenate(log), expected)
     assert max(map(len, log)) <= 8
-    memory = gvf.read(tmp_path / "log", quiet=True)
+    memory = gvf.read_log(tmp_path / "log", quiet=True)
     same(memory.transitions(), expected)
     assert len(log) == len(expected)
     numbers = sorted({row["episode"] for row in expected})
@@ -146,7 +146,7 @@ DONE = [False, False, True, False, False, True]
 
 @pytest.mark.parametrize("meaning", ["terminated", "truncated"])
 def test_done_has_the_meaning_that_is_said(meaning: Any) -> None:
-    log = gvf.read({**TABLE, "done": DONE}, ends=meaning, quiet=True)
+    log = gvf.read_log({**TABLE, "done": DONE}, ends=meaning, quiet=True)
     assert ends(log) == [(3, meaning == "terminated")] * 2
 
 
@@ -155,7 +155,7 @@ def test_done_may_be_named_as_either(named: str) -> None:
     more: dict[str, Any] = {named: "done"}
     if named == "truncated":
         more["ends"] = "terminated"
-    log = gvf.read({**TABLE, "done": DONE}, quiet=True, **more)
+    log = gvf.read_log({**TABLE, "done": DONE}, quiet=True, **more)
     assert ends(log) == [(3, named == "terminated")] * 2
 
 
@@ -163,14 +163,14 @@ def test_done_alone_is_refused_with_the_ways_out() -> None:
     with pytest.raises(
         ValueError, match=r"'done' does not say why .*ends=\"terminated\".*ends=\"tru"
     ):
-        gvf.read({**TABLE, "done": DONE}, quiet=True)
+        gvf.read_log({**TABLE, "done": DONE}, quiet=True)
 
 
 @pytest.mark.parametrize("both", [True, False])
 def test_done_beside_truncated_is_clear(both: bool) -> None:
     truncated = [False, False, True, False, False, False]
     done = [False, False, both, False, False, True]
-    log = gvf.read({**TABLE, "done": done, "truncated": truncated}, quiet=True)
+    log = gvf.read_log({**TABLE, "done": done, "truncated": truncated}, quiet=True)
     assert ends(log) == [(3, False), (3, True)]
 
 
@@ -178,41 +178,41 @@ def test_done_beside_truncated_is_clear(both: bool) -> None:
 def test_numbers_of_episodes_need_a_meaning_of_their_ends(meaning: Any) -> None:
     numbered = {**TABLE, "episode": [7, 7, 7, 2, 2, 2]}
     with pytest.raises(ValueError, match="only episode tells where episodes end, not why"):
-        gvf.read(numbered, quiet=True)
-    log = gvf.read(numbered, ends=meaning, quiet=True)
+        gvf.read_log(numbered, quiet=True)
+    log = gvf.read_log(numbered, ends=meaning, quiet=True)
     assert ends(log) == [(3, meaning == "terminated")] * 2
 
 
 def test_an_episode_without_its_end_was_cut_if_only_terminated_is_known() -> None:
     numbered = {**TABLE, "episode": [7, 7, 7, 2, 2, 2], "terminated": [0, 0, 0, 0, 0, 1]}
-    assert ends(gvf.read(numbered, quiet=True)) == [(3, False), (3, True)]
+    assert ends(gvf.read_log(numbered, quiet=True)) == [(3, False), (3, True)]
 
 
 def test_episodes_begin_where_the_step_does() -> None:
     counted = {**TABLE, "step": [0, 1, 2, 0, 1, 2], "terminated": [0, 0, 0, 0, 0, 1]}
-    assert ends(gvf.read(counted, quiet=True)) == [(3, False), (3, True)]
+    assert ends(gvf.read_log(counted, quiet=True)) == [(3, False), (3, True)]
 
 
 def test_a_stream_without_ends_is_one_episode_if_it_is_said() -> None:
     stream = {"obs": [0.0, 1.0, 2.0], "action": [0, 0, 0]}
     with pytest.raises(ValueError, match="no column tells where episodes end"):
-        gvf.read(stream, quiet=True)
-    log = gvf.read(stream, ends="truncated", quiet=True)
+        gvf.read_log(stream, quiet=True)
+    log = gvf.read_log(stream, ends="truncated", quiet=True)
     assert ends(log) == [(2, False)]
 
 
 def test_a_number_may_return_after_an_end() -> None:
     restarted = {**TABLE, "episode": [0, 0, 0, 0, 0, 0], "stream": [0, 0, 0, 1, 1, 1]}
-    log = gvf.read({**restarted, "terminated": DONE}, quiet=True)
+    log = gvf.read_log({**restarted, "terminated": DONE}, quiet=True)
     assert ends(log) == [(3, True)] * 2
     again = {**TABLE, "episode": [0, 1, 1, 0, 0, 0], "terminated": [1, 0, 1, 0, 0, 1]}
-    assert ends(gvf.read(again, quiet=True)) == [(1, True), (2, True), (3, True)]
+    assert ends(gvf.read_log(again, quiet=True)) == [(1, True), (2, True), (3, True)]
 
 
 def test_streams_have_several_episodes_and_stop_anywhere() -> None:
     streams = {**TABLE, "stream": [0, 0, 0, 0, 1, 1], "terminated": [0, 1, 0, 0, 0, 1]}
     streams |= {"next_obs": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "truncated": [False] * 6}
-    log = gvf.read(streams, quiet=True)
+    log = gvf.read_log(streams, quiet=True)
     assert ends(log) == [(2, True), (2, False), (2, True)]
     np.testing.assert_array_equal(log.transitions().stream, streams["stream"])
     assert "by terminated and truncated, where stream changes" in log.describe()
@@ -220,12 +220,12 @@ def test_streams_have_several_episodes_and_stop_anywhere() -> None:
 
 def test_episodes_without_a_transition_are_left_out() -> None:
     table = {"s": [0, 1, 2, 3], "a": [0, 0, 0, 0], "episode": [0, 1, 1, 2]}
-    log = gvf.read({**table, "terminated": [0, 0, 1, 0]}, quiet=True)
+    log = gvf.read_log({**table, "terminated": [0, 0, 1, 0]}, quiet=True)
     assert ends(log) == [(2, True)]
     np.testing.assert_array_equal(log.transitions().episode, [0, 0])
     assert "left out: 2 episodes with no other row" in log.describe()
     with pytest.raises(ValueError, match="no row has a next state"):
-        gvf.read({"s": [0], "a": [0], "terminated": [0]}, quiet=True)
+        gvf.read_log({"s": [0], "a": [0], "terminated": [0]}, quiet=True)
 
 
 def test_hive_folders_give_a_column(tmp_path: Path) -> None:
@@ -233,14 +233,14 @@ def test_hive_folders_give_a_column(tmp_path: Path) -> None:
         (tmp_path / f"episode={number}").mkdir()
         table = pa.table({"obs": [number * 1.0, 1.0], "a": [0, 1], "terminated": [False, True]})
         pq.write_table(table, tmp_path / f"episode={number}" / "data.parquet")
-    log = gvf.read(tmp_path, quiet=True)
+    log = gvf.read_log(tmp_path, quiet=True)
     np.testing.assert_array_equal(log.transitions().state, [2.0, 1.0, 10.0, 1.0])
 
 
 def test_a_part_of_a_log_in_files_is_loaded_with_its_columns(tmp_path: Path) -> None:
     walks = [{"s": [n, n + 1], "a": [1], "terminated": True} for n in range(20)]
-    gvf.read(walks, quiet=True).to_parquet(tmp_path / "log.parquet")
-    log = gvf.read(tmp_path / "log.parquet", in_memory=False, quiet=True)
+    gvf.read_log(walks, quiet=True).to_parquet(tmp_path / "log.parquet")
+    log = gvf.read_log(tmp_path / "log.parquet", in_memory=False, quiet=True)
     part = log.with_columns(lambda batch: {"twice": 2 * batch.state}).select([3, 5])
     loaded = part.loaded()
     assert (part.in_memory, loaded.in_memory) == (False, True)

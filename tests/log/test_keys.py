@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gvf
-from gvf.log import sources
+from gvf.log import tables as sources
 
 ROWS: dict[str, Any] = {
     "obs": [0, 1, 2, 0, 1, 3, 4],
@@ -83,7 +83,7 @@ def agree(log: gvf.Log, table: pa.Table, rows: list[int], names: list[str], time
 
 def test_the_keys_are_the_logs_own(case, in_memory: bool) -> None:
     table, path, options, names, times = case
-    log = gvf.read(path, in_memory=in_memory, quiet=True, **options)
+    log = gvf.read_log(path, in_memory=in_memory, quiet=True, **options)
     agree(log, table, [0, 1, 2, 3, 4, 5], names, times)
     for name in names:
         assert log.ids[name].tolist() == table[name].to_numpy()[[0, 3, 5]].tolist()
@@ -91,7 +91,7 @@ def test_the_keys_are_the_logs_own(case, in_memory: bool) -> None:
 
 def test_parts_of_a_log_keep_them(case, in_memory: bool) -> None:
     table, path, options, names, times = case
-    log = gvf.read(path, in_memory=in_memory, quiet=True, **options)
+    log = gvf.read_log(path, in_memory=in_memory, quiet=True, **options)
     agree(log.select([2, 0]), table, [0, 1, 2, 5], names, times)
     rows = [keys_of(part)["row"].tolist() for part in log.split(0.4, seed=1)]
     assert sorted(rows[0] + rows[1]) == [0, 1, 2, 3, 4, 5]
@@ -105,10 +105,10 @@ def test_parts_of_a_log_keep_them(case, in_memory: bool) -> None:
 
 def test_a_written_log_keeps_them(case, in_memory: bool, tmp_path: Path) -> None:
     table, path, options, names, times = case
-    log = gvf.read(path, in_memory=in_memory, quiet=True, **options).select([0, 2])
+    log = gvf.read_log(path, in_memory=in_memory, quiet=True, **options).select([0, 2])
     for file in ("first.parquet", "second.parquet"):
         log.to_parquet(tmp_path / file)
-        log = gvf.read(tmp_path / file, in_memory=in_memory, quiet=True)
+        log = gvf.read_log(tmp_path / file, in_memory=in_memory, quiet=True)
     there, back = table.take([0, 1, 2, 5]), pq.read_table(tmp_path / "second.parquet")
     for name in [*names, *([times] if times else [])]:
         assert back[name].combine_chunks().equals(there[name].combine_chunks())
@@ -117,18 +117,18 @@ def test_a_written_log_keeps_them(case, in_memory: bool, tmp_path: Path) -> None
 
 
 def test_what_the_log_does_not_have_is_counted() -> None:
-    keys = keys_of(gvf.read(ROWS, quiet=True, ends="truncated"))
+    keys = keys_of(gvf.read_log(ROWS, quiet=True, ends="truncated"))
     assert {name: column.tolist() for name, column in keys.items()} == {
         "row": [0, 1, 2, 3, 4, 5], "episode": [0, 0, 0, 1, 1, 2], "step": [0, 1, 2, 0, 1, 0],
     }  # fmt: skip
-    streams = gvf.read({**ROWS, **CASES["streams"][0]}, quiet=True)
+    streams = gvf.read_log({**ROWS, **CASES["streams"][0]}, quiet=True)
     assert [*keys_of(streams)] == ["env_id", "step", "row", "episode"]
     assert keys_of(streams)["episode"].tolist() == [0, 0, 0, 1, 1, 2]
 
 
 def test_counts_are_not_called_like_columns_of_the_log() -> None:
     others = {"row": [9] * 7, "step": [8] * 7}
-    log = gvf.read({**ROWS, **others}, time=None, quiet=True)
+    log = gvf.read_log({**ROWS, **others}, time=None, quiet=True)
     assert log.counted == {"row number": "row", "episode": "episode", "step number": "step"}
     keys = next(iter(log.keyed()))[1]
     assert keys["row number"].tolist() == [0, 1, 2, 3, 4, 5]
@@ -140,7 +140,7 @@ def test_episodes_of_a_list_keep_what_they_call_themselves() -> None:
         {"episode": name, "obs": [0, 1, 2], "action": [1, 1], "t": [5, 6], "terminated": True}
         for name in ("p9", "p10", "p9")
     ]
-    log = gvf.read(walks, quiet=True)
+    log = gvf.read_log(walks, quiet=True)
     assert log.ids["episode"].tolist() == ["p9", "p10", "p9"]
     assert keys_of(log)["t"].tolist() == [5, 6] * 3
     assert log.numbers.tolist() == [0, 1, 2]
@@ -149,11 +149,11 @@ def test_episodes_of_a_list_keep_what_they_call_themselves() -> None:
 def test_an_episode_in_pieces_keeps_its_name(tmp_path: Path) -> None:
     table = {**ROWS, "episode": ["a"] * 5 + ["b"] * 2, "step": [0, 1, 2, 6, 7, 0, 1]}
     table["terminated"] = [False] * 4 + [True] + [False] * 2
-    log = gvf.read(table, ends="truncated", gaps="cut", quiet=True)
+    log = gvf.read_log(table, ends="truncated", gaps="cut", quiet=True)
     assert log.ids["episode"].tolist() == ["a", "a", "b"]
     assert keys_of(log)["row"].tolist() == [0, 1, 3, 4, 5]
     log.to_parquet(tmp_path / "log.parquet")
-    back = gvf.read(tmp_path / "log.parquet", quiet=True)
+    back = gvf.read_log(tmp_path / "log.parquet", quiet=True)
     assert back.ids["episode"].tolist() == ["a", "a", "b"]
     assert keys_of(back)["step"].tolist() == [0, 1, 6, 7, 0]
 
@@ -161,7 +161,7 @@ def test_an_episode_in_pieces_keeps_its_name(tmp_path: Path) -> None:
 def test_an_episode_without_a_transition_takes_its_name_along() -> None:
     """The last row of an episode that was cut has no next state, and here it is the only one."""
     table = {**ROWS, "episode": ["z", "z", "z", "gone", "b", "c", "c"]}
-    log = gvf.read(table, quiet=True)
+    log = gvf.read_log(table, quiet=True)
     assert log.ids["episode"].tolist() == ["z", "b", "c"]
     assert keys_of(log)["episode"].tolist() == ["z", "z", "z", "b", "c"]
 
@@ -169,8 +169,8 @@ def test_an_episode_without_a_transition_takes_its_name_along() -> None:
 def test_a_trimmed_log_keeps_them() -> None:
     probability = [0.5, 0.001, 0.5, 0.5, 0.5, 0.5, 0.5]
     table = {**ROWS, "episode": NAMES, "pscore": probability, "t": [1, 2, 3, 1, 2, 1, 2]}
-    log = gvf.read(table, quiet=True)
-    trimmed = gvf.support(log, gvf.Uniform(2)).trim(largest_ratio=10.0).log
+    log = gvf.read_log(table, quiet=True)
+    trimmed = gvf.check_support(log, gvf.policies.Uniform(2)).trim(largest_ratio=10.0).log
     assert trimmed.ids["episode"].tolist() == ["z", "z", "b", "a long name"]
     keys = keys_of(trimmed)
     assert keys["episode"].tolist() == ["z", "z", "b", "b", "a long name"]
@@ -179,20 +179,20 @@ def test_a_trimmed_log_keeps_them() -> None:
 
 def test_rows_of_several_episodes_mixed_are_refused() -> None:
     with pytest.raises(ValueError, match="row 2: episode z goes on after another one"):
-        gvf.read({**ROWS, "episode": ["z", "b", "z", "b", "b", "c", "c"]}, ends="truncated")
+        gvf.read_log({**ROWS, "episode": ["z", "b", "z", "b", "b", "c", "c"]}, ends="truncated")
     mixed = {**ROWS, "site": ["A", "B", "A", "B", "B", "A", "A"], "visit": [1, 2, 1, 2, 2, 3, 3]}
     with pytest.raises(ValueError, match=r"row 2: episode \('A', 1\) goes on after another one"):
-        gvf.read(mixed, episode=["site", "visit"], ends="truncated")
+        gvf.read_log(mixed, episode=["site", "visit"], ends="truncated")
 
 
 def test_a_missing_part_of_a_name_is_refused() -> None:
     table = {**ROWS, "site": ["A", "A", "A", "", "A", "B", "B"], "visit": [1] * 7}
     with pytest.raises(ValueError, match="row 3: column 'site' is missing; rows without it"):
-        gvf.read(table, episode=["site", "visit"], ends="truncated")
+        gvf.read_log(table, episode=["site", "visit"], ends="truncated")
 
 
 def test_names_that_are_given_when_a_file_of_ours_is_read_win(tmp_path: Path) -> None:
-    log = gvf.read({**ROWS, "episode": NAMES, "ward": [1, 1, 1, 2, 2, 3, 3]}, quiet=True)
+    log = gvf.read_log({**ROWS, "episode": NAMES, "ward": [1, 1, 1, 2, 2, 3, 3]}, quiet=True)
     log.to_parquet(tmp_path / "log.parquet")
-    again = gvf.read(tmp_path / "log.parquet", episode="ward", quiet=True)
+    again = gvf.read_log(tmp_path / "log.parquet", episode="ward", quiet=True)
     assert list(again.ids) == ["ward"]

@@ -3,7 +3,7 @@
 import pytest
 
 import gvf
-from gvf.log.names import meaning_of, recognise
+from gvf.log.column_meanings import meaning_of, recognise
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_entries_of_infos_are_kept_without_the_prefix() -> None:
 def test_a_meaning_needs_a_column() -> None:
     decisions = {"action": [0, 1], "reward": [0.0, 1.0]}
     with pytest.raises(ValueError, match=r"^state=\[\] names no column; name at least one$"):
-        gvf.read(decisions, state=[], steps="single", quiet=True)
+        gvf.read_log(decisions, state=[], steps="single", quiet=True)

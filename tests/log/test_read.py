@@ -12,7 +12,7 @@ import pytest
 
 import gvf
 from gvf.log import log as reader
-from gvf.log.episodic import Episodes
+from gvf.log.episode_lists import Episodes
 
 FILES = Path(__file__).parent / "files"
 EXPECTED = dict(np.load(FILES / "expected.npz"))
@@ -66,7 +66,7 @@ def read_through(log: gvf.Log) -> gvf.Transitions:
 def test_a_file_of_a_real_library_gives_its_transitions(
     file: str, derived: bool, in_memory: bool
 ) -> None:
-    log = gvf.read(FILES / file, quiet=True, in_memory=in_memory)
+    log = gvf.read_log(FILES / file, quiet=True, in_memory=in_memory)
     assert log.in_memory is in_memory
     expected = without_cut_rows() if derived else whole()
     if file == "pandas.csv":  # decimal numbers are read in double precision
@@ -77,13 +77,13 @@ def test_a_file_of_a_real_library_gives_its_transitions(
 
 
 def test_columns_that_are_not_recognised_are_kept() -> None:
-    log = gvf.read(FILES / "duckdb.parquet", quiet=True)
+    log = gvf.read_log(FILES / "duckdb.parquet", quiet=True)
     found = read_through(log)
     np.testing.assert_array_equal(found.twice, 2 * found.state[:, 0])
     assert log.meanings["behaviour_probability"] == ("pscore",)
     assert log.meanings["episode"] == ("trajectory",)
     assert found.trajectory[0] == "ep-0"
-    question = gvf.GVF(gvf.Uniform(2), "twice", 0.9)
+    question = gvf.GVF(gvf.policies.Uniform(2), "twice", 0.9)
     np.testing.assert_array_equal(question.cumulants(found), found.twice)
 
 
@@ -99,13 +99,13 @@ class Stream:
 
 def test_any_table_that_speaks_arrow_is_read() -> None:
     table = pq.read_table(FILES / "pandas.parquet")
-    check(gvf.read(Stream(table), quiet=True), without_cut_rows())
+    check(gvf.read_log(Stream(table), quiet=True), without_cut_rows())
 
 
 def test_a_dict_of_arrays_and_transitions_are_read() -> None:
     given = {**EXPECTED, "episode": EXPECTED["episode"] + 7}
-    check(gvf.read(given, quiet=True), whole())
-    check(gvf.read(gvf.Transitions(**given), quiet=True), whole())
+    check(gvf.read_log(given, quiet=True), whole())
+    check(gvf.read_log(gvf.Transitions(**given), quiet=True), whole())
 
 
 def episodes() -> list[dict[str, Any]]:
@@ -128,12 +128,12 @@ def episodes() -> list[dict[str, Any]]:
 
 
 def test_a_list_of_episodes_is_read() -> None:
-    check(gvf.read(episodes(), quiet=True), whole())
-    check(gvf.read(episodes(), quiet=True, in_memory=False), whole())
+    check(gvf.read_log(episodes(), quiet=True), whole())
+    check(gvf.read_log(episodes(), quiet=True, in_memory=False), whole())
 
 
 def test_a_dict_with_one_state_more_is_an_episode() -> None:
-    log = gvf.read(episodes()[0], quiet=True)
+    log = gvf.read_log(episodes()[0], quiet=True)
     assert len(log.episodes) == 1
     np.testing.assert_array_equal(
         read_through(log).next_state, EXPECTED["next_state"][EXPECTED["episode"] == 0]
@@ -141,21 +141,21 @@ def test_a_dict_with_one_state_more_is_an_episode() -> None:
 
 
 def test_a_single_episode_may_have_names_of_its_own() -> None:
-    log = gvf.read({"x": [0, 1, 2], "u": [1, 1], "over": True}, state="x", action="u",
+    log = gvf.read_log({"x": [0, 1, 2], "u": [1, 1], "over": True}, state="x", action="u",
                    terminated="over", quiet=True)  # fmt: skip
     np.testing.assert_array_equal(read_through(log).next_state, [1, 2])
 
 
 def test_episodes_of_a_log_are_a_log() -> None:
-    log = gvf.read(FILES / "polars.parquet", quiet=True)
-    again = gvf.read(list(log.episodes), quiet=True)
+    log = gvf.read_log(FILES / "polars.parquet", quiet=True)
+    again = gvf.read_log(list(log.episodes), quiet=True)
     np.testing.assert_array_equal(again.transitions().next_state, log.transitions().next_state)
     np.testing.assert_array_equal(again.transitions().episode, log.transitions().episode)
 
 
 def test_episodes_with_as_many_states_as_steps_derive_the_next_ones() -> None:
     shorter = [{**one, "observations": one["observations"][:-1]} for one in episodes()]
-    check(gvf.read(shorter, quiet=True), without_cut_rows())
+    check(gvf.read_log(shorter, quiet=True), without_cut_rows())
 
 
 class Dataset:
@@ -195,7 +195,7 @@ class Dataset:
 def test_probabilities_in_infos_belong_to_the_step_before_their_entry(
     shifted: bool, in_memory: bool
 ) -> None:
-    log = gvf.read(Dataset(shifted), quiet=True, in_memory=in_memory)
+    log = gvf.read_log(Dataset(shifted), quiet=True, in_memory=in_memory)
     check(log, whole())
     assert ("entry t + 1" in log.describe()) is shifted
 
@@ -204,7 +204,7 @@ def test_infos_of_two_lengths_are_refused() -> None:
     mixed = Dataset()
     mixed._parts[2].infos["action_prob"] = mixed._parts[2].infos["action_prob"][1:]
     with pytest.raises(ValueError, match=r"episode 2 has .* entries of 'infos/action_prob', and"):
-        gvf.read(mixed, quiet=True)
+        gvf.read_log(mixed, quiet=True)
 
 
 def test_infos_whose_last_entry_is_missing_are_refused() -> None:
@@ -212,7 +212,7 @@ def test_infos_whose_last_entry_is_missing_are_refused() -> None:
     for part in turned._parts:
         part.infos["action_prob"] = np.roll(part.infos["action_prob"], -1)
     with pytest.raises(ValueError, match="the last entry of 'infos/action_prob' is NaN"):
-        gvf.read(turned, quiet=True)
+        gvf.read_log(turned, quiet=True)
 
 
 def test_dict_observations_are_structured_states() -> None:
@@ -221,13 +221,13 @@ def test_dict_observations_are_structured_states() -> None:
         "action": [0, 1],
         "terminated": True,
     }
-    log = gvf.read([walk, walk], quiet=True)
+    log = gvf.read_log([walk, walk], quiet=True)
     np.testing.assert_array_equal(log.episodes[1].next_state["place"], [[2.0, 3.0], [4.0, 5.0]])
     np.testing.assert_array_equal(log.episodes[1].state["door"], [0, 1])
 
 
 def test_whole_numbers_stay_whole() -> None:
-    log = gvf.read({"s": [0, 1, 2], "a": [1, 0, 1], "terminated": [0, 0, 1]}, quiet=True)
+    log = gvf.read_log({"s": [0, 1, 2], "a": [1, 0, 1], "terminated": [0, 0, 1]}, quiet=True)
     found = read_through(log)
     assert (found.state.dtype.kind, found.next_state.dtype.kind) == ("i", "i")
     np.testing.assert_array_equal(found.next_state, [1, 2, 2])
@@ -236,7 +236,7 @@ def test_whole_numbers_stay_whole() -> None:
 def test_named_columns_win(tmp_path: Path) -> None:
     table = {"v": [1, 2], "x": [3, 4], "obs": [5, 6], "b": [0, 1], "p": [0.5, 0.25]}
     pq.write_table(pa.table({**table, "end": [False, True]}), tmp_path / "log.parquet")
-    log = gvf.read(
+    log = gvf.read_log(
         tmp_path / "log.parquet", state=["x", "v"], action="b", behaviour_probability="p",
         terminated="end", quiet=True,
     )  # fmt: skip
@@ -247,17 +247,23 @@ def test_named_columns_win(tmp_path: Path) -> None:
 
 
 def test_a_learner_learns_from_a_log(tmp_path: Path) -> None:
-    question = gvf.GVF(gvf.Fixed([0.1, 0.9]), "reward", 0.9)
+    question = gvf.GVF(gvf.policies.Fixed([0.1, 0.9]), "reward", 0.9)
     expected = whole()
     batch = gvf.Transitions(**expected)
     path = tmp_path / "log.parquet"
-    gvf.read(batch, quiet=True).to_parquet(path)
+    gvf.read_log(batch, quiet=True).to_parquet(path)
     states = expected["state"]
     found = []
-    for source in (batch, gvf.read(path, quiet=True), gvf.read(path, quiet=True, in_memory=False)):
-        for correction in (gvf.IR(), gvf.EmphaticIR(0.5)):
-            learner = gvf.Learner(question, gvf.Dense(4), gvf.TD(0.1), correction, seed=0)
-            learner.learn(source)
+    for source in (
+        batch,
+        gvf.read_log(path, quiet=True),
+        gvf.read_log(path, quiet=True, in_memory=False),
+    ):
+        for correction in (gvf.corrections.IR(), gvf.corrections.EmphaticIR(0.5)):
+            learner = gvf.Learner(
+                question, gvf.features.Dense(4), gvf.updates.TD(0.1), correction, seed=0
+            )
+            learner.fit(source, order="log")
             found.append(learner.predict(states))
     for i in (2, 4):
         np.testing.assert_array_equal(found[i], found[0])
@@ -265,7 +271,7 @@ def test_a_learner_learns_from_a_log(tmp_path: Path) -> None:
 
 
 def test_the_table_tells_what_was_understood(capsys: pytest.CaptureFixture[str]) -> None:
-    log = gvf.read(FILES / "duckdb.parquet")
+    log = gvf.read_log(FILES / "duckdb.parquet")
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err == log.describe() + "\n"
@@ -283,7 +289,7 @@ def test_the_table_tells_what_was_understood(capsys: pytest.CaptureFixture[str])
 
 
 def test_the_table_can_be_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    gvf.read(FILES / "pandas.csv", quiet=True)
+    gvf.read_log(FILES / "pandas.csv", quiet=True)
     assert capsys.readouterr().err == ""
 
 
@@ -296,7 +302,7 @@ def test_a_missing_next_state_after_the_end_is_no_harm() -> None:
             "terminated": [False, True],
         }
     )
-    found = gvf.read(table, quiet=True).transitions()
+    found = gvf.read_log(table, quiet=True).transitions()
     np.testing.assert_array_equal(found.next_state, [[3.0, 4.0], [np.nan, np.nan]])
 
 
@@ -310,9 +316,9 @@ def test_episodes_are_read_from_any_step_to_any_other() -> None:
 
 def test_a_large_log_is_read_from_its_file_in_every_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "LARGEST_IN_MEMORY", 2000)
-    log = gvf.read(FILES / "pandas.parquet", quiet=True)
+    log = gvf.read_log(FILES / "pandas.parquet", quiet=True)
     assert not log.in_memory
     assert "read from its file in every pass" in log.describe()
     assert "ranges: of the first 61 transitions" in log.describe()
     monkeypatch.setattr(reader, "LARGEST_IN_MEMORY", 20_000)
-    assert gvf.read(FILES / "pandas.parquet", quiet=True).in_memory
+    assert gvf.read_log(FILES / "pandas.parquet", quiet=True).in_memory

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gvf
-from gvf.common.options import OptionError
+from gvf.common.errors import OptionError
 
 ROWS = 2000
 CLICK, COST = 0.3, 0.1
@@ -36,7 +36,7 @@ def read(source: Any, **options: Any) -> gvf.Log:
     given: dict[str, Any] = {
         "steps": "single", "state": "place", "action": "item", "reward": "click"
     }  # fmt: skip
-    return gvf.read(source, quiet=True, **(given | options))
+    return gvf.read_log(source, quiet=True, **(given | options))
 
 
 def test_every_row_is_an_episode_that_ends() -> None:
@@ -76,15 +76,15 @@ def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     log = read(decisions())
     log.to_parquet(tmp_path / "log.parquet")
     for steps in ("sequence", "single"):
-        again = gvf.read(tmp_path / "log.parquet", steps=steps, quiet=True).transitions()
+        again = gvf.read_log(tmp_path / "log.parquet", steps=steps, quiet=True).transitions()
         for name in log.columns:
             np.testing.assert_array_equal(again[name], log.transitions()[name], err_msg=name)
 
 
 def test_a_file_of_a_sequence_may_be_read_as_single_decisions(tmp_path: Path) -> None:
     walk = {"obs": [0, 1, 2], "action": [1, 0], "reward": [0.0, 1.0]}
-    gvf.read([walk] * 3, ends="truncated", quiet=True).to_parquet(tmp_path / "log.parquet")
-    log = gvf.read(tmp_path / "log.parquet", steps="single", episode=None, quiet=True)
+    gvf.read_log([walk] * 3, ends="truncated", quiet=True).to_parquet(tmp_path / "log.parquet")
+    log = gvf.read_log(tmp_path / "log.parquet", steps="single", episode=None, quiet=True)
     assert {*log.meanings} == {"state", "action", "reward", "time"}
     batch = log.transitions()
     np.testing.assert_array_equal(batch.state, [0, 1] * 3)
@@ -95,8 +95,10 @@ def test_a_file_of_a_sequence_may_be_read_as_single_decisions(tmp_path: Path) ->
 @pytest.mark.parametrize("continuation", [0.0, 0.9, 1.0])
 def test_a_continuation_has_no_effect(continuation: float) -> None:
     log = read(decisions())
-    question = gvf.GVF(gvf.Always(2, actions=3), "reward", continuation)
-    learner = gvf.LSTDLearner(question, gvf.OneHot(2), gvf.IR(), regulariser=1e-9)
+    question = gvf.GVF(gvf.policies.Always(2, actions=3), "reward", continuation)
+    learner = gvf.LSTDLearner(
+        question, gvf.features.OneHot(2), gvf.corrections.IR(), regulariser=1e-9
+    )
     learner.fit(log)
     np.testing.assert_allclose(learner.predict([0, 1]), [0.0, 1.0], atol=1e-6)
 
@@ -105,11 +107,15 @@ def test_dose_is_a_real_valued_action() -> None:
     rng = np.random.default_rng(0)
     age, dose = rng.uniform(size=(2, 4000))
     table = {"age": age, "dose": dose, "gain": dose * age}
-    log = gvf.read(table, steps="single", state=["age"], action="dose", reward="gain", quiet=True)
+    log = gvf.read_log(
+        table, steps="single", state=["age"], action="dose", reward="gain", quiet=True
+    )
     assert log.transitions().action.dtype == np.float64
     estimated = gvf.estimate_behaviour(log, model="gaussian", folds=2, progress=False).log
-    question = gvf.GVF(gvf.Gaussian(0.7, 0.1), "reward", 1.0)
-    learner = gvf.LSTDLearner(question, gvf.TileCoder([0.0], [1.0], tiles=4), gvf.WISBuffer())
+    question = gvf.GVF(gvf.policies.Gaussian(0.7, 0.1), "reward", 1.0)
+    learner = gvf.LSTDLearner(
+        question, gvf.features.TileCoder([0.0], [1.0], tiles=4), gvf.corrections.WISBuffer()
+    )
     learner.fit(estimated)
     np.testing.assert_allclose(learner.predict([[0.3], [0.8]]), [0.21, 0.56], atol=0.06)
 
@@ -228,10 +234,10 @@ def test_false_ids_are_none() -> None:
 def test_a_list_of_episodes_has_no_single_decisions() -> None:
     walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
     with pytest.raises(ValueError, match="is for a table with a row for each decision"):
-        gvf.read([walk, walk], steps="single", quiet=True)
+        gvf.read_log([walk, walk], steps="single", quiet=True)
     del walk["terminated"]
     with pytest.raises(ValueError, match="differ in their number of rows: obs 3, action 2"):
-        gvf.read(walk, steps="single", quiet=True)
+        gvf.read_log(walk, steps="single", quiet=True)
 
 
 def test_steps_are_one_of_two_words() -> None:

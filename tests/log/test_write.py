@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import gvf
-from gvf.log import sources
+from gvf.log import tables as sources
 
 FILES = Path(__file__).parent / "files"
 
@@ -30,14 +30,14 @@ def test_a_log_is_read_back_as_it_was(
     file: str, in_memory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sources, "BATCH", 11)
-    log = gvf.read(FILES / file, quiet=True, in_memory=in_memory)
+    log = gvf.read_log(FILES / file, quiet=True, in_memory=in_memory)
     log.to_parquet(tmp_path / "log.parquet")
-    back = gvf.read(tmp_path / "log.parquet", quiet=True)
+    back = gvf.read_log(tmp_path / "log.parquet", quiet=True)
     same(log, back, but="step")
     steps = np.concatenate([np.arange(length) for length in log.lengths])
     np.testing.assert_array_equal(back.transitions().step, steps)
     back.to_parquet(tmp_path / "again.parquet")
-    same(back, gvf.read(tmp_path / "again.parquet", quiet=True))
+    same(back, gvf.read_log(tmp_path / "again.parquet", quiet=True))
 
 
 STATES: list[Any] = [
@@ -51,24 +51,24 @@ STATES: list[Any] = [
 @pytest.mark.parametrize("states", STATES, ids=["image", "dict", "vector", "number"])
 def test_states_of_every_shape_are_read_back(states: Any, tmp_path: Path) -> None:
     given = {"state": states, "action": [0, 1, 1], "reward": [0.0, 1.0, 2.0], "terminated": True}
-    log = gvf.read([given], quiet=True)
+    log = gvf.read_log([given], quiet=True)
     log.to_parquet(tmp_path / "log.parquet")
-    back = gvf.read(tmp_path / "log.parquet", quiet=True)
+    back = gvf.read_log(tmp_path / "log.parquet", quiet=True)
     same(log, back, but="step")
     assert back.transitions().state.dtype == log.transitions().state.dtype
 
 
 def test_a_part_of_a_log_is_written(tmp_path: Path) -> None:
-    log = gvf.read(FILES / "polars.parquet", quiet=True)
+    log = gvf.read_log(FILES / "polars.parquet", quiet=True)
     part = log.select([1, 4])
     part.to_parquet(tmp_path / "log.parquet")
-    back = gvf.read(tmp_path / "log.parquet", quiet=True)
+    back = gvf.read_log(tmp_path / "log.parquet", quiet=True)
     np.testing.assert_array_equal(back.transitions().state, part.transitions().state)
     np.testing.assert_array_equal(back.lengths, log.lengths[[1, 4]])
 
 
 def test_the_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = gvf.read(FILES / "polars.parquet", quiet=True)
+    log = gvf.read_log(FILES / "polars.parquet", quiet=True)
     (tmp_path / "log.parquet").write_text("old")
 
     def fail(*_: object) -> None:
@@ -83,7 +83,7 @@ def test_the_file_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_a_split_is_by_whole_episodes(in_memory: bool) -> None:
-    log = gvf.read(FILES / "polars.parquet", quiet=True, in_memory=in_memory)
+    log = gvf.read_log(FILES / "polars.parquet", quiet=True, in_memory=in_memory)
     train, held_out = log.split(0.34, seed=5)
     assert len(held_out.episodes) == 2
     assert sorted([*train.numbers, *held_out.numbers]) == list(range(6))
@@ -100,7 +100,7 @@ def test_a_split_is_by_whole_episodes(in_memory: bool) -> None:
 
 
 def test_both_parts_of_a_split_have_an_episode() -> None:
-    log = gvf.read(FILES / "polars.parquet", quiet=True)
+    log = gvf.read_log(FILES / "polars.parquet", quiet=True)
     for share in (0.001, 0.999):
         assert all(len(part.episodes) for part in log.split(share))
     with pytest.raises(ValueError, match="share must be between 0 and 1"):
@@ -112,7 +112,7 @@ def test_both_parts_of_a_split_have_an_episode() -> None:
 
 
 def test_episodes_are_a_sequence() -> None:
-    episodes = gvf.read(FILES / "polars.parquet", quiet=True).episodes
+    episodes = gvf.read_log(FILES / "polars.parquet", quiet=True).episodes
     np.testing.assert_array_equal(episodes[-1].state, episodes[5].state)
     assert [len(one) for one in episodes[1:3]] == [len(episodes[1]), len(episodes[2])]
     with pytest.raises(IndexError):

@@ -19,26 +19,22 @@ from five_states import (
     stream,
 )
 from networks import (
-    GROUP,
-    RATES,
-    SEEDS,
     VECTORS,
     OneHot,
     Picture,
     assert_same_weights,
-    batch,
     picture,
     vectors,
     weights_of,
 )
 
 import gvf
-from gvf.window.frames import FrameWindow
+from gvf.window.frame_window import FrameWindow
 
 torch = pytest.importorskip("torch", reason='needs PyTorch: pip install "gvf[torch]"')
 
-from gvf.neural import Lanes, NeuralLearner, mlp  # noqa: E402
-from gvf.neural import learner as learner_module  # noqa: E402
+from gvf.neural import NeuralLearner, mlp  # noqa: E402
+from gvf.neural import neural_learner as learner_module  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -65,14 +61,18 @@ def vector_stream(steps, seed):
     )
 
 
-POLICY = gvf.Fixed([0.8, 0.2])
+POLICY = gvf.policies.Fixed([0.8, 0.2])
 VECTOR_QUESTION = gvf.GVF(POLICY, "reward", 0.9)
 
 
 def vector_learner(network=None, optimiser: Any = SGD, correction=None, **options):
     options = {"window": 7, "batch_size": 4, "seed": 3, **options}
     return NeuralLearner(
-        VECTOR_QUESTION, network or small(), optimiser, correction or gvf.IR(), **options
+        VECTOR_QUESTION,
+        network or small(),
+        optimiser,
+        correction or gvf.corrections.IR(),
+        **options,
     )
 
 
@@ -83,7 +83,9 @@ def test_a_table_learns_what_the_linear_learner_learns(correction):
     neural = NeuralLearner(
         QUESTION, network, partial(torch.optim.SGD, lr=0.3), correction, **options
     )
-    linear = gvf.Learner(QUESTION, gvf.OneHot(5), gvf.TD(0.3), correction, **options)
+    linear = gvf.Learner(
+        QUESTION, gvf.features.OneHot(5), gvf.updates.TD(0.3), correction, **options
+    )
     for transition in stream(25, seed=8):
         neural.observe(*transition)
         linear.observe(*transition)
@@ -104,7 +106,7 @@ def test_a_step_is_the_gradient_of_the_written_out_loss(correction, monkeypatch)
         learner.values, "update", lambda b, slots, w: (drawn.append(slots), update(b, slots, w))
     )
     before = copy.deepcopy(learner.network)
-    learner.observe_many(data)
+    learner.observe(data)
     (slots,) = drawn
     rho = POLICY.probabilities(np.zeros(12))[0][data.action] / data.behaviour_probability
     rows = [max(t for t in range(12) if t % 7 == slot) for slot in slots]
@@ -125,7 +127,9 @@ def test_a_step_is_the_gradient_of_the_written_out_loss(correction, monkeypatch)
         torch.testing.assert_close(new, old - 0.1 * g, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("correction", [gvf.IR(), gvf.WISMinibatch()], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "correction", [gvf.corrections.IR(), gvf.corrections.WISMinibatch()], ids=lambda c: c.name
+)
 def test_a_tiny_network_learns_known_values(correction):
     torch.manual_seed(0)
     network = torch.nn.Sequential(
@@ -139,12 +143,12 @@ def test_a_tiny_network_learns_known_values(correction):
         correction,
         behaviour=CHAIN_BEHAVIOUR,
         batch_size=64,
-        every=4,
+        update_every=4,
         seed=0,
     )
     truth = chain_values(CHAIN.policy, CHAIN.continuation)
     before = np.abs(learner._predict(np.arange(5)) - truth).mean()
-    learner.observe_many(chain_stream(CHAIN_BEHAVIOUR, 4000, seed=0))
+    learner.observe(chain_stream(CHAIN_BEHAVIOUR, 4000, seed=0))
     after = np.abs(learner.predict(np.arange(5)) - truth).mean()
     assert before > 0.3
     assert after < 0.04  # 0.02, and the window's own error is of that size
@@ -158,11 +162,11 @@ def test_saved_and_resumed_is_bit_for_bit_the_same(options, tmp_path):
     kind = torch.float32
     through = vector_learner(small(0, kind), ADAM, **options)
     first = vector_learner(small(0, kind), ADAM, **options)
-    through.observe_many(data)
-    first.observe_many(data[:25])
+    through.observe(data)
+    first.observe(data[:25])
     first.save(tmp_path / "learner.npz")
     second = vector_learner(small(1, kind), ADAM, **options).load(tmp_path / "learner.npz")
-    second.observe_many(data[25:])
+    second.observe(data[25:])
     assert_same_weights(weights_of(second.network), weights_of(through.network))
     assert second.report() == through.report()
     assert second.updates > 50
@@ -200,10 +204,10 @@ def test_a_checkpoint_of_another_kind_of_window_is_refused(frames_first, tmp_pat
     question = gvf.GVF(POLICY, "reward", 0.9)
     windows = [FrameWindow(30), gvf.Window(30)]
     first, second = (
-        NeuralLearner(question, picture(), SGD, behaviour=gvf.Uniform(2), window=w, seed=0)
+        NeuralLearner(question, picture(), SGD, behaviour=gvf.policies.Uniform(2), window=w, seed=0)
         for w in (windows if frames_first else windows[::-1])
     )
-    first.observe_many(film(40, seed=0))
+    first.observe(film(40, seed=0))
     first.save(tmp_path / "learner.npz")
     there, here = ("'30 frames'", "30")[:: 1 if frames_first else -1]
     with pytest.raises(
@@ -214,12 +218,12 @@ def test_a_checkpoint_of_another_kind_of_window_is_refused(frames_first, tmp_pat
 
 def test_the_target_network_gives_next_values_and_follows_now_and_then():
     data = vector_stream(5, seed=1)
-    learner = vector_learner(correction=gvf.WISOptimal(), target_every=2)
+    learner = vector_learner(correction=gvf.corrections.WISOptimal(), target_every=2)
     alone = small()
     targets = [copy.deepcopy(alone)]
     optimiser = SGD(alone.parameters())
     for t in range(1, 6):
-        learner.observe_many(data[t - 1 : t])
+        learner.observe(data[t - 1 : t])
         seen = data[:t]
         rho = POLICY.probabilities(np.zeros(t))[0][seen.action] / seen.behaviour_probability
         goal = (
@@ -240,10 +244,10 @@ def test_the_target_network_gives_next_values_and_follows_now_and_then():
 
 def test_a_whole_window_may_go_through_in_pieces(monkeypatch):
     data = vector_stream(9, seed=1)
-    at_once, in_pieces = (vector_learner(correction=gvf.WISOptimal()) for _ in range(2))
-    at_once.observe_many(data)
+    at_once, in_pieces = (vector_learner(correction=gvf.corrections.WISOptimal()) for _ in range(2))
+    at_once.observe(data)
     monkeypatch.setattr(learner_module, "ROWS", 3)
-    in_pieces.observe_many(data)
+    in_pieces.observe(data)
     np.testing.assert_allclose(
         in_pieces.predict(VECTORS), at_once.predict(VECTORS), rtol=1e-12, atol=1e-14
     )
@@ -255,7 +259,7 @@ def test_clipped_gradients_have_at_most_that_norm():
     for clip in (None, 1e-3):
         learner = vector_learner(clip=clip, warm_up=11)
         before = weights_of(learner.network)
-        learner.observe_many(data)
+        learner.observe(data)
         change = [w.detach() - before[name] for name, w in learner.network.named_parameters()]
         norms.append(float(torch.stack([c.square().sum() for c in change]).sum().sqrt()) / 0.1)
     assert norms[0] > 0.01
@@ -279,18 +283,18 @@ def film(frames, seed):
 def test_a_window_of_frames_learns_the_same(tmp_path):
     def make(window):
         torch.manual_seed(0)
-        question = gvf.GVF(gvf.Fixed([0.8, 0.2]), "reward", 0.9)
+        question = gvf.GVF(gvf.policies.Fixed([0.8, 0.2]), "reward", 0.9)
         return NeuralLearner(
-            question, Picture(), ADAM, behaviour=gvf.Uniform(2), window=window, seed=0
+            question, Picture(), ADAM, behaviour=gvf.policies.Uniform(2), window=window, seed=0
         )
 
     data = film(120, seed=0)
     plain, frames = make(20), make(FrameWindow(20))
-    plain.observe_many(data)
-    frames.observe_many(data[:50])
+    plain.observe(data)
+    frames.observe(data[:50])
     frames.save(tmp_path / "learner.npz")
     frames = make(FrameWindow(20)).load(tmp_path / "learner.npz")
-    frames.observe_many(data[50:])
+    frames.observe(data[50:])
     assert_same_weights(weights_of(frames.network), weights_of(plain.network))
     assert frames.updates == len(data)
 
@@ -298,7 +302,7 @@ def test_a_window_of_frames_learns_the_same(tmp_path):
 def test_a_diverged_network_is_reported():
     learner = vector_learner(optimiser=partial(torch.optim.SGD, lr=1e6))
     assert learner.report().diverged == ()
-    learner.observe_many(vector_stream(200, seed=1))
+    learner.observe(vector_stream(200, seed=1))
     assert learner.report().diverged == (0,)
 
 
@@ -339,7 +343,11 @@ def test_predictions_leave_every_part_in_its_own_mode_even_when_they_fail():
         ({"network": mlp(3).requires_grad_(False)}, ValueError, "no parameters to train"),
         ({"device": "gpu"}, ValueError, 'device must be "cpu" or "cuda", got \'gpu\''),
         ({"batch_size": 0}, ValueError, "batch_size must be at least 1"),
-        ({"correction": "IR"}, TypeError, "correction must be a gvf.Correction, got 'IR'"),
+        (
+            {"correction": "IR"},
+            TypeError,
+            "correction must be a gvf.corrections.Correction, got 'IR'",
+        ),
     ],
 )
 def test_bad_arguments_are_named(options, error, message):
@@ -371,77 +379,61 @@ class Mean(torch.nn.Module):
         return self.dense(states).mean(dim=0)
 
 
-@pytest.mark.parametrize("together", [None, True, False])
-def test_a_network_with_one_output_for_all_states_is_refused(together):
-    if together is None:
-        predictor = vector_learner(Mean())
-        with pytest.raises(ValueError, match=r"this one gives \[1\] for states \[4, 3\]"):
-            predictor.observe_many(vector_stream(5, seed=1))
-    else:
-        predictor = Lanes(Mean, torch.optim.SGD, RATES, SEEDS, group=GROUP, together=together)
-        with pytest.raises(ValueError, match=r"this one gives \[1\] for states \[4, 3\]"):
-            predictor.update(*batch(vectors, np.random.default_rng(0)))
+def test_a_network_with_one_output_for_all_states_is_refused():
+    predictor = vector_learner(Mean())
+    with pytest.raises(ValueError, match=r"this one gives \[1\] for states \[4, 3\]"):
+        predictor.observe(vector_stream(5, seed=1))
     with pytest.raises(ValueError, match=r"this one gives \[1\] for states \[5, 3\]"):
         predictor.predict(VECTORS)
 
 
-def either(network):
-    """A learner and lanes with the same network."""
-    return (
-        vector_learner(network()),
-        *(Lanes(network, torch.optim.SGD, [0.1], [0], together=t) for t in (True, False)),
-    )
-
-
 def test_a_single_state_needs_an_axis_in_front():
-    for predictor in either(vectors):
-        with pytest.raises(ValueError, match=r"gives \[\] for states \[3\] \(a single state needs"):
-            predictor.predict([0.0, 0.0, 0.0])
-        with pytest.raises(
-            ValueError, match=r"must be a batch \[m, ...\], got the single number 2"
-        ):
-            predictor.predict(2)
+    predictor = vector_learner(vectors())
+    with pytest.raises(ValueError, match=r"gives \[\] for states \[3\] \(a single state needs"):
+        predictor.predict([0.0, 0.0, 0.0])
+    with pytest.raises(ValueError, match=r"must be a batch \[m, ...\], got the single number 2"):
+        predictor.predict(2)
 
 
 def test_integers_for_a_network_of_fractions_say_so():
-    for predictor in either(partial(torch.nn.Linear, 3, 1)):
-        with pytest.raises(RuntimeError) as caught:
-            predictor.predict([[0, 0, 0]])
-        assert "give it fractions: [[0.0, 0.0]], not [[0, 0]]" in caught.value.__notes__[0]
-        with pytest.raises(RuntimeError) as caught:
-            predictor.predict([[0.0, 0.0]])
-        assert not hasattr(caught.value, "__notes__")
+    predictor = vector_learner(torch.nn.Linear(3, 1))
+    with pytest.raises(RuntimeError) as caught:
+        predictor.predict([[0, 0, 0]])
+    assert "give it fractions: [[0.0, 0.0]], not [[0, 0]]" in caught.value.__notes__[0]
+    with pytest.raises(RuntimeError) as caught:
+        predictor.predict([[0.0, 0.0]])
+    assert not hasattr(caught.value, "__notes__")
 
 
-@pytest.mark.parametrize("correction", [gvf.IS(), gvf.BCIR()], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "correction", [gvf.corrections.IS(), gvf.corrections.BCIR()], ids=lambda c: c.name
+)
 def test_a_weight_that_the_network_cannot_hold_is_named(correction):
     data = vector_stream(1, seed=1)
     data.action[:] = 0
     data.behaviour_probability[:] = 1e-40  # ratios of 8e39
-    vector_learner(correction=correction).observe_many(data)
+    vector_learner(correction=correction).observe(data)
     narrow = vector_learner(small(0, torch.float32), correction=correction)
     before = weights_of(narrow.network)
     with pytest.raises(ValueError, match=r"weight 2e\+39 .* ratio is 8e\+39, is no number of .*32"):
-        narrow.observe_many(data)
+        narrow.observe(data)
     assert_same_weights(weights_of(narrow.network), before)
-    vector_learner(small(0, torch.float32), correction=gvf.IR()).observe_many(data)
+    vector_learner(small(0, torch.float32), correction=gvf.corrections.IR()).observe(data)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_the_error_says_so():
     with pytest.raises(ValueError, match="finds no GPU here for device='cuda'; choose \"cpu\""):
         vector_learner(device="cuda")
-    with pytest.raises(ValueError, match="finds no GPU here for device='cuda:1'"):
-        Lanes(vectors, torch.optim.SGD, [0.1], [0], device=torch.device("cuda:1"))
 
 
 def test_frames_are_copied_once_an_update(monkeypatch):
     question = gvf.GVF(POLICY, "reward", 0.9)
     learner = NeuralLearner(
-        question, picture(), SGD, behaviour=gvf.Uniform(2), window=FrameWindow(20), seed=0
+        question, picture(), SGD, behaviour=gvf.policies.Uniform(2), window=FrameWindow(20), seed=0
     )
     monkeypatch.setattr(FrameWindow, "__getitem__", None)
-    learner.observe_many(film(30, seed=0))
+    learner.observe(film(30, seed=0))
     assert learner.updates > 20
 
 
@@ -453,19 +445,25 @@ def test_a_trace_of_frames_follows_episodes_and_refuses_shuffled_frames():
         state=film[first], action=np.arange(26) % 2, reward=np.ones(26), next_state=film[first + 1],
         truncated=cut,
     )  # fmt: skip
-    question = gvf.GVF(gvf.Fixed([0.2, 0.8]), "reward", 0.9)
+    question = gvf.GVF(gvf.policies.Fixed([0.2, 0.8]), "reward", 0.9)
 
     def learner():
         return NeuralLearner(
-            question, picture(), SGD, gvf.EmphaticIR(), behaviour=gvf.Uniform(2), seed=0,
-            window=FrameWindow(50), batch_size=4,
-        )  # fmt: skip
+            question,
+            picture(),
+            SGD,
+            gvf.corrections.EmphaticIR(),
+            behaviour=gvf.policies.Uniform(2),
+            seed=0,
+            window=FrameWindow(50),
+            batch_size=4,
+        )
 
     followed, expected = learner(), [1.0]
-    followed.learn(rows)
+    followed.learn([rows])
     for t in range(25):
         carried = 0.9 * (1.6 if rows.action[t] else 0.4) * expected[t]
         expected.append(1.0 if cut[t] else carried + 1.0)
     np.testing.assert_allclose(followed.buffer.inputs[1], expected, rtol=1e-12)
     with pytest.raises(ValueError, match="carries a trace from each transition to the next"):
-        learner().learn(rows[::-1])
+        learner().learn([rows[::-1]])

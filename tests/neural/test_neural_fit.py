@@ -11,18 +11,20 @@ import gvf
 from gvf.neural import NeuralHorde, NeuralLearner
 
 DATA = chain_stream(CHAIN_BEHAVIOUR, 200, seed=2)
-OPTIONS = {"behaviour": CHAIN_BEHAVIOUR, "window": 50, "seed": 0, "every": 2}
+OPTIONS = {"behaviour": CHAIN_BEHAVIOUR, "window": 50, "seed": 0, "update_every": 2}
 
 
 def neural(**options):
     optimiser = partial(torch.optim.SGD, lr=0.05)  # of half the squared error, as TD's
-    return NeuralLearner(CHAIN, OneHot(5), optimiser, gvf.IR(), **(OPTIONS | options))
+    return NeuralLearner(CHAIN, OneHot(5), optimiser, gvf.corrections.IR(), **(OPTIONS | options))
 
 
 @pytest.mark.parametrize("order", ["log", "shuffled", "drawn"])
 def test_a_table_of_values_learns_as_a_linear_learner(order):
     network = neural()
-    linear = gvf.Learner(CHAIN, gvf.OneHot(5), gvf.TD(0.05), gvf.IR(), **OPTIONS)
+    linear = gvf.Learner(
+        CHAIN, gvf.features.OneHot(5), gvf.updates.TD(0.05), gvf.corrections.IR(), **OPTIONS
+    )
     reports = [one.fit(DATA, epochs=3, order=order, seed=1) for one in (network, linear)]
     assert reports[0].updates == reports[1].updates == 300
     np.testing.assert_allclose(network.predict(np.arange(5)), linear.weights, rtol=1e-12)
@@ -32,7 +34,7 @@ def test_a_table_of_values_learns_as_a_linear_learner(order):
 def test_a_network_that_was_stopped_goes_on_from_its_file(tmp_path):
     whole, half, later = neural(), neural(), neural()
     whole.fit(DATA, epochs=2)
-    half.fit(DATA, epochs=2, callbacks=(123, lambda learner: True))
+    half.fit(DATA, epochs=2, callbacks=gvf.Callback(lambda learner: True, every_steps=123))
     half.save(tmp_path / "half")
     later.load(tmp_path / "half").fit(DATA, epochs=2, resume=True)
     np.testing.assert_array_equal(later.predict(np.arange(5)), whole.predict(np.arange(5)))
@@ -52,7 +54,7 @@ def test_frames_and_hordes_of_networks_are_fitted_in_the_order_of_the_log():
         CHAIN,
         _Scaled(network),
         partial(torch.optim.SGD, lr=0.01),
-        behaviour=gvf.Uniform(2),
+        behaviour=gvf.policies.Uniform(2),
         window=gvf.FrameWindow(20),
         seed=0,
     )

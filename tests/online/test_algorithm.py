@@ -67,8 +67,10 @@ def test_the_number_of_vectors_is_odd(lanes: int) -> None:
 
 def on_a_loop(algorithm: online.Algorithm, **options: Any) -> Floats:
     """Return the weights after a few steps around three states."""
-    question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9, **options)
-    learner = gvf.OnlineLearner(question, gvf.OneHot(3), algorithm, behaviour=gvf.Uniform(2))
+    question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.9, **options)
+    learner = gvf.OnlineLearner(
+        question, gvf.features.OneHot(3), algorithm, behaviour=gvf.policies.Uniform(2)
+    )
     for step in range(12):
         learner.observe(step % 3, 1, 1.0 + step % 2, (step + 1) % 3, False)
     return learner.weights.copy()

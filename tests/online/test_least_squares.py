@@ -1,81 +1,53 @@
 """LSTD against exact fixed points, on enumerated streams and on long ones."""
 
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 from charts_reference import Floats
+from collision_road import BEHAVIOUR, FEATURES, QUESTION, Road, X, enumerated, fixed
 
 import gvf
 from gvf import online
-from gvf.domain import collision
-
-COLLISION = collision.domain("paper")
-QUESTION, BEHAVIOUR = COLLISION.question("wall"), COLLISION.behaviour("turning")
-X = np.zeros((9, 6))
-np.put_along_axis(X, COLLISION.features(np.arange(9)), 1.0, axis=1)
-
-
-def enumerated() -> gvf.Transitions:
-    """Every episode as often as the behaviour makes it in 64: a start, then where it turns."""
-    rows = []
-    for start, (turn, copies) in product(range(4), [(4, 8), (5, 4), (6, 2), (7, 1), (8, 1)]):
-        for _ in range(copies):
-            last = min(turn, 7)
-            for state in range(start, last + 1):
-                turns, hits = state == turn, state == 7 and turn == 8
-                ends = turns or hits
-                rows.append((state, int(turns), float(hits), 8 if ends else state + 1, ends))
-    names = ("state", "action", "reward", "next_state", "terminated")
-    return gvf.Transitions(
-        **{
-            name: np.array(column)
-            for name, column in zip(names, zip(*rows, strict=True), strict=True)
-        }
-    )
-
-
-def fixed(trace_decay: float, emphatic: bool) -> Floats:
-    point = gvf.fixed_point(
-        COLLISION.model,
-        QUESTION,
-        X,
-        COLLISION.visits("turning"),
-        trace_decay=trace_decay,
-        emphatic=emphatic,
-    )
-    return point.values[:8]
 
 
 @pytest.mark.parametrize("emphatic", [False, True])
 def test_an_enumerated_stream_gives_the_exact_fixed_points(emphatic: bool) -> None:
     decays = (0.0, 0.5, 0.9, 1.0)
     learner = gvf.OnlineLearner(
-        QUESTION, COLLISION.features, online.LSTD(decays, emphatic), behaviour=BEHAVIOUR
+        QUESTION, FEATURES, online.LSTD(decays, emphatic), behaviour=BEHAVIOUR
     )
-    learner.observe_many(enumerated())
+    learner.observe(enumerated())
     want = np.stack([fixed(decay, emphatic) for decay in decays], axis=1)
     np.testing.assert_allclose(learner.predict(np.arange(8)), want, atol=1e-10)
 
 
 @pytest.mark.parametrize(
     "correction",
-    [gvf.IS(), gvf.IR(), gvf.BCIR(), gvf.WISMinibatch(), gvf.WISBuffer(), gvf.NormIS(2.0)],
+    [
+        gvf.corrections.IS(),
+        gvf.corrections.IR(),
+        gvf.corrections.BCIR(),
+        gvf.corrections.WISMinibatch(),
+        gvf.corrections.WISBuffer(),
+        gvf.corrections.NormIS(2.0),
+    ],
     ids=lambda c: c.name,
 )
 def test_a_window_gives_the_fixed_point_of_td_with_any_unbiased_correction(
-    correction: gvf.Correction,
+    correction: gvf.corrections.Correction,
 ) -> None:
-    weights = online.window_lstd(
-        QUESTION, COLLISION.features, enumerated(), correction, behaviour=BEHAVIOUR
-    )
+    weights = online.window_lstd(QUESTION, FEATURES, enumerated(), correction, behaviour=BEHAVIOUR)
     np.testing.assert_allclose((X @ weights)[:8], fixed(0.0, False), atol=1e-10)
 
 
 def test_a_window_gives_the_emphatic_fixed_point() -> None:
     weights = online.window_lstd(
-        QUESTION, COLLISION.features, enumerated(), gvf.EmphaticIR(), behaviour=BEHAVIOUR
+        QUESTION,
+        FEATURES,
+        enumerated(),
+        gvf.corrections.EmphaticIR(),
+        behaviour=BEHAVIOUR,
     )
     np.testing.assert_allclose((X @ weights)[:8], fixed(0.0, True), atol=1e-10)
 
@@ -83,7 +55,7 @@ def test_a_window_gives_the_emphatic_fixed_point() -> None:
 def test_a_window_with_clipped_ratios_solves_the_clipped_equations() -> None:
     data = enumerated()
     weights = online.window_lstd(
-        QUESTION, COLLISION.features, data, gvf.VTrace(1.0), behaviour=BEHAVIOUR
+        QUESTION, FEATURES, data, gvf.corrections.VTrace(1.0), behaviour=BEHAVIOUR
     )
     rho, c, gamma, _ = QUESTION.evaluate(data, behaviour=BEHAVIOUR)
     clipped, x = np.minimum(rho, 1.0)[:, None], X[data.state]
@@ -99,9 +71,9 @@ def test_long_streams_lead_to_the_fixed_points(emphatic: bool) -> None:
     found = []
     for seed in range(30):
         learner = gvf.OnlineLearner(
-            QUESTION, COLLISION.features, online.LSTD(0.5, emphatic), behaviour=BEHAVIOUR
+            QUESTION, FEATURES, online.LSTD(0.5, emphatic), behaviour=BEHAVIOUR
         )
-        learner.learn(collision.Collision(), 4000, seed=seed)
+        learner.learn(Road(), 4000, seed=seed)
         found.append(learner.predict(np.arange(8)))
     mean, spread = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / np.sqrt(30)
     assert (np.abs(mean - fixed(0.5, emphatic)) < 4 * spread).all()
@@ -110,7 +82,7 @@ def test_long_streams_lead_to_the_fixed_points(emphatic: bool) -> None:
 
 BASIS = np.random.default_rng(0).normal(size=(9, 2))
 MIXED = np.array([[1.0, 0.0, 1.0, 0.5], [0.0, 1.0, 1.0, -2.0]])
-SINGULAR = gvf.Dense(4, lambda s: (BASIS @ MIXED)[s])
+SINGULAR = gvf.features.Dense(4, lambda s: (BASIS @ MIXED)[s])
 """Four features of rank 2 for the states of Collision."""
 
 
@@ -134,41 +106,44 @@ def test_features_that_depend_on_each_other_get_the_weights_of_least_norm(emphat
     learner = gvf.OnlineLearner(
         QUESTION, SINGULAR, online.LSTD(decays, emphatic), behaviour=BEHAVIOUR
     )
-    learner.observe_many(enumerated())
+    learner.observe(enumerated())
     want = np.stack([least(decay, emphatic) for decay in decays], axis=1)
     np.testing.assert_allclose(learner.weights, want, atol=1e-10)
 
 
 PLAIN = (
-    gvf.IS(),
-    gvf.NormIS(2.0),
-    gvf.WISMinibatch(),
-    gvf.WISBuffer(),
-    gvf.WISOptimal(),
-    gvf.IR(),
-    gvf.BCIR(),
-    gvf.Interpolated(0.3),
-    gvf.BCInterpolated(0.3),
-    gvf.PrioritisedIR(),
-    gvf.StateRatioIR(),
+    gvf.corrections.IS(),
+    gvf.corrections.NormIS(2.0),
+    gvf.corrections.WISMinibatch(),
+    gvf.corrections.WISBuffer(),
+    gvf.corrections.WISOptimal(),
+    gvf.corrections.IR(),
+    gvf.corrections.BCIR(),
+    gvf.corrections.Interpolated(0.3),
+    gvf.corrections.BCInterpolated(0.3),
+    gvf.corrections.PrioritisedIR(),
+    gvf.corrections.StateRatioIR(),
 )
 EMPHATIC = (
-    gvf.EmphaticIS(),
-    gvf.EmphaticWISMinibatch(),
-    gvf.EmphaticIR(),
-    gvf.EmphaticBCIR(),
+    gvf.corrections.EmphaticIS(),
+    gvf.corrections.EmphaticWISMinibatch(),
+    gvf.corrections.EmphaticIR(),
+    gvf.corrections.EmphaticBCIR(),
 )
 
 
 @pytest.mark.parametrize("correction", [*PLAIN, *EMPHATIC], ids=lambda c: c.name)
-def test_a_window_gives_the_weights_of_least_norm(correction: gvf.Correction) -> None:
+def test_a_window_gives_the_weights_of_least_norm(correction: gvf.corrections.Correction) -> None:
     weights = online.window_lstd(QUESTION, SINGULAR, enumerated(), correction, behaviour=BEHAVIOUR)
     np.testing.assert_allclose(weights, least(0.0, correction in EMPHATIC), atol=1e-10)
 
 
 @pytest.mark.parametrize(
     ("rows", "correction", "message"),
-    [(5, online.TDLambda(0.1), "must be a gvf.Correction"), (0, gvf.IR(), "has no transitions")],
+    [
+        (5, online.TDLambda(0.1), "must be a gvf.corrections.Correction"),
+        (0, gvf.corrections.IR(), "has no transitions"),
+    ],
 )
 def test_a_window_without_rows_or_a_correction_is_refused_in_one_line(
     rows: int, correction: Any, message: str
@@ -179,9 +154,12 @@ def test_a_window_without_rows_or_a_correction_is_refused_in_one_line(
 
 
 def test_singular_equations_have_the_solution_of_least_norm() -> None:
-    twice = gvf.Dense(2, lambda s: np.ones((len(s), 2)))
+    twice = gvf.features.Dense(2, lambda s: np.ones((len(s), 2)))
     learner = gvf.OnlineLearner(
-        gvf.GVF(gvf.Uniform(2), "reward", 0.5), twice, online.LSTD(), behaviour=gvf.Uniform(2)
+        gvf.GVF(gvf.policies.Uniform(2), "reward", 0.5),
+        twice,
+        online.LSTD(),
+        behaviour=gvf.policies.Uniform(2),
     )
     assert not learner.weights.any()
     learner.observe(0, 0, 1.0, 0, False)
@@ -190,10 +168,10 @@ def test_singular_equations_have_the_solution_of_least_norm() -> None:
 
 def test_the_regulariser_shrinks() -> None:
     learner = gvf.OnlineLearner(
-        gvf.GVF(gvf.Uniform(2), "reward", 0.0),
-        gvf.OneHot(1),
+        gvf.GVF(gvf.policies.Uniform(2), "reward", 0.0),
+        gvf.features.OneHot(1),
         online.LSTD(regulariser=3.0),
-        behaviour=gvf.Uniform(2),
+        behaviour=gvf.policies.Uniform(2),
     )
     learner.observe(0, 0, 1.0, 0, False)
     np.testing.assert_allclose(learner.weights, [0.25])

@@ -10,7 +10,7 @@ from charts_reference import Floats, Step
 from online_streams import CASES, SIZE, Oracle, random_stream, steps_from
 
 from gvf import online
-from gvf.online.run import Measure, Steps, run, start_streams, steps_of
+from gvf.online.online_loop import Measure, Steps, run, start_streams, steps_of
 
 
 def learned(algorithm: online.Algorithm, steps: Steps, size: int = SIZE) -> Floats:

@@ -6,8 +6,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gvf.common import xoshiro
-from gvf.sampling.alias import alias_draw, alias_table
+from gvf.sampling import xoshiro
+from gvf.sampling.alias_table import alias_draw, alias_table
 
 MASSES = st.lists(
     st.one_of(st.just(0.0), st.floats(1e-9, 1e9), st.sampled_from([0.1, 0.3, 1.9])),

@@ -1,4 +1,4 @@
-"""SumTree against a list of weights, uniform_slots, both by chi-square, and bad input.
+"""SumTree against a list of weights by chi-square, and bad input.
 
 Dyadic weights (small multiples of a power of two) make every sum exact, so that the tree and the
 oracle must agree to the slot.
@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from oracles import Numbers, TreeOracle, p_value, stratify, zero_then_largest
 
-from gvf import SumTree, uniform_slots
+from gvf import SumTree
 
 LEVEL = 1e-5  # of each chi-square test: there are some 30 of them, their seeds are fixed
 DRAWS = 1_000_000
@@ -293,25 +293,6 @@ def test_errors_do_not_accumulate_over_many_changes(at_once):
     assert search(tree, middles) == positive.tolist()
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 64, 1003])
-def test_uniform_slots_are_equally_likely(size):
-    draws = uniform_slots(size, DRAWS, rng=np.random.default_rng(size))
-    assert (draws.dtype, draws.shape) == (np.int64, (DRAWS,))
-    assert p_value(np.bincount(draws, minlength=size), np.ones(size)) > LEVEL
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 1000, 10**6 + 3, 2**31 + 11, 2**40 - 1])
-def test_the_smallest_and_the_largest_number_give_the_first_and_the_last_slot(size):
-    assert uniform_slots(size, 2, rng=zero_then_largest()).tolist() == [0, size - 1]
-
-
-def test_uniform_slots_take_one_number_a_draw():
-    rng, twin = np.random.default_rng(1), np.random.default_rng(1)
-    draws = uniform_slots(10, 100, rng=rng)
-    assert draws.tolist() == [math.floor(10 * u) for u in twin.random(100)]
-    assert rng.random() == twin.random()
-
-
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda tree: pickle.loads(pickle.dumps(tree))])
 def test_a_copied_tree_does_the_same_as_the_original(clone):
     tree = SumTree(5, seed=0)
@@ -376,10 +357,6 @@ def test_k_below_1_is_named(k):
     for source in (rng, None):
         with unchanged(tree, source), pytest.raises(ValueError, match=f"at least 1, got {k}"):
             tree.sample(k, rng=source)
-    state = rng.bit_generator.state
-    with pytest.raises(ValueError, match=f"k must be at least 1, got {k}"):
-        uniform_slots(3, k, rng=rng)
-    assert rng.bit_generator.state == state
 
 
 @pytest.mark.parametrize("rng", NOT_GENERATORS)
@@ -390,8 +367,6 @@ def test_an_rng_that_is_no_generator_is_named(rng):
         pytest.raises(TypeError, match=r"a numpy\.random\.Generator, got"),
     ):
         tree.sample(3, rng=rng)
-    with pytest.raises(TypeError, match=r"a numpy\.random\.Generator, got"):
-        uniform_slots(3, 3, rng=rng)
 
 
 def test_drawing_where_there_is_nothing_to_draw_says_so():
@@ -400,11 +375,6 @@ def test_drawing_where_there_is_nothing_to_draw_says_so():
     for source in (rng, None):
         with unchanged(tree, source), pytest.raises(ValueError, match="all 5 weights are 0"):
             tree.sample(3, rng=source)
-    state = rng.bit_generator.state
-    for size in (0, -1):
-        with pytest.raises(ValueError, match="empty window"):
-            uniform_slots(size, 3, rng=rng)
-    assert rng.bit_generator.state == state
 
 
 @pytest.mark.parametrize("capacity", [0, -1])

@@ -10,15 +10,15 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from ladders import MODES, Ladder, Rover, assert_equal, assert_told, fields, gathered, ladders
 
 import gvf
-from gvf.policy import Favour, Uniform
-from gvf.stream import Actor, Walk, transitions
-from gvf.stream.info import STANDARD, Info, info_columns
+from gvf.policies import Favour, Uniform
+from gvf.stream import Actor, Walk, collect
+from gvf.stream.infos import STANDARD, Info, info_columns
 
 
 @pytest.mark.parametrize("size", [1, 7, 200])
 def test_values_of_info_are_columns(size):
     batches = list(
-        transitions(Rover(), Uniform(2), 100, seed=0, batch=size, info=["rung", "both", "flag"])
+        collect(Rover(), Uniform(2), 100, seed=0, batch=size, info=["rung", "both", "flag"])
     )
     columns = gathered(batches)
     assert list(columns)[-3:] == ["rung", "both", "flag"]
@@ -29,9 +29,7 @@ def test_values_of_info_are_columns(size):
 @pytest.mark.parametrize("mode", MODES)
 def test_values_of_info_of_a_vector_are_those_of_the_step_and_not_of_a_reset(mode):
     env = SyncVectorEnv([Rover] * 3, autoreset_mode=mode)
-    columns = gathered(
-        transitions(env, Uniform(2), 200, seed=0, info=("rung", "both", "flag", "rung"))
-    )
+    columns = gathered(collect(env, Uniform(2), 200, seed=0, info=("rung", "both", "flag", "rung")))
     assert list(columns)[-4:] == ["stream", "rung", "both", "flag"]
     assert_told(columns)
     assert columns["flag"].tolist() == (columns["rung"] % 2).tolist()
@@ -39,8 +37,8 @@ def test_values_of_info_of_a_vector_are_those_of_the_step_and_not_of_a_reset(mod
 
 
 def test_a_stream_with_info_is_the_same_stream():
-    plain = gathered(transitions(Rover(), Uniform(2), 50, seed=0))
-    told = gathered(transitions(Rover(), Uniform(2), 50, seed=0, info=["rung"]))
+    plain = gathered(collect(Rover(), Uniform(2), 50, seed=0))
+    told = gathered(collect(Rover(), Uniform(2), 50, seed=0, info=["rung"]))
     del told["rung"]
     assert_equal(plain, told)
 
@@ -89,9 +87,9 @@ BAD_INFOS = {
 def test_a_bad_value_of_info_is_an_error_after_the_transitions_before_it(infos, message):
     seen = []
     with pytest.raises(ValueError, match=message):
-        seen.extend(iter(transitions(Tells(*infos), Uniform(2), 9, seed=0, info=["x"])))
+        seen.extend(iter(collect(Tells(*infos), Uniform(2), 9, seed=0, info=["x"])))
     seen = []
-    stream = transitions(Tells(*infos), Uniform(2), 9, seed=0, batch=9, info=["x"])
+    stream = collect(Tells(*infos), Uniform(2), 9, seed=0, batch=9, info=["x"])
     good = len(infos) - 1
     if good:
         assert len(next(stream)) == good
@@ -110,7 +108,7 @@ def test_a_bad_value_of_info_in_a_vector_is_an_error(infos, message, mode):
     makers = [lambda: Tells(good), lambda: Tells(*infos)]
     env = SyncVectorEnv(makers, autoreset_mode=mode)
     with pytest.raises(ValueError, match=message):
-        list(transitions(env, Uniform(2), 18, seed=0, info=["x"]))
+        list(collect(env, Uniform(2), 18, seed=0, info=["x"]))
 
 
 def test_a_value_missing_at_the_end_of_an_episode_is_not_that_of_the_reset():
@@ -118,7 +116,7 @@ def test_a_value_missing_at_the_end_of_an_episode_is_not_that_of_the_reset():
     env = SyncVectorEnv(makers, autoreset_mode=AutoresetMode.SAME_STEP)
     message = r"info\['final_info'\] has no 'x' at step 2 \(from 0\) in environment 1; it has: y"
     with pytest.raises(ValueError, match=message):
-        list(transitions(env, Uniform(2), 18, seed=0, info=["x"]))
+        list(collect(env, Uniform(2), 18, seed=0, info=["x"]))
 
 
 def test_a_native_vector_must_tell_a_value_for_each_environment():
@@ -133,13 +131,13 @@ def test_a_native_vector_must_tell_a_value_for_each_environment():
 def test_a_value_of_info_cannot_take_the_place_of_a_standard_column(name):
     for env in (Ladder(), ladders(2, AutoresetMode.NEXT_STEP)):
         with pytest.raises(ValueError, match=f"info={name!r} would take the place of the column"):
-            transitions(env, Uniform(2), 10, info=[name])
+            collect(env, Uniform(2), 10, info=[name])
 
 
 @pytest.mark.parametrize("names", ["rung", [3], [None]])
 def test_info_must_be_names(names):
     with pytest.raises(TypeError, match=r"info must name values, as in info=\(\"distance\",\)"):
-        transitions(Rover(), Uniform(2), 10, info=names)
+        collect(Rover(), Uniform(2), 10, info=names)
 
 
 def test_values_are_copied_out_of_the_buffer_of_an_environment():
@@ -153,7 +151,7 @@ def test_values_are_copied_out_of_the_buffer_of_an_environment():
 
     for size in (1, 20):
         Careless.buffer = np.zeros(2)
-        columns = gathered(transitions(Careless(), Uniform(2), 20, batch=size, info=["x"]))
+        columns = gathered(collect(Careless(), Uniform(2), 20, batch=size, info=["x"]))
         assert columns["x"].tolist() == [[n, n] for n in range(1, 21)]
     buffer = np.zeros(2)
     kept = Info(["x"]).one({"x": buffer})
@@ -186,8 +184,8 @@ def test_the_values_that_a_question_names_are_found():
 def test_a_learner_asks_for_the_values_that_its_question_names(make):
     def learner(cumulant):
         question = gvf.GVF(Favour(1, 0.7, 2), cumulant, 0.9)
-        features = gvf.Dense(3, fields)
-        return gvf.Learner(question, features, gvf.TD(0.05), behaviour=Uniform(2), seed=0)
+        features = gvf.features.Dense(3, fields)
+        return gvf.Learner(question, features, gvf.updates.TD(0.05), behaviour=Uniform(2), seed=0)
 
     named, function, same = (
         learner(c) for c in ("rung", lambda t: t.rung, lambda t: t.next_state["place"][:, 0])

@@ -10,9 +10,9 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from ladders import MODES, Rover, Shelf, assert_told, climbs, fields, gathered
 
 import gvf
-from gvf.policy import Favour, FunctionPolicy, Uniform
-from gvf.stream import transitions
-from gvf.stream.observation import Observations
+from gvf.policies import Favour, Function, Uniform
+from gvf.stream import collect
+from gvf.stream.observations import Observations
 
 
 def assert_rover(columns):
@@ -30,13 +30,13 @@ def assert_rover(columns):
     assert (columns["terminated"] == (after["place"][:, 0] >= 6)).all()
     assert (columns["truncated"] == (after["place"][:, 1] == 4)).all()
     assert columns["terminated"].any()
-    expected = FunctionPolicy(climbs, 2).probability(state, action)
+    expected = Function(climbs, 2).probability(state, action)
     assert (columns["behaviour_probability"] == expected).all()
 
 
 @pytest.mark.parametrize("size", [1, 7, 200])
 def test_a_dict_observation_is_a_structured_array(size):
-    batches = list(transitions(Rover(), FunctionPolicy(climbs, 2), 100, seed=0, batch=size))
+    batches = list(collect(Rover(), Function(climbs, 2), 100, seed=0, batch=size))
     assert batches[0].state.shape == (min(size, 100),)
     assert batches[0].state["place"].shape == (min(size, 100), 2)
     assert batches[0].state["level"].shape == (min(size, 100),)
@@ -47,7 +47,7 @@ def test_a_dict_observation_is_a_structured_array(size):
 @pytest.mark.parametrize("mode", MODES)
 def test_dict_observations_of_a_vector_are_structured_arrays(mode, copy):
     env = SyncVectorEnv([Rover] * 3, copy=copy, autoreset_mode=mode)
-    columns = gathered(transitions(env, FunctionPolicy(climbs, 2), 150, seed=0))
+    columns = gathered(collect(env, Function(climbs, 2), 150, seed=0))
     assert_rover(columns)
     assert columns["state"].dtype == Observations(Rover.observation_space).dtype
 
@@ -56,9 +56,7 @@ def test_dict_observations_of_a_vector_are_structured_arrays(mode, copy):
 def test_dict_observations_and_info_of_other_processes(mode):
     env = AsyncVectorEnv([Rover] * 2, autoreset_mode=mode)
     try:
-        columns = gathered(
-            transitions(env, FunctionPolicy(climbs, 2), 60, seed=0, info=["rung", "both"])
-        )
+        columns = gathered(collect(env, Function(climbs, 2), 60, seed=0, info=["rung", "both"]))
     finally:
         env.close()
     assert_rover(columns)
@@ -91,7 +89,7 @@ class Natively(gym.vector.VectorEnv[Any, Any, Any]):
 
 
 def test_a_native_vector_may_give_its_last_observations_and_info_as_arrays():
-    columns = gathered(transitions(Natively(), Uniform(2), 40, seed=0, info=["double"]))
+    columns = gathered(collect(Natively(), Uniform(2), 40, seed=0, info=["double"]))
     assert (columns["next_state"]["count"] == columns["state"]["count"] + 1).all()
     assert (columns["terminated"] == (columns["next_state"]["count"] == 4)).all()
     assert columns["double"].tolist() == (2.0 * columns["next_state"]["count"]).tolist()
@@ -103,11 +101,11 @@ def test_a_native_vector_may_give_its_last_observations_and_info_as_arrays():
 def test_other_spaces_in_a_dict_are_an_error_that_names_the_key(space):
     nested = Dict(good=Discrete(2), inner=Dict(strange=space))
     with pytest.raises(ValueError, match=r"'inner'\['strange'\] is .*no array; wrap") as told:
-        transitions(Shelf(Discrete(2), nested), Uniform(2), 1)
+        collect(Shelf(Discrete(2), nested), Uniform(2), 1)
     assert "TransformObservation" in str(told.value)
     assert "FilterObservation" in str(told.value)
     with pytest.raises(ValueError, match=r"'strange' is .*no array; wrap"):
-        transitions(Shelf(Discrete(2), Dict(strange=space)), Uniform(2), 1)
+        collect(Shelf(Discrete(2), Dict(strange=space)), Uniform(2), 1)
 
 
 def test_a_dict_without_keys_or_with_keys_that_are_no_text_is_refused():
@@ -150,14 +148,14 @@ def test_a_learner_learns_from_the_fields_of_a_dict(make, tmp_path):
     question = gvf.GVF(Favour(1, 0.7, 2), "reward", 0.9)
 
     def learner():
-        return gvf.Learner(question, features, gvf.TD(0.05), behaviour=Uniform(2), seed=0)
+        return gvf.Learner(question, features, gvf.updates.TD(0.05), behaviour=Uniform(2), seed=0)
 
-    features = gvf.Dense(3, fields)
+    features = gvf.features.Dense(3, fields)
     first, second = learner(), learner()
     first.learn(make(), 200, seed=0)
-    batches = list(transitions(make(), Uniform(2), 200, seed=0))
+    batches = list(collect(make(), Uniform(2), 200, seed=0))
     for batch in batches:
-        second.observe_many(batch)
+        second.observe(batch)
     assert first.weights.tolist() == second.weights.tolist()
     assert np.abs(first.weights).min() > 0
 
@@ -174,7 +172,13 @@ def test_a_learner_learns_from_the_fields_of_a_dict(make, tmp_path):
 def test_a_learner_observes_dicts_in_a_loop_of_ones_own():
     question = gvf.GVF(Favour(1, 0.7, 2), "reward", 0.9)
     learners = [
-        gvf.Learner(question, gvf.Dense(3, fields), gvf.TD(0.05), behaviour=Uniform(2), seed=0)
+        gvf.Learner(
+            question,
+            gvf.features.Dense(3, fields),
+            gvf.updates.TD(0.05),
+            behaviour=Uniform(2),
+            seed=0,
+        )
         for _ in range(3)
     ]
     env, rows = Rover(), []
@@ -208,9 +212,11 @@ def test_a_learner_observes_dicts_in_a_loop_of_ones_own():
 
 def test_what_takes_no_fields_says_so():
     states = Observations(Rover.observation_space).one(Rover().observation())
-    maps = (gvf.OneHot(3), gvf.Dense(3), gvf.TileCoder([0.0], [1.0]))
+    maps = (gvf.features.OneHot(3), gvf.features.Dense(3), gvf.features.TileCoder([0.0], [1.0]))
     for features, what in zip(maps, ("OneHot", "Dense without", "TileCoder"), strict=True):
-        with pytest.raises(ValueError, match=rf"{what}.* the fields place, flag, .*gvf\.Dense"):
+        with pytest.raises(
+            ValueError, match=rf"{what}.* the fields place, flag, .*gvf\.features\.Dense"
+        ):
             features(states)
     torch, neural = pytest.importorskip("torch"), pytest.importorskip("gvf.neural")
     learner = neural.NeuralLearner(

@@ -9,18 +9,8 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiDiscrete, Text, Tuple
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from ladders import MODES, Ladder, Shelf, assert_equal, gathered, ladders
 
-from gvf.policy import (
-    Always,
-    Favour,
-    Fixed,
-    FunctionPolicy,
-    Gaussian,
-    Mixture,
-    Policy,
-    Table,
-    Uniform,
-)
-from gvf.stream import Actor, Walk, transitions
+from gvf.policies import Always, Favour, Fixed, Function, Gaussian, Mixture, Policy, Table, Uniform
+from gvf.stream import Actor, Walk, collect
 
 
 def received(env: Any) -> list[list[Any]]:
@@ -39,7 +29,7 @@ def assert_legal(columns):
 
 
 def test_single_environment_gives_every_transition_once_and_in_order():
-    batches = list(transitions(Ladder(), Uniform(2), 200, seed=0))
+    batches = list(collect(Ladder(), Uniform(2), 200, seed=0))
     assert [len(batch) for batch in batches] == [1] * 200
     columns = gathered(batches)
     assert_legal(columns)
@@ -66,7 +56,7 @@ def test_single_environment_gives_every_transition_once_and_in_order():
 @pytest.mark.parametrize("mode", MODES)
 def test_vector_environment_gives_every_transition_once_and_no_reset(mode, copy, count, steps):
     env = ladders(count, mode, copy)
-    batches = list(transitions(env, Uniform(2), steps, seed=0))
+    batches = list(collect(env, Uniform(2), steps, seed=0))
     columns = gathered(batches)
     assert len(columns["state"]) == steps
     assert_legal(columns)
@@ -78,7 +68,7 @@ def test_vector_environment_gives_every_transition_once_and_no_reset(mode, copy,
 @pytest.mark.parametrize("mode", MODES)
 def test_vector_transitions_chain_within_each_environment(mode):
     env = ladders(1, mode)
-    columns = gathered(transitions(env, Uniform(2), 100, seed=3))
+    columns = gathered(collect(env, Uniform(2), 100, seed=3))
     ended = (columns["terminated"] | columns["truncated"])[:-1]
     follows = (columns["state"][1:] == columns["next_state"][:-1]).all(axis=1)
     assert (follows == ~ended).all()
@@ -87,7 +77,7 @@ def test_vector_transitions_chain_within_each_environment(mode):
 
 def test_gymnasiums_own_vector_cart_poles_give_no_reset():
     env = gym.make_vec("CartPole-v1", num_envs=4, vectorization_mode="vector_entry_point")
-    columns = gathered(transitions(env, Uniform(2), 500, seed=0))
+    columns = gathered(collect(env, Uniform(2), 500, seed=0))
     position, velocity = columns["state"][:, 0], columns["state"][:, 1]
     assert len(position) == 500
     assert columns["terminated"].sum() > 10
@@ -97,7 +87,7 @@ def test_gymnasiums_own_vector_cart_poles_give_no_reset():
 @pytest.mark.parametrize("make", [Ladder, *(lambda m=m: ladders(3, m) for m in MODES)])
 def test_the_same_seed_gives_the_same_stream(make):
     def stream(seed):
-        return gathered(transitions(make(), Uniform(2), 40, seed=seed))
+        return gathered(collect(make(), Uniform(2), 40, seed=seed))
 
     assert_equal(stream(5), stream(5))
     assert (stream(5)["action"] != stream(6)["action"]).any()
@@ -106,17 +96,17 @@ def test_the_same_seed_gives_the_same_stream(make):
 
 
 def test_no_steps_give_no_batches():
-    assert list(transitions(Ladder(), Uniform(2), 0)) == []
-    assert list(transitions(ladders(2, AutoresetMode.NEXT_STEP), Uniform(2), 0)) == []
+    assert list(collect(Ladder(), Uniform(2), 0)) == []
+    assert list(collect(ladders(2, AutoresetMode.NEXT_STEP), Uniform(2), 0)) == []
     with pytest.raises(ValueError, match="at least 0, got -1"):
-        transitions(Ladder(), Uniform(2), -1)
+        collect(Ladder(), Uniform(2), -1)
 
 
 @pytest.mark.parametrize("size", [1, 4])
 def test_changing_a_batch_does_not_change_the_stream(size):
-    clean = gathered(transitions(Ladder(), Uniform(2), 30, seed=0))
+    clean = gathered(collect(Ladder(), Uniform(2), 30, seed=0))
     row = 0
-    for batch in transitions(Ladder(), Uniform(2), 30, seed=0, batch=size):
+    for batch in collect(Ladder(), Uniform(2), 30, seed=0, batch=size):
         assert (batch.state == clean["state"][row : row + len(batch)]).all()
         row += len(batch)
         for column in batch.columns.values():
@@ -127,7 +117,7 @@ def test_changing_a_batch_does_not_change_the_stream(size):
 def test_discrete_states_are_integers_and_discrete_actions_python_ints():
     env = Shelf(Discrete(2))
     policy = Table([[1.0, 0.0], [0.0, 1.0], [0.25, 0.75]])
-    columns = gathered(transitions(env, policy, 30, seed=0))
+    columns = gathered(collect(env, policy, 30, seed=0))
     assert columns["state"].tolist() == [0, 1, 2] * 10
     assert columns["next_state"].tolist() == [1, 2, 0] * 10
     assert columns["reward"].dtype == np.float64
@@ -141,7 +131,7 @@ def test_discrete_states_are_integers_and_discrete_actions_python_ints():
 def test_actions_beyond_a_box_are_executed_clipped_and_recorded_as_drawn(dtype):
     env = Shelf(Box(np.array([-1, 0], dtype), np.array([1, 0.5], dtype), dtype=dtype))
     policy = Gaussian([0.9, 0.1], [1.0, 1.0])
-    columns = gathered(transitions(env, policy, 50, seed=0))
+    columns = gathered(collect(env, policy, 50, seed=0))
     for executed, drawn in zip(env.received, columns["action"], strict=True):
         assert executed.dtype == dtype
         assert env.action_space.contains(executed)
@@ -154,7 +144,7 @@ def test_actions_beyond_a_box_are_executed_clipped_and_recorded_as_drawn(dtype):
 
 def test_vector_box_actions_have_the_shape_of_the_space():
     env = SyncVectorEnv([lambda: Shelf(Box(1.0, 2.0, (1,)))] * 3)
-    columns = gathered(transitions(env, Gaussian(0.0, 1.0), 12, seed=0))
+    columns = gathered(collect(env, Gaussian(0.0, 1.0), 12, seed=0))
     executed = np.array(received(env))
     assert executed.shape == (3, 4, 1)
     assert (executed.ravel(order="F") == np.clip(columns["action"], 1, 2).astype("f4")).all()
@@ -173,7 +163,7 @@ class Broken(Policy):
 def test_a_continuous_action_of_the_wrong_size_is_an_error_before_the_first_step():
     env = Shelf(Box(-1, 1, (2,)))
     with pytest.raises(ValueError, match=r"gave actions of shape \(3,\).*takes Box"):
-        next(transitions(env, Broken(), 1))
+        next(collect(env, Broken(), 1))
     assert env.received == []
 
 
@@ -198,18 +188,18 @@ def test_a_continuous_action_of_the_wrong_size_is_an_error_before_the_first_step
 )
 def test_spaces_that_do_not_fit_are_an_error_at_the_call(env, policy, message):
     with pytest.raises(ValueError, match=message):
-        transitions(env, policy, 10)
+        collect(env, policy, 10)
 
 
 def test_the_wrappers_that_the_errors_name_do_help():
     shelf = Shelf(Discrete(2, start=1))
     env = gym.wrappers.TransformAction(shelf, lambda a: a + 1, Discrete(2))
-    list(transitions(env, Uniform(2), 20, seed=0))
+    list(collect(env, Uniform(2), 20, seed=0))
     assert set(shelf.received) == {1, 2}
     named = gym.wrappers.TransformObservation(
         Shelf(Discrete(2)), lambda place: {"place": place}, Dict(place=Discrete(3))
     )
-    columns = gathered(transitions(gym.wrappers.FlattenObservation(named), Uniform(2), 3, seed=0))
+    columns = gathered(collect(gym.wrappers.FlattenObservation(named), Uniform(2), 3, seed=0))
     assert columns["state"].tolist() == np.eye(3).tolist()
 
 
@@ -217,21 +207,21 @@ def test_a_vector_environment_must_say_when_it_resets():
     env = ladders(2, AutoresetMode.NEXT_STEP)
     del env.metadata["autoreset_mode"]
     with pytest.raises(ValueError, match=r"does not say when it resets.*AutoresetMode"):
-        transitions(env, Uniform(2), 10)
+        collect(env, Uniform(2), 10)
 
 
 def test_a_same_step_environment_must_give_the_last_observation():
     env = ladders(2, AutoresetMode.NEXT_STEP)
     env.metadata["autoreset_mode"] = AutoresetMode.SAME_STEP
     with pytest.raises(ValueError, match="no 'final_obs'"):
-        list(transitions(env, Uniform(2), 10))
+        list(collect(env, Uniform(2), 10))
 
 
 def test_something_that_is_no_environment_or_no_policy_is_refused():
-    with pytest.raises(TypeError, match=r"must be a gvf\.Policy, not 2"):
-        transitions(Ladder(), 2, 10)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"must be a gvf\.policies\.Policy, not 2"):
+        collect(Ladder(), 2, 10)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="Gymnasium environment, got 'CartPole-v1'"):
-        transitions("CartPole-v1", Uniform(2), 10)  # type: ignore[arg-type]
+        collect("CartPole-v1", Uniform(2), 10)  # type: ignore[arg-type]
 
 
 # Batches of a single environment
@@ -244,7 +234,7 @@ def softly(states):
 
 
 CASES = {
-    "integers": (Ladder, FunctionPolicy(softly, 2)),
+    "integers": (Ladder, Function(softly, 2)),
     "numbers": (lambda: Shelf(Discrete(2)), Table([[0.5, 0.5], [0.0, 1.0], [0.25, 0.75]])),
     "flat actions": (lambda: Shelf(Box(-1, 1, (1,))), Gaussian(0.0, 1.0)),
     "wide actions": (lambda: Shelf(Box(-1, 1, (2,), np.float64)), Gaussian([0.1, 0.2], 1.0)),
@@ -257,15 +247,15 @@ CASES = {
 
 @pytest.mark.parametrize(("make", "policy"), CASES.values(), ids=CASES)
 def test_larger_batches_hold_the_same_transitions(make, policy):
-    one_by_one = gathered(transitions(make(), policy, 150, seed=9))
+    one_by_one = gathered(collect(make(), policy, 150, seed=9))
     for size, lengths in ((64, [64, 64, 22]), (50, [50, 50, 50]), (1000, [150])):
-        batches = list(transitions(make(), policy, 150, seed=9, batch=size))
+        batches = list(collect(make(), policy, 150, seed=9, batch=size))
         assert [len(batch) for batch in batches] == lengths
         assert_equal(gathered(batches), one_by_one)
 
 
 def test_a_walk_takes_the_steps_of_a_stream():
-    env, policy = Ladder(), FunctionPolicy(softly, 2)
+    env, policy = Ladder(), Function(softly, 2)
     for_environment, for_actions = np.random.SeedSequence(9).spawn(2)
     walk, actor = Walk(env), Actor(policy, env.action_space)
     walk.start(int(for_environment.generate_state(1)[0] >> 1))
@@ -274,17 +264,17 @@ def test_a_walk_takes_the_steps_of_a_stream():
         before = walk.state
         steps.append(walk.step(actor, rng))
         assert (before == steps[-1].state).all()
-    assert_equal(gathered(steps), gathered(transitions(Ladder(), policy, 30, seed=9)))
+    assert_equal(gathered(steps), gathered(collect(Ladder(), policy, 30, seed=9)))
 
 
 def test_a_batch_of_no_transitions_is_refused():
     with pytest.raises(ValueError, match="batch must be at least 1, got 0"):
-        transitions(Ladder(), Uniform(2), 10, batch=0)
+        collect(Ladder(), Uniform(2), 10, batch=0)
 
 
 def test_the_stream_acts_only_when_a_batch_is_asked_for():
     env = Ladder()
-    stream = transitions(env, Uniform(2), 100, seed=0, batch=8)
+    stream = collect(env, Uniform(2), 100, seed=0, batch=8)
     assert env.received == []
     next(stream)
     assert len(env.received) == 8
@@ -315,7 +305,7 @@ class Fragile(Ladder):
 def test_an_error_comes_after_the_transitions_before_it(at_reset, size):
     env, seen, message = Fragile(at_reset), [], ""
     try:
-        for batch in transitions(env, Uniform(2), 100, seed=0, batch=size):
+        for batch in collect(env, Uniform(2), 100, seed=0, batch=size):
             seen.append(batch)
     except RuntimeError as error:
         message = str(error)
@@ -332,7 +322,7 @@ def test_an_error_of_the_policy_comes_after_the_transitions_before_it():
             raise RuntimeError("unknown place")
         return np.full((len(states), 2), 0.5)
 
-    stream = transitions(Shelf(Discrete(2)), FunctionPolicy(fails_at_two, 2), 9, batch=9)
+    stream = collect(Shelf(Discrete(2)), Function(fails_at_two, 2), 9, batch=9)
     assert next(stream).state.tolist() == [0, 1]
     with pytest.raises(RuntimeError, match="unknown place"):
         next(stream)
@@ -350,11 +340,11 @@ def test_a_function_is_evaluated_once_for_each_transition(size):
         return softly(states)
 
     for policy in (
-        FunctionPolicy(counted, 2),
-        Mixture(FunctionPolicy(counted, 2), Uniform(2), 0.9),
+        Function(counted, 2),
+        Mixture(Function(counted, 2), Uniform(2), 0.9),
     ):
         calls.clear()
-        list(transitions(Ladder(), policy, 100, seed=0, batch=size))
+        list(collect(Ladder(), policy, 100, seed=0, batch=size))
         assert calls == [1] * 100
 
 
@@ -366,7 +356,7 @@ def test_a_function_is_evaluated_once_for_each_step_of_a_vector(mode):
         calls.append(len(states))
         return softly(states)
 
-    batches = list(transitions(ladders(3, mode), FunctionPolicy(counted, 2), 99, seed=0))
+    batches = list(collect(ladders(3, mode), Function(counted, 2), 99, seed=0))
     lengths = [len(batch) for batch in batches]
     assert calls[:-1] == lengths[:-1]
     assert len(calls) == len(lengths)
@@ -387,7 +377,7 @@ class Drifting:
 @pytest.mark.parametrize("size", [1, 64])
 def test_a_changing_behaviour_is_recorded_as_it_was_when_it_acted(size):
     drifting = Drifting()
-    columns = gathered(transitions(Ladder(), FunctionPolicy(drifting, 2), 100, seed=0, batch=size))
+    columns = gathered(collect(Ladder(), Function(drifting, 2), 100, seed=0, batch=size))
     p = np.array(drifting.given)
     expected = np.where(columns["action"] == 0, p, 1 - p)
     assert columns["behaviour_probability"].tolist() == expected.tolist()
@@ -397,7 +387,7 @@ def test_a_changing_behaviour_is_recorded_as_it_was_when_it_acted(size):
 def test_a_changing_behaviour_of_a_vector_is_recorded_as_it_was_when_it_acted():
     drifting = Drifting()
     env = ladders(3, AutoresetMode.SAME_STEP)
-    batches = list(transitions(env, FunctionPolicy(drifting, 2), 99, seed=0))
+    batches = list(collect(env, Function(drifting, 2), 99, seed=0))
     assert len(batches) == 33
     for p, batch in zip(drifting.given, batches, strict=True):
         expected = np.where(batch.action == 0, p, 1 - p)
@@ -406,9 +396,9 @@ def test_a_changing_behaviour_of_a_vector_is_recorded_as_it_was_when_it_acted():
 
 def test_a_behaviour_may_react_to_every_batch():
     weights = np.array([0.5, 0.5])
-    policy = FunctionPolicy(lambda states: np.tile(weights, (len(states), 1)), 2)
+    policy = Function(lambda states: np.tile(weights, (len(states), 1)), 2)
     seen = []
-    for batch in transitions(Ladder(), policy, 50, seed=0):
+    for batch in collect(Ladder(), policy, 50, seed=0):
         assert batch.behaviour_probability[0] == weights[batch.action[0]]
         seen.append(batch.action[0])
         weights[:] = 1 / (len(seen) + 2), 1 - 1 / (len(seen) + 2)
@@ -423,14 +413,14 @@ def test_a_behaviour_may_react_to_every_batch():
         Always(1, 3),
         Favour(2, 0.7, 3),
         Table([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [1 / 3, 1 / 3, 1 / 3]]),
-        FunctionPolicy(lambda s: np.array([[0.1, 0.2, 0.7], [0.2, 0.3, 0.5]], "f4")[s % 2], 3),
+        Function(lambda s: np.array([[0.1, 0.2, 0.7], [0.2, 0.3, 0.5]], "f4")[s % 2], 3),
         Mixture(Table([[0.1, 0.2, 0.7]] * 3), Favour(2, 0.7, 3), 0.3),
     ],
     ids=repr,
 )
 def test_the_record_is_what_the_policy_says_of_the_whole_stream_bit_for_bit(policy):
     for env in (Shelf(Discrete(3)), SyncVectorEnv([lambda: Shelf(Discrete(3))] * 4)):
-        columns = gathered(transitions(env, policy, 200, seed=0, batch=64))
+        columns = gathered(collect(env, policy, 200, seed=0, batch=64))
         again = policy.probability(columns["state"], columns["action"])
         assert columns["behaviour_probability"].tolist() == again.tolist()
 
@@ -451,7 +441,7 @@ class Reused(Policy):
 
 def test_actions_are_copied_out_of_the_buffer_of_a_policy():
     env = Shelf(Box(0, 1, (), np.float64))
-    columns = gathered(transitions(env, Reused(), 20, seed=0, batch=20))
+    columns = gathered(collect(env, Reused(), 20, seed=0, batch=20))
     assert columns["action"].tolist() == [float(action) for action in env.received]
     assert len(set(env.received)) == 20
 
@@ -483,7 +473,7 @@ class Numbered(gym.Env[Any, Any]):
 def test_a_vector_environment_says_which_environment_a_transition_is_from(mode, size):
     makers = [lambda n=n: Numbered(n) for n in range(4)]
     env = SyncVectorEnv(makers, autoreset_mode=mode)
-    batches = list(transitions(env, Uniform(2), 90, seed=0, batch=size))
+    batches = list(collect(env, Uniform(2), 90, seed=0, batch=size))
     assert list(batches[0].columns)[-1] == "stream"
     lengths = {len(batch) for batch in batches[:-1]}
     assert max(lengths) == 4
@@ -515,11 +505,11 @@ class Pixels(gym.Env[Any, Any]):
 @pytest.mark.parametrize("picture", [[-1.0, 300.0], [0.5, 0.9], np.array([300, 2])])
 def test_an_observation_that_its_space_cannot_hold_is_refused(picture: Any) -> None:
     with pytest.raises(ValueError, match="but its space holds uint8"):
-        next(iter(transitions(Pixels(picture), Uniform(2), steps=1)))
+        next(iter(collect(Pixels(picture), Uniform(2), steps=1)))
 
 
 def test_whole_numbers_of_another_type_are_taken() -> None:
     for picture in ([3, 4], [3.0, 4.0], np.array([3, 4])):
-        (batch,) = transitions(Pixels(picture), Uniform(2), steps=1)
+        (batch,) = collect(Pixels(picture), Uniform(2), steps=1)
         assert batch.state.tolist() == [[3, 4]]
         assert batch.state.dtype == np.uint8

@@ -2,6 +2,7 @@
 
 import math
 import threading
+from importlib import import_module
 from typing import Any
 
 import gymnasium as gym
@@ -11,10 +12,13 @@ from gymnasium.spaces import Box, Dict, Discrete, MultiBinary
 from gymnasium.wrappers import TimeLimit
 from scipy import stats
 
-from gvf.policy import Always, Favour, FunctionPolicy, Gaussian, Uniform
+from gvf.estimate import Estimate
+from gvf.policies import Always, Favour, Function, Gaussian, Uniform
 from gvf.question import GVF
-from gvf.truth import CutError, Estimate, HeldOutReturns, TrueValues, held_out_returns, returns
-from gvf.truth.returns import check_share_cut
+from gvf.truth import CutError, HeldOutReturns, held_out_returns
+from gvf.truth.held_out_returns import check_share_cut
+
+returns = import_module("gvf.truth.held_out_returns")  # in gvf.truth the function hides it
 
 SLIP = 0.2  # the probability that a step goes the other way
 
@@ -125,11 +129,16 @@ def test_returns_from_one_state_are_independent():
     assert abs(correlation) < 4 / math.sqrt(len(residual))
 
 
+def pair(estimate: Estimate) -> tuple[float, float]:
+    """A number and its standard error."""
+    return estimate.value, estimate.standard_error
+
+
 def test_true_values_have_no_bias_and_no_corrected_error(held_out):
     error = held_out.error(lambda states: VALUES[states])
     assert abs(error.bias.value) < 4 * error.bias.standard_error
     assert error.mean_squared_value is not None
-    corrected, standard_error = error.mean_squared_value
+    corrected, standard_error = pair(error.mean_squared_value)
     assert abs(corrected) < 4 * standard_error
     # Without the correction the noise of the returns passes for an error.
     assert error.root_mean_square.value**2 > 20 * standard_error
@@ -139,9 +148,9 @@ def test_a_known_error_is_found(held_out):
     wrong = np.array([0.1, -0.3, 0.2, 0.4, -0.2])
     error = held_out.error(lambda states: VALUES[states] + wrong[states])
     assert error.mean_squared_value is not None
-    corrected, standard_error = error.mean_squared_value
+    corrected, standard_error = pair(error.mean_squared_value)
     assert abs(corrected - np.mean(wrong[held_out.states] ** 2)) < 4 * standard_error
-    bias, standard_error = error.bias
+    bias, standard_error = pair(error.bias)
     assert abs(bias - np.mean(wrong[held_out.states])) < 4 * standard_error
 
 
@@ -175,7 +184,7 @@ def test_cumulants_and_continuations_may_be_functions():
     below = np.linalg.solve(np.eye(3) - 0.8 * matrix, [0, 0, right])
     at_3 = 0.8 * (1 - right) * below[2] + 0.8 * right * (1 - right)
     values = np.array([*below, at_3, 1 - right])
-    bias, standard_error = held_out.error(lambda states: values[states]).bias
+    bias, standard_error = pair(held_out.error(lambda states: values[states]).bias)
     assert abs(bias) < 4 * standard_error
 
 
@@ -208,7 +217,7 @@ def test_accepted_states_are_distributed_as_the_behaviour_visits_them():
         return np.tile([0.3, 0.7], (len(states), 1))
 
     # The return ends with the first step, so that the target is asked in accepted states only.
-    question = GVF(FunctionPolicy(only_right, 2), continuation=0.0)
+    question = GVF(Function(only_right, 2), continuation=0.0)
     held_out = held_out_returns(
         Corridor(), question, behaviour=BEHAVIOUR, states=2000, run_length=7, accept=right_half,
         seed=0,
@@ -379,8 +388,6 @@ def test_a_few_returns_that_are_cut_are_told():
     whole = held_out_returns(Coins(0.5, 99), question, states=100, run_length=1, seed=0)
     assert whole.share_cut == whole.error(lambda states: -2.0 + 0.0 * states).share_cut == 0.0
     assert "left out" not in repr(whole.error(lambda states: -2.0 + 0.0 * states))
-    values = TrueValues(np.arange(2), np.ones(2), np.zeros(2), share_cut=0.04)
-    assert "4.0% of the rollouts, which were cut" in repr(values)
 
 
 def test_five_percent_may_be_cut_and_no_more():
@@ -498,11 +505,13 @@ def test_errors_equal_their_definitions():
     error = held_out.error(lambda states: np.array(predictions)[states])
     squares = [x * x for x in off]
     assert held_out.values == pytest.approx(mean)
-    assert error.mean_absolute == estimate([abs(x) for x in off])
-    assert error.bias == estimate(off)
+    assert pair(error.mean_absolute) == estimate([abs(x) for x in off])
+    assert pair(error.bias) == estimate(off)
     assert error.root_mean_square.value == pytest.approx(math.sqrt(sum(squares) / 4))
     kept = [x for x, many in zip(squares, several, strict=True) if many]
-    assert error.mean_squared_value == estimate([x - s for x, s in zip(kept, noise, strict=True)])
+    assert error.mean_squared_value is not None
+    corrected = estimate([x - s for x, s in zip(kept, noise, strict=True)])
+    assert pair(error.mean_squared_value) == corrected
     assert error.states == 4
 
 
@@ -518,7 +527,9 @@ def test_one_state_has_no_standard_error_and_one_rollout_no_corrected_error():
 
 def test_perfect_predictions_have_no_error():
     error = HeldOutReturns(np.arange(3), np.ones((3, 2)), cut=0).error(np.ones_like)
-    assert error.root_mean_square == error.mean_absolute == error.mean_squared_value == (0, 0)
+    for estimate in (error.root_mean_square, error.mean_absolute, error.mean_squared_value):
+        assert estimate is not None
+        assert pair(estimate) == (0, 0)
 
 
 @pytest.mark.parametrize("prediction", [math.nan, math.inf, -math.inf, 1e300])
@@ -539,7 +550,7 @@ def test_predictions_of_the_wrong_shape_are_an_error():
 
 
 def test_estimates_print_with_their_standard_error():
-    assert repr(Estimate(0.123456, 0.00789)) == "0.1235 ± 0.0079"
+    assert repr(Estimate(0.123456, standard_error=0.00789)) == "0.1235 ± 0.0079"
 
 
 def test_progress_is_shown_when_asked_for(capsys):
@@ -582,7 +593,7 @@ def test_states_of_dict_observations_are_a_structured_array(rollouts):
     def probabilities(states):
         return np.where(states["inner"]["even"][:, :1] == 1, [0.9, 0.1], [0.1, 0.9])
 
-    question = GVF(FunctionPolicy(probabilities, 2), continuation=1.0)
+    question = GVF(Function(probabilities, 2), continuation=1.0)
     held_out = held_out_returns(
         Fields(), question, behaviour=Uniform(2), states=40, rollouts=rollouts, run_length=9, seed=0
     )

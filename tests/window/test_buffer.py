@@ -10,20 +10,31 @@ from oracles import p_value
 from own_corrections import EmphaticIS, FollowOn, Prioritised, SquareRoot
 
 import gvf
-from gvf.correction import WINDOW
-from gvf.correction.trace import Trace
-from gvf.learner import loop
+from gvf.corrections import WINDOW
+from gvf.corrections.carried import Trace
+from gvf.learners import update_loop as loop
 from gvf.window.buffer import Buffer
 
 EVERY = [
-    gvf.IS(), gvf.WISMinibatch(), gvf.IR(), gvf.BCIR(), gvf.WISOptimal(), gvf.OnPolicy(),
-    gvf.Interpolated(0.5), SquareRoot(), FollowOn(), EmphaticIS(0.6), Prioritised(0.7),
-]  # fmt: skip
+    gvf.corrections.IS(),
+    gvf.corrections.WISMinibatch(),
+    gvf.corrections.IR(),
+    gvf.corrections.BCIR(),
+    gvf.corrections.WISOptimal(),
+    gvf.corrections.OnPolicy(),
+    gvf.corrections.Interpolated(0.5),
+    SquareRoot(),
+    FollowOn(),
+    EmphaticIS(0.6),
+    Prioritised(0.7),
+]
 
 
 def make(correction, update=None, **options):
     options = {"behaviour": CHAIN_BEHAVIOUR, "window": 100, "seed": 0, **options}
-    return gvf.Learner(CHAIN, gvf.OneHot(5), update or gvf.TD(0.3), correction, **options)
+    return gvf.Learner(
+        CHAIN, gvf.features.OneHot(5), update or gvf.updates.TD(0.3), correction, **options
+    )
 
 
 def insert(buffer, ratio, continuation=1.0):
@@ -35,13 +46,13 @@ def insert(buffer, ratio, continuation=1.0):
 def test_the_compiled_loop_is_the_loop_in_python_to_the_last_bit(correction, monkeypatch):
     """Window of 100, three laps, an update every second step after a warm-up."""
     data = chain_stream(CHAIN_BEHAVIOUR, 350, seed=4)
-    compiled, plain = (make(correction, every=2, warm_up=7) for _ in range(2))
-    compiled.observe_many(data)
+    compiled, plain = (make(correction, update_every=2, warm_up=7) for _ in range(2))
+    compiled.observe(data)
     monkeypatch.setattr(
         plain.values, "observe", lambda *arguments: loop.observe(plain.values, *arguments)
     )
     for start in range(0, 350, 33):
-        plain.observe_many(data[start : start + 33])
+        plain.observe(data[start : start + 33])
     assert np.abs(plain.weights).max() > 0.05
     np.testing.assert_array_equal(compiled.weights, plain.weights)
     assert compiled.report() == plain.report()
@@ -53,10 +64,10 @@ def test_the_compiled_loop_is_the_loop_in_python_to_the_last_bit(correction, mon
 def test_saved_and_resumed_it_goes_on_to_the_last_bit(correction, tmp_path):
     data = chain_stream(CHAIN_BEHAVIOUR, 300, seed=2)
     straight, first, second = (make(correction) for _ in range(3))
-    straight.observe_many(data)
-    first.observe_many(data[:170])
+    straight.observe(data)
+    first.observe(data[:170])
     first.save(tmp_path / "learner")
-    second.load(tmp_path / "learner").observe_many(data[170:])
+    second.load(tmp_path / "learner").observe(data[170:])
     np.testing.assert_array_equal(second.weights, straight.weights)
     assert second.report() == straight.report()
 
@@ -97,7 +108,7 @@ def test_draws_are_in_proportion_to_the_mass():
 
 
 def test_without_mass_nothing_is_drawn():
-    for correction in (gvf.IR(), SquareRoot(), Prioritised(1.0)):
+    for correction in (gvf.corrections.IR(), SquareRoot(), Prioritised(1.0)):
         buffer = Buffer(gvf.Window(3), correction)
         insert(buffer, np.zeros(2))
         assert buffer.draw(4, np.random.default_rng(0)) is None
@@ -107,19 +118,19 @@ def test_a_window_that_is_not_empty_is_refused():
     window = gvf.Window(3)
     window.append(state=1)
     with pytest.raises(ValueError, match="fills its window itself; this one is not new"):
-        Buffer(window, gvf.IR())
+        Buffer(window, gvf.corrections.IR())
 
 
 def test_a_learner_fills_the_window_that_it_is_given():
     window = gvf.Window(40)
-    given, own = make(gvf.IR(), window=window), make(gvf.IR(), window=40)
+    given, own = make(gvf.corrections.IR(), window=window), make(gvf.corrections.IR(), window=40)
     for learner in (given, own):
-        learner.observe_many(chain_stream(CHAIN_BEHAVIOUR, 90, seed=3))
+        learner.observe(chain_stream(CHAIN_BEHAVIOUR, 90, seed=3))
     assert given.window is window
     assert len(window) == 40
     np.testing.assert_array_equal(given.weights, own.weights)
     with pytest.raises(TypeError, match="keeps features, not frames"):
-        make(gvf.IR(), window=gvf.FrameWindow(40))
+        make(gvf.corrections.IR(), window=gvf.FrameWindow(40))
 
 
 # Traces: kept apart for each stream and episode.
@@ -175,15 +186,22 @@ def test_a_trace_of_a_vector_environment_follows_its_streams():
     import gymnasium
 
     env = gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make("FrozenLake-v1")] * 3)
-    question = gvf.GVF(gvf.Favour(2, 0.7, actions=4), "reward", 0.9)
+    question = gvf.GVF(gvf.policies.Favour(2, 0.7, actions=4), "reward", 0.9)
     learner = gvf.Learner(
-        question, gvf.OneHot(16), gvf.TD(0.1), FollowOn(), behaviour=gvf.Uniform(4), seed=0,
+        question,
+        gvf.features.OneHot(16),
+        gvf.updates.TD(0.1),
+        FollowOn(),
+        behaviour=gvf.policies.Uniform(4),
+        seed=0,
         window=500,
-    )  # fmt: skip
+    )
     learner.learn(env, steps=300, seed=3)
-    seen = list(gvf.transitions(env, gvf.Uniform(4), 300, seed=3))
+    seen = list(gvf.collect(env, gvf.policies.Uniform(4), 300, seed=3))
     rows = gvf.Transitions.concatenate(seen)
-    ratio = gvf.ratio(question.policy, rows.state, rows.action, behaviour=gvf.Uniform(4))
+    ratio = gvf.policies.ratio(
+        question.policy, rows.state, rows.action, behaviour=gvf.policies.Uniform(4)
+    )
     expected = np.empty(300)
     for name in range(3):
         at = np.flatnonzero(rows.stream == name)
@@ -198,7 +216,7 @@ def test_an_observation_that_fails_leaves_the_trace_as_it_was():
     before = learner.buffer.trace.checkpoint()["memory"]
     with pytest.raises(ValueError, match="outside"):
         learner.observe(2, 1, 0.0, 9, False)
-    learner.values.features = gvf.Dense(5, lambda s: np.eye(5)[s])
+    learner.values.features = gvf.features.Dense(5, lambda s: np.eye(5)[s])
     with pytest.raises(ValueError, match="same form"):
         learner.observe(2, 1, 0.0, 3, False)
     np.testing.assert_array_equal(learner.buffer.trace.checkpoint()["memory"], before)
@@ -240,10 +258,10 @@ def test_priorities_follow_the_errors_of_drawn_transitions():
     learner = make(Prioritised(1.0), window=8, batch_size=3)
     masses, values, rng = {}, np.zeros(5), np.random.default_rng(0).spawn(2)[0]
     rows = chain_stream(CHAIN_BEHAVIOUR, 30, seed=1)
-    rho = gvf.ratio(CHAIN.policy, rows.state, rows.action, behaviour=CHAIN_BEHAVIOUR)
+    rho = gvf.policies.ratio(CHAIN.policy, rows.state, rows.action, behaviour=CHAIN_BEHAVIOUR)
     kept = {}
     for t in range(30):
-        learner.observe_many(rows[t : t + 1])
+        learner.observe(rows[t : t + 1])
         gamma = 0.0 if rows.terminated[t] else 0.9
         kept[t % 8] = rows.state[t], rows.next_state[t], rows.reward[t], gamma, rho[t]
         masses[t % 8] = rho[t] * 1.1
@@ -273,7 +291,9 @@ def test_priorities_work_with_a_network():
     options = {"behaviour": BEHAVIOUR, "window": 7, "batch_size": 4, "seed": 3}
     sgd = partial(torch.optim.SGD, lr=0.3)
     neural = NeuralLearner(QUESTION, OneHot(5), sgd, Prioritised(1.0), **options)
-    linear = gvf.Learner(QUESTION, gvf.OneHot(5), gvf.TD(0.3), Prioritised(1.0), **options)
+    linear = gvf.Learner(
+        QUESTION, gvf.features.OneHot(5), gvf.updates.TD(0.3), Prioritised(1.0), **options
+    )
     for transition in stream(25, seed=8):
         neural.observe(*transition)
         linear.observe(*transition)
@@ -282,15 +302,15 @@ def test_priorities_work_with_a_network():
 
 def test_where_changing_masses_make_no_sense_is_said():
     with pytest.raises(ValueError, match="several step sizes share their draws"):
-        make(Prioritised(1.0), gvf.TD([0.1, 0.2]))
-    from gvf.study.draws import draw
+        make(Prioritised(1.0), gvf.updates.TD([0.1, 0.2]))
+    from gvf.window.draw_batches import draw_batches as draw
 
     with pytest.raises(ValueError, match="draws cannot be made beforehand"):
         draw(Prioritised(1.0), np.ones(5), window=5, batch_size=2,
              seed=np.random.SeedSequence(0))  # fmt: skip
 
-    class NoMass(gvf.Correction):
-        weigh = gvf.IS.weigh
+    class NoMass(gvf.corrections.Correction):
+        weigh = gvf.corrections.IS.weigh
         refresh = Prioritised.refresh
 
     with pytest.raises(ValueError, match="NoMass refreshes masses, but has none"):
@@ -299,7 +319,7 @@ def test_where_changing_masses_make_no_sense_is_said():
 
 def test_a_diagnosis_knows_only_the_trace_of_its_own_learner():
     learner = make(FollowOn())
-    learner.observe_many(chain_stream(CHAIN_BEHAVIOUR, 90, seed=3))
+    learner.observe(chain_stream(CHAIN_BEHAVIOUR, 90, seed=3))
     found = learner.diagnose()
     assert isinstance(found, gvf.Diagnosis)
     p = learner.buffer.inputs[0] * learner.buffer.inputs[1]
@@ -308,12 +328,12 @@ def test_a_diagnosis_knows_only_the_trace_of_its_own_learner():
     with pytest.raises(ValueError, match="carries something along the stream"):
         learner.diagnose(corrections=[EmphaticIS(0.5)])
     with pytest.raises(ValueError, match="carries something along the stream"):
-        make_and_observe(gvf.IR()).diagnose(corrections=[FollowOn()])
+        make_and_observe(gvf.corrections.IR()).diagnose(corrections=[FollowOn()])
 
 
 def make_and_observe(correction):
     learner = make(correction)
-    learner.observe_many(chain_stream(CHAIN_BEHAVIOUR, 90, seed=3))
+    learner.observe(chain_stream(CHAIN_BEHAVIOUR, 90, seed=3))
     return learner
 
 
@@ -324,13 +344,13 @@ def make_and_observe(correction):
 def test_a_copied_learner_goes_on_by_itself_to_the_last_bit(clone, correction):
     data = chain_stream(CHAIN_BEHAVIOUR, 300, seed=2)
     learner = make(correction)
-    learner.observe_many(data[:170])
+    learner.observe(data[:170])
     other = clone(learner)
     assert other.buffer.window is other.window
     assert other.buffer.masses.place is other.window.place
     assert other.window.place is not learner.window.place
     for one in (learner, other):
-        one.observe_many(data[170:])
+        one.observe(data[170:])
     np.testing.assert_array_equal(other.weights, learner.weights)
     assert other.report() == learner.report()
 
@@ -348,7 +368,7 @@ class Ragged:
 
 
 def test_features_of_changing_width_are_refused():
-    learner = gvf.Learner(CHAIN, Ragged(), gvf.TD(0.1), behaviour=CHAIN_BEHAVIOUR)
+    learner = gvf.Learner(CHAIN, Ragged(), gvf.updates.TD(0.1), behaviour=CHAIN_BEHAVIOUR)
     with pytest.raises(ValueError, match=r"same form; got int32\[m, 1\] and int32\[m, 3\]"):
         learner.observe(0, 1, 0.0, 1, False)
     learner.observe(1, 1, 0.0, 2, False)
@@ -357,7 +377,7 @@ def test_features_of_changing_width_are_refused():
     assert learner.steps == 1
 
 
-class Transposed(gvf.DiscretePolicy):
+class Transposed(gvf.policies.DiscretePolicy):
     """Probabilities whose rows are not contiguous."""
 
     actions = 2
@@ -367,53 +387,55 @@ class Transposed(gvf.DiscretePolicy):
         return np.array([1 - right, right]).T
 
 
-@pytest.mark.parametrize("update", [gvf.Sarsa(0.3), gvf.ExpectedSarsa(0.3)], ids=repr)
+@pytest.mark.parametrize(
+    "update", [gvf.updates.Sarsa(0.3), gvf.updates.ExpectedSarsa(0.3)], ids=repr
+)
 def test_the_layout_of_probabilities_does_not_matter(update):
     data = chain_stream(CHAIN_BEHAVIOUR, 200, seed=1)
     question = gvf.GVF(Transposed(), "reward", 0.9)
     together, apart = (
-        gvf.Learner(question, gvf.OneHot(5), update, behaviour=CHAIN_BEHAVIOUR, seed=0)
+        gvf.Learner(question, gvf.features.OneHot(5), update, behaviour=CHAIN_BEHAVIOUR, seed=0)
         for _ in range(2)
     )
-    together.observe_many(data)
+    together.observe(data)
     for i in range(200):
-        apart.observe_many(data[i : i + 1])
+        apart.observe(data[i : i + 1])
     np.testing.assert_array_equal(together.weights, apart.weights)
 
 
 def test_a_window_serves_one_learner():
     window = gvf.Window(10)
-    make(gvf.IR(), window=window)
+    make(gvf.corrections.IR(), window=window)
     with pytest.raises(ValueError, match="belongs to another learner"):
-        make(gvf.IR(), window=window)
+        make(gvf.corrections.IR(), window=window)
     used = gvf.Window(10)
     used.extend(cumulant=np.zeros(0, np.int64))
     with pytest.raises(ValueError, match="this one is not new"):
-        make(gvf.IR(), window=used)
+        make(gvf.corrections.IR(), window=used)
 
 
 def test_any_generator_draws():
     class Own(np.random.PCG64):
         """A type that is not NumPy's own, so its address is not known."""
 
-    buffer = Buffer(gvf.Window(5), gvf.IR())
+    buffer = Buffer(gvf.Window(5), gvf.corrections.IR())
     insert(buffer, np.ones(5))
     slots = buffer.draw(1000, np.random.Generator(Own(0)))
     assert slots is not None
     assert set(slots.tolist()) == set(range(5))
-    learner = make(gvf.IR(), seed=np.random.Generator(Own(0)))
-    learner.observe_many(chain_stream(CHAIN_BEHAVIOUR, 50, seed=1))
+    learner = make(gvf.corrections.IR(), seed=np.random.Generator(Own(0)))
+    learner.observe(chain_stream(CHAIN_BEHAVIOUR, 50, seed=1))
     assert learner.updates == 50
 
 
-class Age(gvf.Correction):
+class Age(gvf.corrections.Correction):
     """Counts the transitions since the episode began."""
 
     @staticmethod
     def trace(carry, ratio, continuation, interest, restart, parameters):
         return interest if restart else carry + interest
 
-    weigh = gvf.IS.weigh
+    weigh = gvf.corrections.IS.weigh
 
 
 def test_a_trace_begins_anew_when_the_environment_is_reset():
@@ -425,7 +447,12 @@ def test_a_trace_begins_anew_when_the_environment_is_reset():
 
     question = gvf.GVF(CHAIN.policy, "reward", 0.0)  # a continuation of 0 is no end of an episode
     learner = gvf.Learner(
-        question, gvf.OneHot(5), gvf.TD(0.1), Age(), behaviour=CHAIN_BEHAVIOUR, window=20
+        question,
+        gvf.features.OneHot(5),
+        gvf.updates.TD(0.1),
+        Age(),
+        behaviour=CHAIN_BEHAVIOUR,
+        window=20,
     )
     for _ in range(2):
         learner.learn(Endless(), steps=5, seed=0)
@@ -450,17 +477,21 @@ def test_a_mass_that_is_refreshed_badly_is_refused():
 
 
 def test_the_whole_window_needs_no_ratios():
-    class Mean(gvf.Correction):
+    class Mean(gvf.corrections.Correction):
         """Every transition alike."""
 
         mass = WINDOW
-        weigh = gvf.OnPolicy.weigh
+        weigh = gvf.corrections.OnPolicy.weigh
         needs_ratios = False
 
-    question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
-    for correction, skipped in ((Mean(), 0), (gvf.WISOptimal(), 2)):
+    question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.9)
+    for correction, skipped in ((Mean(), 0), (gvf.corrections.WISOptimal(), 2)):
         learner = gvf.Learner(
-            question, gvf.OneHot(5), gvf.TD(0.5), correction, behaviour=CHAIN_BEHAVIOUR
+            question,
+            gvf.features.OneHot(5),
+            gvf.updates.TD(0.5),
+            correction,
+            behaviour=CHAIN_BEHAVIOUR,
         )
         for _ in range(2):
             learner.observe(2, 0, 1.0, 1, False)

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from gvf import Transitions, Window
-from gvf.window.frames import FrameWindow
+from gvf.window.frame_window import FrameWindow
 
 SHAPE = (4, 6)
 COLUMNS = ("state", "action", "next_state", "behaviour_log_probability")

@@ -93,7 +93,7 @@ def as_tuples(rows):
 def test_rows_are_those_of_a_plain_loop_whatever_the_batches(n, size):
     steps = random_steps(300, seed=n)
     expected, left = joined_by_hand(steps, n)
-    joiner, found = NSteps(n, gvf.IR()), []
+    joiner, found = NSteps(n, gvf.corrections.IR()), []
     for start in range(0, len(steps), size):
         rows, told, gaps = as_rows(steps[start : start + size])
         found += as_tuples(joiner.join(rows, told, gaps))
@@ -108,7 +108,7 @@ def test_rows_are_those_of_a_plain_loop_whatever_the_batches(n, size):
 
 def test_a_gap_between_calls_cuts_every_stream_and_a_gap_at_the_end_cuts_the_next_call():
     def one_by_one(cut_by_call):
-        joiner, found = NSteps(3, gvf.IS()), []
+        joiner, found = NSteps(3, gvf.corrections.IS()), []
         for row in random_steps(60, seed=4, gaps=0.2):
             if row["cut"] and cut_by_call:
                 joiner.cut()
@@ -119,7 +119,7 @@ def test_a_gap_between_calls_cuts_every_stream_and_a_gap_at_the_end_cuts_the_nex
 
     assert one_by_one(cut_by_call=True) == one_by_one(cut_by_call=False)
     steps = random_steps(60, seed=4, gaps=0.0)
-    joiner = NSteps(3, gvf.IS())
+    joiner = NSteps(3, gvf.corrections.IS())
     rows, told, _ = as_rows(steps[:30])
     found = as_tuples(joiner.join(rows, told, [30]))
     rows, told, _ = as_rows(steps[30:])
@@ -133,7 +133,7 @@ def test_a_product_that_is_no_number_is_named():
     steps = [{**row, "ratio": 1e200, "cut": False} for row in random_steps(2, seed=0)]
     rows, told, gaps = as_rows([{**row, "stream": 0, "terminated": False} for row in steps])
     told.columns["truncated"][:], rows.columns["continuation"][:] = False, 0.5
-    joiner = NSteps(2, gvf.IS())
+    joiner = NSteps(2, gvf.corrections.IS())
     with pytest.raises(
         ValueError, match=r"product of 2 ratios is above 1e\+290; .* smaller n_step"
     ):
@@ -143,13 +143,13 @@ def test_a_product_that_is_no_number_is_named():
 @pytest.mark.parametrize("n", [0, -1, 1.5])
 def test_n_step_must_be_a_whole_number(n):
     with pytest.raises((ValueError, TypeError), match="n_step"):
-        make(gvf.IR(), n_step=n)
+        make(gvf.corrections.IR(), n_step=n)
 
 
 def make(correction, **options):
     options = {"behaviour": BEHAVIOUR, "window": 7, "batch_size": 4, "seed": 3} | options
-    update = options.pop("update", gvf.TD(0.3))
-    return gvf.Learner(QUESTION, gvf.OneHot(5), update, correction, **options)
+    update = options.pop("update", gvf.updates.TD(0.3))
+    return gvf.Learner(QUESTION, gvf.features.OneHot(5), update, correction, **options)
 
 
 def batch(count, seed=8):
@@ -183,10 +183,17 @@ class JoinedByHand(dumb.DumbLearner):
 def test_a_learner_is_the_obvious_one_with_every_correction(correction):
     learner, log = make(correction, n_step=3), batch(40)
     slow = JoinedByHand(
-        QUESTION, gvf.OneHot(5), dumb.DumbUpdate("sgd", 5, alpha=0.3), correction, BEHAVIOUR,
-        window=7, k=4, seed=3, sarsa=None,
-    )  # fmt: skip
-    learner.observe_many(log)
+        QUESTION,
+        gvf.features.OneHot(5),
+        dumb.DumbUpdate("sgd", 5, alpha=0.3),
+        correction,
+        BEHAVIOUR,
+        window=7,
+        k=4,
+        seed=3,
+        sarsa=None,
+    )
+    learner.observe(log)
     slow.learn_from(log, 3)
     assert np.abs(slow.update.weights).max() > 0.01
     np.testing.assert_allclose(learner.weights, slow.update.weights, rtol=1e-9, atol=1e-12)
@@ -195,25 +202,25 @@ def test_a_learner_is_the_obvious_one_with_every_correction(correction):
 
 
 def test_one_step_is_the_learner_without_n_steps():
-    plain, one = make(gvf.IR()), make(gvf.IR(), n_step=1)
+    plain, one = make(gvf.corrections.IR()), make(gvf.corrections.IR(), n_step=1)
     for learner in (plain, one):
-        learner.observe_many(batch(40))
+        learner.observe(batch(40))
     np.testing.assert_array_equal(plain.weights, one.weights)
 
 
-@pytest.mark.parametrize("correction", [gvf.IR(), FollowOn()], ids=lambda c: c.name)
+@pytest.mark.parametrize("correction", [gvf.corrections.IR(), FollowOn()], ids=lambda c: c.name)
 def test_results_do_not_depend_on_batches_and_survive_a_file(correction, tmp_path):
     log = batch(60)
     log.columns["terminated"][28:31] = False
     whole, single, resumed = (make(correction, n_step=4) for _ in range(3))
-    whole.observe_many(log)
+    whole.observe(log)
     for i in range(60):
-        single.observe_many(log[i : i + 1])
-    resumed.observe_many(log[:31])
+        single.observe(log[i : i + 1])
+    resumed.observe(log[:31])
     assert len(resumed.n_steps) > 0
     resumed.save(tmp_path / "half")
     resumed = make(correction, n_step=4, seed=99).load(tmp_path / "half")
-    resumed.observe_many(log[31:])
+    resumed.observe(log[31:])
     for other in (single, resumed):
         np.testing.assert_array_equal(whole.weights, other.weights)
         np.testing.assert_array_equal(whole.buffer.inputs, other.buffer.inputs)
@@ -229,36 +236,41 @@ def test_a_trace_is_that_of_single_steps():
     """The emphasis of a state is carried step by step, whatever the length of returns."""
     log = batch(12)
     one, three = make(FollowOn(), window=50), make(FollowOn(), window=50, n_step=3)
-    one.observe_many(log)
-    three.learn(log)
+    one.observe(log)
+    three.learn([log])
     by_state = {tuple(row) for row in np.c_[one.window.columns["x"][:12, 0], one.buffer.inputs[1]]}
     found = np.c_[three.window.columns["x"][:12, 0], three.buffer.inputs[1]]
     assert {tuple(row) for row in found} == by_state
 
 
 def test_learning_from_a_log_ends_with_the_rows_that_wait():
-    log, learner = batch(40), make(gvf.IR(), n_step=5, window=100)
+    log, learner = batch(40), make(gvf.corrections.IR(), n_step=5, window=100)
     log.columns["terminated"][-3:] = False
-    learner.learn(log)
+    learner.learn([log])
     assert len(learner.n_steps) == 0
     assert len(learner.window) == learner.steps == 40
-    learner.observe_many(log[-1:])
+    learner.observe(log[-1:])
     assert (len(learner.n_steps), len(learner.window), learner.steps) == (1, 40, 41)
 
 
 def test_a_vector_environment_is_three_single_ones():
     vector = gymnasium.vector.SyncVectorEnv([Chain] * 3)
     log = gvf.Transitions.concatenate(
-        gvf.transitions(vector, CHAIN_BEHAVIOUR, 90, seed=1)  # columns `stream` and `terminated`
+        gvf.collect(vector, CHAIN_BEHAVIOUR, 90, seed=1)  # columns `stream` and `terminated`
     )
 
     def rows_of(*logs):
         found = []
         for part in logs:
             learner = gvf.Learner(
-                CHAIN, gvf.OneHot(5), gvf.TD(0.1), window=200, n_step=3, behaviour=CHAIN_BEHAVIOUR
+                CHAIN,
+                gvf.features.OneHot(5),
+                gvf.updates.TD(0.1),
+                window=200,
+                n_step=3,
+                behaviour=CHAIN_BEHAVIOUR,
             )
-            learner.learn(part)
+            learner.learn([part])
             names = ("x", "x_next", "cumulant", "continuation")
             columns = (learner.window.columns[name][: len(learner.window)] for name in names)
             ratios = learner.buffer.ratios
@@ -277,9 +289,11 @@ def test_a_transition_left_out_for_a_nan_cuts_returns():
     reward = log.columns["reward"].copy()
     reward[9] = np.nan
     broken = gvf.Transitions(**{**log.columns, "reward": reward})
-    together, alone = (make(gvf.IR(), n_step=4, window=50, on_nan="skip") for _ in range(2))
-    together.learn(broken)
-    alone.learn((broken[i : i + 1] for i in range(20)), chunk=1)
+    together, alone = (
+        make(gvf.corrections.IR(), n_step=4, window=50, on_nan="skip") for _ in range(2)
+    )
+    together.learn([broken])
+    alone.learn((broken[i : i + 1] for i in range(20)), act_steps=1)
     np.testing.assert_array_equal(together.weights, alone.weights)
     at = np.delete(np.arange(20), 9).tolist().index(8)
     for learner in (together, alone):
@@ -289,20 +303,20 @@ def test_a_transition_left_out_for_a_nan_cuts_returns():
 
 
 def test_an_observation_that_fails_changes_nothing():
-    learner = make(gvf.IR(), n_step=3)
-    learner.observe_many(batch(10))
+    learner = make(gvf.corrections.IR(), n_step=3)
+    learner.observe(batch(10))
     before = {name: array.copy() for name, array in learner._arrays().items()}
     bad = batch(10, seed=2)
     bad.columns["reward"][5] = np.inf
     with pytest.raises(ValueError, match="must be finite"):
-        learner.observe_many(bad)
+        learner.observe(bad)
     huge = gvf.Transitions(**{**batch(4).columns, "behaviour_probability": np.full(4, 1e-200)})
     huge.columns["terminated"][:], huge.columns["action"][:] = False, 1
-    tiny = make(gvf.IR(), n_step=3, on_conflict="recorded")
-    tiny.observe_many(huge[:2])
+    tiny = make(gvf.corrections.IR(), n_step=3, on_conflict="recorded")
+    tiny.observe(huge[:2])
     kept = tiny.n_steps.checkpoint()
     with pytest.raises(ValueError, match="smaller n_step"):
-        tiny.observe_many(huge[2:])
+        tiny.observe(huge[2:])
     assert kept.keys() == tiny.n_steps.checkpoint().keys()
     assert all(np.array_equal(kept[name], a) for name, a in tiny.n_steps.checkpoint().items())
     after = learner._arrays()
@@ -311,27 +325,32 @@ def test_an_observation_that_fails_changes_nothing():
 
 
 def test_rows_that_could_not_be_inserted_wait_as_before(monkeypatch):
-    learner, log = make(gvf.IR(), n_step=3), batch(40)
-    learner.observe_many(log[:20])
+    learner, log = make(gvf.corrections.IR(), n_step=3), batch(40)
+    learner.observe(log[:20])
     with monkeypatch.context() as broken:
         broken.setattr(learner.values, "observe", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            learner.observe_many(log[20:])
-    learner.observe_many(log[20:])
-    whole = make(gvf.IR(), n_step=3)
-    whole.observe_many(log)
+            learner.observe(log[20:])
+    learner.observe(log[20:])
+    whole = make(gvf.corrections.IR(), n_step=3)
+    whole.observe(log)
     np.testing.assert_array_equal(learner.weights, whole.weights)
 
 
 def walk(count):
     """A walk through the chain of the tests, with the columns of an environment."""
-    batches = gvf.transitions(Chain(), CHAIN_BEHAVIOUR, count, seed=2, batch=count)
+    batches = gvf.collect(Chain(), CHAIN_BEHAVIOUR, count, seed=2, batch=count)
     return gvf.Transitions.concatenate(batches)
 
 
 def chain_learner():
     return gvf.Learner(
-        CHAIN, gvf.OneHot(5), gvf.TD(0.1), n_step=3, behaviour=CHAIN_BEHAVIOUR, seed=0
+        CHAIN,
+        gvf.features.OneHot(5),
+        gvf.updates.TD(0.1),
+        n_step=3,
+        behaviour=CHAIN_BEHAVIOUR,
+        seed=0,
     )
 
 
@@ -344,20 +363,20 @@ def test_another_log_cuts_the_rows_that_wait_unless_it_goes_on(told):
     other = next(i for i in range(60) if log.state[i] != log.state[inside])
     jumping, cut, going_on, whole = (chain_learner() for _ in range(4))
     for learner in (jumping, going_on, cut):
-        learner.observe_many(log[: inside - 1])
+        learner.observe(log[: inside - 1])
     last = log[inside - 1 : inside]
-    cut.observe_many(gvf.Transitions(**last.columns | {"truncated": [True]}))
+    cut.observe(gvf.Transitions(**last.columns | {"truncated": [True]}))
     for learner in (jumping, going_on):
-        learner.observe_many(last)
+        learner.observe(last)
         assert len(learner.n_steps) == 2
-    jumping.learn(log[other:])
-    cut.learn(log[other:])
+    jumping.learn([log[other:]])
+    cut.learn([log[other:]])
     np.testing.assert_array_equal(jumping.weights, cut.weights)
-    going_on.learn(log[inside:])
-    whole.learn(log)
+    going_on.learn([log[inside:]])
+    whole.learn([log])
     np.testing.assert_array_equal(going_on.weights, whole.weights)
     with pytest.raises(ValueError, match="does not begin in the state"):  # within a source
-        chain_learner().learn(walk(60)[np.r_[0:inside, other]])
+        chain_learner().learn([walk(60)[np.r_[0:inside, other]]])
 
 
 @pytest.mark.parametrize("size", [1, 7, 60])
@@ -368,23 +387,23 @@ def test_transitions_out_of_order_are_refused_in_one_line_and_change_nothing(siz
     order[at] = next(i for i in range(60) if log.state[i] != log.state[at])
     learner, fresh, told = (chain_learner() for _ in range(3))
     seen = at // size * size
-    learner.observe_many(log[:seen])
+    learner.observe(log[:seen])
     with pytest.raises(ValueError, match=rf"position {at - seen} does not begin .* n_step=3 joins"):
-        learner.observe_many(log[order[seen : seen + size]])
+        learner.observe(log[order[seen : seen + size]])
     assert learner.steps == seen
-    learner.observe_many(log[seen:])
-    fresh.observe_many(log)
+    learner.observe(log[seen:])
+    fresh.observe(log)
     np.testing.assert_array_equal(learner.weights, fresh.weights)
-    told.observe_many(gvf.Transitions(**log[order].columns, episode=np.arange(60)))
+    told.observe(gvf.Transitions(**log[order].columns, episode=np.arange(60)))
 
 
 def test_episodes_that_take_turns_are_refused():
     turns = gvf.Transitions(**walk(60).columns, episode=np.arange(60) % 3)
     learner = chain_learner()
     with pytest.raises(ValueError, match=r"returns to an episode .* n_step=3 joins"):
-        learner.observe_many(turns)
+        learner.observe(turns)
     assert learner.steps == 0
-    learner.observe_many(gvf.Transitions(**turns.columns, stream=np.arange(60) % 3))
+    learner.observe(gvf.Transitions(**turns.columns, stream=np.arange(60) % 3))
     assert learner.steps == 60
 
 
@@ -398,7 +417,11 @@ def test_states_of_every_kind_follow_one_another():
                                       ace=gymnasium.spaces.Discrete(2)),
             )  # fmt: skip
         learner = gvf.Learner(
-            gvf.GVF(gvf.Uniform(2)), Count(), gvf.TD(0.01), behaviour=gvf.Uniform(2), n_step=4
+            gvf.GVF(gvf.policies.Uniform(2)),
+            Count(),
+            gvf.updates.TD(0.01),
+            behaviour=gvf.policies.Uniform(2),
+            n_step=4,
         )
         assert learner.learn(env, 300, seed=0).steps == 300
         assert len(learner.window) == 300
@@ -414,8 +437,8 @@ class Count:
 
 
 def test_text_of_any_length_may_follow():
-    features = gvf.Dense(1, lambda words: np.array([[float(len(word))] for word in words]))
-    learner = gvf.Learner(CHAIN, features, gvf.TD(0.1), n_step=3, behaviour=CHAIN_BEHAVIOUR)
+    features = gvf.features.Dense(1, lambda words: np.array([[float(len(word))] for word in words]))
+    learner = gvf.Learner(CHAIN, features, gvf.updates.TD(0.1), n_step=3, behaviour=CHAIN_BEHAVIOUR)
     for here, there in itertools.pairwise(["a", "b", "long", "c", "d"]):
         learner.observe(here, 1, 0.0, there, False)
     assert (learner.steps, len(learner.n_steps)) == (4, 2)
@@ -423,7 +446,7 @@ def test_text_of_any_length_may_follow():
 
 def test_action_values_are_refused_in_one_line():
     with pytest.raises(ValueError, match="n_step is for state values, and Sarsa learns action"):
-        make(gvf.OnPolicy(), update=gvf.Sarsa(0.1), n_step=2)
+        make(gvf.corrections.OnPolicy(), update=gvf.updates.Sarsa(0.1), n_step=2)
 
 
 def test_a_network_learns_from_the_same_rows():
@@ -434,11 +457,11 @@ def test_a_network_learns_from_the_same_rows():
 
     options = {"behaviour": BEHAVIOUR, "window": 7, "batch_size": 4, "seed": 3, "n_step": 3}
     neural = NeuralLearner(
-        QUESTION, OneHot(5), partial(torch.optim.SGD, lr=0.3), gvf.IR(), **options
+        QUESTION, OneHot(5), partial(torch.optim.SGD, lr=0.3), gvf.corrections.IR(), **options
     )
-    linear, log = make(gvf.IR(), n_step=3), batch(40)
+    linear, log = make(gvf.corrections.IR(), n_step=3), batch(40)
     for learner in (neural, linear):
-        learner.observe_many(log)
+        learner.observe(log)
     np.testing.assert_allclose(neural.predict(np.arange(5)), linear.weights, rtol=1e-9)
 
 
@@ -463,9 +486,13 @@ def test_frames_are_those_of_n_steps():
     windows = (gvf.FrameWindow(12), gvf.Window(12))
     for window in windows:
         NeuralLearner(
-            gvf.GVF(gvf.Always(1, actions=2), "reward", 0.5), Mean(),
-            partial(torch.optim.SGD, lr=0.01), behaviour=gvf.Uniform(2), window=window, n_step=3,
-        ).observe_many(log)  # fmt: skip
+            gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.5),
+            Mean(),
+            partial(torch.optim.SGD, lr=0.01),
+            behaviour=gvf.policies.Uniform(2),
+            window=window,
+            n_step=3,
+        ).observe(log)
     frames, plain = (window[window.oldest_first] for window in windows)
     np.testing.assert_array_equal(frames.state[:, 0, 0], np.arange(7, 19))
     np.testing.assert_array_equal(frames.next_state[:, 0, 0], np.arange(10, 22))
@@ -500,7 +527,7 @@ def paths(n):
             columns = {"x": at, "x_next": after, "cumulant": REWARD[after]}
             columns["continuation"] = GAMMA[after]
             rows = Rows(columns, (PI / MU)[at, a][None], np.ones(n))
-            row = NSteps(n, gvf.IR()).join(rows, gvf.Transitions(state=at))
+            row = NSteps(n, gvf.corrections.IR()).join(rows, gvf.Transitions(state=at))
             assert len(row) == 1 or n == 1
             chance.append(probability)
             joined.append(as_tuples(row)[0])
@@ -532,8 +559,8 @@ def test_given_the_window_ir_is_the_weighted_n_step_update():
     """The mean over all draws, each with its probability, is WIS with products of ratios."""
     log = batch(6)
     log.columns["terminated"][:] = False
-    learner = make(gvf.IR(), n_step=3, window=50, batch_size=2, warm_up=10**6)
-    learner.learn(log)
+    learner = make(gvf.corrections.IR(), n_step=3, window=50, batch_size=2, warm_up=10**6)
+    learner.learn([log])
     assert len(learner.window) == 6
     ratio, cumulant, continuation, _ = QUESTION.evaluate(log, behaviour=BEHAVIOUR)
     w, v = np.array([0.3, -1.0, 2.0, 0.7, 0.1]), np.eye(5)

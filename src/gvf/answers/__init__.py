@@ -5,12 +5,12 @@ The command `gvf learn` does all three.
 """
 
 from gvf.answers.answer import Answer, Answered, answer
-from gvf.answers.engine import Engine
-from gvf.answers.material import Material, prepare
-from gvf.answers.outcome import write
 from gvf.answers.plan import Plan
-from gvf.answers.support import Diagnosed, diagnose
-from gvf.answers.toml import example, load
+from gvf.answers.question_file import example, load
+from gvf.answers.read_inputs import Material, prepare
+from gvf.answers.run_cells import Engine
+from gvf.answers.support_of_log import Diagnosed, diagnose
+from gvf.answers.write_answer import write
 
 __all__ = [
     "Answer",

@@ -2,11 +2,12 @@
 
 For every question, each correction learns with each step size from parts of the log, and held-out
 episodes judge (:mod:`gvf.judging`). What wins learns from the whole log, and a bootstrap over
-episodes gives the intervals. :mod:`gvf.answers.outcome` writes files and the page.
+episodes gives the intervals. :mod:`gvf.answers.write_answer` writes files and the page.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,29 +16,30 @@ from typing import Any
 import numpy as np
 
 from gvf.answers import cells
+from gvf.answers.cell_store import Store, check_version
 from gvf.answers.cells import Cell
-from gvf.answers.engine import Engine
-from gvf.answers.material import Material, prepare
 from gvf.answers.plan import Plan
-from gvf.answers.remarks import FewEvents, Remark
-from gvf.answers.section import placed
-from gvf.answers.store import Store
-from gvf.answers.support import support_of, warnings_of, warnings_of_material
-from gvf.answers.values import value_lines, values_of
+from gvf.answers.read_inputs import Material, prepare
+from gvf.answers.remarks import FewEvents, Remark, Unfinished
+from gvf.answers.run_cells import Engine
+from gvf.answers.support_of_log import lacking, support_of, warnings_of, warnings_of_material
+from gvf.answers.toml_table import placed
+from gvf.answers.value_estimates import value_lines, values_of
 from gvf.answers.winners import learn
 from gvf.behaviour import Support
 from gvf.common.arrays import Floats
-from gvf.common.means import Interval
+from gvf.common.grid_edge import edge_text
 from gvf.diagnosis import Diagnosis
-from gvf.diagnosis.ratios import RatioStatistics
-from gvf.intervals import Intervals
-from gvf.intervals.counts import Units
+from gvf.estimate import Estimate
+from gvf.findings import Code, Finding
+from gvf.intervals import BootstrapResult
+from gvf.intervals.resampling import Units
+from gvf.judging.compare import Comparison, Score, judged
 from gvf.judging.held_out import HeldOut
-from gvf.judging.judgement import Judgement, Score, judged
 from gvf.judging.policy_value import Estimator
 from gvf.judging.verdict import Outcome, Verdict
 from gvf.question import GVF
-from gvf.study.edge import edge_text
+from gvf.ratios import RatioStatistics
 
 RETURNS = "doubly-robust"
 SAMPLES = 2000
@@ -73,15 +75,15 @@ class Answered:
     question: GVF
     ratios: RatioStatistics
     support: Support
-    judgement: Judgement
+    judgement: Comparison
     chosen: Score
     step_size: float | None
     epochs: int | None
     learner: Any
-    intervals: Intervals | None
+    intervals: BootstrapResult | None
     diagnosis: Diagnosis | None
     remarks: tuple[Remark, ...]
-    values: Mapping[Estimator, Interval]
+    values: Mapping[Estimator, Estimate]
 
     @property
     def method(self) -> str:
@@ -92,22 +94,27 @@ class Answered:
     def verdict(self) -> Verdict:
         """The judgement's verdict, unless the log lacks events or the target's actions."""
         verdict, untried = self.judgement.verdict, sum(self.support.untried.values())
-        doubts = [
-            f"there are only {remark.events}"
+        findings = [
+            Finding(Code.FEW_EVENTS, "stops", {"events": remark.events})
             for remark in self.remarks
             if isinstance(remark, FewEvents)
         ]
         if untried > MOST_UNTRIED:
-            doubts.append(f"the log never has {100 * untried:.0f} % of the target's actions")
-        if not doubts or verdict.outcome is Outcome.ALL_DIVERGED:
+            findings.append(Finding(Code.ACTIONS_MISSING, "stops", {"share": untried}))
+        if not findings or verdict.outcome is Outcome.ALL_DIVERGED:
             return verdict
-        doubts = [*verdict.doubts, *doubts]
-        return replace(verdict, outcome=Outcome.CANNOT_TELL, doubts=tuple(doubts))
+        findings = (*verdict.findings, *findings)
+        return replace(verdict, outcome=Outcome.CANNOT_TELL, findings=findings)
 
     @property
     def sure(self) -> bool:
-        """True if the log can tell that what was chosen predicts better than a constant."""
-        return self.verdict.outcome.sure
+        """True if what was chosen predicts better than a constant, and learning is finished."""
+        return self.verdict.outcome.sure and self.finished
+
+    @property
+    def finished(self) -> bool:
+        """True if nothing tells that more learning would change the predictions."""
+        return not any(isinstance(remark, Unfinished) for remark in self.remarks)
 
     def predict(self, states: Any) -> tuple[Floats, Floats, Floats]:
         """Return predictions and the ends of their intervals, or nan for the ends, [m] each."""
@@ -139,28 +146,32 @@ class Answer:
         estimated = self.material.source == "estimated"
         lines = [f"ratios {self.material.ratios_from}"] if estimated else []
         lines += [f"  warning: {warning}" for warning in warnings_of_material(self.material)]
-        for one in self.answers:
-            lines.append(f"{one.question.name}: {one.verdict}")
-            lines += [*value_lines(one.values, one.judgement, one.verdict), *_support(one)]
-            lines += [f"  {'warning: ' * remark.warns}{remark}" for remark in one.remarks]
-            if edge := edge_of(self.plan, one):
+        for result in self.answers:
+            lines.append(f"{result.question.name}: {result.verdict}")
+            lines += [
+                *value_lines(result.values, result.judgement, result.verdict),
+                *_support(result),
+            ]
+            lines += [f"  {'warning: ' * remark.warns}{remark}" for remark in result.remarks]
+            if edge := edge_of(self.plan, result):
                 lines.append(f"  {edge}")
         return "\n".join(lines)
 
 
-def edge_of(plan: Plan, one: Answered) -> str:
+def edge_of(plan: Plan, result: Answered) -> str:
     """Tell that a step size was chosen beyond which none was tried; empty if it was not."""
-    return edge_text(one.step_size, plan.step_sizes)
+    return edge_text(result.step_size, plan.step_sizes)
 
 
-def _support(one: Answered) -> list[str]:
-    found = one.ratios
-    size, window = found.effective_sample_size, found.window
+def _support(result: Answered) -> list[str]:
+    ratios = result.ratios
+    size, window = ratios.effective_sample_size, ratios.window
     lines = [
         f"  {window:,} ratios, worth {size:,.0f} transitions of the target "
-        f"({100 * size / window:.0f} %); largest {found.max_ratio:.3g}"
+        f"({100 * size / window:.0f} %); largest {ratios.max_ratio:.3g}"
+        + (f"; {without}" if (without := lacking(result.support)) else "")
     ]
-    warnings = warnings_of(found, one.support)
+    warnings = warnings_of(ratios, result.support)
     return [*lines, *(f"  warning: {warning}" for warning in warnings)]
 
 
@@ -169,13 +180,16 @@ def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = 
 
     Args:
         plan: what the question file says.
-        source: the log, or what :func:`gvf.read` takes.
+        source: the log, or what :func:`gvf.read_log` takes.
         out: the folder in which cells that are done are kept.
         engine: where cells are done.
         quiet: True to print nothing about the log.
     """
+    check_version(out)
     material = prepare(plan, source, quiet=quiet)
     _check(material)
+    if not quiet and (costly := cells.cost(material)) is not None:
+        print(f"warning: {costly}", file=sys.stderr)
     store = Store(out, material)
     names, questions = list(cells.methods(material)), range(len(material.questions))
     judging = [
@@ -184,9 +198,9 @@ def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = 
         for name in names
         for part in range(plan.folds)
     ]
-    found = engine.run(judging, material, store, "judging")
+    arrays = engine.run(judging, material, store, "judging")
     judgements = [
-        _judgement(material, [cell for cell in judging if cell.question == question], found)
+        _judgement(material, [cell for cell in judging if cell.question == question], arrays)
         for question in questions
     ]
     winners = learn(material, judgements, store, engine)
@@ -237,12 +251,12 @@ def _check(material: Material) -> None:
                 cells.check_saved(cells.learner(material, number, method, plan.step_sizes))
 
 
-def _judgement(material: Material, judging: list[Cell], found: dict[Cell, Any]) -> Judgement:
+def _judgement(material: Material, judging: list[Cell], arrays: dict[Cell, Any]) -> Comparison:
     """Judge all candidates of a question by all of its held-out parts."""
     parts, candidates = [], []
     for part in range(material.plan.folds):
         held, candidates = cells.side_by_side(
-            [cells.held_out(found[cell]) for cell in judging if cell.part == part]
+            [cells.held_out(arrays[cell]) for cell in judging if cell.part == part]
         )
         parts.append(held)
     level, seed = material.plan.level, material.plan.seed
@@ -252,5 +266,5 @@ def _judgement(material: Material, judging: list[Cell], found: dict[Cell, Any]) 
 def _diagnosis(learner: Any) -> Diagnosis | None:
     if not hasattr(learner, "diagnose") or not learner.correction.needs_ratios:
         return None
-    found = learner.diagnose()
-    return found if isinstance(found, Diagnosis) else None
+    diagnosis = learner.diagnose()
+    return diagnosis if isinstance(diagnosis, Diagnosis) else None

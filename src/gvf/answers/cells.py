@@ -8,13 +8,14 @@
     richer       one question: the answer itself with richer features, to see if it depends on them
     final        one question without intervals: learn from the whole log with what was chosen
 
-A cell gives arrays, which are stored (:mod:`gvf.answers.store`). Cells run on threads or on a Ray
-cluster (:mod:`gvf.answers.engine`), in any order, with the same bits.
+A cell gives arrays, which are stored (:mod:`gvf.answers.cell_store`). Cells run on threads or on a
+Ray cluster (:mod:`gvf.answers.run_cells`), in any order, with the same bits.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
@@ -22,27 +23,30 @@ from typing import Any
 
 import numpy as np
 
-from gvf.answers import parts
-from gvf.answers.material import Material
+from gvf.answers import build_question
 from gvf.answers.plan import Plan
-from gvf.answers.toml import LEAST_SQUARES
-from gvf.common import spec
+from gvf.answers.question_file import LEAST_SQUARES
+from gvf.answers.read_inputs import Material
+from gvf.answers.remarks import Costly
+from gvf.common import describe
 from gvf.common.arrays import Array
-from gvf.common.workers import Interrupted, Stop
-from gvf.correction import IS, Correction
+from gvf.corrections import IS, Correction
 from gvf.features import FeatureMap
-from gvf.intervals import Intervals
+from gvf.intervals import BootstrapResult
 from gvf.intervals.bootstrap import intervals_of
+from gvf.intervals.replicate_equations import solved
 from gvf.intervals.replicates import Job, Replicates
+from gvf.jobs.threads import Interrupted, Stop
 from gvf.judging.candidates import Candidate
+from gvf.judging.comparison import Score
 from gvf.judging.held_out import HeldOut, gather
-from gvf.judging.record import Score
-from gvf.learner import TD, Learner
-from gvf.learner.fitting import Order
-from gvf.learner.loop import UPDATES
+from gvf.learners import Callback, Learner
+from gvf.learners.fitting import Order
+from gvf.learners.method import Method
+from gvf.learners.update_loop import UPDATES
 from gvf.log import Log
 from gvf.online import LSTDLearner
-from gvf.study.method import Method
+from gvf.updates import TD
 
 Arrays = dict[str, Array]
 LOOK = 4096
@@ -52,6 +56,9 @@ EPOCHS = 10
 FEW_FEATURES, FEW_TERMS = 2000, 10**9
 """The numbers of features, and of terms of their equations, up to which what learning tends to is
 solved for."""
+FEW_TIMED, COSTLY_SECONDS = 800, 60.0
+"""The number of features of the equations that are timed, and the seconds of processor time above
+which least squares is costly."""
 LOOKED_AT = 2000
 """The number of states, about, by which answers are compared."""
 WINDOW = 15_000
@@ -90,11 +97,11 @@ class Cell:
 
 def methods(material: Material) -> dict[str, Method | None]:
     """Return the methods of a plan by name; LSTD has none of a study."""
-    found: dict[str, Method | None] = {}
-    for given in material.plan.methods:
-        method = None if given == LEAST_SQUARES else Method.of(given)
-        found[LEAST_SQUARES if method is None else method.name] = method
-    return found
+    by_name: dict[str, Method | None] = {}
+    for entry in material.plan.methods:
+        method = None if entry == LEAST_SQUARES else Method.of(entry)
+        by_name[LEAST_SQUARES if method is None else method.name] = method
+    return by_name
 
 
 def epochs_of(plan: Plan) -> int:
@@ -118,11 +125,11 @@ def learner(
     """Make a learner that has learned nothing."""
     features = material.features if features is None else features
     plan, asked = material.plan, material.questions[question]
-    found = methods(material)[method]
-    if found is None:
+    recipe = methods(material)[method]
+    if recipe is None:
         return LSTDLearner(asked, features, behaviour=material.behaviour)
-    update = found.make_update("sgd", step_sizes)
-    correction: Correction = found.make(1.0)
+    update = recipe.make_update("sgd", step_sizes)
+    correction: Correction = recipe.make(1.0)
     learn = plan.learn
     return Learner(
         asked,
@@ -132,7 +139,7 @@ def learner(
         behaviour=material.behaviour,
         window=learn["window"] or (len(material.log) if material.log.in_memory else WINDOW),
         batch_size=learn["batch_size"],
-        every=learn["every"],
+        update_every=learn["every"],
         seed=np.random.SeedSequence(plan.seed, spawn_key=(part,)),
     )
 
@@ -150,7 +157,7 @@ def order_of(material: Material) -> Order | None:
     return "drawn" if has_intervals(material) else material.plan.learn["order"]
 
 
-def fit(made: Any, log: Log, material: Material, stop: Stop = lambda: False) -> None:
+def fit(model: Any, log: Log, material: Material, stop: Stop = lambda: False) -> None:
     """Let a learner learn from a log, and stop when asked to."""
     plan = material.plan
     stopped: list[bool] = []
@@ -160,31 +167,48 @@ def fit(made: Any, log: Log, material: Material, stop: Stop = lambda: False) -> 
             stopped.append(True)
         return bool(stopped)
 
-    least_squares = isinstance(made, LSTDLearner)
-    made.fit(
+    least_squares = isinstance(model, LSTDLearner)
+    model.fit(
         log,
         epochs=1 if least_squares else epochs_of(plan),
         order="log" if least_squares else order_of(material),
         seed=plan.seed,
-        callbacks=[(LOOK, look)],
+        callbacks=Callback(look, every_steps=LOOK),
         progress=False,
     )
     if stopped:
         raise Interrupted
 
 
-def check_saved(made: Any) -> None:
+def cost(material: Material) -> Costly | None:
+    """Estimate the cost of least squares; None if it is low, or if the plan does without."""
+    plan, features, states = material.plan, material.features, material.facts.sample
+    if LEAST_SQUARES not in methods(material) or features.size < FEW_TIMED:
+        return None
+    x = features(states)
+    known = int((x != 0).any(axis=0).sum()) if x.dtype.kind == "f" else len(np.unique(x))
+    each = plan.folds + (plan.replicates if has_intervals(material) else 0) + 1
+    some = np.random.default_rng(0).random((FEW_TIMED, FEW_TIMED))
+    some[0] = some[1]  # tiles make equations with several solutions
+    began = time.perf_counter()
+    solved(some, some[0])
+    seconds = (time.perf_counter() - began) * (known / FEW_TIMED) ** 3
+    costly = Costly(known, each * len(material.questions), each * len(material.questions) * seconds)
+    return costly if costly.seconds > COSTLY_SECONDS else None
+
+
+def check_saved(model: Any) -> None:
     """Raise ValueError if a learner could be saved, but not loaded.
 
     A lambda, for example, has no name by which it could be found again.
     """
     try:
-        spec.check_lasts(made._parts())
-    except spec.LostError as error:
+        describe.check_lasts(model._parts())
+    except describe.LostError as error:
         *_, part = [name for name in error.part.split(".") if name in _PARTS]
         raise ValueError(
-            f"{_PARTS[part]} uses {error.what}, which cannot be saved: define it with a name of "
-            "its own at the top of a module"
+            f"{_PARTS[part]} uses {error.what}, which cannot be saved: define it at the top of a "
+            "module, a function by def (a lambda has no name, even if it is assigned to one)"
         ) from None
 
 
@@ -226,12 +250,12 @@ def compute(cell: Cell, material: Material, stop: Stop = lambda: False) -> Array
 def _judge(cell: Cell, material: Material, stop: Stop) -> Arrays:
     log, part = material.log, folds(material)
     rest, out = log.select(np.flatnonzero(part != cell.part)), _held_out(cell, material)
-    made = learner(material, cell.question, cell.method, material.plan.step_sizes, 1 + cell.part)
-    fit(made, rest, material, stop)
+    model = learner(material, cell.question, cell.method, material.plan.step_sizes, 1 + cell.part)
+    fit(model, rest, material, stop)
     held, candidates = gather(
-        {cell.method: made}, out, material.questions[cell.question], material.behaviour, "error"
+        {cell.method: model}, out, material.questions[cell.question], material.behaviour, "error"
     )
-    names = json.dumps([list(one) for one in candidates])
+    names = json.dumps([list(candidate) for candidate in candidates])
     arrays = {field.name: getattr(held, field.name) for field in fields(HeldOut)}
     return {**arrays, "candidates": np.frombuffer(names.encode(), np.uint8)}
 
@@ -247,7 +271,7 @@ def held_out(arrays: Arrays) -> tuple[HeldOut, list[Candidate]]:
     """Return what a cell that judges has found."""
     held = HeldOut(**{field.name: arrays[field.name] for field in fields(HeldOut)})
     names = json.loads(arrays["candidates"].tobytes().decode())
-    return held, [Candidate(*one) for one in names]
+    return held, [Candidate(*candidate) for candidate in names]
 
 
 def side_by_side(listed: list[tuple[HeldOut, list[Candidate]]]) -> tuple[HeldOut, list[Candidate]]:
@@ -256,67 +280,69 @@ def side_by_side(listed: list[tuple[HeldOut, list[Candidate]]]) -> tuple[HeldOut
         name: np.column_stack([getattr(held, name) for held, _ in listed])
         for name in ("predicted", "after")
     }
-    return replace(listed[0][0], **columns), [one for _, named in listed for one in named]
+    return replace(listed[0][0], **columns), [
+        candidate for _, named in listed for candidate in named
+    ]
 
 
 def _final(cell: Cell, material: Material, stop: Stop) -> Arrays:
-    made = learner(material, cell.question, cell.method, cell.step_size)
-    fit(made, material.log, material, stop)
-    return made.checkpoint()
+    model = learner(material, cell.question, cell.method, cell.step_size)
+    fit(model, material.log, material, stop)
+    return model.checkpoint()
 
 
 def learned(cell: Cell, material: Material, arrays: Arrays) -> Learner | LSTDLearner:
     """Return the learner that a final cell has found."""
-    made = learner(material, cell.question, cell.method, cell.step_size)
-    made.restore(arrays)
-    return made
+    model = learner(material, cell.question, cell.method, cell.step_size)
+    model.restore(arrays)
+    return model
 
 
-def point(cell: Cell, material: Material, found: Intervals) -> Learner | LSTDLearner:
+def point(cell: Cell, material: Material, result: BootstrapResult) -> Learner | LSTDLearner:
     """Return a learner that has seen the whole log and has the weights of replicate 0."""
-    made = learner(material, cell.question, cell.method, cell.step_size)
-    waiting = nullcontext() if isinstance(made, LSTDLearner) else made._without_updates()
+    model = learner(material, cell.question, cell.method, cell.step_size)
+    waiting = nullcontext() if isinstance(model, LSTDLearner) else model._without_updates()
     with waiting:
-        made.learn(material.log, progress=False)
-    made.weights[:] = found.weights[0, :, 0]
-    if isinstance(made, Learner):
-        made.schedule.counts[UPDATES] = found.updates
-    return made
+        model.fit(material.log, order="log", progress=False)
+    model.weights[:] = result.weights[0, :, 0]
+    if isinstance(model, Learner):
+        model.schedule.counts[UPDATES] = result.updates
+    return model
 
 
 def can_solve(cell: Cell, material: Material) -> bool:
     """Return True if least squares takes little time for what the learner of a cell tends to."""
-    made = learner(material, cell.question, cell.method, cell.step_size)
-    if isinstance(made, LSTDLearner) or made.update.action_values:
+    model = learner(material, cell.question, cell.method, cell.step_size)
+    if isinstance(model, LSTDLearner) or model.update.action_values:
         return False
-    active = made.features(material.facts.sample[:1]).shape[1]
-    return made.features.size <= FEW_FEATURES and len(material.log) * active**2 <= FEW_TERMS
+    active = model.features(material.facts.sample[:1]).shape[1]
+    return model.features.size <= FEW_FEATURES and len(material.log) * active**2 <= FEW_TERMS
 
 
 def _solved(cell: Cell, material: Material, stop: Stop) -> Arrays:
     """Predict a sample of states by what learning tends to, which is solved for."""
-    made = learner(material, cell.question, cell.method, cell.step_size)
-    tends = LSTDLearner(made.question, made.features, made.correction, behaviour=made.behaviour)
+    model = learner(material, cell.question, cell.method, cell.step_size)
+    tends = LSTDLearner(model.question, model.features, model.correction, behaviour=model.behaviour)
     fit(tends, material.log, material, stop)
     return {"sample": tends.predict(looked_at(material)[1])}
 
 
 def _richer(cell: Cell, material: Material, stop: Stop) -> Arrays:
     """Predict the first states of episodes, and a sample of all, with richer features."""
-    features = parts.richer(material.features, material.facts, cell.count)
+    features = build_question.richer(material.features, material.facts, cell.count)
     assert features is not None
     if cell.step_size is None:
-        made = learner(material, cell.question, cell.method, None, features=features)
-        fit(made, material.log, material, stop)
-        predict = made.predict
+        model = learner(material, cell.question, cell.method, None, features=features)
+        fit(model, material.log, material, stop)
+        predict = model.predict
     else:
         # The same step in predictions: features whose squares sum up to more need less.
-        one = material.facts.sample[:1000]
-        sums = [_squares(each(one)) for each in (material.features, features)]
+        sample = material.facts.sample[:1000]
+        sums = [_squares(each(sample)) for each in (material.features, features)]
         smaller = replace(cell, step_size=cell.step_size * sums[0] / sums[1])
-        job, made = _resampled(material, smaller, features)
-        made.weights[:] = _run(job, made, [0], stop).weights[:, 0]
-        predict = made.predict
+        job, model = _resampled(material, smaller, features)
+        model.weights[:] = _run(job, model, [0], stop).weights[:, 0]
+        predict = model.predict
     first, sample = looked_at(material)
     return {"first": predict(first), "sample": predict(sample)}
 
@@ -338,34 +364,34 @@ def _resampled(
 ) -> tuple[Job, Learner]:
     """Return the job of the replicates of a cell, and the learner that they repeat."""
     plan = material.plan
-    made = learner(material, cell.question, cell.method, cell.step_size, features=features)
-    least_squares = isinstance(made, LSTDLearner)
-    if isinstance(made, LSTDLearner):
-        made = Learner(made.question, made.features, TD(1.0), IS(), behaviour=made.behaviour)
+    model = learner(material, cell.question, cell.method, cell.step_size, features=features)
+    least_squares = isinstance(model, LSTDLearner)
+    if isinstance(model, LSTDLearner):
+        model = Learner(model.question, model.features, TD(1.0), IS(), behaviour=model.behaviour)
     method = "lstd" if least_squares else "td"
-    return Job(material.log, None, cell.epochs or epochs_of(plan), method, plan.seed), made
+    return Job(material.log, None, cell.epochs or epochs_of(plan), method, plan.seed), model
 
 
-def _run(job: Job, made: Learner, numbers: Sequence[int], stop: Stop) -> Replicates:
+def _run(job: Job, model: Learner, numbers: Sequence[int], stop: Stop) -> Replicates:
     try:
-        return job.run(made, numbers, stop)
+        return job.run(model, numbers, stop)
     except KeyboardInterrupt:
         raise Interrupted from None
 
 
 def _replicates(cell: Cell, material: Material, stop: Stop) -> Arrays:
-    job, made = _resampled(material, cell)
-    found = _run(job, made, range(cell.part, cell.part + cell.count), stop)
-    return {field.name: np.asarray(getattr(found, field.name)) for field in fields(Replicates)}
+    job, model = _resampled(material, cell)
+    replicates = _run(job, model, range(cell.part, cell.part + cell.count), stop)
+    return {field.name: np.asarray(getattr(replicates, field.name)) for field in fields(Replicates)}
 
 
 def intervals(
-    material: Material, listed: Sequence[Cell], found: Sequence[Arrays], level: float
-) -> Intervals:
+    material: Material, listed: Sequence[Cell], arrays: Sequence[Arrays], level: float
+) -> BootstrapResult:
     """Make the intervals of a question from the cells of its replicates."""
-    job, made = _resampled(material, listed[0])
+    job, model = _resampled(material, listed[0])
     each = []
-    for one in found:
-        named: dict[str, Any] = {field.name: one[field.name] for field in fields(Replicates)}
+    for part in arrays:
+        named: dict[str, Any] = {field.name: part[field.name] for field in fields(Replicates)}
         each.append(Replicates(**named))
-    return intervals_of(job, [made], [Replicates.joined(each)], level)
+    return intervals_of(job, [model], [Replicates.joined(each)], level)

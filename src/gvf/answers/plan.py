@@ -1,8 +1,8 @@
 """The plan: all that a question file says, as plain data.
 
 A plan has no functions and no arrays. So it can be compared, written into a page, and sent to
-another machine. :mod:`gvf.answers.toml` reads it from a file, and :mod:`gvf.answers.material` makes
-the objects of it, once the log is known.
+another machine. :mod:`gvf.answers.question_file` reads it from a file, and
+:mod:`gvf.answers.read_inputs` makes the objects of it, once the log is known.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Plan:
         folder: the folder of the file, in which other files and modules are looked for.
         questions: the questions.
         behaviour: a table with its ``kind``: "recorded", "estimated", or that of a policy.
-        log: the arguments of :func:`gvf.read`.
+        log: the arguments of :func:`gvf.read_log`.
         features: a table with its ``kind``.
         methods: the corrections to compare, as in studies.
         step_sizes: the step sizes to compare.
@@ -74,7 +74,7 @@ class Plan:
     trust: bool = False
 
 
-def texts(given: Any) -> Iterator[str]:
+def texts(setting: Any) -> Iterator[str]:
     """Yield all texts in a value of a plan.
 
     Example:
@@ -82,29 +82,29 @@ def texts(given: Any) -> Iterator[str]:
         >>> list(texts(["IR", {"correction": "mine:Root", "update": {"rule": "tdrc"}}]))
         ['IR', 'mine:Root', 'tdrc']
     """
-    if isinstance(given, str):
-        yield given
-    elif isinstance(given, dict):
-        for value in given.values():
+    if isinstance(setting, str):
+        yield setting
+    elif isinstance(setting, dict):
+        for value in setting.values():
             yield from texts(value)
-    elif isinstance(given, list | tuple):
-        for value in given:
+    elif isinstance(setting, list | tuple):
+        for value in setting:
             yield from texts(value)
 
 
-def told(given: Any) -> str:
+def setting_text(setting: Any) -> str:
     """Return a setting of a question as text, as it stands in the file.
 
     Example:
-        >>> from gvf.answers.plan import told
-        >>> told({"kind": "favour", "action": 1, "probability": 0.9, "actions": None})
+        >>> from gvf.answers.plan import setting_text
+        >>> setting_text({"kind": "favour", "action": 1, "probability": 0.9, "actions": None})
         'favour, action = 1, probability = 0.9'
     """
-    if not isinstance(given, dict):
-        return str(given)
-    rest = {name: value for name, value in given.items() if name != "kind" and value is not None}
+    if not isinstance(setting, dict):
+        return str(setting)
+    rest = {name: value for name, value in setting.items() if name != "kind" and value is not None}
     parts = [
-        f"{name} = {told(value) if isinstance(value, dict) else value}"
+        f"{name} = {setting_text(value) if isinstance(value, dict) else value}"
         for name, value in rest.items()
     ]
-    return ", ".join([*([given["kind"]] if "kind" in given else []), *parts])
+    return ", ".join([*([setting["kind"]] if "kind" in setting else []), *parts])

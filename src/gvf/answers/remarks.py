@@ -8,7 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from gvf.common.progress import duration
 from gvf.intervals import Events
+
+MOST_SHOWN = 10.0
+"""The largest number of half widths that is written as a number."""
 
 
 @dataclass(frozen=True)
@@ -56,20 +60,18 @@ class Diverged:
         names: the names of the candidates.
         replicates: the number of replicates of the first that diverged.
         total: the number of its replicates.
-        taken: the name of the candidate that was taken instead; None if there was no other.
+        taken: the name of the candidate that was taken instead.
     """
 
     names: tuple[str, ...]
     replicates: int
     total: int
-    taken: str | None
+    taken: str
     warns: ClassVar[bool] = True
 
     def __str__(self) -> str:
         first, *others = self.names
         text = f"{self.replicates} of the {self.total} replicates of {first} diverged"
-        if self.taken is None:
-            return f"{text}, and no candidate is better: give smaller step_sizes in [learn]"
         if others:
             text += f", and some of {len(others)} more"
         return f"{text}, so {self.taken} was taken instead"
@@ -138,13 +140,44 @@ class Unfinished:
     warns: ClassVar[bool] = True
 
     def __str__(self) -> str:
+        several = "s" if self.epochs > 1 else ""
         text = (
-            f"learning is not finished after {self.epochs} epochs: predictions still moved by "
-            f"{100 * self.drift:.0f} % of the half width of their intervals"
+            f"learning is not finished after {self.epochs} epoch{several}: predictions still moved "
+            f"by {_percent(self.drift)} of the half width of their intervals"
         )
         if self.distance is not None:
-            text += f", and are {100 * self.distance:.0f} % away from what learning tends to"
+            text += f", and are {_percent(self.distance)} away from what learning tends to"
         return f"{text}. Give more epochs or larger step_sizes in [learn]"
+
+
+@dataclass(frozen=True)
+class Costly:
+    """The cost of least squares, if it is high. It is told before anything is computed.
+
+    Attributes:
+        features: the number of features that occur in the log.
+        solutions: the number of times that their equations are solved: for held-out parts, for
+            replicates, and for each question.
+        seconds: an estimate of the processor time.
+    """
+
+    features: int
+    solutions: int
+    seconds: float
+    warns: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return (
+            f"LSTD solves equations of {self.features:,} features {self.solutions:,} times, which "
+            f"takes about {duration(self.seconds)} of processor time: fewer tiles or tilings in "
+            "[features], or fewer replicates in [intervals], make it shorter"
+        )
+
+
+def _percent(share: float) -> str:
+    """Write a share of a half width, which may be close to nothing."""
+    most = MOST_SHOWN
+    return f"{100 * share:.0f} %" if share <= most else f"more than {100 * most:,.0f} %"
 
 
 Remark = Unfinished | FeaturesMatter | Tied | Faster | Diverged | FewEvents

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from gvf.answers import cells, parts
+from gvf.answers import build_question, cells
+from gvf.answers.cell_store import Store
 from gvf.answers.cells import Arrays, Cell
-from gvf.answers.engine import Engine
-from gvf.answers.material import Material
+from gvf.answers.read_inputs import Material
 from gvf.answers.remarks import (
     Diverged,
     Faster,
@@ -28,10 +28,10 @@ from gvf.answers.remarks import (
     Tied,
     Unfinished,
 )
-from gvf.answers.store import Store
+from gvf.answers.run_cells import Engine
 from gvf.features import TileCoder
-from gvf.intervals import Intervals, count_events
-from gvf.judging.judgement import Judgement, Score
+from gvf.intervals import BootstrapResult, count_events
+from gvf.judging.compare import Comparison, Score
 
 MORE = (4, 2)
 """Richer features have so many times the tilings, if they are not too many."""
@@ -66,7 +66,7 @@ class Winner:
 
     score: Score
     learner: Any
-    intervals: Intervals | None
+    intervals: BootstrapResult | None
     epochs: int | None
     remarks: tuple[Remark, ...]
 
@@ -80,13 +80,13 @@ class _Search:
         judgement: the judgement of its candidates.
     """
 
-    def __init__(self, material: Material, question: int, judgement: Judgement) -> None:
+    def __init__(self, material: Material, question: int, judgement: Comparison) -> None:
         self.material, self.question, self.judgement = material, question, judgement
-        self.failed: list[tuple[Score, Intervals]] = []
+        self.failed: list[tuple[Score, BootstrapResult]] = []
         self.slow: dict[Score, Unfinished] = {}
         self.unfinished: Unfinished | None = None
-        self.epochs, self.tried, self.last = cells.epochs_of(material.plan), False, False
-        self.intervals: Intervals | None = None
+        self.epochs, self.tried = cells.epochs_of(material.plan), False
+        self.intervals: BootstrapResult | None = None
         self.remarks: list[Remark] = []
         chosen = self._next()
         if chosen is None:
@@ -128,25 +128,25 @@ class _Search:
         cell = self.cell("solved")
         return [cell] if cells.can_solve(cell, self.material) else []
 
-    def take(self, found: dict[Cell, Arrays]) -> None:
+    def take(self, arrays: dict[Cell, Arrays]) -> None:
         """Take replicates: try the next candidate, go on learning, or have the intervals."""
         plan, listed = self.material.plan, self.replicates()
         level = plan.level if self.tried else min(plan.level, TRIED_LEVEL)
-        intervals = cells.intervals(self.material, listed, [found[cell] for cell in listed], level)
-        if intervals.lost.any() or (intervals.diverged.any() and not self.last):
+        intervals = cells.intervals(self.material, listed, [arrays[cell] for cell in listed], level)
+        if intervals.lost.any():
             self._fail(intervals)
             return
         if self.tried:
             self._end(intervals)
             return
-        unfinished = self._unfinished(intervals, [found[cell] for cell in self.solved()])
+        unfinished = self._unfinished(intervals, [arrays[cell] for cell in self.solved()])
         if unfinished is not None:
             self.slow[self.score] = unfinished
             self._go_on()
         else:
             self.tried, self.unfinished = True, None
 
-    def _unfinished(self, intervals: Intervals, solved: list[Arrays]) -> Unfinished | None:
+    def _unfinished(self, intervals: BootstrapResult, solved: list[Arrays]) -> Unfinished | None:
         """Tell whether predictions still move, or are far from what learning tends to."""
         sample = cells.looked_at(self.material)[1]
         drift, distance = float(intervals.drift(sample).mean()), None
@@ -185,30 +185,29 @@ class _Search:
         ]
         return min(larger, key=self._step_size, default=None)
 
-    def _fail(self, intervals: Intervals) -> None:
-        """Try the next candidate; if there is none, the first, as long as it has intervals."""
+    def _fail(self, intervals: BootstrapResult) -> None:
+        """Try the next candidate."""
         self.failed.append((self.score, intervals))
         self.slow.pop(self.score, None)
         if self.slow:
             self._go_on()
             return
         chosen = self._next()
-        if self.last:
+        if chosen is None:
             raise ValueError(
                 f"question {self.material.questions[self.question].name!r}: replicates of all "
-                "corrections diverge with all step sizes: give smaller step_sizes in [learn]"
+                "corrections diverge with all step sizes: give smaller step_sizes or other "
+                "corrections in [learn], or say replicates = 0 in [intervals]"
             )
-        self.last = chosen is None
-        self.score, self.epochs = chosen or self.failed[0][0], cells.epochs_of(self.material.plan)
-        self.tried = self.last
+        self.score, self.epochs = chosen, cells.epochs_of(self.material.plan)
+        self.tried = False
 
-    def _end(self, intervals: Intervals) -> None:
+    def _end(self, intervals: BootstrapResult) -> None:
         self.intervals = intervals
         if self.failed:
             names = tuple(score.name for score, _ in self.failed)
             lost = self.failed[0][1].diverged[0]
-            taken = None if self.last else self.score.name
-            self.remarks.append(Diverged(names, int(lost.sum()), len(lost) - 1, taken))
+            self.remarks.append(Diverged(names, int(lost.sum()), len(lost) - 1, self.score.name))
         if self.unfinished is not None:
             self.remarks.append(self.unfinished)
 
@@ -232,26 +231,26 @@ class _Search:
         """Return the cell that answers with richer features, if there are any."""
         features, facts = self.material.features, self.material.facts
         for times in MORE if self.intervals is not None else ():
-            made = parts.richer(features, facts, times)
-            if made is not None and (self.score.lane is not None or self._solvable(made, times)):
+            finer = build_question.richer(features, facts, times)
+            if finer is not None and (self.score.lane is not None or self._solvable(finer, times)):
                 return [self.cell("richer", 0, times, self.epochs)]
         return []
 
-    def _solvable(self, made: TileCoder, times: int) -> bool:
+    def _solvable(self, finer: TileCoder, times: int) -> bool:
         """Return True if about so many of the richer features occur as least squares can take."""
         assert self.intervals is not None
         tiles = isinstance(self.material.features, TileCoder)
-        return (times * self.intervals.known.sum() if tiles else made.size) <= MOST_SOLVED
+        return (times * self.intervals.known.sum() if tiles else finer.size) <= MOST_SOLVED
 
-    def compare(self, found: dict[Cell, Arrays]) -> None:
+    def compare(self, arrays: dict[Cell, Arrays]) -> None:
         """Remark if richer features move the mean prediction out of its interval."""
         for cell in self.richer():
-            made = parts.richer(self.material.features, self.material.facts, cell.count)
-            assert made is not None
+            finer = build_question.richer(self.material.features, self.material.facts, cell.count)
+            assert finer is not None
             assert self.intervals is not None
-            words = f"{made.tilings} tilings of {' x '.join(map(str, made.tiles))} tiles"
+            words = f"{finer.tilings} tilings of {' x '.join(map(str, finer.tiles))} tiles"
             states = zip(("first states", "states"), cells.looked_at(self.material), strict=True)
-            for (name, looked_at), predicted in zip(states, found[cell].values(), strict=True):
+            for (name, looked_at), predicted in zip(states, arrays[cell].values(), strict=True):
                 value, low, high = (float(number) for number in self.intervals.mean(looked_at))
                 richer, half_width = float(predicted.mean()), (high - low) / 2.0
                 if abs(richer - value) > half_width:
@@ -276,10 +275,12 @@ class _Search:
 
 
 def learn(
-    material: Material, judgements: Sequence[Judgement], store: Store, engine: Engine
+    material: Material, judgements: Sequence[Comparison], store: Store, engine: Engine
 ) -> list[Winner]:
     """Let the winner of each question learn from the whole log."""
-    searches = [_Search(material, question, one) for question, one in enumerate(judgements)]
+    searches = [
+        _Search(material, question, judgement) for question, judgement in enumerate(judgements)
+    ]
 
     def run(title: str, listed: Sequence[list[Cell]]) -> dict[Cell, Arrays]:
         return engine.run([cell for some in listed for cell in some], material, store, title)
@@ -289,12 +290,12 @@ def learn(
             search.count_events()
     while trying := [search for search in searches if search.wants_intervals]:
         title = "intervals" if all(search.tried for search in trying) else "trying"
-        found = run(title, [[*search.replicates(), *search.solved()] for search in trying])
+        arrays = run(title, [[*search.replicates(), *search.solved()] for search in trying])
         for search in trying:
-            search.take(found)
-    found = run("checking features", [search.richer() for search in searches])
+            search.take(arrays)
+    arrays = run("checking features", [search.richer() for search in searches])
     for search in searches:
-        search.compare(found)
+        search.compare(arrays)
     alone = [[search.cell("final")] for search in searches if search.intervals is None]
     learned = run("learning from all", alone)
     return [search.winner(learned) for search in searches]

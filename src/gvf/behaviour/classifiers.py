@@ -4,8 +4,8 @@
     logistic    mu(a|s) = exp(x(s) . w_a) / sum_b exp(x(s) . w_b)
 
 The weights w maximise the likelihood less half the sum of their squares, times a penalty.
-:mod:`gvf.behaviour.others` has the classifiers of other libraries. A model is fitted to rows, and
-the result is a :class:`gvf.DiscretePolicy`.
+:mod:`gvf.behaviour.other_models` has the classifiers of other libraries. A model is fitted to rows,
+and the result is a :class:`gvf.policies.DiscretePolicy`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.behaviour.basis import Basis, Given, transposed_times
 from gvf.behaviour.descent import minimise
+from gvf.behaviour.state_basis import Basis, UserFeatures, transposed_times
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import is_number
-from gvf.policy import DiscretePolicy, Policy
+from gvf.policies import DiscretePolicy, Policy
 
 _MOST_PRECONDITIONED = 600
 """The largest number of features whose products are inverted."""
@@ -38,7 +38,7 @@ class Model(Protocol):
         ...     name = "the same everywhere"
         ...     def estimate(self, states, actions, count, rng):
         ...         import numpy as np
-        ...         return gvf.Fixed(np.bincount(actions, minlength=count) / len(actions))
+        ...         return gvf.policies.Fixed(np.bincount(actions, minlength=count) / len(actions))
         >>> model: Model = SameEverywhere()
         >>> model.estimate([0, 0], [1, 1], 2, None)
         Fixed((0.0, 1.0))
@@ -165,7 +165,7 @@ class Logistic:
     Args:
         penalty: the penalty of large weights; 0 for none.
         features: a feature map, or a function from states to numbers [m, f]; by default those of
-            :class:`gvf.behaviour.basis.Basis`, which bend in each dimension.
+            :class:`gvf.behaviour.state_basis.Basis`, which bend in each dimension.
 
     Example:
         >>> import numpy as np
@@ -197,7 +197,9 @@ class Logistic:
         """Return the policy that chose the actions."""
         assert count is not None
         taken = np.unique(actions)
-        basis = Basis.of(states) if self.features is None else Given.of(self.features, states)
+        basis = (
+            Basis.of(states) if self.features is None else UserFeatures.of(self.features, states)
+        )
         x = basis(states)
         weights = _fit(x, np.searchsorted(taken, actions), len(taken), self.penalty)
         return LogisticPolicy(basis, weights, taken, count)
@@ -214,7 +216,7 @@ class LogisticPolicy(DiscretePolicy):
         actions: the number of actions, A.
     """
 
-    basis: Basis | Given
+    basis: Basis | UserFeatures
     weights: Floats
     taken: NDArray[Any]
     actions: int
@@ -260,8 +262,8 @@ def _fit(x: Any, labels: NDArray[Any], classes: int, penalty: float) -> Floats:
         slope = transposed_times(x, p) / m + ridge * weights
         return float(value), (slope if scale is None else scale.T @ slope).ravel()
 
-    found = minimise(loss, np.zeros(f * classes)).reshape(f, classes)
-    return found if scale is None else scale @ found
+    weights = minimise(loss, np.zeros(f * classes)).reshape(f, classes)
+    return weights if scale is None else scale @ weights
 
 
 def preconditioner(x: Any, ridge: Floats) -> Floats | None:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
-from gvf.policy import DiscretePolicy, Policy
-from gvf.policy.base import check_same_actions
+from gvf.policies import DiscretePolicy, Policy
+from gvf.policies.policy import check_same_actions
 from gvf.question import GVF, RECORDED, OnConflict
 from gvf.transition import Transitions, nan_rows
 
@@ -31,7 +31,8 @@ class Cover:
             policy, some draws of a continuous target, or the recorded action alone.
         mass: the target's mass on each of them, [m, n]. Rows sum to 1, or to the ratio for
             recorded actions, whose mean is the mass.
-        own: the behaviour's mass on each of them, [m, n]; None unless all of it is known.
+        behaviour_mass: the behaviour's mass on each of them, [m, n]; None unless all of it is
+            known.
         cost: the number of the behaviour's rows that are worth one of the target's, in each state,
             E_pi[rho | s]; the ratio itself for recorded actions.
         discrete: True for discrete actions.
@@ -40,7 +41,7 @@ class Cover:
     ratio: Floats
     value: Floats
     mass: Floats
-    own: Floats | None
+    behaviour_mass: Floats | None
     cost: Floats
     discrete: bool
 

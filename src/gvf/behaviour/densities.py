@@ -3,7 +3,7 @@
     mu(a|s) = sum_k g_k(s) prod_j N(a_j; x(s) . m_kj, sd_kj(s)^2),    g(s) = softmax(x(s) . v)
 
 Means and the logarithms of the shares are linear in the features x, which bend in each dimension of
-the state (:mod:`gvf.behaviour.basis`). Standard deviations are constant, or log-linear in the
+the state (:mod:`gvf.behaviour.state_basis`). Standard deviations are constant, or log-linear in the
 state. One component is a Gaussian policy. All weights maximise the penalised likelihood together.
 """
 
@@ -15,14 +15,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gvf.behaviour.basis import ActiveFeatures, Basis, Given, transposed_times
 from gvf.behaviour.classifiers import preconditioner, softmax
 from gvf.behaviour.descent import minimise
+from gvf.behaviour.state_basis import ActiveFeatures, Basis, UserFeatures, transposed_times
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import check_choice, is_number, whole
-from gvf.policy import Policy
-from gvf.policy.base import thresholds
-from gvf.policy.checks import batch_size, generator
+from gvf.policies import Policy
+from gvf.policies.action_checks import batch_size, generator
+from gvf.policies.policy import thresholds
 
 Spread = Literal["linear", "constant"]
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -40,7 +40,7 @@ class Normals:
             "constant" if standard deviations are the same everywhere.
         penalty: the penalty of large weights.
         features: a feature map, or a function from states to numbers [m, f]; by default those of
-            :class:`gvf.behaviour.basis.Basis`.
+            :class:`gvf.behaviour.state_basis.Basis`.
 
     Example:
         >>> import numpy as np
@@ -75,7 +75,9 @@ class Normals:
         self, states: Array, actions: Array, count: int | None, rng: np.random.Generator
     ) -> Policy:
         """Return the policy that chose the actions."""
-        basis = Basis.of(states) if self.features is None else Given.of(self.features, states)
+        basis = (
+            Basis.of(states) if self.features is None else UserFeatures.of(self.features, states)
+        )
         centre, unit = actions.mean(axis=0), actions.std(axis=0)
         if not (unit > 1e-12 * np.maximum(1.0, np.abs(centre))).all():
             at = int(unit.argmin())
@@ -87,7 +89,7 @@ class Normals:
         weights = _fit(x, self._linear(basis), (actions - centre) / unit, self, rng)
         return NormalsPolicy(basis, *weights, centre, unit, self.spread)
 
-    def _linear(self, basis: Basis | Given) -> int | None:
+    def _linear(self, basis: Basis | UserFeatures) -> int | None:
         """Return the number of the first features that standard deviations use; None for all."""
         if self.spread == "constant":
             return 1
@@ -118,7 +120,7 @@ class NormalsPolicy(Policy):
         width: a factor of all standard deviations.
     """
 
-    basis: Basis | Given
+    basis: Basis | UserFeatures
     gate: Floats
     mean: Floats
     log_sd: Floats
@@ -133,13 +135,13 @@ class NormalsPolicy(Policy):
 
     def log_probability(self, states: Any, actions: Any) -> Floats:
         """Return the log density of each action in its state: float64[m]."""
-        given = np.asarray(actions, np.float64)
+        values = np.asarray(actions, np.float64)
         size = len(self.centre)
-        if given.shape[1:] not in ((size,), ()) or given.ndim == 1 < size:
+        if values.shape[1:] not in ((size,), ()) or values.ndim == 1 < size:
             raise ValueError(
-                f"actions have shape {given.shape}, expected ({batch_size(states)}, {size})"
+                f"actions have shape {values.shape}, expected ({batch_size(states)}, {size})"
             )
-        z = (given.reshape(len(given), -1) - self.centre) / self.unit
+        z = (values.reshape(len(values), -1) - self.centre) / self.unit
         joint, _, _ = _parts(*self._law(states), z)
         return _log_sum(joint) - np.log(self.unit).sum()
 
@@ -160,8 +162,8 @@ class NormalsPolicy(Policy):
 
     def __repr__(self) -> str:
         sizes = (self.gate.shape[1], "component"), (len(self.centre), "dimension")
-        shown = [f"{n} {what}{'s' * (n > 1)}" for n, what in sizes]
-        return f"NormalsPolicy({', '.join(shown)})"
+        texts = [f"{n} {what}{'s' * (n > 1)}" for n, what in sizes]
+        return f"NormalsPolicy({', '.join(texts)})"
 
 
 def _law(x: Any, weights: _Weights) -> tuple[Floats, Floats, Floats]:
@@ -231,20 +233,20 @@ def _fit(
             transposed_times(first, by_logs.reshape(m, -1)),
         )
         parts = []
-        for given, slope, p in zip(weights, slopes, scales, strict=True):
-            own = given.reshape(len(given), -1)
-            lost = ridge[: len(own), None]
-            value += 0.5 * float((lost * own * own).sum())
-            slope = slope / m + lost * own
+        for weight, slope, p in zip(weights, slopes, scales, strict=True):
+            matrix = weight.reshape(len(weight), -1)
+            lost = ridge[: len(matrix), None]
+            value += 0.5 * float((lost * matrix * matrix).sum())
+            slope = slope / m + lost * matrix
             parts.append((slope if p is None else p.T @ slope).ravel())
         return float(value), np.concatenate(parts)
 
     start = _start(x, z, count, ridge, shapes, rng)
     inverse: list[Any] = [
-        given.reshape(len(given), -1)
+        weight.reshape(len(weight), -1)
         if p is None
-        else np.linalg.solve(p, given.reshape(len(p), -1))
-        for given, p in zip(start, scales, strict=True)
+        else np.linalg.solve(p, weight.reshape(len(p), -1))
+        for weight, p in zip(start, scales, strict=True)
     ]
     point = np.concatenate([part.ravel() for part in inverse])
     return unpacked(minimise(loss, np.asarray(point, np.float64)))

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
-from gvf.common.means import Interval
-from gvf.policy import Policy
-from gvf.policy.base import draw, thresholds
+from gvf.estimate import Estimate
+from gvf.policies import Policy
+from gvf.policies.policy import draw, thresholds
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -66,7 +66,7 @@ class Reliability:
     low: Floats
     high: Floats
     counts: NDArray[np.int64]
-    error: Interval
+    error: Estimate
     by_chance: float
     limit: float
 
@@ -84,13 +84,13 @@ class Reliability:
 
     def plot(self, axes: Any = None) -> Figure:
         """Draw what was observed over what was estimated, on matplotlib axes or new ones."""
-        from gvf.behaviour.pictures import reliability_picture
+        from gvf.behaviour.behaviour_plots import reliability_picture
 
         return reliability_picture(self, axes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the picture to a file; its ending says the format."""
-        from gvf.behaviour.pictures import save
+        from gvf.behaviour.behaviour_plots import save
 
         save(self.plot(), Path(path))
 
@@ -137,8 +137,8 @@ def of_densities(transform: Floats, episode: NDArray[Any], rng: np.random.Genera
     def cumulative(u: Floats) -> NDArray[np.int64]:
         bins = np.minimum((u * LEVELS).astype(np.int64), LEVELS - 1)
         at = (episode[:, None] * LEVELS + bins).ravel()
-        found = np.bincount(at, minlength=episodes * LEVELS).reshape(episodes, LEVELS)
-        return found.cumsum(axis=1)
+        histogram = np.bincount(at, minlength=episodes * LEVELS).reshape(episodes, LEVELS)
+        return histogram.cumsum(axis=1)
 
     def errors(n: Any, e: Floats, y: Floats) -> Floats:
         return np.abs(y / n - e / n).mean(axis=1)
@@ -155,8 +155,8 @@ def transforms(policy: Policy, states: Any, actions: Floats, rng: np.random.Gene
     """Return the share of the policy's own actions below each dimension of actions [m, d]."""
     below = np.zeros(actions.shape)
     for _ in range(_DRAWS):
-        own = np.asarray(policy.sample(states, rng=rng), np.float64).reshape(actions.shape)
-        below += own < actions
+        sample = np.asarray(policy.sample(states, rng=rng), np.float64).reshape(actions.shape)
+        below += sample < actions
     return (below + rng.random(actions.shape)) / (_DRAWS + 1)
 
 
@@ -177,13 +177,13 @@ def _judged(
     rng: np.random.Generator,
 ) -> Reliability:
     """Join sums of episodes [E, B] to a result, with intervals of a bootstrap over episodes."""
-    shown = counts.any(axis=0)  # equal probabilities leave bins empty
-    expected, observed, counts = expected[:, shown], observed[:, shown], counts[:, shown]
+    has_rows = counts.any(axis=0)  # equal probabilities leave bins empty
+    expected, observed, counts = expected[:, has_rows], observed[:, has_rows], counts[:, has_rows]
     episodes = len(counts)
     e, y, n = expected.sum(axis=0), observed.sum(axis=0), counts.sum(axis=0)
     whole = float(errors(n[None], e[None], y[None])[0])
     low = high = np.full(len(n), np.nan)
-    error = Interval(whole, np.nan, np.nan)
+    error = Estimate(whole, np.nan, np.nan)
     if episodes > 1:
         weights = np.stack(
             [
@@ -195,7 +195,7 @@ def _judged(
         replicates = errors(ns, es, ys)
         # Resampling adds noise, which makes every error larger; the spread is what counts.
         spread = np.quantile(replicates - replicates.mean(), [0.025, 0.975])
-        error = Interval(whole, *np.maximum(whole + spread, 0.0).tolist())
+        error = Estimate(whole, *np.maximum(whole + spread, 0.0).tolist())
         with np.errstate(invalid="ignore"):
             low, high = np.nanquantile(np.where(ns > 0, ys / ns, y / n), [0.025, 0.975], axis=0)
     limit = float(np.quantile(by_chance, 0.975))

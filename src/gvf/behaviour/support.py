@@ -16,6 +16,7 @@ mean(rho 1[cover < c]), and what mu never does shows only in a mean ratio below 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -23,15 +24,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.behaviour.basis import flat
 from gvf.behaviour.cover import Cover, Laws, cover_of, usable
-from gvf.behaviour.groups import StateGroup, by_quantile, by_value
+from gvf.behaviour.state_basis import flat
+from gvf.behaviour.state_groups import StateGroup, by_quantile, by_value
 from gvf.behaviour.trim import Trimmed, trimmed
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, is_number, whole
-from gvf.common.means import Interval
+from gvf.estimate import Estimate, percent, percent_of_mass
+from gvf.findings import Code, Finding, sentence
 from gvf.log import Log
-from gvf.policy import Policy
+from gvf.policies import Policy
 from gvf.question import OnConflict
 from gvf.transition import Transitions
 
@@ -39,12 +41,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MUCH = 0.05
-"""A larger share of lost mass gives a warning."""
+"""A larger share of lost mass gives a warning, and so does that of one ratio that extrapolates."""
+_FEW = 10
+"""With fewer rows of an action than this, expected by its probability, a log cannot tell it."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Support:
-    """The support of a target policy by the behaviour of a log; :func:`gvf.support` makes one.
+    """The support of a target policy by the behaviour of a log, from :func:`gvf.check_support`.
 
     ``print`` shows a summary, :meth:`plot` draws a picture.
 
@@ -72,8 +76,10 @@ class Support:
     Example:
         >>> import gvf
         >>> walk = {"state": [0, 1, 0, 1, 0], "action": [1, 0, 1, 0], "terminated": True}
-        >>> log = gvf.read([walk] * 50, behaviour_probability=None, quiet=True)
-        >>> gvf.support(log, gvf.Fixed([0.5, 0.5]), behaviour=gvf.Fixed([0.5, 0.5]))
+        >>> log = gvf.read_log([walk] * 50, behaviour_probability=None, quiet=True)
+        >>> gvf.check_support(
+        ...     log, gvf.policies.Fixed([0.5, 0.5]), behaviour=gvf.policies.Fixed([0.5, 0.5])
+        ... )
         Support of Fixed((0.5, 0.5)) by 200 transitions in 50 episodes (state by state)
           0 % (0 to 0 %) of the target's mass has a behaviour's probability below 0.001
           0 % (0 to 0 %) of the target's mass has a behaviour's probability below 0.01
@@ -87,8 +93,8 @@ class Support:
     rows: int
     episodes: int
     least: float
-    lost: dict[float, Interval]
-    mean_ratio: Interval
+    lost: dict[float, Estimate]
+    mean_ratio: Estimate
     effective_sample_size: float
     largest_ratio: float
     k_hat: float
@@ -102,36 +108,56 @@ class Support:
     on_conflict: OnConflict
 
     @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings about what the log cannot answer, as codes with fields."""
+        return tuple(self._findings())
+
+    @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences about what the log cannot answer."""
-        told = []
+        """The findings in words."""
+        return tuple(sentence(finding, "log", self.estimated) for finding in self.findings)
+
+    def _findings(self) -> Iterator[Finding]:
         lost, mean = self.lost[self.least], self.mean_ratio
         if self.untried:
-            actions, share = list(self.untried), sum(self.untried.values())
-            names = ", ".join(map(str, actions[:5])) + (", ..." if len(actions) > 5 else "")
-            told.append(
-                f"The log never has the action{'s' * (len(actions) > 1)} {names}, to which the "
-                f"target gives {_percent(share)}: nothing in the log tells what would follow."
-            )
+            fields = {"actions": list(self.untried), "share": sum(self.untried.values())}
+            yield Finding(Code.UNTRIED_ACTIONS, "warning", fields)
         if lost.value > _MUCH:
-            told.append(
-                f"{_percent(lost.value)} of the target's actions are such that the behaviour "
-                f"hardly takes them: values that depend on them rest on few rows."
-            )
+            yield Finding(Code.HARDLY_TAKEN, "warning", {"share": lost.value})
         if not math.isnan(mean.low) and not mean.low <= 1.0 <= mean.high:
-            if mean.value < 1.0:
-                told.append(
-                    f"The mean ratio is below 1: about {_percent(1 - mean.value)} of the target's "
-                    "mass is where the behaviour never goes, or its probabilities are wrong."
-                )
-            else:
-                told.append("The mean ratio is above 1: the behaviour's probabilities are wrong.")
+            code = Code.MASS_MISSING if mean.value < 1.0 else Code.MASS_ABOVE
+            yield Finding(code, "warning", {"mean": mean.value})
+        if self.extrapolated is not None:
+            fields = {
+                "ratio": self.largest_ratio,
+                "share": self._largest_share,
+                "probability": self.extrapolated,
+                "rows": self.rows,
+            }
+            yield Finding(Code.EXTRAPOLATED, "warning", fields)
         if self.k_hat > self.k_threshold:
-            told.append(
-                f"The ratios have a heavy tail (k-hat {self.k_hat:.2f}, above "
-                f"{self.k_threshold:.2f}): averages rest on the few largest."
-            )
-        return tuple(told)
+            fields = {"k_hat": self.k_hat, "limit": self.k_threshold}
+            yield Finding(Code.HEAVY_TAIL, "warning", fields)
+
+    @property
+    def extrapolated(self) -> float | None:
+        """The estimated probability below the largest ratio, if that decides; None otherwise.
+
+        It is smaller than the log can tell, fewer than ten rows in all, and the ratio has more than
+        5 % of the sum of all ratios.
+        """
+        if not (self.estimated and self.cover.discrete and self._largest_share > _MUCH):
+            return None
+        at = int(self.cover.ratio.argmax())
+        state, action = (self.batch[name][at : at + 1] for name in ("state", "action"))
+        probability = float(self.target.probability(state, action)[0] / self.largest_ratio)
+        return probability if probability * self.rows < _FEW else None
+
+    @property
+    def _largest_share(self) -> float:
+        """The share of the largest ratio in the sum of all."""
+        total = float(self.cover.ratio.sum())
+        return self.largest_ratio / total if total > 0.0 else 0.0
 
     def worst(self, n: int = 10) -> list[dict[str, Any]]:
         """Return the n rows in whose states the target is covered worst, each as a dict.
@@ -168,7 +194,7 @@ class Support:
         if states.dtype.kind in "iu" and states.ndim == 1:
             groups = by_value(states, lost, self.batch["episode"])
         else:
-            groups = [group for _, one in self.by_dimension(threshold) for group in one]
+            groups = [group for _, members in self.by_dimension(threshold) for group in members]
         return sorted(groups, key=lambda group: -group.lost.value)
 
     def by_dimension(self, threshold: float) -> list[tuple[str, list[StateGroup]]]:
@@ -216,20 +242,20 @@ class Support:
 
         def judge(batch: Transitions) -> tuple[NDArray[np.bool_], Floats]:
             good = usable(batch)
-            found = cover_of(batch[good], self.target, self.laws, self.on_conflict, seed=0)
+            cover = cover_of(batch[good], self.target, self.laws, self.on_conflict, seed=0)
             bad, mass = np.zeros(len(batch), bool), np.zeros(len(batch))
-            mass[good] = found.ratio
+            mass[good] = cover.ratio
             if most is not None:
-                bad[good] = found.lost(self.least) > most
+                bad[good] = cover.lost(self.least) > most
             elif largest_ratio is not None:
-                bad[good] = found.ratio > largest_ratio
+                bad[good] = cover.ratio > largest_ratio
             return bad, mass
 
         return trimmed(self.log, judge)
 
     def plot(self, axes: Any = None) -> Figure:
         """Draw the target's mass by cover, and the lost mass by state, on two matplotlib axes."""
-        from gvf.behaviour.pictures import support_picture
+        from gvf.behaviour.behaviour_plots import support_picture
 
         return support_picture(self, axes)
 
@@ -238,9 +264,9 @@ class Support:
         discrete = self.cover.discrete
         cover = "probability" if discrete else "density, relative to the target's,"
         rows = [
-            (f"below {c:g}", f"{_percents(interval)} of the target's mass has a behaviour's "
+            (f"below {c:g}", f"{percent_of_mass(share)} of the target's mass has a behaviour's "
              f"{cover} below {c:g}")
-            for c, interval in self.lost.items()
+            for c, share in self.lost.items()
         ]  # fmt: skip
         how = "estimated from recorded actions" if self.laws is None else "state by state"
         lines = [
@@ -249,24 +275,13 @@ class Support:
             *(["  The behaviour's probabilities are estimated."] if self.estimated else []),
             *(f"  {text}" for _, text in rows),
             f"  mean ratio {self.mean_ratio}, largest {self.largest_ratio:.4g}",
-            f"  effective sample size {size:,.0f} ({_percent(size / n)})",
+            f"  effective sample size {size:,.0f} ({percent(size / n)})",
             *(f"  WARNING: {warning}" for warning in self.warnings),
         ]
         worst = [group for group in self.by_state()[:3] if group.lost.value > self.least]
         if worst:
-            shown = "; ".join(
-                f"{g.name}: {_percent(g.lost.value)} of {g.rows:,} rows" for g in worst
+            places = "; ".join(
+                f"{g.name}: {percent(min(g.lost.value, 1.0))} of {g.rows:,} rows" for g in worst
             )
-            lines.append(f"  lost most in {shown}")
+            lines.append(f"  lost most in {places}")
         return "\n".join(fill(line, 92, subsequent_indent="    ") for line in lines)
-
-
-def _percent(share: float) -> str:
-    share = min(share, 1.0)  # an estimate with large weights may exceed it
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
-
-
-def _percents(found: Interval) -> str:
-    if math.isnan(found.low):
-        return _percent(found.value)
-    return f"{_percent(found.value)} ({100 * max(found.low, 0):.2g} to {_percent(found.high)})"

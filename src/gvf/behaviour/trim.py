@@ -9,7 +9,7 @@ import numpy as np
 
 from gvf.common.arrays import Array, Bools, Floats
 from gvf.log import Log
-from gvf.log.made import log_of
+from gvf.log.log_in_memory import log_of
 from gvf.transition import Transitions
 
 
@@ -50,11 +50,11 @@ def trimmed(log: Log, judge: Callable[[Transitions], tuple[Bools, Floats]]) -> T
     kept: list[Transitions] = []
     bad_parts: list[Bools] = []
     masses: list[Floats] = []
-    own: list[dict[str, Array]] = []
+    key_parts: list[dict[str, Array]] = []
     for batch, keys in log.keyed():
         bad, mass = judge(batch)
         kept.append(batch[~bad])
-        own.append({name: keys[name][~bad] for name in log.ids})
+        key_parts.append({name: keys[name][~bad] for name in log.ids})
         bad_parts.append(bad)
         masses.append(mass)
     bad, mass = np.concatenate(bad_parts), np.concatenate(masses)
@@ -73,7 +73,7 @@ def trimmed(log: Log, judge: Callable[[Transitions], tuple[Bools, Floats]]) -> T
         log=log_of(
             Transitions(**columns),
             f"{log.source}, trimmed",
-            {name: np.concatenate([keys[name] for keys in own]) for name in log.ids},
+            {name: np.concatenate([keys[name] for keys in key_parts]) for name in log.ids},
             log.times,
         ),
         rows=int(bad.sum()),

@@ -1,7 +1,8 @@
 """The command `gvf`.
 
 `parser` makes the parser, and `main` runs a command line. A command adds its own parser and names
-the function to run. That function imports the rest of the library only when the command runs. An
+the function to run. That function imports the rest of the library only when the command runs. Other
+distributions add commands by the entry-point group ``gvf.commands``, with the helpers here. An
 error that a user can mend is one line and exit status 2.
 """
 
@@ -12,12 +13,16 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from typing import Any
 
-from gvf.cli import answers, completion, record, reproduce, studies, theory
-from gvf.cli.options import Parser
-from gvf.common.interrupt import leave
+from gvf.cli import completion, learn_and_diagnose, record_command, show_command
+from gvf.cli.options import Parser, add_command, add_commands, add_engine, complete_with
+from gvf.common.distribution import how_to_install
+from gvf.common.interrupts import leave
 from gvf.common.version import __version__
+
+__all__ = ["add_command", "add_commands", "add_engine", "complete_with", "main", "parser"]
 
 EXAMPLE = """\
 import gvf
@@ -36,6 +41,36 @@ rho = pi / mu, and then learns from it as if it came from pi.
 """
 
 
+LABORATORY = ("reproduce", "verify", "study")
+"""The commands that the distribution gvf-lab adds."""
+FORMER_COMMANDS = {
+    "run": "gvf study run",
+    "plot": "gvf study plot",
+    "list": "gvf study list",
+    "clean": "gvf study clean",
+    "report": "gvf reproduce --report",
+    "record-racing": "gvf reproduce --record",
+}
+"""The names that commands had before, each with the present one."""
+
+LIBRARY_EXAMPLES = """\
+Try:
+
+  gvf record CartPole-v1          let a policy act, and write a log to learn from
+  gvf show question               print a commented question about a log
+  gvf learn LOG QUESTION          answer questions about a log, with intervals
+  gvf diagnose LOG QUESTION       tell whether a log supports the questions
+"""
+LABORATORY_EXAMPLES = """\
+  gvf reproduce                   redraw the paper's figures and judge its claims, in minutes
+  gvf verify                      check the paper's theorems by experiment
+  gvf study run quick-check       run a small study, which takes seconds
+
+A study is a grid of methods and step sizes, run many times. A figure of the paper shows the results
+of a study.
+"""
+
+
 def parser() -> Parser:
     """Return the parser of the command line.
 
@@ -44,33 +79,35 @@ def parser() -> Parser:
         >>> parser().prog
         'gvf'
     """
-    example = "".join(f"  {line}" if line.strip() else line for line in EXAMPLE.splitlines(True))
+    points = entry_points(group="gvf.commands")
+    without = (
+        f"The paper's figures, theorems and studies come with the laboratory, gvf-lab:\n"
+        f"{how_to_install('gvf-lab')}\n"
+    )
+    python = "".join(f"  {line}" if line.strip() else line for line in EXAMPLE.splitlines(True))
     root = Parser(
         prog="gvf",
         description=DESCRIPTION,
-        epilog="Try:\n\n"
-        "  gvf run quick-check      run a small study, which takes seconds\n"
-        "  gvf plot quick-check     draw its results\n"
-        "  gvf list                 list the studies of the paper, and yours\n"
-        "  gvf reproduce            redraw the paper's figures and judge its claims, in minutes\n"
-        "  gvf verify               check the paper's theorems by experiment\n"
-        "  gvf learn LOG QUESTION   answer questions about a log; `gvf show question` prints one\n"
-        "  gvf record CartPole-v1   let a policy act, and write a log to learn from\n"
-        "  gvf run --help           learn to stop and resume a study, and to write your own\n\n"
-        "A study is a grid of methods and step sizes, run many times. A figure of the paper shows\n"
-        "the results of a study.\n\n"
-        f"From Python, the sampler alone:\n\n{example}\n"
+        epilog=f"{LIBRARY_EXAMPLES}{LABORATORY_EXAMPLES if points else without}\n"
+        f"From Python, the sampler alone:\n\n{python}\n"
         "For whole learners, start with the README's example or examples/quickstart.py.",
     )
     root.set_defaults(command=lambda _: root.print_help() or 0, parser=root)
     root.add_argument("--version", action="version", version=f"gvf {__version__}")
+    root.answers = {
+        **{
+            name: f"`gvf {name}` comes with the laboratory, gvf-lab; {how_to_install('gvf-lab')}"
+            for name in LABORATORY
+        },
+        **{old: f"`gvf {old}` is now `{new}`" for old, new in FORMER_COMMANDS.items()},
+    }
     commands = root.add_subparsers(title="commands", metavar="COMMAND")
-    answers.add(commands)
-    reproduce.add(commands)
-    studies.add(commands)
-    theory.add(commands)
-    record.add(commands)
+    learn_and_diagnose.add(commands)
+    record_command.add(commands)
+    show_command.add(commands)
     completion.add(commands)
+    for point in points:
+        point.load()(commands)
     return root
 
 
@@ -82,22 +119,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         >>> main([])  # doctest: +ELLIPSIS
         usage: gvf ...
     """
-    given = argparse.Namespace()
+    options = argparse.Namespace()
     try:
-        with _heard(), warnings.catch_warnings():
+        with _interruptible(), warnings.catch_warnings():
             warnings.simplefilter("always", RuntimeWarning)
             warnings.showwarning = _show_warning
-            given, rest = parser().parse_known_args(arguments)
+            options, rest = parser().parse_known_args(arguments)
             if rest:
-                given.parser.refuse(rest)
-            return given.command(given)
+                options.parser.refuse(rest)
+            return options.command(options)
     except (ValueError, OSError, ModuleNotFoundError) as error:
         if isinstance(error, BrokenPipeError):
             return _leave_quietly()
-        print(f"gvf: {_one_line(error)}", file=sys.stderr)
+        print(f"gvf: {_in_one_line(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        resumes = "; what is done is kept: the same command goes on" if "engine" in given else ""
+        resumes = "; what is done is kept: the same command goes on" if "engine" in options else ""
         print(f"gvf: stopped{resumes}", file=sys.stderr)
         if signal.getsignal(signal.SIGINT) is leave:
             # Exit at once, since a task that is still compiling cannot be stopped.
@@ -108,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _heard() -> Iterator[None]:
+def _interruptible() -> Iterator[None]:
     """Make Ctrl-C a KeyboardInterrupt inside this block, so that a command can end in order."""
     if signal.getsignal(signal.SIGINT) is not leave:
         yield  # the program that called this one handles Ctrl-C
@@ -128,7 +165,7 @@ def _leave_if_lost(lost: Any) -> None:
     sys.__unraisablehook__(lost)
 
 
-def _one_line(error: Exception) -> str:
+def _in_one_line(error: Exception) -> str:
     message = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         message = f"{error.filename}: {error.strerror}"
@@ -140,6 +177,6 @@ def _show_warning(message: Warning | str, *_: object) -> None:
 
 
 def _leave_quietly() -> int:
-    """End without an error if the output is closed, as in ``gvf list | head -1``."""
+    """End without an error if the output is closed, as in ``gvf study list | head -1``."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

@@ -1,17 +1,17 @@
-"""The command `gvf completion`: a script that lets a shell complete `gvf run qu` to `quick-check`.
+"""The command `gvf completion`: a script that lets a shell complete commands and names.
 
-The script lists all commands, options and names, read from the parser of the command line. So a
-completion starts no Python, which would take half a second to import gvf. If no name fits, shells
-complete the names of files, such as .toml files of studies.
+With it, `gvf study run qu` becomes `gvf study run quick-check`. The script lists all commands,
+options and names, read from the parser of the command line, so that a completion starts no Python.
+If no name fits, shells complete the names of files, such as .toml files of studies.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-from gvf.cli.options import add_command
+from gvf.cli.options import add_command, names_of
 
 COMPLETION = """\
 Print a script that lets a shell complete commands, options and the names of studies and figures
@@ -31,15 +31,19 @@ ZSH = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashc
 
 BASH = """\
 _gvf() {
-  local words='' at="${COMP_WORDS[1]} ${COMP_WORDS[COMP_CWORD-1]} ${COMP_WORDS[COMP_CWORD]}"
-  if [ "$COMP_CWORD" -eq 1 ]; then at=" ${COMP_WORDS[1]}"; fi
-  case "$at" in
+  local words='' path="${COMP_WORDS[1]}"
+  case "$path" in
+    %s) if [ "$COMP_CWORD" -gt 2 ]; then path="$path ${COMP_WORDS[2]}"; fi ;;
+  esac
+  if [ "$COMP_CWORD" -eq 1 ]; then path=''; fi
+  case "$path|${COMP_WORDS[COMP_CWORD-1]}|${COMP_WORDS[COMP_CWORD]}" in
 %s
   esac
   COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))
 }
 complete -o default -F _gvf gvf
 """
+"""The commands that have commands of their own, and cases of "command|word before|word"."""
 
 
 def add(commands: Any) -> None:
@@ -55,73 +59,99 @@ def add(commands: Any) -> None:
     completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell that you use")
 
 
-def _completion(given: argparse.Namespace) -> int:
+def _completion(options: argparse.Namespace) -> int:
     from gvf.cli import parser
 
-    root = parser()
-    if given.shell == "fish":
-        print(*_fish(root), sep="\n")
+    commands = dict(_commands(parser()))
+    if options.shell == "fish":
+        print(*_fish(commands), sep="\n")
         return 0
-    cases = "\n".join(f"    {pattern}) words='{words}' ;;" for pattern, words in _cases(root))
-    print((ZSH if given.shell == "zsh" else "") + BASH % cases, end="")
+    groups = [path for path, command in commands.items() if path and command.is_group]
+    cases = "\n".join(f"    {pattern}) words='{words}' ;;" for pattern, words in _cases(commands))
+    script = BASH % ("|".join(groups) or "''", cases)
+    print((ZSH if options.shell == "zsh" else "") + script, end="")
     return 0
 
 
-def _cases(root: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
-    """Yield patterns of "command, word before, word", each with the words that may stand there."""
-    commands = _commands(root)
-    yield "' -'*", _options(root)
-    yield "' '*", " ".join(commands)
-    for name, (parser, _) in commands.items():
-        for action in parser._actions:
-            if action.option_strings and action.nargs != 0:
-                yield f"'{name} {action.option_strings[-1]} '*", _words(action)
-        yield f"'{name} '*' -'*", _options(parser)
-        more = " question" if name == "show" else ""
-        yield f"'{name} '*", f"{_names(parser)}{more}".strip()
+class Command(NamedTuple):
+    """A command of the command line, or one of its commands, such as `gvf study run`."""
+
+    parser: argparse.ArgumentParser
+    help: str
+    """Its line in the list of commands."""
+
+    @property
+    def is_group(self) -> bool:
+        """True if it has commands of its own."""
+        return bool(_subparsers(self.parser))
+
+    @property
+    def options(self) -> list[argparse.Action]:
+        """Its options; the others are arguments."""
+        return [action for action in self.parser._actions if action.option_strings]
+
+    @property
+    def names(self) -> list[str]:
+        """The words that may stand as its arguments; for a group, its commands."""
+        arguments = [action for action in self.parser._actions if not action.option_strings]
+        return [name for argument in arguments for name in names_of(argument)]
 
 
-def _fish(root: argparse.ArgumentParser) -> Iterator[str]:
-    yield from _fish_options("__fish_use_subcommand", root)
-    for name, (parser, help) in _commands(root).items():
-        yield f"complete -c gvf -f -n __fish_use_subcommand -a {name} -d {_quoted(help)}"
-        there = f"'__fish_seen_subcommand_from {name}'"
-        more = " question" if name == "show" else ""
-        yield f"complete -c gvf -n {there} -a '{f'{_names(parser)}{more}'.strip()}'"
-        yield from _fish_options(there, parser)
+def _commands(
+    parser: argparse.ArgumentParser, path: str = "", help: str = ""
+) -> Iterator[tuple[str, Command]]:
+    """Iterate over all commands by their words, such as "study run"; that of `gvf` alone is ""."""
+    yield path, Command(parser, help)
+    for group in _subparsers(parser):
+        helps = {choice.dest: choice.help or "" for choice in group._choices_actions}
+        for name, below in group.choices.items():
+            yield from _commands(below, f"{path} {name}".strip(), helps[name])
 
 
-def _fish_options(there: str, parser: argparse.ArgumentParser) -> Iterator[str]:
-    for action in parser._actions:
-        if action.option_strings:
-            words = _words(action)
-            takes = f" -x -a '{words}'" if words else " -r" if action.nargs != 0 else ""
-            option = action.option_strings[-1].removeprefix("--")
-            yield f"complete -c gvf -n {there} -l {option}{takes} -d {_quoted(action.help or '')}"
+def _subparsers(parser: argparse.ArgumentParser) -> list[argparse._SubParsersAction[Any]]:
+    return [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
 
 
-def _commands(root: argparse.ArgumentParser) -> dict[str, tuple[argparse.ArgumentParser, str]]:
-    """Return the parser of each command, and its line in the list of commands."""
-    (action,) = (a for a in root._actions if isinstance(a, argparse._SubParsersAction))
-    helps = {choice.dest: choice.help or "" for choice in action._choices_actions}
-    return {name: (parser, helps[name]) for name, parser in action.choices.items()}
+def _cases(commands: Mapping[str, Command]) -> Iterator[tuple[str, str]]:
+    """Yield patterns of "command|word before|word", each with the words that may stand there."""
+    for path, command in commands.items():
+        for option in command.options:
+            if option.nargs != 0:
+                yield f"'{path}|{option.option_strings[-1]}|'*", " ".join(names_of(option))
+        options = (word for option in command.options for word in option.option_strings)
+        yield f"'{path}|'*'|-'*", " ".join(word for word in options if word[1] == "-")
+        yield f"'{path}|'*", " ".join(command.names)
 
 
-def _options(parser: argparse.ArgumentParser) -> str:
-    return " ".join(option for option in parser._option_string_actions if option[1] == "-")
+def _fish(commands: Mapping[str, Command]) -> Iterator[str]:
+    for path, command in commands.items():
+        where = _fish_condition(path, commands)
+        if not command.is_group:
+            yield f"complete -c gvf -n {where} -a '{' '.join(command.names)}'"
+        for name in command.names if command.is_group else ():
+            help = _quoted(commands[f"{path} {name}".strip()].help)
+            yield f"complete -c gvf -f -n {where} -a {name} -d {help}"
+        for option in command.options:
+            words = " ".join(names_of(option))
+            value = f" -x -a '{words}'" if words else " -r" if option.nargs != 0 else ""
+            name = option.option_strings[-1].removeprefix("--")
+            help = _quoted(option.help or "")
+            yield f"complete -c gvf -n {where} -l {name}{value} -d {help}"
 
 
-def _names(parser: argparse.ArgumentParser) -> str:
-    return " ".join(_words(action) for action in parser._actions if not action.option_strings)
-
-
-def _words(action: argparse.Action) -> str:
-    """Return the known values of an argument, as words."""
-    from gvf import charts, paper
-    from gvf.paper import studies as catalogue
-
-    known = {"STUDY": catalogue.CATALOGUE, "FIGURE": paper.FIGURES | charts.FIGURES}
-    return " ".join(action.choices or known.get(str(action.metavar), ()))
+def _fish_condition(path: str, commands: Mapping[str, Command]) -> str:
+    """Return the condition, for fish, that the words of a command stand on the line."""
+    if not path:
+        return "__fish_use_subcommand"
+    seen = " and ".join(f"__fish_seen_subcommand_from {word};" for word in path.split())
+    # `gvf show` is not `gvf study show`, and `gvf study` no longer the command of `gvf study run`.
+    if commands[path].is_group:
+        others = [name for name in commands[path].names]
+    else:
+        others = [name for name, other in commands.items() if name and other.is_group]
+        others = [name for name in others if not path.startswith(f"{name} ")]
+    more = f" and not __fish_seen_subcommand_from {' '.join(others)}" if others else ""
+    return f"'{seen}{more}'"
 
 
 def _quoted(text: str) -> str:

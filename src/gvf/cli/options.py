@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gvf.common.names import nearest
+from gvf.common.part_names import nearest
+
+NAMES = "names_for_completion"
+"""The attribute of an argument that has the function of its known values."""
 
 
 class Parser(argparse.ArgumentParser):
     """A parser whose error for a mistyped command, option or value suggests the nearest one.
+
+    Attributes:
+        answers: what to tell whoever uses a word that is no command here, by word.
 
     Example:
         >>> from gvf.cli.options import Parser
@@ -21,12 +27,15 @@ class Parser(argparse.ArgumentParser):
         gvf: error: unknown --scale: 'quik'; did you mean 'quick'? Known are 'quick', 'paper'
     """
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given, formatter_class=argparse.RawDescriptionHelpFormatter)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, formatter_class=argparse.RawDescriptionHelpFormatter)
+        self.answers: Mapping[str, str] = {}
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             commands = isinstance(action, argparse._SubParsersAction)
+            if commands and value in self.answers:
+                raise ValueError(self.answers[value])
             kind = "command" if commands else (action.option_strings or [action.dest])[0]
             hint = nearest(value, action.choices, self._more if commands else "")
             self.error(f"unknown {kind}: {value!r}; {hint}")
@@ -64,6 +73,31 @@ def add_command(
     return added
 
 
+def add_commands(commands: Any, name: str, help: str, description: str, epilog: str = "") -> Any:
+    """Add a command that has commands of its own, as in `gvf study run`; return its subparsers."""
+    group = add_command(commands, name, lambda _: 0, help, description, epilog)
+    group.set_defaults(command=lambda _: group.print_help() or 0)
+    return group.add_subparsers(title="commands", metavar="COMMAND")
+
+
+def complete_with(argument: argparse.Action, names: Callable[[], Iterable[str]]) -> None:
+    """Let shells complete an argument with names, which are asked for when a script is printed.
+
+    Example:
+        >>> from gvf.cli.options import Parser, complete_with, names_of
+        >>> study = Parser(prog="gvf").add_argument("study")
+        >>> complete_with(study, lambda: ["quick-check"])
+        >>> names_of(study)
+        ['quick-check']
+    """
+    setattr(argument, NAMES, names)
+
+
+def names_of(argument: argparse.Action) -> list[str]:
+    """Return the known values of an argument: its choices, or the names it is completed with."""
+    return list(map(str, argument.choices or getattr(argument, NAMES, list)()))
+
+
 def add_engine(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose where tasks run."""
     parser.add_argument(
@@ -82,14 +116,4 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         "--address",
         metavar="A",
         help="the address of a Ray cluster, with --engine ray (default: start one on this machine)",
-    )
-
-
-def add_out(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names the folder of results."""
-    parser.add_argument(
-        "--out",
-        default="gvf-results",
-        metavar="DIR",
-        help="the folder of results (default: ./gvf-results)",
     )

@@ -2,12 +2,12 @@
 
 A file is a readable line followed by a NumPy archive (.npz):
 
-    gvf checkpoint, format 1, sha256 <64 hexadecimal digits of the rest of the file>
-    <archive: the arrays, and as JSON the kind of object, gvf's version and a description>
+    gvf checkpoint, version 0.1.0, sha256 <64 hexadecimal digits of the rest of the file>
+    <archive: the arrays, and as JSON the kind of object and a description>
 
-The line identifies the file, and the digest detects a change of any byte. Nothing in a file is ever
-executed; there is no pickle. A file is written under another name and then renamed, so it is never
-incomplete.
+The line identifies the file and the gvf that wrote it, which is the only one that reads it. The
+digest detects a change of any byte. Nothing in a file is ever executed; there is no pickle. A file
+is written under another name and then renamed, so it is never incomplete.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike, NDArray
 from gvf.common.files import replaced
 from gvf.common.version import __version__
 
-_FORMAT = 1
 _ARRAY = "array/"  # the prefix of arrays, so that their names cannot collide with others
 
 
@@ -55,9 +54,9 @@ def write(
         >>> with TemporaryDirectory() as folder:
         ...     path = Path(folder, "ages.gvf")
         ...     checkpoint.write(path, "table", {"age": np.arange(3)}, {"unit": "years"})
-        ...     print(path.read_bytes()[:32].decode())
+        ...     print(path.read_bytes()[:14].decode())
         ...     checkpoint.read(path, "table")
-        gvf checkpoint, format 1, sha256
+        gvf checkpoint
         ({'unit': 'years'}, {'age': array([0, 1, 2])})
     """
     path = Path(path)
@@ -68,7 +67,7 @@ def write(
                 f"{name.removeprefix(_ARRAY)!r} holds Python objects ({array.dtype}), and a "
                 "checkpoint only takes arrays of numbers or text"
             )
-    about = {"kind": kind, "gvf": __version__, "description": dict(description or {})}
+    about = {"kind": kind, "description": dict(description or {})}
     text = np.frombuffer(json.dumps(about).encode(), np.uint8)
     with replaced(path) as unfinished, unfinished.open("x+b") as file:
         # The digest is known only after the rest is written, so zeros hold its place.
@@ -80,32 +79,37 @@ def write(
         file.write(_header(digest))
 
 
-def read(
-    path: str | os.PathLike[str], kind: str | tuple[str, ...] | None = None
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read the description and the arrays that :func:`write` wrote.
-
-    Args:
-        path: the file.
-        kind: the expected kind, or several; None accepts any.
-
-    Returns:
-        The description, and the arrays by name.
+def read(path: str | os.PathLike[str], kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read the description and the arrays that :func:`write` wrote for this kind of object.
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if the file is not a checkpoint, is damaged, comes from a newer gvf, or holds
-            another kind of object.
+        ValueError: as :func:`read_any`, or if the file holds another kind of object.
+    """
+    held, description, arrays = read_any(path)
+    if held != kind:
+        raise ValueError(f"{os.fspath(path)} holds a {held}, not a {kind}")
+    return description, arrays
+
+
+def read_any(
+    path: str | os.PathLike[str],
+) -> tuple[str, dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read the kind of object, the description and the arrays that :func:`write` wrote.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if the file is not a checkpoint, is damaged, or was saved by another gvf.
     """
     with open(path, "rb") as file:
         header = file.readline(200)
-        found = re.match(rb"gvf checkpoint, format (\d+)", header)
-        if found is None:
+        version = re.match(rb"gvf checkpoint, version ([^, ]+), ", header)
+        if version is None:
             raise ValueError(f"{os.fspath(path)} is not a gvf checkpoint")
-        if int(found[1]) > _FORMAT:
+        if version[1] != __version__.encode():
             raise ValueError(
-                f"{os.fspath(path)} was written by a newer gvf (format {int(found[1])}); this one "
-                f"reads format {_FORMAT}"
+                f"{os.fspath(path)} was saved by gvf {version[1].decode('ascii', 'replace')}; this "
+                f"is gvf {__version__}, and reads only its own files"
             )
         if header != _header(hashlib.file_digest(file, "sha256").hexdigest()):
             raise ValueError(f"{os.fspath(path)} is damaged or incomplete")
@@ -114,15 +118,12 @@ def read(
             with np.load(file, allow_pickle=False) as archive:
                 plain = {name: archive[name] for name in archive.files}
             about = json.loads(plain.pop("about").tobytes())
-            held, description = about["kind"], about["description"]
+            kind, description = about["kind"], about["description"]
         except (MemoryError, OSError):
             raise  # the file may be sound
         except Exception as error:  # the digest is right, but the archive is not from `write`
             raise ValueError(f"{os.fspath(path)} is damaged or incomplete") from error
-    kinds = (kind,) if isinstance(kind, str) else kind
-    if kinds is not None and held not in kinds:
-        raise ValueError(f"{os.fspath(path)} holds a {held}, not a {' or a '.join(kinds)}")
-    return description, {name.removeprefix(_ARRAY): array for name, array in plain.items()}
+    return kind, description, {name.removeprefix(_ARRAY): array for name, array in plain.items()}
 
 
 @contextmanager
@@ -137,4 +138,4 @@ def damage_named(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _header(digest: str) -> bytes:
-    return f"gvf checkpoint, format {_FORMAT}, sha256 {digest}\n".encode()
+    return f"gvf checkpoint, version {__version__}, sha256 {digest}\n".encode()

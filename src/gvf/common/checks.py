@@ -12,6 +12,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.common.errors import DataCode, DataError, Place
+
 _LONGEST = 80
 """The largest number of characters of a value in a message."""
 
@@ -105,17 +107,30 @@ def as_numbers(values: Any, what: str) -> NDArray[Any]:
         >>> from gvf.common.checks import as_numbers
         >>> as_numbers(["0.5", "1"], "column 'reward'")
         Traceback (most recent call last):
-        ValueError: column 'reward': '0.5' at position 0 is text, and must be a number
+        gvf.common.errors.DataError: column 'reward': '0.5' at position 0 is text, and must be a
+        number
     """
     array = values if type(values) is np.ndarray else as_array(values, what)
     if array.dtype.kind not in "USO":
         return array
     texts = (at for at, value in np.ndenumerate(array) if isinstance(value, str | bytes))
     if (at := next(texts, None)) is not None:
-        place = at[0] if len(at) == 1 else list(at)
-        where = f" at position {place}" if at else ""
-        raise ValueError(f"{what}: {str(array[at])!r}{where} is text, and must be a number")
+        raise DataError(
+            f"{what}: {str(array[at])!r}",
+            *_places(at),
+            " is text, and must be a number",
+            code=DataCode.NOT_A_NUMBER,
+            column=what,
+            value=array[at],
+        )
     return array
+
+
+def _places(at: tuple[int, ...]) -> list[Place]:
+    """Return the place of an index; none in a single number."""
+    if not at:
+        return []
+    return [Place(at[0], f" at position {at[0] if len(at) == 1 else list(at)}", "")]
 
 
 def _shape(row: Any) -> str:

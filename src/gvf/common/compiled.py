@@ -34,12 +34,12 @@ def direct_entry(kernel: Any, *types: Any) -> Callable[..., Any]:
 
 def once(make: Function) -> Function:
     """Call a function once for all threads, and keep its result."""
-    made = cache(make)
+    cached = cache(make)
 
     @wraps(make)
     def one_at_a_time(*arguments: Any) -> Any:
         with _compiling:
-            return made(*arguments)
+            return cached(*arguments)
 
     return one_at_a_time  # pyright: ignore[reportReturnType]
 
@@ -78,11 +78,11 @@ def _calling(returned: Any) -> Any:
                 if isinstance(part, types.Array) and part.layout != "C":
                     raise TypeError(f"a kernel takes contiguous arrays, not {part}")
 
-        def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             convention = context.call_conv
             form = convention.get_function_type(returned, tuple(arguments))
-            callee = builder.inttoptr(given[0], form.as_pointer())
-            parts = [builder.extract_value(given[1], i) for i in range(len(arguments))]
+            callee = builder.inttoptr(values[0], form.as_pointer())
+            parts = [builder.extract_value(values[1], i) for i in range(len(arguments))]
             status, result = convention.call_function(
                 builder, callee, returned, tuple(arguments), parts
             )

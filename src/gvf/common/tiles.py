@@ -63,14 +63,14 @@ def _tile(rows: int, vectors: int) -> Any:
     left factor the distance of columns; the others have neighbouring columns.
     """
 
-    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         number = signature.args[0].dtype
         bytes_each = number.bitwidth // 8
         lanes = BYTES // bytes_each
         vector = ir.VectorType(context.get_data_type(number), lanes)
-        index = given[1].type
-        out, out_at, out_row, left, left_at, left_row, left_column = given[:7]
-        right, right_at, right_row, depth = given[7:]
+        index = arguments[1].type
+        out, out_at, out_row, left, left_at, left_row, left_column = arguments[:7]
+        right, right_at, right_row, depth = arguments[7:]
 
         def start(position: int, array: Any, at: Any) -> Any:
             data = context.make_array(signature.args[position])(context, builder, array).data
@@ -108,8 +108,10 @@ def _tile(rows: int, vectors: int) -> Any:
         everywhere = ir.Constant(ir.VectorType(word, lanes), [0] * lanes)
         next_sums = {}
         for i in range(rows):
-            one = builder.load(of_row(column, i, left_row), align=bytes_each)
-            a = builder.shuffle_vector(builder.insert_element(none, one, word(0)), none, everywhere)
+            left_number = builder.load(of_row(column, i, left_row), align=bytes_each)
+            a = builder.shuffle_vector(
+                builder.insert_element(none, left_number, word(0)), none, everywhere
+            )
             for v in range(vectors):
                 next_sums[i, v] = builder.call(multiply_add, [a, b[v], sums[i, v]])
         after = builder.add(k, index(1))
@@ -143,9 +145,9 @@ def _tile(rows: int, vectors: int) -> Any:
 
 
 def _prefetch(typing: Any, array: Any, at: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        data = context.make_array(signature.args[0])(context, builder, given[0]).data
-        place = builder.bitcast(builder.gep(data, [given[1]]), ir.IntType(8).as_pointer())
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
         word = ir.IntType(32)
         form = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
         fetch = cgutils.get_or_insert_function(builder.module, form, "llvm.prefetch.p0")
@@ -161,7 +163,7 @@ prefetch: Any = intrinsic(_prefetch)
 
 def _strip(vectors: int) -> Any:
     """Make a function for some vectors of columns, from a column on, and any number of rows."""
-    many, one = _tile(MOST, vectors), _tile(1, vectors)
+    many, single = _tile(MOST, vectors), _tile(1, vectors)
 
     def strip(out, left, right, column, rows, depth):
         c, c_at, c_row = out
@@ -172,7 +174,7 @@ def _strip(vectors: int) -> Any:
             many(c, c_at, c_row, a, a_at, a_row, a_column, b, b_at, b_row, depth)
             c_at, a_at, i = c_at + MOST * c_row, a_at + MOST * a_row, i + MOST
         while i < rows:
-            one(c, c_at, c_row, a, a_at, a_row, a_column, b, b_at, b_row, depth)
+            single(c, c_at, c_row, a, a_at, a_row, a_column, b, b_at, b_row, depth)
             c_at, a_at, i = c_at + c_row, a_at + a_row, i + 1
 
     # Numba may take compiled functions of one name for the same, if they come from its cache.
@@ -180,7 +182,7 @@ def _strip(vectors: int) -> Any:
     return njit(nogil=True)(strip)
 
 
-_one, _two, _three = map(_strip, (1, 2, 3))
+_one_row, _two, _three = map(_strip, (1, 2, 3))
 
 
 @njit(nogil=True)
@@ -207,5 +209,5 @@ def add_product(out, left, right, rows, columns, depth):
         elif vectors == 2:
             _two(out, left, right, j, rows, depth)
         else:
-            _one(out, left, right, j, rows, depth)
+            _one_row(out, left, right, j, rows, depth)
         j += vectors * lanes

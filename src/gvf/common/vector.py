@@ -42,11 +42,11 @@ class _VectorModel(models.PrimitiveModel):
         super().__init__(manager, kind, ir.VectorType(DOUBLE, kind.width))
 
 
-def _vector(context: Any, builder: Any, kind: Any, given: Any, wanted: Any) -> Any:
+def _vector(context: Any, builder: Any, kind: Any, argument: Any, wanted: Any) -> Any:
     """Return a vector as it is, and a number as a vector of copies."""
     if kind == wanted or not isinstance(wanted, Vector):
-        return context.cast(builder, given, kind, wanted)
-    value = context.cast(builder, given, kind, types.float64)
+        return context.cast(builder, argument, kind, wanted)
+    value = context.cast(builder, argument, kind, types.float64)
     undefined = ir.Constant(ir.VectorType(DOUBLE, wanted.width), ir.Undefined)
     first = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
     copies = ir.Constant(ir.VectorType(ir.IntType(32), wanted.width), [0] * wanted.width)
@@ -66,7 +66,7 @@ def zeros(typing: Any, width: Any) -> Any:
         return None
     result = Vector(width.literal_value)
 
-    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return _vector(context, builder, types.float64, ir.Constant(DOUBLE, 0.0), result)
 
     return result(width), code
@@ -89,8 +89,8 @@ def load(typing: Any, like: Any, array: Any, row: Any, lane: Any) -> Any:
     """Return the numbers of array [rows, lanes] at a row, from a lane on, as many as `like` has."""
     result = _widest(like)
 
-    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        place = _place(context, builder, array, given[1:], result)
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = _place(context, builder, array, arguments[1:], result)
         return builder.load(place, align=8)
 
     return result(like, array, types.uint64, types.uint64), code
@@ -100,8 +100,8 @@ def load(typing: Any, like: Any, array: Any, row: Any, lane: Any) -> Any:
 def store(typing: Any, array: Any, row: Any, lane: Any, value: Any) -> Any:
     """Write a vector into array [rows, lanes] at a row, from a lane on."""
 
-    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        builder.store(given[3], _place(context, builder, array, given[:3], value), align=8)
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[3], _place(context, builder, array, arguments[:3], value), align=8)
         return context.get_dummy_value()
 
     return types.void(array, types.uint64, types.uint64, value), code
@@ -114,13 +114,13 @@ def _elementary(name: str) -> Any:
     def function(typing: Any, value: Any) -> Any:
         result = _widest(value)
 
-        def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             form = context.get_value_type(result)
             suffix = f"v{result.width}f64" if isinstance(result, Vector) else "f64"
             called = cgutils.get_or_insert_function(
                 builder.module, ir.FunctionType(form, [form]), f"llvm.{name}.{suffix}"
             )
-            return builder.call(called, given)
+            return builder.call(called, arguments)
 
         return result(result), code
 
@@ -139,10 +139,10 @@ def choose(typing: Any, below: Any, limit: Any, then: Any, otherwise: Any) -> An
     result = _widest(below, limit, then, otherwise)
     kinds = below, limit, then, otherwise
 
-    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         a, b, yes, no = (
             _vector(context, builder, kind, value, result)
-            for kind, value in zip(kinds, given, strict=True)
+            for kind, value in zip(kinds, arguments, strict=True)
         )
         return builder.select(builder.fcmp_ordered("<", a, b), yes, no)
 
@@ -156,9 +156,9 @@ def _operation(name: str, *operators: Any) -> None:
     def apply(typing: Any, a: Any, b: Any) -> Any:
         result = _widest(a, b)
 
-        def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-            left = _vector(context, builder, a, given[0], result)
-            return getattr(builder, name)(left, _vector(context, builder, b, given[1], result))
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            left = _vector(context, builder, a, arguments[0], result)
+            return getattr(builder, name)(left, _vector(context, builder, b, arguments[1], result))
 
         return result(a, b), code
 

@@ -4,8 +4,9 @@
     mean ratio              r = (1/n) sum rho, with standard error sd(rho) / sqrt(n); rho - 1 is a
                             martingale difference, so this holds for a Markov stream too
 
-The tail index is in :mod:`gvf.diagnosis.tail`, variance and bias in :mod:`gvf.diagnosis.moments`,
-IS against BC-IR in :mod:`gvf.diagnosis.comparison`, the advice in :mod:`gvf.diagnosis.advice`.
+The tail index is in :mod:`gvf.ratios`, variance and bias in
+:mod:`gvf.diagnosis.moments`, IS against BC-IR in :mod:`gvf.diagnosis.variance_comparison`, the
+advice in :mod:`gvf.diagnosis.recommend`.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ import numpy as np
 
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, whole
-from gvf.correction import BCIR, IR, IS, RATIO, TRACE, Correction, VTrace, WISMinibatch
-from gvf.diagnosis.comparison import compare
+from gvf.corrections import BCIR, IR, IS, RATIO, TRACE, Correction, VTrace, WISMinibatch
+from gvf.diagnosis.diagnosis import Diagnosis
 from gvf.diagnosis.moments import WindowSums, all_moments
-from gvf.diagnosis.record import Diagnosis
-from gvf.diagnosis.show import histogram
-from gvf.diagnosis.tail import tail_index, trusted_up_to
-from gvf.diagnosis.updates import Updates, updates_of_array
-from gvf.policy.checks import generator, numpy_array
+from gvf.diagnosis.show_diagnosis import histogram
+from gvf.diagnosis.variance_comparison import compare
+from gvf.diagnosis.window_updates import Updates, updates_of_array
+from gvf.policies.action_checks import generator, numpy_array
+from gvf.ratios import tail_index, trusted_up_to
 from gvf.sampling.prefix_sums import LARGEST_RATIO
-from gvf.sampling.ring import bad_weight
+from gvf.sampling.ratio_ring import bad_weight
 
 DEFAULT_CORRECTIONS: tuple[Correction, ...] = (IS(), BCIR(), IR(), VTrace(1.0), WISMinibatch())
 """The corrections of a diagnosis by default."""
@@ -52,8 +53,8 @@ def diagnose(
 
     Args:
         ratios: the importance ratios of the window's transitions, [n]. Corrections with a trace,
-            such as :class:`gvf.EmphaticIR`, need ratios and traces, [2, n], as
-            :func:`gvf.correction.trace.carried` computes them.
+            such as :class:`gvf.corrections.EmphaticIR`, need ratios and traces, [2, n], as
+            :func:`gvf.corrections.carried.carried` computes them.
         updates: the on-policy update of each transition, [n, d]: for example the TD error times the
             features, or a gradient. One number per transition, [n], is also accepted.
         batch_size: the number of transitions drawn for an update, k.
@@ -81,17 +82,21 @@ def diagnose(
         (1597, 0.11, 0.7)
         >>> round(found.moments["IS"].variance / found.moments["BC-IR"].variance, 1)
         2.4
-        >>> found = gvf.diagnose(ratios, updates, corrections=[gvf.IR(), gvf.BCInterpolated(0.5)])
+        >>> found = gvf.diagnose(
+        ...     ratios,
+        ...     updates,
+        ...     corrections=[gvf.corrections.IR(), gvf.corrections.BCInterpolated(0.5)],
+        ... )
         >>> list(found.moments)
         ['IR', 'BC-Interpolated(0.5)']
     """
-    given = np.asarray(numpy_array(ratios, "ratios"), np.float64)
-    if given.ndim != 1 and not (given.ndim == 2 and len(given) == 2):
+    array = np.asarray(numpy_array(ratios, "ratios"), np.float64)
+    if array.ndim != 1 and not (array.ndim == 2 and len(array) == 2):
         raise ValueError(
             "ratios must be [n], one for each transition, or [2, n] with traces, got shape "
-            f"{given.shape}"
+            f"{array.shape}"
         )
-    inputs = np.ascontiguousarray(np.atleast_2d(given))
+    inputs = np.ascontiguousarray(np.atleast_2d(array))
     vectors, dimensions = updates_of_array(updates)
     if len(vectors.x) != inputs.shape[1]:
         raise ValueError(
@@ -137,25 +142,25 @@ def diagnose_updates(
     whole("batch_size", batch_size, 1)
     whole("batches", batches, 2)
     rng = np.random.default_rng(0) if rng is None else generator(rng)
-    shown = _check_corrections(
+    listed = _check_corrections(
         DEFAULT_CORRECTIONS if corrections is None else corrections, len(inputs)
     )
     ratios = inputs[RATIO]
     _check_mass(ratios)
     window = WindowSums.of(inputs, ratios, updates, dimensions)
     emphatic = None
-    if any(correction.emphatic for correction in shown):
+    if any(correction.emphatic for correction in listed):
         emphasis = ratios * inputs[TRACE]
         if not (emphasis.any() and np.isfinite(emphasis).all()):
             raise ValueError("the products of ratios and traces must be finite, and not all 0")
         emphatic = WindowSums.of(inputs, emphasis, updates, dimensions)
     n, mean = len(ratios), window.mean
     # IS and BC-IR are always compared, even if they are not shown.
-    needed = dict.fromkeys([IS(), BCIR(), *shown])
-    found = all_moments(
+    needed = dict.fromkeys([IS(), BCIR(), *listed])
+    results = all_moments(
         tuple(needed), window, emphatic, batch_size=batch_size, batches=batches, rng=rng
     )
-    moments = dict(zip(needed, found, strict=True))
+    moments = dict(zip(needed, results, strict=True))
     pair = moments[IS()], moments[BCIR()]
     # In units of the mean, because squares of large ratios may overflow.
     spread = float((ratios / mean).std(ddof=1)) if n > 1 else math.nan
@@ -171,7 +176,7 @@ def diagnose_updates(
         mean_ratio_error=mean * spread / math.sqrt(n),
         k_hat=tail_index(ratios),
         k_threshold=trusted_up_to(n),
-        moments={correction.name: moments[correction] for correction in shown},
+        moments={correction.name: moments[correction] for correction in listed},
         comparison=compare(*pair, ratios, mean, window.squares, batch_size),
         bias_windows=window.bias_windows,
         histogram=histogram(ratios),
@@ -182,10 +187,12 @@ def diagnose_updates(
 def _check_corrections(corrections: Iterable[Correction], rows: int) -> tuple[Correction, ...]:
     if isinstance(corrections, Correction):
         raise TypeError(f"corrections must be several, got {brief(corrections)}; put it in a list")
-    shown = tuple(corrections)
-    for correction in shown:
+    several = tuple(corrections)
+    for correction in several:
         if not isinstance(correction, Correction):
-            raise TypeError(f"corrections must be like gvf.IR(), got {brief(correction)}")
+            raise TypeError(
+                f"corrections must be like gvf.corrections.IR(), got {brief(correction)}"
+            )
         if correction.refresh is not None:
             raise ValueError(
                 f"the masses of {correction.name} change as it learns, which ratios do not tell: "
@@ -197,13 +204,13 @@ def _check_corrections(corrections: Iterable[Correction], rows: int) -> tuple[Co
                 "tell: give ratios and traces, [2, n], or use the diagnose method of a learner "
                 "that has this correction"
             )
-    names = Counter(correction.name for correction in shown)
+    names = Counter(correction.name for correction in several)
     if not names:
         raise ValueError("corrections is empty: name at least one, or leave it out")
     name, count = names.most_common(1)[0]
     if count > 1:
         raise ValueError(f"corrections has {count} of the name {name}; names must differ")
-    return shown
+    return several
 
 
 def _check_mass(ratios: Floats) -> None:

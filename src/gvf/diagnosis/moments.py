@@ -1,7 +1,7 @@
 """Mean, variance and bias of one mini-batch update given the window, for any correction.
 
-Mean and variance follow from :mod:`gvf.diagnosis.law`; if a row's weight depends on the rest of its
-batch, they are simulated. With rho the ratios, r their mean, ``w_i = rho_i / sum rho`` and
+Mean and variance follow from :mod:`gvf.diagnosis.batch_law`; if a row's weight depends on the rest
+of its batch, they are simulated. With rho the ratios, r their mean, ``w_i = rho_i / sum rho`` and
 
     E_IS = (1/n) sum_i rho_i Delta_i,        X = sum_i w_i Delta_i = E_IS / r,
 
@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gvf.common.arrays import Floats
-from gvf.correction import Correction
-from gvf.diagnosis.law import Law, law_of, self_normalised
-from gvf.diagnosis.updates import Updates, squared_distances, weighted_sum
+from gvf.corrections import Correction
+from gvf.diagnosis.batch_law import Law, law_of, self_normalised
+from gvf.diagnosis.window_updates import Updates, squared_distances, weighted_sum
 from gvf.sampling import RatioRing
 
 ROUNDING = 1e-12
@@ -127,7 +127,7 @@ def all_moments(
 ) -> list[Moments]:
     """Compute the moments of each correction; all simulations use the same random numbers."""
     start = rng.bit_generator.state
-    found = []
+    moments = []
     for correction in corrections:
         window = emphatic if correction.emphatic and emphatic is not None else plain
         inputs = window.inputs[: correction.rows]
@@ -142,8 +142,8 @@ def all_moments(
             )
         shares = _product(law.chance, law.chance)
         size = 1.0 / shares if shares > 0.0 else 0.0
-        found.append(Moments(correction, variance, error, length, bias, size))
-    return found
+        moments.append(Moments(correction, variance, error, length, bias, size))
+    return moments
 
 
 def _bias_over_windows(
@@ -245,9 +245,9 @@ def _simulated(
     )
 
 
-def _product(one: Floats, other: Floats) -> float:
+def _product(first: Floats, second: Floats) -> float:
     # Not one @ other, which waits for BLAS's threads.
-    return float(np.sum(one * other))
+    return float(np.sum(first * second))
 
 
 def _length(vector: Floats) -> float:

@@ -1,18 +1,17 @@
 """Hordes: thousands of questions answered from one stream."""
 
-from gvf.horde.banks import Columns, PolicyBank, questions
-from gvf.horde.diagnosis import HordeDiagnosis
 from gvf.horde.horde import Horde
-from gvf.horde.report import HordeReport, HordeWarning
-from gvf.horde.returns import HordeReturnError
+from gvf.horde.horde_diagnosis import HordeDiagnosis
+from gvf.horde.horde_report import HordeReport, HordeWarning
+from gvf.horde.horde_returns import HordeReturnError
+from gvf.horde.question_grid import SignalBank, question_grid
 
 __all__ = [
-    "Columns",
     "Horde",
     "HordeDiagnosis",
     "HordeReport",
     "HordeReturnError",
     "HordeWarning",
-    "PolicyBank",
-    "questions",
+    "SignalBank",
+    "question_grid",
 ]

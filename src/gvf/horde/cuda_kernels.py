@@ -1,10 +1,10 @@
 r"""Kernels in Triton: several steps of plain TD that read and write the weights once.
 
-This module needs Triton, so only :class:`gvf.horde.cuda.KernelEngine` imports it.
+This module needs Triton, so only :class:`gvf.horde.cuda_weights.KernelEngine` imports it.
 
 The R rows that a few updates drew for a group are learned from together, in two halves. With the
 inverses ``T_1`` and ``T_2`` of each half and the products L of the second half's rows with the
-first's, the errors of :mod:`gvf.horde.cuda` are
+first's, the errors of :mod:`gvf.horde.cuda_weights` are
 
     delta_1 = T_1 (c_1 + Z_1 W_0),    delta_2 = T_2 (c_2 + Z_2 W_0 + L delta_1).
 
@@ -104,8 +104,8 @@ def _gather(
     slot = tl.load(rows + u * row_stride + g * group_stride + j, mask=drawn, other=0)
     if d0 == 0:
         tl.store(slots + p * R + r, slot)
-        own = tl.load(w + u * w_stride + g * k + j, mask=drawn, other=0.0)
-        tl.store(weight + p * R + r, own)
+        own_weights = tl.load(w + u * w_stride + g * k + j, mask=drawn, other=0.0)
+        tl.store(weight + p * R + r, own_weights)
     level = tl.load(x + slot[:, None] * D + d[None, :])
     tl.store(near + p * R * D + r[:, None] * D + d[None, :], level)
     tl.store(turned + p * R * D + d[:, None] * R + r[None, :], tl.trans(level))
@@ -175,10 +175,10 @@ def _learn(
     gamma_2 = factor * tl.load(continuation + slot_2 * sources + column)
     error_1 = tl.zeros((TQ, H), tl.float32)
     error_2 = tl.zeros((TQ, H), tl.float32)
-    base, own = p * 2 * H * D, weights + place * D
+    base, first_weight = p * 2 * H * D, weights + place * D
     for d0 in range(0, D, BD):
         d = d0 + tl.arange(0, BD)
-        w = tl.load(own + q[:, None] * D + d[None, :], mask=here[:, None], other=0.0)
+        w = tl.load(first_weight + q[:, None] * D + d[None, :], mask=here[:, None], other=0.0)
         at = base + i[:, None] * D + d[None, :]
         z = gamma_1[:, None] * tl.load(far + at) - tl.load(near + at)
         error_1 = tl.dot(w, tl.trans(z), error_1, input_precision=PRECISION)
@@ -199,7 +199,7 @@ def _learn(
     delta_2 *= tl.load(at_w + H)[None, :]
     for d0 in range(0, D, BE):
         d = d0 + tl.arange(0, BE)
-        at = own + q[:, None] * D + d[None, :]
+        at = first_weight + q[:, None] * D + d[None, :]
         w = tl.load(at, mask=here[:, None], other=0.0)
         x = turned + base + d[:, None] * (2 * H) + i[None, :]
         w = tl.dot(delta_1, tl.trans(tl.load(x)), w, input_precision=PRECISION)
@@ -209,9 +209,9 @@ def _learn(
 
 @triton.jit(do_not_specialize=["start", "count"])
 def _watch(
-    weights, x, x_next, cumulants, continuation, ratios, resting, inverse,
-    group, cumulant, source, scale, seen, recent, mean, square, secondary, gradient,
-    start, count, rows, places, signals, sources,
+    weights, x, x_next, cumulants, continuation, group, cumulant, source, scale,
+    seen, recent, mean, square, secondary, gradient, rows, places, signals, sources,
+    ratios, resting, inverse, start, count,
     D: tl.constexpr, SIZE: tl.constexpr, L: tl.constexpr, TQ: tl.constexpr, BD: tl.constexpr,
     PRECISION: tl.constexpr, FADING: tl.constexpr,
 ):  # fmt: skip
@@ -238,8 +238,8 @@ def _watch(
     signal = tl.load(cumulant + g, mask=here, other=0)
     y = tl.load(cumulants + slot[None, :] * signals + signal[:, None]).to(tl.float64)
     y += gamma * far - near
-    own = tl.load(group + g, mask=here, other=0)[:, None] * count + i[None, :]
-    y *= tl.load(ratios + own, mask=new[None, :], other=0.0)
+    question_places = tl.load(group + g, mask=here, other=0)[:, None] * count + i[None, :]
+    y *= tl.load(ratios + question_places, mask=new[None, :], other=0.0)
     y = tl.where(new[None, :], y, 0.0)
     ok = here & (tl.max(tl.where(y * y < float("inf"), 0, 1), 1) == 0)
     if resting is not None:
@@ -277,45 +277,72 @@ def _watch(
             tl.store(gradient + at, tl.dot(share, level, m, PRECISION, out_dtype=T), mask=among)
 
 
-def watch(
-    weights: torch.Tensor,
-    columns: dict[str, torch.Tensor],
-    steps: int,
-    ratios: torch.Tensor,
-    resting: torch.Tensor | None,
-    inverse: torch.Tensor | None,
-    places: tuple[torch.Tensor, ...],
-    averages: tuple[torch.Tensor, ...],
-) -> None:
-    """Look at the newest L rows.
+class Look:
+    """The kernel of a look, with the arrays that are the same for every look.
+
+    Triton derives the compiled kernel from all arguments anew at each launch, which takes three
+    times as long as the launch itself. The compiled kernel depends only on the number of rows and
+    on which arguments are None, so it is kept for each of these cases.
 
     Args:
         weights: the weights [G, D].
         columns: the columns of the window.
-        steps: the number of transitions observed so far; the t-th is in row t mod n.
-        ratios: the ratios of all groups, float64[groups, L].
-        resting: True for the places that are left out, bool[G]; None if there are none.
-        inverse: the matrix [L, L] from errors to changes of h; None if RUPEE is not wanted.
         places: group, cumulant, source and scale at each place, [G].
         averages: seen, recent, mean, square, secondary and gradient of the watch.
     """
-    (n, sources), count = columns["continuation"].shape, ratios.shape[1]
-    with torch.cuda.device_of(weights):
-        _watch[(triton.cdiv(len(weights), 64),)](
+
+    def __init__(
+        self,
+        weights: torch.Tensor,
+        columns: dict[str, torch.Tensor],
+        places: tuple[torch.Tensor, ...],
+        averages: tuple[torch.Tensor, ...],
+    ) -> None:
+        self._rows, sources = columns["continuation"].shape
+        self._weights, self._grid = weights, (triton.cdiv(len(weights), 64), 1, 1)
+        self._arguments = (
             weights, columns["x"], columns["x_next"], columns["cumulant"], columns["continuation"],
-            ratios, resting, inverse, *places, *averages,
-            (steps - count) % n, count, n, len(weights), columns["cumulant"].shape[1], sources,
-            weights.shape[1], len(averages[-1]), max(16, triton.next_power_of_2(count)), 64, 32,
-            "tf32x3", _FADING,
-            num_warps=4, num_stages=3,
+            *places, *averages, self._rows, len(weights), columns["cumulant"].shape[1], sources,
         )  # fmt: skip
+        self._sizes = weights.shape[1], len(averages[-1])
+        self._compiled: dict[tuple[int, bool, bool], Any] = {}
+
+    def __call__(
+        self,
+        steps: int,
+        ratios: torch.Tensor,
+        resting: torch.Tensor | None,
+        inverse: torch.Tensor | None,
+    ) -> None:
+        """Look at the newest L rows.
+
+        Args:
+            steps: the number of transitions observed so far; the t-th is in row t mod n.
+            ratios: the ratios of all groups, float64[groups, L].
+            resting: True for the places that are left out, bool[G]; None if there are none.
+            inverse: the matrix [L, L] from errors to changes of h; None if RUPEE is not wanted.
+        """
+        count = ratios.shape[1]
+        tile = max(16, 1 << (count - 1).bit_length()), 64, 32
+        arguments = (
+            *self._arguments, ratios, resting, inverse, (steps - count) % self._rows, count,
+            *self._sizes, *tile, "tf32x3", _FADING,
+        )  # fmt: skip
+        case = tile[0], resting is None, inverse is None
+        with torch.cuda.device_of(self._weights):
+            compiled = self._compiled.get(case)
+            if compiled is None:  # always so in the interpreter, which compiles nothing
+                compiled = _watch[self._grid](*arguments, num_warps=4, num_stages=3)
+                self._compiled[case] = compiled
+            else:
+                compiled[self._grid](*arguments)
 
 
 class Kernels:
     """The kernels with the tables that they read.
 
     Args:
-        stretches: the stretches of the layout, :class:`gvf.horde.cuda.Stretches`.
+        stretches: the stretches of the layout, :class:`gvf.horde.cuda_weights.Stretches`.
         groups: the number of groups.
         together: the largest number of groups whose drawn rows are in memory at a time.
         tf32: True to round the factors of products to TF32; otherwise each product is made of three
@@ -337,12 +364,16 @@ class Kernels:
         ends = (stretches.first + stretches.questions)[stretch]
         count = np.minimum(self.width, ends - first)
 
-        def there(array: Any) -> torch.Tensor:
+        def on_device(array: Any) -> torch.Tensor:
             return torch.tensor(array, device=device)
 
-        self.group, self.source = there(stretches.group), there(stretches.source)
-        self.scale = there(stretches.scale.astype(np.float32))
-        self.stretch, self.first, self.count = there(stretch), there(first), there(count)
+        self.group, self.source = on_device(stretches.group), on_device(stretches.source)
+        self.scale = on_device(stretches.scale.astype(np.float32))
+        self.stretch, self.first, self.count = (
+            on_device(stretch),
+            on_device(first),
+            on_device(count),
+        )
         self.parts = []
         for start in range(0, groups, together):
             edges = [start, min(start + together, groups)]

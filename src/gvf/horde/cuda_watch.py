@@ -2,6 +2,10 @@
 
 The errors of a million questions would take longer to send than to compute. So the averages stay on
 the device, and only a report or a file brings them back. The kernel needs Triton.
+
+A look at few questions costs only time of the processor. So all that can be prepared once is kept
+with the compiled kernel in a :class:`gvf.horde.cuda_kernels.Look`, and the ratios always go to the
+same place of the device.
 """
 
 from __future__ import annotations
@@ -17,7 +21,8 @@ from gvf.horde.layout import Ints
 from gvf.horde.watch import Watch, newest_rows
 
 if TYPE_CHECKING:
-    from gvf.horde.cuda import TorchEngine
+    from gvf.horde.cuda_kernels import Look
+    from gvf.horde.cuda_weights import TorchEngine
 
 _CHANGING = ("seen", "recent", "mean", "square", "secondary", "gradient")
 
@@ -29,7 +34,9 @@ class DeviceWatch(Watch):
     brought up to date for a report or a file.
     """
 
-    _there: dict[str, torch.Tensor] | None = None
+    _averages_on_device: dict[str, torch.Tensor] | None = None
+    _kernel: Look
+    _ratios: torch.Tensor
 
     def look(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, columns: Arrays, steps: int, engine: TorchEngine, ratios: Floats, resting: Ints
@@ -38,33 +45,43 @@ class DeviceWatch(Watch):
 
         The engine's own copies of the columns are read, and nothing waits for the device.
         """
-        from gvf.horde.cuda_kernels import watch
-
-        layout, sent = self._layout, engine.sent
-        if self._there is None:
-            self._there = {
-                name: torch.as_tensor(getattr(self, name)).to(engine.device) for name in _CHANGING
-            }
-            kinds = {"group": torch.int64, "cumulant": torch.int64, "source": torch.int64}
-            places = {**kinds, "scale": torch.float64}
-            self._places = tuple(sent(getattr(layout, name), of) for name, of in places.items())
         engine.copy_new(columns, steps)
+        if self._averages_on_device is None:
+            self._begin(engine)
+        layout, to_device = self._layout, engine.to_device
         rests = inverse = None
         if len(resting):
             rests = torch.zeros(len(layout), dtype=torch.bool, device=engine.device)
-            rests.index_fill_(0, sent(resting, torch.int64), True)
+            rests.index_fill_(0, to_device(resting, torch.int64), True)
         if len(self.secondary):
             x = columns["x"][newest_rows(columns, steps, ratios.shape[1])].astype(np.float64)
             rate, joined = self._joined(x)
-            inverse = sent(rate * np.linalg.inv(joined), engine.dtype)
-        averages = tuple(self._there.values())
-        own = sent(ratios, torch.float64)
-        watch(engine.weights, engine.columns, steps, own, rests, inverse, self._places, averages)
+            inverse = to_device(rate * np.linalg.inv(joined), engine.dtype)
+        if self._ratios.shape != ratios.shape:
+            self._ratios = torch.empty(ratios.shape, dtype=torch.float64, device=engine.device)
+        self._ratios.copy_(engine.pinned(ratios, torch.float64), non_blocking=True)
+        self._kernel(steps, self._ratios, rests, inverse)
+
+    def _begin(self, engine: TorchEngine) -> None:
+        """Copy the averages to the device of an engine, and prepare the kernel."""
+        from gvf.horde.cuda_kernels import Look
+
+        averages = {
+            name: torch.as_tensor(getattr(self, name)).to(engine.device) for name in _CHANGING
+        }
+        kinds = {"group": torch.int64, "cumulant": torch.int64, "source": torch.int64}
+        places = {**kinds, "scale": torch.float64}
+        layout = tuple(
+            engine.to_device(getattr(self._layout, name), of) for name, of in places.items()
+        )
+        self._kernel = Look(engine.weights, engine.columns, layout, tuple(averages.values()))
+        self._ratios = torch.empty(0, 0, dtype=torch.float64, device=engine.device)
+        self._averages_on_device = averages
 
     def _bring_back(self) -> None:
         """Let the arrays here be those of the device."""
-        if self._there is not None:
-            for name, tensor in self._there.items():
+        if self._averages_on_device is not None:
+            for name, tensor in self._averages_on_device.items():
                 getattr(self, name)[...] = tensor.cpu().numpy()
 
     def ude(self, smallest: Floats) -> Floats:
@@ -83,7 +100,7 @@ class DeviceWatch(Watch):
             other._bring_back()
         self._bring_back()
         super().moved(other, was, now)
-        self._there = None
+        self._averages_on_device = None
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return copies of the arrays that change, with the places as their first axis."""
@@ -93,4 +110,4 @@ class DeviceWatch(Watch):
     def restore(self, arrays: Arrays) -> None:
         """Restore the arrays that :meth:`arrays` returned."""
         super().restore(arrays)
-        self._there = None
+        self._averages_on_device = None

@@ -47,9 +47,9 @@ def as_device(name: str, precision: Precision) -> tuple[Device, np.dtype[np.floa
         if find_spec(module) is None:
             raise ValueError(f"device={name!r} needs {called}, which is not installed here")
     cuda = import_module("torch").cuda
-    there = cuda.device_count() if cuda.is_available() else 0
+    count = cuda.device_count() if cuda.is_available() else 0
     number = int(name.partition(":")[2] or 0)
-    if number >= there:
-        found = f"only {there}" if there else "no GPU"
-        raise ValueError(f"device={name!r}: PyTorch finds {found} here; use device='cpu'")
+    if number >= count:
+        gpus = f"only {count}" if count else "no GPU"
+        raise ValueError(f"device={name!r}: PyTorch finds {gpus} here; use device='cpu'")
     return Device(name, tf32), dtype

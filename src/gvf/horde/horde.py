@@ -2,7 +2,7 @@
 
 A :class:`Horde` gives the answers that one :class:`gvf.Learner` for each question would give, and
 shares the work: one window for all, ratios and draws for each policy, features for each drawn row.
-:mod:`gvf.horde.core` has the part that learns.
+:mod:`gvf.horde.horde_core` has the part that learns.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common import cluster
 from gvf.common.arrays import Bools, Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.common.files import write_text
-from gvf.correction import IR, Correction
+from gvf.corrections import IR, Correction
 from gvf.diagnosis import Diagnosis
 from gvf.features import FeatureMap
-from gvf.horde.banks import Column
-from gvf.horde.core import TOGETHER, Core, Options
+from gvf.horde.add_remove import joined, without
 from gvf.horde.device import Precision, as_device
-from gvf.horde.diagnosis import HordeDiagnosis, diagnose_policies, diagnose_question
-from gvf.horde.draws import Pool
-from gvf.horde.engine import is_plain
+from gvf.horde.group_draws import Pool
+from gvf.horde.horde_core import TOGETHER, Core, HordeOptions
+from gvf.horde.horde_diagnosis import HordeDiagnosis, diagnose_policies, diagnose_question
+from gvf.horde.horde_report import HordeReport
+from gvf.horde.horde_returns import HordeReturnError, error_along, error_in_environment, followed
 from gvf.horde.layout import Layout
-from gvf.horde.outcomes import CHECKS
 from gvf.horde.pauses import reasons
-from gvf.horde.rearrange import joined, without
-from gvf.horde.report import HordeReport
-from gvf.horde.returns import HordeReturnError, error_along, error_in_environment, followed
-from gvf.horde.spread import SpreadCore
-from gvf.horde.table import table_of
-from gvf.learner import Update
-from gvf.learner.base import Observer, check_answers
-from gvf.learner.states import States
-from gvf.learner.values import check_features
-from gvf.policy import DiscretePolicy, Policy
+from gvf.horde.question_grid import Column
+from gvf.horde.question_table import table_of
+from gvf.horde.ray_shards import SpreadCore
+from gvf.horde.return_checks import CHECKS
+from gvf.horde.weight_engine import is_plain
+from gvf.jobs import ray_cluster
+from gvf.learners.base_learner import Observer, check_answers
+from gvf.learners.linear_values import check_features
+from gvf.learners.states import States
+from gvf.policies import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict, OnNaN
-from gvf.stream.info import STANDARD, info_columns
+from gvf.stream.infos import STANDARD, info_columns
 from gvf.transition import Transitions, TransitionsLike, as_transitions
+from gvf.updates import Update
 
 EngineName = Literal["local", "ray"]
 
@@ -55,26 +55,26 @@ class Horde(Observer[HordeReport]):
     others are not affected.
 
     Args:
-        questions: the questions, each with a name of its own; see :func:`gvf.questions`.
+        questions: the questions, each with a name of its own; see :func:`gvf.question_grid`.
         features: the representation, as in :class:`gvf.Learner`.
-        update: the learning rule, with one step size. :class:`gvf.TD` with ``SGD`` is much the
-            fastest.
-        correction: the correction for the behaviour, except :class:`gvf.PrioritisedIR`.
+        update: the learning rule, with one step size. :class:`gvf.updates.TD` with ``SGD`` is much
+            the fastest.
+        correction: the correction for the behaviour, except :class:`gvf.corrections.PrioritisedIR`.
         behaviour: the policy that chooses the actions, if known; as in :class:`gvf.Learner`.
         window: the number of recent transitions to keep, n.
         batch_size: the number of transitions drawn for an update of a question, k.
-        every: the number of steps between updates.
+        update_every: the number of steps between updates.
         warm_up: the number of steps before the first of these intervals begins.
         on_conflict: as in :class:`gvf.Learner`.
         on_nan: the response to a NaN in a state, an action or a recorded probability: ``"error"``
             raises and names the position, ``"skip"`` leaves the transition out for all questions
             and counts it in the report.
         dtype: the precision of weights and features, ``"float64"``, ``"float32"`` or ``"tf32"``.
-            The last two are for :class:`gvf.TD` with ``SGD``. With ``"tf32"``, for a GPU, weights
-            are float32, and the factors of products may be rounded to TF32: to 11 significant bits
-            instead of 24.
-        chunk: the largest number of transitions that are learned from together. It has no influence
-            on the answers beyond rounding.
+            The last two are for :class:`gvf.updates.TD` with ``SGD``. With ``"tf32"``, for a GPU,
+            weights are float32, and the factors of products may be rounded to TF32: to 11
+            significant bits instead of 24.
+        steps_per_call: the largest number of transitions that are learned from together. It has no
+            influence on the answers beyond rounding.
         rupee: True to estimate the projected Bellman error of each question; see
             :attr:`gvf.HordeReport.rupee`. It takes two more arrays of the size of the weights, and
             about a quarter more time with dense features.
@@ -84,18 +84,25 @@ class Horde(Observer[HordeReport]):
         workers: the number of processes of the engine ``"ray"``; by default one for each processor.
         address: the address of a Ray cluster; by default one is started on this machine.
         device: ``"cpu"``, or the name of a GPU, ``"cuda"`` or ``"cuda:1"``. A GPU needs PyTorch and
-            Triton, is for :class:`gvf.TD` with ``SGD`` and dense features, and is much faster with
-            ``"tf32"`` or ``"float32"`` than with ``"float64"``. The draws are the same on all
-            devices, and a horde that was saved on one can be loaded on another.
+            Triton, is for :class:`gvf.updates.TD` with ``SGD`` and dense features, and is much
+            faster with ``"tf32"`` or ``"float32"`` than with ``"float64"``. The draws are the same
+            on all devices, and a horde that was saved on one can be loaded on another.
         seed: the seed of the draws: anything that :class:`numpy.random.SeedSequence` accepts.
 
     Example:
         >>> import gymnasium, gvf
         >>> env = gymnasium.make("FrozenLake-v1", is_slippery=False)
-        >>> policies = {name: gvf.Favour(a, 0.9, actions=4) for a, name in enumerate("LDRU")}
-        >>> asked = gvf.questions(policies, {"reward": "reward"}, [0.5, 0.9])
+        >>> policies = {
+        ...     name: gvf.policies.Favour(a, 0.9, actions=4) for a, name in enumerate("LDRU")
+        ... }
+        >>> asked = gvf.question_grid(policies, {"reward": "reward"}, [0.5, 0.9])
         >>> horde = gvf.Horde(
-        ...     asked, gvf.OneHot(16), gvf.TD(1.0), gvf.IR(), behaviour=gvf.Uniform(4), seed=0
+        ...     asked,
+        ...     gvf.features.OneHot(16),
+        ...     gvf.updates.TD(1.0),
+        ...     gvf.corrections.IR(),
+        ...     behaviour=gvf.policies.Uniform(4),
+        ...     seed=0,
         ... )
         >>> report = horde.learn(env, steps=2000, seed=0)
         >>> horde.predict([14]).shape
@@ -116,12 +123,12 @@ class Horde(Observer[HordeReport]):
         behaviour: Policy | None = None,
         window: int = 15_000,
         batch_size: int = 16,
-        every: int = 1,
+        update_every: int = 1,
         warm_up: int = 0,
         on_conflict: OnConflict = "error",
         on_nan: OnNaN = "error",
         dtype: Precision = "float64",
-        chunk: int | None = None,
+        steps_per_call: int | None = None,
         rupee: bool = False,
         threads: int | None = None,
         engine: EngineName = "local",
@@ -139,20 +146,22 @@ class Horde(Observer[HordeReport]):
             threads = 1
         self.behaviour, self.engine, self._states = behaviour, engine, States(on_nan)
         seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-        options = Options(
+        options = HordeOptions(
             features=features,
             update=update,
             correction=correction,
             behaviour=behaviour,
             window=whole("window", window, 1),
             batch_size=whole("batch_size", batch_size, 1),
-            every=whole("every", every, 1),
+            update_every=whole("update_every", update_every, 1),
             warm_up=whole("warm_up", warm_up, 0),
             on_conflict=on_conflict,
             on_nan=on_nan,
             dtype=kind,
             device=chosen,
-            chunk=None if chunk is None else whole("chunk", chunk, 1),
+            steps_per_call=(
+                None if steps_per_call is None else whole("steps_per_call", steps_per_call, 1)
+            ),
             rupee=bool(rupee),
             pool=Pool(whole("threads", (os.cpu_count() or 1) if threads is None else threads, 1)),
             seed=seeds,
@@ -244,11 +253,11 @@ class Horde(Observer[HordeReport]):
 
     def report(self) -> HordeReport:
         """Return counts, statistics of the ratios, errors, and the questions that are paused."""
-        layout, found = self._core.layout, self._core.summary()
+        layout, numbers = self._core.layout, self._core.summary()
         names = tuple(layout.group_name(g) for g in range(layout.groups))
         skipped: dict[str, int] = {}
-        for g in np.flatnonzero(found["skipped"]):
-            skipped[names[g]] = skipped.get(names[g], 0) + int(found["skipped"][g])
+        for g in np.flatnonzero(numbers["skipped"]):
+            skipped[names[g]] = skipped.get(names[g], 0) + int(numbers["skipped"][g])
         return HordeReport(
             questions=len(layout),
             policies=names,
@@ -256,20 +265,20 @@ class Horde(Observer[HordeReport]):
             updates=self.updates,
             skipped=skipped,
             window=min(self.steps, self._core.options.window),
-            mean_ratio=found["mean_ratio"],
-            effective_sample_size=found["effective_sample_size"],
+            mean_ratio=numbers["mean_ratio"],
+            effective_sample_size=numbers["effective_sample_size"],
             missing=self._core.left_out,
             estimated=self._core.estimated,
             on_device=self._core.on_device,
-            **{name: found[name][layout.place] for name in CHECKS},
-            paused=reasons(layout, found["missing"], found["diverged"]),
+            **{name: numbers[name][layout.place] for name in CHECKS},
+            paused=reasons(layout, numbers["missing"], numbers["diverged"]),
             names=layout.names,
-            ude=found["ude"][layout.place],
-            rupee=found["rupee"][layout.place] if "rupee" in found else None,
-            diverged=self._named(found["diverged"]),
+            ude=numbers["ude"][layout.place],
+            rupee=numbers["rupee"][layout.place] if "rupee" in numbers else None,
+            diverged=self._named(numbers["diverged"]),
             outside_bounds=self._core.outside_bounds,
-            outside_returns=self._named(found["outside"] & ~found["diverged"]),
-            endless=self._named(found["endless"]),
+            outside_returns=self._named(numbers["outside"] & ~numbers["diverged"]),
+            endless=self._named(numbers["endless"]),
         )
 
     def diagnose(self, name: str | None = None, **options: Any) -> HordeDiagnosis | Diagnosis:
@@ -404,10 +413,15 @@ class Horde(Observer[HordeReport]):
             >>> from pathlib import Path
             >>> from tempfile import TemporaryDirectory
             >>> env = gymnasium.make("FrozenLake-v1", is_slippery=False)
-            >>> policies = {name: gvf.Favour(a, 0.9, actions=4) for a, name in enumerate("LDRU")}
+            >>> policies = {
+            ...     name: gvf.policies.Favour(a, 0.9, actions=4) for a, name in enumerate("LDRU")
+            ... }
             >>> horde = gvf.Horde(
-            ...     gvf.questions(policies, {"reward": "reward"}, [0.5, 0.9]), gvf.OneHot(16),
-            ...     gvf.TD(1.0), behaviour=gvf.Uniform(4), seed=0
+            ...     gvf.question_grid(policies, {"reward": "reward"}, [0.5, 0.9]),
+            ...     gvf.features.OneHot(16),
+            ...     gvf.updates.TD(1.0),
+            ...     behaviour=gvf.policies.Uniform(4),
+            ...     seed=0,
             ... )
             >>> _ = horde.learn(env, steps=2000, seed=0)
             >>> errors = horde.return_error(env, states=20, seed=1)
@@ -417,16 +431,21 @@ class Horde(Observer[HordeReport]):
             >>> "<h1>A horde of predictions</h1>" in text
             True
         """
-        from gvf.horde import page as pages
+        from gvf.horde import horde_page as pages
 
-        found, layout = self.diagnose(), self._core.layout
-        assert isinstance(found, HordeDiagnosis)
-        ranks = found.report.ude if errors is None else -pages.by_question(layout, errors)
-        shown = None
+        diagnosis, layout = self.diagnose(), self._core.layout
+        assert isinstance(diagnosis, HordeDiagnosis)
+        ranks = diagnosis.report.ude if errors is None else -pages.by_question(layout, errors)
+        stretch_shown = None
         if stretch is not None:
             chosen = None if names is None else self._chosen(names)
-            shown = pages.stretch_of(layout, self._predict, as_transitions(stretch), chosen, ranks)
-        write_text(path, pages.page(layout, found, errors, shown, self._shown(), title))
+            stretch_shown = pages.stretch_of(
+                layout, self._predict, as_transitions(stretch), chosen, ranks
+            )
+        write_text(
+            path,
+            pages.page(layout, diagnosis, errors, stretch_shown, self._present_arguments(), title),
+        )
 
     def _chosen(self, names: str | Sequence[str] | None) -> list[int]:
         """Return the numbers of questions by their names, of all if there are none."""
@@ -472,8 +491,8 @@ class Horde(Observer[HordeReport]):
         layout, interests = self._core.layout, {q.interest for q in self.questions}
         parts = (*layout.cumulants, *layout.signals, *interests)
         sources = (part.source if isinstance(part, Column) else part for part in parts)
-        own = [name for name in sources if isinstance(name, str) and name not in STANDARD]
-        return info_columns(self._core.endless, [*own, *info])
+        columns = [name for name in sources if isinstance(name, str) and name not in STANDARD]
+        return info_columns(self._core.endless, [*columns, *info])
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return self._core.arrays()
@@ -496,12 +515,12 @@ class Horde(Observer[HordeReport]):
             "behaviour": options.behaviour,
             "window": options.window,
             "batch_size": options.batch_size,
-            "every": options.every,
+            "update_every": options.update_every,
             "warm_up": options.warm_up,
             "on_conflict": options.on_conflict,
             "on_nan": options.on_nan,
             "dtype": options.dtype.name,
-            "chunk": options.chunk,
+            "steps_per_call": options.steps_per_call,
             "rupee": options.rupee,
         }
 
@@ -517,10 +536,10 @@ class Horde(Observer[HordeReport]):
             "weights": core.weights(core.layout.place).T.astype(np.float64),
         }
 
-    def _shown(self) -> dict[str, Any]:
+    def _present_arguments(self) -> dict[str, Any]:
         device = self._core.options.device
-        shown = {**self._parts(), "questions": len(self.questions), "device": device.name}
-        return {**shown, "dtype": "tf32"} if device.tf32 else shown
+        arguments = {**self._parts(), "questions": len(self.questions), "device": device.name}
+        return {**arguments, "dtype": "tf32"} if device.tf32 else arguments
 
 
 def _check_engine(
@@ -533,7 +552,7 @@ def _check_engine(
     """Raise an error if options of one engine are given for the other, or Ray is missing."""
     check_choice("engine", engine, EngineName)
     if engine == "ray":
-        cluster.import_ray()
+        ray_cluster.import_ray()
         if device != "cpu":
             raise ValueError(f"engine='ray' is for device='cpu', got device={device!r}")
         if threads is not None:
@@ -556,7 +575,7 @@ def check_arguments(
         raise TypeError("questions must be a list of gvf.GVFs; for one, use a gvf.Learner")
     check_answers(behaviour, on_conflict, on_nan)
     if not isinstance(correction, Correction):
-        raise TypeError(f"correction must be a gvf.Correction, got {brief(correction)}")
+        raise TypeError(f"correction must be a gvf.corrections.Correction, got {brief(correction)}")
     if correction.refresh is not None:
         raise ValueError(
             f"the masses of {correction.name} follow the errors of one question, and those of a "
@@ -567,14 +586,14 @@ def check_arguments(
 def _check_update(update: Any, dtype: np.dtype[Any]) -> None:
     """Raise an error if a horde cannot use an update."""
     if not isinstance(update, Update):
-        raise TypeError(f"update must be a gvf.Update, got {brief(update)}")
+        raise TypeError(f"update must be a gvf.updates.Update, got {brief(update)}")
     if update.lanes is not None or update.action_values:
         raise ValueError(
             f"a horde has one step size and learns values of states, got {update}; use TD, "
             "IncrementalTD, WISTD, TDC or TDRC with one step size"
         )
     if dtype != np.float64 and not is_plain(update):
-        raise ValueError(f"dtype='float32' is for gvf.TD with SGD, got {update}")
+        raise ValueError(f"dtype='float32' is for gvf.updates.TD with SGD, got {update}")
 
 
 def check_actions(layout: Layout, behaviour: Policy | None) -> None:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.checks import brief
-from gvf.correction import Correction
-from gvf.policy import DiscretePolicy, Policy
+from gvf.corrections import Correction
+from gvf.policies import DiscretePolicy, Policy
 from gvf.question import GVF
 
 Ints = NDArray[np.int64]
@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 def distinct(parts: Iterable[Any]) -> tuple[list[Any], Ints]:
     """Return the distinct parts in order, and for each part the number of its equal, int64[G]."""
     parts = list(parts)  # all alive, so that no two have the same identity
-    found: list[Any] = []
+    values: list[Any] = []
     by_value: dict[Hashable, int] = {}
     by_identity: dict[int, int] = {}  # first, because some parts take long to compare
     numbers = []
@@ -36,14 +36,14 @@ def distinct(parts: Iterable[Any]) -> tuple[list[Any], Ints]:
         at = by_identity.get(id(part))
         if at is None:
             try:
-                at = by_value.setdefault(part, len(found))
+                at = by_value.setdefault(part, len(values))
             except TypeError:  # it cannot be hashed, so only itself is the same
-                at = len(found)
+                at = len(values)
             by_identity[id(part)] = at
-            if at == len(found):
-                found.append(part)
+            if at == len(values):
+                values.append(part)
         numbers.append(at)
-    return found, np.array(numbers, np.int64)
+    return values, np.array(numbers, np.int64)
 
 
 class Layout:
@@ -150,8 +150,8 @@ def _check_actions(policies: list[Policy], policy: Ints, names: tuple[str, ...])
     for i, count in counts.items():
         first = next(iter(counts))
         if count != counts[first]:
-            one, other = (names[int((policy == j).argmax())] for j in (first, i))
+            first_name, other_name = (names[int((policy == j).argmax())] for j in (first, i))
             raise ValueError(
-                f"questions differ in their number of actions: {one!r} has {counts[first]}, "
-                f"{other!r} has {count}"
+                f"questions differ in their number of actions: {first_name!r} has {counts[first]}, "
+                f"{other_name!r} has {count}"
             )

@@ -111,16 +111,19 @@ class Pauses:
 
     def restore(self, arrays: Arrays) -> None:
         """Restore the arrays that :meth:`arrays` returned."""
-        for name, own in self.arrays().items():
-            getattr(self, name)[...] = np.broadcast_to(arrays[name], own.shape)
+        for name, array in self.arrays().items():
+            getattr(self, name)[...] = np.broadcast_to(arrays[name], array.shape)
 
 
 def reasons(
     layout: Layout, missing: NDArray[np.bool_], diverged: NDArray[np.bool_]
 ) -> dict[str, str]:
     """Return the questions at the places that pause, with the reason."""
-    found = {}
+    reasons_by_question = {}
     for place in np.flatnonzero(missing | diverged):
         reason = "it has diverged" if diverged[place] else "a signal was not finite"
-        found[int(layout.order[place])] = reason
-    return {layout.names[question]: found[question] for question in sorted(found)}
+        reasons_by_question[int(layout.order[place])] = reason
+    return {
+        layout.names[question]: reasons_by_question[question]
+        for question in sorted(reasons_by_question)
+    }

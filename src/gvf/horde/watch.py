@@ -12,8 +12,8 @@ its long-run standard deviation. If nothing changes it is small, because the rec
 0: about the root of 1 / (2 RECENT) for independent errors. It rises if a sensor or the world has
 changed, and falls again as the question is learned anew. Values without a constant feature may have
 a mean error, which UDE shows for ever. It is no measure of quality: a question whose errors are
-large and stay the same may have a small UDE. :mod:`gvf.horde.outcomes` compares predictions with
-returns.
+large and stay the same may have a small UDE. :mod:`gvf.horde.return_checks` compares predictions
+with returns.
 
 The recent unsigned projected error estimate (RUPEE; White 2015) has a unit, that of the cumulant.
 With m a recent average of y x, and h a regression of y on x,
@@ -119,7 +119,7 @@ class Watch:
         """Change h and m by the rows x [L, size] one after the other, in a few products.
 
         The residual of a row depends on the rows before by their products, as in
-        :mod:`gvf.horde.dense`.
+        :mod:`gvf.horde.dense_weights`.
         """
         rate, joined = self._joined(x)
         x = x.astype(self.secondary.dtype)
@@ -197,23 +197,23 @@ def _average(rows, layout, averages, usable, errors):
     group, cumulant, source, scale = layout
     seen, recent, mean, square = averages
     count, fast, slow = ratios.shape[1], 1.0 / RECENT, 1.0 / LONG_RUN
-    own = np.zeros(count)
+    sums = np.zeros(count)
     for g in range(usable.size):
         for i in range(count):
             gamma = scale[g] * continuations[i, source[g]]
             error = cumulants[i, cumulant[g]] + gamma * values[count + i, g] - values[i, g]
-            own[i] = ratios[group[g], i] * error
-            if not own[i] * own[i] < np.inf:
+            sums[i] = ratios[group[g], i] * error
+            if not sums[i] * sums[i] < np.inf:
                 usable[g] = False
         if usable[g]:
             seen[g] += count
             for i in range(count):
-                recent[g] += fast * (own[i] - recent[g])
-                mean[g] += slow * (own[i] - mean[g])
-                square[g] += slow * (own[i] * own[i] - square[g])
+                recent[g] += fast * (sums[i] - recent[g])
+                mean[g] += slow * (sums[i] - mean[g])
+                square[g] += slow * (sums[i] * sums[i] - square[g])
         if errors.size > 0:
             for i in range(count):
-                errors[i, g] = own[i] if usable[g] else 0.0
+                errors[i, g] = sums[i] if usable[g] else 0.0
 
 
 def _as_dense(x: Array, size: int) -> Floats:

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays
-from gvf.horde.draws import Draws
+from gvf.horde.group_draws import GroupDraws
 from gvf.horde.layout import Ints
 
 
 class WithDrawnRows(ABC):
     """The part that all engines share whose rows are drawn for them, and not by them."""
 
-    def follow(self, draws: Draws, kept: int) -> bool:
+    def follow(self, draws: GroupDraws, kept: int) -> bool:
         """Return False: the rows are drawn already."""
         return False
 
@@ -50,16 +50,16 @@ class Weights(WithDrawnRows):
     def take(self, places: Any) -> dict[str, NDArray[Any]]:
         """Return copies of the weights at some places, [g, size]."""
         out = np.empty((len(places), self.size), self.flat.dtype)
-        for matrix, of, columns in self._found(np.asarray(places)):
+        for matrix, of, columns in self._rows_of(np.asarray(places)):
             out[of] = matrix[:, columns].T
         return {"weights": out}
 
     def put(self, places: Any, arrays: Arrays) -> None:
         """Replace the weights at some places by those that :meth:`take` returned."""
-        for matrix, of, columns in self._found(np.asarray(places)):
+        for matrix, of, columns in self._rows_of(np.asarray(places)):
             matrix[:, columns] = arrays["weights"][of].T
 
-    def _found(self, places: Ints) -> list[tuple[Array, Ints, Ints]]:
+    def _rows_of(self, places: Ints) -> list[tuple[Array, Ints, Ints]]:
         """Return the matrices of some places, with positions among the places, and columns."""
         block = np.searchsorted(self.starts, places, side="right") - 1
         positions = [(b, np.flatnonzero(block == b)) for b in np.unique(block)]

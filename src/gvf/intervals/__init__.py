@@ -1,8 +1,13 @@
 """Intervals for predictions from a log: how far chance in the log may have moved them."""
 
 from gvf.intervals.bootstrap import bootstrap as bootstrap
-from gvf.intervals.events import Events as Events
-from gvf.intervals.events import TooFewEventsError as TooFewEventsError
-from gvf.intervals.events import count_events as count_events
-from gvf.intervals.intervals import Interval as Interval
-from gvf.intervals.intervals import Intervals as Intervals
+from gvf.intervals.bootstrap_result import BootstrapResult as BootstrapResult
+from gvf.intervals.bootstrap_result import Interval
+from gvf.intervals.events import Events, TooFewEventsError, count_events
+
+__all__ = ["Events", "Interval", "TooFewEventsError", "count_events"]
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported tools left out."""
+    return __all__

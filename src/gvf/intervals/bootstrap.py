@@ -1,10 +1,10 @@
 """The bootstrap of a learner over the episodes of a log.
 
 A replicate is what the learner would have learned from a log in which every episode counts a random
-number of times, Poisson(1) (:mod:`gvf.intervals.counts`). The spread of the replicates' predictions
-around that of the log is like the spread of the log's prediction over logs that could have been.
-Replicates learn from draws of their own (:mod:`gvf.intervals.resampled`), or are solved for
-(:mod:`gvf.intervals.least_squares`). :mod:`gvf.intervals.replicates` does either.
+number of times, Poisson(1) (:mod:`gvf.intervals.resampling`). The spread of the replicates'
+predictions around that of the log is like the spread of the log's prediction over logs that could
+have been. Replicates learn from draws of their own (:mod:`gvf.intervals.replicate_learner`), or are
+solved for (:mod:`gvf.intervals.replicate_equations`). :mod:`gvf.intervals.replicates` does either.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, check_choice, whole
-from gvf.common.postpone import postponed_interrupt
+from gvf.common.interrupts import postponed_interrupt
 from gvf.common.progress import progress_of
-from gvf.common.workers import processors
 from gvf.horde import Horde
-from gvf.intervals.counts import Units
+from gvf.intervals.bootstrap_result import BootstrapResult, rank_of
 from gvf.intervals.events import TooFewEventsError, count_events
-from gvf.intervals.intervals import Intervals, rank_of
 from gvf.intervals.replicates import Job, Method, Replicates, spread
-from gvf.learner.learner import Learner
-from gvf.learner.td import TD
+from gvf.intervals.resampling import Units
+from gvf.jobs.threads import processors
+from gvf.learners.learner import Learner
 from gvf.log import Log
 from gvf.online import LSTDLearner
+from gvf.updates.td import TD
 
 EngineName = Literal["local", "ray"]
 
@@ -46,7 +46,7 @@ def bootstrap(
     workers: int | None = None,
     address: str | None = None,
     progress: bool | None = None,
-) -> Intervals:
+) -> BootstrapResult:
     """Learn from a log many times over, with episodes drawn anew, for intervals of predictions.
 
     Every replicate counts each episode a random number of times, and learns from draws of its own,
@@ -81,7 +81,7 @@ def bootstrap(
             and then. True adds a line at the end there.
 
     Returns:
-        The :class:`Intervals`.
+        The :class:`BootstrapResult`.
 
     Raises:
         TooFewEventsError: if the log has too few events for a question (:func:`count_events`); a
@@ -93,11 +93,15 @@ def bootstrap(
         >>> import gvf
         >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
         >>> walks = [walk | {"reward": [0.0, number % 3]} for number in range(30)]
-        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+        >>> question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.9)
         >>> learner = gvf.Learner(
-        ...     question, gvf.OneHot(3), gvf.TD(0.1), gvf.IR(), behaviour=gvf.Uniform(2)
+        ...     question,
+        ...     gvf.features.OneHot(3),
+        ...     gvf.updates.TD(0.1),
+        ...     gvf.corrections.IR(),
+        ...     behaviour=gvf.policies.Uniform(2),
         ... )
-        >>> intervals = gvf.bootstrap(learner, gvf.read(walks, quiet=True), epochs=20, seed=1)
+        >>> intervals = gvf.bootstrap(learner, gvf.read_log(walks, quiet=True), epochs=20, seed=1)
         >>> point, low, high = intervals.predict([0, 1])
         >>> bool((low < point).all() and (point < high).all())
         True
@@ -113,76 +117,86 @@ def bootstrap(
     threads = processors() if workers is None else whole("workers", workers, 1)
     rank_of(level, whole("replicates", replicates, 1))
     if not isinstance(log, Log):
-        raise TypeError(f"bootstrap takes a gvf.Log, got {brief(log)}; gvf.read makes one")
+        raise TypeError(f"bootstrap takes a gvf.Log, got {brief(log)}; gvf.read_log makes one")
     block = None if block is None else whole("block", block, 1)
     Units(log, block)  # checks their number, before anything is learned
     learners = _learners_of(learner)
     job = Job(log, block, whole("epochs", epochs, 1), method, whole("seed", seed, 0))
-    for one in learners:
-        events = count_events(one, log)
+    for part in learners:
+        events = count_events(part, log)
         if events.few:
             raise TooFewEventsError(events)
     lanes = range(replicates + 1)
     total = len(learners) * len(lanes)
     with progress_of("bootstrap", total, show=progress) as advance:
         if engine == "ray":
-            found = [spread(job, one, len(lanes), workers, address, advance) for one in learners]
+            results = [
+                spread(job, part, len(lanes), workers, address, advance) for part in learners
+            ]
         else:
             with postponed_interrupt() as interrupted:
-                found = [job.run(one, lanes, interrupted, advance, threads) for one in learners]
+                results = [job.run(part, lanes, interrupted, advance, threads) for part in learners]
     names = learner.names if isinstance(learner, Horde) else None
-    return intervals_of(job, learners, found, level, names)
+    return intervals_of(job, learners, results, level, names)
 
 
 def intervals_of(
     job: Job,
     learners: Sequence[Learner],
-    found: Sequence[Replicates],
+    results: Sequence[Replicates],
     level: float,
     names: Sequence[str] | None = None,
-) -> Intervals:
+) -> BootstrapResult:
     """Make intervals of replicates 0, ..., B of each learner, from wherever they were computed.
 
     Args:
         job: the job that computed them.
         learners: the learners, one for each question.
-        found: the replicates of each learner.
+        results: the replicates of each learner.
         level: the share of intervals that should cover the value.
         names: the names of a horde's questions; None for a single learner.
     """
     units = Units(job.log, job.block)
-    uses_ratios = any(one.correction.needs_ratios for one in learners)
-    return Intervals(
+    uses_ratios = any(learner.correction.needs_ratios for learner in learners)
+    return BootstrapResult(
         questions=(repr(learners[0].question),) if names is None else tuple(names),
         features=learners[0].features,
-        policies=tuple(one.values.prediction.policy for one in learners),
-        weights=np.stack([each.weights for each in found]),
-        known=np.stack([each.known for each in found]),
+        policies=tuple(learner.values.prediction.policy for learner in learners),
+        weights=np.stack([each.weights for each in results]),
+        known=np.stack([each.known for each in results]),
         horde=names is not None,
         level=float(level),
         method=job.method,
         units=units.name,
         episodes=len(units),
-        updates=found[0].updates,
-        empty=max(each.empty for each in found),
-        change=np.stack([_change(each) for each in found]),
-        diverged=np.stack([each.diverged for each in found]),
+        updates=results[0].updates,
+        empty=max(each.empty for each in results),
+        change=np.stack([_change(each) for each in results]),
+        diverged=np.stack([each.diverged for each in results]),
         estimated=uses_ratios and bool(getattr(job.log, "has_estimates", False)),
     )
 
 
 def _change(replicates: Replicates) -> Floats:
     """Return the mean change of the weights in the second half of learning, [rows]."""
-    sound = ~replicates.diverged
-    change = replicates.weights[:, sound] - replicates.halfway[:, sound]
-    return change.mean(axis=1) if sound.any() else np.zeros(len(change))
+    if replicates.diverged.any():
+        return np.zeros(len(replicates.weights))
+    return np.asarray((replicates.weights - replicates.halfway).mean(axis=1))
 
 
 def _learners_of(learner: Learner | Horde | LSTDLearner) -> list[Learner]:
     """Return the learner, or a learner for each question of a horde."""
     if isinstance(learner, Horde):
         parts = learner._parts()
-        names = ("features", "update", "correction", "behaviour", "window", "batch_size", "every")
+        names = (
+            "features",
+            "update",
+            "correction",
+            "behaviour",
+            "window",
+            "batch_size",
+            "update_every",
+        )
         shared = {name: parts[name] for name in (*names, "warm_up", "on_conflict", "on_nan")}
         return [Learner(question, **shared) for question in learner.questions]
     if isinstance(learner, LSTDLearner):
@@ -204,6 +218,7 @@ def _learners_of(learner: Learner | Horde | LSTDLearner) -> list[Learner]:
     if learner.correction.refresh is not None:
         raise ValueError(
             f"the masses of {learner.correction.name} follow the errors of a learner, and "
-            "replicates draw by masses that stay; choose another correction, such as gvf.IR()"
+            "replicates draw by masses that stay; choose another correction, such as "
+            "gvf.corrections.IR()"
         )
     return [learner]

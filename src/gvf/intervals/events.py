@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gvf.common.arrays import Floats
-from gvf.learner import source as sources
-from gvf.learner.learner import Learner
+from gvf.learners import batches
+from gvf.learners.learner import Learner
 from gvf.log import Log
 from gvf.online import LSTDLearner
 
@@ -49,10 +49,12 @@ class Events:
         >>> import gvf
         >>> visits = {"state": [0] * 50, "action": [0, 1] * 25, "reward": [1, 1, *[0] * 48]}
         >>> visits |= {"terminated": [True] * 50, "episode": list(range(50))}
-        >>> log = gvf.read(visits, quiet=True)
-        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
-        >>> learner = gvf.LSTDLearner(question, gvf.OneHot(1), behaviour=gvf.Uniform(2))
-        >>> events = gvf.count_events(learner, log)
+        >>> log = gvf.read_log(visits, quiet=True)
+        >>> question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.9)
+        >>> learner = gvf.LSTDLearner(
+        ...     question, gvf.features.OneHot(1), behaviour=gvf.policies.Uniform(2)
+        ... )
+        >>> events = gvf.intervals.count_events(learner, log)
         >>> events.count, events.rows, events.effective, events.few
         (2, 50, 1.0, True)
         >>> print(events)
@@ -88,12 +90,14 @@ class TooFewEventsError(ValueError):
     Example:
         >>> import gvf
         >>> walk = {"state": [0, 0], "action": [1], "reward": [0.0], "terminated": True}
-        >>> log = gvf.read([walk] * 50, quiet=True)
-        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
-        >>> learner = gvf.LSTDLearner(question, gvf.OneHot(1), behaviour=gvf.Uniform(2))
+        >>> log = gvf.read_log([walk] * 50, quiet=True)
+        >>> question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.9)
+        >>> learner = gvf.LSTDLearner(
+        ...     question, gvf.features.OneHot(1), behaviour=gvf.policies.Uniform(2)
+        ... )
         >>> try:
         ...     gvf.bootstrap(learner, log)
-        ... except gvf.TooFewEventsError as error:
+        ... except gvf.intervals.TooFewEventsError as error:
         ...     print(error.events)
         0 rewards in 50 rows
     """
@@ -124,13 +128,15 @@ def count_events(learner: Learner | LSTDLearner, log: Log) -> Events:
         >>> import gvf
         >>> walk = {"state": [0, 0], "action": [1], "terminated": True}
         >>> walks = [walk | {"reward": [float(number < 4)]} for number in range(50)]
-        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
-        >>> learner = gvf.LSTDLearner(question, gvf.OneHot(1), behaviour=gvf.Uniform(2))
-        >>> print(gvf.count_events(learner, gvf.read(walks, quiet=True)))
+        >>> question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.9)
+        >>> learner = gvf.LSTDLearner(
+        ...     question, gvf.features.OneHot(1), behaviour=gvf.policies.Uniform(2)
+        ... )
+        >>> print(gvf.intervals.count_events(learner, gvf.read_log(walks, quiet=True)))
         4 rewards in 50 rows
     """
     question, parts = learner.question, []
-    for batch in sources.batches(log):
+    for batch in batches.batches_of(log):
         if learner.on_nan == "skip":
             batch = batch[~question.missing(batch)]
         if not len(batch):

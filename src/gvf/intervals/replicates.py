@@ -14,14 +14,14 @@ from typing import Literal, Self
 
 import numpy as np
 
-from gvf.common import cluster
 from gvf.common.arrays import Bools, Floats
-from gvf.common.workers import Interrupted, Stop, on_threads
-from gvf.intervals.counts import Units, counts
-from gvf.intervals.least_squares import Equations
-from gvf.intervals.resampled import Resampled
-from gvf.intervals.whole import WholeLog, check
-from gvf.learner.learner import Learner
+from gvf.intervals.replicate_equations import ReplicateEquations
+from gvf.intervals.replicate_learner import Resampled
+from gvf.intervals.resampling import Units, counts
+from gvf.intervals.whole_log import WholeLog, check
+from gvf.jobs import ray_cluster
+from gvf.jobs.threads import Interrupted, Stop, on_threads
+from gvf.learners.learner import Learner
 from gvf.log import Log
 
 Method = Literal["td", "lstd"]
@@ -96,8 +96,8 @@ class Job:
         whole.take(self.log, interrupted)
         copies = counts(len(units), numbers, self.seed)
         td = self.method == "td"
-        updates = len(whole.window) * self.epochs // whole.schedule.every if td else 0
-        equations = None if td else Equations(whole)
+        updates = len(whole.window) * self.epochs // whole.schedule.update_every if td else 0
+        equations = None if td else ReplicateEquations(whole)
 
         def compute(lane: int, ended: Stop) -> tuple[int, Floats, Floats]:
             def stop() -> bool:
@@ -156,8 +156,8 @@ def spread(
     advance: Callable[[int], object],
 ) -> Replicates:
     """Compute replicates 0 ... replicates - 1 of a learner in slices on a Ray cluster."""
-    ray = cluster.import_ray()
-    ours = cluster.connect(ray, workers, address)
+    ray = ray_cluster.import_ray()
+    ours = ray_cluster.connect(ray, workers, address)
     pending = []
     try:
         count = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -169,14 +169,14 @@ def spread(
             # The timeout lets an interrupt through.
             ready, waiting = ray.wait(waiting, timeout=0.2)
             advance(sum(sizes[task] for task in ready))
-        found: list[Replicates] = ray.get(pending)
+        results: list[Replicates] = ray.get(pending)
     finally:
         if ours:
             ray.shutdown()
         else:
             for task in pending:
                 ray.cancel(task, force=True)
-    return Replicates.joined(found)
+    return Replicates.joined(results)
 
 
 def _run(job: Job, learner: Learner, numbers: list[int]) -> Replicates:

@@ -1,19 +1,16 @@
 """Judging predictions from a log alone, and selecting a step size and a correction by it."""
 
-from gvf.judging.judgement import judge
+from gvf.judging.compare import compare_learners as compare_learners
+from gvf.judging.comparison import Comparison as Comparison
+from gvf.judging.comparison import Score
 from gvf.judging.policy_value import Estimator
-from gvf.judging.record import Difference, Judgement, Score
-from gvf.judging.selection import Selection, select
+from gvf.judging.select_learner import Selection as Selection
+from gvf.judging.select_learner import select_learner as select_learner
 from gvf.judging.verdict import Outcome, Verdict
 
-__all__ = [
-    "Difference",
-    "Estimator",
-    "Judgement",
-    "Outcome",
-    "Score",
-    "Selection",
-    "Verdict",
-    "judge",
-    "select",
-]
+__all__ = ["Estimator", "Outcome", "Score", "Verdict"]
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported tools left out."""
+    return __all__

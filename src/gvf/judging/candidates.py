@@ -17,7 +17,7 @@ from gvf.question import GVF
 
 
 @runtime_checkable
-class Predicts(Protocol):
+class PredictorLike(Protocol):
     """The interface of a learner that can be judged."""
 
     def predict(self, states: Any) -> Any:
@@ -42,11 +42,18 @@ def named(learners: Any) -> dict[str, Any]:
     Example:
         >>> import gvf
         >>> from gvf.judging.candidates import named
-        >>> question, x = gvf.GVF(gvf.Uniform(2)), gvf.OneHot(3)
-        >>> list(named([gvf.Learner(question, x, gvf.TD(0.1), c) for c in (gvf.IR(), gvf.IS())]))
+        >>> question, x = gvf.GVF(gvf.policies.Uniform(2)), gvf.features.OneHot(3)
+        >>> list(
+        ...     named(
+        ...         [
+        ...             gvf.Learner(question, x, gvf.updates.TD(0.1), c)
+        ...             for c in (gvf.corrections.IR(), gvf.corrections.IS())
+        ...         ]
+        ...     )
+        ... )
         ['TD, IR', 'TD, IS']
     """
-    if isinstance(learners, Predicts):
+    if isinstance(learners, PredictorLike):
         learners = [learners]
     if not isinstance(learners, Mapping):
         if isinstance(learners, str) or not isinstance(learners, Iterable):
@@ -57,7 +64,7 @@ def named(learners: Any) -> dict[str, Any]:
     if not learners:
         raise ValueError("give at least one learner")
     for name, learner in learners.items():
-        if not isinstance(learner, Predicts):
+        if not isinstance(learner, PredictorLike):
             raise TypeError(f"learner {name!r} has no method predict: {brief(learner)}")
     if len({id(learner) for learner in learners.values()}) < len(learners):
         raise ValueError("the same learner is given twice")
@@ -89,13 +96,13 @@ def question_of(learners: Mapping[str, Any], question: GVF | None) -> GVF:
         return question
     first: GVF | None = None
     for name, learner in learners.items():
-        own = getattr(learner, "question", None)
-        if not isinstance(own, GVF):
+        asked = getattr(learner, "question", None)
+        if not isinstance(asked, GVF):
             raise ValueError(f"learner {name!r} does not tell its question: give question=")
-        first = own if first is None else first
-        if own is not first and own != first:
+        first = asked if first is None else first
+        if asked is not first and asked != first:
             raise ValueError(
-                f"learner {name!r} answers {own}, and the first one {first}: only errors of the "
+                f"learner {name!r} answers {asked}, and the first one {first}: only errors of the "
                 "same question can be compared. If they are the same, give question="
             )
     assert first is not None
@@ -105,27 +112,27 @@ def question_of(learners: Mapping[str, Any], question: GVF | None) -> GVF:
 def predictions(learner: Any, states: Any, name: str) -> Floats:
     """Return predictions as float64[m, lanes], with one lane if the learner has none."""
     with np.errstate(over="ignore", invalid="ignore"):  # lanes that have diverged
-        given = np.asarray(learner.predict(states), np.float64)
-    if given.ndim not in (1, 2) or len(given) != len(states):
+        values = np.asarray(learner.predict(states), np.float64)
+    if values.ndim not in (1, 2) or len(values) != len(states):
         raise ValueError(
-            f"learner {name!r} predicts an array of shape {given.shape} for {len(states)} states, "
+            f"learner {name!r} predicts an array of shape {values.shape} for {len(states)} states, "
             f"expected ({len(states)},) or ({len(states)}, lanes)"
         )
-    return given.reshape(len(given), -1)
+    return values.reshape(len(values), -1)
 
 
 def candidates(learners: Mapping[str, Any], state: Any) -> list[Candidate]:
     """List the candidates of learners, in order; one state is predicted to count lanes."""
-    found: list[Candidate] = []
+    lanes: list[Candidate] = []
     for name, learner in learners.items():
-        given = np.asarray(learner.predict(state))
-        if given.ndim == 1:
-            found.append(Candidate(name, name, None))
+        values = np.asarray(learner.predict(state))
+        if values.ndim == 1:
+            lanes.append(Candidate(name, name, None))
             continue
-        labels = _lanes(learner, given.shape[1])
-        found += [Candidate(f"{name}, {label}", name, at) for at, label in enumerate(labels)]
-    names = _different([candidate.name for candidate in found])
-    return [one._replace(name=name) for one, name in zip(found, names, strict=True)]
+        labels = _lanes(learner, values.shape[1])
+        lanes += [Candidate(f"{name}, {label}", name, at) for at, label in enumerate(labels)]
+    names = _different([candidate.name for candidate in lanes])
+    return [candidate._replace(name=name) for candidate, name in zip(lanes, names, strict=True)]
 
 
 def _lanes(learner: Any, count: int) -> list[str]:

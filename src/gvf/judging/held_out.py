@@ -17,7 +17,7 @@ from gvf.common.checks import brief
 from gvf.judging.candidates import Candidate, candidates, predictions
 from gvf.links import in_order
 from gvf.log import Log
-from gvf.policy import DiscretePolicy, Policy
+from gvf.policies import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict
 from gvf.transition import Transitions, as_transitions, ended_rows
 
@@ -73,8 +73,8 @@ class HeldOut:
     def joined(cls, parts: Iterable[HeldOut]) -> Self:
         """Join the held-out parts of a log."""
         listed = list(parts)
-        columns = {f.name: [getattr(one, f.name) for one in listed] for f in fields(cls)}
-        columns["part"] = [np.full(len(one.ratio), at) for at, one in enumerate(listed)]
+        columns = {f.name: [getattr(part, f.name) for part in listed] for f in fields(cls)}
+        columns["part"] = [np.full(len(part.ratio), at) for at, part in enumerate(listed)]
         return cls(**{name: np.concatenate(arrays) for name, arrays in columns.items()})
 
 
@@ -86,7 +86,7 @@ def gather(
     on_conflict: OnConflict,
 ) -> tuple[HeldOut, list[Candidate]]:
     """Read held-out episodes, and predict for their states."""
-    found: list[dict[str, Array]] = []
+    batches: list[dict[str, Array]] = []
     named: list[Candidate] = []
     taken = 0
     for batch, last in _batches(log):
@@ -111,7 +111,7 @@ def gather(
         if isinstance(question.policy, DiscretePolicy):
             actions = batch["action"].astype(np.int64)
             target = question.policy.probabilities(batch["state"])
-        found.append({
+        batches.append({
             "action": actions, "target": target, "ratio": ratio,
             "cumulant": cumulant, "continuation": continuation,
             "interest": interest, "last": last, "predicted": predicted, "after": after,
@@ -119,9 +119,9 @@ def gather(
             "estimated": _estimated(batch, behaviour, on_conflict),
         })  # fmt: skip
         taken += len(batch)
-    if not found:
+    if not batches:
         raise ValueError("there are no held-out transitions to judge by")
-    whole = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
+    whole = {name: np.concatenate([part[name] for part in batches]) for name in batches[0]}
     if not whole["interest"].any():
         raise ValueError("the interest is 0 in all held-out states")
     return HeldOut(**whole), named
@@ -139,7 +139,9 @@ def _estimated(batch: Transitions, behaviour: Policy | None, on_conflict: OnConf
 
 def _all(learners: Mapping[str, Any], states: Any) -> Floats:
     """Return the predictions of all candidates, float64[m, L]."""
-    return np.concatenate([predictions(one, states, name) for name, one in learners.items()], 1)
+    return np.concatenate(
+        [predictions(learner, states, name) for name, learner in learners.items()], 1
+    )
 
 
 def _batches(log: Any) -> Iterator[tuple[Transitions, Bools]]:
@@ -149,7 +151,7 @@ def _batches(log: Any) -> Iterator[tuple[Transitions, Bools]]:
     items: Iterable[Any] = [log] if isinstance(log, Transitions) else log
     if isinstance(items, Mapping | str) or not isinstance(items, Iterable):
         raise TypeError(
-            f"cannot judge by a {type(log).__name__}: give a gvf.Log (gvf.read makes one), "
+            f"cannot judge by a {type(log).__name__}: give a gvf.Log (gvf.read_log makes one), "
             "gvf.Transitions, or a list of these, one for each episode"
         )
     for item in items:

@@ -1,7 +1,7 @@
 """The value of the target policy from returns alone, without features or learning.
 
 Held-out episodes give a return G of the target for each of their states
-(:mod:`gvf.judging.returns`). With sums over episodes e, each estimate is a ratio
+(:mod:`gvf.judging.off_policy_returns`). With sums over episodes e, each estimate is a ratio
 
     V = sum_e y_e / sum_e w_e,
 
@@ -15,9 +15,9 @@ doubly robust return is the model's value of the state, under the target, plus r
 of the model's value of the action, so the first line is the doubly robust estimate of off-policy
 evaluation (Dudik et al. 2011). The plain estimate weighs by the inverse propensity.
 
-The intervals treat episodes as the independent parts (:mod:`gvf.common.means`), with quantiles of
-the t distribution with E - 1 degrees of freedom. They need many rewards: where few carry an
-estimate, its interval is too short. Of single decisions with c as the commonest cumulant,
+The intervals treat episodes as the independent parts (:mod:`gvf.estimate`), with
+quantiles of the t distribution with E - 1 degrees of freedom. They need many rewards: where few
+carry an estimate, its interval is too short. Of single decisions with c as the commonest cumulant,
 
     (sum rho |C - c|)^2 / sum (rho |C - c|)^2
 
@@ -33,10 +33,11 @@ from enum import StrEnum
 import numpy as np
 
 from gvf.common.arrays import Array, Floats
-from gvf.common.bootstrap import t_quantile
-from gvf.common.means import Interval, mean_of_sums
-from gvf.judging.baseline import Returns
+from gvf.common.quantiles import t_quantile
+from gvf.estimate import Estimate, mean_of_sums
 from gvf.judging.held_out import HeldOut
+from gvf.judging.return_baseline import Returns
+from gvf.ratios import effective_size
 
 FEWEST_REWARDS = 20
 """The effective number of rewards of single decisions below which intervals are too short."""
@@ -69,7 +70,7 @@ class Estimator(StrEnum):
 
 def policy_values(
     held: HeldOut, returns: Floats, kind: Returns, level: float
-) -> dict[Estimator, Interval]:
+) -> dict[Estimator, Estimate]:
     """Estimate the value of the target policy from the returns of held-out episodes.
 
     Args:
@@ -83,18 +84,18 @@ def policy_values(
     """
     starts, every = held.starts, np.ones(len(held.starts))
 
-    def estimate(y: Array, w: Array) -> Interval:
-        return mean_of_sums(y, w, t_quantile(max(len(y) - 1, 1), level))
+    def estimate(y: Array, w: Array) -> Estimate:
+        return mean_of_sums(y, w, t_quantile(max(len(y) - 1, 1), level), level)
 
-    found = {Estimator(kind): estimate(returns[starts], every)}
+    values = {Estimator(kind): estimate(returns[starts], every)}
     if is_single(held):
         weighted = held.ratio * held.cumulant
-        found[Estimator.PLAIN] = estimate(weighted, every)
-        found[Estimator.SELF_NORMALISED] = estimate(weighted, held.ratio)
+        values[Estimator.PLAIN] = estimate(weighted, every)
+        values[Estimator.SELF_NORMALISED] = estimate(weighted, held.ratio)
     # Without interest in a state its return may be infinite.
     wanted = held.interest * np.where(held.interest > 0.0, returns, 0.0)
     sums = (np.add.reduceat(column, starts) for column in (wanted, held.interest))
-    return {**found, Estimator.CONSTANT: estimate(*sums)}
+    return {**values, Estimator.CONSTANT: estimate(*sums)}
 
 
 def is_single(held: HeldOut) -> bool:
@@ -108,4 +109,4 @@ def effective_rewards(held: HeldOut) -> float:
         return math.nan
     values, counts = np.unique(held.cumulant, return_counts=True)
     size = held.ratio * np.abs(held.cumulant - values[counts.argmax()])
-    return float(size.sum() ** 2 / (size**2).sum()) if size.any() else 0.0
+    return effective_size(size)

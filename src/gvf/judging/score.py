@@ -6,9 +6,9 @@ weighted by interest. If E[ G | s ] = v(s), then
     E[ (V - G)^2 ] = E[ (V - v)^2 ] + E[ Var(G | s) ].
 
 The last term is the noise of the returns. It is the same for all candidates only if all are scored
-by the same returns, with one baseline for all (:mod:`gvf.judging.baseline`). Then the difference of
-two scores estimates the difference of their true squared errors without bias. The baseline decides
-only how noisy the difference is.
+by the same returns, with one baseline for all (:mod:`gvf.judging.return_baseline`). Then the
+difference of two scores estimates the difference of their true squared errors without bias. The
+baseline decides only how noisy the difference is.
 
 A squared TD error has no such property. Each candidate would be scored by its own targets,
 C + gamma V(s'), and values that hardly vary have small TD errors.
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gvf.common.arrays import Array, Floats
-from gvf.common.bootstrap import tail_of
+from gvf.common.quantiles import tail_of
 from gvf.judging.held_out import HeldOut
 
 FEWEST = 2
@@ -56,15 +56,15 @@ class Sums:
     def resampled(self, replicates: int, seed: int, parts: int = 1) -> Floats:
         """Compute scores in bootstrap samples of the episodes of some parts, float64[B, L]."""
         rng, count = np.random.default_rng(seed), len(self.weight)
-        found, step = [], max(1, _AT_ONCE // count)
+        batches, step = [], max(1, _AT_ONCE // count)
         diverged = ~np.isfinite(self.error).all(axis=0)
         error = np.where(diverged, 0.0, self.error)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for start in range(0, replicates, step):
                 size = min(step, replicates - start)
                 times = rng.multinomial(count, np.full(count, 1.0 / count), size=size)
-                found.append((times @ error) / (times @ self.weight)[:, None])
-            samples = np.concatenate(found)
+                batches.append((times @ error) / (times @ self.weight)[:, None])
+            samples = np.concatenate(batches)
             if parts > 1:
                 scores = error.sum(axis=0) / self.weight.sum()
                 samples = scores + math.sqrt(1 + parts / (parts - 1)) * (samples - scores)
@@ -82,12 +82,12 @@ def squared_errors(held: HeldOut, returns: Floats, predicted: Floats) -> Sums:
     return Sums(error, np.add.reduceat(held.interest, held.starts))
 
 
-def interval(values: Array, episodes: int, confidence: float) -> tuple[float, float]:
+def interval(values: Array, episodes: int, level: float) -> tuple[float, float]:
     """Return the ends of the bootstrap interval from values [B]; nan with too few episodes."""
     good = values[np.isfinite(values)]
     if episodes < FEWEST or len(good) < len(values):
         return float("nan"), float("nan")
-    tail = tail_of(episodes, confidence)
+    tail = tail_of(episodes, level)
     return float(np.quantile(good, tail)), float(np.quantile(good, 1 - tail))
 
 

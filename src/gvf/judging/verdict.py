@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gvf.findings import Finding, sentence
+
 
 class Outcome(StrEnum):
     """The kinds of verdicts on candidates by held-out episodes.
@@ -42,7 +44,7 @@ class Verdict:
         winner: the name of the candidate with the lowest error.
         tied: the names of the candidates that cannot be told from it.
         others: the number of all other candidates.
-        doubts: the reasons why nothing can be told, in words; none if something can.
+        findings: the reasons why nothing can be told; none if something can.
 
     Example:
         >>> from gvf.judging import Outcome, Verdict
@@ -57,7 +59,12 @@ class Verdict:
     winner: str
     tied: tuple[str, ...] = ()
     others: int = 0
-    doubts: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """The findings in words."""
+        return tuple(map(sentence, self.findings))
 
     def __str__(self) -> str:
         match self.outcome:
@@ -66,7 +73,7 @@ class Verdict:
             case Outcome.CANNOT_TELL:
                 return f"cannot tell: {'; '.join(self.doubts)}"
             case Outcome.NO_BETTER:
-                return f"cannot tell: {self.winner} predicts no better than a constant"
+                return f"{self.winner} is not shown to predict better than a constant"
             case Outcome.TIED:
                 many = self.tied[0] if len(self.tied) == 1 else f"{len(self.tied)} others"
                 return f"{self.winner} has the lowest error, and cannot be told from {many}"

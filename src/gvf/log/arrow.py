@@ -95,29 +95,29 @@ def _from_lists(column: pa.Array, name: str, place: Place) -> Array:
     """Return lists of equal lengths as an array; a missing list is all NaN."""
     from pyarrow import compute
 
-    there = np.asarray(column.is_valid())
+    is_valid = np.asarray(column.is_valid())
     lengths = (
         compute.call_function("list_value_length", [column])
         .fill_null(-1)
         .to_numpy(zero_copy_only=False)
     )
-    sizes = np.unique(lengths[there])
+    sizes = np.unique(lengths[is_valid])
     if len(sizes) > 1:
-        usual = lengths[there][0]
-        at = int((there & (lengths != usual)).argmax())
+        usual = lengths[is_valid][0]
+        at = int((is_valid & (lengths != usual)).argmax())
         raise ValueError(
             f"{place(at)}: column {name!r} has a list of {lengths[at]}, and {usual} before: all "
             "lists of a column must have the same length"
         )
     size = int(sizes[0]) if len(sizes) else 0
     inner = as_numpy(column.flatten(), name, place)
-    inner = inner.reshape(int(there.sum()), size, *inner.shape[1:])
-    if there.all():
+    inner = inner.reshape(int(is_valid.sum()), size, *inner.shape[1:])
+    if is_valid.all():
         return inner
     if not len(sizes):
         raise ValueError(f"{place(0)}: column {name!r} is empty")
     filled = np.full((len(column), *inner.shape[1:]), np.nan)
-    filled[there] = inner
+    filled[is_valid] = inner
     return filled
 
 

@@ -1,9 +1,9 @@
 """Logs: recorded transitions from files, tables and lists of episodes.
 
-:func:`read` finds out what the columns mean (:mod:`gvf.log.names`), finds the episodes
-(:mod:`gvf.log.episodes`), and returns a :class:`Log`, whose batches a learner takes. A log that is
-small enough is kept in memory. A larger one is read anew in every pass, a batch at a time; an
-episode may cross the borders of batches and files.
+:func:`read_log` finds out what the columns mean (:mod:`gvf.log.column_meanings`), finds the
+episodes (:mod:`gvf.log.episode_ends`), and returns a :class:`Log`, whose batches a learner takes. A
+log that is small enough is kept in memory. A larger one is read anew in every pass, a batch at a
+time; an episode may cross the borders of batches and files.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Bools
 from gvf.common.checks import check_choice
-from gvf.common.options import OptionError, option
-from gvf.log.computed import Computed
-from gvf.log.episodes import Ends, Gaps
-from gvf.log.episodic import Episodes, is_one_episode
-from gvf.log.names import Given, recognise
-from gvf.log.rows import OnNaN, Rows
-from gvf.log.single import Steps
-from gvf.log.sources import Columns, Source, opened
-from gvf.log.table import described
+from gvf.common.errors import OptionError, option
+from gvf.log.checked_rows import CheckedRows, OnNaN
+from gvf.log.column_meanings import Given, recognise
+from gvf.log.column_table import described
+from gvf.log.computed_columns import Computed
+from gvf.log.episode_ends import Ends, Gaps
+from gvf.log.episode_lists import Episodes, is_one_episode
+from gvf.log.single_decisions import Steps
+from gvf.log.tables import ColumnSource, Source, opened
 from gvf.transition import ESTIMATED, Transitions
 
 LARGEST_IN_MEMORY = 2**30
 """The size in bytes beyond which a log is read from its file in every pass."""
 
 
-def read(
+def read_log(
     source: Any,
     *,
     steps: Steps = "sequence",
@@ -91,7 +91,7 @@ def read(
 
     Example:
         >>> import gvf
-        >>> log = gvf.read(
+        >>> log = gvf.read_log(
         ...     {
         ...         "obs": [0, 1, 2, 0, 1],
         ...         "action": [1, 1, 0, 1, 0],
@@ -105,8 +105,10 @@ def read(
         Log(4 transitions, 2 episodes: state int64, action int64, reward float64, ...)
         >>> log.episodes[0].next_state
         array([1, 2, 2])
-        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
-        >>> learner = gvf.Learner(question, gvf.OneHot(3), gvf.TD(0.1), gvf.IR(), seed=0)
+        >>> question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.9)
+        >>> learner = gvf.Learner(
+        ...     question, gvf.features.OneHot(3), gvf.updates.TD(0.1), gvf.corrections.IR(), seed=0
+        ... )
         >>> learner.fit(log).steps
         4
     """
@@ -121,42 +123,42 @@ def read(
             raise OptionError(
                 "every single decision ends its episode: leave out ", option(name, value)
             )
-    found = _source(opened(source), source, columns, single)
-    if isinstance(found, Episodes):
-        reading = found.reading
+    contents = _source(opened(source), source, columns, single)
+    if isinstance(contents, Episodes):
+        reading = contents.reading
     else:
-        ids = None if {"stream", "episode"} & columns.keys() else found.ids
-        reading = recognise(found.names, columns, found.meanings, ids, single=single)
-    rows = Rows(found, reading, ends, on_nan, gaps)
-    small = found.size <= LARGEST_IN_MEMORY
+        ids = None if {"stream", "episode"} & columns.keys() else contents.ids
+        reading = recognise(contents.names, columns, contents.meanings, ids, single=single)
+    rows = CheckedRows(contents, reading, ends, on_nan, gaps)
+    small = contents.size <= LARGEST_IN_MEMORY
     log = Log(rows, in_memory=small if in_memory is None else in_memory)
     if not quiet:
         print(log.describe(), file=sys.stderr)
     return log
 
 
-def _source(found: Any, given: Any, columns: Mapping[str, Given], single: bool) -> Source:
+def _source(contents: Any, source: Any, columns: Mapping[str, Given], single: bool) -> Source:
     """Return the source of what was opened: a table, or a list of episodes."""
-    if isinstance(found, Source):
-        return found
-    name = str(given) if isinstance(given, str | os.PathLike) else f"a {type(given).__name__}"
-    if isinstance(found, Mapping):
-        if not single and is_one_episode(found, columns):
-            return Episodes([found], name, columns)
-        return Columns(found, name)
+    if isinstance(contents, Source):
+        return contents
+    name = str(source) if isinstance(source, str | os.PathLike) else f"a {type(source).__name__}"
+    if isinstance(contents, Mapping):
+        if not single and is_one_episode(contents, columns):
+            return Episodes([contents], name, columns)
+        return ColumnSource(contents, name)
     if single:
         raise OptionError(
             f"{name} comes episode by episode, and ",
             option("steps", "single"),
             " is for a table with a row for each decision",
         )
-    if hasattr(found, "iterate_episodes"):
-        return Episodes(found, f"Minari dataset {found.spec.dataset_id}", columns)
-    return Episodes(found, f"{name} of {len(found)} episodes", columns)
+    if hasattr(contents, "iterate_episodes"):
+        return Episodes(contents, f"Minari dataset {contents.spec.dataset_id}", columns)
+    return Episodes(contents, f"{name} of {len(contents)} episodes", columns)
 
 
 class Log:
-    """A log of transitions, in episodes; :func:`gvf.read` makes one.
+    """A log of transitions, in episodes; :func:`gvf.read_log` makes one.
 
     ``len(log)`` is the number of transitions. Iterating yields :class:`gvf.Transitions` in order,
     so ``learner.fit(log)`` learns from it. Its columns are ``state``, ``action``, ``reward``,
@@ -167,7 +169,7 @@ class Log:
     Example:
         >>> import gvf
         >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "reward": [0.0, 1.0], "terminated": True}
-        >>> log = gvf.read([walk, walk, walk], quiet=True)
+        >>> log = gvf.read_log([walk, walk, walk], quiet=True)
         >>> len(log), len(log.episodes), log.lengths
         (6, 3, array([2, 2, 2]))
         >>> log.episodes[1].reward
@@ -184,7 +186,7 @@ class Log:
     """True if the transitions are kept in memory."""
 
     def __init__(
-        self, rows: Rows, numbers: NDArray[np.int64] | None = None, *, in_memory: bool,
+        self, rows: CheckedRows, numbers: NDArray[np.int64] | None = None, *, in_memory: bool,
         whole: Transitions | None = None, computed: tuple[Computed, ...] = (),
     ) -> None:  # fmt: skip
         self._rows, self.in_memory, self._computed = rows, in_memory, computed
@@ -273,7 +275,7 @@ class Log:
         Example:
             >>> import gvf
             >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
-            >>> gvf.read([walk] * 5, quiet=True).place(3)
+            >>> gvf.read_log([walk] * 5, quiet=True).place(3)
             'step 1 of episode 1'
         """
         at = int(np.searchsorted(np.cumsum(self.lengths), position, "right"))
@@ -296,7 +298,7 @@ class Log:
         Example:
             >>> import gvf
             >>> visits = {"obs": [0, 1, 0], "action": [1, 1, 1], "patient": ["Bo", "Bo", "Al"]}
-            >>> log = gvf.read(visits, episode="patient", ends="terminated", quiet=True)
+            >>> log = gvf.read_log(visits, episode="patient", ends="terminated", quiet=True)
             >>> log.ids, log.numbers
             ({'patient': array(['Bo', 'Al'], dtype='<U2')}, array([0, 1]))
         """
@@ -308,7 +310,7 @@ class Log:
     def times(self) -> str | None:
         """The column of the transitions that has the log's own times; None if it has none."""
         part = self._rows.reading.parts.get("time")
-        kept = {name: own for own, name in self._rows.reading.kept.items()}
+        kept = {name: column for column, name in self._rows.reading.kept.items()}
         return None if part is None else kept.get(part.columns[0])
 
     @property
@@ -327,7 +329,7 @@ class Log:
         Example:
             >>> import gvf
             >>> visits = {"obs": [0, 1, 0], "action": [1, 1, 1], "patient": ["Bo", "Bo", "Al"]}
-            >>> log = gvf.read(visits, episode="patient", ends="truncated", quiet=True)
+            >>> log = gvf.read_log(visits, episode="patient", ends="truncated", quiet=True)
             >>> for batch, keys in log.keyed():
             ...     print(batch.state, keys)
             [0] {'patient': array(['Bo'], dtype='<U2'), 'row': array([0]), 'step': array([0])}
@@ -362,7 +364,7 @@ class Log:
         Example:
             >>> import gvf
             >>> walk = {"obs": [0, 1], "action": [1], "terminated": True}
-            >>> gvf.read([walk] * 5, quiet=True).select([3, 1]).numbers
+            >>> gvf.read_log([walk] * 5, quiet=True).select([3, 1]).numbers
             array([1, 3])
         """
         chosen = np.unique(np.asarray(positions, np.int64))
@@ -385,7 +387,7 @@ class Log:
         Example:
             >>> import gvf
             >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
-            >>> large = gvf.read([walk] * 100, in_memory=False, quiet=True)
+            >>> large = gvf.read_log([walk] * 100, in_memory=False, quiet=True)
             >>> part, _ = large.split(0.9)
             >>> part.in_memory, part.loaded().in_memory
             (False, True)
@@ -422,7 +424,7 @@ class Log:
         Example:
             >>> import gvf
             >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
-            >>> log = gvf.read([walk] * 3, quiet=True)
+            >>> log = gvf.read_log([walk] * 3, quiet=True)
             >>> log = log.with_columns(lambda batch: {"moved": batch.next_state - batch.state})
             >>> log.episodes[0].moved
             array([1, 1])
@@ -434,10 +436,10 @@ class Log:
     @property
     def origins(self) -> dict[str, str]:
         """The origins of the columns that were computed, by column."""
-        found: dict[str, str] = {}
+        origins: dict[str, str] = {}
         for computed in self._computed:
-            found |= dict.fromkeys(computed.compute(self._sample[:1]), computed.origin)
-        return found
+            origins |= dict.fromkeys(computed.compute(self._sample[:1]), computed.origin)
+        return origins
 
     @property
     def has_estimates(self) -> bool:
@@ -457,7 +459,7 @@ class Log:
         Example:
             >>> import gvf
             >>> walk = {"obs": [0, 1], "action": [1], "terminated": True}
-            >>> train, held_out = gvf.read([walk] * 10, quiet=True).split(0.3, seed=1)
+            >>> train, held_out = gvf.read_log([walk] * 10, quiet=True).split(0.3, seed=1)
             >>> len(train.episodes), len(held_out.episodes)
             (7, 3)
         """
@@ -470,12 +472,18 @@ class Log:
         order = np.random.default_rng(seed).permutation(count)
         return self.select(order[held_out:]), self.select(order[:held_out])
 
-    def describe(self) -> str:
-        """Return a table of the columns: their meanings, types, ranges, and how they were found."""
-        return described(self, self._rows.source, self._rows.reading, self._rows.bounds)
+    def describe(self, *, behaviour: str = "") -> str:
+        """Return a table of the columns: their meanings, types, ranges, and how they were found.
+
+        Args:
+            behaviour: the origin of the behaviour's probabilities, in words, if the log has none
+                and they come from elsewhere. By default the table then says how to get them.
+        """
+        rows = self._rows
+        return described(self, rows.source, rows.reading, rows.bounds, behaviour)
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
-        """Write the log to one Parquet file, which :func:`gvf.read` reads back.
+        """Write the log to one Parquet file, which :func:`gvf.read_log` reads back.
 
         The file has all columns, the log's own names of its episodes (:attr:`ids`), and ``step``,
         the position in the episode. It is complete when it appears.
@@ -486,11 +494,11 @@ class Log:
             >>> from tempfile import TemporaryDirectory
             >>> walk = {"obs": [0, 1, 2], "action": [1, 1], "terminated": True}
             >>> with TemporaryDirectory() as folder:
-            ...     gvf.read([walk], quiet=True).to_parquet(Path(folder, "log.parquet"))
-            ...     gvf.read(Path(folder, "log.parquet"), quiet=True).transitions().next_state
+            ...     gvf.read_log([walk], quiet=True).to_parquet(Path(folder, "log.parquet"))
+            ...     gvf.read_log(Path(folder, "log.parquet"), quiet=True).transitions().next_state
             array([1, 2])
         """
-        from gvf.log.write import write_parquet
+        from gvf.log.write_log import write_parquet
 
         write_parquet(path, self)
 
@@ -505,17 +513,17 @@ class Log:
         Returns:
             The dataset. Probabilities are entries of infos, at t + 1 for step t.
         """
-        from gvf.log.write import write_minari
+        from gvf.log.write_log import write_minari
 
         return write_minari(dataset_id, self, options)
 
     def __repr__(self) -> str:
-        shown = repr(self._sample[:1])[len("Transitions(1: ") : -1].split(", ")
-        more = ", ..." if len(shown) > 3 else ""
+        columns = repr(self._sample[:1])[len("Transitions(1: ") : -1].split(", ")
+        more = ", ..." if len(columns) > 3 else ""
         count = len(self.numbers)
         return (
             f"Log({len(self)} transitions, {count} episode{'s' * (count != 1)}: "
-            f"{', '.join(shown[:3])}{more})"
+            f"{', '.join(columns[:3])}{more})"
         )
 
 

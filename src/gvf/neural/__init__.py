@@ -1,7 +1,9 @@
-"""Neural value functions: any PyTorch network, any correction, many copies at once.
+"""Neural value functions: any PyTorch network, any correction.
 
-This subpackage needs PyTorch, ``pip install "gvf[torch]"``; ``import gvf`` does not.
+This subpackage needs PyTorch, the extra ``torch`` of gvf; ``import gvf`` does not.
 """
+
+from gvf.common.distribution import how_to_install as _how_to_install
 
 try:
     import torch as _torch  # noqa: F401
@@ -9,12 +11,17 @@ except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
     raise ImportError(
-        'gvf.neural needs PyTorch, which is not installed: pip install "gvf[torch]"', name="torch"
+        f"gvf.neural needs PyTorch, which is not installed; {_how_to_install('gvf[torch]')}",
+        name="torch",
     ) from error
 
-from gvf.neural.horde import NeuralHorde
-from gvf.neural.lanes import Lanes
-from gvf.neural.learner import NeuralLearner
-from gvf.neural.network import driving_network, mlp
+from gvf.neural.mlp import mlp
+from gvf.neural.neural_horde import NeuralHorde
+from gvf.neural.neural_learner import NeuralLearner
 
-__all__ = ["Lanes", "NeuralHorde", "NeuralLearner", "driving_network", "mlp"]
+__all__ = ["NeuralHorde", "NeuralLearner", "mlp"]
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported tools left out."""
+    return __all__

@@ -2,7 +2,7 @@
 
     v_q(s) = h_q . (phi(s), 1),    phi the trunk, h_q the head of question q
 
-Every question has the loss of :mod:`gvf.neural.loss` on the rows drawn for its policy,
+Every question has the loss of :mod:`gvf.neural.tensors` on the rows drawn for its policy,
 
     L_q = 1/2 sum_i w_i delta_qi^2,    delta_qi = c_qi + gamma_qi v_q(s'_i) - v_q(s_i).
 
@@ -32,12 +32,12 @@ from torch import Tensor, nn
 from gvf.common.arrays import Array, Arrays, Floats
 from gvf.common.checks import brief
 from gvf.common.divergence import DIVERGED
-from gvf.horde.draws import Batch
+from gvf.horde.group_draws import Batch
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.weights import WithDrawnRows
-from gvf.neural.checks import check_optimiser
-from gvf.neural.learner import ROWS, NetworkPrediction, described, evaluating
-from gvf.neural.loss import outputs_of, precision
+from gvf.neural.network_checks import check_optimiser
+from gvf.neural.neural_learner import ROWS, NetworkPrediction, described, evaluating
+from gvf.neural.tensors import outputs_of, precision
 
 MakeOptimiser = Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]
 
@@ -220,9 +220,11 @@ class NetworkEngine(NetworkPrediction, WithDrawnRows):
         self.optimiser.zero_grad()
         slopes = self._slopes(drawn, errors.where(learns[:, None], 0.0), learns)
         for piece, slope in zip(pieces, slopes.split(ROWS), strict=True):
-            own = x[0] if len(pieces) == 1 else self._features(self.network, columns["x"][piece])
-            if own.requires_grad:
-                own.backward(slope)
+            features = (
+                x[0] if len(pieces) == 1 else self._features(self.network, columns["x"][piece])
+            )
+            if features.requires_grad:
+                features.backward(slope)
         self._step(learns)
         return diverged
 
@@ -230,14 +232,14 @@ class NetworkEngine(NetworkPrediction, WithDrawnRows):
     def _errors(self, drawn: Drawn) -> tuple[Tensor, Tensor]:
         """Return w delta of the drawn rows, [G, k], and the largest absolute values, [G]."""
         errors, sizes = torch.empty_like(drawn.w), torch.empty_like(drawn.w[:, 0])
-        for own, places, shape in self._parts(drawn.at):
-            v = _stack(self.network.heads, places, shape) @ drawn.x[own].mT  # [p, q, k]
-            v_next = _stack(self._target.heads, places, shape) @ drawn.x_next[own].mT
+        for weights, places, shape in self._parts(drawn.at):
+            v = _stack(self.network.heads, places, shape) @ drawn.x[weights].mT  # [p, q, k]
+            v_next = _stack(self._target.heads, places, shape) @ drawn.x_next[weights].mT
             cumulant, source, scale, w = (
                 _stack(part, places, shape)
                 for part in (self._cumulant, self._source, self._scale, drawn.w)
             )
-            rows = own[:, None]
+            rows = weights[:, None]
             gamma = scale * drawn.continuation[rows, source]
             delta = torch.addcmul(drawn.cumulant[rows, cumulant], gamma, v_next) - v
             errors[places] = (w * delta).flatten(0, 1)
@@ -254,11 +256,11 @@ class NetworkEngine(NetworkPrediction, WithDrawnRows):
             norms = errors.norm(dim=1) * heads[:, :-1].norm(dim=1)
             shares = shares * (self.clip / norms.clamp(min=self.clip))[:, None]
         gradient, slopes = torch.empty_like(heads), torch.zeros_like(drawn.x)
-        for own, places, shape in self._parts(drawn.at):
-            pull = _stack(errors, places, shape) @ drawn.x[own]  # [p, q, d + 1]
+        for weights, places, shape in self._parts(drawn.at):
+            pull = _stack(errors, places, shape) @ drawn.x[weights]  # [p, q, d + 1]
             gradient[places] = -pull.flatten(0, 1)
             slope = _stack(shares, places, shape).mT @ _stack(heads, places, shape)
-            slopes.index_add_(0, own.flatten(), slope.flatten(0, 1), alpha=-1)
+            slopes.index_add_(0, weights.flatten(), slope.flatten(0, 1), alpha=-1)
         self.network.heads.grad = gradient
         return slopes
 
@@ -302,8 +304,8 @@ class NetworkEngine(NetworkPrediction, WithDrawnRows):
         optimiser = self.optimiser.state_dict()
         memory = optimiser["state"].get(self._number)
         if memory is not None:
-            own = self._moved(memory, self.network.heads.shape, lambda rows: rows[at], places)
-            optimiser["state"] = {**optimiser["state"], self._number: own}
+            moved = self._moved(memory, self.network.heads.shape, lambda rows: rows[at], places)
+            optimiser["state"] = {**optimiser["state"], self._number: moved}
         buffer = io.BytesIO()
         torch.save([networks, optimiser], buffer)
         saved = np.frombuffer(buffer.getvalue(), np.uint8)

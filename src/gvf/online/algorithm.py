@@ -12,8 +12,8 @@ predictions for these. A step of the stream is
     now          the numbers of this step, a :class:`Now`
     first, last  the lanes that the kernel changes, first .. last - 1, in whole vectors
 
-and is written with the functions of :mod:`gvf.online.vectors`. All kernels have this signature, so
-one loop runs them all (:mod:`gvf.online.run`).
+and is written with the functions of :mod:`gvf.online.lane_vectors`. All kernels have this
+signature, so one loop runs them all (:mod:`gvf.online.online_loop`).
 
 Two continuations enter a step. A trace decays by the continuation *into* the state, which belongs
 to the transition before it. The error bootstraps by the continuation of the transition itself. With
@@ -30,9 +30,9 @@ import numpy as np
 from numba import float64, int64, types
 
 from gvf.common.arrays import Array, Floats
-from gvf.learner.report import BaseReport
-from gvf.learner.update import LaneFields
-from gvf.online.vectors import WIDTH
+from gvf.learners.learner_report import BaseReport
+from gvf.online.lane_vectors import WIDTH
+from gvf.updates.update import LaneFields
 
 GROUP = 64
 """The number of lanes that pass through the stream together; their arrays stay in the cache."""
@@ -113,17 +113,17 @@ class Algorithm(LaneFields):
     """The base class of all algorithms that learn online.
 
     A field named in `lane_fields` is a number or a sequence of L numbers, as in
-    :class:`gvf.Update`. With sequences, L copies of the weights learn side by side, each with its
-    own parameters. To write an algorithm, give it a compiled `kernel` with the arguments of the
-    example, and declare its arrays: `memories` (as the weights, shared by all streams) and `traces`
-    (as the weights, of each stream). Use the functions of :mod:`gvf.online.vectors`.
+    :class:`gvf.updates.Update`. With sequences, L copies of the weights learn side by side, each
+    with its own parameters. To write an algorithm, give it a compiled `kernel` with the arguments
+    of the example, and declare its arrays: `memories` (as the weights, shared by all streams) and
+    `traces` (as the weights, of each stream). Use the functions of :mod:`gvf.online.lane_vectors`.
 
     Example:
         TD(0) with a ratio, written anew:
 
         >>> from dataclasses import dataclass
         >>> import gvf, numba
-        >>> from gvf.online.vectors import WIDTH, add_features, of_lanes, td_error
+        >>> from gvf.online.lane_vectors import WIDTH, add_features, of_lanes, td_error
         >>> @numba.njit
         ... def step(state, trace, x, x_next, i, now, first, last):
         ...     for lane in range(first, last, WIDTH):
@@ -134,9 +134,9 @@ class Algorithm(LaneFields):
         ... class Plain(gvf.online.Algorithm):
         ...     step_size: float
         ...     kernel = staticmethod(step)
-        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.9)
+        >>> question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.9)
         >>> learner = gvf.OnlineLearner(
-        ...     question, gvf.OneHot(2), Plain(0.5), behaviour=gvf.Uniform(2)
+        ...     question, gvf.features.OneHot(2), Plain(0.5), behaviour=gvf.policies.Uniform(2)
         ... )
         >>> learner.observe(0, 1, 1.0, 1, False)
         >>> learner.weights

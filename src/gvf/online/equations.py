@@ -153,8 +153,8 @@ class Equations:
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
             weights[:] = np.nan
             return Solution(weights, len(used), np.inf, is_singular=True, residual=np.inf)
-        given = np.zeros(len(used)) if ridge is None else ridge * scale**2
-        y, condition = _solved(a, b, given)
+        diagonal = np.zeros(len(used)) if ridge is None else ridge * scale**2
+        y, condition = _solved(a, b, diagonal)
         singular = not condition <= CERTAIN
         if singular and ridge is None:
             y, _ = _solved(a, b, np.full(len(used), RIDGE))

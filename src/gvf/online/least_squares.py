@@ -21,18 +21,18 @@ from numba import njit
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, is_number
 from gvf.common.vector import load, zeros
-from gvf.correction import IS, Correction
-from gvf.correction.trace import Trace
+from gvf.corrections import IS, Correction
+from gvf.corrections.carried import Trace
 from gvf.features import FeatureMap
-from gvf.learner.update import Lanes
-from gvf.learner.values import check_features, represent
+from gvf.learners.linear_values import check_features, represent
 from gvf.online.algorithm import Algorithm, OnlineState
-from gvf.online.run import run, start_streams, steps_of
+from gvf.online.lane_vectors import WIDTH, add_features, add_trace, fade, of_lanes
+from gvf.online.online_loop import run, start_streams, steps_of
 from gvf.online.semi_gradient import follow
-from gvf.online.vectors import WIDTH, add_features, add_trace, fade, of_lanes
-from gvf.policy import Policy
+from gvf.policies import Policy
 from gvf.question import GVF, OnConflict
 from gvf.transition import TransitionsLike, as_transitions, without_last_states
+from gvf.updates.update import Lanes
 
 CUTOFF = 1e-10
 """Singular values below this share of the largest count as 0; the solution of least norm is taken.
@@ -73,9 +73,12 @@ class LSTD(Algorithm):
 
     Example:
         >>> import gvf
-        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.5)
+        >>> question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.5)
         >>> learner = gvf.OnlineLearner(
-        ...     question, gvf.OneHot(2), gvf.online.LSTD(), behaviour=gvf.Uniform(2)
+        ...     question,
+        ...     gvf.features.OneHot(2),
+        ...     gvf.online.LSTD(),
+        ...     behaviour=gvf.policies.Uniform(2),
         ... )
         >>> for state in (0, 1, 0):
         ...     learner.observe(state, 1, 1.0, 1 - state, False)
@@ -139,8 +142,8 @@ def window_lstd(
 
     Row i has the weight p_i w_i, with the whole window as the batch that the correction weighs. Up
     to a factor this is the mean update of a mini-batch, if the weight of a row does not depend on
-    the rest of the batch. It does in :class:`gvf.WISMinibatch` and its emphatic form, so there the
-    result is that of large batches, and small ones lead elsewhere.
+    the rest of the batch. It does in :class:`gvf.corrections.WISMinibatch` and its emphatic form,
+    so there the result is that of large batches, and small ones lead elsewhere.
 
     Args:
         question: the question.
@@ -156,18 +159,22 @@ def window_lstd(
 
     Example:
         >>> import gvf
-        >>> question = gvf.GVF(gvf.Always(1, actions=2), "reward", 0.0)
+        >>> question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.0)
         >>> batch = gvf.Transitions(
         ...     state=[0, 0], action=[0, 1], reward=[5.0, 7.0], next_state=[0, 0]
         ... )
         >>> gvf.online.window_lstd(
-        ...     question, gvf.OneHot(1), batch, gvf.IR(), behaviour=gvf.Uniform(2)
+        ...     question,
+        ...     gvf.features.OneHot(1),
+        ...     batch,
+        ...     gvf.corrections.IR(),
+        ...     behaviour=gvf.policies.Uniform(2),
         ... )
         array([7.])
     """
     check_features(features)
     if not isinstance(correction, Correction):
-        raise TypeError(f"correction must be a gvf.Correction, got {brief(correction)}")
+        raise TypeError(f"correction must be a gvf.corrections.Correction, got {brief(correction)}")
     transitions = as_transitions(transitions)
     if not len(transitions):
         raise ValueError("the window has no transitions, so there is nothing to solve")

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Bools, Floats
 from gvf.common.checks import brief, is_number, whole
-from gvf.correction import IS, Correction
-from gvf.correction.trace import Trace
+from gvf.corrections import IS, Correction
+from gvf.corrections.carried import Trace
 from gvf.features import FeatureMap
-from gvf.learner.base import UNKNOWN, BaseLearner, group
-from gvf.learner.report import BaseReport
-from gvf.learner.values import LinearPrediction, check_features, represent
+from gvf.learners.base_learner import UNKNOWN, BaseLearner, group
+from gvf.learners.learner_report import BaseReport
+from gvf.learners.linear_values import LinearPrediction, check_features, represent
+from gvf.online.counts import Seen
 from gvf.online.equations import RIDGE, Equations, Solution
-from gvf.online.seen import Seen
-from gvf.policy import Policy
+from gvf.policies import Policy
 from gvf.question import GVF, OnConflict, OnNaN
 from gvf.transition import Transitions, without_last_states
 
@@ -63,8 +63,10 @@ class LSTDReport(BaseReport):
 
     Example:
         >>> import gvf
-        >>> question = gvf.GVF(gvf.Always(0, actions=2), "reward", 0.9)
-        >>> learner = gvf.LSTDLearner(question, gvf.OneHot(3), behaviour=gvf.Uniform(2))
+        >>> question = gvf.GVF(gvf.policies.Always(0, actions=2), "reward", 0.9)
+        >>> learner = gvf.LSTDLearner(
+        ...     question, gvf.features.OneHot(3), behaviour=gvf.policies.Uniform(2)
+        ... )
         >>> learner.observe(0, 0, 1.0, 1, True)
         >>> learner.report()
         LSTDReport(1 steps, 1 features, condition 1; mean ratio 2, max 2, 0 % zeros, \
@@ -115,8 +117,10 @@ class LSTDLearner(BaseLearner[LSTDReport]):
     Example:
         >>> import gymnasium, gvf
         >>> env = gymnasium.make("FrozenLake-v1", is_slippery=False)
-        >>> question = gvf.GVF(gvf.Favour(2, 0.9, actions=4), "reward", 0.9)
-        >>> learner = gvf.LSTDLearner(question, gvf.OneHot(16), behaviour=gvf.Uniform(4))
+        >>> question = gvf.GVF(gvf.policies.Favour(2, 0.9, actions=4), "reward", 0.9)
+        >>> learner = gvf.LSTDLearner(
+        ...     question, gvf.features.OneHot(16), behaviour=gvf.policies.Uniform(4)
+        ... )
         >>> learner.learn(env, steps=5000, seed=0).is_singular
         False
         >>> learner.predict([14]).round(2)
@@ -142,7 +146,9 @@ class LSTDLearner(BaseLearner[LSTDReport]):
             raise TypeError(f"question must be a gvf.GVF, got {brief(question)}")
         check_features(features)
         if not isinstance(correction, Correction):
-            raise TypeError(f"correction must be a gvf.Correction, got {brief(correction)}")
+            raise TypeError(
+                f"correction must be a gvf.corrections.Correction, got {brief(correction)}"
+            )
         if regulariser is not None and not (is_number(regulariser) and regulariser >= 0.0):
             raise ValueError(
                 f"regulariser must be finite and not negative, got {brief(regulariser)}"
@@ -184,9 +190,9 @@ class LSTDLearner(BaseLearner[LSTDReport]):
     def _uses_interest(self) -> bool:
         return self.correction.trace is not None and self.question.interest is not None
 
-    def _observe(self, given: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
-        transitions = given if missing is None else given[~missing]
-        question, known = self.question, self._knows_behaviour(given, behaviour)
+    def _observe(self, batch: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
+        transitions = batch if missing is None else batch[~missing]
+        question, known = self.question, self._knows_behaviour(batch, behaviour)
         ratio = np.ones(len(transitions))
         if known or self.correction.needs_ratios:
             ratio = question.ratios(transitions, behaviour=behaviour, on_conflict=self.on_conflict)
@@ -199,7 +205,7 @@ class LSTDLearner(BaseLearner[LSTDReport]):
         x, x_next = represent(self.features, without_last_states(transitions))
         with self.trace.undone():
             inputs = self.trace.inputs(
-                ratio, continuation, given, interest=interest, missing=missing
+                ratio, continuation, batch, interest=interest, missing=missing
             )
             share = shares(self.correction, inputs)
             self.equations.add(x, x_next, share=share, cumulant=cumulant, continuation=continuation)
@@ -253,9 +259,6 @@ class LSTDLearner(BaseLearner[LSTDReport]):
             "on_nan": self.on_nan,
         }
 
-    def _renewed(self, description: dict[str, Any]) -> dict[str, Any]:
-        return description
-
     def _arrays(self) -> dict[str, NDArray[Any]]:
         equations, trace = self.equations.checkpoint(), self.trace.checkpoint()
         return {
@@ -270,7 +273,7 @@ class LSTDLearner(BaseLearner[LSTDReport]):
         self.equations.restore(group(arrays, "equations"))
         self.trace.restore(group(arrays, "trace"))
         self._seen.restore(arrays, self.features.size)
-        self._restore_seen(arrays["seen"])
+        self.seen[:] = arrays["seen"]
         self._solution = Solution.restored(arrays)
 
 
@@ -288,7 +291,7 @@ def shares(correction: Correction, inputs: Floats) -> Floats:
         >>> import gvf, numpy as np
         >>> from gvf.online.lstd_learner import shares
         >>> ratios = np.array([[0.0, 0.5, 3.0]])
-        >>> shares(gvf.IR(), ratios), shares(gvf.VTrace(2.0), ratios)
+        >>> shares(gvf.corrections.IR(), ratios), shares(gvf.corrections.VTrace(2.0), ratios)
         (array([0. , 0.5, 3. ]), array([0. , 0.5, 2. ]))
     """
     m = inputs.shape[1]

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Bools, Floats
 from gvf.common.checks import brief
-from gvf.correction import IS
-from gvf.correction.trace import Trace
+from gvf.corrections import IS
+from gvf.corrections.carried import Trace
 from gvf.features import FeatureMap
-from gvf.learner.base import BaseLearner, group
-from gvf.learner.report import BaseReport
-from gvf.learner.values import LinearPrediction, check_features, represent
+from gvf.learners.base_learner import BaseLearner, group
+from gvf.learners.learner_report import BaseReport
+from gvf.learners.linear_values import LinearPrediction, check_features, represent
 from gvf.online.algorithm import Algorithm
-from gvf.online.run import Steps, Streams, run, start_streams
-from gvf.online.seen import Seen
-from gvf.policy import DiscretePolicy, Policy
+from gvf.online.counts import Seen
+from gvf.online.online_loop import Steps, Streams, run, start_streams
+from gvf.policies import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict, OnNaN
 from gvf.transition import Transitions, without_last_states
 from gvf.window.buffer import check_like
@@ -57,9 +57,12 @@ class OnlineReport(BaseReport):
 
     Example:
         >>> import gvf
-        >>> question = gvf.GVF(gvf.Always(0, actions=2), "reward", 0.9)
+        >>> question = gvf.GVF(gvf.policies.Always(0, actions=2), "reward", 0.9)
         >>> learner = gvf.OnlineLearner(
-        ...     question, gvf.OneHot(3), gvf.online.TDLambda(0.1), behaviour=gvf.Uniform(2)
+        ...     question,
+        ...     gvf.features.OneHot(3),
+        ...     gvf.online.TDLambda(0.1),
+        ...     behaviour=gvf.policies.Uniform(2),
         ... )
         >>> learner.observe(0, 1, 0.0, 1, False)
         >>> learner.report()
@@ -104,9 +107,12 @@ class OnlineLearner(BaseLearner[OnlineReport]):
     Example:
         >>> import gymnasium, gvf
         >>> env = gymnasium.make("FrozenLake-v1", is_slippery=False)
-        >>> question = gvf.GVF(gvf.Favour(2, 0.9, actions=4), "reward", 0.9)
+        >>> question = gvf.GVF(gvf.policies.Favour(2, 0.9, actions=4), "reward", 0.9)
         >>> learner = gvf.OnlineLearner(
-        ...     question, gvf.OneHot(16), gvf.online.TDLambda(0.1, 0.9), behaviour=gvf.Uniform(4)
+        ...     question,
+        ...     gvf.features.OneHot(16),
+        ...     gvf.online.TDLambda(0.1, 0.9),
+        ...     behaviour=gvf.policies.Uniform(4),
         ... )
         >>> report = learner.learn(env, steps=2000, seed=0)
         >>> report.steps
@@ -139,7 +145,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
             raise ValueError(
                 f"{type(algorithm).__name__} needs the probabilities of actions, and "
                 f"{brief(question.policy)} may have densities; if actions are discrete, give their "
-                "number, gvf.FunctionPolicy(function, actions=n), or else use TDLambda or "
+                "number, gvf.policies.Function(function, actions=n), or else use TDLambda or "
                 "VTraceLambda"
             )
         super().__init__(question, behaviour, on_conflict, on_nan)
@@ -173,8 +179,8 @@ class OnlineLearner(BaseLearner[OnlineReport]):
     def _uses_interest(self) -> bool:
         return self.algorithm.uses_interest
 
-    def _observe(self, given: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
-        transitions = given if missing is None else given[~missing]
+    def _observe(self, batch: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
+        transitions = batch if missing is None else batch[~missing]
         question, ones = self.question, np.ones(len(transitions))
         ratio = question.ratios(transitions, behaviour=behaviour, on_conflict=self.on_conflict)
         cumulant, continuation = (
@@ -187,7 +193,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
             probability = question.policy.probability(transitions["state"], transitions["action"])
         x, x_next = represent(self.features, without_last_states(transitions))
         with self.trace.undone():
-            into = self.trace.inputs(ratio, continuation, given, missing=missing)[1]
+            into = self.trace.inputs(ratio, continuation, batch, missing=missing)[1]
         place = self.trace.places(transitions)
         new = int(place.max()) + 1 - len(self.streams.before)
         if new > 0:
@@ -257,15 +263,15 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         saved = group(arrays, "streams")
         streams = start_streams(self.algorithm, self.state, len(saved["before"]))
         state = {"weights": self.state.weights, "memory": self.state.memory}
-        for given, own in ((saved, streams._asdict()), (arrays, state)):
-            for name, array in own.items():
-                check_like(name, given[name], array)
-                array[...] = given[name]
+        for arrays_of_file, arrays_here in ((saved, streams._asdict()), (arrays, state)):
+            for name, array in arrays_here.items():
+                check_like(name, arrays_of_file[name], array)
+                array[...] = arrays_of_file[name]
         _check_lists(streams)
         self.trace.restore(group(arrays, "trace"))
         self._seen.restore(arrays, self.features.size)
         self.streams = streams
-        self._restore_seen(arrays["seen"])
+        self.seen[:] = arrays["seen"]
 
 
 def _check_lists(streams: Streams) -> None:

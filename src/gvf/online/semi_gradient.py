@@ -25,9 +25,9 @@ from numba import njit
 
 from gvf.common.checks import brief, is_number
 from gvf.common.vector import choose, load, store, zeros
-from gvf.learner.update import Lanes
 from gvf.online.algorithm import Algorithm
-from gvf.online.vectors import WIDTH, add_features, add_trace, fade, of_lanes, td_error
+from gvf.online.lane_vectors import WIDTH, add_features, add_trace, fade, of_lanes, td_error
+from gvf.updates.update import Lanes
 
 
 @njit(cache=True, nogil=True)
@@ -185,7 +185,7 @@ class VTraceLambda(TDLambda):
     """V-trace(lambda): ratios clipped at 1 decay the trace.
 
     The error keeps its whole ratio here, so the fixed point for lambda = 0 is that of TD. The
-    correction :class:`gvf.VTrace` is another thing: it clips the ratio of the update.
+    correction :class:`gvf.corrections.VTrace` is another thing: it clips the ratio of the update.
 
     Args:
         step_size: as in :class:`TDLambda`.

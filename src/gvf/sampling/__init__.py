@@ -1,6 +1,6 @@
 """Samplers of slots: by ratio, by weights that change, and uniformly."""
 
-from gvf.sampling.ring import RatioRing
-from gvf.sampling.tree import SumTree, uniform_slots
+from gvf.sampling.ratio_ring import RatioRing
+from gvf.sampling.sum_tree import SumTree
 
-__all__ = ["RatioRing", "SumTree", "uniform_slots"]
+__all__ = ["RatioRing", "SumTree"]

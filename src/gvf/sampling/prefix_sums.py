@@ -17,7 +17,7 @@ A ring is a row of the array that :func:`new_rings` makes: a short header, then 
 the number of filled slots are kept apart, in ``place``, int64[3], which all rings of a window share
 with the window's columns. Compiled loops with a single ring call ``ring_append`` and
 ``ring_search``; those with several call ``ring_write`` for each, then ``advance``. The other
-kernels serve the class :class:`gvf.RatioRing` (:mod:`gvf.sampling.ring`).
+kernels serve the class :class:`gvf.RatioRing` (:mod:`gvf.sampling.ratio_ring`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gvf.common import xoshiro
 from gvf.common.arrays import Array
-from gvf.sampling.generator import next_double
+from gvf.sampling import xoshiro
+from gvf.sampling.random_streams import next_double
 
 LARGEST_RATIO = 1e290
 """The largest ratio accepted; beyond it a sum over a window could overflow."""

@@ -1,28 +1,22 @@
-"""True values, against which predictions are measured.
+"""True values, against which predictions are measured, from samples alone.
 
 The value of a state under a question (pi, C, gamma) is the expected return
 
     v(s) = E_pi[ C_{t+1} + gamma_{t+1} C_{t+2} + gamma_{t+1} gamma_{t+2} C_{t+3} + ... | S_t = s ].
 
-With a model it is computed exactly (:mod:`gvf.truth.dynamic_programming`). Without one it is
-sampled, in any environment (:mod:`gvf.truth.returns`). The weights that linear methods converge to
-in a model are in :mod:`gvf.truth.fixed_points`.
+It is sampled in any environment (:mod:`gvf.truth.held_out_returns`). The states that a target
+policy would visit are estimated from a log of another (:mod:`gvf.truth.target_visits`).
 """
 
-from gvf.truth.dynamic_programming import Model, exact_values
-from gvf.truth.fixed_points import FixedPoint, fixed_point
-from gvf.truth.returns import CutError, Estimate, HeldOutReturns, ReturnError, held_out_returns
-from gvf.truth.values import TrueValues
+from gvf.truth.held_out_returns import CutError
+from gvf.truth.held_out_returns import HeldOutReturns as HeldOutReturns
+from gvf.truth.held_out_returns import ReturnError as ReturnError
+from gvf.truth.held_out_returns import held_out_returns as held_out_returns
+from gvf.truth.target_visits import target_visits, visit_ratios
 
-__all__ = [
-    "CutError",
-    "Estimate",
-    "FixedPoint",
-    "HeldOutReturns",
-    "Model",
-    "ReturnError",
-    "TrueValues",
-    "exact_values",
-    "fixed_point",
-    "held_out_returns",
-]
+__all__ = ["CutError", "target_visits", "visit_ratios"]
+
+
+def __dir__() -> list[str]:
+    """List the public names, imported tools left out."""
+    return __all__

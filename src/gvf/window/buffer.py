@@ -23,9 +23,8 @@ from numba import float64, int64, njit, types, void
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
-from gvf.correction import RATIO, Correction, by_ratio
-from gvf.correction.trace import Trace
-from gvf.sampling.generator import addresses, native, next_double
+from gvf.corrections.carried import Trace
+from gvf.corrections.correction import RATIO, Correction, by_ratio
 from gvf.sampling.prefix_sums import (
     CAPACITY,
     HEAD,
@@ -39,10 +38,11 @@ from gvf.sampling.prefix_sums import (
     ring_search,
     ring_write,
 )
-from gvf.sampling.ring import Slots
-from gvf.sampling.tree import new_nodes, tree_search, tree_set
+from gvf.sampling.random_streams import addresses, native, next_double
+from gvf.sampling.ratio_ring import Slots
+from gvf.sampling.sum_tree import new_nodes, tree_search, tree_set
 from gvf.transition import Transitions
-from gvf.window.frames import FrameWindow
+from gvf.window.frame_window import FrameWindow
 from gvf.window.window import Window
 
 UNIFORM, WHOLE, TREE = -1, -2, -3
@@ -218,7 +218,7 @@ class Buffer:
     Example:
         >>> import gvf, numpy as np
         >>> from gvf.window.buffer import Buffer
-        >>> buffer = Buffer(gvf.Window(3), gvf.BCIR())
+        >>> buffer = Buffer(gvf.Window(3), gvf.corrections.BCIR())
         >>> ratio, continuation = np.array([2.0, 0.0, 1.0, 3.0]), np.full(4, 0.9)
         >>> with buffer.rows({"reward": np.arange(4.0)}, ratio, continuation) as rows:
         ...     buffer.extend(rows)
@@ -292,7 +292,7 @@ class Buffer:
             ratio: the ratio of each row, [m].
             continuation: the continuation of each row, [m].
             transitions: the rows as given, with those that are missing; see
-                :meth:`gvf.correction.trace.Trace.inputs`.
+                :meth:`gvf.corrections.carried.Trace.inputs`.
             interest: the interest in the state of each row, [m]; 1 by default.
             missing: True for transitions that are not among the rows.
         """
@@ -327,9 +327,11 @@ class Buffer:
         slots = np.empty(len(self) if self.mass == WHOLE else k, np.int64)
         write_means(self.masses, self.mass, self._means)
         rng = native(rng)  # named, so that its state outlives the call below
-        found = addresses(rng)
-        assert found is not None
-        drawn = self.draws(self.masses, self.mass, self._means, found[0], found[1], slots)
+        addresses_of_rng = addresses(rng)
+        assert addresses_of_rng is not None
+        drawn = self.draws(
+            self.masses, self.mass, self._means, addresses_of_rng[0], addresses_of_rng[1], slots
+        )
         return slots if drawn else None
 
     def weigh(self, slots: Slots) -> Floats:
@@ -354,8 +356,8 @@ class Buffer:
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Restore a checkpoint; the window's own must be restored first."""
-        for name, own in (("rings", self.masses.rings), ("nodes", self.masses.nodes)):
-            check_like(name, arrays[name], own)
+        for name, arrays_here in (("rings", self.masses.rings), ("nodes", self.masses.nodes)):
+            check_like(name, arrays[name], arrays_here)
         trace = {name[6:]: array for name, array in arrays.items() if name.startswith("trace/")}
         self.masses.rings[...], self.masses.nodes[...] = arrays["rings"], arrays["nodes"]
         self.trace.restore(trace)
@@ -374,11 +376,12 @@ class Buffer:
         return inputs, p
 
 
-def check_like(name: str, given: NDArray[Any], own: NDArray[Any]) -> None:
+def check_like(name: str, array: NDArray[Any], like: NDArray[Any]) -> None:
     """Raise ValueError if an array differs in shape or type from the one it replaces."""
-    if given.shape != own.shape or given.dtype != own.dtype:
+    if array.shape != like.shape or array.dtype != like.dtype:
         raise ValueError(
-            f"{name} should be {own.dtype}{list(own.shape)} and is {given.dtype}{list(given.shape)}"
+            f"{name} should be {like.dtype}{list(like.shape)} and is "
+            f"{array.dtype}{list(array.shape)}"
         )
 
 

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Arrays, Bools, Floats
 from gvf.common.checks import whole
-from gvf.correction import RATIO, Correction
-from gvf.correction.trace import comparable, numbered
+from gvf.corrections import RATIO, Correction
+from gvf.corrections.carried import comparable, numbered
 from gvf.links import interrupted
 from gvf.sampling.prefix_sums import LARGEST_RATIO
 from gvf.transition import Transitions, ended_rows
@@ -51,7 +51,7 @@ class NSteps:
         >>> import gvf, numpy as np
         >>> from gvf.window.buffer import Rows
         >>> from gvf.window.n_step import NSteps
-        >>> steps = NSteps(2, gvf.IR())
+        >>> steps = NSteps(2, gvf.corrections.IR())
         >>> columns = {"x": np.arange(3), "x_next": np.arange(1, 4)}
         >>> columns |= {"cumulant": np.array([1.0, 2.0, 4.0]), "continuation": np.full(3, 0.5)}
         >>> rows = Rows(columns, np.array([[2.0, 3.0, 0.5]]), np.ones(3))
@@ -96,23 +96,29 @@ class NSteps:
         """
         if self.n == 1:
             return rows
-        count, given = len(rows), transitions.columns
-        ended = (rows.columns["continuation"] == 0.0) | ended_rows(given, count)
+        count, batch_columns = len(rows), transitions.columns
+        ended = (rows.columns["continuation"] == 0.0) | ended_rows(batch_columns, count)
         none = np.zeros(count, np.int64)
-        if "episode" in given:
-            stream, episode = given.get("stream", none), numbered(given["episode"])
+        if "episode" in batch_columns:
+            stream, episode = batch_columns.get("stream", none), numbered(batch_columns["episode"])
             returning = interrupted(stream, episode, ended)
             if returning is not None:
                 self._refuse(returning, "returns to an episode that another one interrupted")
         section = np.searchsorted(np.asarray(gaps, np.int64), np.arange(count), "right")
         new = {f"column/{name}": column for name, column in rows.columns.items()}
         new |= {"inputs": np.ascontiguousarray(rows.inputs.T)}
-        new |= {"stream": given.get("stream", none), "episode": given.get("episode", none)}
+        new |= {
+            "stream": batch_columns.get("stream", none),
+            "episode": batch_columns.get("episode", none),
+        }
         new |= {"ended": ended, "section": section + self._cut}
         new["state"], new["next_state"] = comparable(
-            given.get("state"), given.get("next_state"), count
+            batch_columns.get("state"), batch_columns.get("next_state"), count
         )
-        new["told"], new["loose"] = np.full(count, "episode" in given), np.zeros(count, bool)
+        new["told"], new["loose"] = (
+            np.full(count, "episode" in batch_columns),
+            np.zeros(count, bool),
+        )
         joined = self._complete(new, flush=False)
         self._cut = bool(gaps) and gaps[-1] == count
         return joined
@@ -214,9 +220,9 @@ def _spans(
     stream, section = every["stream"][order], every["section"]
     after = np.minimum(end + 1, rows - 1)
     next_row = np.where((after > end) & (stream[after] == stream), order[after], rows)
-    shown = np.minimum(next_row, np.searchsorted(section, section[order], "right"))
+    last_known = np.minimum(next_row, np.searchsorted(section, section[order], "right"))
     full = (place + n - 1 <= end) | every["ended"][order[last]]
-    complete = np.where(full, order[last], shown)
+    complete = np.where(full, order[last], last_known)
     ready = np.lexsort((order, complete))
     if not flush:
         ready = ready[complete[ready] < rows]

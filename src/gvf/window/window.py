@@ -89,40 +89,40 @@ class Window:
 
         Columns are given by keyword, or together as a mapping, which saves a copy.
         """
-        given = (
+        columns_given = (
             columns if transition is None else {**transition, **columns} if columns else transition
         )
         # Most values fit their columns without conversion and take this fast path.
-        if len(given) != self._width:
-            return self._append_slowly(given)
+        if len(columns_given) != self._width:
+            return self._append_slowly(columns_given)
         try:
             for name, shape, dtype in self._arrays:
-                value = given[name]
+                value = columns_given[name]
                 if value.dtype is not dtype or value.shape != shape:
-                    return self._append_slowly(given)
+                    return self._append_slowly(columns_given)
             for name, plain in self._scalars:
-                if type(given[name]) is not plain:
-                    return self._append_slowly(given)
+                if type(columns_given[name]) is not plain:
+                    return self._append_slowly(columns_given)
             for name in self._later_integers:
-                if given[name].bit_length() > 63:
-                    return self._append_slowly(given)
+                if columns_given[name].bit_length() > 63:
+                    return self._append_slowly(columns_given)
             slot = self._at[HEAD]
             # An integer comes first: if it is too large, nothing has been written yet.
             for name, column in self._writes:
-                column[slot] = given[name]
+                column[slot] = columns_given[name]
         except (AttributeError, KeyError, OverflowError):
-            return self._append_slowly(given)
+            return self._append_slowly(columns_given)
         at, n = self._at, self.capacity
         at[HEAD] = slot + 1 if slot + 1 < n else 0
         if at[SIZE] < n:
             at[SIZE] += 1
         return slot
 
-    def _append_slowly(self, given: Mapping[str, Any]) -> int:
+    def _append_slowly(self, columns: Mapping[str, Any]) -> int:
         slot = self._at[HEAD]
-        if not given and not self._columns:
+        if not columns and not self._columns:
             raise ValueError(_NO_COLUMNS)
-        self.extend(**{name: as_row(value) for name, value in given.items()})
+        self.extend(**{name: as_row(value) for name, value in columns.items()})
         return slot
 
     def extend(self, /, **columns: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -289,19 +289,19 @@ class Window:
 
 def _common_type(name: str, column: Column, values: Column) -> np.dtype[Any]:
     """Return the column's type if it holds the values, else one that holds both, else raise."""
-    own, new = column.dtype, values.dtype
-    if own.names is not None and np.can_cast(new, own, "equiv"):
-        return own  # the same fields with another memory layout
-    if new.kind not in "biufc" or own.kind not in "biufc":
-        raise TypeError(f"column {name!r} holds {own}, got {new}: {values[0]!r}")
+    present, new = column.dtype, values.dtype
+    if present.names is not None and np.can_cast(new, present, "equiv"):
+        return present  # the same fields with another memory layout
+    if new.kind not in "biufc" or present.kind not in "biufc":
+        raise TypeError(f"column {name!r} holds {present}, got {new}: {values[0]!r}")
     # A float column accepts all real numbers, at its own precision.
-    if (own.kind in "fc" and new.kind in "biuf") or np.can_cast(new, own):
-        return own
-    if _survives(values, own):
-        return own
-    wide = np.promote_types(own, new)
+    if (present.kind in "fc" and new.kind in "biuf") or np.can_cast(new, present):
+        return present
+    if _survives(values, present):
+        return present
+    wide = np.promote_types(present, new)
     if not (_survives(values, wide) and _survives(column, wide)):
-        raise ValueError(f"no number type holds both column {name!r} ({own}) and {values[0]!r}")
+        raise ValueError(f"no number type holds both column {name!r} ({present}) and {values[0]!r}")
     return wide
 
 

@@ -1,0 +1,167 @@
+"""Calls that fail, or bring nothing, leave a learner as it was."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from five_states import CHAIN, CHAIN_BEHAVIOUR, chain_stream
+from own_corrections import FollowOn, Prioritised
+
+import gvf
+from gvf.common import checkpoint
+from gvf.learners.update_loop import refreshing
+
+DATA = chain_stream(CHAIN_BEHAVIOUR, 60, seed=2)
+
+
+@dataclass(frozen=True)
+class Contrary(gvf.corrections.Correction):
+    """A correction that refreshes masses, and draws uniformly."""
+
+    power: float = 0.7
+    floor: float = 0.1
+    weigh = Prioritised.weigh
+    refresh = Prioritised.refresh
+
+
+def make(update=None, correction=None, question=CHAIN, **options):
+    options = {"behaviour": CHAIN_BEHAVIOUR, "window": 30, "seed": 0, **options}
+    return gvf.Learner(
+        question,
+        gvf.features.OneHot(5),
+        update or gvf.updates.TD(0.5),
+        correction or gvf.corrections.IR(),
+        **options,
+    )
+
+
+def test_an_empty_batch_changes_nothing():
+    for update in (gvf.updates.TD(), gvf.updates.TD(0.5)):
+        learner = make(update)
+        learner.observe(DATA[:0])
+        assert learner.steps == 0
+        learner.observe(DATA)
+        before = learner.report()
+        learner.observe(DATA[:0])
+        assert learner.report() == before
+
+
+def broken(name, value):
+    """A batch with a NaN in row 1, and a value that is refused in row 3."""
+    columns = {name: column.copy() for name, column in DATA[:6].columns.items()}
+    columns["care"] = np.ones(6)
+    columns["reward"][1] = np.nan
+    columns[name][3] = value
+    return gvf.Transitions(**columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("action", 7, "at position 2"),
+        ("state", 9, "outside"),
+        ("state", 4, "at position 2 does not begin in the state where the one before it ended"),
+        ("care", -1.0, "interest 'care' is -1.0 at position 2"),
+    ],
+)
+def test_a_batch_with_gaps_that_fails_is_not_observed_at_all(name, value, message, tmp_path):
+    question = replace(CHAIN, interest="care")
+    learner, straight = (
+        make(correction=gvf.corrections.EmphaticIR(), question=question, on_nan="skip")
+        for _ in range(2)
+    )
+    whole = gvf.Transitions(**DATA.columns, care=np.ones(60))
+    for one in (learner, straight):
+        one.observe(whole[: whole.terminated.nonzero()[0][-1] + 1])
+    with pytest.raises(ValueError, match=message) as refused:
+        learner.observe(broken(name, value))
+    assert refused.value.__notes__ == ["Positions do not count the rows left out for a NaN, [1]."]
+    learner.save(tmp_path / "failed")
+    straight.save(tmp_path / "straight")
+    assert (tmp_path / "failed").read_bytes() == (tmp_path / "straight").read_bytes()
+
+
+def test_a_batch_with_gaps_at_both_ends_and_in_between_is_cut_there():
+    columns = {name: column.copy() for name, column in DATA.columns.items()}
+    columns["reward"][[0, 1, 20, 58, 59]] = np.nan
+    together, apart = (make(correction=FollowOn(), on_nan="skip") for _ in range(2))
+    batch = gvf.Transitions(**columns)
+    together.observe(batch)
+    together.observe(DATA)
+    for i in range(60):
+        apart.observe(batch[i : i + 1])
+    apart.observe(DATA)
+    assert together.report() == apart.report()
+    np.testing.assert_array_equal(together.weights, apart.weights)
+    np.testing.assert_array_equal(together.buffer.inputs, apart.buffer.inputs)
+
+
+@pytest.mark.parametrize("steps", [0, 40], ids=["new", "used"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda arrays: arrays | {"own/rng": arrays["own/rng"][:-1]},
+        lambda arrays: arrays | {"own/counts": np.zeros(5, np.int64)},
+        lambda arrays: arrays | {"window/column/x": np.zeros((30, 2), np.int64)},
+        lambda arrays: {k: v for k, v in arrays.items() if k != "buffer/trace/memory"},
+    ],
+    ids=["generator", "counts", "features", "trace"],
+)
+def test_a_file_that_cannot_be_loaded_changes_nothing(steps, damage, tmp_path):
+    saved, learner = (make(gvf.updates.Sarsa(0.5), FollowOn()) for _ in range(2))
+    saved.observe(DATA)
+    saved.save(tmp_path / "whole")
+    description, arrays = checkpoint.read(tmp_path / "whole", "learner")
+    checkpoint.write(tmp_path / "damaged", "learner", damage(arrays), description)
+    learner.observe(DATA[:steps])
+    learner.save(tmp_path / "before")
+    with pytest.raises(ValueError, match="does not hold what it should"):
+        learner.load(tmp_path / "damaged")
+    learner.save(tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    learner.load(tmp_path / "whole")
+    for one in (saved, learner):
+        one.observe(DATA)
+    np.testing.assert_array_equal(learner.weights, saved.weights)
+
+
+@pytest.mark.parametrize(
+    "arguments", [(gvf.updates.TD([0.1, 0.2]), Prioritised(0.7)), (None, Contrary())]
+)
+def test_a_learner_that_was_never_made_does_not_take_the_window(arguments):
+    window = gvf.Window(30)
+    with pytest.raises(ValueError, match="masses"):
+        make(*arguments, window=window)
+    make(window=window)
+
+
+def test_no_name_makes_two_questions_the_same(tmp_path):
+    def named(cumulant):
+        return make(question=gvf.GVF(CHAIN.policy, cumulant, 0.9))
+
+    named("what cannot be compared").save(tmp_path / "learner")
+    with pytest.raises(ValueError, match=r"here 'reward'$"):
+        named("reward").load(tmp_path / "learner", same_functions=True)
+
+
+def test_a_kernel_that_refreshes_masses_is_compiled_once_for_all_learners():
+    assert refreshing(Prioritised(0.7), dense=False) == refreshing(Prioritised(0.5), dense=False)
+    assert refreshing(Prioritised(0.7), dense=False) != refreshing(Prioritised(0.7), dense=True)
+
+
+def test_what_came_before_an_error_of_the_source_is_learned() -> None:
+    question = gvf.GVF(gvf.policies.Uniform(2), "reward", 0.9)
+    learner = gvf.Learner(
+        question, gvf.features.OneHot(3), gvf.updates.TD(0.1), behaviour=gvf.policies.Uniform(2)
+    )
+
+    def log() -> Iterator[dict[str, Any]]:
+        for i in range(100):
+            yield {"state": i % 3, "action": 0, "reward": 1.0, "next_state": 0, "terminated": False}
+        raise OSError("the file ends here")
+
+    with pytest.raises(OSError, match="the file ends here"):
+        learner.learn(log())
+    assert learner.steps == 100
