@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import time
 from collections.abc import Callable, Generator, Iterable
 from itertools import islice
@@ -31,14 +32,19 @@ def connect(ray: Any, workers: int | None, address: str | None) -> bool:
     Args:
         ray: the module.
         workers: the number of processors of a cluster that is started on this machine.
-        address: the address of a cluster, as for ``ray.init``; by default one is started.
+        address: the address of a cluster, as for ``ray.init``; by default that of the environment
+            variable ``RAY_ADDRESS``, and without it a cluster is started.
     """
     ours = not ray.is_initialized()
     if ours:
+        # "local", because Ray joins any cluster that it finds on the machine if it gets no address,
+        # also one that a killed program left behind.
+        address = address or os.environ.get("RAY_ADDRESS") or "local"
+        starts = address == "local"
         ray.init(
             address=address,
-            num_cpus=None if address else workers,
-            include_dashboard=None if address else False,
+            num_cpus=workers if starts else None,
+            include_dashboard=False if starts else None,
             log_to_driver=False,
             logging_level="ERROR",
         )
