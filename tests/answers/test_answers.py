@@ -195,7 +195,7 @@ def test_a_damaged_cell_is_computed_again(
     found, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     material = found.material
-    there = store.Store(folder / "out", material)
+    there = store.CellStore(folder / "out", material)
     cell = Cell("judge", 0, "IR", None, 0)
     before = there.path(cell).read_bytes()
     there.path(cell).write_bytes(before[:1000])
@@ -210,7 +210,7 @@ def test_a_cell_belongs_to_what_it_depends_on(asked, tmp_path: Path) -> None:
 
     def path(**changed: object) -> Path:
         plan = replace(asked.plan, **changed)
-        return store.Store(tmp_path, replace(asked, plan=plan)).path(cell)
+        return store.CellStore(tmp_path, replace(asked, plan=plan)).path(cell)
 
     own, plan = path(), asked.plan
     named = replace(plan.questions[0], name="another name")
@@ -225,7 +225,7 @@ def test_a_cell_belongs_to_what_it_depends_on(asked, tmp_path: Path) -> None:
     found = {path(**changed) for changed in others}
     assert len(found) == len(others)
     assert own not in found
-    assert store.Store(tmp_path, replace(asked, digest="x")).path(cell) != own
+    assert store.CellStore(tmp_path, replace(asked, digest="x")).path(cell) != own
 
 
 @pytest.mark.parametrize("method", ["LSTD", "ExpectedSarsa"])

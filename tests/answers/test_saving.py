@@ -9,7 +9,7 @@ import pytest
 from chain_logs import QUESTION, walks, write
 
 from gvf.answers import load, prepare
-from gvf.answers.cell_store import Store
+from gvf.answers.cell_store import CellStore
 from gvf.answers.cells import Cell
 from gvf.cli import main
 
@@ -126,7 +126,7 @@ def paths(own: str = OWN) -> list[Path]:
         replace(one, cumulant="mine:gain"),
     )
     material = prepare(replace(plan, questions=questions), "log.parquet", quiet=True)
-    store = Store(Path("out"), material)
+    store = CellStore(Path("out"), material)
     return [store.path(Cell("judge", number, "IR")) for number in range(3)]
 
 
@@ -167,7 +167,7 @@ def test_a_cell_belongs_to_the_files_of_its_own_question() -> None:
 
     def own() -> list[Path]:
         material = prepare(replace(plan, questions=questions), "log.parquet", quiet=True)
-        return [Store(Path("out"), material).path(Cell("judge", at, "IR")) for at in range(2)]
+        return [CellStore(Path("out"), material).path(Cell("judge", at, "IR")) for at in range(2)]
 
     before = own()
     np.savetxt("two.csv", np.tile([0.2, 0.8], (5, 1)), delimiter=",")

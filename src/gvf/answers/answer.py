@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gvf.answers import cells
-from gvf.answers.cell_store import Store, check_version
+from gvf.answers.cell_store import CellStore, check_version
 from gvf.answers.cells import Cell
 from gvf.answers.plan import Plan
 from gvf.answers.read_inputs import Material, prepare
@@ -190,7 +190,7 @@ def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = 
     _check(material)
     if not quiet and (costly := cells.cost(material)) is not None:
         print(f"warning: {costly}", file=sys.stderr)
-    store = Store(out, material)
+    store = CellStore(out, material)
     names, questions = list(cells.methods(material)), range(len(material.questions))
     judging = [
         Cell("judge", question, name, None, part)

@@ -57,7 +57,7 @@ def write_version(folder: Path) -> None:
         write_text(cells / VERSION, __version__)
 
 
-class Store:
+class CellStore:
     """The cells of an answer, in a folder that appears with the first of them.
 
     Args:
@@ -102,7 +102,7 @@ class Store:
             return None
 
     def put(self, cell: Cell, arrays: Arrays) -> None:
-        """Store the arrays of a cell."""
+        """CellStore the arrays of a cell."""
         path = self.path(cell)
         write_version(self.folder)
         with replaced(path) as unfinished, unfinished.open("wb") as file:

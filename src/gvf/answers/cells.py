@@ -35,7 +35,7 @@ from gvf.features import FeatureMap
 from gvf.intervals import BootstrapResult
 from gvf.intervals.bootstrap import intervals_of
 from gvf.intervals.replicate_equations import solved
-from gvf.intervals.replicates import Job, Replicates
+from gvf.intervals.replicates import ReplicateArguments, Replicates
 from gvf.jobs.threads import Interrupted, Stop
 from gvf.judging.candidates import Candidate
 from gvf.judging.comparison import Score
@@ -361,7 +361,7 @@ def looked_at(material: Material) -> tuple[Array, Array]:
 
 def _resampled(
     material: Material, cell: Cell, features: FeatureMap | None = None
-) -> tuple[Job, Learner]:
+) -> tuple[ReplicateArguments, Learner]:
     """Return the job of the replicates of a cell, and the learner that they repeat."""
     plan = material.plan
     model = learner(material, cell.question, cell.method, cell.step_size, features=features)
@@ -369,10 +369,12 @@ def _resampled(
     if isinstance(model, LSTDLearner):
         model = Learner(model.question, model.features, TD(1.0), IS(), behaviour=model.behaviour)
     method = "lstd" if least_squares else "td"
-    return Job(material.log, None, cell.epochs or epochs_of(plan), method, plan.seed), model
+    return ReplicateArguments(
+        material.log, None, cell.epochs or epochs_of(plan), method, plan.seed
+    ), model
 
 
-def _run(job: Job, model: Learner, numbers: Sequence[int], stop: Stop) -> Replicates:
+def _run(job: ReplicateArguments, model: Learner, numbers: Sequence[int], stop: Stop) -> Replicates:
     try:
         return job.run(model, numbers, stop)
     except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from gvf.answers.cell_store import Store, references
+from gvf.answers.cell_store import CellStore, references
 from gvf.answers.cells import Arrays, Cell, compute
 from gvf.answers.read_inputs import Material
 from gvf.common import user_code
@@ -56,7 +56,7 @@ class Engine:
             raise ValueError("an address is that of a Ray cluster: choose the engine 'ray' with it")
 
     def run(
-        self, cells: Sequence[Cell], material: Material, store: Store, title: str
+        self, cells: Sequence[Cell], material: Material, store: CellStore, title: str
     ) -> dict[Cell, Arrays]:
         """Return the arrays of all cells; do and store those that are missing."""
         results = {cell: arrays for cell in cells if (arrays := store.get(cell)) is not None}

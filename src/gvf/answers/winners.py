@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gvf.answers import build_question, cells
-from gvf.answers.cell_store import Store
+from gvf.answers.cell_store import CellStore
 from gvf.answers.cells import Arrays, Cell
 from gvf.answers.read_inputs import Material
 from gvf.answers.remarks import (
@@ -275,7 +275,7 @@ class _Search:
 
 
 def learn(
-    material: Material, judgements: Sequence[Comparison], store: Store, engine: Engine
+    material: Material, judgements: Sequence[Comparison], store: CellStore, engine: Engine
 ) -> list[Winner]:
     """Let the winner of each question learn from the whole log."""
     searches = [
