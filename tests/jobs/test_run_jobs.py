@@ -22,7 +22,6 @@ from gvf.jobs import (
     place_of,
     run_jobs,
 )
-from gvf.jobs.run_jobs import place_in_words
 
 needs_posix = pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
 
@@ -238,15 +237,6 @@ def test_workers_are_a_number_or_a_place():
     for workers in (2.0, "4", True):
         with pytest.raises(TypeError, match=r"a number or a gvf\.jobs\.RayCluster"):
             place_of(workers)
-
-
-def test_words_of_the_command_line_name_a_place():
-    assert place_in_words("local", 2, None) == Threads(2)
-    assert place_in_words("ray", 2, "a:1") == RayCluster("a:1", 2)
-    with pytest.raises(ValueError, match="unknown engine"):
-        place_in_words("rai", None, None)
-    with pytest.raises(ValueError, match="choose the engine 'ray'"):
-        place_in_words("local", None, "a:1")
 
 
 def draw_twice(factor, job, stop):

@@ -12,7 +12,6 @@ from contextlib import closing
 from typing import Any
 
 from gvf.common.interrupts import postponed_interrupt
-from gvf.common.part_names import known
 from gvf.common.progress import progress_of
 from gvf.jobs.job import Job, JobResult, Stop, Value
 from gvf.jobs.ray_cluster import RayCluster
@@ -23,8 +22,6 @@ Place = Threads | RayCluster
 """A place where jobs are done."""
 Workers = int | Threads | RayCluster | None
 """An argument that names a place: a number of threads, or a place; None for one a processor."""
-ENGINES = ("local", "ray")
-"""The words of the command line for threads of this process, and for a Ray cluster."""
 
 
 def run_jobs(
@@ -140,20 +137,4 @@ def place_of(workers: Workers) -> Place:
         return workers
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int)):
         raise TypeError(f"workers must be a number or a gvf.jobs.RayCluster, got {workers!r}")
-    return Threads(workers)
-
-
-def place_in_words(engine: str, workers: int | None, address: str | None) -> Place:
-    """Return the place that options of the command line name.
-
-    Example:
-        >>> from gvf.jobs.run_jobs import place_in_words
-        >>> place_in_words("ray", 2, None)
-        RayCluster(address=None, workers=2)
-    """
-    known(engine, ENGINES, "engine")
-    if engine == "ray":
-        return RayCluster(address, workers)
-    if address is not None:
-        raise ValueError("an address is that of a Ray cluster: choose the engine 'ray' with it")
     return Threads(workers)
