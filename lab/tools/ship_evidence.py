@@ -46,7 +46,8 @@ from gvf_lab.report.evidence import (
 from gvf_lab.report.exhibit import Exhibit, Provenance, compared
 from gvf_lab.study.encoding import variant
 from gvf_lab.study.store import Store
-from gvf_lab.theory import theory_table, verify
+from gvf_lab.theory import verify
+from gvf_lab.theory.finding import NUMBERS
 
 EVIDENCE = Path(__file__).resolve().parents[1] / "src" / "gvf_lab" / "evidence"
 FIGURES = paper.FIGURES | charts.FIGURES
@@ -98,13 +99,7 @@ def ship_theory(seed: int = 0) -> None:
             "result": finding.result,
             "title": finding.title,
             "rows": [
-                dict(
-                    zip(
-                        ("claim", *theory_table.COLUMNS),
-                        (row.claim, *theory_table.cells(row)),
-                        strict=True,
-                    )
-                )
+                dict(zip(("claim", *NUMBERS), (row.claim, *row.cells), strict=True))
                 | {"basis": row.basis, "holds": row.holds}
                 for row in finding.rows
             ],
