@@ -32,18 +32,20 @@ from gvf_lab import charts, paper
 from gvf_lab.figure import Figure, Verdict
 from gvf_lab.figure.figure import write_csv
 from gvf_lab.figure.picture import render
-from gvf_lab.report.evidence import (
+from gvf_lab.report.exhibit import (
     CLAIMS,
     MADE,
     NARROW,
     SEEDS,
     THEORY,
+    Provenance,
+    Version,
+    compared,
     fingerprint,
     points,
     recorded,
     verdicts,
 )
-from gvf_lab.report.exhibit import Exhibit, Provenance, compared
 from gvf_lab.study.encoding import variant
 from gvf_lab.study.store import Store
 from gvf_lab.theory import verify
@@ -173,12 +175,12 @@ def ship(figure: Figure, folder: Path, provenance: dict[str, Provenance], to: Pa
     _json(to / CLAIMS, [shorter(verdict) for verdict in judged])
     for protocol, how in provenance.items():
         _json(to / MADE.format(protocol), asdict(how))
-    exhibit = Exhibit(figure, rows, *compared(figure, rows), judged, provenance)
+    version = Version(figure, rows, *compared(figure, rows), judged, provenance)
     is_chart = figure.id in charts.FIGURES
     colours = COLOURS["charts" if is_chart else "paper"]
     widths = {"": None, NARROW: 1} if not is_chart else {"": None}
     for end, columns in widths.items():
-        picture = render(exhibit.draw(titled=False, columns=columns), "png")
+        picture = render(version.draw(titled=False, columns=columns), "png")
         (to / f"{figure.id}{end}.png").write_bytes(smaller(picture, colours))
     for companion in figure.companions:
         picture = folder / figure.id / f"{companion.name}.png"

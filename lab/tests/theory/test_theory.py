@@ -24,7 +24,7 @@ from gvf.window.draw_batches import Draws
 from gvf.window.draw_batches import draw_batches as draw
 from gvf_lab import theory
 from gvf_lab.figure.style import METHODS, styles
-from gvf_lab.report import evidence
+from gvf_lab.report.exhibit import theory as shipped_theory
 from gvf_lab.theory import Finding, FindingRow, chain, consistency, variance_lemma
 from gvf_lab.theory.bias import expected_wis
 from gvf_lab.theory.enumeration import draw_probabilities, enumerated_moments, predicted_moments
@@ -251,7 +251,7 @@ def test_every_row_holds(verified: list[Finding]) -> None:
 
 
 def test_the_shipped_outcome_is_that_of_these_rows(verified: list[Finding]) -> None:
-    shipped = evidence.theory()["findings"]
+    shipped = shipped_theory()["findings"]
     assert {name: (one["result"], one["title"]) for name, one in shipped.items()} == {
         finding.slug: (finding.result, finding.title) for finding in verified
     }

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,8 +28,18 @@ from gvf.policies import DiscretePolicy
 from gvf_lab.domain.trajectory import Trajectory
 from gvf_lab.truth import TrueValues
 
-PROTOCOLS = ("paper", "authors")
-"""The protocols: the paper's text with correct truth, or the authors' released settings."""
+
+class Protocol(StrEnum):
+    """The two ways in which a study of the paper is run."""
+
+    PAPER = "paper"
+    """The settings of the paper's text, with correct true values."""
+    AUTHORS = "authors"
+    """The settings and the defects of the authors' released code."""
+
+
+PROTOCOLS = tuple(protocol.value for protocol in Protocol)
+"""The names of both protocols, as users write them."""
 
 
 class Domain(ABC):
