@@ -13,9 +13,9 @@ from gvf.behaviour.estimate_behaviour import estimate_behaviour as estimate_beha
 from gvf.behaviour.estimated_behaviour import EstimatedBehaviour as EstimatedBehaviour
 from gvf.behaviour.other_models import Classifier, Network
 from gvf.behaviour.reliability import Reliability
-from gvf.behaviour.state_groups import StateGroup
+from gvf.behaviour.support import StateGroup
 from gvf.behaviour.support import Support as Support
-from gvf.behaviour.support_check import check_support as check_support
+from gvf.behaviour.support import check_support as check_support
 from gvf.behaviour.trim import Trimmed
 
 __all__ = [
