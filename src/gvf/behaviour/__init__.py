@@ -6,12 +6,11 @@ much of a target policy the behaviour covers. The models are here, for those who
 than ``model="counts"`` and its like.
 """
 
+from gvf.behaviour.behaviour_models import Counts, Model, Normals
 from gvf.behaviour.behaviour_scores import Scores
-from gvf.behaviour.classifiers import Counts, Logistic, Model
-from gvf.behaviour.densities import Normals
+from gvf.behaviour.classifiers import Classifier, Logistic
 from gvf.behaviour.estimate_behaviour import estimate_behaviour as estimate_behaviour
 from gvf.behaviour.estimated_behaviour import EstimatedBehaviour as EstimatedBehaviour
-from gvf.behaviour.other_models import Classifier, Network
 from gvf.behaviour.reliability import Reliability
 from gvf.behaviour.support import StateGroup
 from gvf.behaviour.support import Support as Support
@@ -23,7 +22,6 @@ __all__ = [
     "Counts",
     "Logistic",
     "Model",
-    "Network",
     "Normals",
     "Reliability",
     "Scores",

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.behaviour.cover import Cover, Laws, cover_of, usable
-from gvf.behaviour.state_basis import flat
+from gvf.behaviour.state_features import flat
 from gvf.behaviour.trim import Trimmed, trimmed
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, is_number, whole
