@@ -14,9 +14,9 @@ import pytest
 from corridors import Corridor, on_the_right, refuse, seeded
 
 import gvf
-from gvf.common.describe import fingerprint
 from gvf.truth.held_out_returns import Cut
 from gvf_lab.domain import GymnasiumDomain, gymnasium_checks, gymnasium_domain
+from gvf_lab.domain.array_memory import fingerprint
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -16,8 +16,8 @@ from gvf.common.arrays import Array, Arrays, Bools
 from gvf.common.errors import OptionError, Words, option
 from gvf.common.fields import as_column
 from gvf.log.column_meanings import Reading
-from gvf.log.episode_ends import OWN, Bounds, Ends, Gaps, Scan
-from gvf.log.single_decisions import Decisions
+from gvf.log.episode_bounds import OWN, Bounds, Decisions, Ends, Gaps
+from gvf.log.episode_ends import Scan
 from gvf.log.tables import Source
 from gvf.transition import Transitions, describe_columns, nan_place, nan_rows
 

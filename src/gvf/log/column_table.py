@@ -9,7 +9,7 @@ import numpy as np
 from gvf.common.arrays import Array
 from gvf.log.checked_rows import LIKELIHOODS
 from gvf.log.column_meanings import Reading
-from gvf.log.episode_ends import Bounds
+from gvf.log.episode_bounds import Bounds
 from gvf.log.tables import Source
 from gvf.transition import describe_columns
 

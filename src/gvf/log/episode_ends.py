@@ -7,8 +7,8 @@ together and in order. What the log does not say, the caller says: ``ends="termi
 
 A row is missing where a next state is not the state of the following row of the episode, where a
 count of steps jumps, and, in a log without next states, where regular times have a hole
-(:mod:`gvf.log.time_holes`). ``gaps`` says whether this is an error or cuts the episode, or is left
-as it is.
+(:class:`gvf.log.episode_bounds.Spacing`). ``gaps`` says whether this is an error or cuts the
+episode, or is left as it is.
 
 If the log has no next states, that of a row is the state of the following row. The last row of an
 episode that was cut has no next state then, and is left out.
@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,47 +28,10 @@ from gvf.common.errors import OptionError, Words, option
 from gvf.common.fields import as_column
 from gvf.links import breaks
 from gvf.log.column_meanings import Reading
-from gvf.log.time_holes import Spacing
+from gvf.log.episode_bounds import OWN, Bounds, Ends, Gaps, Spacing
 
-Ends = Literal["terminated", "truncated"]
-Gaps = Literal["error", "cut", "keep"]
-"""The ways to take missing rows: raise an error, cut the episode, or let it go on."""
 _STEPS = re.compile(r"t|.*step.*|frame_index", re.IGNORECASE)
 """Names of columns that count steps, so that a jump means missing rows."""
-OWN = "own ids"
-"""The key under which a scan takes in the columns in which the log names its episodes."""
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The episodes of a log, E of them.
-
-    Args:
-        first: the first row of each episode, int64[E].
-        last: the last row of each episode that is a transition, int64[E].
-        terminated: True for episodes that the task ended, bool[E].
-        left_out: the number of rows that are no transitions, since their next state is unknown.
-        lost: the number of episodes that had no other row, and so are not among the E.
-        how: the way in which episodes were found, in words.
-        why: the source of the ends' meaning, in words.
-        gaps: the number of places where rows are missing, and the episode was cut.
-        ids: the log's own names of the episodes, a field for each column, [E]; None without any.
-        unseen: why rows may be missing that nothing shows, in words; empty if they would be seen.
-    """
-
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    terminated: Bools
-    left_out: int
-    lost: int
-    how: str
-    why: str
-    gaps: int = 0
-    ids: Array | None = None
-    unseen: str = ""
-
-    def __len__(self) -> int:
-        return len(self.first)
 
 
 class Scan:
