@@ -1,7 +1,8 @@
 """Held-out episodes: the numbers of a log that judging needs.
 
 The log is read once. What is kept of n transitions with L candidates are a few arrays [n], and the
-predictions [n, L].
+predictions [n, L]. Squared errors are summed in each episode, the independent unit of
+a log. Scores, and their resampling, need no more (:mod:`gvf.judging.compare`).
 """
 
 from __future__ import annotations
@@ -164,3 +165,32 @@ def _batches(log: Any) -> Iterator[tuple[Transitions, Bools]]:
         if alone and not ended_rows(item.columns, len(item))[-1:].all():
             raise ValueError("the last episode of the log has no end: mark it as truncated")
         yield in_order(item, refuse_gaps=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The squared errors of L candidates, summed in each of E episodes.
+
+    Attributes:
+        error: the sums of squared errors, weighted by interest, float64[E, L].
+        weight: the sums of interests, float64[E].
+    """
+
+    error: Floats
+    weight: Floats
+
+    @property
+    def scores(self) -> Floats:
+        """The score of each candidate, float64[L]."""
+        return self.error.sum(axis=0) / self.weight.sum()
+
+
+def squared_errors(held: HeldOut, returns: Floats, predicted: Floats) -> Sums:
+    """Sum squared errors by episode; those of predictions that are not finite are infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = (predicted - returns[:, None]) ** 2
+        square[np.isnan(square)] = np.inf
+        square *= held.interest[:, None]
+        square[np.isnan(square)] = 0.0  # no interest in a state, and no prediction
+        error = np.add.reduceat(square, held.starts, axis=0)
+    return Sums(error, np.add.reduceat(held.interest, held.starts))
