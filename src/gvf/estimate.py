@@ -78,14 +78,23 @@ def _aligned(numbers: list[str]) -> list[str]:
     ]
 
 
-def percent(share: float) -> str:
+def percent(share: float, spec: str = "") -> str:
     """Format a share: 0.5 %, 37 %, 120 %.
+
+    Args:
+        share: the share.
+        spec: a format for its number of hundredths; by default two digits, and whole numbers from
+            99.5 % on.
 
     Example:
         >>> from gvf.estimate import percent
         >>> percent(0.0051), percent(0.374), percent(1.2)
         ('0.51 %', '37 %', '120 %')
+        >>> percent(0.995, "g")
+        '99.5 %'
     """
+    if spec:
+        return f"{100 * share:{spec}} %"
     share = share if share > 1e-9 else 0.0  # a rounding error
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from gvf.common.arrays import Array, Floats
 from gvf.common.quantiles import tail_of
-from gvf.estimate import Estimate
+from gvf.estimate import Estimate, percent
 from gvf.findings import Finding, sentence
 from gvf.judging.held_out import Sums
 from gvf.judging.off_policy_returns import Returns
@@ -305,7 +305,7 @@ class Comparison:
         return difference_of(self._sums.scores, self._samples, a, b, self.episodes, self.level)
 
     def __repr__(self) -> str:
-        rows = [("", "squared error", "above the best", f"{100 * self.level:.0f} % interval")]
+        rows = [("", "squared error", "above the best", f"{percent(self.level, 'g')} interval")]
         for score in self.scores:
             d = score.difference
             above, ends = ("", "") if score is self.best else (_text(d.value), _ends(d))
@@ -323,7 +323,7 @@ class Comparison:
             *(line.rstrip() for line in lines),
             f"  weights: effective sample size {self.effective_sample_size:.3g} of "
             f"{self.episodes:,} episodes, k-hat {k_hat} (trusted up to {LARGEST_K_HAT}); "
-            f"{100 * self.beyond:.2g} % of the values beyond cut episodes",
+            f"{percent(self.beyond)} of the values beyond cut episodes",
             f"  verdict: {self.verdict}",
         ])  # fmt: skip
 
@@ -331,7 +331,7 @@ class Comparison:
     def _standing(score: Score) -> str:
         if score.standing in ("diverged", "reference"):
             return score.standing
-        return f"{100 * score.chance:3.0f} %  {score.standing}"
+        return f"{percent(score.chance, '3.0f')}  {score.standing}"
 
 
 def difference_of(
