@@ -122,8 +122,8 @@ def mean_by_episode(values: Floats, episode: NDArray[Any]) -> Estimate:
         >>> mean_by_episode(np.array([1.0, 3.0, 1.0, 3.0]), np.array([0, 0, 1, 2]))
         2.00 (1.15 to 2.85)
     """
-    _, place = np.unique(episode, return_inverse=True)
-    sums, counts = np.bincount(place, values), np.bincount(place)
+    _, number = np.unique(episode, return_inverse=True)
+    sums, counts = np.bincount(number, values), np.bincount(number)
     return mean_of_sums(sums, counts)
 
 

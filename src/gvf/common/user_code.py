@@ -82,10 +82,10 @@ def files(references: Iterable[str]) -> dict[str, bytes]:
 
 def folders(references: Iterable[str]) -> list[str]:
     """Return the folders that must be on Python's path for the user's own modules."""
-    places = set()
+    roots = set()
     for module in (module for name in references for module in _closure(_module_of(name))):
-        places.add(str(module.file.absolute().parents[module.path.count("/")]))
-    return sorted(places)
+        roots.add(str(module.file.absolute().parents[module.path.count("/")]))
+    return sorted(roots)
 
 
 _here: tuple[Path, dict[str, bytes]] | None = None
@@ -110,9 +110,9 @@ def install(sent: Files) -> None:
     folder = Path(tempfile.mkdtemp(prefix="gvf-code-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for path, content in sent.items():
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     _here = folder, dict(sent)
@@ -236,7 +236,7 @@ def _spec(name: str) -> ModuleSpec | None:
             spec = finder.find_spec(name, path)
         except KeyError:  # a folder without __init__.py in a package that is not imported
             spec = ModuleSpec(name, None, is_package=True)
-            spec.submodule_search_locations = [str(Path(place, last)) for place in path or ()]
+            spec.submodule_search_locations = [str(Path(root, last)) for root in path or ()]
         if spec is not None:
             return spec
     return None
@@ -246,16 +246,16 @@ def is_installed(file: Path) -> bool:
     """Return True if a file belongs to Python, this project or an installed package."""
     if {"site-packages", "dist-packages"} & {*file.parts}:
         return True
-    return any(file.resolve().is_relative_to(place) for place in _places())
+    return any(file.resolve().is_relative_to(root) for root in _installed_roots())
 
 
 @cache
-def _places() -> tuple[Path, ...]:
+def _installed_roots() -> tuple[Path, ...]:
     paths = sysconfig.get_paths()
     sites = [paths[site] for site in ("stdlib", "platstdlib", "purelib", "platlib")]
     specs = [_spec(package) for package in PACKAGES]
-    ours = [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
-    return tuple(Path(place).resolve() for place in (*ours, *sites))
+    ours = [root for spec in specs if spec for root in spec.submodule_search_locations or ()]
+    return tuple(Path(root).resolve() for root in (*ours, *sites))
 
 
 def _parsed(content: bytes, file: str) -> ast.Module:

@@ -158,7 +158,7 @@ def _draw_ratios(axes: Axes, diagnosis: Diagnosis) -> None:
     gap = 0.13 * span + width
     below = edges[0] - gap
     zero = below - gap * (transitions[1] > 0.0)
-    places = np.concatenate([[zero, below], edges[:-1] + width / 2])
+    positions = np.concatenate([[zero, below], edges[:-1] + width / 2])
     powers = range(math.floor(edges[0]), math.floor(edges[-1]) + 1)
     marks = [m * 10.0**power for power in powers for m in ((1, 2, 5) if span < 2 else (1,))]
     ticks = {math.log10(m): f"{m:g}" for m in marks if edges[0] <= math.log10(m) <= edges[-1]}
@@ -171,12 +171,12 @@ def _draw_ratios(axes: Axes, diagnosis: Diagnosis) -> None:
         ticks.pop(edges[0], None)  # to make room
         ticks[below] = f"<{10.0 ** edges[0]:g}"
     has_rows = transitions > 0.0
-    places, transitions, mass = places[has_rows], transitions[has_rows], mass[has_rows]
+    positions, transitions, mass = positions[has_rows], transitions[has_rows], mass[has_rows]
     # IS draws transitions uniformly and IR by mass, so the bars have the colours of these methods.
     uniform, by_mass = METHOD_COLOURS["IS"], METHOD_COLOURS["IR"]
-    axes.bar(places, transitions, width, color=uniform, alpha=0.7, label="of the transitions")
+    axes.bar(positions, transitions, width, color=uniform, alpha=0.7, label="of the transitions")
     axes.bar(
-        places, mass, width, fill=False, edgecolor=by_mass, linewidth=1.5, label="of their mass"
+        positions, mass, width, fill=False, edgecolor=by_mass, linewidth=1.5, label="of their mass"
     )
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.set(xlabel=f"ratio, {diagnosis.window:,} of them", ylabel="share")

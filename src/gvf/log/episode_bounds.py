@@ -75,11 +75,11 @@ class Decisions:
 
     Args:
         reading: the meanings of the columns.
-        place: the place of a row, for messages.
+        row_text: the place of a row, in words.
     """
 
-    def __init__(self, reading: Reading, place: Callable[[int], str]) -> None:
-        self._reading, self._place = reading, place
+    def __init__(self, reading: Reading, row_text: Callable[[int], str]) -> None:
+        self._reading, self._row_text = reading, row_text
         self.meanings = ["episode"] if "episode" in reading else []
         """The meanings of the columns to scan."""
         self._count = 0
@@ -115,7 +115,7 @@ class Decisions:
             row = int(order[1:][again].min())
             (name,) = self._reading.parts["episode"].columns[:1]
             raise OptionError(
-                f"{self._place(row)}: episode {ids[row]!s} has a row before this one, and with ",
+                f"{self._row_text(row)}: episode {ids[row]!s} has a row before this one, and with ",
                 option("steps", "single"),
                 " every row is an episode of its own: leave that out if the rows of an episode "
                 "follow each other, or read with ",

@@ -40,7 +40,7 @@ class Scan:
     Args:
         reading: the meanings of the columns.
         ends: the meaning of ends that the log leaves open.
-        place: the place of a row, for messages.
+        row_text: the place of a row, in words.
         gaps: what is done where rows are missing.
 
     Raises:
@@ -48,9 +48,9 @@ class Scan:
     """
 
     def __init__(
-        self, reading: Reading, ends: Ends | None, place: Callable[[int], str], gaps: Gaps
+        self, reading: Reading, ends: Ends | None, row_text: Callable[[int], str], gaps: Gaps
     ) -> None:
-        self._reading, self._ends, self._place, self._gaps = reading, ends, place, gaps
+        self._reading, self._ends, self._row_text, self._gaps = reading, ends, row_text, gaps
         self._by_name = "episode" in reading
         self._by_time = "time" in reading and not self._by_name
         self._has_ids = self._by_name or "stream" in reading
@@ -140,8 +140,8 @@ class Scan:
                 at = int(wrong.argmax())
                 name = next(m for m in self._marks if before[m][at])
                 raise ValueError(
-                    f"{self._place(row + at)}: {name} is set, but the episode "
-                    f"{self._name(before)[at]!s} goes on in {self._place(row + at + 1)}"
+                    f"{self._row_text(row + at)}: {name} is set, but the episode "
+                    f"{self._name(before)[at]!s} goes on in {self._row_text(row + at + 1)}"
                 )
         if self._by_time:
             over = over | ((after["time"] < before["time"]) & (after["time"] == self._start_time))
@@ -180,17 +180,19 @@ class Scan:
         wrong = inside & ~(b > a)
         if wrong.any():
             at = int(wrong.argmax())
-            place = f"{self._place(row + at + 1)}: column {self._time!r} is {b[at]} after {a[at]}"
+            disorder = (
+                f"{self._row_text(row + at + 1)}: column {self._time!r} is {b[at]} after {a[at]}"
+            )
             if not self._has_ids:
                 raise OptionError(
-                    f"{place}, and no column tells episodes apart: if rows of several patients, "
+                    f"{disorder}, and no column tells episodes apart: if rows of several patients, "
                     "machines or environments are mixed, name the column that tells them apart, ",
                     option("episode", ...),
                     ", and sort the table by it and by time; only if rows are in order, read with ",
                     option("time", None),
                 )
             raise OptionError(
-                f"{place} in the same episode: sort the table by episode and time first, or read "
+                f"{disorder} in the same episode: sort the table by episode and time first, or read "
                 "with ",
                 option("time", None),
                 " if it is no time",
@@ -219,7 +221,7 @@ class Scan:
     def _refuse_gap(self, row: int, *why: str | Words) -> None:
         """Raise an error where the time tells that rows are missing, if that is one."""
         if self._gaps == "error":
-            raise OptionError(f"{self._place(row)}: column {self._time!r} ", *why)
+            raise OptionError(f"{self._row_text(row)}: column {self._time!r} ", *why)
 
     def _gaps_in_states(self, before: Arrays, after: Arrays, inside: Bools, row: int) -> Bools:
         """Return True where the next state is not the following state."""
@@ -230,8 +232,8 @@ class Scan:
             known = self._by_name or self._time or "stream" in before
             why = "" if known else ", not in order, or of several streams without a column"
             raise OptionError(
-                f"{self._place(row + at)}{episode}: the next state is not the state of "
-                f"{self._place(row + at + 1)}, and no column says that an episode ends: rows are "
+                f"{self._row_text(row + at)}{episode}: the next state is not the state of "
+                f"{self._row_text(row + at + 1)}, and no column says that an episode ends: rows are "
                 f"missing{why}: read with ",
                 option("gaps", "cut"),
                 " to cut episodes there, or with ",
@@ -248,7 +250,7 @@ class Scan:
         clear = marked | stops | gaps | (self._gaps == "cut")
         if not (clear.all() or self._ends or self._marks == ["terminated"]):
             raise OptionError(
-                f"{self._place(row + int(at[~clear][0]))}: an episode ends here, and neither "
+                f"{self._row_text(row + int(at[~clear][0]))}: an episode ends here, and neither "
                 "terminated nor truncated says so: are rows missing? Read with ",
                 option("gaps", "cut"),
                 " if they are, or with ",
@@ -332,7 +334,7 @@ class Scan:
         if again.any():
             at = int(order[1:][again].min())
             raise ValueError(
-                f"{self._place(int(first[at]))}: episode {ids[at]!s} goes on after another one: "
+                f"{self._row_text(int(first[at]))}: episode {ids[at]!s} goes on after another one: "
                 "sort the table by stream, episode and time first, so that the rows of an episode "
                 "are together"
             )

@@ -331,7 +331,7 @@ class Log:
         """
         at = int(np.searchsorted(np.cumsum(self.lengths), position, "right"))
         first = self._rows.bounds.first[self.numbers[at]]
-        return self._rows.source.place(int(first + position - self._starts[at]))
+        return self._rows.source.row_text(int(first + position - self._starts[at]))
 
     @property
     def _starts(self) -> NDArray[np.int64]:
