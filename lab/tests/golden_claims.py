@@ -23,7 +23,7 @@ from gvf_lab import charts, paper
 from gvf_lab.figure import Claim, Figure
 from gvf_lab.figure.statistics import Bounds
 from gvf_lab.racing import RacingStudy
-from gvf_lab.study import OnlineStudy, VarianceStudy
+from gvf_lab.study import VarianceStudy
 from gvf_lab.study.results import MethodResults, Results
 
 GOLDEN = Path(__file__).with_name("golden-claims.json")

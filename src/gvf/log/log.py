@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +23,10 @@ from gvf.common.arrays import Array, Bools
 from gvf.common.checks import check_choice
 from gvf.common.errors import OptionError, option
 from gvf.log.checked_rows import CheckedRows, OnNaN
-from gvf.log.column_meanings import Given, recognise
+from gvf.log.column_meanings import COUNTED, MEANINGS, Given, recognise
 from gvf.log.column_table import described
-from gvf.log.computed_columns import Computed
-from gvf.log.episode_ends import Ends, Gaps
+from gvf.log.episode_bounds import Ends, Gaps, Steps
 from gvf.log.episode_lists import Episodes, is_one_episode
-from gvf.log.single_decisions import Steps
 from gvf.log.tables import ColumnSource, Source, opened
 from gvf.transition import ESTIMATED, Transitions
 
@@ -168,6 +167,22 @@ class LogSample(NamedTuple):
     """The number of rows of the whole log that are not usable."""
 
 
+class Computed(NamedTuple):
+    """Columns that are computed from transitions, such as estimated probabilities."""
+
+    compute: Callable[[Transitions], Mapping[str, Any]]
+    """The function from transitions [m] to columns [m]; None removes a column."""
+    origin: str
+    """The origin of the columns, in words."""
+
+    def added_to(self, batch: Transitions) -> Transitions:
+        """Return transitions with the columns."""
+        columns = {**batch.columns, **self.compute(batch)}
+        episode = columns.pop("episode")  # stays last
+        kept = {name: column for name, column in columns.items() if column is not None}
+        return Transitions(**kept, episode=episode)
+
+
 class Log:
     """A log of transitions, in episodes; :func:`gvf.read_log` makes one.
 
@@ -205,6 +220,42 @@ class Log:
         self._whole = whole
         if in_memory and whole is None:
             self._whole = Transitions.concatenate(self._streamed())
+
+    @classmethod
+    def from_transitions(
+        cls,
+        transitions: Transitions,
+        name: str,
+        ids: Mapping[str, Array] = MappingProxyType({}),
+        times: str | None = None,
+    ) -> Log:
+        """Return the log of transitions that have all columns of a log, in memory.
+
+        Args:
+            transitions: the transitions, with ``terminated``, ``truncated`` and ``episode``. A new
+                number, or one of the two ends, begins a new episode.
+            name: the name of the log.
+            ids: the names that the episodes had in a log before, [m] each, by column.
+            times: the column of the transitions that has the log's times.
+
+        Example:
+            >>> import gvf
+            >>> batch = gvf.Transitions(
+            ...     state=[0, 4], action=[1, 1], next_state=[1, 5], terminated=[False, True],
+            ...     truncated=[True, False], episode=[0, 1]
+            ... )
+            >>> gvf.Log.from_transitions(batch, "some rows").lengths
+            array([1, 1])
+        """
+        columns = dict(transitions.columns)
+        columns[COUNTED] = columns.pop("episode")
+        source = ColumnSource({**columns, **ids}, name)
+        meanings: dict[str, str | None] = {
+            meaning: meaning if meaning in transitions else None for meaning in MEANINGS
+        }
+        meanings |= {"time": times, "done": None, "stream": None, "episode": COUNTED}
+        reading = recognise(source.names, meanings, ids=[*ids])
+        return cls(CheckedRows(source, reading, None, "keep", "keep"), in_memory=True)
 
     @property
     def source(self) -> str:
@@ -291,7 +342,7 @@ class Log:
         """
         at = int(np.searchsorted(np.cumsum(self.lengths), position, "right"))
         first = self._rows.bounds.first[self.numbers[at]]
-        return self._rows.source.place(int(first + position - self._starts[at]))
+        return self._rows.source.row_text(int(first + position - self._starts[at]))
 
     @property
     def _starts(self) -> NDArray[np.int64]:
