@@ -185,7 +185,7 @@ def check_saved(model: Any) -> None:
     A lambda, for example, has no name by which it could be found again.
     """
     try:
-        describe.check_lasts(model._parts())
+        describe.references(model._parts())
     except describe.LostError as error:
         *_, part = [name for name in error.part.split(".") if name in _PARTS]
         raise ValueError(
