@@ -21,7 +21,7 @@ from gvf.common.part_names import known
 from gvf.jobs import Place, RayCluster, Threads
 from gvf_lab.racing import simulators
 from gvf_lab.study.base_study import BaseStudy, Columns, Stop, Task
-from gvf_lab.study.study_checks import (
+from gvf_lab.study.settings import (
     check_at_least,
     check_masses,
     check_name,

@@ -43,7 +43,7 @@ from gvf_lab import domain as domains
 from gvf_lab.domain import Domain, Trajectory
 from gvf_lab.domain.domain import every_pair
 from gvf_lab.study.base_study import BaseStudy, Columns, Stop, Task, seed_for
-from gvf_lab.study.study_checks import (
+from gvf_lab.study.settings import (
     check_at_least,
     check_name,
     check_part,

@@ -20,7 +20,7 @@ from gvf.common.part_names import is_reference, known
 from gvf.kernels import UPDATES
 from gvf_lab import domain as domains
 from gvf_lab.study.base_study import BaseStudy, Columns, Stop, Task
-from gvf_lab.study.study_checks import (
+from gvf_lab.study.settings import (
     check_at_least,
     check_distinct,
     check_masses,

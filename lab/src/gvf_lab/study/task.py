@@ -30,8 +30,13 @@ from gvf_lab.domain import Domain, Trajectory
 from gvf_lab.study.base_study import Stop, Task, seed_for
 from gvf_lab.study.measure import Target, sum_tree
 from gvf_lab.study.study import ERRORS, EVERY_STEP, Study
-from gvf_lab.study.study_lanes import VECTOR, StudyLanes
-from gvf_lab.study.study_loop import compiled, experience_of, update_address
+from gvf_lab.study.study_loop import (
+    VECTOR,
+    StudyLanes,
+    compiled,
+    experience_of,
+    update_address,
+)
 from gvf_lab.truth import TrueValues
 
 SLICE = 0.2

@@ -26,7 +26,7 @@ from gvf.kernels import Draw, Draws, Experience, add_at, carried, td_error_at
 from gvf.updates import TD
 from gvf_lab import domain as domains
 from gvf_lab.study.base_study import BaseStudy, Columns, Stop, Task, seed_for
-from gvf_lab.study.study_checks import (
+from gvf_lab.study.settings import (
     check_at_least,
     check_masses,
     check_pairs,
