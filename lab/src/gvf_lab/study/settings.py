@@ -51,7 +51,7 @@ def check_shared(study: Any) -> Domain:
     resolve_methods(study)
     check_types(study)
     check_name(study.name)
-    domain = domains.get(study.domain, study.protocol if study.protocol != "both" else "paper")
+    domain = study.world
     pairs = study.pairs or tuple(domain.pairs) or every_pair(domain.questions, domain.behaviours)
     object.__setattr__(study, "pairs", pairs)
     check_several(pairs=study.pairs)
@@ -63,11 +63,12 @@ def check_shared(study: Any) -> Domain:
     return domain
 
 
-def check_pairs(study: Any, domain: Domain) -> None:
+def check_pairs(study: Any) -> None:
     """Refuse a pair that cannot be learned, and a method that cannot be made for it.
 
     If the domain, a method or the update is the user's own, a tiny task of each pair is tried.
     """
+    domain = study.world
     for question, behaviour in study.pairs:
         domain.check(question, behaviour)
         for name in study.methods:
@@ -150,11 +151,13 @@ def check_name(name: str) -> None:
         raise ValueError(f"a study cannot be called {name!r}: a folder or section is called so")
 
 
-def check_at_least(least: int, **values: int) -> None:
-    """Refuse a value below `least`, by name."""
-    for name, value in values.items():
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}")
+def check_numbers(study: BaseStudy) -> None:
+    """Refuse a whole number, or one of several, that is below its least value."""
+    for name, least in study.least.items():
+        value = getattr(study, name)
+        for number in value if isinstance(value, tuple) else (value,):
+            if number < least:
+                raise ValueError(f"{name} must be at least {least}, got {number}")
 
 
 def check_distinct(**values: tuple[Any, ...]) -> None:
