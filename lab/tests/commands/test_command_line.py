@@ -8,9 +8,7 @@ import pytest
 from shells import completed
 
 from gvf.cli import main
-from gvf_lab import charts, paper
-from gvf_lab.commands import figure_names
-from gvf_lab.paper import named_studies
+from gvf_lab import catalogue, charts, paper
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
@@ -36,9 +34,7 @@ def test_a_shell_completes(shell: str, words: list[str], expected: set[str]) -> 
 
 
 def test_the_names_in_help_and_completion_are_those_of_figures_and_studies() -> None:
-    assert set(figure_names.FIGURES) == set(paper.FIGURES) | set(charts.FIGURES)
-    assert len(figure_names.FIGURES) == len(set(figure_names.FIGURES))
-    assert set(figure_names.STUDIES) == set(named_studies.CATALOGUE)
+    assert set(catalogue.FIGURES) == set(paper.FIGURES) | set(charts.FIGURES)
 
 
 def test_the_commands_are_added_without_importing_what_they_run() -> None:
@@ -50,7 +46,7 @@ def test_the_commands_are_added_without_importing_what_they_run() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     packages, rooms = map(set, map(str.split, done.stdout.splitlines()))
     assert not packages & {"gymnasium", "matplotlib", "numba", "numpy", "pyarrow", "rich"}
-    assert {name.split(".")[1] for name in rooms} == {"commands", "environments"}
+    assert {name.split(".")[1] for name in rooms} == {"catalogue", "commands", "environments"}
 
 
 @pytest.mark.parametrize(

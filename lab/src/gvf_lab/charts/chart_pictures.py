@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gvf_lab.charts.chart_errors import trace_of
 from gvf_lab.charts.chart_points import (
     PANELS,
     Best,
@@ -15,8 +14,8 @@ from gvf_lab.charts.chart_points import (
     chart_points_by_trace,
     fixed_points_of,
 )
-from gvf_lab.figure.companion import Companion
-from gvf_lab.figure.figure import Axes
+from gvf_lab.charts.chart_statistics import trace_of
+from gvf_lab.figure.figure import Axes, Companion
 from gvf_lab.figure.picture import draw, house_style
 from gvf_lab.figure.style import styles
 from gvf_lab.study.results import Results

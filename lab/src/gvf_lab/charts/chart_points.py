@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gvf_lab import domain as domains
-from gvf_lab.charts.chart_errors import (
+from gvf_lab.charts.chart_statistics import (
     Where,
     any_choice,
     best_choice,

@@ -15,7 +15,7 @@ from typing import Any
 
 from gvf.common.page_parts import css, templates
 from gvf.common.progress import duration
-from gvf_lab.figure.claim_interval import LEVEL
+from gvf_lab.figure.claim import LEVEL
 from gvf_lab.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE
 from gvf_lab.paper.paper_sentences import sentences
 from gvf_lab.report import sentence_verdicts, verdict_tables
