@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gvf_lab.charts.chart_points import (
+from gvf_lab.charts.chart_pictures import (
     best_errors,
     chart_learning_curves,
     chart_points_by_step_size,

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 from shells import completed
@@ -47,6 +48,38 @@ def test_the_commands_are_added_without_importing_what_they_run() -> None:
     packages, rooms = map(set, map(str.split, done.stdout.splitlines()))
     assert not packages & {"gymnasium", "matplotlib", "numba", "numpy", "pyarrow", "rich"}
     assert {name.split(".")[1] for name in rooms} == {"catalogue", "commands", "environments"}
+
+
+def test_a_figure_imports_only_what_it_needs() -> None:
+    program = (
+        "import sys\n"
+        "from gvf_lab.commands.reproduce import _figure\n"
+        "figure = _figure('markov-step-size')\n"
+        "figure.study('paper', 'quick'), figure.claims\n"
+        "print(*[name for name in sys.modules if name.startswith('gvf_lab.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    names = set(done.stdout.split())
+    assert "gvf_lab.paper.markov_chain_figures" in names, done.stderr
+    assert not {name.split(".")[1] for name in names} & {"racing", "report", "theory"}
+    assert not [name for name in names if name.startswith("gvf_lab.charts.")]
+    figures = {name for name in names if name.endswith("_figures")}
+    assert figures == {"gvf_lab.paper.markov_chain_figures"}
+
+
+@pytest.mark.parametrize("name", catalogue.STUDIES)
+def test_a_study_has_the_name_of_the_catalogue(name: str) -> None:
+    assert catalogue.named_study(name).name == catalogue.study_of(name).name == name
+
+
+@pytest.mark.parametrize("module", catalogue.MODULES)
+def test_the_catalogue_has_every_figure_and_study_of_a_module(module: str) -> None:
+    own = import_module(f"gvf_lab.{module}")
+    rows = [row for group in catalogue.GROUPS for row in group.rows if row.module == module]
+    names = [name for row in rows for name in row.names.split()]
+    assert sorted(figure.id for figure in own.FIGURES) == sorted(names)
+    others = catalogue.OTHER_STUDIES.get(module, "").split()
+    assert {study.name for study in getattr(own, "STUDIES", ())} - {*names} == {*others}
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,15 @@ import numpy as np
 
 from gvf_lab import domain as domains
 from gvf_lab.charts import chart_statistics
-from gvf_lab.charts.chart_pictures import BEST, CURVES, QUANTITY, TOP, TRACES
-from gvf_lab.charts.chart_points import PANELS, chart_points_by_step_size
+from gvf_lab.charts.chart_pictures import (
+    BEST,
+    CURVES,
+    PANELS,
+    QUANTITY,
+    TOP,
+    TRACES,
+    chart_points_by_step_size,
+)
 from gvf_lab.charts.chart_studies import STUDIES, WINDOW, draws_of
 from gvf_lab.domain import TabularDomain
 from gvf_lab.figure.families import ClaimFile

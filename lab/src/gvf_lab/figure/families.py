@@ -165,13 +165,13 @@ def _claim(
     }
     of = {name: value for name, value in every.items() if value is not None}
     names = {name: slug(value) for name, value in row.items()}
-    others = {
+    others: dict[str, Any] = {
         name: tuple(_filled(value, words) for value in of[name])
         for name in ("needs", "protocols")
         if name in of
     }
-    numbers = {name: float(of[name]) for name in ("least", "most") if name in of}
-    texts = {
+    numbers: dict[str, Any] = {name: float(of[name]) for name in ("least", "most") if name in of}
+    texts: dict[str, Any] = {
         name: " ".join(_reason(name, text) for text in _several(of.get(name, ())))
         for name in ("why", "because", "not_counted")
     }
