@@ -176,8 +176,8 @@ class CheckedRows:
             if column.dtype.kind == "U":
                 at = _first_text(column)
                 raise ValueError(
-                    f"{self.source.row_text(row + at)}: column {name!r} is {str(column[at])!r}, and "
-                    "must be a number"
+                    f"{self.source.row_text(row + at)}: column {name!r} is {str(column[at])!r}, "
+                    "and must be a number"
                 )
             if column.ndim != 1 or column.dtype.kind not in "biuf":
                 raise ValueError(
@@ -264,8 +264,8 @@ class CheckedRows:
             if len(names) > 1:
                 column_name = names[int(np.isnan(column[at]).argmax())]
             raise OptionError(
-                f"{self.source.row_text(row + at)}: column {column_name!r} is NaN or missing: repair the "
-                "log",
+                f"{self.source.row_text(row + at)}: column {column_name!r} is NaN or missing: "
+                "repair the log",
                 Words(', or read with on_nan="keep" and learn with on_nan="skip"', ""),
             )
 
