@@ -31,7 +31,7 @@ FEATURES = ("tiles", "one-hot", "dense", "function")
 ORDERS = ("drawn", "shuffled", "log")
 """The orders of a fit; see :meth:`gvf.Learner.fit`."""
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "none")
-MODELS = ("counts", "logistic", "sklearn", "torch", "gaussian", "mixture")
+MODELS = ("counts", "logistic", "sklearn", "gaussian")
 """The models of an estimated behaviour; see :func:`gvf.estimate_behaviour`."""
 LEAST_SQUARES = "LSTD"
 """The name of the method without a step size."""

@@ -11,7 +11,7 @@ not so, as for WIS-Minibatch, :attr:`Law.exact` is False. A batch of the whole w
 of infinitely many uniform draws: it has no variance.
 
 :mod:`gvf.diagnosis.moments` uses this for one large window,
-:mod:`gvf_lab.theory.numbers.prediction` for many small ones.
+:mod:`gvf_lab.theory.enumeration` for many small ones.
 """
 
 from __future__ import annotations

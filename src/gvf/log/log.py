@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from gvf.common.arrays import Array, Bools
 from gvf.common.checks import check_choice
 from gvf.common.errors import OptionError, option
-from gvf.log.checked_rows import CheckedRows, OnNaN
+from gvf.log.checked_rows import CheckedRows, Computed, OnNaN
 from gvf.log.column_meanings import COUNTED, MEANINGS, Given, recognise
 from gvf.log.column_table import described
 from gvf.log.episode_bounds import Ends, Gaps, Steps
@@ -156,20 +156,15 @@ def _source(contents: Any, source: Any, columns: Mapping[str, Given], single: bo
     return Episodes(contents, f"{name} of {len(contents)} episodes", columns)
 
 
-class Computed(NamedTuple):
-    """Columns that are computed from transitions, such as estimated probabilities."""
+class LogSample(NamedTuple):
+    """Some rows of a log; see :meth:`Log.sample`."""
 
-    compute: Callable[[Transitions], Mapping[str, Any]]
-    """The function from transitions [m] to columns [m]; None removes a column."""
-    origin: str
-    """The origin of the columns, in words."""
-
-    def added_to(self, batch: Transitions) -> Transitions:
-        """Return transitions with the columns."""
-        columns = {**batch.columns, **self.compute(batch)}
-        episode = columns.pop("episode")  # stays last
-        kept = {name: column for name, column in columns.items() if column is not None}
-        return Transitions(**kept, episode=episode)
+    batch: Transitions
+    """The rows, m of them, in the order of the log."""
+    position: NDArray[np.int64]
+    """Their positions in the log, [m]."""
+    left_out: int
+    """The number of rows of the whole log that are not usable."""
 
 
 class Log:
@@ -522,6 +517,52 @@ class Log:
         held_out = min(max(round(share * count), 1), count - 1)
         order = np.random.default_rng(seed).permutation(count)
         return self.select(order[held_out:]), self.select(order[:held_out])
+
+    def sample(
+        self,
+        most: int,
+        *,
+        rng: np.random.Generator,
+        usable: Callable[[Transitions], Bools],
+        inspect: Callable[[Transitions, NDArray[np.int64]], None] | None = None,
+    ) -> LogSample:
+        """Return the usable rows of the log, or of a random sample if it has more than `most` rows.
+
+        Args:
+            most: the largest number of rows.
+            rng: the generator of the choice; a log that is short enough draws nothing.
+            usable: a function from transitions [m] to the rows that can be used, bool[m].
+            inspect: a function that gets all usable rows of the log, batch by batch, with their
+                positions.
+
+        Example:
+            >>> import gvf
+            >>> import numpy as np
+            >>> walk = {"obs": [0, 1, 2], "action": [1, 0], "terminated": True}
+            >>> log = gvf.read_log([walk] * 50, quiet=True)
+            >>> rows = log.sample(
+            ...     3, rng=np.random.default_rng(0), usable=lambda batch: batch.action >= 0
+            ... )
+            >>> rows.position, rows.batch.state, rows.left_out
+            (array([51, 63, 83]), array([1, 1, 1]), 0)
+        """
+        chosen = np.ones(len(self), bool)
+        if len(self) > most:
+            chosen[:] = False
+            chosen[rng.choice(len(self), most, replace=False)] = True
+        parts: list[Transitions] = []
+        positions: list[NDArray[np.int64]] = []
+        start = left_out = 0
+        for batch in self:
+            good = usable(batch)
+            left_out += len(batch) - int(good.sum())
+            if inspect is not None:
+                inspect(batch[good], start + np.flatnonzero(good))
+            good = good & chosen[start : start + len(batch)]
+            parts.append(batch[good])
+            positions.append(start + np.flatnonzero(good))
+            start += len(batch)
+        return LogSample(Transitions.concatenate(parts), np.concatenate(positions), left_out)
 
     def describe(self, *, behaviour: str = "") -> str:
         """Return a table of the columns: their meanings, types, ranges, and how they were found.

@@ -258,7 +258,7 @@ def _changes(assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from gvf_lab.report.study_pages import edges, study_exhibits
+    from gvf_lab.report.study_pages import edges, study_versions
     from gvf_lab.study.engine import run
 
     study = find(options.study, options.protocol, options.runs, options.set, options.out)
@@ -278,7 +278,7 @@ def _run(options: argparse.Namespace) -> int:
         tasks=chosen,
     )
     whole = chosen is None and "sensitivity" in study.pictures
-    _print_notes([*done.unfit, *(edges(study_exhibits(study, options.out)) if whole else ())])
+    _print_notes([*done.unfit, *(edges(study_versions(study, options.out)) if whole else ())])
     print(f"{options.only or study.name}: {done.text}; results in {done.folder}")
     return 0
 
@@ -289,17 +289,17 @@ def _print_notes(notes: Sequence[str]) -> None:
 
 
 def _plot(options: argparse.Namespace) -> int:
-    from gvf_lab.report.study_pages import edges, finished, study_exhibits, write_pictures
+    from gvf_lab.report.study_pages import edges, finished, study_versions, write_pictures
 
     study = find(options.study, options.protocol, None, options.set, options.out)
     done = finished(study, options.out)
     if done.runs < study.runs:
         print(f"{study.name}: {done.runs} of {study.runs} runs are finished", file=sys.stderr)
-    exhibits = study_exhibits(done, options.out)
-    for exhibit in exhibits:
-        for path in write_pictures(exhibit, options.out):
+    versions = study_versions(done, options.out)
+    for version in versions:
+        for path in write_pictures(version, options.out):
             print(path)
-    _print_notes(edges(exhibits))
+    _print_notes(edges(versions))
     return 0
 
 

@@ -41,7 +41,7 @@ from gvf.kernels import (
 from gvf.policies import DiscretePolicy, Gaussian, Policy
 from gvf.truth import CutError
 from gvf_lab.domain.array_memory import Memory, fingerprint
-from gvf_lab.domain.domain import Domain, every_pair
+from gvf_lab.domain.domain import Domain, Signals, Trajectory, every_pair
 from gvf_lab.domain.gymnasium_checks import (
     about,
     as_mask,
@@ -56,7 +56,6 @@ from gvf_lab.domain.gymnasium_defaults import (
     default_features,
     default_questions,
 )
-from gvf_lab.domain.trajectory import Signals, Trajectory
 from gvf_lab.truth import TrueValues
 
 GENERATION = 2
