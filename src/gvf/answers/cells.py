@@ -256,17 +256,6 @@ def held_out(arrays: Arrays) -> tuple[HeldOut, list[Candidate]]:
     return held, [Candidate(*candidate) for candidate in names]
 
 
-def side_by_side(listed: list[tuple[HeldOut, list[Candidate]]]) -> tuple[HeldOut, list[Candidate]]:
-    """Join the candidates of several methods that were judged by the same episodes."""
-    columns = {
-        name: np.column_stack([getattr(held, name) for held, _ in listed])
-        for name in ("predicted", "after")
-    }
-    return replace(listed[0][0], **columns), [
-        candidate for _, named in listed for candidate in named
-    ]
-
-
 def _final(cell: Cell, material: Material, stop: Stop) -> Arrays:
     model = learner(material, cell.question, cell.method, cell.step_size)
     fit(model, material.log, material)
