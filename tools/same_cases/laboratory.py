@@ -28,7 +28,7 @@ from gvf_lab.report import evidence
 from gvf_lab.report.build import CHARTS, PAGE, build
 from gvf_lab.study.base_study import seed_for
 from gvf_lab.study.encoding import encode, variant
-from gvf_lab.study.engine import run
+from gvf_lab.study.run_study import run
 from gvf_lab.study.results import Results
 from gvf_lab.study.store import Store
 

@@ -17,12 +17,27 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from gvf.cli import completion, learn_and_diagnose, record_command, show_command
-from gvf.cli.options import Parser, add_command, add_commands, add_engine, complete_with
+from gvf.cli.options import (
+    Parser,
+    add_command,
+    add_commands,
+    add_engine,
+    complete_with,
+    place_of_options,
+)
 from gvf.common.distribution import how_to_install
 from gvf.common.interrupts import leave
 from gvf.common.version import __version__
 
-__all__ = ["add_command", "add_commands", "add_engine", "complete_with", "main", "parser"]
+__all__ = [
+    "add_command",
+    "add_commands",
+    "add_engine",
+    "complete_with",
+    "main",
+    "parser",
+    "place_of_options",
+]
 
 EXAMPLE = """\
 import gvf

@@ -68,7 +68,7 @@ def _never() -> bool:
 
 
 @dataclass(frozen=True)
-class Job:
+class ReplicateArguments:
     """The arguments that replicates of any learner have in common; see :func:`gvf.bootstrap`."""
 
     log: Log
@@ -158,7 +158,7 @@ def solved(whole: WholeLog, copies: Array) -> Floats:
 
 
 def spread(
-    job: Job,
+    job: ReplicateArguments,
     learner: Learner,
     replicates: int,
     workers: int | None,
@@ -189,5 +189,5 @@ def spread(
     return Replicates.joined(results)
 
 
-def _run(job: Job, learner: Learner, numbers: list[int]) -> Replicates:
+def _run(job: ReplicateArguments, learner: Learner, numbers: list[int]) -> Replicates:
     return job.run(learner, numbers)

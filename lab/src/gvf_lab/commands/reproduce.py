@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gvf.cli import add_command, add_engine, complete_with
+from gvf.cli import add_command, add_engine, complete_with, place_of_options
 from gvf.common.version import __version__
 from gvf_lab.commands.figure_names import FIGURES, figure_list
 from gvf_lab.commands.results_folder import DEFAULT_OUT, add_out
@@ -179,7 +179,7 @@ def _record_streams(options: argparse.Namespace) -> int:
 def _make_figures(options: argparse.Namespace) -> int:
     from gvf.common.progress import duration
     from gvf_lab import paper
-    from gvf_lab.study.engine import run
+    from gvf_lab.study.run_study import run
 
     began = time.perf_counter()
     if options.runs is not None and options.runs < 1:
@@ -192,6 +192,7 @@ def _make_figures(options: argparse.Namespace) -> int:
         if not any(name in figure.study("paper").settings for figure in figures):
             raise ValueError(f"--{name} is about the racing car: name racing-step-size with it")
     protocols = ("paper", "authors") if options.protocol == "both" else (options.protocol,)
+    place = place_of_options(options)
     # Every study is made before the first runs, so that errors are reported at once.
     studies = [
         (figure, protocol, study_of(figure, protocol, options))
@@ -201,13 +202,7 @@ def _make_figures(options: argparse.Namespace) -> int:
     _refuse_other_seeds(options)
     now = before = 0
     for number, (figure, protocol, study) in enumerate(studies, 1):
-        done = run(
-            study,
-            options.out,
-            workers=options.workers,
-            engine=options.engine,
-            address=options.address,
-        )
+        done = run(study, options.out, workers=place)
         now, before = now + done.done, before + done.skipped
         heading = f"[{number}/{len(studies)}] {figure.id}, protocol {protocol}"
         print(f"{heading}: {done.text}", file=sys.stderr)

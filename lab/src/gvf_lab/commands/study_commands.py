@@ -12,7 +12,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gvf.cli import add_command, add_commands, add_engine, complete_with
+from gvf.cli import add_command, add_commands, add_engine, complete_with, place_of_options
 from gvf_lab.commands.figure_names import STUDIES
 from gvf_lab.commands.results_folder import add_out
 
@@ -259,7 +259,7 @@ def _changes(assignments: Sequence[str]) -> dict[str, Any]:
 
 def _run(options: argparse.Namespace) -> int:
     from gvf_lab.report.study_pages import edges, study_exhibits
-    from gvf_lab.study.engine import run
+    from gvf_lab.study.run_study import run
 
     study = find(options.study, options.protocol, options.runs, options.set, options.out)
     if options.dry_run:
@@ -272,9 +272,7 @@ def _run(options: argparse.Namespace) -> int:
     done = run(
         study,
         options.out,
-        workers=options.workers,
-        engine=options.engine,
-        address=options.address,
+        workers=place_of_options(options),
         tasks=chosen,
     )
     whole = chosen is None and "sensitivity" in study.pictures
