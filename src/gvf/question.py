@@ -27,11 +27,13 @@ from gvf.policies.policy import describe
 from gvf.policies.ratio import check_recorded
 from gvf.transition import (
     ESTIMATED,
+    RECORDED,
     Transitions,
     TransitionsLike,
     as_transitions,
     nan_place,
     nan_rows,
+    recorded_column,
     without_last_states,
 )
 
@@ -206,14 +208,14 @@ class GVF:
         if not isinstance(transitions, Transitions):
             transitions = as_transitions(transitions)
         states, actions = transitions["state"], transitions["action"]
-        recorded = next((name for name in RECORDED if name in transitions), None)
+        source = behaviour_source(transitions, behaviour, on_conflict)
         if all(name in transitions for name in RECORDED):
             _check_alike(*(transitions[name] for name in RECORDED))
-        if behaviour is not None and (recorded is None or on_conflict == "behaviour"):
-            return ratio(self.policy, states, actions, behaviour=behaviour)
-        if recorded is None:
+        if isinstance(source, Policy):
+            return ratio(self.policy, states, actions, behaviour=source)
+        if source is None:
             raise ValueError(_NO_BEHAVIOUR.format(", ".join(transitions.columns)))
-        mu = {recorded: transitions[recorded]}
+        mu = {source: transitions[source]}
         if behaviour is not None and on_conflict == "error":
             check_recorded(behaviour, states, actions, **mu)
         return ratio(self.policy, states, actions, **mu)
@@ -309,33 +311,35 @@ class GVF:
         return f"GVF({parts}{name}{interest})"
 
 
-RECORDED = ("behaviour_log_probability", "behaviour_probability")
-"""The columns with the behaviour's probabilities of the recorded actions; the first is used."""
+def behaviour_source(
+    transitions: Transitions, behaviour: Policy | None, on_conflict: OnConflict
+) -> Policy | str | None:
+    """Return the source of the behaviour's probabilities: a policy, or the name of a column.
+
+    None if neither the transitions nor the caller know the behaviour; then there are no ratios.
+
+    Example:
+        >>> import gvf
+        >>> from gvf.question import behaviour_source
+        >>> batch = gvf.Transitions(state=[0], action=[1], behaviour_probability=[0.5])
+        >>> behaviour_source(batch, gvf.policies.Uniform(2), "recorded")
+        'behaviour_probability'
+        >>> behaviour_source(batch, gvf.policies.Uniform(2), "behaviour")
+        Uniform(2)
+    """
+    recorded = recorded_column(transitions.columns)
+    if behaviour is not None and (recorded is None or on_conflict == "behaviour"):
+        return behaviour
+    return recorded
 
 
 def ratios_are_estimated(
     transitions: Transitions, behaviour: Policy | None = None, on_conflict: OnConflict = "error"
 ) -> bool:
-    """Return True if a ratio of :meth:`GVF.ratios` is formed with an estimated probability.
-
-    The probabilities are estimates where the column ``behaviour_is_estimated`` is True, which
-    :func:`gvf.estimate_behaviour` adds, or if the behaviour in use is an estimated policy.
-
-    Example:
-        >>> import gvf
-        >>> from gvf.question import ratios_are_estimated
-        >>> batch = gvf.Transitions(
-        ...     state=[0], action=[1], behaviour_probability=[0.5], behaviour_is_estimated=[True]
-        ... )
-        >>> (
-        ...     ratios_are_estimated(batch),
-        ...     ratios_are_estimated(batch, gvf.policies.Uniform(2), "behaviour"),
-        ... )
-        (True, False)
-    """
-    recorded = any(name in transitions.columns for name in RECORDED)
-    if behaviour is not None and (not recorded or on_conflict == "behaviour"):
-        return behaviour.is_estimated
+    """Return True if a ratio is formed with an estimate, as :attr:`gvf.rows.Origin.estimated`."""
+    source = behaviour_source(transitions, behaviour, on_conflict)
+    if isinstance(source, Policy):
+        return source.is_estimated
     return ESTIMATED in transitions.columns and bool((transitions[ESTIMATED] == 1).any())
 
 

@@ -6,7 +6,7 @@ most recent transitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -18,8 +18,21 @@ from gvf.common.fields import as_column, joined, shapes
 
 Column = np.ndarray[Any, np.dtype[Any]]
 """One named array of a batch, with one row per transition."""
+RECORDED = ("behaviour_log_probability", "behaviour_probability")
+"""The columns that a behaviour's probabilities of its actions may have; the first is preferred."""
 ESTIMATED = "behaviour_is_estimated"
 """The name of the column that is True where the behaviour's probability is an estimate."""
+
+
+def recorded_column(columns: Container[str]) -> str | None:
+    """Return the name of the column with the behaviour's probabilities; None if there is none.
+
+    Example:
+        >>> from gvf.transition import recorded_column
+        >>> recorded_column(["state", "behaviour_probability"]), recorded_column(["state"])
+        ('behaviour_probability', None)
+    """
+    return next((name for name in RECORDED if name in columns), None)
 
 
 class Transitions:

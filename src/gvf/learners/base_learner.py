@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common import checkpoint
-from gvf.common.arrays import Arrays, Bools, Floats
+from gvf.common.arrays import Arrays, Floats
 from gvf.common.checks import brief, check_choice, whole
 from gvf.common.describe import describe, differences
 from gvf.common.fields import as_row
@@ -34,7 +34,8 @@ from gvf.learners.fitting import Fit, Order, as_log, check_stream, chosen_order
 from gvf.learners.learner_report import Range
 from gvf.learners.states import States
 from gvf.policies import DiscretePolicy, Policy
-from gvf.question import GVF, OnConflict, OnNaN, ratios_are_estimated
+from gvf.question import GVF, OnConflict, OnNaN
+from gvf.rows import QuestionRows, RowMaker
 from gvf.stream.collect import collect
 from gvf.stream.infos import info_columns
 from gvf.transition import Transitions, TransitionsLike, as_transitions
@@ -463,6 +464,8 @@ class BaseLearner(Observer[Report]):
         behaviour: the policy that chooses the actions, if known.
         on_conflict: as in :class:`gvf.Learner`.
         on_nan: as in :class:`gvf.Learner`.
+        needs_ratio: False if unknown ratios may count as 1.
+        needs_interest: True if the interest of the question matters.
     """
 
     kind = "learner"
@@ -473,6 +476,9 @@ class BaseLearner(Observer[Report]):
         behaviour: Policy | None,
         on_conflict: OnConflict,
         on_nan: OnNaN,
+        *,
+        needs_ratio: bool,
+        needs_interest: bool,
     ) -> None:
         check_answers(behaviour, on_conflict, on_nan)
         policies = [p for p in (question.policy, behaviour) if isinstance(p, DiscretePolicy)]
@@ -484,6 +490,7 @@ class BaseLearner(Observer[Report]):
         self.question, self.behaviour = question, behaviour
         self.on_conflict: OnConflict = on_conflict
         self.on_nan: OnNaN = on_nan
+        self._maker = RowMaker(question, on_conflict, on_nan, needs_ratio, needs_interest)
         self._states = States(on_nan)
         self.seen = np.zeros(8)
 
@@ -521,37 +528,25 @@ class BaseLearner(Observer[Report]):
     def trace(self) -> Trace:
         """The trace that knows which transition follows which."""
 
-    @property
     @abstractmethod
-    def _uses_interest(self) -> bool:
-        """True if the interest of the question matters."""
-
-    @abstractmethod
-    def _observe(self, batch: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
-        """Observe transitions, without those that are `missing`."""
+    def _observe(self, rows: QuestionRows) -> None:
+        """Observe rows, at least one."""
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
         if not len(transitions):
             return
-        missing = None
-        if self.on_nan == "skip":
-            missing = self.question.missing(transitions, interest=self._uses_interest)
-        if missing is None or not missing.any():
-            self._observe(transitions, behaviour, None)
-            self._note_states(transitions)
+        rows = self._maker.many(transitions, behaviour)
+        if rows.origin.left_out is None:
+            self._observe(rows)
+            self._note_rows(rows)
             return
-        left_out = np.flatnonzero(missing)
-        try:
-            if missing.all():
-                self._leave_out(transitions)
+        with rows.origin.positions_explained():
+            if len(rows.ratio):
+                self._observe(rows)
+                self._note_rows(rows)
             else:
-                self._observe(transitions, behaviour, missing)
-                self._note_states(transitions[~missing])
-        except ValueError as error:
-            rows = np.array2string(left_out, separator=", ", threshold=8)
-            error.add_note(f"Positions do not count the rows left out for a NaN, {rows}.")
-            raise
-        self.seen[MISSING] += len(left_out)
+                self._leave_out(transitions)
+        self.seen[MISSING] += rows.origin.left_out_count
 
     def _begin_anew(self) -> None:
         self.trace.restart()
@@ -567,15 +562,16 @@ class BaseLearner(Observer[Report]):
         missing = np.ones(len(transitions), np.bool_)
         self.trace.inputs(np.empty(0), np.empty(0), transitions, missing=missing)
 
-    @staticmethod
-    def _knows_behaviour(transitions: Transitions, behaviour: Policy | None) -> bool:
-        recorded = {"behaviour_probability", "behaviour_log_probability"}
-        return behaviour is not None or bool(recorded & transitions.columns.keys())
-
-    def _note_estimates(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        """Keep whether a ratio was estimated, which the report says."""
-        if ratios_are_estimated(transitions, behaviour, self.on_conflict):
-            self.seen[ESTIMATED] = 1.0
+    def _note_rows(self, rows: QuestionRows) -> None:
+        """Keep what the report says of all transitions so far."""
+        self._note(rows.cumulant, rows.continuation)
+        origin = rows.origin
+        if self._maker.needs_ratio or origin.is_known:
+            if origin.has_estimates:
+                self.seen[ESTIMATED] = 1.0
+        else:
+            self.seen[UNKNOWN] = self.steps
+        self._note_states(origin.transitions)
 
     def _note(self, cumulant: Floats, continuation: Floats) -> None:
         """Keep the range of cumulants and continuations, from which that of returns follows."""

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Bools, Floats
+from gvf.common.arrays import Floats
 from gvf.common.checks import brief, whole
 from gvf.corrections import Correction
 from gvf.corrections.carried import Trace, TraceOverflowError
@@ -35,6 +35,7 @@ from gvf.learners.learner_report import FEWEST, LearnerReport
 from gvf.learners.update_loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
 from gvf.policies import Policy
 from gvf.question import GVF, OnConflict, OnNaN
+from gvf.rows import QuestionRows
 from gvf.transition import Transitions, without_last_states
 from gvf.window import Window
 from gvf.window.buffer import Buffer, Rows
@@ -157,7 +158,14 @@ class WindowLearner(BaseLearner[LearnerReport]):
             raise TypeError(
                 f"correction must be a gvf.corrections.Correction, got {brief(correction)}"
             )
-        super().__init__(question, options.behaviour, options.on_conflict, options.on_nan)
+        super().__init__(
+            question,
+            options.behaviour,
+            options.on_conflict,
+            options.on_nan,
+            needs_ratio=correction.needs_ratios,
+            needs_interest=correction.trace is not None and question.interest is not None,
+        )
         self.correction, window = correction, options.window
         self.window = window if isinstance(window, Window | FrameWindow) else Window(window)
         self._capacity = self.window.capacity  # as given; `fit` may keep a whole log
@@ -186,44 +194,32 @@ class WindowLearner(BaseLearner[LearnerReport]):
         """The trace of the correction, which knows which transition follows which."""
         return self.buffer.trace
 
-    @property
-    def _uses_interest(self) -> bool:
-        return self.correction.trace is not None and self.question.interest is not None
-
-    def _observe(self, batch: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
-        transitions = batch if missing is None else batch[~missing]
+    def _observe(self, rows: QuestionRows) -> None:
+        transitions, missing = rows.origin.transitions, rows.origin.left_out
         gaps = [] if missing is None else np.unique(np.cumsum(~missing)[missing]).tolist()
-        known = self.correction.needs_ratios or self._knows_behaviour(transitions, behaviour)
-        ratio = np.ones(len(transitions))
-        if known:
-            ratio = self.question.ratios(
-                transitions, behaviour=behaviour, on_conflict=self.on_conflict
-            )
-        cumulant = self.question.cumulants(transitions)
-        continuation = self.question.continuations(transitions)
-        interest = self.question.interests(transitions) if self._uses_interest else None
         columns = {
-            "cumulant": cumulant,
-            "continuation": continuation,
+            "cumulant": rows.cumulant,
+            "continuation": rows.continuation,
             # Last, because it may draw numbers, and an observation that fails must change nothing.
             **self.values.represent(without_last_states(transitions)),
         }
         waiting, inserted = self.n_steps.checkpoint(), int(self.schedule.counts[STEPS])
         try:
             with self.buffer.rows(
-                columns, ratio, continuation, batch, interest=interest, missing=missing
-            ) as rows:
-                self._insert(self.n_steps.join(rows, transitions, gaps))
+                columns,
+                rows.ratio,
+                rows.continuation,
+                rows.origin.batch,
+                interest=rows.interest,
+                missing=missing,
+            ) as window_rows:
+                self._insert(self.n_steps.join(window_rows, transitions, gaps))
         except Exception as error:
             if self.schedule.counts[STEPS] == inserted:
                 self.n_steps.restore(waiting)
             if isinstance(error, TraceOverflowError):
                 raise TraceOverflowError(f"{self.question}: {error}") from None
             raise
-        self._note(cumulant, continuation)
-        self.seen[UNKNOWN] = self.seen[UNKNOWN] if known else self.steps
-        if known:
-            self._note_estimates(transitions, behaviour)
 
     def _insert(self, rows: Rows) -> None:
         """Insert rows and update when due; there may be none, as long as all rows wait."""

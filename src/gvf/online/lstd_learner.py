@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Bools, Floats
+from gvf.common.arrays import Floats
 from gvf.common.checks import brief, whole
 from gvf.corrections import IS, Correction
 from gvf.corrections.carried import Trace
@@ -27,7 +27,8 @@ from gvf.online.counts import Seen
 from gvf.online.least_squares import RIDGE, Equations, Solution, check_regulariser
 from gvf.policies import Policy
 from gvf.question import GVF, OnConflict, OnNaN
-from gvf.transition import Transitions, without_last_states
+from gvf.rows import QuestionRows
+from gvf.transition import without_last_states
 from gvf.updates.linear_kernels import Experience
 
 _UNSOLVED = 1e-3
@@ -151,7 +152,14 @@ class LSTDLearner(BaseLearner[LSTDReport]):
             )
         if regulariser is not None:
             check_regulariser(regulariser)
-        super().__init__(question, behaviour, on_conflict, on_nan)
+        super().__init__(
+            question,
+            behaviour,
+            on_conflict,
+            on_nan,
+            needs_ratio=correction.needs_ratios,
+            needs_interest=correction.trace is not None and question.interest is not None,
+        )
         self.features, self.correction, self.regulariser = features, correction, regulariser
         self.equations = Equations(features.size, whole("max_features", max_features, 1))
         self._trace = Trace(correction)
@@ -184,35 +192,18 @@ class LSTDLearner(BaseLearner[LSTDReport]):
     def _keeps_order(self) -> bool:
         return self.correction.trace is not None and self.correction.looks_back
 
-    @property
-    def _uses_interest(self) -> bool:
-        return self.correction.trace is not None and self.question.interest is not None
-
-    def _observe(self, batch: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
-        transitions = batch if missing is None else batch[~missing]
-        question, known = self.question, self._knows_behaviour(batch, behaviour)
-        ratio = np.ones(len(transitions))
-        if known or self.correction.needs_ratios:
-            ratio = question.ratios(transitions, behaviour=behaviour, on_conflict=self.on_conflict)
-            known = True
-        cumulant, continuation = (
-            question.cumulants(transitions),
-            question.continuations(transitions),
-        )
-        interest = question.interests(transitions) if self._uses_interest else None
-        x, x_next = represent(self.features, without_last_states(transitions))
+    def _observe(self, rows: QuestionRows) -> None:
+        ratio, cumulant, continuation, interest, origin = rows
+        x, x_next = represent(self.features, without_last_states(origin.transitions))
         with self.trace.undone():
             inputs = self.trace.inputs(
-                ratio, continuation, batch, interest=interest, missing=missing
+                ratio, continuation, origin.batch, interest=interest, missing=origin.left_out
             )
             block = np.ones((len(x), 1))  # state values have one block of weights
-            rows = Experience(x, block, x_next, block, cumulant, continuation)
-            self.equations.add(rows, shares(self.correction, inputs))
+            experience = Experience(x, block, x_next, block, cumulant, continuation)
+            self.equations.add(experience, shares(self.correction, inputs))
         self._solution = None
-        self._note(cumulant, continuation)
-        self._note_estimates(transitions, behaviour)
         self._seen.add(ratio, continuation, x)
-        self.seen[UNKNOWN] = self.seen[UNKNOWN] if known else self.steps
 
     @property
     def _prediction(self) -> LinearPrediction:

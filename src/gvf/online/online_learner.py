@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Bools, Floats
+from gvf.common.arrays import Floats
 from gvf.common.checks import brief
 from gvf.corrections import IS
 from gvf.corrections.carried import Trace
@@ -28,7 +28,8 @@ from gvf.online.counts import Seen
 from gvf.online.online_loop import Steps, Streams, run, start_streams
 from gvf.policies import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict, OnNaN
-from gvf.transition import Transitions, without_last_states
+from gvf.rows import QuestionRows
+from gvf.transition import without_last_states
 from gvf.window.buffer import check_like
 
 
@@ -148,7 +149,14 @@ class OnlineLearner(BaseLearner[OnlineReport]):
                 "number, gvf.policies.Function(function, actions=n), or else use TDLambda or "
                 "VTraceLambda"
             )
-        super().__init__(question, behaviour, on_conflict, on_nan)
+        super().__init__(
+            question,
+            behaviour,
+            on_conflict,
+            on_nan,
+            needs_ratio=True,
+            needs_interest=algorithm.uses_interest,
+        )
         self.features, self.algorithm = features, algorithm
         self.state = algorithm.start(features.size)
         self.streams = start_streams(algorithm, self.state, 0)
@@ -175,25 +183,17 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         """The trace that knows which transition follows which."""
         return self._trace
 
-    @property
-    def _uses_interest(self) -> bool:
-        return self.algorithm.uses_interest
-
-    def _observe(self, batch: Transitions, behaviour: Policy | None, missing: Bools | None) -> None:
-        transitions = batch if missing is None else batch[~missing]
-        question, ones = self.question, np.ones(len(transitions))
-        ratio = question.ratios(transitions, behaviour=behaviour, on_conflict=self.on_conflict)
-        cumulant, continuation = (
-            question.cumulants(transitions),
-            question.continuations(transitions),
-        )
-        interest = question.interests(transitions) if self._uses_interest else ones
-        probability = ones
+    def _observe(self, rows: QuestionRows) -> None:
+        transitions, origin = rows.origin.transitions, rows.origin
+        probability = np.ones(len(transitions))
         if self.algorithm.needs_probabilities:
-            probability = question.policy.probability(transitions["state"], transitions["action"])
+            policy = self.question.policy
+            probability = policy.probability(transitions["state"], transitions["action"])
         x, x_next = represent(self.features, without_last_states(transitions))
         with self.trace.undone():
-            into = self.trace.inputs(ratio, continuation, batch, missing=missing)[1]
+            carried = self.trace.inputs(
+                rows.ratio, rows.continuation, origin.batch, missing=origin.left_out
+            )
         place = self.trace.places(transitions)
         new = int(place.max()) + 1 - len(self.streams.before)
         if new > 0:
@@ -202,18 +202,16 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         steps = Steps(
             x=x,
             x_next=x_next,
-            cumulant=cumulant,
-            continuation=continuation,
-            into=np.ascontiguousarray(into),
-            ratio=ratio,
+            cumulant=rows.cumulant,
+            continuation=rows.continuation,
+            into=np.ascontiguousarray(carried[1]),
+            ratio=rows.ratio,
             probability=np.ascontiguousarray(probability, np.float64),
-            interest=interest,
+            interest=rows.interest,
             stream=place,
         )
         run(self.algorithm, self.state, self.streams, steps)
-        self._note(cumulant, continuation)
-        self._note_estimates(transitions, behaviour)
-        self._seen.add(ratio, continuation, x)
+        self._seen.add(rows.ratio, rows.continuation, x)
 
     @property
     def _prediction(self) -> LinearPrediction:
