@@ -340,7 +340,7 @@ def test_control_c_stops_soon(when: str, monkeypatch: pytest.MonkeyPatch) -> Non
         return interrupted
 
     places = {
-        "reading": (WholeLog, "_take_in"),
+        "reading": (WholeLog, "observe_batch"),
         "learning": (Resampled, "learn"),
         "solving": (replicates, "solved"),
     }

@@ -18,9 +18,10 @@ from gvf.common.arrays import Array, Bools, Floats
 from gvf.intervals.resampling import Units
 from gvf.learners import batches
 from gvf.learners.learner import Learner
+from gvf.learners.learner_options import LearnerOptions
 from gvf.learners.linear_values import LinearValues
 from gvf.learners.update_loop import STEPS, Schedule
-from gvf.learners.window_learner import LearnerOptions, WindowLearner
+from gvf.learners.window_learner import WindowLearner
 from gvf.log import Log
 from gvf.online.least_squares import Equations
 from gvf.policies import Policy
@@ -104,9 +105,10 @@ class WholeLog(WindowLearner):
         values = _KeptValues(policy, learner.features, rule, rng)
         super().__init__(learner.question, learner.correction, values, options, rng)
 
-    def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        unit = {UNIT: self._units.of(transitions)}
-        super()._take_in(Transitions(**transitions.columns, **unit), behaviour)
+    def observe_batch(self, batch: Transitions, behaviour: Policy | None) -> None:
+        """Observe transitions, with the unit of each."""
+        unit = {UNIT: self._units.of(batch)}
+        super().observe_batch(Transitions(**batch.columns, **unit), behaviour)
 
     def take(
         self,
@@ -119,13 +121,13 @@ class WholeLog(WindowLearner):
         for batch in batches.batches_of(log):
             check(interrupted)
             try:
-                self._take_in(batch, self.behaviour)
+                self.observe_batch(batch, self.behaviour)
             except ValueError as error:
                 error.add_note(f"Positions count from transition {taken} of the log.")
                 raise
             taken += len(batch)
             advance(len(batch))
-        self._end_source()
+        self.end_source()
         self.inputs = np.ascontiguousarray(self.buffer.inputs)
         self.masses = self.correction.masses(self.inputs)
 
@@ -180,5 +182,5 @@ class WholeLog(WindowLearner):
         passed_on = updates * self.schedule.batch_size * self.n_steps.n or len(self.window)
         self.values.state = self.values.state._replace(weights=weights)
         assert isinstance(self.window, Window)
-        findings = self._range(passed_on).findings(self.values.predict_sample(self.window))
+        findings = self.totals.range(passed_on).findings(self.values.predict_sample(self.window))
         return np.isin(np.arange(weights.shape[1]), findings["diverged"])
