@@ -19,6 +19,9 @@ from gvf.learners.method import Method
 pytestmark = pytest.mark.usefixtures("own_modules")
 
 
+_PATH = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+
+
 def digest_after(files: dict[str, str], reference: str) -> str:
     """Return a reference's digest, as a new process computes it after these files are written."""
     for name, text in files.items():
@@ -27,7 +30,7 @@ def digest_after(files: dict[str, str], reference: str) -> str:
         "import sys; from gvf.common.user_code import digest; print(*digest(sys.argv[1:]).values())"
     )
     given = [sys.executable, "-c", script, reference]
-    path = os.pathsep.join([str(Path.cwd()), str(Path("other").resolve())])
+    path = os.pathsep.join([str(Path.cwd()), str(Path("other").resolve()), *_PATH])
     done = subprocess.run(
         given, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path}
     )
