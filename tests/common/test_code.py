@@ -81,9 +81,9 @@ def test_an_edit_without_reloading_changes_nothing():
 
 USED = """
 import math
-from functools import cache
+from functools import lru_cache
 SHARE, OTHER = 0.5, 7
-@cache
+@lru_cache(4)
 def half(x):
     return SHARE * x
 class Base:
@@ -102,7 +102,7 @@ def unused():
     [
         ("SHARE, OTHER = 0.5, 7", "SHARE, OTHER = 0.6, 7", True),
         ("SHARE * x", "SHARE + x", True),
-        ("@cache", "@cache  # of results", False),
+        ("@lru_cache(4)", "@lru_cache(4)  # of results", False),
         ("@cache\n", "", True),
         ("size = 3", "size = 4", True),
         ("Mine.limit = 2", "Mine.limit = 3", True),
