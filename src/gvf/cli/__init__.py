@@ -5,6 +5,20 @@
 """
 
 from gvf.cli.command_line import main, parser
-from gvf.cli.options import add_command, add_commands, add_engine, complete_with
+from gvf.cli.options import (
+    add_command,
+    add_commands,
+    add_engine,
+    complete_with,
+    place_of_options,
+)
 
-__all__ = ["add_command", "add_commands", "add_engine", "complete_with", "main", "parser"]
+__all__ = [
+    "add_command",
+    "add_commands",
+    "add_engine",
+    "complete_with",
+    "main",
+    "parser",
+    "place_of_options",
+]

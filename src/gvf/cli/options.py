@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gvf.common.part_names import nearest
+
+if TYPE_CHECKING:
+    from gvf.jobs import Place
 
 
 class Parser(argparse.ArgumentParser):
@@ -107,3 +110,14 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         metavar="A",
         help="the address of a Ray cluster, with --engine ray (default: start one on this machine)",
     )
+
+
+def place_of_options(options: argparse.Namespace) -> Place:
+    """Return the place that the options of :func:`add_engine` name."""
+    from gvf.jobs import RayCluster, Threads
+
+    if options.engine == "ray":
+        return RayCluster(options.address, options.workers)
+    if options.address is not None:
+        raise ValueError("an address is that of a Ray cluster: choose the engine 'ray' with it")
+    return Threads(options.workers)
