@@ -103,7 +103,7 @@ def unused():
         ("SHARE, OTHER = 0.5, 7", "SHARE, OTHER = 0.6, 7", True),
         ("SHARE * x", "SHARE + x", True),
         ("@lru_cache(4)", "@lru_cache(4)  # of results", False),
-        ("@cache\n", "", True),
+        ("@lru_cache(4)", "@lru_cache(5)", True),
         ("size = 3", "size = 4", True),
         ("Mine.limit = 2", "Mine.limit = 3", True),
         ("math.pi", "math.e", False),
