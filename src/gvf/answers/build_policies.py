@@ -30,6 +30,7 @@ from gvf.policies import (
     Uniform,
 )
 from gvf.policies import Table as TablePolicy
+from gvf.policies.function import as_policy
 
 NUMBERED = ("uniform", "always", "favour", "fixed", "table", "softmax")
 """The kinds of policies that are for actions 0, 1, ... only."""
@@ -147,15 +148,8 @@ def _gaussian(table: Table, facts: Facts) -> Gaussian:
 
 def _user_policy(table: Table, plan: Plan, facts: Facts) -> Policy:
     value = _find(table["of"], plan, "policy")
-    if isinstance(value, type) and issubclass(value, Policy):
-        raise ValueError(f"{table['of']} is a class; name an instance of it")
-    if isinstance(value, Policy):
-        return _covering(value, facts) if isinstance(value, DiscretePolicy) else value
-    if not callable(value):
-        raise ValueError(
-            f"{table['of']} is {brief(value)}, neither a gvf.policies.Policy nor a function"
-        )
-    return Function(value, table["actions"] or facts.actions)
+    policy = as_policy(value, table["of"], table["actions"] or facts.actions)
+    return _covering(policy, facts) if isinstance(value, DiscretePolicy) else policy
 
 
 def _network(table: Table, plan: Plan, facts: Facts) -> Policy:
