@@ -11,7 +11,7 @@ import matplotlib.image
 import numpy as np
 
 from gvf.answers import answer, load
-from gvf.answers import plotted_numbers as plots
+from gvf.answers import answer_plots as plots
 from gvf.answers.answer_plots import WIDTH
 from gvf.common.plot_style import render
 

@@ -20,10 +20,9 @@ from gvf.answers.cell_jobs import CellJobs
 from gvf.answers.cells import Cell
 from gvf.answers.plan import Plan
 from gvf.answers.read_inputs import Material, prepare
-from gvf.answers.remarks import FewEvents, Remark, Unfinished
+from gvf.answers.remarks import FewEvents, Remark, Unfinished, value_lines, values_of
 from gvf.answers.support_of_log import lacking, support_of, warnings_of, warnings_of_material
 from gvf.answers.toml_table import placed
-from gvf.answers.value_estimates import value_lines, values_of
 from gvf.answers.winners import learn
 from gvf.behaviour import Support
 from gvf.common.arrays import Floats

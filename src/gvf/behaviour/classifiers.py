@@ -31,6 +31,7 @@ from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief
 from gvf.common.distribution import how_to_install
 from gvf.policies import DiscretePolicy, Policy
+from gvf.policies.discrete import softmax
 
 _MOST_EXACT = 600
 """The largest number of weights whose curvature, a matrix, is inverted; many are found roughly."""
@@ -119,20 +120,6 @@ class LogisticPolicy(DiscretePolicy):
 
     def __repr__(self) -> str:
         return f"LogisticPolicy({self.weights.shape[0]} features, {self.actions} actions)"
-
-
-def softmax(logits: Floats) -> Floats:
-    """Return the probabilities of logits [m, A].
-
-    Example:
-        >>> import numpy as np
-        >>> from gvf.behaviour.classifiers import softmax
-        >>> softmax(np.log([[1.0, 3.0], [3.0, 1.0]]) + 900)
-        array([[0.25, 0.75],
-               [0.75, 0.25]])
-    """
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
