@@ -282,3 +282,29 @@ def _reason(field: str, text: str) -> str:
 
 def _several(value: str | Iterable[str]) -> Iterable[str]:
     return (value,) if isinstance(value, str) else value
+
+
+def named_claims(reference: str, claims: Iterable[Claim]) -> list[str]:
+    """Return the ids of the claims that a reference names: the id of a claim, or of its family.
+
+    In the id of a family, a value may stand in the place of a `{name}`.
+
+    Example:
+        >>> from gvf_lab.figure.families import named_claims
+        >>> from gvf_lab.paper import get
+        >>> claims = get("markov-vtrace-all").claims
+        >>> named_claims("v-trace-1-wider-than-is-{pair}", claims)
+        ['v-trace-1-wider-than-is-easy', 'v-trace-1-wider-than-is-hard',
+         'v-trace-1-wider-than-is-hardest']
+    """
+    names = set(re.findall(r"\{(\w+)\}", reference))
+    return [
+        claim.id
+        for claim in claims
+        if claim.id == reference
+        or (
+            names
+            and names <= set(claim.names)
+            and slug(reference.format(**claim.names)) == claim.id
+        )
+    ]
