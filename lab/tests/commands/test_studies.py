@@ -39,9 +39,6 @@ TASK = "quick-check/hard/hard/gap-1/run-3"
             ["study", "show", "nope"],
             "unknown study: 'nope'; known are 'four-rooms-learning-curves', ",
         ),
-            ["study", "show", "nope"],
-            "unknown study: 'nope'; known are 'four-rooms-learning-curves', ",
-        ),
         (["study", "plot", "nope"], "' and 37 more (`gvf study list` shows all)\n"),
         (
             ["study", "run", "quick-check", "--set", 'methods=["Vtrace"]'],
