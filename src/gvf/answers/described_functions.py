@@ -21,6 +21,8 @@ import numpy as np
 
 from gvf.common.arrays import Array, Floats
 from gvf.common.distribution import how_to_install
+from gvf.common.fields import as_matrix
+from gvf.policies.discrete import softmax
 from gvf.transition import Transitions
 
 Row = tuple[float, ...]
@@ -30,12 +32,6 @@ _ACTIVATIONS = {
     "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
     "none": lambda x: x,
 }
-
-
-def flat(states: Any) -> Floats:
-    """Return states [m, ...] as rows of numbers [m, d]."""
-    values = np.asarray(states, np.float64)
-    return values.reshape(len(values), -1)
 
 
 @dataclass(frozen=True)
@@ -53,7 +49,7 @@ class Linear:
 
     def __call__(self, states: Any) -> Floats:
         """Map states [m, d] to outputs [m, n]."""
-        x, weights = flat(states), np.array(self.weights)
+        x, weights = as_matrix(states), np.array(self.weights)
         _check_width(x, weights.shape[1])
         return x @ weights.T + self.bias
 
@@ -74,7 +70,7 @@ class Layers:
 
     def __call__(self, states: Any) -> Floats:
         """Map states [m, d] to the outputs of the last layer."""
-        x = flat(states)
+        x = as_matrix(states)
         _check_width(x, self.weights[0].shape[1])
         for i, (weights, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = x @ weights.T + bias
@@ -102,9 +98,7 @@ class Softmax:
 
     def __call__(self, states: Any) -> Floats:
         """Map states [m, ...] to probabilities [m, actions]."""
-        odds = np.asarray(self.of(states), np.float64)
-        odds = np.exp(odds - odds.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
+        return softmax(np.asarray(self.of(states), np.float64))
 
 
 @dataclass(frozen=True)
@@ -146,7 +140,7 @@ class Scaled:
 
     def __call__(self, states: Any) -> Floats:
         """Map states [m, d] to features [m, 1 + d]."""
-        x = flat(states)
+        x = as_matrix(states)
         _check_width(x, len(self.low))
         low, high = np.array(self.low), np.array(self.high)
         return np.column_stack([np.ones(len(x)), 2.0 * (x - low) / (high - low) - 1.0])

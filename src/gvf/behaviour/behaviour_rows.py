@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.behaviour.state_features import flat
 from gvf.common.arrays import Array, Bools
 from gvf.common.checks import brief
+from gvf.common.fields import as_matrix
 from gvf.log import Log
 from gvf.transition import Transitions, nan_rows
 
@@ -82,7 +82,7 @@ def rows_of(log: Log, most: int, actions: int | None, rng: np.random.Generator) 
     joined, position, missing = log.sample(most, rng=rng, usable=usable, inspect=note_actions)
     if not len(joined):
         raise ValueError(f"{log.source}: all rows have a NaN in the state or the action")
-    infinite = np.isinf(flat(joined["state"])).any(axis=1)
+    infinite = np.isinf(as_matrix(joined["state"])).any(axis=1)
     if infinite.any():
         at = int(position[infinite.argmax()])
         raise ValueError(f"the state of transition {at} of the log is infinite: repair it")

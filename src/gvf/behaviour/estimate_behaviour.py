@@ -20,9 +20,9 @@ from gvf.behaviour.behaviour_rows import LogRows, rows_of
 from gvf.behaviour.behaviour_scores import scored
 from gvf.behaviour.classifiers import Classifier, Logistic, as_model
 from gvf.behaviour.estimated_behaviour import EstimatedBehaviour
-from gvf.behaviour.state_features import flat
 from gvf.common.arrays import Array, Bools
 from gvf.common.checks import brief, whole
+from gvf.common.fields import as_matrix
 from gvf.common.progress import progress_of
 from gvf.findings import Code, Finding
 from gvf.log import Log
@@ -221,7 +221,7 @@ def _findings(rows: LogRows, folds: int, episodes: int) -> Iterator[Finding]:
         yield Finding(Code.ROUGH_INTERVALS, "warning", {"episodes": episodes})
     if rows.missing:
         yield Finding(Code.MISSING_ROWS, "warning", {"rows": rows.missing})
-    states = flat(rows.states)
+    states = as_matrix(rows.states)
     if (states == states[:1]).all():
         yield Finding(Code.EQUAL_STATES, "warning")
     if rows.count is not None:
