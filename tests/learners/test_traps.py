@@ -1,6 +1,7 @@
 """Traps for new users: mistakes that a learner must report instead of staying silent."""
 
 from functools import partial
+from typing import Any, cast
 
 import grid_world
 import gymnasium
@@ -35,7 +36,7 @@ def make(update=None, correction=None, features=None, question=QUESTION, **optio
         features or gvf.features.Dense(3),
         update or gvf.updates.TD(0.01),
         correction or gvf.corrections.IR(),
-        **{"behaviour": BEHAVIOUR, "seed": 0, **options},
+        **cast("Any", {"behaviour": BEHAVIOUR, "seed": 0, **options}),
     )
 
 
