@@ -6,6 +6,7 @@ import re
 import runpy
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -105,11 +106,15 @@ def in_a_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_python_blocks_of_a_page_run_in_order(page: Path) -> None:
+def test_the_python_blocks_of_a_page_run_in_order(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = page.read_text(encoding="utf-8")
     blocks = python_blocks(text)
     assert len(blocks) == len(re.findall("^```py", text, re.MULTILINE)) > 0
-    namespace: dict[str, object] = {"__name__": "__main__"}
+    program = ModuleType("__main__")  # so that its functions are found by their names
+    monkeypatch.setitem(sys.modules, "__main__", program)
+    namespace = vars(program)
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         for block, _ in blocks:
             exec(compile(block, page, "exec"), namespace)

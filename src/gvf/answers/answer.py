@@ -28,7 +28,7 @@ from gvf.behaviour import Support
 from gvf.common.arrays import Floats
 from gvf.common.grid_edge import edge_text
 from gvf.diagnosis import Diagnosis
-from gvf.estimate import Estimate
+from gvf.estimate import Estimate, percent
 from gvf.findings import Code, Finding
 from gvf.intervals import BootstrapResult
 from gvf.intervals.resampling import Units
@@ -167,7 +167,7 @@ def _support(result: Answered) -> list[str]:
     size, window = ratios.effective_sample_size, ratios.window
     lines = [
         f"  {window:,} ratios, worth {size:,.0f} transitions of the target "
-        f"({100 * size / window:.0f} %); largest {ratios.max_ratio:.3g}"
+        f"({percent(size / window, '.0f')}); largest {ratios.max_ratio:.3g}"
         + (f"; {without}" if (without := lacking(result.support)) else "")
     ]
     warnings = warnings_of(ratios, result.support)

@@ -114,7 +114,7 @@ def _render(material: Material, **more: Any) -> str:
         estimated=material.source == "estimated",
         behaviour=_behaviour(material),
         ratios_from=material.ratios_from,
-        level=f"{100 * material.plan.level:g} %",
+        level=percent(material.plan.level, "g"),
         replicates=material.plan.replicates,
         in_memory=log.in_memory,
         **more,
@@ -217,7 +217,7 @@ def _judged(material: Material, result: Answered) -> dict[str, Any]:
         "left_out": len(scores) - len(rows),
         "constant": _number(judgement.constant.score),
         "weights": f"{size:,.3g} of {episodes:,} episodes; k-hat {k_hat}, trusted up to "
-        f"{LARGEST_K_HAT}; {100 * judgement.beyond:.2g} % of the values lie beyond the "
+        f"{LARGEST_K_HAT}; {percent(judgement.beyond)} of the values lie beyond the "
         "ends of cut episodes",
     }
 
@@ -236,7 +236,7 @@ def _score(judgement: Comparison, score: Any) -> dict[str, str]:
         "error": _number(score.score),
         "above": "–" if best else _number(d.value),
         "interval": interval,
-        "chance": f"{100 * score.chance:.0f} %",
+        "chance": percent(score.chance, ".0f"),
         "kind": kinds[score.standing],
         "standing": words.get(score.standing) or score.standing,
     }

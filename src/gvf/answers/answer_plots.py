@@ -137,7 +137,7 @@ def scores(
     axes.set_ylim(top=top)
     axes.set(
         xlabel="step size (log scale)",
-        ylabel=f"squared error above the best's\n({100 * level:g} % interval)",
+        ylabel=f"squared error above the best's\n({percent(level, 'g')} interval)",
     )
     figure.legend(loc="outside upper right", ncols=5)
     return figure
@@ -157,7 +157,7 @@ def tracks(episodes: Sequence[Track], name: str, level: float) -> Figure:
             low, high = (np.where(fine, ends, np.nan) for ends in (track.low, track.high))
             axes.fill_between(
                 time, low, high, color=BLUE, alpha=0.22, lw=0,
-                label=f"{100 * level:g} % interval",
+                label=f"{percent(level, 'g')} interval",
             )  # fmt: skip
         axes.plot(time, track.predicted, color=BLUE, linewidth=1.3, label="prediction")
         axes.set_title(track.title, loc="left")
@@ -204,7 +204,9 @@ def value_map(
     panels = figure.subplots(1, columns, squeeze=False, sharey=True)[0]
     maps = [(panels[0], values, "mean prediction", "cividis")]
     if widths is not None:
-        maps.append((panels[1], widths, f"mean width of the {100 * level:g} % interval", "magma_r"))
+        maps.append(
+            (panels[1], widths, f"mean width of the {percent(level, 'g')} interval", "magma_r")
+        )
     for axes, numbers, label, colours in maps:
         _cells(figure, axes, points, numbers, label, colours)
         axes.set_xlabel(names[0])

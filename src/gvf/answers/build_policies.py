@@ -27,6 +27,7 @@ from gvf.answers.plan import Facts, Plan, Table
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief
 from gvf.common.distribution import how_to_install
+from gvf.common.fields import as_matrix
 from gvf.common.part_names import find, look_in
 from gvf.policies import (
     Always,
@@ -40,6 +41,8 @@ from gvf.policies import (
     Uniform,
 )
 from gvf.policies import Table as TablePolicy
+from gvf.policies.discrete import softmax
+from gvf.policies.function import as_policy
 from gvf.transition import Transitions
 
 Row = tuple[float, ...]
@@ -49,12 +52,6 @@ _ACTIVATIONS = {
     "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
     "none": lambda x: x,
 }
-
-
-def flat(states: Any) -> Floats:
-    """Return states [m, ...] as rows of numbers [m, d]."""
-    values = np.asarray(states, np.float64)
-    return values.reshape(len(values), -1)
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ class Linear:
 
     def __call__(self, states: Any) -> Floats:
         """Map states [m, d] to outputs [m, n]."""
-        x, weights = flat(states), np.array(self.weights)
+        x, weights = as_matrix(states), np.array(self.weights)
         _check_width(x, weights.shape[1])
         return x @ weights.T + self.bias
 
@@ -93,7 +90,7 @@ class Layers:
 
     def __call__(self, states: Any) -> Floats:
         """Map states [m, d] to the outputs of the last layer."""
-        x = flat(states)
+        x = as_matrix(states)
         _check_width(x, self.weights[0].shape[1])
         for i, (weights, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = x @ weights.T + bias
@@ -121,9 +118,7 @@ class Softmax:
 
     def __call__(self, states: Any) -> Floats:
         """Map states [m, ...] to probabilities [m, actions]."""
-        odds = np.asarray(self.of(states), np.float64)
-        odds = np.exp(odds - odds.max(axis=1, keepdims=True))
-        return odds / odds.sum(axis=1, keepdims=True)
+        return softmax(np.asarray(self.of(states), np.float64))
 
 
 @dataclass(frozen=True)
@@ -165,7 +160,7 @@ class Scaled:
 
     def __call__(self, states: Any) -> Floats:
         """Map states [m, d] to features [m, 1 + d]."""
-        x = flat(states)
+        x = as_matrix(states)
         _check_width(x, len(self.low))
         low, high = np.array(self.low), np.array(self.high)
         return np.column_stack([np.ones(len(x)), 2.0 * (x - low) / (high - low) - 1.0])
@@ -376,15 +371,8 @@ def _gaussian(table: Table, facts: Facts) -> Gaussian:
 
 def _user_policy(table: Table, plan: Plan, facts: Facts) -> Policy:
     value = _find(table["of"], plan, "policy")
-    if isinstance(value, type) and issubclass(value, Policy):
-        raise ValueError(f"{table['of']} is a class; name an instance of it")
-    if isinstance(value, Policy):
-        return _covering(value, facts) if isinstance(value, DiscretePolicy) else value
-    if not callable(value):
-        raise ValueError(
-            f"{table['of']} is {brief(value)}, neither a gvf.policies.Policy nor a function"
-        )
-    return Function(value, table["actions"] or facts.actions)
+    policy = as_policy(value, table["of"], table["actions"] or facts.actions)
+    return _covering(policy, facts) if isinstance(value, DiscretePolicy) else policy
 
 
 def _network(table: Table, plan: Plan, facts: Facts) -> Policy:

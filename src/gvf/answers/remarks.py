@@ -20,7 +20,7 @@ import numpy as np
 
 from gvf.common.arrays import Array
 from gvf.common.progress import duration
-from gvf.estimate import Estimate
+from gvf.estimate import Estimate, percent
 from gvf.intervals import BootstrapResult, Events
 from gvf.judging import Comparison, Estimator, Outcome, Verdict
 from gvf.judging.policy_value import FEWEST_REWARDS
@@ -241,7 +241,7 @@ def value_lines(
     rows = value_rows(values)
     cells = [(row["name"], f"{row['value']} ({row['interval']})", row["meaning"]) for row in rows]
     wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    level = f"{100 * judgement.level:g} %"
+    level = percent(judgement.level, "g")
     return [
         f"  the value of the policy, with {level} intervals:",
         *(f"    {name:<{wide[0]}}  {value:<{wide[1]}}  {words}" for name, value, words in cells),
