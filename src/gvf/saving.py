@@ -20,7 +20,7 @@ from gvf.common.arrays import Arrays, Floats
 from gvf.common.checks import brief
 from gvf.common.describe import build
 from gvf.horde import Horde
-from gvf.horde.question_table import questions_of
+from gvf.horde.question_grid import questions_of
 from gvf.learners.base_learner import PREDICTOR
 from gvf.learners.learner import Learner
 from gvf.learners.linear_values import LinearPrediction

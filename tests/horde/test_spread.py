@@ -163,10 +163,10 @@ def test_rows_and_calls_ahead_are_bounded(dumb, monkeypatch):
     data, most = stream(300, states=0), 0
     for start in range(0, 300, 2):
         horde.observe(data[start : start + 2])
-        core = horde._core
-        assert isinstance(core, spread.SpreadCore)
-        assert max(map(len, core._ahead)) <= spread._AHEAD
-        most = max(most, len(core._rows))
+        shards = horde._shard
+        assert isinstance(shards, spread.RayShards)
+        assert max(map(len, shards._ahead)) <= spread._AHEAD
+        most = max(most, len(shards._rows))
     assert 10 < most <= 10 + spread._AHEAD + 1
 
 
@@ -191,14 +191,20 @@ def test_the_chunk_is_that_of_all_questions(dumb):
     largest = made("dense", questions[:64])
     for horde in (alone, several, largest):
         feed(horde, data)
-    assert alone._core.steps_per_call < largest._core.steps_per_call
+    assert alone._shard.steps_per_call < largest._shard.steps_per_call
     assert_same_bits(alone, several)
 
 
 def test_shares_have_about_as_many_questions():
-    starts = np.array([0, 10, 20, 30, 90, 100])
-    assert spread._edges(starts, 2).tolist() == [0, 3, 5]
-    assert spread._edges(starts, 100).tolist() == [0, 1, 2, 3, 4, 5]
+    questions = [
+        gvf.GVF(gvf.policies.Favour(0, 0.5 + 0.1 * i, 3), "reward", name=f"{i}, {j}")
+        for i, count in enumerate((10, 10, 10, 60, 10))
+        for j in range(count)
+    ]
+    layout = Layout(questions, gvf.corrections.IR())
+    for count, sizes in ((2, [30, 70]), (100, [10, 10, 10, 60, 10])):
+        places = spread.places_of_shards(layout, count)
+        assert [len(place.layout) for place in places] == sizes
 
 
 @pytest.mark.parametrize("steps", [0, 70])
@@ -234,7 +240,7 @@ def test_questions_come_and_go_and_hordes_are_copied(dumb):
         feed(horde, data[50:90])
         horde.remove([q.name for q in questions[3:8]])
     hordes.append(copy.deepcopy(hordes[1]))
-    assert isinstance(hordes[2]._core, spread.SpreadCore)
+    assert isinstance(hordes[2]._shard, spread.RayShards)
     ray.actors[-1].dead = True
     for horde in hordes:
         feed(horde, data[90:])
@@ -312,19 +318,19 @@ def test_ray_gives_the_same_bits_although_workers_are_killed(ray, monkeypatch, k
     alone, several = made(kind), made(kind, engine="ray", workers=2)
     for horde in (alone, several):
         feed(horde, data[:30])
-    core = several._core
-    assert isinstance(core, spread.SpreadCore)
-    first = list(core._actors)
+    shards = several._shard
+    assert isinstance(shards, spread.RayShards)
+    first = list(shards._actors)
     ray.kill(first[0])  # before the first checkpoint, with calls under way
     for horde in (alone, several):
         feed(horde, data[30:200], pieces=(10,))
     several.predict([[0.5, 0.5]])
     feed(several, data[200:290], pieces=(10,))
-    ray.kill(core._actors[1])  # after some, while rows are sent
+    ray.kill(shards._actors[1])  # after some, while rows are sent
     feed(several, data[290:], pieces=(10,))
     feed(alone, data[200:], pieces=(10,))
     assert_same_bits(alone, several)
-    assert not {*first} & {*core._actors}
+    assert not {*first} & {*shards._actors}
 
 
 INTERRUPTED = """

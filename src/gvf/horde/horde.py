@@ -2,7 +2,9 @@
 
 A :class:`Horde` gives the answers that one :class:`gvf.Learner` for each question would give, and
 shares the work: one window for all, ratios and draws for each policy, features for each drawn row.
-:mod:`gvf.horde.horde_core` has the part that learns.
+
+    transitions -> signals (:mod:`gvf.horde.signals`) -> shard (:mod:`gvf.horde.shard`), or several
+                                                         in workers (:mod:`gvf.horde.ray_shards`)
 """
 
 from __future__ import annotations
@@ -20,22 +22,21 @@ from gvf.common.files import write_text
 from gvf.corrections import IR, Correction
 from gvf.diagnosis import Diagnosis
 from gvf.features import FeatureMap
-from gvf.horde.add_remove import joined, without
-from gvf.horde.device import Precision, as_device
+from gvf.horde.add_remove import with_questions, without_questions
+from gvf.horde.choose_weights import LinearWeights, Precision, as_device, is_plain
+from gvf.horde.cuts import checked_together
 from gvf.horde.group_draws import Pool
-from gvf.horde.horde_core import TOGETHER, Core, HordeOptions
-from gvf.horde.horde_diagnosis import HordeDiagnosis, diagnose_policies, diagnose_question
-from gvf.horde.horde_report import HordeReport
-from gvf.horde.horde_returns import HordeReturnError, error_along, error_in_environment, followed
+from gvf.horde.horde_report import HordeDiagnosis, HordeReport, diagnose_policies, diagnose_question
+from gvf.horde.horde_returns import HordeReturnError, error_along, error_in_environment
 from gvf.horde.layout import Layout
-from gvf.horde.pauses import reasons
-from gvf.horde.question_grid import Column
-from gvf.horde.question_table import table_of
-from gvf.horde.ray_shards import SpreadCore
+from gvf.horde.pauses import needing, pause_reasons
+from gvf.horde.question_grid import Column, table_of
+from gvf.horde.ray_shards import RayShards
 from gvf.horde.return_checks import CHECKS
-from gvf.horde.weight_engine import is_plain
+from gvf.horde.shard import Shard, ShardOptions
+from gvf.horde.signals import FeaturesOfStates, RepresentsStates, SignalOptions, Signals
 from gvf.jobs import ray_cluster
-from gvf.learners.base_learner import Observer, check_answers
+from gvf.learners.base_learner import Observer, check_answers, group
 from gvf.learners.linear_values import check_features
 from gvf.learners.states import States
 from gvf.policies import DiscretePolicy, Policy
@@ -139,81 +140,100 @@ class Horde(Observer[HordeReport]):
     ) -> None:
         check_arguments(questions, correction, behaviour, on_conflict, on_nan)
         check_features(features)
-        chosen, kind = as_device(device, dtype)
+        where, kind = as_device(device, dtype)
         _check_update(update, kind)
         _check_engine(engine, threads, workers, address, device)
         if engine == "ray":
             threads = 1
-        self.behaviour, self.engine, self._states = behaviour, engine, States(on_nan)
-        seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-        options = HordeOptions(
-            features=features,
-            update=update,
+        self.behaviour, self._states = behaviour, States(on_nan)
+        self.engine, self._workers, self._address = engine, workers, address
+        options = ShardOptions(
+            weights=LinearWeights(update, features.size, kind, where, bool(rupee)),
             correction=correction,
-            behaviour=behaviour,
             window=whole("window", window, 1),
             batch_size=whole("batch_size", batch_size, 1),
             update_every=whole("update_every", update_every, 1),
             warm_up=whole("warm_up", warm_up, 0),
-            on_conflict=on_conflict,
-            on_nan=on_nan,
-            dtype=kind,
-            device=chosen,
             steps_per_call=(
                 None if steps_per_call is None else whole("steps_per_call", steps_per_call, 1)
             ),
-            rupee=bool(rupee),
             pool=Pool(whole("threads", (os.cpu_count() or 1) if threads is None else threads, 1)),
-            seed=seeds,
-            workers=workers,
-            address=address,
+            seed=seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed),
         )
-        layout = Layout(questions, correction)
-        check_actions(layout, behaviour)
-        self._begin(Core(layout, options))
+        self._make(questions, FeaturesOfStates(features, kind), options, on_conflict, on_nan)
 
-    def _begin(self, core: Core) -> None:
-        """Go on with a core of this process, or with its groups spread over others."""
-        self._core = SpreadCore(core) if self.engine == "ray" else core
-        self._places = dict(zip(core.layout.names, core.layout.place.tolist(), strict=True))
+    def _make(
+        self,
+        questions: Sequence[GVF],
+        states: RepresentsStates,
+        options: ShardOptions,
+        on_conflict: OnConflict,
+        on_nan: OnNaN,
+    ) -> None:
+        """Make the parts of the horde."""
+        layout = Layout(questions, options.correction)
+        check_actions(layout, self.behaviour)
+        signal_options = SignalOptions(
+            states=states,
+            correction=options.correction,
+            window=options.window,
+            on_conflict=on_conflict,
+            on_nan=on_nan,
+            needs_lengths=options.weights.chooses_step_size,
+        )
+        self._begin(Signals(layout, signal_options), Shard(layout, options))
+
+    def _begin(self, signals: Signals, shard: Shard) -> None:
+        """Go on with these parts; the groups of the shard may be spread over workers."""
+        self._signals, layout = signals, shard.layout
+        ray = self.engine == "ray"
+        self._shard = RayShards(shard, self._workers, self._address) if ray else shard
+        self._places = dict(zip(layout.names, layout.place.tolist(), strict=True))
+
+    @property
+    def _layout(self) -> Layout:
+        return self._shard.layout
 
     @property
     def questions(self) -> tuple[GVF, ...]:
         """The questions, in the order of predictions."""
-        return self._core.layout.questions
+        return self._layout.questions
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the questions, in the order of predictions."""
-        return self._core.layout.names
+        return self._layout.names
 
     @property
     def steps(self) -> int:
         """The number of transitions observed."""
-        return self._core.steps
+        return self._shard.steps
 
     @property
     def updates(self) -> int:
         """The number of updates that have been due."""
-        return self._core.updates
+        return self._shard.updates
 
     def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        start, count = 0, len(transitions)
-        while start < count:
-            together = TOGETHER if count <= TOGETHER else self._core.rows_together
-            batch = transitions if count <= together else transitions[start : start + together]
+        for rows in checked_together(len(transitions), self._bytes_of_row):
+            whole_batch = rows.stop - rows.start == len(transitions)
+            batch = transitions if whole_batch else transitions[rows]
             try:
-                self._core.take_in(batch, behaviour)
+                self._signals.pass_on(batch, behaviour, self._shard)
             except ValueError as error:
-                if start:
+                if rows.start:
                     error.add_note(
-                        f"Positions count from transition {start} of the batch. It is too large "
-                        f"to be checked at once: {start} transitions have been learned from."
+                        f"Positions count from transition {rows.start} of the batch. It is too "
+                        f"large to be checked at once: {rows.start} transitions have been learned "
+                        "from."
                     )
                 raise
             if not self._states.is_noted:
                 self._states.note(batch["state"])
-            start += len(batch)
+
+    def _bytes_of_row(self) -> int:
+        """Return the number of bytes that a transition needs until it is learned from."""
+        return self._signals.row_size(self._shard.options.weights.size)
 
     def predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
         """Predict for a batch of states [m, ...].
@@ -231,16 +251,22 @@ class Horde(Observer[HordeReport]):
         return predictions
 
     def _predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
-        values = self._states.predict(self._core.values, states)
+        values = self._states.predict(self._values, states)
         if names is None:
-            return values[:, self._core.layout.place]
+            return values[:, self._layout.place]
         if isinstance(names, str):
             return values[:, self._place(names)]
         return values[:, [self._place(name) for name in names]]
 
+    def _values(self, states: Any) -> Floats:
+        """Return the values of states [m, ...] at all places, [m, G]."""
+        x = self._signals.options.states.of_states(states)
+        self._signals.begin(x, self._shard)
+        return self._shard.predict(self._signals.rounded(x))
+
     def _named(self, places: Bools) -> tuple[str, ...]:
         """Return the names of the questions at some places, in the order of predictions."""
-        return tuple(self.names[i] for i in np.sort(self._core.layout.order[places]))
+        return tuple(self.names[i] for i in np.sort(self._layout.order[places]))
 
     def _place(self, name: str) -> int:
         if name not in self._places:
@@ -249,11 +275,13 @@ class Horde(Observer[HordeReport]):
 
     def weights(self, name: str) -> NDArray[Any]:
         """Return a copy of the weights of a question, [size]."""
-        return self._core.weights(np.array([self._place(name)]))[0]
+        return self._shard.weights_of(np.array([self._place(name)]))[0]
 
     def report(self) -> HordeReport:
         """Return counts, statistics of the ratios, errors, and the questions that are paused."""
-        layout, numbers = self._core.layout, self._core.summary()
+        layout, signals, options = self._layout, self._signals, self._shard.options
+        numbers = self._shard.summary(signals.history.largest)
+        missing = needing(layout, signals.history.missing(self.steps, options.window))
         names = tuple(layout.group_name(g) for g in range(layout.groups))
         skipped: dict[str, int] = {}
         for g in np.flatnonzero(numbers["skipped"]):
@@ -264,19 +292,19 @@ class Horde(Observer[HordeReport]):
             steps=self.steps,
             updates=self.updates,
             skipped=skipped,
-            window=min(self.steps, self._core.options.window),
+            window=min(self.steps, options.window),
             mean_ratio=numbers["mean_ratio"],
             effective_sample_size=numbers["effective_sample_size"],
-            missing=self._core.left_out,
-            estimated=self._core.estimated,
-            on_device=self._core.on_device,
+            missing=signals.left_out,
+            estimated=signals.estimated,
+            on_device=options.weights.on_device,
             **{name: numbers[name][layout.place] for name in CHECKS},
-            paused=reasons(layout, numbers["missing"], numbers["diverged"]),
+            paused=pause_reasons(layout, missing, numbers["diverged"]),
             names=layout.names,
             ude=numbers["ude"][layout.place],
             rupee=numbers["rupee"][layout.place] if "rupee" in numbers else None,
             diverged=self._named(numbers["diverged"]),
-            outside_bounds=self._core.outside_bounds,
+            outside_bounds=signals.outside_bounds(self.steps),
             outside_returns=self._named(numbers["outside"] & ~numbers["diverged"]),
             endless=self._named(numbers["endless"]),
         )
@@ -299,11 +327,12 @@ class Horde(Observer[HordeReport]):
         """
         report = self._diagnosed()
         if name is None:
-            return diagnose_policies(self._core.gathered(), report)
+            return diagnose_policies(self._shard.gathered(), report)
         place = self._place(name)
         if name in report.paused:
             raise ValueError(f"question {name!r} pauses: {report.paused[name]}")
-        return diagnose_question(self._core.gathered(), place, **options)
+        options = {"estimated": report.estimated, **options}
+        return diagnose_question(self._shard.gathered(), place, **options)
 
     def _diagnosed(self) -> HordeReport:
         """Return the report; raise ValueError if there is nothing to diagnose."""
@@ -332,7 +361,7 @@ class Horde(Observer[HordeReport]):
         named = self._named_columns(options.pop("info", ()))
         options = {"behaviour": self.behaviour, "info": named, **options}
         chosen = self._chosen(names)
-        return error_in_environment(self._core.layout, self._predict, env, chosen, **options)
+        return error_in_environment(self._layout, self._predict, env, chosen, **options)
 
     def stream_error(
         self,
@@ -365,24 +394,8 @@ class Horde(Observer[HordeReport]):
         transitions = as_transitions(transitions)
         if not len(transitions):
             raise ValueError("there are no transitions")
-        layout, chosen = self._core.layout, self._chosen(names)
-        acted = followed(layout, transitions)
-        if acted is None and names is None:
-            raise ValueError(
-                "the transitions do not tell which policy acted: name its questions, or add the "
-                "column behaviour_probability"
-            )
-        if acted is not None and names is None:
-            chosen = np.flatnonzero(acted).tolist()
-            if not chosen:
-                raise ValueError("no question is about the policy that acted in these transitions")
-        if acted is not None and not acted[chosen].all():
-            question = self.questions[chosen[int(acted[chosen].argmin())]]
-            raise ValueError(
-                f"question {question.name!r} is about {question.policy!r}, which did not act in "
-                "these transitions"
-            )
-        return error_along(layout, self._predict, transitions, chosen, rows, cutoff)
+        chosen = None if names is None else self._chosen(names)
+        return error_along(self._layout, self._predict, transitions, chosen, rows, cutoff)
 
     def page(
         self,
@@ -433,7 +446,7 @@ class Horde(Observer[HordeReport]):
         """
         from gvf.horde import horde_page as pages
 
-        diagnosis, layout = self.diagnose(), self._core.layout
+        diagnosis, layout = self.diagnose(), self._layout
         assert isinstance(diagnosis, HordeDiagnosis)
         ranks = diagnosis.report.ude if errors is None else -pages.by_question(layout, errors)
         stretch_shown = None
@@ -452,7 +465,7 @@ class Horde(Observer[HordeReport]):
         if names is None:
             return list(range(len(self.names)))
         listed = [names] if isinstance(names, str) else list(names)
-        return [int(self._core.layout.order[self._place(name)]) for name in listed]
+        return [int(self._layout.order[self._place(name)]) for name in listed]
 
     def add(self, questions: Iterable[GVF]) -> None:
         """Add questions, which learn from now on.
@@ -463,81 +476,99 @@ class Horde(Observer[HordeReport]):
         """
         if isinstance(questions, GVF) or not isinstance(questions, Iterable):
             raise TypeError(f"questions must be a list of gvf.GVFs, got {brief(questions)}")
-        core = joined(self._core.gathered(), list(questions))
-        check_actions(core.layout, self.behaviour)
-        self._begin(core)
+        parts = with_questions(self._signals, self._shard.gathered(), list(questions))
+        check_actions(parts[0].layout, self.behaviour)
+        self._begin(*parts)
 
     def remove(self, names: str | Iterable[str]) -> None:
         """Remove questions by their names; the others do not change."""
         gone = [names] if isinstance(names, str) else list(names)
         for name in gone:
             self._place(name)
-        self._begin(without(self._core.gathered(), gone))
+        self._begin(*without_questions(self._signals, self._shard.gathered(), gone))
 
     @property
     def _keeps_order(self) -> bool:
-        correction = self._core.options.correction
+        correction = self._shard.options.correction
         return correction.trace is not None and correction.looks_back
 
     def _begin_anew(self) -> None:
-        for trace in self._core.traces:
-            trace.restart()
+        self._signals.restart()
 
     def _change_source(self) -> None:
-        for trace in self._core.traces:
-            trace.change_source()
+        self._signals.change_source()
 
     def _named_columns(self, info: Iterable[str]) -> tuple[str, ...]:
-        layout, interests = self._core.layout, {q.interest for q in self.questions}
+        layout, interests = self._layout, {q.interest for q in self.questions}
         parts = (*layout.cumulants, *layout.signals, *interests)
         sources = (part.source if isinstance(part, Column) else part for part in parts)
         columns = [name for name in sources if isinstance(name, str) and name not in STANDARD]
-        return info_columns(self._core.endless, [*columns, *info])
+        return info_columns(self._signals.endless, [*columns, *info])
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return self._core.arrays()
+        parts = {"signals": self._signals.state_dict(), "shard": self._shard.state_dict()}
+        return {f"{a}/{b}": array for a, named in parts.items() for b, array in named.items()}
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        core = self._core
-        self._begin(core.restored(core.layout, core.options, arrays))
+        signals = self._signals.restored(
+            self._layout, self._signals.options, group(arrays, "signals")
+        )
+        options = self._shard.options
+        self._begin(signals, Shard.restored(signals.layout, options, group(arrays, "shard")))
 
-    def _parts(self) -> dict[str, Any]:
-        """Return the arguments that the horde of a file must have in common with this one.
-
-        There is a table of its questions.
-        """
-        options = self._core.options
+    def _shared_parts(self) -> dict[str, Any]:
+        """Return the arguments that all kinds of hordes have; there is a table of the questions."""
+        signals, options = self._signals.options, self._shard.options
         return {
             "questions": table_of(self.questions),
-            "features": options.features,
-            "update": options.update,
             "correction": options.correction,
-            "behaviour": options.behaviour,
+            "behaviour": self.behaviour,
             "window": options.window,
             "batch_size": options.batch_size,
             "update_every": options.update_every,
             "warm_up": options.warm_up,
-            "on_conflict": options.on_conflict,
-            "on_nan": options.on_nan,
-            "dtype": options.dtype.name,
-            "steps_per_call": options.steps_per_call,
-            "rupee": options.rupee,
+            "on_conflict": signals.on_conflict,
+            "on_nan": signals.on_nan,
+        }
+
+    def _parts(self) -> dict[str, Any]:
+        """Return the arguments that the horde of a file must have in common with this one."""
+        weights, shared = self._weights_choice, self._shared_parts()
+        return {
+            "questions": shared.pop("questions"),
+            "features": self._features,
+            "update": weights.update,
+            **shared,
+            "dtype": weights.dtype.name,
+            "steps_per_call": self._shard.options.steps_per_call,
+            "rupee": weights.rupee,
         }
 
     @property
+    def _weights_choice(self) -> LinearWeights:
+        weights = self._shard.options.weights
+        assert isinstance(weights, LinearWeights)
+        return weights
+
+    @property
+    def _features(self) -> FeatureMap:
+        states = self._signals.options.states
+        assert isinstance(states, FeaturesOfStates)
+        return states.features
+
+    @property
     def _exported(self) -> dict[str, Any]:
-        core = self._core
         return {
             "question": f"{len(self.questions)} questions",
             "names": list(self.names),
-            "features": core.options.features,
+            "features": self._features,
             "policy": None,
             "several": True,
-            "weights": core.weights(core.layout.place).T.astype(np.float64),
+            "weights": self._shard.weights_of(self._layout.place).T.astype(np.float64),
         }
 
     def _present_arguments(self) -> dict[str, Any]:
-        device = self._core.options.device
+        device = self._weights_choice.device
         arguments = {**self._parts(), "questions": len(self.questions), "device": device.name}
         return {**arguments, "dtype": "tf32"} if device.tf32 else arguments
 

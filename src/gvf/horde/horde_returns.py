@@ -34,10 +34,10 @@ from numpy.typing import NDArray
 from gvf.common.arrays import Array, Bools, Floats
 from gvf.common.checks import whole
 from gvf.corrections import OnPolicy
+from gvf.horde.evaluator import Evaluator
 from gvf.horde.horde_report import HordeWarning, share_cut, warned
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.return_checks import ALIKE, steps_needed
-from gvf.horde.signals import Evaluator
 from gvf.learners.learner_report import Problem
 from gvf.links import in_order
 from gvf.policies import Policy
@@ -393,6 +393,32 @@ def followed(layout: Layout, transitions: Transitions) -> NDArray[np.bool_] | No
     return acted[layout.group_policy[layout.group]][layout.place]
 
 
+def _whose_policy_acted(
+    layout: Layout, transitions: Transitions, chosen: Sequence[int] | None
+) -> Sequence[int]:
+    """Return the chosen questions, or all whose policy acted; refuse others if it is known."""
+    acted = followed(layout, transitions)
+    if acted is None:
+        if chosen is None:
+            raise ValueError(
+                "the transitions do not tell which policy acted: name its questions, or add the "
+                "column behaviour_probability"
+            )
+        return chosen
+    if chosen is None:
+        if not acted.any():
+            raise ValueError("no question is about the policy that acted in these transitions")
+        return np.flatnonzero(acted).tolist()
+    for i in chosen:
+        if not acted[i]:
+            question = layout.questions[i]
+            raise ValueError(
+                f"question {question.name!r} is about {question.policy!r}, which did not act in "
+                "these transitions"
+            )
+    return chosen
+
+
 def error_in_environment(
     layout: Layout,
     predict: Callable[[Any], Array],
@@ -426,7 +452,7 @@ def error_along(
     layout: Layout,
     predict: Callable[[Any], Array],
     transitions: Transitions,
-    chosen: Sequence[int],
+    chosen: Sequence[int] | None,
     rows: int,
     cutoff: float,
 ) -> HordeReturnError:
@@ -436,10 +462,14 @@ def error_along(
         layout: the layout of the questions.
         predict: the function of states that predicts for all questions.
         transitions: the stream.
-        chosen: the numbers of the questions, whose policy acted.
+        chosen: the numbers of the questions, whose policy acted; None for all of these.
         rows: the number of rows, evenly spaced, whose predictions are compared.
         cutoff: the largest share of a value that a return may leave out.
+
+    Raises:
+        ValueError: if it is not known which policy acted, or if it is not that of a question.
     """
+    chosen = _whose_policy_acted(layout, transitions, chosen)
     transitions, _ = in_order(transitions)
     some = np.unique(np.linspace(0, len(transitions) - 1, min(rows, len(transitions))).astype(int))
     predictions = predict(transitions["state"][some])
