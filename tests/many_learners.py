@@ -104,7 +104,7 @@ def slots_of(batches, group, window, since=0, whole=False) -> Iterator:
 
 def learner_like(horde, question, batches):
     """A learner for one question of a horde that draws what the horde has drawn."""
-    options, arguments = horde._shard.options, horde._parts()
+    options, arguments = horde._shard.options, horde.arguments()
     learner = gvf.Learner(
         horde.questions[question],
         arguments["features"],

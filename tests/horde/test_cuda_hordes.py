@@ -104,7 +104,9 @@ def made(kind, questions, features, update=None, there=True, **options):
     horde = gvf.Horde(questions, features, update or gvf.updates.TD(0.3), **on_gpu, **given)
     if there and name == "products":
         options = horde._shard.options
-        products = Products(*(getattr(options.weights, f.name) for f in fields(options.weights)))
+        choice_here = options.weights
+        assert isinstance(choice_here, choice.LinearWeights)
+        products = Products(*(getattr(choice_here, field.name) for field in fields(choice_here)))
         products = replace(products, device=choice.Device("products"))
         horde._begin(horde._signals, Shard(horde._layout, replace(options, weights=products)))
     return horde

@@ -217,7 +217,7 @@ def test_a_failing_sensor_pauses_its_questions_only(optimiser):
 
 def memory_of(horde, name):
     """Copies of what the optimiser keeps for the head of a question."""
-    heads = horde._shard.weights.network.heads
+    heads = horde._weights.network.heads
     parts = horde.optimiser.state[heads].values()
     return [p[horde._place(name)].numpy().copy() for p in parts if p.shape == heads.shape]
 
@@ -286,7 +286,7 @@ def test_a_clip_does_not_count_the_bias():
     horde = made([question], body, clip=0.1, batch_size=1)
     with pytest.warns(gvf.NotLearnedWarning):
         horde.predict(data.state[:1])
-    heads = horde._shard.weights.network.heads.detach()
+    heads = horde._weights.network.heads.detach()
     heads[:, :-1], heads[:, -1] = 0.3, 20.0
 
     def listen(module, states, outputs):

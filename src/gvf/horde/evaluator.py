@@ -33,10 +33,10 @@ from gvf.policies import (
 from gvf.policies.action_checks import indices
 from gvf.policies.policy import describe, log
 from gvf.policies.policy_bank import Member
-from gvf.question import OnConflict, Signal
-from gvf.transition import Transitions
+from gvf.policies.ratio import quotient
+from gvf.question import OnConflict, Signal, behaviour_source
+from gvf.transition import RECORDED, Transitions
 
-_RECORDED = ("behaviour_log_probability", "behaviour_probability")
 _LOG_ROOT_TWO_PI = 0.5 * np.log(2 * np.pi)
 
 Likelihood = Callable[[Any, Any, bool], Floats]
@@ -153,40 +153,34 @@ class Evaluator:
         # One question checks whatever does not depend on the policy, with its messages.
         first.ratios(transitions, behaviour=behaviour, on_conflict=on_conflict)
         states, actions = transitions["state"], transitions["action"]
-        recorded = next((name for name in _RECORDED if name in transitions), None)
-        if behaviour is not None and (recorded is None or on_conflict == "behaviour"):
-            divides = isinstance(behaviour, DiscretePolicy)
-            known: dict[str, Any] = {"behaviour": behaviour}
-        else:
-            assert recorded is not None
-            divides = recorded == "behaviour_probability"
-            known = {recorded: transitions[recorded]}
+        source = behaviour_source(transitions, behaviour, on_conflict)
+        assert source is not None
+        divides = source == RECORDED[1] or isinstance(source, DiscretePolicy)
         out = np.empty((len(layout.policies), len(transitions)))
         mu: dict[bool, Array] = {}
         for discrete, numbers, likelihood in self._stacks:
             logs = not (discrete and divides)
             if logs not in mu:
-                mu[logs] = _behaviour(known, states, actions, logs)
-            pi = likelihood(states, actions, logs)
-            with np.errstate(all="ignore"):
-                if logs:
-                    out[numbers] = np.where(pi == -np.inf, 0.0, np.exp(pi - mu[logs]))
-                else:
-                    out[numbers] = np.where(pi == 0, 0.0, pi / mu[logs])
+                mu[logs] = _behaviour(source, transitions, logs)
+            out[numbers] = quotient(likelihood(states, actions, logs), mu[logs], logs=logs)
         good = np.isfinite(out).all(axis=1)
         if not good.all():
             policy = int(good.argmin())
+            known: dict[str, Any] = {"behaviour": source}
+            if isinstance(source, str):
+                known = {source: transitions[source]}
             ratio(layout.policies[policy], states, actions, **known)  # raises, with the reason
             raise ValueError(f"the ratios of {layout.policies[policy]!r} are not finite")
         return out
 
 
-def _behaviour(known: dict[str, Any], states: Any, actions: Any, logs: bool) -> Array:
+def _behaviour(source: Policy | str, transitions: Transitions, logs: bool) -> Array:
     """Return mu(a|s), or its logarithm, of m transitions."""
-    ((name, column),) = known.items()
-    if name == "behaviour":
-        return (column.log_probability if logs else column.probability)(states, actions)
-    return log(column) if logs and name == "behaviour_probability" else np.asarray(column)
+    if isinstance(source, Policy):
+        likelihood = source.log_probability if logs else source.probability
+        return likelihood(transitions["state"], transitions["action"])
+    column = transitions[source]
+    return log(column) if logs and source == RECORDED[1] else np.asarray(column)
 
 
 def _stacks(policies: Sequence[Policy]) -> list[tuple[bool, Ints, Likelihood]]:

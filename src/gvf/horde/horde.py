@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,25 +30,42 @@ from gvf.horde.horde_report import HordeDiagnosis, HordeReport, diagnose_policie
 from gvf.horde.horde_returns import HordeReturnError, error_along, error_in_environment
 from gvf.horde.layout import Layout
 from gvf.horde.pauses import needing, pause_reasons
-from gvf.horde.question_grid import Column, table_of
+from gvf.horde.question_grid import Column, questions_of, table_of
 from gvf.horde.ray_shards import RayShards
 from gvf.horde.return_checks import CHECKS
-from gvf.horde.shard import Shard, ShardOptions
+from gvf.horde.shard import Shard, ShardOptions, WeightsChoice
 from gvf.horde.signals import FeaturesOfStates, RepresentsStates, SignalOptions, Signals
 from gvf.jobs import ray_cluster
-from gvf.learners.base_learner import Observer, check_answers, group
+from gvf.learners.learner_options import (
+    WindowKeywords,
+    WindowOptions,
+    documents_options,
+    options_of,
+)
 from gvf.learners.linear_values import check_features
+from gvf.learners.saved_state import group
 from gvf.learners.states import States
+from gvf.learners.training import Trained
 from gvf.policies import DiscretePolicy, Policy
-from gvf.question import GVF, OnConflict, OnNaN
+from gvf.question import GVF
 from gvf.stream.infos import STANDARD, info_columns
 from gvf.transition import Transitions, TransitionsLike, as_transitions
 from gvf.updates import Update
 
 EngineName = Literal["local", "ray"]
+OPTION_TEXTS = {
+    "window": "the number of recent transitions to keep, n.",
+    "batch_size": "the number of transitions drawn for an update of a policy's questions, k.",
+    "on_nan": "the response to a NaN in a state, an action or a recorded probability: "
+    '``"error"`` raises and names the position, ``"skip"`` leaves the transition out for all '
+    "questions and counts it in the report.",
+    "seed": "the seed of the draws: anything that :class:`numpy.random.SeedSequence` accepts.",
+}
+"""The documentation of options that differ from those of a learner."""
 
 
-class Horde(Observer[HordeReport]):
+@documents_options(WindowOptions, **OPTION_TEXTS)
+class Horde(Trained[HordeReport]):
     """Many questions, answered by linear values from one stream of off-policy transitions.
 
     A question whose cumulant or continuation is not a finite number pauses until such transitions
@@ -61,15 +78,7 @@ class Horde(Observer[HordeReport]):
         update: the learning rule, with one step size. :class:`gvf.updates.TD` with ``SGD`` is much
             the fastest.
         correction: the correction for the behaviour, except :class:`gvf.corrections.PrioritisedIR`.
-        behaviour: the policy that chooses the actions, if known; as in :class:`gvf.Learner`.
-        window: the number of recent transitions to keep, n.
-        batch_size: the number of transitions drawn for an update of a question, k.
-        update_every: the number of steps between updates.
-        warm_up: the number of steps before the first of these intervals begins.
-        on_conflict: as in :class:`gvf.Learner`.
-        on_nan: the response to a NaN in a state, an action or a recorded probability: ``"error"``
-            raises and names the position, ``"skip"`` leaves the transition out for all questions
-            and counts it in the report.
+        {options}
         dtype: the precision of weights and features, ``"float64"``, ``"float32"`` or ``"tf32"``.
             The last two are for :class:`gvf.updates.TD` with ``SGD``. With ``"tf32"``, for a GPU,
             weights are float32, and the factors of products may be rounded to TF32: to 11
@@ -88,7 +97,6 @@ class Horde(Observer[HordeReport]):
             Triton, is for :class:`gvf.updates.TD` with ``SGD`` and dense features, and is much
             faster with ``"tf32"`` or ``"float32"`` than with ``"float64"``. The draws are the same
             on all devices, and a horde that was saved on one can be loaded on another.
-        seed: the seed of the draws: anything that :class:`numpy.random.SeedSequence` accepts.
 
     Example:
         >>> import gymnasium, gvf
@@ -121,13 +129,6 @@ class Horde(Observer[HordeReport]):
         update: Update,
         correction: Correction = IR(),  # noqa: B008 (frozen)
         *,
-        behaviour: Policy | None = None,
-        window: int = 15_000,
-        batch_size: int = 16,
-        update_every: int = 1,
-        warm_up: int = 0,
-        on_conflict: OnConflict = "error",
-        on_nan: OnNaN = "error",
         dtype: Precision = "float64",
         steps_per_call: int | None = None,
         rupee: bool = False,
@@ -136,63 +137,83 @@ class Horde(Observer[HordeReport]):
         workers: int | None = None,
         address: str | None = None,
         device: str = "cpu",
-        seed: Any = None,
+        **options: Unpack[WindowKeywords],
     ) -> None:
-        check_arguments(questions, correction, behaviour, on_conflict, on_nan)
+        chosen = options_of(WindowOptions, self, options)
+        check_arguments(questions, correction)
         check_features(features)
         where, kind = as_device(device, dtype)
         _check_update(update, kind)
         _check_engine(engine, threads, workers, address, device)
         if engine == "ray":
             threads = 1
-        self.behaviour, self._states = behaviour, States(on_nan)
         self.engine, self._workers, self._address = engine, workers, address
-        options = ShardOptions(
-            weights=LinearWeights(update, features.size, kind, where, bool(rupee)),
-            correction=correction,
-            window=whole("window", window, 1),
-            batch_size=whole("batch_size", batch_size, 1),
-            update_every=whole("update_every", update_every, 1),
-            warm_up=whole("warm_up", warm_up, 0),
-            steps_per_call=(
-                None if steps_per_call is None else whole("steps_per_call", steps_per_call, 1)
-            ),
-            pool=Pool(whole("threads", (os.cpu_count() or 1) if threads is None else threads, 1)),
-            seed=seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed),
+        self._make(
+            questions,
+            correction,
+            chosen,
+            FeaturesOfStates(features, kind),
+            LinearWeights(update, features.size, kind, where, bool(rupee)),
+            None if steps_per_call is None else whole("steps_per_call", steps_per_call, 1),
+            (os.cpu_count() or 1) if threads is None else threads,
         )
-        self._make(questions, FeaturesOfStates(features, kind), options, on_conflict, on_nan)
 
     def _make(
         self,
         questions: Sequence[GVF],
+        correction: Correction,
+        chosen: WindowOptions,
         states: RepresentsStates,
-        options: ShardOptions,
-        on_conflict: OnConflict,
-        on_nan: OnNaN,
+        weights: WeightsChoice,
+        steps_per_call: int | None,
+        threads: int,
     ) -> None:
         """Make the parts of the horde."""
-        layout = Layout(questions, options.correction)
+        self.behaviour, self.states, seed = chosen.behaviour, States(chosen.on_nan), chosen.seed
+        window, layout = whole("window", chosen.window, 1), Layout(questions, correction)
         check_actions(layout, self.behaviour)
         signal_options = SignalOptions(
             states=states,
-            correction=options.correction,
-            window=options.window,
-            on_conflict=on_conflict,
-            on_nan=on_nan,
-            needs_lengths=options.weights.chooses_step_size,
+            correction=correction,
+            window=window,
+            on_conflict=chosen.on_conflict,
+            on_nan=chosen.on_nan,
+            needs_lengths=weights.chooses_step_size,
         )
-        self._begin(Signals(layout, signal_options), Shard(layout, options))
+        shard_options = ShardOptions(
+            weights=weights,
+            correction=correction,
+            window=window,
+            batch_size=chosen.batch_size,
+            update_every=chosen.update_every,
+            warm_up=chosen.warm_up,
+            steps_per_call=steps_per_call,
+            pool=Pool(whole("threads", threads, 1)),
+            seed=seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed),
+        )
+        self._begin(Signals(layout, signal_options), Shard(layout, shard_options))
+
+    @classmethod
+    def made_from(cls, arguments: dict[str, Any]) -> Horde:
+        """Make a horde from the arguments that a file describes, with a table of its questions."""
+        questions = questions_of(arguments["questions"])
+        return Horde(questions, **{k: part for k, part in arguments.items() if k != "questions"})
 
     def _begin(self, signals: Signals, shard: Shard) -> None:
         """Go on with these parts; the groups of the shard may be spread over workers."""
         self._signals, layout = signals, shard.layout
         ray = self.engine == "ray"
-        self._shard = RayShards(shard, self._workers, self._address) if ray else shard
+        self._shards = RayShards(shard, self._workers, self._address) if ray else shard
         self._places = dict(zip(layout.names, layout.place.tolist(), strict=True))
 
     @property
+    def _shard(self) -> Shard:
+        """A shard with all groups; those of workers are gathered."""
+        return self._shards.gathered()
+
+    @property
     def _layout(self) -> Layout:
-        return self._shard.layout
+        return self._shards.layout
 
     @property
     def questions(self) -> tuple[GVF, ...]:
@@ -207,19 +228,19 @@ class Horde(Observer[HordeReport]):
     @property
     def steps(self) -> int:
         """The number of transitions observed."""
-        return self._shard.steps
+        return self._shards.steps
 
     @property
     def updates(self) -> int:
         """The number of updates that have been due."""
-        return self._shard.updates
+        return self._shards.updates
 
-    def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        for rows in checked_together(len(transitions), self._bytes_of_row):
-            whole_batch = rows.stop - rows.start == len(transitions)
-            batch = transitions if whole_batch else transitions[rows]
+    def observe_batch(self, batch: Transitions, behaviour: Policy | None) -> None:
+        """Observe transitions that this behaviour chose, or that carry its probabilities."""
+        for rows in checked_together(len(batch), self._bytes_of_row):
+            part = batch if rows.stop - rows.start == len(batch) else batch[rows]
             try:
-                self._signals.pass_on(batch, behaviour, self._shard)
+                self._signals.pass_on(part, behaviour, self._shards)
             except ValueError as error:
                 if rows.start:
                     error.add_note(
@@ -228,12 +249,12 @@ class Horde(Observer[HordeReport]):
                         "from."
                     )
                 raise
-            if not self._states.is_noted:
-                self._states.note(batch["state"])
+            if not self.states.is_noted:
+                self.states.note(part["state"])
 
     def _bytes_of_row(self) -> int:
         """Return the number of bytes that a transition needs until it is learned from."""
-        return self._signals.row_size(self._shard.options.weights.size)
+        return self._signals.row_size(self._shards.options.weights.size)
 
     def predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
         """Predict for a batch of states [m, ...].
@@ -246,12 +267,12 @@ class Horde(Observer[HordeReport]):
             [m, G] for all questions in their order, [m, names] for several, [m] for one.
         """
         predictions = self._predict(states, names)
-        if not self._states.is_settled:
-            self._states.settle(predictions, self.updates > 0, type(self).__name__, self.steps)
+        if not self.states.is_settled:
+            self.states.settle(predictions, self.updates > 0, type(self).__name__, self.steps)
         return predictions
 
     def _predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
-        values = self._states.predict(self._values, states)
+        values = self.states.predict(self._values, states)
         if names is None:
             return values[:, self._layout.place]
         if isinstance(names, str):
@@ -261,8 +282,8 @@ class Horde(Observer[HordeReport]):
     def _values(self, states: Any) -> Floats:
         """Return the values of states [m, ...] at all places, [m, G]."""
         x = self._signals.options.states.of_states(states)
-        self._signals.begin(x, self._shard)
-        return self._shard.predict(self._signals.rounded(x))
+        self._signals.begin(x, self._shards)
+        return self._shards.predict(self._signals.rounded(x))
 
     def _named(self, places: Bools) -> tuple[str, ...]:
         """Return the names of the questions at some places, in the order of predictions."""
@@ -275,12 +296,12 @@ class Horde(Observer[HordeReport]):
 
     def weights(self, name: str) -> NDArray[Any]:
         """Return a copy of the weights of a question, [size]."""
-        return self._shard.weights_of(np.array([self._place(name)]))[0]
+        return self._shards.weights_of(np.array([self._place(name)]))[0]
 
     def report(self) -> HordeReport:
         """Return counts, statistics of the ratios, errors, and the questions that are paused."""
-        layout, signals, options = self._layout, self._signals, self._shard.options
-        numbers = self._shard.summary(signals.history.largest)
+        layout, signals, options = self._layout, self._signals, self._shards.options
+        numbers = self._shards.summary(signals.history.largest)
         missing = needing(layout, signals.history.missing(self.steps, options.window))
         names = tuple(layout.group_name(g) for g in range(layout.groups))
         skipped: dict[str, int] = {}
@@ -327,12 +348,12 @@ class Horde(Observer[HordeReport]):
         """
         report = self._diagnosed()
         if name is None:
-            return diagnose_policies(self._shard.gathered(), report)
+            return diagnose_policies(self._shard, report)
         place = self._place(name)
         if name in report.paused:
             raise ValueError(f"question {name!r} pauses: {report.paused[name]}")
         options = {"estimated": report.estimated, **options}
-        return diagnose_question(self._shard.gathered(), place, **options)
+        return diagnose_question(self._shard, place, **options)
 
     def _diagnosed(self) -> HordeReport:
         """Return the report; raise ValueError if there is nothing to diagnose."""
@@ -358,7 +379,7 @@ class Horde(Observer[HordeReport]):
         Returns:
             A :class:`gvf.HordeReturnError`, with the variance explained for each question.
         """
-        named = self._named_columns(options.pop("info", ()))
+        named = self.named_columns(options.pop("info", ()))
         options = {"behaviour": self.behaviour, "info": named, **options}
         chosen = self._chosen(names)
         return error_in_environment(self._layout, self._predict, env, chosen, **options)
@@ -457,7 +478,7 @@ class Horde(Observer[HordeReport]):
             )
         write_text(
             path,
-            pages.page(layout, diagnosis, errors, stretch_shown, self._present_arguments(), title),
+            pages.page(layout, diagnosis, errors, stretch_shown, self.present_arguments(), title),
         )
 
     def _chosen(self, names: str | Sequence[str] | None) -> list[int]:
@@ -476,7 +497,7 @@ class Horde(Observer[HordeReport]):
         """
         if isinstance(questions, GVF) or not isinstance(questions, Iterable):
             raise TypeError(f"questions must be a list of gvf.GVFs, got {brief(questions)}")
-        parts = with_questions(self._signals, self._shard.gathered(), list(questions))
+        parts = with_questions(self._signals, self._shard, list(questions))
         check_actions(parts[0].layout, self.behaviour)
         self._begin(*parts)
 
@@ -485,20 +506,21 @@ class Horde(Observer[HordeReport]):
         gone = [names] if isinstance(names, str) else list(names)
         for name in gone:
             self._place(name)
-        self._begin(*without_questions(self._signals, self._shard.gathered(), gone))
+        self._begin(*without_questions(self._signals, self._shard, gone))
 
     @property
-    def _keeps_order(self) -> bool:
-        correction = self._shard.options.correction
+    def keeps_order(self) -> bool:
+        """True if the correction carries something from row to row."""
+        correction = self._shards.options.correction
         return correction.trace is not None and correction.looks_back
 
-    def _begin_anew(self) -> None:
-        self._signals.restart()
+    def new_source(self, *, reset: bool) -> None:
+        """Accept a next transition that does not follow; with `reset`, none follows."""
+        for trace in self._signals.traces:
+            trace.new_source(reset=reset)
 
-    def _change_source(self) -> None:
-        self._signals.change_source()
-
-    def _named_columns(self, info: Iterable[str]) -> tuple[str, ...]:
+    def named_columns(self, info: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of values of ``info`` that questions need, with these."""
         layout, interests = self._layout, {q.interest for q in self.questions}
         parts = (*layout.cumulants, *layout.signals, *interests)
         sources = (part.source if isinstance(part, Column) else part for part in parts)
@@ -506,19 +528,19 @@ class Horde(Observer[HordeReport]):
         return info_columns(self._signals.endless, [*columns, *info])
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        parts = {"signals": self._signals.state_dict(), "shard": self._shard.state_dict()}
+        parts = {"signals": self._signals.state_dict(), "shard": self._shards.state_dict()}
         return {f"{a}/{b}": array for a, named in parts.items() for b, array in named.items()}
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         signals = self._signals.restored(
             self._layout, self._signals.options, group(arrays, "signals")
         )
-        options = self._shard.options
+        options = self._shards.options
         self._begin(signals, Shard.restored(signals.layout, options, group(arrays, "shard")))
 
-    def _shared_parts(self) -> dict[str, Any]:
+    def _shared_arguments(self) -> dict[str, Any]:
         """Return the arguments that all kinds of hordes have; there is a table of the questions."""
-        signals, options = self._signals.options, self._shard.options
+        signals, options = self._signals.options, self._shards.options
         return {
             "questions": table_of(self.questions),
             "correction": options.correction,
@@ -531,22 +553,22 @@ class Horde(Observer[HordeReport]):
             "on_nan": signals.on_nan,
         }
 
-    def _parts(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the arguments that the horde of a file must have in common with this one."""
-        weights, shared = self._weights_choice, self._shared_parts()
+        weights, shared = self._weights_choice, self._shared_arguments()
         return {
             "questions": shared.pop("questions"),
             "features": self._features,
             "update": weights.update,
             **shared,
             "dtype": weights.dtype.name,
-            "steps_per_call": self._shard.options.steps_per_call,
+            "steps_per_call": self._shards.options.steps_per_call,
             "rupee": weights.rupee,
         }
 
     @property
     def _weights_choice(self) -> LinearWeights:
-        weights = self._shard.options.weights
+        weights = self._shards.options.weights
         assert isinstance(weights, LinearWeights)
         return weights
 
@@ -556,20 +578,21 @@ class Horde(Observer[HordeReport]):
         assert isinstance(states, FeaturesOfStates)
         return states.features
 
-    @property
-    def _exported(self) -> dict[str, Any]:
+    def exported(self) -> dict[str, Any]:
+        """Return the parts that predictions need, and a text about the questions."""
         return {
             "question": f"{len(self.questions)} questions",
             "names": list(self.names),
             "features": self._features,
             "policy": None,
             "several": True,
-            "weights": self._shard.weights_of(self._layout.place).T.astype(np.float64),
+            "weights": self._shards.weights_of(self._layout.place).T.astype(np.float64),
         }
 
-    def _present_arguments(self) -> dict[str, Any]:
+    def present_arguments(self) -> dict[str, Any]:
+        """Return the arguments that ``repr`` shows, with their present values."""
         device = self._weights_choice.device
-        arguments = {**self._parts(), "questions": len(self.questions), "device": device.name}
+        arguments = {**self.arguments(), "questions": len(self.questions), "device": device.name}
         return {**arguments, "dtype": "tf32"} if device.tf32 else arguments
 
 
@@ -594,17 +617,10 @@ def _check_engine(
         whole("workers", workers, 1)
 
 
-def check_arguments(
-    questions: Any,
-    correction: Any,
-    behaviour: Policy | None,
-    on_conflict: OnConflict,
-    on_nan: OnNaN,
-) -> None:
+def check_arguments(questions: Any, correction: Any) -> None:
     """Raise an error for an argument that no horde can use."""
     if isinstance(questions, GVF):
         raise TypeError("questions must be a list of gvf.GVFs; for one, use a gvf.Learner")
-    check_answers(behaviour, on_conflict, on_nan)
     if not isinstance(correction, Correction):
         raise TypeError(f"correction must be a gvf.corrections.Correction, got {brief(correction)}")
     if correction.refresh is not None:

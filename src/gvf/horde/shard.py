@@ -27,8 +27,8 @@ from gvf.horde.return_checks import Outcomes
 from gvf.horde.signals import ManyRows
 from gvf.horde.watch import Watch
 from gvf.horde.weights import Weights
-from gvf.learners.base_learner import group
 from gvf.learners.learner_report import FEWEST
+from gvf.learners.saved_state import group
 from gvf.sampling.prefix_sums import SIZE
 from gvf.window import Window
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Array, Arrays, Bools, Floats
+from gvf.common.arrays import Array, Arrays, Floats
 from gvf.common.checks import as_array
 from gvf.corrections import Correction
 from gvf.corrections.carried import Trace
@@ -26,10 +26,11 @@ from gvf.horde.cuts import TOGETHER, Piece, pieces
 from gvf.horde.evaluator import Evaluator
 from gvf.horde.layout import Layout
 from gvf.horde.pauses import SignalHistory
-from gvf.learners.base_learner import group
 from gvf.learners.linear_values import represent
+from gvf.learners.saved_state import group
 from gvf.policies import Policy, Uniform
-from gvf.question import GVF, OnConflict, OnNaN, ratios_are_estimated, unusable
+from gvf.question import GVF, OnConflict, OnNaN, unusable
+from gvf.rows import Origin
 from gvf.transition import Transitions, without_last_states
 
 Form = tuple[str, ...]
@@ -217,31 +218,22 @@ class Signals:
             shard: the shard, or several as one.
         """
         missing = unusable(batch) if self.options.on_nan == "skip" else None
-        if missing is None or not missing.any():
-            self._pass_on(batch, batch, behaviour, None, shard)
-        elif missing.all():
-            for trace in self.traces:
-                trace.inputs(np.empty(0), np.empty(0), batch, missing=missing)
-        else:
-            try:
-                self._pass_on(batch[~missing], batch, behaviour, missing, shard)
-            except ValueError as error:
-                places = np.array2string(np.flatnonzero(missing), separator=", ", threshold=8)
-                error.add_note(f"Positions do not count the rows left out for a NaN, {places}.")
-                raise
-        self.left_out += 0 if missing is None else int(missing.sum())
+        origin = Origin.of(batch, missing, behaviour, self.options.on_conflict)
+        if origin.left_out is None:
+            self._pass_on(origin, behaviour, shard)
+            return
+        with origin.positions_explained():
+            if len(origin.transitions):
+                self._pass_on(origin, behaviour, shard)
+            else:
+                for trace in self.traces:
+                    trace.leave_out(batch)
+        self.left_out += origin.left_out_count
 
-    def _pass_on(
-        self,
-        transitions: Transitions,
-        batch: Transitions,
-        behaviour: Policy | None,
-        missing: Bools | None,
-        shard: LearnsFromRows,
-    ) -> None:
-        """Pass on the transitions of a batch that are not missing."""
-        steps, options = shard.steps, self.options
-        ratios = self._ratios(transitions, behaviour)
+    def _pass_on(self, origin: Origin, behaviour: Policy | None, shard: LearnsFromRows) -> None:
+        """Pass on the transitions of a batch that are not left out."""
+        steps, options, transitions = shard.steps, self.options, origin.transitions
+        ratios = self._ratios(origin, behaviour)
         cumulant = self._evaluator.cumulants(transitions)
         alive = self.endless.continuations(transitions) > 0.0
         continuation = self._evaluator.continuations(transitions, alive)
@@ -249,7 +241,7 @@ class Signals:
         with ExitStack() as stack:
             for trace in self.traces:
                 stack.enter_context(trace.undone(unless=lambda: shard.steps > steps))
-            inputs = self._inputs(ratios, continuation, transitions, batch, missing)
+            inputs = self._inputs(ratios, continuation, origin)
             p = options.correction.masses(inputs.reshape(len(inputs), -1)).reshape(ratios.shape)
             columns = {"x": x, "x_next": x_next, "cumulant": cumulant, "continuation": continuation}
             columns = {name: self.rounded(column) for name, column in columns.items()}
@@ -263,7 +255,7 @@ class Signals:
                 if shard.steps > steps:  # also after an interrupt that came too late to stop it
                     self.courses = courses
                     self.outside += options.states.outside(transitions["state"]) or 0
-        self.estimated |= ratios_are_estimated(transitions, behaviour, options.on_conflict)
+        self.estimated |= origin.has_estimates
 
     def _learn(self, rows: ManyRows, shard: LearnsFromRows) -> None:
         """Let a shard learn from rows, some at a time and in pieces."""
@@ -299,47 +291,32 @@ class Signals:
         """Return the share of so many states that was outside the bounds, None without bounds."""
         return self.outside / steps if self.options.states.has_bounds and steps else None
 
-    def _ratios(self, transitions: Transitions, behaviour: Policy | None) -> Floats:
+    def _ratios(self, origin: Origin, behaviour: Policy | None) -> Floats:
         """Return the ratios of all groups, float64[groups, m]; 1 if none are needed or known."""
-        recorded = {"behaviour_probability", "behaviour_log_probability"}
-        known = behaviour is not None or bool(recorded & transitions.columns.keys())
-        if not self.options.correction.needs_ratios and not known:
-            return np.ones((self.layout.groups, len(transitions)))
-        ratios = self._evaluator.ratios(transitions, behaviour, self.options.on_conflict)
+        if not self.options.correction.needs_ratios and not origin.is_known:
+            return np.ones((self.layout.groups, len(origin.transitions)))
+        options = self.options
+        ratios = self._evaluator.ratios(origin.transitions, behaviour, options.on_conflict)
         return ratios[self.layout.group_policy]
 
-    def _inputs(
-        self,
-        ratios: Floats,
-        continuation: Floats,
-        transitions: Transitions,
-        batch: Transitions,
-        missing: Bools | None,
-    ) -> Floats:
+    def _inputs(self, ratios: Floats, continuation: Floats, origin: Origin) -> Floats:
         """Return the correction's inputs of all groups, float64[inputs, groups, m]."""
         if not self.traces:
             return ratios[None]
         layout, inputs = self.layout, np.empty((2, *ratios.shape))
         for g, trace in enumerate(self.traces):
             question, place = layout.questions[layout.group_question[g]], layout.starts[g]
+            interest = None
+            if question.interest is not None:
+                interest = question.interests(origin.transitions)
             inputs[:, g] = trace.inputs(
                 ratios[g],
                 layout.scale[place] * continuation[:, layout.source[place]],
-                batch,
-                interest=None if question.interest is None else question.interests(transitions),
-                missing=missing,
+                origin.batch,
+                interest=interest,
+                missing=origin.left_out,
             )
         return inputs
-
-    def restart(self) -> None:
-        """Let no transition follow those before."""
-        for trace in self.traces:
-            trace.restart()
-
-    def change_source(self) -> None:
-        """Accept a next transition that does not follow those before."""
-        for trace in self.traces:
-            trace.change_source()
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """Return copies of the arrays of the state."""

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -18,20 +18,23 @@ from numpy.typing import NDArray
 from torch import nn
 
 from gvf.common.arrays import Array, Floats
-from gvf.common.checks import brief, whole
+from gvf.common.checks import brief
 from gvf.corrections import IR, Correction
-from gvf.horde.group_draws import Pool
-from gvf.horde.horde import Horde, check_arguments
+from gvf.horde.horde import OPTION_TEXTS, Horde, check_arguments
 from gvf.horde.horde_report import HordeDiagnosis, diagnose_policies
-from gvf.horde.shard import Shard, ShardOptions
+from gvf.horde.shard import Shard
 from gvf.horde.signals import Form, Signals
-from gvf.learners.states import States
+from gvf.learners.learner_options import (
+    WindowKeywords,
+    WindowOptions,
+    documents_options,
+    options_of,
+)
 from gvf.neural.heads import MakeOptimiser, NetworkChoice, NetworkWeights
 from gvf.neural.network_checks import as_device, check_options, check_precision, check_states
 from gvf.neural.neural_learner import in_words
 from gvf.neural.tensors import as_batch
-from gvf.policies import Policy
-from gvf.question import GVF, OnConflict, OnNaN
+from gvf.question import GVF
 from gvf.transition import Transitions, check_no_nan
 
 
@@ -78,6 +81,7 @@ class StatesOfNetwork:
         """Return None, because there are no features with bounds."""
 
 
+@documents_options(WindowOptions, **OPTION_TEXTS)
 class NeuralHorde(Horde):
     """Many questions, answered by one network from one stream of off-policy transitions.
 
@@ -99,14 +103,7 @@ class NeuralHorde(Horde):
         optimiser: a function that makes an optimiser from parameters, such as
             ``partial(torch.optim.Adam, lr=1e-3)``.
         correction: as in :class:`gvf.Horde`.
-        behaviour: as in :class:`gvf.Horde`.
-        window: the number of recent transitions to keep, n.
-        batch_size: the number of transitions drawn for an update of a policy's questions, k.
-        update_every: the number of steps between updates.
-        warm_up: the number of steps before the first of these intervals begins.
-        on_conflict: as in :class:`gvf.Learner`.
-        on_nan: as in :class:`gvf.Horde`.
-        seed: the seed of the draws: anything that :class:`numpy.random.SeedSequence` accepts.
+        {options}
         target_every: the number of updates between copies of the network to a target network, which
             gives v(s'). By default the network itself gives v(s').
         clip: the largest norm of the gradient that one question has for the trunk's outputs. By
@@ -150,42 +147,25 @@ class NeuralHorde(Horde):
         optimiser: MakeOptimiser,
         correction: Correction = IR(),  # noqa: B008 (frozen)
         *,
-        behaviour: Policy | None = None,
-        window: int = 15_000,
-        batch_size: int = 16,
-        update_every: int = 1,
-        warm_up: int = 0,
-        on_conflict: OnConflict = "error",
-        on_nan: OnNaN = "error",
-        seed: Any = None,
         target_every: int | None = None,
         clip: float | None = None,
         device: str | torch.device = "cpu",
         mixed_precision: bool = False,
+        **options: Unpack[WindowKeywords],
     ) -> None:
-        check_arguments(questions, correction, behaviour, on_conflict, on_nan)
+        chosen = options_of(WindowOptions, self, options)
+        check_arguments(questions, correction)
         if not isinstance(trunk, nn.Module):
             raise TypeError(f"trunk must be a torch.nn.Module, got {brief(trunk)}")
         check_options(optimiser, target_every, clip)
-        self.behaviour, self._states = behaviour, States(on_nan)
         check_precision(trunk)
         double = any(weights.dtype == torch.float64 for weights in trunk.parameters())
         dtype = np.dtype(np.float64 if double else np.float32)
         choice = NetworkChoice(
             trunk, optimiser, target_every, clip, mixed_precision, as_device(device), dtype
         )
-        options = ShardOptions(
-            weights=choice,
-            correction=correction,
-            window=whole("window", window, 1),
-            batch_size=whole("batch_size", batch_size, 1),
-            update_every=whole("update_every", update_every, 1),
-            warm_up=whole("warm_up", warm_up, 0),
-            steps_per_call=None,
-            pool=Pool(os.cpu_count() or 1),
-            seed=seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed),
-        )
-        self._make(questions, StatesOfNetwork(dtype), options, on_conflict, on_nan)
+        states, threads = StatesOfNetwork(dtype), os.cpu_count() or 1
+        self._make(questions, correction, chosen, states, choice, None, threads)
 
     def _begin(self, signals: Signals, shard: Shard) -> None:
         """Go on with these parts; the network is there from the start."""
@@ -200,13 +180,13 @@ class NeuralHorde(Horde):
 
     @property
     def _weights(self) -> NetworkWeights:
-        weights = self._shard.gathered().weights
+        weights = self._shard.weights
         assert isinstance(weights, NetworkWeights)
         return weights
 
     @property
     def _choice(self) -> NetworkChoice:
-        choice = self._shard.options.weights
+        choice = self._shards.options.weights
         assert isinstance(choice, NetworkChoice)
         return choice
 
@@ -237,18 +217,18 @@ class NeuralHorde(Horde):
                 "a question of a NeuralHorde has no update of its own to diagnose; for the ratios "
                 "of all policies: diagnose()"
             )
-        return diagnose_policies(self._shard.gathered(), self._diagnosed())
+        return diagnose_policies(self._shard, self._diagnosed())
 
-    @property
-    def _exported(self) -> dict[str, Any]:
+    def exported(self) -> dict[str, Any]:
+        """Raise ValueError, because nothing that predicts can be written without the trunk."""
         raise ValueError(
             "a NeuralHorde has no export; torch.save(horde.trunk.state_dict(), path) keeps the "
             "trunk, and horde.weights(name) is the head of a question"
         )
 
-    def _parts(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the arguments that make a horde like this one, except seed and device."""
-        choice, shared = self._choice, self._shared_parts()
+        choice, shared = self._choice, self._shared_arguments()
         return {
             "questions": shared.pop("questions"),
             "trunk": in_words(choice.trunk),
@@ -259,5 +239,6 @@ class NeuralHorde(Horde):
             "mixed_precision": choice.mixed_precision,
         }
 
-    def _present_arguments(self) -> dict[str, Any]:
-        return {**self._parts(), "questions": len(self.questions), "device": str(self.device)}
+    def present_arguments(self) -> dict[str, Any]:
+        """Return the arguments that ``repr`` shows, with their present values."""
+        return {**self.arguments(), "questions": len(self.questions), "device": str(self.device)}
