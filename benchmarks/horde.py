@@ -24,6 +24,7 @@ from benchmarks.measure import Effort, Row, Run, interleave
 from gvf.common.tiles import add_product
 from gvf.features import ActiveTable
 from gvf.horde.group_draws import Pool
+from gvf.horde.shard import Shard
 
 TITLE = "Hordes (n = 10,000, SGD, float32, two cores)"
 N, POOL, ACTIONS = 10_000, 4_096, 4
@@ -266,10 +267,11 @@ def delay(case: Case, steps: int = 300) -> Row:
 def memory(case: Case) -> Row:
     """Measure the memory beside weights, window and rings, in percent of these."""
     horde, data = horde_of(case), case.stream(512)
-    core = horde._core
-    assert core.engine is not None
-    kept = core.draws.rings.nbytes + core.engine.take(np.arange(10_000))["weights"].nbytes
-    kept += sum(column.nbytes for column in core.window.columns.values())
+    shard = horde._shard
+    assert isinstance(shard, Shard)
+    assert shard.weights is not None
+    kept = shard.draws.rings.nbytes + shard.weights.take(np.arange(10_000))["weights"].nbytes
+    kept += sum(column.nbytes for column in shard.window.columns.values())
     more = _peak(lambda: horde.observe(data))
     share = 100 * more / kept
     name = f"{case.name}: memory beside weights, window and rings"

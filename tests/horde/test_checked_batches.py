@@ -6,7 +6,7 @@ from dumb_ray import DumbRay
 from many_learners import BEHAVIOUR, asked, stream
 
 import gvf
-from gvf.horde import horde_core as core
+from gvf.horde import cuts
 from gvf.jobs import ray_cluster as cluster
 
 TILES = gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
@@ -79,7 +79,7 @@ def test_learn_names_the_row_of_the_source():
 
 
 def test_a_batch_too_large_to_be_checked_at_once_says_how_many_were_learned(monkeypatch):
-    monkeypatch.setattr(core, "_ROOM", 1)  # so that 256 rows are checked together
+    monkeypatch.setattr(cuts, "ROOM", 1)  # so that 256 rows are checked together
     horde = made()
     with pytest.raises(ValueError, match="position 88") as caught:
         horde.observe(data_with("action", 7))
@@ -92,13 +92,16 @@ def test_a_batch_too_large_to_be_checked_at_once_says_how_many_were_learned(monk
 def test_rows_that_are_checked_together_change_no_bit(monkeypatch):
     data, hordes = stream(ROWS, states=0), [made(gvf.corrections.EmphaticIR(0.5)) for _ in range(2)]
     hordes[0].observe(data)
-    monkeypatch.setattr(core, "_ROOM", 1)
+    monkeypatch.setattr(cuts, "ROOM", 1)
     hordes[1].observe(data)
     assert_unchanged(hordes[0]._arrays(), hordes[1])
 
 
 def test_the_rows_checked_together_follow_the_memory_that_they_take():
-    few, many = made(), made(questions=asked(400))
-    assert few._core.rows_together > 10_000
+    few, many = (
+        next(iter(cuts.checked_together(10**9, horde._bytes_of_row))).stop
+        for horde in (made(), made(questions=asked(400)))
+    )
+    assert few > 10_000
     numbers = 400 * (1 + 1 + 2)  # a ratio of each policy; a ratio, a mass and a copy of each group
-    assert (1 << 26) / 8 / numbers > many._core.rows_together > (1 << 26) / 8 / (numbers + 200)
+    assert (1 << 26) / 8 / numbers > many > (1 << 26) / 8 / (numbers + 200)

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from dumb_ray import DumbRay
-from many_learners import BEHAVIOUR, asked, stream
+from many_learners import BEHAVIOUR, asked, near_the_edge, stream
 from test_horde import CORRECTIONS
 
 import gvf
@@ -96,6 +97,52 @@ def test_the_bits_are_those_of_one_process(dumb, kind, correction):
     assert_same_bits(alone, several)
 
 
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+def test_any_number_of_workers_has_the_same_bits(dumb, workers):
+    """Also if a sensor of one policy fails, of which the workers of the others know nothing."""
+    ray, data = dumb(), stream(400, states=0)
+    own = data.reward.copy()
+    own[[100, 230]] = np.nan
+    data = gvf.Transitions(**data.columns, own=own)
+    first = asked(6)
+    questions = [replace(first[0], cumulant="own", name="own"), *first]
+    alone = made("dense", questions)
+    several = made("dense", questions, engine="ray", workers=workers)
+    for horde in (alone, several):
+        feed(horde, data)
+    assert len(ray.actors) == workers
+    assert_same_bits(alone, several)
+
+
+def test_a_worker_gets_only_what_its_policies_need(dumb):
+    dumb()
+    signals = {str(i): partial(weighed, i) for i in range(4)}
+    policies = {str(i): gvf.policies.Favour(0, 0.2 + 0.2 * i, 3) for i in range(4)}
+    questions = [
+        gvf.GVF(policy, signals[name], near_the_edge if name == "2" else 0.5, name=name)
+        for name, policy in policies.items()
+    ]
+    horde = made("tiles", questions, engine="ray", workers=2)
+    horde._predict([[0.5, 0.5]])
+    shards = horde._shards
+    assert isinstance(shards, spread.RayShards)
+    data = stream(20, states=0)
+    horde.observe(data)
+    ((features, parts),) = shards._rows
+    assert sorted(features.value()) == ["x", "x_next"]
+    for part, own in zip(parts, ([0, 1], [2, 3]), strict=True):
+        assert (part.inputs.shape, part.p.shape) == ((1, 2, 20), (2, 20))
+        np.testing.assert_array_equal(
+            part.columns["cumulant"], np.stack([weighed(i, data) for i in own], axis=1)
+        )
+        assert part.columns["continuation"].shape == (20, 1 + (2 in own))
+        assert len(part.largest) == 2 + 1 + (2 in own)
+
+
+def weighed(factor, transitions):
+    return factor * transitions["reward"]
+
+
 def test_single_precision_has_the_same_bits(dumb):
     dumb()
     data = stream(200, states=0)
@@ -163,10 +210,10 @@ def test_rows_and_calls_ahead_are_bounded(dumb, monkeypatch):
     data, most = stream(300, states=0), 0
     for start in range(0, 300, 2):
         horde.observe(data[start : start + 2])
-        core = horde._core
-        assert isinstance(core, spread.SpreadCore)
-        assert max(map(len, core._ahead)) <= spread._AHEAD
-        most = max(most, len(core._rows))
+        shards = horde._shards
+        assert isinstance(shards, spread.RayShards)
+        assert max(map(len, shards._ahead)) <= spread._AHEAD
+        most = max(most, len(shards._rows))
     assert 10 < most <= 10 + spread._AHEAD + 1
 
 
@@ -191,14 +238,20 @@ def test_the_chunk_is_that_of_all_questions(dumb):
     largest = made("dense", questions[:64])
     for horde in (alone, several, largest):
         feed(horde, data)
-    assert alone._core.steps_per_call < largest._core.steps_per_call
+    assert alone._shard.steps_per_call < largest._shard.steps_per_call
     assert_same_bits(alone, several)
 
 
 def test_shares_have_about_as_many_questions():
-    starts = np.array([0, 10, 20, 30, 90, 100])
-    assert spread._edges(starts, 2).tolist() == [0, 3, 5]
-    assert spread._edges(starts, 100).tolist() == [0, 1, 2, 3, 4, 5]
+    questions = [
+        gvf.GVF(gvf.policies.Favour(0, 0.5 + 0.1 * i, 3), "reward", name=f"{i}, {j}")
+        for i, count in enumerate((10, 10, 10, 60, 10))
+        for j in range(count)
+    ]
+    layout = Layout(questions, gvf.corrections.IR())
+    for count, sizes in ((2, [30, 70]), (100, [10, 10, 10, 60, 10])):
+        places = spread.places_of_shards(layout, count)
+        assert [len(place.layout) for place in places] == sizes
 
 
 @pytest.mark.parametrize("steps", [0, 70])
@@ -234,7 +287,7 @@ def test_questions_come_and_go_and_hordes_are_copied(dumb):
         feed(horde, data[50:90])
         horde.remove([q.name for q in questions[3:8]])
     hordes.append(copy.deepcopy(hordes[1]))
-    assert isinstance(hordes[2]._core, spread.SpreadCore)
+    assert isinstance(hordes[2]._shards, spread.RayShards)
     ray.actors[-1].dead = True
     for horde in hordes:
         feed(horde, data[90:])
@@ -312,19 +365,19 @@ def test_ray_gives_the_same_bits_although_workers_are_killed(ray, monkeypatch, k
     alone, several = made(kind), made(kind, engine="ray", workers=2)
     for horde in (alone, several):
         feed(horde, data[:30])
-    core = several._core
-    assert isinstance(core, spread.SpreadCore)
-    first = list(core._actors)
+    shards = several._shards
+    assert isinstance(shards, spread.RayShards)
+    first = list(shards._actors)
     ray.kill(first[0])  # before the first checkpoint, with calls under way
     for horde in (alone, several):
         feed(horde, data[30:200], pieces=(10,))
     several.predict([[0.5, 0.5]])
     feed(several, data[200:290], pieces=(10,))
-    ray.kill(core._actors[1])  # after some, while rows are sent
+    ray.kill(shards._actors[1])  # after some, while rows are sent
     feed(several, data[290:], pieces=(10,))
     feed(alone, data[200:], pieces=(10,))
     assert_same_bits(alone, several)
-    assert not {*first} & {*core._actors}
+    assert not {*first} & {*shards._actors}
 
 
 INTERRUPTED = """
