@@ -7,6 +7,7 @@ from many_learners import BEHAVIOUR, asked, stream
 
 import gvf
 from gvf.horde import cuts
+from gvf.jobs import RayCluster
 from gvf.jobs import ray_cluster as cluster
 
 TILES = gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
@@ -47,13 +48,13 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("engine", ["local", "ray"])
+@pytest.mark.parametrize("workers", [None, RayCluster()], ids=["here", "on a cluster"])
 @pytest.mark.parametrize("broken", BROKEN)
-def test_a_bad_row_is_named_and_no_row_before_it_is_learned_from(broken, engine, monkeypatch):
+def test_a_bad_row_is_named_and_no_row_before_it_is_learned_from(broken, workers, monkeypatch):
     ray, (name, value) = DumbRay(), BROKEN[broken]
     monkeypatch.setattr(cluster, "import_ray", lambda: ray)
     asked_too = gvf.GVF(gvf.policies.Uniform(3), "reward", from_column, name="asked")
-    horde = made(gvf.corrections.EmphaticIR(0.5), [*asked(), asked_too], engine=engine)
+    horde = made(gvf.corrections.EmphaticIR(0.5), [*asked(), asked_too], workers=workers)
     data = data_with(name, value, BAD + 50)
     horde.observe(data[:50])
     before = horde._arrays()

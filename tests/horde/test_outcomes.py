@@ -10,6 +10,7 @@ from many_learners import BEHAVIOUR, stream
 from test_cut_returns import STATES, values, world
 
 import gvf
+from gvf.jobs import RayCluster
 from gvf.jobs import ray_cluster as cluster
 
 FEATURES = {
@@ -370,7 +371,7 @@ def test_checks_are_saved_and_go_on(tmp_path, monkeypatch, how):
     elif how == "pickle":
         again = pickle.loads(pickle.dumps(horde))
     else:
-        again = made(questions=asked, engine="ray", workers=2)
+        again = made(questions=asked, workers=RayCluster(workers=2))
         again.observe(data[:2_010])
     assert_same(horde, again)
     for one in (horde, again):

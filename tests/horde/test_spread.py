@@ -22,6 +22,7 @@ import gvf
 from gvf.common.distribution import how_to_install
 from gvf.horde import ray_shards as spread
 from gvf.horde.layout import Layout
+from gvf.jobs import RayCluster
 from gvf.jobs import ray_cluster as cluster
 
 TILES = gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
@@ -46,7 +47,7 @@ KINDS = {
 def made(kind="tiles", questions=None, **options):
     features, update = KINDS[kind]
     options = {"window": 40, "batch_size": 4, "seed": 0, "behaviour": BEHAVIOUR, **options}
-    if "engine" not in options:
+    if "workers" not in options:
         options["threads"] = 1
     return gvf.Horde(questions or asked(6), features, update, **options)
 
@@ -90,7 +91,7 @@ def test_the_bits_are_those_of_one_process(dumb, kind, correction):
     ray, data = dumb(), stream(200, states=0)
     data.reward[60:63] = np.nan
     alone = made(kind, correction=correction)
-    several = made(kind, correction=correction, engine="ray", workers=3)
+    several = made(kind, correction=correction, workers=RayCluster(workers=3))
     for horde in (alone, several):
         feed(horde, data)
     assert len(ray.actors) == 3
@@ -107,7 +108,7 @@ def test_any_number_of_workers_has_the_same_bits(dumb, workers):
     first = asked(6)
     questions = [replace(first[0], cumulant="own", name="own"), *first]
     alone = made("dense", questions)
-    several = made("dense", questions, engine="ray", workers=workers)
+    several = made("dense", questions, workers=RayCluster(workers=workers))
     for horde in (alone, several):
         feed(horde, data)
     assert len(ray.actors) == workers
@@ -122,7 +123,7 @@ def test_a_worker_gets_only_what_its_policies_need(dumb):
         gvf.GVF(policy, signals[name], near_the_edge if name == "2" else 0.5, name=name)
         for name, policy in policies.items()
     ]
-    horde = made("tiles", questions, engine="ray", workers=2)
+    horde = made("tiles", questions, workers=RayCluster(workers=2))
     horde._predict([[0.5, 0.5]])
     shards = horde._shards
     assert isinstance(shards, spread.RayShards)
@@ -147,7 +148,10 @@ def test_single_precision_has_the_same_bits(dumb):
     dumb()
     data = stream(200, states=0)
     for kind in ("tiles", "dense"):
-        alone, several = made(kind, dtype="float32"), made(kind, dtype="float32", engine="ray")
+        alone, several = (
+            made(kind, dtype="float32"),
+            made(kind, dtype="float32", workers=RayCluster()),
+        )
         for horde in (alone, several):
             feed(horde, data)
         assert_same_bits(alone, several)
@@ -162,7 +166,9 @@ def test_workers_that_die_change_no_bit(dumb, monkeypatch, kind, every):
     feed(alone, data, pieces=(5,))
     for die_before in ({1}, {2, 60}, {30, 31, 33}, {70, 90, 91, 100}, {110, 115, 117, 118}):
         ray = dumb(die_before=die_before)
-        several = made(kind, correction=gvf.corrections.EmphaticIR(0.5), engine="ray", workers=2)
+        several = made(
+            kind, correction=gvf.corrections.EmphaticIR(0.5), workers=RayCluster(workers=2)
+        )
         feed(several, data, pieces=(5,))
         assert_same_bits(alone, several)
         assert len(ray.actors) == 2 + len(die_before)
@@ -175,7 +181,7 @@ def test_a_worker_that_is_killed_at_any_moment_changes_no_bit(dumb, monkeypatch)
     feed(alone, data, pieces=(5,))
     for moment in range(12):
         ray = dumb()
-        several = made(engine="ray", workers=2)
+        several = made(workers=RayCluster(workers=2))
         feed(several, data[: 5 * moment], pieces=(5,))
         several._predict([[0.5, 0.5]])
         ray.actors[moment % 2].dead = True
@@ -191,7 +197,7 @@ def test_an_interrupted_call_observes_nothing(dumb, monkeypatch):
     # First before the second worker gets the rows, then while the first gets all of them again.
     monkeypatch.setattr(spread, "_AHEAD", 2)
     ray = dumb(interrupt_at={6, 10})
-    several, interrupts = made(engine="ray", workers=2), 0
+    several, interrupts = made(workers=RayCluster(workers=2)), 0
     while several.steps < 60:
         before = several.steps
         try:
@@ -206,7 +212,7 @@ def test_an_interrupted_call_observes_nothing(dumb, monkeypatch):
 def test_rows_and_calls_ahead_are_bounded(dumb, monkeypatch):
     monkeypatch.setattr(spread, "CHECKPOINT_EVERY", 20)
     dumb()
-    horde = made(engine="ray", workers=2)
+    horde = made(workers=RayCluster(workers=2))
     data, most = stream(300, states=0), 0
     for start in range(0, 300, 2):
         horde.observe(data[start : start + 2])
@@ -219,7 +225,7 @@ def test_rows_and_calls_ahead_are_bounded(dumb, monkeypatch):
 
 def test_workers_that_always_die_are_given_up(dumb):
     ray = dumb(die_before=range(1000))
-    horde = made(engine="ray", workers=2)
+    horde = made(workers=RayCluster(workers=2))
     with pytest.raises(RuntimeError, match="have died 10 times since the last checkpoint"):
         feed(horde, stream(300, states=0), pieces=(5,))
     assert len(ray.actors) == 2 + 10
@@ -234,7 +240,10 @@ def test_the_chunk_is_that_of_all_questions(dumb):
     questions = gvf.question_grid({"many": policies[0]}, signals, [0.9])
     questions += gvf.question_grid({"b": policies[1], "c": policies[2]}, {"0": "reward"}, [0.9])
     data = stream(100, states=0)
-    alone, several = made("dense", questions), made("dense", questions, engine="ray", workers=2)
+    alone, several = (
+        made("dense", questions),
+        made("dense", questions, workers=RayCluster(workers=2)),
+    )
     largest = made("dense", questions[:64])
     for horde in (alone, several, largest):
         feed(horde, data)
@@ -261,7 +270,7 @@ def test_a_file_is_that_of_one_process_and_goes_on_anywhere(dumb, tmp_path, step
     correction = gvf.corrections.EmphaticIR(0.5)
     alone, several = (
         made(correction=correction),
-        made(correction=correction, engine="ray", workers=2),
+        made(correction=correction, workers=RayCluster(workers=2)),
     )
     for name, horde in (("alone", alone), ("several", several)):
         feed(horde, data[:steps])
@@ -269,7 +278,7 @@ def test_a_file_is_that_of_one_process_and_goes_on_anywhere(dumb, tmp_path, step
     assert (tmp_path / "alone").read_bytes() == (tmp_path / "several").read_bytes()
     back = made(correction=correction, seed=5)
     back.load(tmp_path / "several", same_functions=True)
-    there = made(correction=correction, seed=5, engine="ray", workers=3)
+    there = made(correction=correction, seed=5, workers=RayCluster(workers=3))
     there.load(tmp_path / "alone", same_functions=True)
     for horde in (alone, back, there):
         feed(horde, data[steps:])
@@ -280,7 +289,7 @@ def test_a_file_is_that_of_one_process_and_goes_on_anywhere(dumb, tmp_path, step
 def test_questions_come_and_go_and_hordes_are_copied(dumb):
     ray, data = dumb(), stream(160, states=0)
     questions = asked(6)
-    hordes = [made(questions=questions[:-9]), made(questions=questions[:-9], engine="ray")]
+    hordes = [made(questions=questions[:-9]), made(questions=questions[:-9], workers=RayCluster())]
     for horde in hordes:
         feed(horde, data[:50])
         horde.add(questions[-9:])
@@ -301,7 +310,9 @@ def test_added_questions_leave_out_rows_that_they_do_not_know(dumb, correction):
     data, first = stream(100, states=0), asked(6)[:5]
     # A cumulant of its own, which rows before do not have.
     new = [replace(q, cumulant=lambda t: 1.0 + t.reward, name=f"{q.name}, more") for q in first]
-    hordes = [made(questions=first, correction=correction, **kw) for kw in ({}, {"engine": "ray"})]
+    hordes = [
+        made(questions=first, correction=correction, **kw) for kw in ({}, {"workers": RayCluster()})
+    ]
     for horde in hordes:
         feed(horde, data[:50])
         horde.add(new)
@@ -314,7 +325,7 @@ def test_a_failed_observation_is_sent_to_nobody(dumb):
     data = stream(40, states=0, ends=0.0)
     alone, several = (
         made(correction=gvf.corrections.EmphaticIR(0.5), **options)
-        for options in ({}, {"engine": "ray"})
+        for options in ({}, {"workers": RayCluster()})
     )
     for horde in (alone, several):
         feed(horde, data[:20])
@@ -324,17 +335,15 @@ def test_a_failed_observation_is_sent_to_nobody(dumb):
     assert_same_bits(alone, several)
 
 
-def test_options_of_one_engine_are_refused_by_the_other(monkeypatch):
-    with pytest.raises(ValueError, match="choose engine='ray'"):
+def test_what_does_not_fit_a_cluster_is_refused(monkeypatch):
+    with pytest.raises(TypeError, match=r"workers must be a gvf\.jobs\.RayCluster, got .*threads="):
         made(workers=2)
-    with pytest.raises(ValueError, match="engine must be one of 'local', 'ray'"):
-        made(engine="dask")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ModuleNotFoundError, match=re.escape(how_to_install("gvf[ray]"))):
-        made(engine="ray")
+        made(workers=RayCluster())
     monkeypatch.setattr(cluster, "import_ray", lambda: None)
-    with pytest.raises(ValueError, match="give workers instead"):
-        made(engine="ray", threads=2)
+    with pytest.raises(ValueError, match="give their number"):
+        made(workers=RayCluster(), threads=2)
 
 
 def test_a_part_of_a_layout_has_no_function_and_the_same_places():
@@ -362,7 +371,7 @@ def ray():
 def test_ray_gives_the_same_bits_although_workers_are_killed(ray, monkeypatch, kind):
     monkeypatch.setattr(spread, "CHECKPOINT_EVERY", 64)
     data = stream(400, states=0)
-    alone, several = made(kind), made(kind, engine="ray", workers=2)
+    alone, several = made(kind), made(kind, workers=RayCluster(workers=2))
     for horde in (alone, several):
         feed(horde, data[:30])
     shards = several._shards
@@ -384,6 +393,7 @@ INTERRUPTED = """
 import sys, time
 import numpy as np
 import gvf
+from gvf.jobs import RayCluster
 from many_learners import BEHAVIOUR, stream
 
 DATA = stream(20_000, states=0)
@@ -405,7 +415,7 @@ def made(**options):
         questions, features, gvf.updates.TD(0.1), behaviour=BEHAVIOUR, window=40, seed=0, **options
     )
 
-horde = made(engine="ray", workers=2)
+horde = made(workers=RayCluster(workers=2))
 horde._predict(DATA.state[:1])
 try:
     horde.learn(slow(), progress=False)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Bools, Floats
-from gvf.common.checks import brief, check_choice, whole
+from gvf.common.checks import brief, whole
 from gvf.common.files import write_text
 from gvf.corrections import IR, Correction
 from gvf.diagnosis import Diagnosis
@@ -35,7 +35,7 @@ from gvf.horde.ray_shards import RayShards
 from gvf.horde.return_checks import CHECKS
 from gvf.horde.shard import Shard, ShardOptions, WeightsChoice
 from gvf.horde.signals import FeaturesOfStates, RepresentsStates, SignalOptions, Signals
-from gvf.jobs import ray_cluster
+from gvf.jobs import RayCluster, ray_cluster
 from gvf.learners.learner_options import (
     WindowKeywords,
     WindowOptions,
@@ -52,7 +52,6 @@ from gvf.stream.infos import STANDARD, info_columns
 from gvf.transition import Transitions, TransitionsLike, as_transitions
 from gvf.updates import Update
 
-EngineName = Literal["local", "ray"]
 OPTION_TEXTS = {
     "window": "the number of recent transitions to keep, n.",
     "batch_size": "the number of transitions drawn for an update of a policy's questions, k.",
@@ -89,10 +88,8 @@ class Horde(Trained[HordeReport]):
             :attr:`gvf.HordeReport.rupee`. It takes two more arrays of the size of the weights, and
             about a quarter more time with dense features.
         threads: the number of threads; by default one for each processor. It changes no bit.
-        engine: ``"local"`` for threads of this process, or ``"ray"`` for processes of a Ray
-            cluster, which each have some of the policies. Both give the same bits.
-        workers: the number of processes of the engine ``"ray"``; by default one for each processor.
-        address: the address of a Ray cluster; by default one is started on this machine.
+        workers: a :class:`gvf.jobs.RayCluster`, whose processes each have some of the policies; by
+            default all are in this process, on threads. Both give the same bits.
         device: ``"cpu"``, or the name of a GPU, ``"cuda"`` or ``"cuda:1"``. A GPU needs PyTorch and
             Triton, is for :class:`gvf.updates.TD` with ``SGD`` and dense features, and is much
             faster with ``"tf32"`` or ``"float32"`` than with ``"float64"``. The draws are the same
@@ -133,9 +130,7 @@ class Horde(Trained[HordeReport]):
         steps_per_call: int | None = None,
         rupee: bool = False,
         threads: int | None = None,
-        engine: EngineName = "local",
-        workers: int | None = None,
-        address: str | None = None,
+        workers: RayCluster | None = None,
         device: str = "cpu",
         **options: Unpack[WindowKeywords],
     ) -> None:
@@ -144,10 +139,9 @@ class Horde(Trained[HordeReport]):
         check_features(features)
         where, kind = as_device(device, dtype)
         _check_update(update, kind)
-        _check_engine(engine, threads, workers, address, device)
-        if engine == "ray":
-            threads = 1
-        self.engine, self._workers, self._address = engine, workers, address
+        _check_workers(workers, threads, device)
+        threads = threads if workers is None else 1
+        self.workers: RayCluster | None = workers
         self._make(
             questions,
             correction,
@@ -202,8 +196,7 @@ class Horde(Trained[HordeReport]):
     def _begin(self, signals: Signals, shard: Shard) -> None:
         """Go on with these parts; the groups of the shard may be spread over workers."""
         self._signals, layout = signals, shard.layout
-        ray = self.engine == "ray"
-        self._shards = RayShards(shard, self._workers, self._address) if ray else shard
+        self._shards = shard if self.workers is None else RayShards(shard, self.workers)
         self._places = dict(zip(layout.names, layout.place.tolist(), strict=True))
 
     @property
@@ -596,25 +589,22 @@ class Horde(Trained[HordeReport]):
         return {**arguments, "dtype": "tf32"} if device.tf32 else arguments
 
 
-def _check_engine(
-    engine: EngineName,
-    threads: int | None,
-    workers: int | None,
-    address: str | None,
-    device: str,
-) -> None:
-    """Raise an error if options of one engine are given for the other, or Ray is missing."""
-    check_choice("engine", engine, EngineName)
-    if engine == "ray":
-        ray_cluster.import_ray()
-        if device != "cpu":
-            raise ValueError(f"engine='ray' is for device='cpu', got device={device!r}")
-        if threads is not None:
-            raise ValueError("each worker of the engine 'ray' has one thread: give workers instead")
-    elif workers is not None or address is not None:
-        raise ValueError("workers and address are those of a Ray cluster: choose engine='ray'")
-    if workers is not None:
-        whole("workers", workers, 1)
+def _check_workers(workers: Any, threads: int | None, device: str) -> None:
+    """Raise an error if options do not fit a Ray cluster, or Ray is missing."""
+    if workers is None:
+        return
+    if not isinstance(workers, RayCluster):
+        raise TypeError(
+            f"workers must be a gvf.jobs.RayCluster, got {brief(workers)}; the number of threads "
+            "of this process is threads="
+        )
+    ray_cluster.import_ray()
+    if device != "cpu":
+        raise ValueError(f"a Ray cluster is for device='cpu', got device={device!r}")
+    if threads is not None:
+        raise ValueError(
+            "each worker of a Ray cluster has one thread: give their number, RayCluster(workers=8)"
+        )
 
 
 def check_arguments(questions: Any, correction: Any) -> None:

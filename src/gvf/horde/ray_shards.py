@@ -31,7 +31,7 @@ from gvf.common.arrays import Array, Arrays, Floats
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.shard import Shard, ShardOptions, axis_of
 from gvf.horde.signals import ManyRows
-from gvf.jobs import ray_cluster
+from gvf.jobs import RayCluster, ray_cluster
 
 CHECKPOINT_EVERY = 4096
 """The number of steps between two checkpoints of the workers."""
@@ -175,14 +175,13 @@ class RayShards:
 
     Args:
         shard: a shard with all groups, whose state the workers begin with.
-        workers: the number of workers; by default one for each processor of the cluster.
-        address: the address of the cluster; by default one is started on this machine.
+        cluster: the cluster, with the number of workers; by default one for each processor.
     """
 
-    def __init__(self, shard: Shard, workers: int | None, address: str | None) -> None:
+    def __init__(self, shard: Shard, cluster: RayCluster) -> None:
         self._ray = ray_cluster.import_ray()
         self.layout, self.options = shard.layout, shard.options
-        self._workers, self._address = workers, address
+        self._cluster = cluster
         self.steps, self.steps_per_call = shard.steps, shard.steps_per_call
         self._local: Shard | None = shard
         self._places: list[ShardPlace] = []
@@ -209,9 +208,9 @@ class RayShards:
     def _begin_workers(self, shard: Shard) -> None:
         """Begin the workers with the state of a shard, and drop it."""
         ray = self._ray
-        ray_cluster.connect(ray, self._workers, self._address)
+        ray_cluster.connect(ray, self._cluster.workers, self._cluster.address)
         processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self._places = places_of_shards(self.layout, self._workers or processors)
+        self._places = places_of_shards(self.layout, self._cluster.workers or processors)
         self._checkpoint = split(shard.state_dict(), self._places)
         self.steps_per_call = shard.steps_per_call
         self._sent = ray.put(replace(self.options, steps_per_call=shard.steps_per_call))
@@ -361,4 +360,4 @@ class RayShards:
         return self._local or Shard.restored(self.layout, self.options, self.state_dict())
 
     def __reduce__(self) -> Any:
-        return RayShards, (self.gathered(), self._workers, self._address)
+        return RayShards, (self.gathered(), self._cluster)

@@ -138,7 +138,7 @@ class NeuralHorde(Horde):
     """
 
     kind: ClassVar[str] = "neural horde"
-    engine = "local"
+    workers = None
 
     def __init__(
         self,
