@@ -4,13 +4,10 @@ import contextlib
 import csv
 import io
 import re
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 FENCED = re.compile(r"^ *```.*?^ *```\n", re.DOTALL | re.MULTILINE)
@@ -51,22 +48,6 @@ def test_the_report_of_the_clinic_is_computed(tmp_path: Path) -> None:
     assert "log: 600 patients, of whom 63 came only once;\n    150 recovered, 387 others" in known
     verdict = "curves has the lowest error, and cannot be told from tiles, step size 0.1"
     assert str(names["selection"].comparison.verdict) == verdict
-
-
-@pytest.mark.parametrize("name", ["tables", "intervals"])
-def test_the_tables_of_the_page_about_judging_are_those_of_its_files(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(DOCS / "judge")
-    for module in ("experiments", "worlds"):  # other pages and tests have modules of these names
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    import experiments  # pyright: ignore[reportMissingImports]
-
-    rows = experiments.read("logs.csv" if name == "tables" else "intervals.csv")
-    table = experiments.tables if name == "tables" else experiments.interval_table
-    assert table(rows) == (DOCS / "judge" / f"{name}.markdown").read_text("utf-8")
-    for module in ("experiments", "worlds"):
-        del sys.modules[module]
 
 
 def test_the_page_about_judging_tells_what_its_tables_have() -> None:
