@@ -66,9 +66,8 @@ def example(folder: Path) -> gvf.answers.Answer:
     source = folder if (folder / "question.toml").exists() else LOGS
     plan = gvf.answers.load(source / "question.toml")
     with TemporaryDirectory() as out:
-        engine = gvf.answers.Engine(progress=False)
         log = source / "cartpole.parquet"
-        return gvf.answers.answer(plan, log, Path(out, "out"), engine, quiet=True)
+        return gvf.answers.answer(plan, log, Path(out, "out"), progress=False, quiet=True)
 
 
 def shorten(folder: Path, runs: int = 30) -> None:

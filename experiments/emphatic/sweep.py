@@ -28,7 +28,7 @@ from gvf.common.arrays import Floats
 from gvf.kernels import Steps, carried, start_streams, steps_of
 from gvf.kernels import run as learn
 from gvf.online import LSTD
-from gvf_lab.charts.chart_errors import column_of
+from gvf_lab.charts.chart_statistics import column_of
 from gvf_lab.domain import TabularDomain, Trajectory, get
 from gvf_lab.study import OnlineStudy, Store, Study, run
 from gvf_lab.study.base_study import seed_for

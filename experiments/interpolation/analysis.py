@@ -11,7 +11,7 @@ import numpy as np
 from experiments.interpolation.sweep import ENDS, Point
 from experiments.tables import read_rows, with_interval, write_table
 from gvf.common.colours import SPARE_COLOURS
-from gvf_lab.paper.named_studies import get
+from gvf_lab.catalogue import study_of
 from gvf_lab.study import Study
 
 FAMILIES = {"Interpolated": "IR", "BC-Interpolated": "BC-IR"}
@@ -122,7 +122,7 @@ def grids(points: list[Point]) -> Iterator[str]:
     between = [point for point in points if point.method not in ENDS]
     margins = []
     for point in points:
-        study = get(point.study)
+        study = study_of(point.study)
         assert isinstance(study, Study)
         sizes = study.step_sizes
         margins += [np.log2(point.step_size / sizes[0]), np.log2(sizes[-1] / point.step_size)]

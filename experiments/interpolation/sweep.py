@@ -16,7 +16,7 @@ import numpy as np
 
 from experiments.tables import Interval, interval, write_rows
 from gvf.common.arrays import Floats
-from gvf_lab.paper.named_studies import get
+from gvf_lab.catalogue import study_of
 from gvf_lab.study import NAMED, Store, Study, run
 from gvf_lab.study.results import Results, resampling, standard_error
 
@@ -94,7 +94,7 @@ def measure(folder: Path, parts: Sequence[str] = (), quick: bool = False) -> Non
     """
     points: list[Point] = []
     for name in parts or (STUDIES[:1] if quick else STUDIES):
-        study = get(name).with_(runs=4) if quick else get(name)
+        study = study_of(name).with_(runs=4) if quick else study_of(name)
         results = folder / "gvf-results" if quick else Path("gvf-results")
         print(run(study, results).text)
         points += judged(Results.read(Store(study, results), "paper"), inner=not quick)

@@ -10,7 +10,7 @@ import pytest
 from experiments.interpolation import analysis
 from experiments.interpolation import sweep as interpolation
 from gvf.learners.method import BETWEEN
-from gvf_lab.paper.named_studies import get
+from gvf_lab.catalogue import study_of
 from gvf_lab.study import Study
 from gvf_lab.study.results import MethodResults, Results
 
@@ -24,7 +24,7 @@ METHOD_NAMES = ("IS", "IR", "BC-IR", *BETWEEN)
 @pytest.mark.parametrize("protocol", ["paper", "authors"])
 @pytest.mark.parametrize("name", interpolation.STUDIES)
 def test_the_studies_have_all_methods_and_fine_grids(name, protocol):
-    study = get(name, protocol)
+    study = study_of(name, protocol)
     assert isinstance(study, Study)
     assert study.methods == METHOD_NAMES
     steps = np.diff(np.log2(study.step_sizes))
@@ -107,7 +107,7 @@ def test_the_numbers_are_those_of_the_catalogue_and_no_best_step_size_is_at_an_e
     rows = published()
     assert [row["study"] for row in rows] == sorted(row["study"] for row in rows)
     for name in interpolation.STUDIES:
-        study, mine = get(name), [row for row in rows if row["study"] == name]
+        study, mine = study_of(name), [row for row in rows if row["study"] == name]
         assert isinstance(study, Study)
         assert len(mine) == len(study.pairs) * len(study.gaps) * len(study.methods)
         assert {row["method"] for row in mine} == set(study.methods)

@@ -226,10 +226,10 @@ def least_squares(correction: Any, stream: str, rows: int, missing: bool) -> Out
 
 
 def window_least_squares(correction: Any) -> Outputs:
-    """Solve least squares for a batch at once; later by ``LSTDLearner.fit``, to 1e-14."""
-    batch = gvf.Transitions(**walk("table", False))
-    solve = import_module("gvf.online").window_lstd
-    return {"weights": solve(question("table"), features("table"), batch, part(correction))}
+    """Solve least squares for a batch at once."""
+    learner = gvf.LSTDLearner(question("table"), features("table"), part(correction))
+    learner.observe(gvf.Transitions(**walk("table", False)))
+    return {"weights": learner.weights}
 
 
 def fit(correction: Any, order: Any, n_step: int) -> Outputs:
@@ -425,7 +425,7 @@ def numbers_of(diagnosis: Any) -> Outputs:
         "mean_ratio", "mean_ratio_error", "k_hat", "k_threshold", "bias_windows",
     )  # fmt: skip
     moments = {
-        name: [float(x) for x in np.ravel([moment.variance, moment.error])]
+        name: [float(x) for x in np.ravel([moment.variance.value, moment.variance.standard_error])]
         for name, moment in diagnosis.moments.items()
     }
     compared = diagnosis.comparison

@@ -4,7 +4,7 @@ A replicate is what the learner would have learned from a log in which every epi
 number of times, Poisson(1) (:mod:`gvf.intervals.resampling`). The spread of the replicates'
 predictions around that of the log is like the spread of the log's prediction over logs that could
 have been. Replicates learn from draws of their own (:mod:`gvf.intervals.replicate_learner`), or are
-solved for (:mod:`gvf.intervals.replicate_equations`). :mod:`gvf.intervals.replicates` does either.
+solved for (:mod:`gvf.online.least_squares`). :mod:`gvf.intervals.replicates` does either.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gvf.common.progress import progress_of
 from gvf.horde import Horde
 from gvf.intervals.bootstrap_result import BootstrapResult, rank_of
 from gvf.intervals.events import TooFewEventsError, count_events
-from gvf.intervals.replicates import Job, Method, Replicates, spread
+from gvf.intervals.replicates import Method, ReplicateArguments, Replicates, spread
 from gvf.intervals.resampling import Units
 from gvf.jobs.threads import processors
 from gvf.learners.learner import Learner
@@ -66,8 +66,8 @@ def bootstrap(
             whole log, and an epoch has as many as its rows would bring; the learner's own window
             and warm-up have no effect.
         method: "td" to learn as the learner does; "lstd" to solve for the values that it tends to
-            (:func:`gvf.online.window_lstd`), which needs neither step size nor epochs. By default
-            "lstd" for a :class:`gvf.LSTDLearner`, and "td" for the others.
+            (as :class:`gvf.LSTDLearner` does), which needs neither step size nor epochs. By default
+            "lstd" for such a learner, and "td" for the others.
         block: for a stream with few episodes or none, the number of steps after which it has
             forgotten where it was. Blocks of so many steps are then drawn, instead of episodes.
         seed: the seed. A replicate depends on it and on the replicate's number, and on no other
@@ -121,7 +121,7 @@ def bootstrap(
     block = None if block is None else whole("block", block, 1)
     Units(log, block)  # checks their number, before anything is learned
     learners = _learners_of(learner)
-    job = Job(log, block, whole("epochs", epochs, 1), method, whole("seed", seed, 0))
+    job = ReplicateArguments(log, block, whole("epochs", epochs, 1), method, whole("seed", seed, 0))
     for part in learners:
         events = count_events(part, log)
         if events.few:
@@ -141,7 +141,7 @@ def bootstrap(
 
 
 def intervals_of(
-    job: Job,
+    job: ReplicateArguments,
     learners: Sequence[Learner],
     results: Sequence[Replicates],
     level: float,
@@ -187,7 +187,7 @@ def _change(replicates: Replicates) -> Floats:
 def _learners_of(learner: Learner | Horde | LSTDLearner) -> list[Learner]:
     """Return the learner, or a learner for each question of a horde."""
     if isinstance(learner, Horde):
-        parts = learner._parts()
+        parts = learner.arguments()
         names = (
             "features",
             "update",

@@ -3,12 +3,13 @@
 The rows come in as they come to the learner itself: through its question, features, corrections,
 traces and n-step returns, without those it skips for a NaN. No update is made; the replicates then
 draw from all rows (:mod:`gvf.intervals.replicate_learner`) or sum over them
-(:mod:`gvf.intervals.replicate_equations`).
+(:mod:`gvf.online.least_squares`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,16 @@ from gvf.common.arrays import Array, Bools, Floats
 from gvf.intervals.resampling import Units
 from gvf.learners import batches
 from gvf.learners.learner import Learner
+from gvf.learners.learner_options import LearnerOptions
 from gvf.learners.linear_values import LinearValues
 from gvf.learners.update_loop import STEPS, Schedule
-from gvf.learners.window_learner import LearnerOptions, WindowLearner
+from gvf.learners.window_learner import WindowLearner
 from gvf.log import Log
+from gvf.online.least_squares import Equations
 from gvf.policies import Policy
 from gvf.sampling.random_streams import native
 from gvf.transition import Transitions
+from gvf.updates.linear_kernels import Experience
 from gvf.window import Window
 from gvf.window.buffer import Buffer, Rows
 
@@ -101,9 +105,10 @@ class WholeLog(WindowLearner):
         values = _KeptValues(policy, learner.features, rule, rng)
         super().__init__(learner.question, learner.correction, values, options, rng)
 
-    def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        unit = {UNIT: self._units.of(transitions)}
-        super()._take_in(Transitions(**transitions.columns, **unit), behaviour)
+    def observe_batch(self, batch: Transitions, behaviour: Policy | None) -> None:
+        """Observe transitions, with the unit of each."""
+        unit = {UNIT: self._units.of(batch)}
+        super().observe_batch(Transitions(**batch.columns, **unit), behaviour)
 
     def take(
         self,
@@ -116,13 +121,13 @@ class WholeLog(WindowLearner):
         for batch in batches.batches_of(log):
             check(interrupted)
             try:
-                self._take_in(batch, self.behaviour)
+                self.observe_batch(batch, self.behaviour)
             except ValueError as error:
                 error.add_note(f"Positions count from transition {taken} of the log.")
                 raise
             taken += len(batch)
             advance(len(batch))
-        self._end_source()
+        self.end_source()
         self.inputs = np.ascontiguousarray(self.buffer.inputs)
         self.masses = self.correction.masses(self.inputs)
 
@@ -131,10 +136,30 @@ class WholeLog(WindowLearner):
         """The columns of the rows, [n, ...] each."""
         return {name: column[: len(self.window)] for name, column in self.window.columns.items()}
 
-    @property
+    @cached_property
+    def equations(self) -> Equations:
+        """The equations of least squares for the log itself."""
+        rows = len(self.values.state.weights)
+        equations = Equations(rows, most=rows)
+        equations.add(self.experience, self.shares)
+        return equations
+
+    @cached_property
     def unit(self) -> Array:
         """The unit of every row, int64[n]."""
         return self.columns[UNIT]
+
+    @cached_property
+    def experience(self) -> Experience:
+        """The columns of the rows that updates read."""
+        return self.values.experience(self.columns)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The share p w of every row in the mean update, with the whole log as a batch, [n]."""
+        correction, p = self.correction, self.masses
+        w = correction.weights(self.inputs, correction.means(self.inputs), p=p)
+        return np.where(p > 0.0, p * w, 0.0)
 
     @property
     def known(self) -> Bools:
@@ -157,5 +182,5 @@ class WholeLog(WindowLearner):
         passed_on = updates * self.schedule.batch_size * self.n_steps.n or len(self.window)
         self.values.state = self.values.state._replace(weights=weights)
         assert isinstance(self.window, Window)
-        findings = self._range(passed_on).findings(self.values.predict_sample(self.window))
+        findings = self.totals.range(passed_on).findings(self.values.predict_sample(self.window))
         return np.isin(np.arange(weights.shape[1]), findings["diverged"])

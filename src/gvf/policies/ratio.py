@@ -23,7 +23,8 @@ from gvf.policies.action_checks import batch_size, numpy_array
 from gvf.policies.policy import DiscretePolicy, Policy, check_same_actions, log
 
 _RECORDED_TOLERANCE = 1e-6  # a probability of 1, recorded in single precision, may exceed 1
-_CONFLICT_TOLERANCE = 1e-5  # relative, since much is recorded and computed in single precision
+CONFLICT_TOLERANCE = 1e-5
+"""The relative difference up to which a record and a policy agree; much is in single precision."""
 
 
 def ratio(
@@ -94,7 +95,7 @@ def ratio(
     else:
         name = "behaviour_log_probability"
         mu = _recorded(behaviour_log_probability, name, count, -np.inf, math.log(most))
-    rho = _quotient(pi, mu) if divide else _quotient_of_logs(pi, mu)
+    rho = quotient(pi, mu, logs=not divide)
     if not np.isfinite(rho).all():
         at = int(np.isfinite(rho).argmin())
         where = _transition(at, np.asarray(actions)[at])
@@ -141,7 +142,7 @@ def check_recorded(
         recorded = _recorded(behaviour_probability, name, count, 0.0, most)
         scale = mu = behaviour.probability(states, actions)
     with np.errstate(invalid="ignore"):
-        near = np.abs(recorded - mu) <= _CONFLICT_TOLERANCE * scale
+        near = np.abs(recorded - mu) <= CONFLICT_TOLERANCE * scale
     agree = near | (recorded == mu)
     if not agree.all():
         at = int(agree.argmin())
@@ -194,7 +195,7 @@ def largest_ratio(target: DiscretePolicy, behaviour: DiscretePolicy, states: Any
     if batch_size(states) == 0:
         raise ValueError("give at least one state")
     pi, mu = target.probabilities(states), behaviour.probabilities(states)
-    rho = _quotient(pi, mu)
+    rho = quotient(pi, mu)
     row, action = divmod(int(rho.argmax()), target.actions)
     if not np.isfinite(rho[row, action]):
         where = place(row, "state at position ", f" (action {action}): ", f"action {action}: ")
@@ -216,14 +217,23 @@ def _recorded(values: Any, name: str, count: int, least: float, most: float) -> 
     return array
 
 
-def _quotient(pi: Floats, mu: Floats) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+def quotient(pi: Floats, mu: Floats, *, logs: bool = False) -> Floats:
+    """Return pi / mu, and 0 wherever pi is 0; with `logs`, from their logarithms.
+
+    All ratios of gvf are formed here. Those that are not finite are the caller's to refuse.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.policies.ratio import quotient
+        >>> quotient(np.array([0.0, 0.5]), np.array([0.0, 0.25]))
+        array([0., 2.])
+        >>> quotient(np.log([0.5]), np.log([0.25]), logs=True)
+        array([2.])
+    """
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        if logs:
+            return np.where(pi == -np.inf, 0.0, np.exp(pi - mu))
         return np.where(pi == 0, 0.0, pi / mu)
-
-
-def _quotient_of_logs(log_pi: Floats, log_mu: Floats) -> Floats:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.where(log_pi == -np.inf, 0.0, np.exp(log_pi - log_mu))
 
 
 def _transition(at: int, action: Any) -> Place:

@@ -141,7 +141,7 @@ def _diagnosed(
         diagnose(*window, batch_size=k, corrections=corrections).moments.values()
         for window in zip(ratios, vectors, strict=True)
     ]
-    numbers = [[(m.variance, m.length, m.bias) for m in moments] for moments in diagnoses]
+    numbers = [[(m.variance.value, m.length, m.bias) for m in moments] for moments in diagnoses]
     variance, length, bias = np.array(numbers).T
     return variance, length, bias
 
