@@ -80,7 +80,7 @@ def test_the_tables_of_a_page_are_those_of_its_numbers(page: str, tmp_path: Path
 def test_a_folder_has_one_page() -> None:
     assert {f"{page}.md" for page in PAGES} <= {path.name for path in DOCS.glob("*.md")}
     programs = {path.name for path in DOCS.rglob("*.py") if "_build" not in path.parts}
-    assert programs <= {"conf.py", "draw.py"}
+    assert programs == {"conf.py"}
 
 
 def test_results_of_the_racing_car_must_be_there(
