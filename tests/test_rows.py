@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import gvf
+from gvf.common.errors import positions_counted_from
 from gvf.policies.ratio import quotient
 from gvf.question import GVF, ratios_are_estimated
-from gvf.rows import Origin, RowMaker, positions_counted_from
-from gvf.transition import ESTIMATED, RECORDED, Transitions
+from gvf.rows import Origin, RowMaker
+from gvf.transition import ESTIMATED, RECORDED, Transitions, one_row
 
 NAN = float("nan")
 MU, PI = gvf.policies.Fixed([0.5, 0.3, 0.2]), gvf.policies.Fixed([0.1, 0.0, 0.9])
@@ -54,7 +55,7 @@ def batch_of(seed: int, columns: tuple[str, ...]) -> Transitions:
     )
 
 
-def one_row(row: dict[str, Any], behaviour: Any, on_conflict: str) -> dict[str, Any] | None:
+def by_definition(row: dict[str, Any], behaviour: Any, on_conflict: str) -> dict[str, Any] | None:
     """The numbers of one transition by their definitions; None if a NaN leaves it out."""
     ends = bool(row.get("terminated", False))
     after = row["state"] if ends and math.isnan(row["next_state"]) else row["next_state"]
@@ -92,7 +93,9 @@ def test_rows_are_those_of_the_oracle(columns: Any, behaviour: Any, on_conflict:
     maker = RowMaker(QUESTION, on_conflict, "skip", needs_ratio=False)
     rows = maker.many(batch, behaviour)
     one_by_one = [
-        one_row({name: c[i].item() for name, c in batch.columns.items()}, behaviour, on_conflict)
+        by_definition(
+            {name: c[i].item() for name, c in batch.columns.items()}, behaviour, on_conflict
+        )
         for i in range(len(batch))
     ]
     used = [row for row in one_by_one if row is not None]
@@ -200,3 +203,94 @@ def test_the_quotient_is_0_where_the_target_never_acts(logs: bool) -> None:
     with np.errstate(divide="ignore"):
         given = (np.log(pi), np.log(mu)) if logs else (pi, mu)
     assert quotient(*given, logs=logs).tolist() == pytest.approx([0.0, 0.0, 0.5, math.inf])
+
+
+# One row
+
+TABLE = gvf.policies.Table([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.1, 0.8, 0.1]])
+ODD = [
+    True, False, 7, -1, 1.5, NAN, np.inf, "0.5", None, [1.0], np.float32(0.3), np.int64(2), 2**70,
+    10**400, np.array(1), np.array([0.5, NAN]), np.array([1.0, 2.0]), {"a": 1.0}, np.bool_(True),
+    1e300, -0.0, 1.0 + 5e-7, 0.5000001,
+]  # fmt: skip
+"""Values that a column may have, most of them in the wrong one."""
+
+
+def outcome(make: Any, source: Any, behaviour: Any) -> Any:
+    """The bits of rows with their origin, or the error with its notes."""
+    try:
+        rows = make(source, behaviour)
+    except Exception as error:
+        return type(error), str(error), getattr(error, "__notes__", [])
+    origin = rows.origin
+    batch = {name: (c.dtype, c.tobytes()) for name, c in origin.batch.columns.items()}
+    left_out = None if origin.left_out is None else origin.left_out.tolist()
+    numbers = [(array.dtype, array.shape, array.tobytes()) for array in rows[:4]]
+    return numbers, str(batch), left_out, origin.source, origin.has_estimates
+
+
+def row_like(rng: np.random.Generator) -> dict[str, Any]:
+    """A transition whose columns are mostly good."""
+    row: dict[str, Any] = {
+        "state": int(rng.integers(3)),
+        "action": int(rng.integers(3)),
+        "reward": float(rng.normal()),
+        "next_state": int(rng.integers(3)),
+        "terminated": bool(rng.random() < 0.3),
+        "truncated": False,
+    }
+    if rng.random() < 0.5:
+        row |= {"state": rng.normal(size=2), "next_state": rng.normal(size=2)}
+    if rng.random() < 0.5:
+        right = [0.5, 0.3, 0.2][row["action"]] * (1 + rng.choice([0.0, 4e-6, 3e-5]))
+        row["behaviour_probability"] = rng.choice([right, 0.0, 1.0, rng.random()])
+    if rng.random() < 0.1:
+        row["behaviour_log_probability"] = np.log(0.3)
+    if rng.random() < 0.1:
+        row[ESTIMATED] = True
+    if rng.random() < 0.4:
+        names = [name for name in row if name != ESTIMATED]
+        row[names[rng.integers(len(names))]] = ODD[rng.integers(len(ODD))]
+    return row
+
+
+QUESTIONS = [
+    GVF(PI), GVF(TABLE, "reward", 0.5), GVF(PI, "state", 1), GVF(PI, "nothing"),
+    GVF(gvf.policies.Always(2, actions=3), interest=2), GVF(PI, interest=lambda t: t.reward**2),
+    GVF(PI, lambda t: t.reward), GVF(PI, continuation=lambda t: 0.5),
+    GVF(gvf.policies.Function(lambda s: np.full((len(s), 3), 1 / 3), actions=3)),
+    GVF(gvf.policies.Uniform(3), "reward", 0.0), GVF(gvf.policies.Favour(1, 0.8, actions=3)),
+]  # fmt: skip
+
+
+def batch_of_one(maker: RowMaker, row: dict[str, Any], behaviour: Any) -> Any:
+    return maker.many(one_row(row), behaviour)
+
+
+@pytest.mark.parametrize("number", range(len(QUESTIONS)))
+@pytest.mark.parametrize("behaviour", [None, MU, TABLE, ESTIMATE], ids=repr)
+def test_one_row_is_a_batch_of_one_with_its_bits_and_its_errors(
+    number: int, behaviour: Any
+) -> None:
+    rng, plain_rows = np.random.default_rng(number), 0
+    for _ in range(150):
+        row, choices = row_like(rng), rng.integers(2, size=3)
+        on_conflict: Any = ["error", "recorded", "behaviour"][rng.integers(3)]
+        maker = RowMaker(
+            QUESTIONS[number], on_conflict, ["error", "skip"][choices[0]],  # type: ignore[arg-type]
+            bool(choices[1]), bool(choices[2]),
+        )  # fmt: skip
+        expected = outcome(
+            lambda row, mu, maker=maker: maker.many(one_row(row), mu), row, behaviour
+        )
+        assert outcome(maker.one, row, behaviour) == expected, row
+        plain_rows += maker._plain.numbers(row, behaviour) is not None
+    if number in (0, 1, 4, 9, 10):
+        assert plain_rows > 20 or behaviour is ESTIMATE
+
+
+def test_a_behaviour_that_is_replaced_counts_from_then_on() -> None:
+    maker, row = RowMaker(GVF(PI)), row_like(np.random.default_rng(1)) | {"state": 0, "action": 2}
+    row = {name: value for name, value in row.items() if name not in (*RECORDED, ESTIMATED)}
+    for behaviour in (MU, gvf.policies.Uniform(3), TABLE, MU):
+        assert maker.one(row, behaviour).ratio == 0.9 / behaviour.probability([0], [2])

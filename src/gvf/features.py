@@ -363,6 +363,9 @@ def _count_outside(states, low, high):  # pragma: no cover (compiled)
 def features_of(features: Callable[[Any], Any], size: int, states: Any) -> NDArray[Any]:
     """Return checked features in the form that kernels take; kernels do not check indices."""
     x = np.asarray(features(states))
+    alike = x.shape[:1] == np.shape(states)[:1]
+    if x.dtype == np.int32 and x.ndim == 2 and alike and _are_indices(x, size):
+        return np.ascontiguousarray(x)
     active = x.dtype.kind in "iu"
     if x.shape[:1] != np.shape(states)[:1] or x.ndim != 2 or not (active or x.shape[1] == size):
         raise ValueError(
@@ -375,6 +378,16 @@ def features_of(features: Callable[[Any], Any], size: int, states: Any) -> NDArr
         row, column = np.argwhere(np.isnan(x))[0]
         raise _not_finite(row, column, x[row, column])
     return np.ascontiguousarray(x, np.int32 if active else np.float64)
+
+
+@njit(cache=True, nogil=True)
+def _are_indices(x, size):  # pragma: no cover (compiled)
+    """Return True if all numbers [m, a] are in [0, size)."""
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if not 0 <= x[i, j] < size:
+                return False
+    return True
 
 
 def feature_index(x, slot, j):

@@ -67,6 +67,32 @@ def in_order(transitions: Transitions, *, refuse_gaps: bool = False) -> tuple[Tr
     return ordered, last | broken
 
 
+def episode_starts(whole: Transitions) -> NDArray[np.int64]:
+    """Return the first row of each episode, int64[E].
+
+    Raises:
+        ValueError: if rows of several streams may alternate.
+
+    Example:
+        >>> from gvf.links import episode_starts
+        >>> from gvf.transition import Transitions
+        >>> episode_starts(Transitions(state=[0, 1, 2], terminated=[False, True, False]))
+        array([0, 2])
+    """
+    columns = whole.columns
+    if "episode" in columns:
+        begins = columns["episode"][1:] != columns["episode"][:-1]
+    elif "stream" in columns:
+        raise ValueError(
+            "these transitions have streams and no column 'episode', so their episodes cannot be "
+            "shuffled: gvf.read_log numbers them"
+        )
+    else:
+        begins = np.zeros(max(len(whole) - 1, 0), bool)
+    begins = begins | ended_rows(columns, len(whole))[:-1]
+    return np.concatenate([[0], np.flatnonzero(begins) + 1])
+
+
 def stream_order(transitions: Transitions) -> NDArray[np.intp]:
     """Return the order of rows in which streams come one after the other, [m]."""
     if "stream" not in transitions:

@@ -228,7 +228,7 @@ class GVF:
             values = transitions[self.cumulant]
         else:
             values = self.cumulant(transitions)
-        cumulants = _one_each(values, len(transitions), f"cumulant {describe(self.cumulant)}")
+        cumulants = _one_each(values, len(transitions), "cumulant", self.cumulant)
         good = np.isfinite(cumulants)
         if not good.all():
             at = int(good.argmin())
@@ -248,13 +248,13 @@ class GVF:
         if not isinstance(transitions, Transitions):
             transitions = as_transitions(transitions)
         if callable(self.continuation):
-            what = f"continuation {describe(self.continuation)}"
-            values = _one_each(self.continuation(transitions), len(transitions), what)
+            values = self.continuation(transitions)
+            values = _one_each(values, len(transitions), "continuation", self.continuation)
             good = (values >= 0) & (values <= 1)
             if not good.all():
                 at = int(good.argmin())
                 raise DataError(
-                    f"{what} is {values[at]}",
+                    f"continuation {describe(self.continuation)} is {values[at]}",
                     place(at),
                     f"{_nan_there(transitions, at)}; it must be in [0, 1]",
                     column="continuation",
@@ -270,17 +270,17 @@ class GVF:
         """Compute the interest in each transition's state, float64[m], finite, not negative."""
         if not isinstance(transitions, Transitions):
             transitions = as_transitions(transitions)
-        source, what = self.interest, f"interest {describe(self.interest)}"
+        source = self.interest
         if source is None or not (callable(source) or isinstance(source, str)):
             return np.full(len(transitions), 1.0 if source is None else source, np.float64)
         values = source(transitions) if callable(source) else transitions[source]
-        interests = _one_each(values, len(transitions), what)
+        interests = _one_each(values, len(transitions), "interest", source)
         good = (interests >= 0) & (interests < np.inf)
         if not good.all():
             at = int(good.argmin())
             where = "" if isinstance(source, str) else _nan_there(transitions, at)
             raise DataError(
-                f"{what} is {interests[at]}",
+                f"interest {describe(source)} is {interests[at]}",
                 place(at),
                 f"{where}; it must be finite and not negative"
                 f"{_SKIP if np.isnan(interests[at]) else ''}",
@@ -301,7 +301,7 @@ class GVF:
         for signal in (self.cumulant, self.continuation, self.interest if interest else None):
             if len(good) and (callable(signal) or isinstance(signal, str)):
                 values = signal(rest) if callable(signal) else rest[signal]
-                bad[good] |= np.isnan(_one_each(values, len(good), describe(signal)))
+                bad[good] |= np.isnan(_one_each(values, len(good), "", signal))
         return bad
 
     def __repr__(self) -> str:
@@ -376,7 +376,7 @@ def _ended(terminated: NDArray[Any]) -> NDArray[np.bool_]:
     if terminated.dtype.kind in "USO" and not all(value in (0, 1) for value in terminated.flat):
         good = np.array([value in (0, 1) for value in terminated.flat])
     else:
-        numbers = _one_each(terminated, len(terminated), what)
+        numbers = _one_each(terminated, len(terminated), "column", "terminated")
         good = (numbers == 0) | (numbers == 1)
         if good.all():
             return numbers == 1
@@ -416,8 +416,18 @@ def _nan_there(transitions: Transitions, at: int) -> str:
     return f", where {' and '.join(places)} is nan" if places else ""
 
 
-def _one_each(values: Any, count: int, what: str) -> NDArray[np.float64]:
-    """Return a copy of the values as float64[m]; a scalar is repeated m times."""
+def _one_each(values: Any, count: int, kind: str, source: object) -> NDArray[np.float64]:
+    """Return a copy of the values as float64[m]; a scalar is repeated m times.
+
+    Args:
+        values: the values of the transitions.
+        count: the number of transitions, m.
+        kind: the kind of signal, for messages, which are made only where they are needed.
+        source: the name or the function from which the values come.
+    """
+    if type(values) is np.ndarray and values.shape == (count,) and values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    what = f"{kind} {describe(source)}".lstrip()
     numbers = as_numbers(values, what)
     try:
         array = numbers.astype(np.float64)

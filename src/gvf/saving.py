@@ -2,31 +2,28 @@
 
 A file names the classes and functions of a learner, and may come from anyone. Nothing in it is
 executed, and names are looked up only in gvf itself and in modules that the caller trusts
-(:mod:`gvf.common.describe`). This module imports all kinds of learner, so that none has to import
-another.
+(:mod:`gvf.common.describe`). Each kind of learner makes itself from what a file describes. This
+module imports all kinds, so that they are known, and none has to import another.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
+import gvf.horde  # so that its kind of file is known, and those of the next line
+import gvf.online  # noqa: F401
 from gvf.common import checkpoint
 from gvf.common.arrays import Arrays, Floats
 from gvf.common.checks import brief
 from gvf.common.describe import build
-from gvf.horde import Horde
-from gvf.horde.question_table import questions_of
-from gvf.learners.base_learner import PREDICTOR
-from gvf.learners.learner import Learner
 from gvf.learners.linear_values import LinearPrediction
+from gvf.learners.saved_state import KINDS, PREDICTOR
 from gvf.learners.states import States
-from gvf.online import LSTDLearner, OnlineLearner
-from gvf.sampling.random_streams import KNOWN_GENERATORS
 
 
 def load(path: str | os.PathLike[str], *, trust: Iterable[str] = (), network: Any = None) -> Any:
@@ -71,8 +68,8 @@ def load(path: str | os.PathLike[str], *, trust: Iterable[str] = (), network: An
     """
     kind, description, arrays = checkpoint.read_any(path)
     place, trusted = os.fspath(path), _packages(trust)
-    if kind in _WITH_NETWORKS:
-        name = _WITH_NETWORKS[kind]
+    if kind.startswith("neural "):
+        name = kind.title().replace(" ", "")
         raise ValueError(
             f"{place} holds a {name} with a network, whose code is not in the file: make the "
             f"{name} as before, and call its method load(path)"
@@ -81,33 +78,12 @@ def load(path: str | os.PathLike[str], *, trust: Iterable[str] = (), network: An
         raise ValueError(f"{place} holds linear values, which need no network")
     if kind.startswith(PREDICTOR):
         return _load_predictor(place, description, arrays, trusted, network)
-    if kind not in _MAKERS:
+    if kind not in KINDS:
         raise ValueError(f"{place} holds a {kind}, not a learner, a horde or a predictor")
     with checkpoint.damage_named(path):
-        learner = _MAKERS[kind](_build(description, arrays, trusted))
-        learner.restore(arrays)
+        learner = KINDS[kind].made_from(_build(description, arrays, trusted))
+        learner.load_state_dict(arrays)
     return learner
-
-
-def _make_learner(arguments: dict[str, Any]) -> Learner:
-    generators = {kind.__name__: kind for kind in KNOWN_GENERATORS}
-    rng = np.random.Generator(generators[arguments.pop("rng")](0))
-    return Learner(seed=rng, **arguments)
-
-
-def _make_horde(arguments: dict[str, Any]) -> Horde:
-    return Horde(**{**arguments, "questions": questions_of(arguments["questions"])})
-
-
-_MAKERS: dict[str, Callable[[dict[str, Any]], Any]] = {
-    Learner.kind: _make_learner,
-    LSTDLearner.kind: lambda arguments: LSTDLearner(**arguments),
-    OnlineLearner.kind: lambda arguments: OnlineLearner(**arguments),
-    Horde.kind: _make_horde,
-}
-"""For each kind of file, the function that makes its learner from its arguments."""
-_WITH_NETWORKS = {"neural learner": "NeuralLearner", "neural horde": "NeuralHorde"}
-"""For each kind of file without the code of its network, the name of the class."""
 
 
 class _Predicts(Protocol):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gvf.common.checks import as_numbers, brief
 from gvf.common.errors import DataCode, DataError, place
-from gvf.common.fields import as_column, joined, shapes
+from gvf.common.fields import as_column, as_row, joined, shapes
 
 Column = np.ndarray[Any, np.dtype[Any]]
 """One named array of a batch, with one row per transition."""
@@ -234,7 +234,10 @@ def without_last_states(transitions: Transitions) -> Transitions:
     """
     columns = transitions.columns
     ended, after = columns.get("terminated"), columns.get("next_state")
-    if ended is None or after is None or "state" not in columns or not ended.any():
+    if ended is None or after is None or "state" not in columns:
+        return transitions
+    # A reduction would take longer than a look at the only row.
+    if not (ended[0] if len(ended) == 1 else ended.any()):
         return transitions
     unused = nan_rows(after) & (ended == 1)
     if not unused.any():
@@ -293,6 +296,24 @@ def as_transitions(rows: Any) -> Transitions:
         else:
             items.append([item])
     return together(items)
+
+
+def one_row(columns: Mapping[str, Any]) -> Transitions:
+    """Make a batch of one transition from one value a column, ``terminated`` among them.
+
+    Example:
+        >>> from gvf.transition import one_row
+        >>> one_row({"state": [0.5, 1.0], "reward": 2.0, "terminated": False})
+        Transitions(1: state float64[2], reward float64, terminated bool)
+    """
+    try:
+        # A call for each value would take longer. Columns of one row need no check.
+        return Transitions._of({
+            name: as_row(value) if isinstance(value, dict) else np.asarray(value)[None]
+            for name, value in columns.items()
+        })  # fmt: skip
+    except ValueError:
+        return Transitions(**{name: as_row(value, f"{name!r}") for name, value in columns.items()})
 
 
 def is_transitions(value: Any) -> bool:

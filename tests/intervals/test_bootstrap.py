@@ -390,6 +390,8 @@ def test_long_solving_tells_how_far_it_is_and_how_long_it_takes(
 class DumbRay:
     """A cluster of this process: arguments and results are pickled."""
 
+    cloudpickle = pickle
+
     def __init__(self) -> None:
         self.running, self.batches = False, 0
 

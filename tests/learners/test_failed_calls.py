@@ -165,3 +165,150 @@ def test_what_came_before_an_error_of_the_source_is_learned() -> None:
     with pytest.raises(OSError, match="the file ends here"):
         learner.learn(log())
     assert learner.steps == 100
+
+
+# One transition that fails, in each part that can raise an error
+
+
+class Fails:
+    """A function that raises an error from a given call on, and is a good function before."""
+
+    def __init__(self, function: Any) -> None:
+        self.function, self.armed = function, False
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self.armed:
+            raise ValueError("this part fails")
+        return self.function(*arguments)
+
+
+def states_of(learner: Any) -> dict[str, bytes]:
+    """The bits of all that a learner has, its generators and its window among them."""
+    arrays = {name: array.tobytes() for name, array in learner.state_dict().items()}
+    return arrays | {"states": repr(learner.states).encode()}
+
+
+CORRECTIONS = [gvf.corrections.IR(), FollowOn(), gvf.corrections.PrioritisedIR()]
+PARTS = ["target", "behaviour", "cumulant", "continuation", "features", "loop", "interest"]
+
+
+@pytest.mark.parametrize("seen", [0, 25])
+@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("correction", CORRECTIONS, ids=lambda c: c.name)
+@pytest.mark.parametrize("part", PARTS)
+def test_one_transition_that_fails_in_any_part_changes_nothing(
+    part, correction, n_step, seen, monkeypatch
+):
+    parts = {
+        "target": Fails(lambda s: np.tile([0.3, 0.7], (len(s), 1))),
+        "behaviour": Fails(lambda s: np.tile([0.5, 0.5], (len(s), 1))),
+        "cumulant": Fails(lambda t: t.reward),
+        "continuation": Fails(lambda t: 0.9),
+        "interest": Fails(lambda t: 1.0),
+        "features": Fails(lambda s: np.eye(5)[s]),
+    }
+    question = gvf.GVF(
+        gvf.policies.Function(parts["target"], actions=2), parts["cumulant"],
+        parts["continuation"], interest=parts["interest"],
+    )  # fmt: skip
+    learner = gvf.Learner(
+        question, gvf.features.Dense(5, parts["features"]), gvf.updates.TD(0.1), correction,
+        behaviour=gvf.policies.Function(parts["behaviour"], actions=2), n_step=n_step,
+        window=30, seed=0,
+    )  # fmt: skip
+    rows = [{name: c[i] for name, c in DATA.columns.items()} for i in range(seen + 1)]
+    names = ("state", "action", "reward", "next_state", "terminated")
+    rows = [{name: row[name] for name in names} for row in rows]
+    for row in rows[:seen]:
+        learner.observe(**row)
+    before = states_of(learner)
+    if part == "loop":  # the first step that may change the window
+        monkeypatch.setattr(learner.window, "make_room", _refuse)
+    else:
+        parts[part].armed = True
+    fails = part != "interest" or correction.trace is not None
+    if part == "loop" and seen == 0 and n_step == 3:
+        fails = False  # the first row only waits
+    if fails:
+        with pytest.raises(ValueError, match="this part fails"):
+            learner.observe(**rows[seen])
+        assert states_of(learner) == before
+
+
+def _refuse(columns: Any) -> None:
+    raise ValueError("this part fails")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("action", 7, "7"),
+        ("reward", float("nan"), "cumulant 'reward' is nan"),
+        ("reward", "a lot", "text"),
+        ("terminated", 0.5, "must be True or False"),
+        ("state", 11, "state"),
+        ("next_state", -1, "state"),
+        ("behaviour_probability", 0.9, "is recorded as"),
+        ("behaviour_probability", 0.0, "is recorded as"),
+    ],
+)
+def test_one_plain_transition_with_a_bad_value_changes_nothing(name, value, message):
+    learners = [
+        make(question=gvf.GVF(gvf.policies.Fixed([0.3, 0.7])), behaviour=gvf.policies.Uniform(2)),
+        gvf.OnlineLearner(
+            gvf.GVF(gvf.policies.Fixed([0.3, 0.7])), gvf.features.OneHot(5),
+            gvf.online.TDLambda(0.1, 0.9), behaviour=gvf.policies.Uniform(2),
+        ),
+        gvf.LSTDLearner(
+            gvf.GVF(gvf.policies.Fixed([0.3, 0.7])), gvf.features.OneHot(5),
+            behaviour=gvf.policies.Uniform(2),
+        ),
+    ]  # fmt: skip
+    row: dict[str, Any] = {
+        "state": 1, "action": 1, "reward": 1.0, "next_state": 2, "terminated": False,
+    }  # fmt: skip
+    for learner in learners:
+        learner.observe(**row)
+        learner.observe(2, 0, 1.0, 1, False)
+        before = states_of(learner)
+        with pytest.raises(ValueError, match=message) as one:
+            learner.observe(**row | {name: value})
+        assert states_of(learner) == before
+        batch = gvf.Transitions(**{key: [v] for key, v in (row | {name: value}).items()})
+        with pytest.raises(ValueError, match=message) as together:
+            learner.observe(batch)
+        assert str(one.value).replace("'", "") == str(together.value).replace("'", "")
+        learner.observe(**row)
+
+
+@pytest.mark.parametrize("on_nan", ["error", "skip"])
+def test_one_transition_at_a_time_is_the_same_as_a_batch_to_the_last_bit(on_nan):
+    """Plain rows and others in turn: some have a NaN, some a recorded probability."""
+    rng = np.random.default_rng(3)
+    question = gvf.GVF(gvf.policies.Fixed([0.3, 0.7]), "reward", 0.9)
+    tiles = gvf.features.TileCoder([0.0, 0.0], [1.0, 1.0], tiles=4, tilings=8)
+    one, together = (
+        gvf.Learner(
+            question, tiles, gvf.updates.TD(0.1), behaviour=gvf.policies.Uniform(2), window=50,
+            on_nan=on_nan, seed=0,
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    for step in range(300):
+        state = rng.random(2)
+        if on_nan == "skip" and step % 7 == 3:
+            state[0] = np.nan
+        row: dict[str, Any] = {
+            "state": state, "action": int(rng.integers(2)), "reward": float(rng.normal()),
+            "next_state": rng.random(2), "terminated": bool(rng.random() < 0.1),
+        }  # fmt: skip
+        if step % 5 == 0:
+            row["behaviour_probability"] = 0.5
+        if step % 11 == 0:
+            row["reward"] = np.float32(row["reward"])
+        one.observe(**row)
+        row["truncated"] = False
+        together.observe(gvf.Transitions(**{name: [value] for name, value in row.items()}))
+    assert states_of(one) == states_of(together)
+    assert repr(one.report()) == repr(together.report())
+    assert (one.report().missing > 0) == (on_nan == "skip")

@@ -11,9 +11,10 @@ from oracles import p_value
 
 import gvf
 from gvf import online as algorithms
-from gvf.learners import fitting
+from gvf.learners import batches, training
 from gvf.learners import update_loop as loop
-from gvf.learners.fitting import Passes, as_log, episode_starts
+from gvf.learners.batches import Passes, as_log
+from gvf.links import episode_starts
 
 DATA = chain_stream(CHAIN_BEHAVIOUR, 400, seed=2)
 QUESTIONS = [CHAIN, gvf.GVF(CHAIN.policy, "reward", 0.5)]
@@ -65,7 +66,7 @@ WINDOWED = [name for name in LEARNERS if name != "online" and "horde" not in nam
 
 def bits(learner, folder):
     """The bytes of a learner's file, without what a fit remembers."""
-    learner._fitted = 0
+    learner.fitted = 0
     learner.save(folder / "learner")
     return (folder / "learner").read_bytes()
 
@@ -169,7 +170,7 @@ def test_rows_are_shuffled_alone_only_if_nothing_is_carried(log):
     for name in LEARNERS:
         learner = LEARNERS[name]()
         carries = name in ("n-step", "emphatic", "emphatic horde", "online")
-        assert learner._keeps_order is carries
+        assert learner.keeps_order is carries
         learner.fit(log, order="shuffled", seed=1)
         assert learner.steps == len(log)
 
@@ -278,9 +279,9 @@ def test_the_default_is_drawn_if_the_log_can_be_the_window(log, tmp_path, monkey
     assert make().fit(log).window == 400
     assert make().fit(streamed).window == 100
     assert horde().fit(log).window == online().fit(log).steps - 300 == 100
-    monkeypatch.setattr(fitting, "LARGEST_WINDOW", 400 * 56 - 1)
+    monkeypatch.setattr(training, "LARGEST_WINDOW", 400 * 56 - 1)
     assert make().fit(log).window == 100
-    monkeypatch.setattr(fitting, "LARGEST_WINDOW", 400 * 56)
+    monkeypatch.setattr(training, "LARGEST_WINDOW", 400 * 56)
     assert make().fit(log).window == 400
 
 
@@ -422,18 +423,18 @@ def test_an_error_in_a_callback_and_ctrl_c_lose_nothing(press, error, order, log
 
 
 def test_ctrl_c_while_the_window_is_filled_loses_nothing(log, tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting.batches, "LONGEST_BATCH", 64)
-    parts, whole, take_in = make(n_step=2), make(n_step=2), gvf.Learner._take_in
+    monkeypatch.setattr(batches, "LONGEST_BATCH", 64)
+    parts, whole, take_in = make(n_step=2), make(n_step=2), gvf.Learner.observe_batch
 
     def interrupted(learner, *arguments):
         take_in(learner, *arguments)
         pressing(learner)
 
-    monkeypatch.setattr(gvf.Learner, "_take_in", interrupted)
+    monkeypatch.setattr(gvf.Learner, "observe_batch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         parts.fit(log)
     assert parts.steps == 64
-    monkeypatch.setattr(gvf.Learner, "_take_in", take_in)
+    monkeypatch.setattr(gvf.Learner, "observe_batch", take_in)
     parts.fit(log, resume=True)
     whole.fit(log)
     assert bits(parts, tmp_path) == bits(whole, tmp_path)

@@ -135,7 +135,7 @@ def test_a_file_with_a_wrong_list_is_refused(name: str) -> None:
     arrays[f"streams/{name}"].flat[0] = 77
     before = learner.weights.copy()
     with pytest.raises(ValueError, match="not a list of rows"):
-        learner.restore(arrays)
+        learner.load_state_dict(arrays)
     assert np.array_equal(learner.weights, before)
     learner.observe(DATA[3:])
 
@@ -263,7 +263,7 @@ def test_diverged_lanes_are_named() -> None:
     learner = make(online.TDLambda([0.1, 50.0], 0.9))
     for seed in range(30):
         learner.observe(walk(60, seed))
-        learner.trace.restart()
+        learner.trace.new_source(reset=True)
     report = learner.report()
     assert report.diverged == (1,)
     assert "DIVERGED in lanes [1]" in repr(report)

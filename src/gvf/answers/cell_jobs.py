@@ -16,7 +16,7 @@ from typing import Any
 from gvf.answers.cells import Cell, compute, methods, order_of
 from gvf.answers.plan import Plan, texts
 from gvf.answers.read_inputs import Material
-from gvf.common import describe, user_code
+from gvf.common import user_code
 from gvf.common.part_names import is_reference
 from gvf.jobs import Job, Place, Stop, Store, run_jobs
 from gvf.jobs.store import Arrays
@@ -54,14 +54,12 @@ class CellJobs:
 
     def job(self, cell: Cell) -> Job:
         """Return a cell as a job, with all that its result depends on."""
-        plan, question = self.material.plan, self.material.questions[cell.question]
+        plan = self.material.plan
         asked = {k: v for k, v in vars(plan.questions[cell.question]).items() if k != "name"}
-        signals = (question.policy, question.cumulant, question.continuation, question.interest)
         method = methods(self.material)[cell.method]
-        parts = {"question": _part(plan, asked, signals), "method": cell.method}
+        parts: dict[str, Any] = {"question": _part(plan, asked), "method": cell.method}
         if method is not None:
-            rules = method.make(1.0), method.make_update("sgd", plan.step_sizes)
-            parts["method"] = _part(plan, method.plain(), rules)
+            parts["method"] = _part(plan, method.plain())
         key = {**self._shared, **vars(cell), **parts}
         if cell.kind == "judge":
             key |= {"step_sizes": plan.step_sizes, "folds": plan.folds}
@@ -73,8 +71,8 @@ class CellJobs:
         material, plan = self.material, self.material.plan
         return {
             "log": material.digest,
-            "behaviour": _part(plan, plan.behaviour, material.behaviour),
-            "features": _part(plan, plan.features, material.features),
+            "behaviour": _part(plan, plan.behaviour),
+            "features": _part(plan, plan.features),
             "learn": {**plan.learn, "order": order_of(material)},
             "seed": plan.seed,
         }
@@ -84,22 +82,13 @@ def _compute(material: Material, job: Job, stop: Stop) -> Arrays:
     return compute(job.work, material, stop)
 
 
-def _part(plan: Plan, named: Any, parts: Any) -> list[Any]:
-    """Return what tells a part of a plan from others: its text, its files, and the code it uses.
-
-    Code of the user's own counts by what it does, also in functions that it calls. If that cannot
-    be told, the whole text of its modules counts.
-    """
-    functions = _references_in(named)
+def _part(plan: Plan, named: Any) -> list[Any]:
+    """Return what tells a part of a plan from others: its text, its files, and the code it uses."""
     files = sorted({text for text in texts(named) if (plan.folder / text).is_file()})
     digests = {
         name: hashlib.sha256((plan.folder / name).read_bytes()).hexdigest() for name in files
     }
-    return [
-        named,
-        digests,
-        (describe.fingerprint(parts) or user_code.digest(functions)) if functions else None,
-    ]
+    return [named, digests, user_code.digest(_references_in(named))]
 
 
 def _references(plan: Plan) -> list[str]:

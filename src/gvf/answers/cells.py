@@ -40,7 +40,7 @@ from gvf.judging.candidates import Candidate
 from gvf.judging.comparison import Score
 from gvf.judging.held_out import HeldOut, gather
 from gvf.learners import Learner
-from gvf.learners.fitting import Order
+from gvf.learners.batches import Order
 from gvf.learners.method import Method
 from gvf.learners.update_loop import UPDATES
 from gvf.log import Log
@@ -185,7 +185,7 @@ def check_saved(model: Any) -> None:
     A lambda, for example, has no name by which it could be found again.
     """
     try:
-        describe.check_lasts(model._parts())
+        describe.references(model.arguments())
     except describe.LostError as error:
         *_, part = [name for name in error.part.split(".") if name in _PARTS]
         raise ValueError(
@@ -256,34 +256,23 @@ def held_out(arrays: Arrays) -> tuple[HeldOut, list[Candidate]]:
     return held, [Candidate(*candidate) for candidate in names]
 
 
-def side_by_side(listed: list[tuple[HeldOut, list[Candidate]]]) -> tuple[HeldOut, list[Candidate]]:
-    """Join the candidates of several methods that were judged by the same episodes."""
-    columns = {
-        name: np.column_stack([getattr(held, name) for held, _ in listed])
-        for name in ("predicted", "after")
-    }
-    return replace(listed[0][0], **columns), [
-        candidate for _, named in listed for candidate in named
-    ]
-
-
 def _final(cell: Cell, material: Material, stop: Stop) -> Arrays:
     model = learner(material, cell.question, cell.method, cell.step_size)
     fit(model, material.log, material)
-    return model.checkpoint()
+    return model.state_dict()
 
 
 def learned(cell: Cell, material: Material, arrays: Arrays) -> Learner | LSTDLearner:
     """Return the learner that a final cell has found."""
     model = learner(material, cell.question, cell.method, cell.step_size)
-    model.restore(arrays)
+    model.load_state_dict(arrays)
     return model
 
 
 def point(cell: Cell, material: Material, result: BootstrapResult) -> Learner | LSTDLearner:
     """Return a learner that has seen the whole log and has the weights of replicate 0."""
     model = learner(material, cell.question, cell.method, cell.step_size)
-    waiting = nullcontext() if isinstance(model, LSTDLearner) else model._without_updates()
+    waiting = nullcontext() if isinstance(model, LSTDLearner) else model.without_updates()
     with waiting:
         model.fit(material.log, order="log", progress=False)
     model.weights[:] = result.weights[0, :, 0]

@@ -11,9 +11,6 @@ from gvf.common.part_names import nearest
 if TYPE_CHECKING:
     from gvf.jobs import Place
 
-NAMES = "names_for_completion"
-"""The attribute of an argument that has the function of its known values."""
-
 
 class Parser(argparse.ArgumentParser):
     """A parser whose error for a mistyped command, option or value suggests the nearest one.
@@ -84,21 +81,14 @@ def add_commands(commands: Any, name: str, help: str, description: str, epilog: 
 
 
 def complete_with(argument: argparse.Action, names: Callable[[], Iterable[str]]) -> None:
-    """Let shells complete an argument with names, which are asked for when a script is printed.
+    """Let shells complete an argument with names, which are asked for when a shell does.
 
     Example:
-        >>> from gvf.cli.options import Parser, complete_with, names_of
+        >>> from gvf.cli.options import Parser, complete_with
         >>> study = Parser(prog="gvf").add_argument("study")
         >>> complete_with(study, lambda: ["quick-check"])
-        >>> names_of(study)
-        ['quick-check']
     """
-    setattr(argument, NAMES, names)
-
-
-def names_of(argument: argparse.Action) -> list[str]:
-    """Return the known values of an argument: its choices, or the names it is completed with."""
-    return list(map(str, argument.choices or getattr(argument, NAMES, list)()))
+    argument.completer = lambda **_: names()  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:

@@ -9,6 +9,8 @@ and whoever shows it decides how they are written. Nobody needs to read a messag
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -168,3 +170,28 @@ def _written(value: Any, nothing: str) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(_written(part, nothing) for part in value)}]"
     return json.dumps(value, ensure_ascii=False)
+
+
+@contextmanager
+def noted(note: str) -> Iterator[None]:
+    """Add a note to a ValueError that leaves this context."""
+    try:
+        yield
+    except ValueError as error:
+        error.add_note(note)
+        raise
+
+
+def positions_counted_from(start: int, of: str) -> AbstractContextManager[None]:
+    """Note in errors that their positions count from a transition of a longer source.
+
+    Example:
+        >>> from gvf.common.errors import positions_counted_from
+        >>> try:
+        ...     with positions_counted_from(64, "the log"):
+        ...         raise ValueError("the reward at position 3 is text")
+        ... except ValueError as error:
+        ...     print(*error.__notes__)
+        Positions count from transition 64 of the log.
+    """
+    return noted(f"Positions count from transition {start} of {of}.")

@@ -128,13 +128,14 @@ class Trace:
         self._episodes, self._left = np.zeros((2, 0), np.int64)
         self._after = np.zeros((0, 0), np.uint8)  # the next state of each stream's latest row
 
-    def restart(self) -> None:
-        """Begin anew in every stream: the next row of each follows no other."""
-        self._numbers[:, _RESTART] = 1.0
+    def new_source(self, *, reset: bool) -> None:
+        """Accept a next row that does not follow in each stream; with `reset`, none follows."""
+        self._numbers[:, _RESTART if reset else _LOOSE] = 1.0
 
-    def change_source(self) -> None:
-        """Accept a next row that does not follow in each stream: it begins anew."""
-        self._numbers[:, _LOOSE] = 1.0
+    def leave_out(self, transitions: Transitions) -> None:
+        """Let no row follow these transitions, which are all left out, in their streams."""
+        missing = np.ones(len(transitions), np.bool_)
+        self.inputs(np.empty(0), np.empty(0), transitions, missing=missing)
 
     def inputs(
         self,

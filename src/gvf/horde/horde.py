@@ -30,14 +30,15 @@ from gvf.horde.horde_returns import HordeReturnError, error_along, error_in_envi
 from gvf.horde.layout import Layout
 from gvf.horde.pauses import reasons
 from gvf.horde.question_grid import Column
-from gvf.horde.question_table import table_of
+from gvf.horde.question_table import questions_of, table_of
 from gvf.horde.ray_shards import SpreadCore
 from gvf.horde.return_checks import CHECKS
 from gvf.horde.weight_engine import is_plain
 from gvf.jobs import ray_cluster
-from gvf.learners.base_learner import Observer, check_answers
+from gvf.learners.learner_options import AnyOptions
 from gvf.learners.linear_values import check_features
 from gvf.learners.states import States
+from gvf.learners.training import Trained
 from gvf.policies import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict, OnNaN
 from gvf.stream.infos import STANDARD, info_columns
@@ -47,7 +48,7 @@ from gvf.updates import Update
 EngineName = Literal["local", "ray"]
 
 
-class Horde(Observer[HordeReport]):
+class Horde(Trained[HordeReport]):
     """Many questions, answered by linear values from one stream of off-policy transitions.
 
     A question whose cumulant or continuation is not a finite number pauses until such transitions
@@ -144,7 +145,7 @@ class Horde(Observer[HordeReport]):
         _check_engine(engine, threads, workers, address, device)
         if engine == "ray":
             threads = 1
-        self.behaviour, self.engine, self._states = behaviour, engine, States(on_nan)
+        self.behaviour, self.engine, self.states = behaviour, engine, States(on_nan)
         seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         options = HordeOptions(
             features=features,
@@ -197,8 +198,14 @@ class Horde(Observer[HordeReport]):
         """The number of updates that have been due."""
         return self._core.updates
 
-    def _take_in(self, transitions: Transitions, behaviour: Policy | None) -> None:
-        start, count = 0, len(transitions)
+    @classmethod
+    def made_from(cls, arguments: dict[str, Any]) -> Horde:
+        """Make a horde from the arguments that a file describes, with a table of its questions."""
+        return Horde(**{**arguments, "questions": questions_of(arguments["questions"])})
+
+    def observe_batch(self, batch: Transitions, behaviour: Policy | None) -> None:
+        """Observe transitions that this behaviour chose, or that carry its probabilities."""
+        start, count, transitions = 0, len(batch), batch
         while start < count:
             together = TOGETHER if count <= TOGETHER else self._core.rows_together
             batch = transitions if count <= together else transitions[start : start + together]
@@ -211,8 +218,8 @@ class Horde(Observer[HordeReport]):
                         f"to be checked at once: {start} transitions have been learned from."
                     )
                 raise
-            if not self._states.is_noted:
-                self._states.note(batch["state"])
+            if not self.states.is_noted:
+                self.states.note(batch["state"])
             start += len(batch)
 
     def predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
@@ -226,12 +233,12 @@ class Horde(Observer[HordeReport]):
             [m, G] for all questions in their order, [m, names] for several, [m] for one.
         """
         predictions = self._predict(states, names)
-        if not self._states.is_settled:
-            self._states.settle(predictions, self.updates > 0, type(self).__name__, self.steps)
+        if not self.states.is_settled:
+            self.states.settle(predictions, self.updates > 0, type(self).__name__, self.steps)
         return predictions
 
     def _predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
-        values = self._states.predict(self._core.values, states)
+        values = self.states.predict(self._core.values, states)
         if names is None:
             return values[:, self._core.layout.place]
         if isinstance(names, str):
@@ -329,7 +336,7 @@ class Horde(Observer[HordeReport]):
         Returns:
             A :class:`gvf.HordeReturnError`, with the variance explained for each question.
         """
-        named = self._named_columns(options.pop("info", ()))
+        named = self.named_columns(options.pop("info", ()))
         options = {"behaviour": self.behaviour, "info": named, **options}
         chosen = self._chosen(names)
         return error_in_environment(self._core.layout, self._predict, env, chosen, **options)
@@ -444,7 +451,7 @@ class Horde(Observer[HordeReport]):
             )
         write_text(
             path,
-            pages.page(layout, diagnosis, errors, stretch_shown, self._present_arguments(), title),
+            pages.page(layout, diagnosis, errors, stretch_shown, self.present_arguments(), title),
         )
 
     def _chosen(self, names: str | Sequence[str] | None) -> list[int]:
@@ -475,19 +482,18 @@ class Horde(Observer[HordeReport]):
         self._begin(without(self._core.gathered(), gone))
 
     @property
-    def _keeps_order(self) -> bool:
+    def keeps_order(self) -> bool:
+        """True if the correction carries something from row to row."""
         correction = self._core.options.correction
         return correction.trace is not None and correction.looks_back
 
-    def _begin_anew(self) -> None:
+    def new_source(self, *, reset: bool) -> None:
+        """Accept a next transition that does not follow; with `reset`, none follows."""
         for trace in self._core.traces:
-            trace.restart()
+            trace.new_source(reset=reset)
 
-    def _change_source(self) -> None:
-        for trace in self._core.traces:
-            trace.change_source()
-
-    def _named_columns(self, info: Iterable[str]) -> tuple[str, ...]:
+    def named_columns(self, info: Iterable[str]) -> tuple[str, ...]:
+        """Return the names of values of ``info`` that questions need, with these."""
         layout, interests = self._core.layout, {q.interest for q in self.questions}
         parts = (*layout.cumulants, *layout.signals, *interests)
         sources = (part.source if isinstance(part, Column) else part for part in parts)
@@ -501,7 +507,7 @@ class Horde(Observer[HordeReport]):
         core = self._core
         self._begin(core.restored(core.layout, core.options, arrays))
 
-    def _parts(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the arguments that the horde of a file must have in common with this one.
 
         There is a table of its questions.
@@ -524,8 +530,8 @@ class Horde(Observer[HordeReport]):
             "rupee": options.rupee,
         }
 
-    @property
-    def _exported(self) -> dict[str, Any]:
+    def exported(self) -> dict[str, Any]:
+        """Return the parts that predictions need, and a text about the questions."""
         core = self._core
         return {
             "question": f"{len(self.questions)} questions",
@@ -536,9 +542,10 @@ class Horde(Observer[HordeReport]):
             "weights": core.weights(core.layout.place).T.astype(np.float64),
         }
 
-    def _present_arguments(self) -> dict[str, Any]:
+    def present_arguments(self) -> dict[str, Any]:
+        """Return the arguments that ``repr`` shows, with their present values."""
         device = self._core.options.device
-        arguments = {**self._parts(), "questions": len(self.questions), "device": device.name}
+        arguments = {**self.arguments(), "questions": len(self.questions), "device": device.name}
         return {**arguments, "dtype": "tf32"} if device.tf32 else arguments
 
 
@@ -573,7 +580,7 @@ def check_arguments(
     """Raise an error for an argument that no horde can use."""
     if isinstance(questions, GVF):
         raise TypeError("questions must be a list of gvf.GVFs; for one, use a gvf.Learner")
-    check_answers(behaviour, on_conflict, on_nan)
+    AnyOptions(behaviour=behaviour, on_conflict=on_conflict, on_nan=on_nan)  # checks them
     if not isinstance(correction, Correction):
         raise TypeError(f"correction must be a gvf.corrections.Correction, got {brief(correction)}")
     if correction.refresh is not None:

@@ -32,9 +32,9 @@ from gvf.horde.return_checks import Outcomes
 from gvf.horde.signals import Evaluator
 from gvf.horde.watch import EVERY, Watch
 from gvf.horde.weight_engine import WeightEngine, check_memory, engine_for, watch_for
-from gvf.learners.base_learner import group
 from gvf.learners.learner_report import FEWEST
 from gvf.learners.linear_values import Form, represent
+from gvf.learners.saved_state import group
 from gvf.policies import Policy, Uniform
 from gvf.question import GVF, OnConflict, OnNaN, ratios_are_estimated, unusable
 from gvf.sampling.prefix_sums import SIZE

@@ -33,8 +33,8 @@ from gvf.features import Dense
 from gvf.horde.horde_core import Core, HordeOptions, HordeRows
 from gvf.horde.layout import Ints, Layout
 from gvf.jobs import ray_cluster
-from gvf.learners.base_learner import group
 from gvf.learners.linear_values import Form
+from gvf.learners.saved_state import group
 
 CHECKPOINT_EVERY = 4096
 """The number of steps between two checkpoints of the workers."""

@@ -189,7 +189,7 @@ def _change(replicates: Replicates) -> Floats:
 def _learners_of(learner: Learner | Horde | LSTDLearner) -> list[Learner]:
     """Return the learner, or a learner for each question of a horde."""
     if isinstance(learner, Horde):
-        parts = learner._parts()
+        parts = learner.arguments()
         names = (
             "features",
             "update",

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from gvf.common.arrays import Floats
-from gvf.intervals.whole_log import row_maker_of
 from gvf.learners import batches
 from gvf.learners.learner import Learner
 from gvf.log import Log
@@ -137,9 +136,9 @@ def count_events(learner: Learner | LSTDLearner, log: Log) -> Events:
         4 rewards in 50 rows
     """
     question, parts = learner.question, []
-    maker, needs_ratio = row_maker_of(learner), learner.correction.needs_ratios
+    needs_ratio = learner.correction.needs_ratios
     for batch in batches.batches_of(log):
-        rows = maker.many(batch, learner.behaviour)
+        rows = learner.row_maker.many(batch, learner.behaviour)
         ratio = rows.ratio if needs_ratio else np.ones(len(rows.ratio))
         parts.append((rows.cumulant, rows.continuation, ratio))
     cumulant, continuation, ratio = np.concatenate(parts, axis=1)

@@ -13,16 +13,15 @@ from functools import cached_property
 import numpy as np
 
 from gvf.common.arrays import Array, Bools, Floats
+from gvf.common.errors import positions_counted_from
 from gvf.common.interrupts import postponed_interrupt
 from gvf.intervals.resampling import Units
 from gvf.learners import batches
 from gvf.learners.learner import Learner
-from gvf.learners.learner_report import Range
 from gvf.learners.linear_values import LinearValues
+from gvf.learners.totals import Totals
 from gvf.log import Log
-from gvf.online import LSTDLearner
 from gvf.online.least_squares import Equations
-from gvf.rows import RowMaker, positions_counted_from
 from gvf.sampling.random_streams import native
 from gvf.transition import Transitions, without_last_states
 from gvf.updates.linear_kernels import Experience
@@ -32,18 +31,6 @@ from gvf.window.n_step import NSteps
 
 UNIT = "bootstrap unit"
 """The column with the number of a row's unit."""
-
-
-def row_maker_of(learner: Learner | LSTDLearner) -> RowMaker:
-    """Return a maker of the rows that a learner learns from."""
-    question, correction = learner.question, learner.correction
-    return RowMaker(
-        question,
-        learner.on_conflict,
-        learner.on_nan,
-        needs_ratio=correction.needs_ratios,
-        needs_interest=correction.trace is not None and question.interest is not None,
-    )
 
 
 class WholeLog:
@@ -82,12 +69,11 @@ class WholeLog:
     def __init__(self, learner: Learner, log: Log, units: Units, seed: int) -> None:
         correction = learner.correction
         self.learner, self.units = learner, units
-        self._maker = row_maker_of(learner)
         rng, rule = native(np.random.default_rng(seed)), learner.values.update_rule
         self.values = LinearValues(learner.question.policy, learner.features, rule, rng)
         self.buffer = Buffer(Window(len(log)), correction)
         self._n_steps = NSteps(learner.n_steps.n, correction)
-        self._low = self._high = self._continuation = 0.0
+        self._totals = Totals()
         read = 0
         with postponed_interrupt() as interrupted:
             for batch in batches.batches_of(log):
@@ -101,12 +87,11 @@ class WholeLog:
 
     def _insert(self, batch: Transitions, unit: Array) -> None:
         """Insert the rows of a batch, with their units [m]."""
-        ratio, cumulant, continuation, interest, origin = self._maker.many(
-            batch, self.learner.behaviour
-        )
-        left_out, trace = origin.left_out, self.buffer.trace
-        if not len(ratio):  # all are left out, so no later row follows these or those before
-            trace.inputs(np.empty(0), np.empty(0), batch, missing=left_out)
+        rows = self.learner.row_maker.many(batch, self.learner.behaviour)
+        ratio, cumulant, continuation, interest, origin = rows
+        left_out = origin.left_out
+        if not len(ratio):
+            self.buffer.trace.leave_out(batch)
             self._n_steps.cut()
             return
         used = ~left_out if left_out is not None else np.ones(len(batch), bool)
@@ -116,13 +101,11 @@ class WholeLog:
         columns |= {"cumulant": cumulant, "continuation": continuation, UNIT: unit[used]}
         with self.buffer.rows(
             columns, ratio, continuation, batch, interest=interest, missing=left_out
-        ) as rows:
-            joined = self._n_steps.join(rows, origin.transitions, gaps)
+        ) as single:
+            joined = self._n_steps.join(single, origin.transitions, gaps)
             if len(joined):
                 self.buffer.extend(joined)
-        self._low = min(self._low, cumulant.min())
-        self._high = max(self._high, cumulant.max())
-        self._continuation = max(self._continuation, continuation.max())
+        self._totals.add(rows, None, len(self.buffer))
 
     @cached_property
     def columns(self) -> dict[str, Array]:
@@ -180,7 +163,7 @@ class WholeLog:
         Updates pass on the cumulants of as many rows as they draw; least squares, of all rows.
         """
         drawn = updates * self.learner.schedule.batch_size * self._n_steps.n
-        signals = Range(self._low, self._high, self._continuation, drawn or len(self.buffer))
+        signals = self._totals.range(drawn or len(self.buffer))
         values = copy(self.values)
         values.state = values.state._replace(weights=weights)
         assert isinstance(self.buffer.window, Window)

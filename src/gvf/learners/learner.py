@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import brief
 from gvf.corrections import IR, Correction
 from gvf.diagnosis import Diagnosis
 from gvf.diagnosis.diagnose import DEFAULT_CORRECTIONS, diagnose_updates
 from gvf.features import FeatureMap
+from gvf.learners.learner_options import (
+    LearnerKeywords,
+    LearnerOptions,
+    documents_options,
+    options_of,
+)
 from gvf.learners.linear_values import LinearValues
-from gvf.learners.window_learner import LearnerOptions, WindowLearner
-from gvf.policies import Policy
-from gvf.question import GVF, OnConflict, OnNaN
+from gvf.learners.one_question import check_question
+from gvf.learners.window_learner import WindowLearner
+from gvf.question import GVF
 from gvf.sampling.random_streams import KNOWN_GENERATORS, native
 from gvf.updates.update import Update
 from gvf.window import Window
 from gvf.window.frame_window import FrameWindow
 
 
+@documents_options(LearnerOptions)
 class Learner(WindowLearner):
     """A learner with linear values: it answers one question from off-policy transitions.
 
@@ -36,23 +42,7 @@ class Learner(WindowLearner):
             of step sizes, one copy of the weights learns with each, and predictions are
             [m, lanes].
         correction: the correction for the behaviour: :class:`IR`, :class:`IS` and others.
-        behaviour: the policy that chooses the actions, if known. Otherwise transitions must have a
-            column ``behaviour_probability`` or ``behaviour_log_probability``. A recorded
-            probability takes precedence over the policy.
-        window: the number of recent transitions to keep, n; or an empty :class:`Window`.
-        batch_size: the number of transitions drawn for an update, k.
-        update_every: the number of steps between updates.
-        warm_up: the number of steps before the first of these intervals begins.
-        n_step: the number of transitions in a return before it bootstraps, at least 1. From 2 on,
-            transitions must come in the order of their streams, and each is learned from once the
-            n - 1 after it are known; see :mod:`gvf.window.n_step`.
-        on_conflict: the response to a recorded probability that differs from that of
-            ``behaviour``: ``"error"`` raises, ``"recorded"`` uses the recorded probability, and
-            ``"behaviour"`` that of the policy.
-        on_nan: the response to a NaN in a state, an action, a recorded probability, a cumulant or a
-            continuation: ``"error"`` raises and names the position, ``"skip"`` leaves the
-            transition out and counts it in the report.
-        seed: the seed of the draws; anything that :func:`numpy.random.default_rng` takes.
+        {options}
 
     Example:
         >>> import gymnasium, gvf
@@ -81,29 +71,17 @@ class Learner(WindowLearner):
         features: FeatureMap,
         update: Update,
         correction: Correction = IR(),  # noqa: B008 (frozen)
-        *,
-        behaviour: Policy | None = None,
-        window: int | Window = 15_000,
-        batch_size: int = 16,
-        update_every: int = 1,
-        warm_up: int = 0,
-        n_step: int = 1,
-        on_conflict: OnConflict = "error",
-        on_nan: OnNaN = "error",
-        seed: Any = None,
+        **options: Unpack[LearnerKeywords],
     ) -> None:
-        if not isinstance(question, GVF):
-            raise TypeError(f"question must be a gvf.GVF, got {brief(question)}")
-        if isinstance(window, FrameWindow):
+        check_question(question)
+        chosen = options_of(LearnerOptions, self, options)
+        if isinstance(chosen.window, FrameWindow):
             raise TypeError(
                 "a linear learner keeps features, not frames: give a gvf.Window, or a number"
             )
-        options = LearnerOptions(
-            behaviour, window, batch_size, update_every, warm_up, on_conflict, on_nan, n_step
-        )
         # An update draws actions from its own generator, so that results do not depend on how many
         # transitions are observed together.
-        rng, action_rng = map(native, np.random.default_rng(seed).spawn(2))
+        rng, action_rng = map(native, np.random.default_rng(chosen.seed).spawn(2))
         values = LinearValues(question.policy, features, update, action_rng)
         refreshes = isinstance(correction, Correction) and correction.refresh is not None
         if refreshes and update.lanes is not None:
@@ -111,12 +89,22 @@ class Learner(WindowLearner):
                 f"the masses of {correction.name} follow the errors of one learner, and several "
                 "step sizes share their draws; give one step size"
             )
-        if update.action_values and options.n_step > 1:
+        if update.action_values and chosen.n_step > 1:
             raise ValueError(
                 f"n_step is for state values, and {type(update).__name__} learns action values; "
                 "use TD, IncrementalTD, WISTD, TDC or TDRC"
             )
-        super().__init__(question, correction, values, options, rng)  # last: it takes the window
+        # Last, because it takes the window.
+        super().__init__(question, correction, values, chosen, rng, features)
+
+    kind = "learner"
+
+    @classmethod
+    def made_from(cls, arguments: dict[str, Any]) -> Learner:
+        """Make a learner from the arguments that a file describes, with the kind of generator."""
+        generators = {kind.__name__: kind for kind in KNOWN_GENERATORS}
+        parts = {name: part for name, part in arguments.items() if name != "rng"}
+        return Learner(**parts, seed=np.random.Generator(generators[arguments["rng"]](0)))
 
     @property
     def features(self) -> FeatureMap:
@@ -129,8 +117,9 @@ class Learner(WindowLearner):
         rule, step_size = self.values.update_rule, self.values.step_size
         return rule if step_size is None else replace(rule, step_size=step_size)
 
-    def _present_arguments(self) -> dict[str, Any]:
-        return super()._present_arguments() | {"update": self.update}
+    def present_arguments(self) -> dict[str, Any]:
+        """Return the arguments that ``repr`` shows, with their present values."""
+        return super().present_arguments() | {"update": self.update}
 
     @property
     def weights(self) -> Floats:
@@ -159,8 +148,7 @@ class Learner(WindowLearner):
             >>> both.lane(1).update, both.lane(1).predict([0])
             (TD(step_size=0.5, optimiser=SGD()), array([0.5]))
         """
-        rule, arrays = self.values.update_rule, self._arrays()
-        parts: dict[str, Any] = self._parts()
+        rule, arrays = self.values.update_rule, self.state_dict()
         if rule.lanes is None:
             raise ValueError("this learner has one step size, and no lanes")
         if not 0 <= number < rule.lanes:
@@ -171,13 +159,11 @@ class Learner(WindowLearner):
             for name, field_values in fields.items()
             if isinstance(field_values, tuple)
         }
-        generators = {kind.__name__: kind for kind in KNOWN_GENERATORS}
-        seed = np.random.Generator(generators[parts.pop("rng")](0))
-        parts |= {"update": replace(rule, **values_of_lane), "seed": seed}
-        learner = Learner(**parts)
+        learner = Learner.made_from(self.arguments() | {"update": replace(rule, **values_of_lane)})
+        arrays.pop("fitted", None)
         for name in ("weights", "memory", "lanes"):
             arrays[f"values/{name}"] = arrays[f"values/{name}"][..., [number]]
-        learner.restore({**arrays, **self._states.arrays()})
+        learner.load_state_dict(arrays)
         return learner
 
     def diagnose(

@@ -1,9 +1,9 @@
 """The part that learners with a window share: one question answered from recent experience.
 
-    transitions -> question (ratio, cumulant, continuation) -> buffer -> draw (slots), weigh (w)
-                -> value function -> predictions
+    transitions -> rows of the question (:mod:`gvf.rows`) -> rows of n steps, with masses
+                -> buffer -> draw (slots), weigh (w) -> value function -> predictions
 
-:class:`WindowLearner` ties the parts together: a question, a buffer with its correction, and a
+:class:`WindowLearner` ties the parts together: rows, n steps, a buffer with its correction, and a
 value function. It works with any correction and any kind of value function. All state that changes
 is kept in arrays, so that a learner can be saved and resumed bit for bit. :class:`gvf.Learner` has
 linear values; :class:`gvf.neural.NeuralLearner` has a network.
@@ -14,27 +14,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import brief, whole
+from gvf.common.checks import brief
 from gvf.corrections import Correction
 from gvf.corrections.carried import Trace, TraceOverflowError
-from gvf.learners.base_learner import (
-    UNKNOWN,
-    BaseLearner,
-    check_answers,
-    group,
-)
 from gvf.learners.batches import LONGEST_BATCH
+from gvf.learners.learner_options import LearnerOptions
 from gvf.learners.learner_report import FEWEST, LearnerReport
+from gvf.learners.one_question import OneQuestion
+from gvf.learners.saved_state import group
+from gvf.learners.training import WindowOfLog
 from gvf.learners.update_loop import SKIPPED, STEPS, UPDATES, Learns, Schedule
-from gvf.policies import Policy
-from gvf.question import GVF, OnConflict, OnNaN
+from gvf.question import GVF
 from gvf.rows import QuestionRows
 from gvf.transition import Transitions, without_last_states
 from gvf.window import Window
@@ -114,36 +111,16 @@ class ValueFunction(Learns, Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class LearnerOptions:
-    """The options common to all value functions; see :class:`Learner`."""
-
-    behaviour: Policy | None
-    window: int | Window | FrameWindow
-    batch_size: int
-    update_every: int
-    warm_up: int
-    on_conflict: OnConflict
-    on_nan: OnNaN
-    n_step: int
-
-    def __post_init__(self) -> None:
-        for name, least in (("batch_size", 1), ("update_every", 1), ("warm_up", 0), ("n_step", 1)):
-            whole(name, getattr(self, name), least)
-        if not isinstance(self.window, Window | FrameWindow):
-            whole("window", self.window, 1)
-        check_answers(self.behaviour, self.on_conflict, self.on_nan)
-
-
-class WindowLearner(BaseLearner[LearnerReport]):
+class WindowLearner(OneQuestion[LearnerReport]):
     """A question, a buffer and a value function, tied together.
 
     Args:
         question: the question to answer.
         correction: the correction for the behaviour.
         values: the value function.
-        options: the remaining options.
+        options: the options of all learners with a window.
         rng: the generator of the draws.
+        features: the features; None if there are none.
     """
 
     def __init__(
@@ -153,6 +130,7 @@ class WindowLearner(BaseLearner[LearnerReport]):
         values: ValueFunction,
         options: LearnerOptions,
         rng: np.random.Generator,
+        features: Any = None,
     ) -> None:
         if not isinstance(correction, Correction):
             raise TypeError(
@@ -160,11 +138,10 @@ class WindowLearner(BaseLearner[LearnerReport]):
             )
         super().__init__(
             question,
-            options.behaviour,
-            options.on_conflict,
-            options.on_nan,
+            options,
             needs_ratio=correction.needs_ratios,
             needs_interest=correction.trace is not None and question.interest is not None,
+            features=features,
         )
         self.correction, window = correction, options.window
         self.window = window if isinstance(window, Window | FrameWindow) else Window(window)
@@ -194,15 +171,20 @@ class WindowLearner(BaseLearner[LearnerReport]):
         """The trace of the correction, which knows which transition follows which."""
         return self.buffer.trace
 
-    def _observe(self, rows: QuestionRows) -> None:
+    def observe_rows(self, rows: QuestionRows) -> None:
+        """Insert rows, at least one, and update when due; if it fails, nothing has changed."""
         transitions, missing = rows.origin.transitions, rows.origin.left_out
-        gaps = [] if missing is None else np.unique(np.cumsum(~missing)[missing]).tolist()
         columns = {
             "cumulant": rows.cumulant,
             "continuation": rows.continuation,
             # Last, because it may draw numbers, and an observation that fails must change nothing.
             **self.values.represent(without_last_states(transitions)),
         }
+        if self.n_steps.n == 1 and self.correction.trace is None:  # no row depends on another
+            plain_rows = self.buffer.plain_rows(columns, rows.ratio)
+            self.values.observe(self.buffer, plain_rows, self.schedule)
+            return
+        gaps = [] if missing is None else np.unique(np.cumsum(~missing)[missing]).tolist()
         waiting, inserted = self.n_steps.checkpoint(), int(self.schedule.counts[STEPS])
         try:
             with self.buffer.rows(
@@ -226,41 +208,45 @@ class WindowLearner(BaseLearner[LearnerReport]):
         if len(rows):
             self.values.observe(self.buffer, rows, self.schedule)
 
-    def _begin_anew(self) -> None:
-        super()._begin_anew()
-        self.n_steps.cut()  # the rows that wait get no more steps
-
-    def _change_source(self) -> None:
-        super()._change_source()
-        self.n_steps.change_source()
-
-    def _leave_out(self, transitions: Transitions) -> None:
-        super()._leave_out(transitions)
+    def leave_out(self, batch: Transitions) -> None:
+        """Let no transition follow these, which are all left out, or those before in a stream."""
+        self.trace.leave_out(batch)
         self.n_steps.cut()
 
-    def _end_source(self) -> None:
+    def new_source(self, *, reset: bool) -> None:
+        """Accept a next transition that does not follow; with `reset`, none follows."""
+        self.trace.new_source(reset=reset)
+        self.n_steps.new_source(reset=reset)
+
+    def end_source(self) -> None:
+        """Learn from the rows that wait, with the steps that they have."""
         if len(self.n_steps):
             self._insert(self.n_steps.rest())
 
     @property
-    def _keeps_order(self) -> bool:
+    def keeps_order(self) -> bool:
+        """True if something is carried from row to row."""
         correction = self.correction
         return self.n_steps.n > 1 or (correction.trace is not None and correction.looks_back)
 
     @property
-    def _why_not_drawn(self) -> str:
-        return "a gvf.FrameWindow keeps its size" if isinstance(self.window, FrameWindow) else ""
+    def as_window(self) -> WindowOfLog | str:
+        """The learner, unless its window has frames."""
+        return "a gvf.FrameWindow keeps its size" if isinstance(self.window, FrameWindow) else self
 
-    def _row_size(self, transitions: Transitions) -> int:
+    def row_size(self, transitions: Transitions) -> int:
+        """Return the size in bytes of a row of the window, from one transition."""
         return self.values.row_size(transitions) + 8 * (3 + self.correction.rows)
 
-    def _keep(self, rows: int) -> None:
+    def begin_window(self, rows: int) -> None:
+        """Begin an empty window of so many rows."""
         self.window = Window(rows)
         self.buffer = Buffer(self.window, self.correction)
         self.n_steps = NSteps(self.n_steps.n, self.correction)
 
     @contextmanager
-    def _without_updates(self) -> Iterator[None]:
+    def without_updates(self) -> Iterator[None]:
+        """Make a context in which transitions are taken in without an update."""
         schedule = self.schedule
         self.schedule = replace(schedule, warm_up=_NEVER)
         try:
@@ -269,11 +255,12 @@ class WindowLearner(BaseLearner[LearnerReport]):
             self.schedule = schedule
 
     @property
-    def _rows_together(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def rows_together(self) -> int:
         """Few, if every update takes in the whole window, so that Ctrl-C takes effect soon."""
         return self.schedule.update_every if self.correction.draw.whole else LONGEST_BATCH
 
-    def _draw(self, passed: int, count: int) -> None:
+    def update_as(self, passed: int, count: int) -> None:
+        """Update as often as `count` rows behind `passed` others would."""
         update_every = self.schedule.update_every
         self.values.repeat(
             self.buffer, self.schedule, (passed + count) // update_every - passed // update_every
@@ -282,17 +269,19 @@ class WindowLearner(BaseLearner[LearnerReport]):
     @property
     def knows_ratios(self) -> bool:
         """True if all ratios in the window are known; a correction without ratios needs none."""
-        return self.schedule.counts[STEPS] - self.seen[UNKNOWN] >= len(self.window)
+        return self.schedule.counts[STEPS] - self.totals.last_unknown >= len(self.window)
 
     @property
-    def _has_learned(self) -> bool:
+    def has_learned(self) -> bool:
+        """True if there was an update, or if weights were set."""
         return self.updates > 0 or self.values.were_set
 
-    def _values(self, states: Any) -> Floats:
+    def values_of(self, states: Any) -> Floats:
+        """Return the values of a batch of states without a NaN, [m] or [m, lanes]."""
         return self.values.predict(states)
 
-    @property
-    def _exported(self) -> dict[str, Any]:
+    def exported(self) -> dict[str, Any]:
+        """Return the parts that predictions need, and a text about the question."""
         return {"question": repr(self.question), **self.values.exported}
 
     def report(self) -> LearnerReport:
@@ -313,14 +302,14 @@ class WindowLearner(BaseLearner[LearnerReport]):
             effective_sample_size=self.buffer.effective_sample_size if self.knows_ratios else none,
             step_size=self.values.step_size,
             endless=n >= FEWEST and bool((self.window.columns["continuation"][:n] == 1.0).all()),
-            **self._range(passed_on).findings(predictions, self.values.first_size),
-            **self._noted,
+            **self.totals.range(passed_on).findings(predictions, self.values.first_size),
+            **self.totals.fields(self._bounded, self.steps),
         )
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         """Return copies of all arrays of the state."""
         rngs = [json.dumps(rng.bit_generator.state, default=_encoded) for rng in self._rngs]
-        counts, seen = self.schedule.counts.copy(), self.seen.copy()
+        counts, seen = self.schedule.counts.copy(), self.totals.state_dict()
         groups = {
             "values": self.values.checkpoint(),
             "window": self.window.checkpoint(),
@@ -336,8 +325,8 @@ class WindowLearner(BaseLearner[LearnerReport]):
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         capacity = int(arrays["window/ring"][0])
-        if capacity != self.window.capacity and not self._why_not_drawn:
-            self._keep(capacity)
+        if capacity != self.window.capacity and not isinstance(self.window, FrameWindow):
+            self.begin_window(capacity)
         self.values.restore(group(arrays, "values"))
         self.window.restore(group(arrays, "window"))
         if len(self.window):
@@ -347,17 +336,18 @@ class WindowLearner(BaseLearner[LearnerReport]):
         for rng, state in zip(self._rngs, arrays["own/rng"], strict=True):
             rng.bit_generator.state = json.loads(str(state), object_hook=_decoded)
         self.schedule.counts[:] = arrays["own/counts"]
-        self.seen[:] = arrays["own/seen"]
+        self.totals.load_state_dict(arrays["own/seen"])
 
     @property
     def _rngs(self) -> tuple[np.random.Generator, ...]:
         return self.schedule.rng, *self.values.rngs
 
-    def _present_arguments(self) -> dict[str, Any]:
+    def present_arguments(self) -> dict[str, Any]:
+        """Return the arguments that ``repr`` shows, with their present values."""
         frames = isinstance(self.window, FrameWindow)
-        return self._parts() | ({} if frames else {"window": self.window.capacity})
+        return self.arguments() | ({} if frames else {"window": self.window.capacity})
 
-    def _parts(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the arguments that make a learner like this one, except the seed."""
         frames = isinstance(self.window, FrameWindow)
         return {

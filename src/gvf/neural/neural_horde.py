@@ -143,7 +143,7 @@ class NeuralHorde(Horde):
         if not isinstance(trunk, nn.Module):
             raise TypeError(f"trunk must be a torch.nn.Module, got {brief(trunk)}")
         check_options(optimiser, target_every, clip)
-        self.behaviour, self._states = behaviour, States(on_nan)
+        self.behaviour, self.states = behaviour, States(on_nan)
         check_precision(trunk)
         double = any(weights.dtype == torch.float64 for weights in trunk.parameters())
         options = NetworkOptions(
@@ -199,14 +199,14 @@ class NeuralHorde(Horde):
             )
         return diagnose_policies(self._core, self._diagnosed())
 
-    @property
-    def _exported(self) -> dict[str, Any]:
+    def exported(self) -> dict[str, Any]:
+        """Raise ValueError, because nothing that predicts can be written without the trunk."""
         raise ValueError(
             "a NeuralHorde has no export; torch.save(horde.trunk.state_dict(), path) keeps the "
             "trunk, and horde.weights(name) is the head of a question"
         )
 
-    def _parts(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the arguments that make a horde like this one, except seed and device."""
         options = self._core.options
         return {
@@ -226,8 +226,9 @@ class NeuralHorde(Horde):
             "mixed_precision": options.mixed_precision,
         }
 
-    def _present_arguments(self) -> dict[str, Any]:
-        return {**self._parts(), "questions": len(self.questions), "device": str(self.device)}
+    def present_arguments(self) -> dict[str, Any]:
+        """Return the arguments that ``repr`` shows, with their present values."""
+        return {**self.arguments(), "questions": len(self.questions), "device": str(self.device)}
 
 
 class NetworkCore(Core):

@@ -14,7 +14,7 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -22,11 +22,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import brief
 from gvf.corrections import IR, Correction
 from gvf.learners import update_loop
+from gvf.learners.learner_options import (
+    LearnerKeywords,
+    LearnerOptions,
+    documents_options,
+    options_of,
+)
+from gvf.learners.one_question import check_question
 from gvf.learners.update_loop import Schedule
-from gvf.learners.window_learner import LearnerOptions, WindowLearner
+from gvf.learners.window_learner import WindowLearner
 from gvf.neural.network_checks import (
     as_device,
     check_network,
@@ -35,8 +41,7 @@ from gvf.neural.network_checks import (
     check_states,
 )
 from gvf.neural.tensors import as_batch, as_input, flat_values, precision, td_loss
-from gvf.policies import Policy
-from gvf.question import GVF, OnConflict, OnNaN
+from gvf.question import GVF
 from gvf.sampling.random_streams import native
 from gvf.sampling.ratio_ring import Slots
 from gvf.transition import Transitions, check_no_nan
@@ -48,6 +53,13 @@ ROWS = 1024  # states passed through the network at a time
 _LOOKED_AT = 16  # states whose predictions are checked for divergence
 
 
+@documents_options(
+    LearnerOptions,
+    window="the number of recent transitions to keep, n; or an empty window, for example a "
+    ":class:`gvf.FrameWindow`, which stores every frame once.",
+    seed="the seed of the draws; anything that :func:`numpy.random.default_rng` takes. For "
+    "reproducible initial weights call ``torch.manual_seed(0)`` before making the network.",
+)
 class NeuralLearner(WindowLearner):
     """A learner with a network: it answers one question by semi-gradient TD(0).
 
@@ -65,17 +77,7 @@ class NeuralLearner(WindowLearner):
             more than one gradient per step.
         correction: the correction for the behaviour: :class:`gvf.corrections.IR`,
             :class:`gvf.corrections.IS` and others.
-        behaviour: as in :class:`gvf.Learner`.
-        window: the number of recent transitions to keep, n; or an empty window, for example a
-            :class:`gvf.FrameWindow`, which stores every frame once.
-        batch_size: the number of transitions drawn for an update, k.
-        update_every: the number of steps between updates.
-        warm_up: the number of steps before the first of these intervals begins.
-        n_step: as in :class:`gvf.Learner`.
-        on_conflict: as in :class:`gvf.Learner`.
-        on_nan: as in :class:`gvf.Learner`.
-        seed: the seed of the draws; anything that :func:`numpy.random.default_rng` takes. For
-            reproducible initial weights call ``torch.manual_seed(0)`` before making the network.
+        {options}
         target_every: the number of updates between copies of the network to a target network, which
             gives v(s'). By default the network itself gives v(s').
         clip: the largest norm of the gradient; by default there is none.
@@ -110,31 +112,20 @@ class NeuralLearner(WindowLearner):
         optimiser: Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer],
         correction: Correction = IR(),  # noqa: B008 (frozen)
         *,
-        behaviour: Policy | None = None,
-        window: int | Window | FrameWindow = 15_000,
-        batch_size: int = 16,
-        update_every: int = 1,
-        warm_up: int = 0,
-        n_step: int = 1,
-        on_conflict: OnConflict = "error",
-        on_nan: OnNaN = "error",
-        seed: Any = None,
         target_every: int | None = None,
         clip: float | None = None,
         device: str | torch.device = "cpu",
         mixed_precision: bool = False,
+        **options: Unpack[LearnerKeywords],
     ) -> None:
-        if not isinstance(question, GVF):
-            raise TypeError(f"question must be a gvf.GVF, got {brief(question)}")
-        options = LearnerOptions(
-            behaviour, window, batch_size, update_every, warm_up, on_conflict, on_nan, n_step
-        )
+        check_question(question)
+        chosen = options_of(LearnerOptions, self, options)
         # The first of two, so that a linear learner with the same seed has the same draws.
-        rng = native(np.random.default_rng(seed).spawn(2)[0])
+        rng = native(np.random.default_rng(chosen.seed).spawn(2)[0])
         values = NetworkValues(
             network, optimiser, target_every, clip, as_device(device), mixed_precision
         )
-        super().__init__(question, correction, values, options, rng)
+        super().__init__(question, correction, values, chosen, rng)
 
     @property
     def network(self) -> nn.Module:

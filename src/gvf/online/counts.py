@@ -28,15 +28,15 @@ def _add(known, ratio, continuation):
         known[_ZEROS] += 1.0 if rho == 0.0 else 0.0
 
 
-class Seen:
+class RatioCounts:
     """The number of transitions, the statistics of their ratios, and the latest features.
 
     Example:
         >>> import numpy as np
-        >>> from gvf.online.counts import Seen
-        >>> seen = Seen()
-        >>> seen.add(np.array([2.0, 0.0]), np.array([0.9, 0.0]), np.array([[0], [1]], np.int32))
-        >>> seen.steps, seen.numbers, seen.recent[:, 0]
+        >>> from gvf.online.counts import RatioCounts
+        >>> counts = RatioCounts()
+        >>> counts.add(np.array([2.0, 0.0]), np.array([0.9, 0.0]), np.array([[0], [1]], np.int32))
+        >>> counts.steps, counts.numbers, counts.recent[:, 0]
         (2, array([2., 4., 2., 1., 2.]), array([0, 1], dtype=int32))
     """
 
@@ -77,7 +77,7 @@ class Seen:
             **signals.findings(predictions),
         }
 
-    def checkpoint(self) -> dict[str, Array]:
+    def state_dict(self) -> dict[str, Array]:
         """Return the arrays of the state."""
         return {
             "steps": np.array(self.steps),
@@ -85,8 +85,8 @@ class Seen:
             "recent": self.recent,
         }
 
-    def restore(self, arrays: Arrays, size: int) -> None:
-        """Restore a checkpoint; there are so many features."""
+    def load_state_dict(self, arrays: Arrays, size: int) -> None:
+        """Restore a state; there are so many features."""
         recent = arrays["recent"]
         if len(recent):
             recent = features_of(lambda _: recent, size, recent)

@@ -10,7 +10,7 @@ transitions, so a log of any length needs one pass and the memory of its feature
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +20,21 @@ from gvf.common.checks import brief, whole
 from gvf.corrections import IS, Correction
 from gvf.corrections.carried import Trace
 from gvf.features import FeatureMap
-from gvf.learners.base_learner import UNKNOWN, BaseLearner, group
+from gvf.learners.learner_options import (
+    AnyKeywords,
+    AnyOptions,
+    documents_options,
+    options_of,
+)
 from gvf.learners.learner_report import BaseReport
 from gvf.learners.linear_values import LinearPrediction, check_features, represent
-from gvf.online.counts import Seen
+from gvf.learners.one_question import OneQuestion, check_question
+from gvf.learners.saved_state import group
+from gvf.online.counts import RatioCounts
 from gvf.online.least_squares import RIDGE, Equations, Solution, check_regulariser
-from gvf.policies import Policy
-from gvf.question import GVF, OnConflict, OnNaN
+from gvf.question import GVF
 from gvf.rows import QuestionRows
-from gvf.transition import without_last_states
+from gvf.transition import Transitions, without_last_states
 from gvf.updates.linear_kernels import Experience
 
 _UNSOLVED = 1e-3
@@ -90,7 +96,8 @@ effective sample size 1)
         return f"LSTDReport({self._steps}, {text}; {self._ratios}{self._warnings})"
 
 
-class LSTDLearner(BaseLearner[LSTDReport]):
+@documents_options(AnyOptions)
+class LSTDLearner(OneQuestion[LSTDReport]):
     """A learner by least squares: it needs no step size, and takes in each transition once.
 
     It solves for the weights to which the mean update of :class:`TD` leads. Use it if the features
@@ -106,14 +113,10 @@ class LSTDLearner(BaseLearner[LSTDReport]):
         correction: the correction for the behaviour. Those that only reduce the variance of
             updates, as :class:`IR` does, have the same solution as :class:`IS`. Emphatic ones and
             :class:`VTrace` have their own.
-        behaviour: the policy that chooses the actions, if known. Otherwise transitions must have a
-            column ``behaviour_probability`` or ``behaviour_log_probability``. A recorded
-            probability takes precedence over the policy.
         regulariser: the number added to the diagonal of A, a sum over all transitions; None to add
             nothing, unless the equations are singular.
         max_features: the largest number of features that may occur.
-        on_conflict: as in :class:`Learner`.
-        on_nan: as in :class:`Learner`.
+        {options}
 
     Example:
         >>> import gymnasium, gvf
@@ -137,14 +140,11 @@ class LSTDLearner(BaseLearner[LSTDReport]):
         features: FeatureMap,
         correction: Correction = IS(),  # noqa: B008 (frozen)
         *,
-        behaviour: Policy | None = None,
         regulariser: float | None = None,
         max_features: int = 5000,
-        on_conflict: OnConflict = "error",
-        on_nan: OnNaN = "error",
+        **options: Unpack[AnyKeywords],
     ) -> None:
-        if not isinstance(question, GVF):
-            raise TypeError(f"question must be a gvf.GVF, got {brief(question)}")
+        check_question(question)
         check_features(features)
         if not isinstance(correction, Correction):
             raise TypeError(
@@ -154,22 +154,21 @@ class LSTDLearner(BaseLearner[LSTDReport]):
             check_regulariser(regulariser)
         super().__init__(
             question,
-            behaviour,
-            on_conflict,
-            on_nan,
+            options_of(AnyOptions, self, options),
             needs_ratio=correction.needs_ratios,
             needs_interest=correction.trace is not None and question.interest is not None,
+            features=features,
         )
         self.features, self.correction, self.regulariser = features, correction, regulariser
         self.equations = Equations(features.size, whole("max_features", max_features, 1))
-        self._trace = Trace(correction)
-        self._seen = Seen()
+        self.trace = Trace(correction)
+        self.counts = RatioCounts()
         self._solution: Solution | None = None
 
     @property
     def steps(self) -> int:
         """The number of transitions observed."""
-        return self._seen.steps
+        return self.counts.steps
 
     @property
     def solution(self) -> Solution:
@@ -183,16 +182,21 @@ class LSTDLearner(BaseLearner[LSTDReport]):
         """The weights, [size]; 0 for features that did not occur."""
         return self.solution.weights
 
-    @property
-    def trace(self) -> Trace:
-        """The trace of the correction, which knows which transition follows which."""
-        return self._trace
+    def leave_out(self, batch: Transitions) -> None:
+        """Let no transition follow these, which are all left out, or those before in a stream."""
+        self.trace.leave_out(batch)
+
+    def new_source(self, *, reset: bool) -> None:
+        """Accept a next transition that does not follow; with `reset`, none follows."""
+        self.trace.new_source(reset=reset)
 
     @property
-    def _keeps_order(self) -> bool:
+    def keeps_order(self) -> bool:
+        """True if the correction carries something from row to row."""
         return self.correction.trace is not None and self.correction.looks_back
 
-    def _observe(self, rows: QuestionRows) -> None:
+    def observe_rows(self, rows: QuestionRows) -> None:
+        """Add rows to the equations; if it fails, nothing has changed."""
         ratio, cumulant, continuation, interest, origin = rows
         x, x_next = represent(self.features, without_last_states(origin.transitions))
         with self.trace.undone():
@@ -203,32 +207,36 @@ class LSTDLearner(BaseLearner[LSTDReport]):
             experience = Experience(x, block, x_next, block, cumulant, continuation)
             self.equations.add(experience, shares(self.correction, inputs))
         self._solution = None
-        self._seen.add(ratio, continuation, x)
+        self.counts.add(ratio, continuation, x)
 
     @property
     def _prediction(self) -> LinearPrediction:
         return LinearPrediction(self.features, None, False, self.weights[:, None])
 
     @property
-    def _has_learned(self) -> bool:
+    def has_learned(self) -> bool:
+        """True if there was a transition."""
         return self.steps > 0
 
-    def _values(self, states: Any) -> Floats:
+    def values_of(self, states: Any) -> Floats:
+        """Return the values of a batch of states without a NaN, [m]."""
         return self._prediction.predict(states)
 
-    @property
-    def _exported(self) -> dict[str, Any]:
+    def exported(self) -> dict[str, Any]:
+        """Return the parts that predictions need, and a text about the question."""
         return {"question": repr(self.question), **vars(self._prediction)}
 
     def report(self) -> LSTDReport:
         """Return counts, statistics of the ratios, and what is known about the equations."""
         solution = self.solution
-        fields = self._seen.report(solution.weights[:, None], self._range(self.steps)) | self._noted
-        if self.seen[UNKNOWN]:
+        signals = self.totals.range(self.steps)
+        fields = self.counts.report(solution.weights[:, None], signals)
+        if self.totals.last_unknown:
             names = ("mean_ratio", "max_ratio", "zero_ratios", "effective_sample_size")
             fields |= dict.fromkeys(names, float("nan"))
         return LSTDReport(
             **fields,
+            **self.totals.fields(self.features, self.steps),
             features=solution.used,
             condition=solution.condition,
             is_singular=solution.is_singular,
@@ -237,7 +245,8 @@ class LSTDLearner(BaseLearner[LSTDReport]):
             remedy="give a regulariser, or a behaviour closer to the target",
         )
 
-    def _parts(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments that make a learner like this one."""
         return {
             "question": self.question,
             "features": self.features,
@@ -254,16 +263,16 @@ class LSTDLearner(BaseLearner[LSTDReport]):
         return {
             **{f"equations/{name}": array for name, array in equations.items()},
             **{f"trace/{name}": array for name, array in trace.items()},
-            **self._seen.checkpoint(),
-            "seen": self.seen.copy(),
+            **self.counts.state_dict(),
+            "seen": self.totals.state_dict(),
             **(self._solution.checkpoint() if self._solution else {}),
         }
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
         self.equations.restore(group(arrays, "equations"))
         self.trace.restore(group(arrays, "trace"))
-        self._seen.restore(arrays, self.features.size)
-        self.seen[:] = arrays["seen"]
+        self.counts.load_state_dict(arrays, self.features.size)
+        self.totals.load_state_dict(arrays["seen"])
         self._solution = Solution.restored(arrays)
 
 

@@ -10,7 +10,7 @@ episode, and after a transition that was left out for a NaN.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,23 @@ from gvf.common.checks import brief
 from gvf.corrections import IS
 from gvf.corrections.carried import Trace
 from gvf.features import FeatureMap
-from gvf.learners.base_learner import BaseLearner, group
+from gvf.learners.learner_options import (
+    AnyKeywords,
+    AnyOptions,
+    documents_options,
+    options_of,
+)
 from gvf.learners.learner_report import BaseReport
 from gvf.learners.linear_values import LinearPrediction, check_features, represent
+from gvf.learners.one_question import OneQuestion, check_question
+from gvf.learners.saved_state import group
 from gvf.online.algorithm import Algorithm
-from gvf.online.counts import Seen
+from gvf.online.counts import RatioCounts
 from gvf.online.online_loop import Steps, Streams, run, start_streams
-from gvf.policies import DiscretePolicy, Policy
-from gvf.question import GVF, OnConflict, OnNaN
+from gvf.policies import DiscretePolicy
+from gvf.question import GVF
 from gvf.rows import QuestionRows
-from gvf.transition import without_last_states
+from gvf.transition import Transitions, without_last_states
 from gvf.window.buffer import check_like
 
 
@@ -86,7 +93,8 @@ class _Arrival(IS):
         return 0.0 if restart else continuation
 
 
-class OnlineLearner(BaseLearner[OnlineReport]):
+@documents_options(AnyOptions)
+class OnlineLearner(OneQuestion[OnlineReport]):
     """A learner with linear values that learns online, with traces, from each transition once.
 
     Args:
@@ -96,11 +104,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         algorithm: the algorithm of :mod:`gvf.online`, such as :class:`online.TDLambda`. With
             sequences of parameters, one copy of the weights learns with each, and predictions are
             [m, lanes].
-        behaviour: the policy that chooses the actions, if known. Otherwise transitions must have a
-            column ``behaviour_probability`` or ``behaviour_log_probability``. A recorded
-            probability takes precedence over the policy.
-        on_conflict: as in :class:`Learner`.
-        on_nan: as in :class:`Learner`.
+        {options}
 
     Transitions must come in the order of their stream; those that do not are refused. The columns
     ``stream`` and ``episode`` tell environments and episodes apart.
@@ -129,13 +133,9 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         question: GVF,
         features: FeatureMap,
         algorithm: Algorithm,
-        *,
-        behaviour: Policy | None = None,
-        on_conflict: OnConflict = "error",
-        on_nan: OnNaN = "error",
+        **options: Unpack[AnyKeywords],
     ) -> None:
-        if not isinstance(question, GVF):
-            raise TypeError(f"question must be a gvf.GVF, got {brief(question)}")
+        check_question(question)
         check_features(features)
         if not isinstance(algorithm, Algorithm):
             raise TypeError(
@@ -151,22 +151,21 @@ class OnlineLearner(BaseLearner[OnlineReport]):
             )
         super().__init__(
             question,
-            behaviour,
-            on_conflict,
-            on_nan,
+            options_of(AnyOptions, self, options),
             needs_ratio=True,
             needs_interest=algorithm.uses_interest,
+            features=features,
         )
         self.features, self.algorithm = features, algorithm
         self.state = algorithm.start(features.size)
         self.streams = start_streams(algorithm, self.state, 0)
-        self._trace = Trace(_Arrival())
-        self._seen = Seen()
+        self.trace = Trace(_Arrival())
+        self.counts = RatioCounts()
 
     @property
     def steps(self) -> int:
         """The number of transitions observed."""
-        return self._seen.steps
+        return self.counts.steps
 
     @property
     def weights(self) -> Floats:
@@ -178,12 +177,16 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         weights = self.algorithm.weights(self.state)
         return weights[:, 0] if self.algorithm.lanes is None else weights
 
-    @property
-    def trace(self) -> Trace:
-        """The trace that knows which transition follows which."""
-        return self._trace
+    def leave_out(self, batch: Transitions) -> None:
+        """Let no transition follow these, which are all left out, or those before in a stream."""
+        self.trace.leave_out(batch)
 
-    def _observe(self, rows: QuestionRows) -> None:
+    def new_source(self, *, reset: bool) -> None:
+        """Accept a next transition that does not follow; with `reset`, none follows."""
+        self.trace.new_source(reset=reset)
+
+    def observe_rows(self, rows: QuestionRows) -> None:
+        """Learn from rows in order; if it fails, nothing has changed."""
         transitions, origin = rows.origin.transitions, rows.origin
         probability = np.ones(len(transitions))
         if self.algorithm.needs_probabilities:
@@ -211,7 +214,7 @@ class OnlineLearner(BaseLearner[OnlineReport]):
             stream=place,
         )
         run(self.algorithm, self.state, self.streams, steps)
-        self._seen.add(rows.ratio, rows.continuation, x)
+        self.counts.add(rows.ratio, rows.continuation, x)
 
     @property
     def _prediction(self) -> LinearPrediction:
@@ -219,25 +222,29 @@ class OnlineLearner(BaseLearner[OnlineReport]):
         return LinearPrediction(self.features, None, self.algorithm.lanes is not None, weights)
 
     @property
-    def _has_learned(self) -> bool:
+    def has_learned(self) -> bool:
+        """True if there was a transition, or if weights were set."""
         return self.steps > 0 or bool(self.state.weights.any())
 
-    def _values(self, states: Any) -> Floats:
+    def values_of(self, states: Any) -> Floats:
+        """Return the values of a batch of states without a NaN, [m] or [m, lanes]."""
         return self._prediction.predict(states)
 
-    @property
-    def _exported(self) -> dict[str, Any]:
+    def exported(self) -> dict[str, Any]:
+        """Return the parts that predictions need, and a text about the question."""
         return {"question": repr(self.question), **vars(self._prediction)}
 
     def report(self) -> OnlineReport:
         """Return counts, statistics of the ratios, and the lanes that have diverged."""
-        fields = (
-            self._seen.report(self.algorithm.weights(self.state), self._range(self.steps))
-            | self._noted
+        weights = self.algorithm.weights(self.state)
+        return OnlineReport(
+            **self.counts.report(weights, self.totals.range(self.steps)),
+            **self.totals.fields(self.features, self.steps),
+            remedy=self.algorithm.remedy,
         )
-        return OnlineReport(**fields, remedy=self.algorithm.remedy)
 
-    def _parts(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments that make a learner like this one."""
         return {
             "question": self.question,
             "features": self.features,
@@ -253,8 +260,8 @@ class OnlineLearner(BaseLearner[OnlineReport]):
             "memory": self.state.memory.copy(),
             **{f"streams/{name}": a.copy() for name, a in self.streams._asdict().items()},
             **{f"trace/{name}": array for name, array in self.trace.checkpoint().items()},
-            **self._seen.checkpoint(),
-            "seen": self.seen.copy(),
+            **self.counts.state_dict(),
+            "seen": self.totals.state_dict(),
         }
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
@@ -267,9 +274,9 @@ class OnlineLearner(BaseLearner[OnlineReport]):
                 array[...] = arrays_of_file[name]
         _check_lists(streams)
         self.trace.restore(group(arrays, "trace"))
-        self._seen.restore(arrays, self.features.size)
+        self.counts.load_state_dict(arrays, self.features.size)
         self.streams = streams
-        self.seen[:] = arrays["seen"]
+        self.totals.load_state_dict(arrays["seen"])
 
 
 def _check_lists(streams: Streams) -> None:

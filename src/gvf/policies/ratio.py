@@ -23,7 +23,8 @@ from gvf.policies.action_checks import batch_size, numpy_array
 from gvf.policies.policy import DiscretePolicy, Policy, check_same_actions, log
 
 _RECORDED_TOLERANCE = 1e-6  # a probability of 1, recorded in single precision, may exceed 1
-_CONFLICT_TOLERANCE = 1e-5  # relative, since much is recorded and computed in single precision
+CONFLICT_TOLERANCE = 1e-5
+"""The relative difference up to which a record and a policy agree; much is in single precision."""
 
 
 def ratio(
@@ -141,7 +142,7 @@ def check_recorded(
         recorded = _recorded(behaviour_probability, name, count, 0.0, most)
         scale = mu = behaviour.probability(states, actions)
     with np.errstate(invalid="ignore"):
-        near = np.abs(recorded - mu) <= _CONFLICT_TOLERANCE * scale
+        near = np.abs(recorded - mu) <= CONFLICT_TOLERANCE * scale
     agree = near | (recorded == mu)
     if not agree.all():
         at = int(agree.argmin())

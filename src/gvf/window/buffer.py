@@ -272,6 +272,13 @@ class Buffer:
         effective_sizes(self.inputs[RATIO : RATIO + 1], size)
         return float(size[0])
 
+    def plain_rows(self, columns: dict[str, NDArray[Any]], ratio: Floats) -> Rows:
+        """Make rows of a correction that carries nothing from row to row."""
+        inputs = np.ascontiguousarray(ratio)[None]
+        if self.mass == RATIO and len(ratio) == 1 and ratio[0] <= LARGEST_RATIO:
+            return Rows(columns, inputs, ratio)  # what `masses` gives, which takes longer
+        return Rows(columns, inputs, self.correction.masses(inputs))
+
     @contextmanager
     def rows(
         self,
@@ -298,8 +305,7 @@ class Buffer:
             missing: True for transitions that are not among the rows.
         """
         if self.correction.trace is None:
-            inputs = self.trace.inputs(ratio, continuation)
-            yield Rows(columns, inputs, self.correction.masses(inputs))
+            yield self.plain_rows(columns, ratio)
             return
         place = self.masses.place.copy()
         with self.trace.undone(unless=lambda: not np.array_equal(place, self.masses.place)):

@@ -75,9 +75,11 @@ class NSteps:
         """Begin anew in every stream: the rows that wait get no more steps."""
         self._cut = True
 
-    def change_source(self) -> None:
-        """Accept a next row that does not follow in each stream: the rows that wait are cut."""
-        if self._waiting:
+    def new_source(self, *, reset: bool) -> None:
+        """Accept a next row that does not follow in each stream; with `reset`, none follows."""
+        if reset:
+            self.cut()
+        elif self._waiting:
             self._waiting["loose"] = np.ones(len(self), bool)
 
     def join(self, rows: Rows, transitions: Transitions, gaps: Sequence[int] = ()) -> Rows:

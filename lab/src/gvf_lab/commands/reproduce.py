@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from gvf.cli import add_command, add_engine, complete_with, place_of_options
 from gvf.common.version import __version__
-from gvf_lab.commands.figure_names import FIGURES, figure_list
+from gvf_lab import catalogue
+from gvf_lab.catalogue import FIGURES, figure_list
 from gvf_lab.commands.results_folder import DEFAULT_OUT, add_out
 
 if TYPE_CHECKING:
-    from gvf_lab.report.exhibit import Exhibit
+    from gvf_lab.report.exhibit import Exhibit, Version
 
 REPRODUCE = """\
 Run the paper's experiments, redraw its figures over the published curves, and judge the claims that
@@ -156,7 +157,6 @@ def _refuse_beside(options: argparse.Namespace, option: str, *names: str) -> Non
 
 def _record_streams(options: argparse.Namespace) -> int:
     from gvf_lab import paper
-    from gvf_lab.paper import named_studies
     from gvf_lab.racing import RacingStudy
     from gvf_lab.racing.recorded_inputs import Material, load_or_record
 
@@ -167,7 +167,7 @@ def _record_streams(options: argparse.Namespace) -> int:
     if name in paper.FIGURES:
         study = paper.get(name).study("paper", options.scale)
     else:  # other studies have one scale
-        study = named_studies.get(name)
+        study = catalogue.study_of(name)
     if not isinstance(study, RacingStudy):
         raise ValueError(f"{name} records nothing; racing-step-size does")
     for file in Material(study.with_(**changes)).files():
@@ -216,19 +216,16 @@ def _make_figures(options: argparse.Namespace) -> int:
 
 def _figure(id: str) -> Any:
     """Return a figure of the paper or a chart, by its id."""
-    from gvf.common.part_names import known
     from gvf_lab import charts, paper
 
-    figures = paper.FIGURES | charts.FIGURES
-    return figures[known(id, figures, "figure", "`gvf reproduce --help` shows all")]
+    return charts.FIGURES[id] if id in charts.FIGURES else paper.get(id)
 
 
 def _refuse_other_seeds(options: argparse.Namespace) -> None:
     """Raise an error if the folder has figures of another seed, since claims compare figures."""
-    from gvf_lab import charts, paper
-    from gvf_lab.report.evidence import recorded
+    from gvf_lab.report.exhibit import recorded
 
-    for figure in (*paper.FIGURES.values(), *charts.FIGURES.values()):
+    for figure in (_figure(id) for id in FIGURES if (Path(options.out) / id).is_dir()):
         seed = figure.study("paper").seed if options.seed is None else options.seed
         for provenance in recorded(figure, Path(options.out) / figure.id).values():
             if provenance.seed != seed:
@@ -258,8 +255,7 @@ def study_of(figure: Any, protocol: str, options: argparse.Namespace, scale: str
 
 def _record(figure: Any, protocol: str, study: Any, options: argparse.Namespace) -> None:
     from gvf_lab.report.build import machine, record
-    from gvf_lab.report.evidence import commit, fingerprint, recorded
-    from gvf_lab.report.exhibit import Provenance
+    from gvf_lab.report.exhibit import Provenance, commit, fingerprint, recorded
     from gvf_lab.study.store import Store
     from gvf_lab.study.study_progress import spent
 
@@ -334,22 +330,19 @@ def _summarise(exhibits: Sequence[Exhibit], out: Path) -> None:
     """Print the number of figures by origin, verdicts and matching curves, and the page's path."""
     from gvf_lab.report.build import CHARTS, PAGE
     from gvf_lab.report.sentence_verdicts import counted
-    from gvf_lab.report.verdict_tables import published_curves, versions
+    from gvf_lab.report.verdict_tables import published_curves
 
-    by_origin = [versions(exhibit) for exhibit in exhibits]
-    now, shipped = (
-        [origins[origin] for origins in by_origin if origin in origins]
-        for origin in ("now", "shipped")
-    )
+    now = [exhibit.made for exhibit in exhibits if exhibit.made is not None]
+    shipped = [exhibit.shipped for exhibit in exhibits if exhibit.shipped is not None]
     nothing = f"no figures were made in {out}: `gvf reproduce --out {out}` makes them"
     print(_count(now) if now else nothing)
-    for exhibit in now:
-        failing = [verdict for verdict in counted(exhibit) if verdict.verdict == "fails"]
+    for version in now:
+        failing = [verdict for verdict in counted(version) if verdict.verdict == "fails"]
         for verdict in failing[:NAMED]:
-            print(f"  fails: {verdict.sentence} [{exhibit.figure.id}, protocol {verdict.protocol}]")
+            print(f"  fails: {verdict.sentence} [{version.figure.id}, protocol {verdict.protocol}]")
         if failing[NAMED:]:
             more = len(failing) - NAMED
-            print(f"  fails: {more} more of {exhibit.figure.id}, all on the page")
+            print(f"  fails: {more} more of {version.figure.id}, all on the page")
     must, good, others, alike = published_curves(now)
     if must or others:
         print(
@@ -358,7 +351,7 @@ def _summarise(exhibits: Sequence[Exhibit], out: Path) -> None:
         )
     if shipped:
         print(f"shipped with gvf, at the paper's scale: {_count(shipped)}")
-        counts = Counter(next(iter(origins), "absent") for origins in by_origin)
+        counts = Counter(next(iter(exhibit.versions), "absent") for exhibit in exhibits)
         absent = f", {counts['absent']} not shipped yet" if counts["absent"] else ""
         print(f"the page has {counts['now']} made now and {counts['shipped']} shipped{absent}")
     for page in (PAGE, CHARTS):
@@ -366,16 +359,16 @@ def _summarise(exhibits: Sequence[Exhibit], out: Path) -> None:
             print(f"report: {out / page}")
 
 
-def _count(exhibits: Sequence[Exhibit]) -> str:
+def _count(versions: Sequence[Version]) -> str:
     """Count figures and the verdicts on their claims that count."""
     from gvf_lab.report.sentence_verdicts import counted
 
-    counts = Counter(verdict.verdict for exhibit in exhibits for verdict in counted(exhibit))
+    counts = Counter(verdict.verdict for version in versions for verdict in counted(version))
     judged = (
         f"; of {counts.total()} claims {counts['holds']} hold, {counts['fails']} fail, "
         f"{counts['undecided']} are undecided"
     )
     if counts["not judged"]:
         judged += f", {counts['not judged']} not judged for want of another figure"
-    plural = "" if len(exhibits) == 1 else "s"
-    return f"{len(exhibits)} figure{plural}{judged if counts else ''}"
+    plural = "" if len(versions) == 1 else "s"
+    return f"{len(versions)} figure{plural}{judged if counts else ''}"
