@@ -61,8 +61,8 @@ test-lab: $(dev) ## Test the laboratory, the documentation, the examples and tor
 	.venv/bin/python -m pytest --numprocesses=2 --dist=loadfile \
 		lab/src lab/tests torcs/src torcs/tests
 
-test-extras: $(extras) ## Test with Minari, pandas, polars, DuckDB, scikit-learn (in an environment of its own)
-	.venv-extras/bin/python -m pytest -m extras tests/log tests/behaviour
+test-extras: $(extras) ## Test with Minari, pandas, polars, DuckDB (in an environment of its own)
+	.venv-extras/bin/python -m pytest -m extras tests/log
 
 lint: $(dev) ## Check style and types only
 	.venv/bin/ruff check

@@ -4,7 +4,8 @@
 
 On a chain of eight states LSTD is exact up to the log, so its error shows what the ratios do. On
 CartPole a tile-coded learner is compared with returns of the target. Each line has the mean over
-logs, and the mean difference to the true probabilities on the same logs. It takes minutes.
+logs, and the mean difference to the true probabilities on the same logs. It takes minutes, and
+needs scikit-learn (``gvf[sklearn]``).
 """
 
 from __future__ import annotations

@@ -1,10 +1,16 @@
 """Logs of policies that are known, for tests of estimated behaviours."""
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import pytest
 
 import gvf
+
+needs_scikit_learn = pytest.mark.skipif(
+    find_spec("sklearn") is None, reason="scikit-learn is not installed: gvf[sklearn]"
+)
 
 
 def table_log(

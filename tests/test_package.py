@@ -171,7 +171,7 @@ def test_a_shell_completes(shell: str, words: list[str], expected: set[str]) -> 
 def test_the_script_for_zsh_is_that_for_bash_with_a_preparation() -> None:
     bash, zsh = completion("bash"), completion("zsh")
     assert zsh.endswith(bash)
-    assert "bashcompinit" in zsh.removesuffix(bash)
+    assert "compinit" in zsh.removesuffix(bash)
     if shutil.which("zsh"):
         subprocess.run(["zsh", "-n"], input=zsh, text=True, check=True)
 
@@ -185,6 +185,7 @@ def test_what_needs_no_numbers_starts_without_the_packages_for_them(arguments: l
     )
     imported = set(run("-c", program).rpartition("imported:")[2].split())
     assert not imported & {"gymnasium", "numba", "numpy", *HEAVY}
+    assert ("argcomplete" in imported) == (arguments == ["completion", "bash"])
 
 
 @pytest.mark.parametrize(
@@ -211,7 +212,7 @@ def test_a_former_command_is_answered_with_the_present_one(
 def test_without_the_laboratory_its_commands_say_how_to_get_it(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("gvf.cli.entry_points", lambda group: ())
+    monkeypatch.setattr("gvf.cli.command_line.entry_points", lambda group: ())
     assert main([command, "--help"]) == 2
     how = "comes with the laboratory, gvf-lab; in a clone: pip install ./lab"
     assert capsys.readouterr().err == f"gvf: `gvf {command}` {how}\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib.image
 import numpy as np
 
-from gvf.answers import Engine, answer, load
+from gvf.answers import answer, load
 from gvf.answers import plotted_numbers as plots
 from gvf.answers.answer_plots import WIDTH
 from gvf.common.plot_style import render
@@ -23,7 +23,7 @@ def main() -> None:
     """Answer the example, and stack the pictures of its first question."""
     plan = load(LOGS / "question.toml")
     with tempfile.TemporaryDirectory() as folder:
-        result = answer(plan, LOGS / "cartpole.parquet", Path(folder), Engine(), quiet=True)
+        result = answer(plan, LOGS / "cartpole.parquet", Path(folder), quiet=True)
     material, answered = result.material, result.answers[0]
     scores, values = plots.scores_of(material, answered), plots.map_of(material, answered)
     assert scores is not None

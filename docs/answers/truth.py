@@ -46,9 +46,8 @@ def main() -> None:
     """Answer the example's questions, and write the table."""
     plan = gvf.answers.load(EXAMPLE / "question.toml")
     with TemporaryDirectory() as folder:
-        engine = gvf.answers.Engine(progress=False)
         answer = gvf.answers.answer(
-            plan, EXAMPLE / "cartpole.parquet", Path(folder, "out"), engine, quiet=True
+            plan, EXAMPLE / "cartpole.parquet", Path(folder, "out"), progress=False, quiet=True
         )
         lines = [HEAD, "|---|---|---|---|---|", *map(line, answer.answers)]
     Path("docs/answers/truth.markdown").write_text("\n".join(lines) + "\n", encoding="utf-8")

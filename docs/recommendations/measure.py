@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow.csv
 
 import gvf
-from gvf.answers import Engine, answer, load
+from gvf.answers import answer, load
 from gvf.answers.answer import Answered
 from gvf.judging import Estimator
 
@@ -65,8 +65,8 @@ def by_gvf(file: Path, target: np.ndarray, more: str = "") -> Answered:
         np.savetxt(Path(folder, "policy.csv"), np.vstack([target[:1], target]), delimiter=",")
         Path(folder, "question.toml").write_text(QUESTION + more)
         plan = load(Path(folder, "question.toml"))
-        engine = Engine(workers=1, progress=False)
-        return answer(plan, str(file), Path(folder, "out"), engine, quiet=True).answers[0]
+        out = Path(folder, "out")
+        return answer(plan, str(file), out, workers=1, progress=False, quiet=True).answers[0]
 
 
 def by_obp(log: dict[str, np.ndarray], target: np.ndarray) -> dict[str, Estimate]:

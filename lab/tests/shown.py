@@ -1,7 +1,8 @@
-"""Exhibits made by hand: curves, verdicts and where they come from."""
+"""Versions of figures made by hand: curves, verdicts and where they come from."""
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from gvf_lab.figure import Axes, Match, Point, Verdict
 from gvf_lab.paper import get
-from gvf_lab.report.exhibit import Exhibit, Provenance
+from gvf_lab.report.exhibit import Exhibit, Provenance, Version
 from gvf_lab.report.page import page
 
 NAMES = (
@@ -52,7 +53,7 @@ def made(protocol: str, scale: str = "paper", runs: int = 100) -> Provenance:
     return Provenance(scale, runs, 7, command, "1.2", "2 processors", "2025-11-20T10:11:12Z", 90.0)
 
 
-def chain(scale: str = "paper", protocols=("paper", "authors")) -> Exhibit:
+def chain(scale: str = "paper", protocols=("paper", "authors")) -> Version:
     """The chain's step sizes, with a published curve, claims of each kind, and matches.
 
     Unlike the true ones, its results differ between the protocols.
@@ -74,15 +75,20 @@ def chain(scale: str = "paper", protocols=("paper", "authors")) -> Exhibit:
         for id, told in (("a", "holds"), ("b", "fails"), ("c", "undecided"))
     ]
     how = {protocol: made(protocol, scale) for protocol in protocols}
-    return Exhibit(figure, ours, theirs, matches, verdicts, how)
+    return Version(figure, ours, theirs, matches, verdicts, how)
 
 
-def six_panels() -> Exhibit:
+def six_panels() -> Version:
     ours = rows(("IR", "IS", "V-trace(1.0)"), panels=SIX, points=8)
     how = {"paper": made("paper", runs=25)}
-    return Exhibit(get("continuous-sgd-step-size-all"), ours, (), (), [verdict("d", "holds")], how)
+    return Version(get("continuous-sgd-step-size-all"), ours, (), (), [verdict("d", "holds")], how)
+
+
+def exhibits(shown: Iterable[Version | Exhibit]) -> list[Exhibit]:
+    """Exhibits of versions that were made here, and exhibits as they are."""
+    return [each if isinstance(each, Exhibit) else Exhibit(each.figure, each) for each in shown]
 
 
 def write(shown, title="A <report>") -> str:
     told = {"command": "gvf reproduce", "version": "1.2", "machine": "2 processors"}
-    return page(shown, title=title, seconds=3723.0, **told)
+    return page(exhibits(shown), title=title, seconds=3723.0, **told)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gvf.cli import EXAMPLE
+from gvf.cli.command_line import EXAMPLE
 
 ROOT = Path(__file__).parents[2]
 NO_PROGRAM = {"changelog.md", "install.md", "minari.md"}

@@ -24,7 +24,7 @@ from gvf_lab.report import build as report
 from gvf_lab.report.exhibit import Provenance
 from gvf_lab.study import Study
 from gvf_lab.study.encoding import encode
-from gvf_lab.study.engine import run
+from gvf_lab.study.run_study import run
 from gvf_lab.study.store import Store
 
 STUDY = Study("mine", "markov-chain", ("IR",), (0.5, 1.0), pairs=(("hard", "hard"),), updates=20)

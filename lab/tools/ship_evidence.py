@@ -32,21 +32,24 @@ from gvf_lab import charts, paper
 from gvf_lab.figure import Figure, Verdict
 from gvf_lab.figure.figure import write_csv
 from gvf_lab.figure.picture import render
-from gvf_lab.report.evidence import (
+from gvf_lab.report.exhibit import (
     CLAIMS,
     MADE,
     NARROW,
     SEEDS,
     THEORY,
+    Provenance,
+    Version,
+    compared,
     fingerprint,
     points,
     recorded,
     verdicts,
 )
-from gvf_lab.report.exhibit import Exhibit, Provenance, compared
 from gvf_lab.study.encoding import variant
 from gvf_lab.study.store import Store
-from gvf_lab.theory import theory_table, verify
+from gvf_lab.theory import verify
+from gvf_lab.theory.finding import NUMBERS
 
 EVIDENCE = Path(__file__).resolve().parents[1] / "src" / "gvf_lab" / "evidence"
 FIGURES = paper.FIGURES | charts.FIGURES
@@ -98,13 +101,7 @@ def ship_theory(seed: int = 0) -> None:
             "result": finding.result,
             "title": finding.title,
             "rows": [
-                dict(
-                    zip(
-                        ("claim", *theory_table.COLUMNS),
-                        (row.claim, *theory_table.cells(row)),
-                        strict=True,
-                    )
-                )
+                dict(zip(("claim", *NUMBERS), (row.claim, *row.cells), strict=True))
                 | {"basis": row.basis, "holds": row.holds}
                 for row in finding.rows
             ],
@@ -178,12 +175,12 @@ def ship(figure: Figure, folder: Path, provenance: dict[str, Provenance], to: Pa
     _json(to / CLAIMS, [shorter(verdict) for verdict in judged])
     for protocol, how in provenance.items():
         _json(to / MADE.format(protocol), asdict(how))
-    exhibit = Exhibit(figure, rows, *compared(figure, rows), judged, provenance)
+    version = Version(figure, rows, *compared(figure, rows), judged, provenance)
     is_chart = figure.id in charts.FIGURES
     colours = COLOURS["charts" if is_chart else "paper"]
     widths = {"": None, NARROW: 1} if not is_chart else {"": None}
     for end, columns in widths.items():
-        picture = render(exhibit.draw(titled=False, columns=columns), "png")
+        picture = render(version.draw(titled=False, columns=columns), "png")
         (to / f"{figure.id}{end}.png").write_bytes(smaller(picture, colours))
     for companion in figure.companions:
         picture = folder / figure.id / f"{companion.name}.png"

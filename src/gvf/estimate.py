@@ -78,14 +78,23 @@ def _aligned(numbers: list[str]) -> list[str]:
     ]
 
 
-def percent(share: float) -> str:
+def percent(share: float, spec: str = "") -> str:
     """Format a share: 0.5 %, 37 %, 120 %.
+
+    Args:
+        share: the share.
+        spec: a format for its number of hundredths; by default two digits, and whole numbers from
+            99.5 % on.
 
     Example:
         >>> from gvf.estimate import percent
         >>> percent(0.0051), percent(0.374), percent(1.2)
         ('0.51 %', '37 %', '120 %')
+        >>> percent(0.995, "g")
+        '99.5 %'
     """
+    if spec:
+        return f"{100 * share:{spec}} %"
     share = share if share > 1e-9 else 0.0  # a rounding error
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
 
@@ -113,8 +122,8 @@ def mean_by_episode(values: Floats, episode: NDArray[Any]) -> Estimate:
         >>> mean_by_episode(np.array([1.0, 3.0, 1.0, 3.0]), np.array([0, 0, 1, 2]))
         2.00 (1.15 to 2.85)
     """
-    _, place = np.unique(episode, return_inverse=True)
-    sums, counts = np.bincount(place, values), np.bincount(place)
+    _, number = np.unique(episode, return_inverse=True)
+    sums, counts = np.bincount(number, values), np.bincount(number)
     return mean_of_sums(sums, counts)
 
 

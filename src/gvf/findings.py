@@ -313,12 +313,12 @@ SENTENCES: dict[Code, Callable[[Fields, Subject], str]] = {
     Code.SMALL_SAMPLE: _small_sample,
     Code.SMALL_EMPHATIC_SAMPLE: _small_emphatic_sample,
     Code.EMPTY_BATCHES: lambda f, _: (
-        f"{100 * f['share']:.0f} % of uniform mini-batches hold zero ratios only, and teach "
+        f"{percent(f['share'], '.0f')} of uniform mini-batches hold zero ratios only, and teach "
         "nothing: resample, or draw more at a time."
     ),
     Code.OUTSIDE_BOUNDS: lambda f, _: (
-        f"{100 * f['share']:.0f} % of the states are outside the bounds of the features, and count "
-        "as the nearest states inside: give wider bounds"
+        f"{percent(f['share'], '.0f')} of the states are outside the bounds of the features, and "
+        "count as the nearest states inside: give wider bounds"
     ),
     Code.UNTRIED_ACTIONS: _untried,
     Code.HARDLY_TAKEN: lambda f, _: (
@@ -351,13 +351,13 @@ SENTENCES: dict[Code, Callable[[Fields, Subject], str]] = {
     ),
     Code.UNEVEN_EPISODES: _text("few episodes have most of the weight (k-hat {k_hat:.2g})"),
     Code.BEYOND_ENDS: lambda f, _: (
-        f"{100 * f['share']:.0f} % of the values lie beyond the ends of cut episodes"
+        f"{percent(f['share'], '.0f')} of the values lie beyond the ends of cut episodes"
     ),
     Code.OVERFLOW: _text("products of ratios overflow"),
     Code.LARGE_RETURNS: _text("products of ratios make returns of {largest:.2g}"),
     Code.FEW_EVENTS: _text("there are only {events}"),
     Code.ACTIONS_MISSING: lambda f, _: (
-        f"the log never has {100 * f['share']:.0f} % of the target's actions"
+        f"the log never has {percent(f['share'], '.0f')} of the target's actions"
     ),
     Code.EQUAL_RATIOS: _text(
         "All ratios are the same, so there is nothing that resampling could gain."

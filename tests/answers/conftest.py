@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from chain_logs import QUESTION, walks, write
 
-from gvf.answers import Engine, answer, load
+from gvf.answers import answer, load
 from gvf.answers import write as write_files
 
 
@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def found(folder: Path):
     plan = load(folder / "asked.toml")
     made = answer(
-        plan, folder / "log.parquet", folder / "out", Engine(workers=1, progress=False), quiet=True
+        plan, folder / "log.parquet", folder / "out", workers=1, progress=False, quiet=True
     )
     write_files(made, folder / "out")
     return made

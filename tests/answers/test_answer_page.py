@@ -10,7 +10,7 @@ import pytest
 from chain_logs import QUESTION, walks, write
 from pages import Read
 
-from gvf.answers import Engine, answer, diagnose, load, prepare
+from gvf.answers import answer, diagnose, load, prepare
 from gvf.answers.answer import edge_of
 from gvf.answers.answer_page import diagnosis_page, page
 from gvf.answers.read_inputs import described
@@ -46,8 +46,9 @@ tilings = 2
     second = '[[question]]\nname = "a <b> & c"\npolicy = "uniform"\ncumulant = 1\n'
     (folder / "asked.toml").write_text(QUESTION + second + text)
     plan = load(folder / "asked.toml")
-    engine = Engine(workers=1, progress=False)
-    return answer(plan, folder / "log.parquet", folder / "out", engine, quiet=True)
+    return answer(
+        plan, folder / "log.parquet", folder / "out", workers=1, progress=False, quiet=True
+    )
 
 
 def test_the_page_tells_everything(found, folder: Path) -> None:
@@ -162,7 +163,7 @@ def test_a_diverged_step_size_is_shown_as_such(tmp_path: Path, folder: Path) -> 
     (tmp_path / "asked.toml").write_text(QUESTION.replace("[0.02, 0.2]", "[0.1, 1e9]"))
     made = answer(
         load(tmp_path / "asked.toml"), folder / "log.parquet", tmp_path / "out",
-        Engine(workers=1, progress=False), quiet=True,
+        workers=1, progress=False, quiet=True,
     )  # fmt: skip
     read = Read(page(made, []))
     assert made.answers[0].step_size == 0.1

@@ -1,12 +1,14 @@
 """Answers: what is learned, judged and written; stopping and going on; engines."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,13 +16,14 @@ import pytest
 from chain_logs import QUESTION, STATES, values, walks, write
 
 import gvf
-from gvf.answers import Engine, answer, cells, load, prepare
-from gvf.answers import cell_store as store
+from gvf.answers import answer, cells, load, prepare
 from gvf.answers import write as write_files
+from gvf.answers.cell_jobs import CellJobs
 from gvf.answers.cells import Cell
 from gvf.cli import main
+from gvf.jobs import RayCluster, Store, Threads
 
-ALONE = Engine(workers=1, progress=False)
+ALONE: Any = {"workers": 1, "progress": False}
 
 
 @pytest.fixture
@@ -33,7 +36,7 @@ def test_the_answer_is_near_the_truth_and_the_intervals_have_it(tmp_path: Path) 
     write(tmp_path / "log.parquet", walks(120, seed=1))
     (tmp_path / "asked.toml").write_text(QUESTION.replace("epochs = 4\n", ""))
     found = answer(
-        load(tmp_path / "asked.toml"), tmp_path / "log.parquet", tmp_path, ALONE, quiet=True
+        load(tmp_path / "asked.toml"), tmp_path / "log.parquet", tmp_path, quiet=True, **ALONE
     )
     (one,) = found.answers
     assert not one.remarks
@@ -156,7 +159,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.suffix in (".parquet", ".npz")
+        if path.is_file() and path.suffix in (".parquet", ".gvf")
     }
 
 
@@ -172,22 +175,22 @@ def test_an_answer_goes_on_where_it_was_stopped_with_the_same_bits(
         done.append(cell)
         return real(cell, *rest)
 
-    monkeypatch.setattr("gvf.answers.run_cells.compute", stopping)
+    monkeypatch.setattr("gvf.answers.cell_jobs.compute", stopping)
     with pytest.raises(KeyboardInterrupt):
-        answer(plan, log, tmp_path / "out", ALONE, quiet=True)
+        answer(plan, log, tmp_path / "out", quiet=True, **ALONE)
     assert len(content(tmp_path / "out")) == 3
     first = list(done)
     done.clear()
     monkeypatch.setattr(
-        "gvf.answers.run_cells.compute",
+        "gvf.answers.cell_jobs.compute",
         lambda cell, *rest: (done.append(cell), real(cell, *rest))[1],
     )
-    made = answer(plan, log, tmp_path / "out", Engine(workers=3, progress=False), quiet=True)
+    made = answer(plan, log, tmp_path / "out", workers=3, progress=False, quiet=True)
     write_files(made, tmp_path / "out")
     assert content(tmp_path / "out") == content(folder / "out")
     assert not {*first} & {*done}
     done.clear()
-    answer(plan, log, tmp_path / "out", ALONE, quiet=True)
+    answer(plan, log, tmp_path / "out", quiet=True, **ALONE)
     assert done == []
 
 
@@ -195,37 +198,39 @@ def test_a_damaged_cell_is_computed_again(
     found, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     material = found.material
-    there = store.Store(folder / "out", material)
+    store = Store(folder / "out" / "cells")
+    jobs = CellJobs(material, store, Threads(1), progress=False)
     cell = Cell("judge", 0, "IR", None, 0)
-    before = there.path(cell).read_bytes()
-    there.path(cell).write_bytes(before[:1000])
-    assert there.get(cell) is None
-    assert "is damaged, and computed again" in capsys.readouterr().err
-    ALONE.run([cell], material, there, "")
-    assert there.path(cell).read_bytes() == before
+    path = store.path(jobs.job(cell))
+    before = path.read_bytes()
+    path.write_bytes(before[:1000])
+    jobs.run([cell], "")
+    assert "is damaged or incomplete; it is set aside" in capsys.readouterr().err
+    assert path.read_bytes() == before
+    shutil.rmtree(folder / "out" / "cells" / "damaged")
 
 
 def test_a_cell_belongs_to_what_it_depends_on(asked, tmp_path: Path) -> None:
     cell = Cell("judge", 0, "IR", None, 0)
 
-    def path(**changed: object) -> Path:
-        plan = replace(asked.plan, **changed)
-        return store.Store(tmp_path, replace(asked, plan=plan)).path(cell)
+    def digest(material=asked, **changed: object) -> str:
+        material = replace(material, plan=replace(asked.plan, **changed))
+        return CellJobs(material, Store(tmp_path), Threads()).job(cell).digest
 
-    own, plan = path(), asked.plan
+    before, plan = digest(), asked.plan
     named = replace(plan.questions[0], name="another name")
     longer = replace(plan.questions[0], continuation=0.8)
     same = [{"questions": (named,)}, {"replicates": 19}, {"methods": ("IR", "BC-IR")}]
-    assert {path(**changed) for changed in same} == {own}
+    assert {digest(**changed) for changed in same} == {before}
     others = [
         {"questions": (longer,)}, {"seed": 1}, {"folds": 3}, {"step_sizes": (0.1,)},
         {"learn": {**plan.learn, "epochs": 5}}, {"features": {**plan.features, "states": 6}},
         {"behaviour": {"kind": "estimated"}},
     ]  # fmt: skip
-    found = {path(**changed) for changed in others}
-    assert len(found) == len(others)
-    assert own not in found
-    assert store.Store(tmp_path, replace(asked, digest="x")).path(cell) != own
+    digests = {digest(**changed) for changed in others}
+    assert len(digests) == len(others)
+    assert before not in digests
+    assert digest(replace(asked, digest="x")) != before
 
 
 @pytest.mark.parametrize("method", ["LSTD", "ExpectedSarsa"])
@@ -233,7 +238,7 @@ def test_methods_without_step_sizes_or_ratios(folder: Path, tmp_path: Path, meth
     given = {"LSTD": '"LSTD"', "ExpectedSarsa": '"Expected Sarsa"'}[method]
     (tmp_path / "asked.toml").write_text(QUESTION.replace('["IR", "IS"]', f"[{given}]"))
     made = answer(
-        load(tmp_path / "asked.toml"), folder / "log.parquet", tmp_path / "out", ALONE, quiet=True
+        load(tmp_path / "asked.toml"), folder / "log.parquet", tmp_path / "out", quiet=True, **ALONE
     )
     write_files(made, tmp_path / "out")
     (one,) = made.answers
@@ -269,7 +274,7 @@ def test_estimated_ratios_are_said_everywhere(
 
 def test_a_log_beyond_memory_is_answered_without_intervals(folder: Path, tmp_path: Path) -> None:
     log = gvf.read_log(folder / "log.parquet", in_memory=False, quiet=True)
-    made = answer(load(folder / "asked.toml"), log, tmp_path / "out", ALONE, quiet=True)
+    made = answer(load(folder / "asked.toml"), log, tmp_path / "out", quiet=True, **ALONE)
     write_files(made, tmp_path / "out")
     assert made.answers[0].intervals is None
     assert "larger than memory, so there are no intervals" in (
@@ -281,9 +286,9 @@ def test_a_log_beyond_memory_is_answered_without_intervals(folder: Path, tmp_pat
 def test_ray_gives_the_same_bits(found, folder: Path, tmp_path: Path) -> None:
     ray = pytest.importorskip("ray")
     plan, log = load(folder / "asked.toml"), folder / "log.parquet"
-    engine = Engine("ray", workers=2, progress=False)
+    place = RayCluster(workers=2)
     try:
-        made = answer(plan, log, tmp_path / "out", engine, quiet=True)
+        made = answer(plan, log, tmp_path / "out", workers=place, progress=False, quiet=True)
     finally:
         ray.shutdown()
     write_files(made, tmp_path / "out")
@@ -302,7 +307,7 @@ def test_an_interrupt_ends_the_command_in_one_line_and_keeps_what_is_done(tmp_pa
         env=os.environ,
     )
     deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("out/cells/*.npz")):
+    while not list(tmp_path.glob("out/cells/*.gvf")):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.05)

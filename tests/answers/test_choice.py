@@ -2,23 +2,24 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from chain_logs import QUESTION, STATES, walks, write
 
-from gvf.answers import Engine, answer, cells, load
+from gvf.answers import answer, cells, load
 from gvf.answers.answer_page import page
 from gvf.answers.remarks import Diverged, Faster, FewEvents, Tied, Unfinished
 from gvf.estimate import Estimate
 from gvf.judging import Comparison
 
-ALONE = Engine(workers=1, progress=False)
+ALONE: Any = {"workers": 1, "progress": False}
 
 
 def answered(folder: Path, text: str):
     (folder / "asked.toml").write_text(text)
-    return answer(load(folder / "asked.toml"), folder / "log.parquet", folder, ALONE, quiet=True)
+    return answer(load(folder / "asked.toml"), folder / "log.parquet", folder, quiet=True, **ALONE)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -9,12 +10,12 @@ import pytest
 from chain_logs import QUESTION, STATES, walks, write
 
 import gvf
-from gvf.answers import Engine, answer, cells, load, prepare
+from gvf.answers import answer, cells, load, prepare
 from gvf.answers import write as write_files
 from gvf.answers.cells import Cell
 from gvf.cli import main
 
-ALONE = Engine(workers=1, progress=False)
+ALONE: Any = {"workers": 1, "progress": False}
 CORRECTIONS = ("IR", "BC-IR", "IS", "WIS-Minibatch", "WIS-Buffer", "V-trace(1)", "LSTD", "LSTD",
                "Expected Sarsa")  # fmt: skip
 
@@ -59,7 +60,7 @@ def test_no_point_lies_outside_of_its_interval(tmp_path: Path, seed: int) -> Non
     write(tmp_path / "log.parquet", columns)
     (tmp_path / "asked.toml").write_text(random_question(rng))
     made = answer(
-        load(tmp_path / "asked.toml"), tmp_path / "log.parquet", tmp_path, ALONE, quiet=True
+        load(tmp_path / "asked.toml"), tmp_path / "log.parquet", tmp_path, quiet=True, **ALONE
     )
     write_files(made, tmp_path)
     (one,) = made.answers
@@ -91,7 +92,7 @@ def test_without_intervals_the_learner_of_the_whole_log_answers(
     text = QUESTION.replace("replicates = 39", "replicates = 0")
     (tmp_path / "asked.toml").write_text(text)
     made = answer(
-        load(tmp_path / "asked.toml"), folder / "log.parquet", tmp_path, ALONE, quiet=True
+        load(tmp_path / "asked.toml"), folder / "log.parquet", tmp_path, quiet=True, **ALONE
     )
     (one,) = made.answers
     learner = cells.learner(made.material, 0, one.method, one.step_size)
@@ -171,7 +172,7 @@ def test_a_log_beyond_memory_has_a_small_window_and_a_small_file(
             write(tmp_path / f"{episodes}.parquet", walks(episodes)), in_memory=False, quiet=True
         )
         out = tmp_path / str(episodes)
-        made = answer(load(tmp_path / "asked.toml"), log, out, ALONE, quiet=True)
+        made = answer(load(tmp_path / "asked.toml"), log, out, quiet=True, **ALONE)
         write_files(made, out)
         (one,) = made.answers
         assert one.learner.window.capacity == 100

@@ -15,7 +15,7 @@ from chain_logs import QUESTION, STATES, values, walks, write
 from pages import Read
 
 import gvf
-from gvf.answers import Engine, answer, load, prepare
+from gvf.answers import answer, load, prepare
 from gvf.answers.answer_page import page
 from gvf.answers.plotted_numbers import tracks_of
 from gvf.answers.remarks import FewEvents, Unfinished
@@ -29,7 +29,7 @@ from gvf.judging import Estimator, Outcome, Verdict
 
 FEW = Finding(Code.FEW_EPISODES, "stops", {"episodes": 3})
 
-ALONE = Engine(workers=1, progress=False)
+ALONE: Any = {"workers": 1, "progress": False}
 DIGITS = np.random.default_rng(5).permutation(120)
 """Names of episodes that are in no order."""
 
@@ -200,7 +200,7 @@ def test_the_learned_value_is_the_mean_of_first_states_in_memory_or_not(
         assert one.values[name].low < truth < one.values[name].high
     monkeypatch.setattr("gvf.log.tables.BATCH", 100)  # episodes cross the borders of batches
     log = gvf.read_log(folder / "log.parquet", in_memory=False, quiet=True)
-    made = answer(load(folder / "asked.toml"), log, tmp_path / "out", ALONE, quiet=True)
+    made = answer(load(folder / "asked.toml"), log, tmp_path / "out", quiet=True, **ALONE)
     (large,) = made.answers
     expected = large.learner.predict(first).mean()
     assert large.values[Estimator.LEARNED].value == pytest.approx(expected, rel=1e-12)
@@ -250,7 +250,7 @@ def test_single_decisions_have_the_estimates_of_off_policy_evaluation(tmp_path: 
     text = QUESTION.replace('["IR", "IS"]', '["IR"]').replace("0.9\n", "0.0\n", 1)
     (tmp_path / "asked.toml").write_text(text + '[log]\nepisode = "visit"\n')
     write(tmp_path / "log.parquet", columns)
-    made = answer(load(tmp_path / "asked.toml"), tmp_path / "log.parquet", tmp_path, ALONE)
+    made = answer(load(tmp_path / "asked.toml"), tmp_path / "log.parquet", tmp_path, **ALONE)
     (one,) = made.answers
     rho = np.where(columns["action"], 0.7 / 0.4, 0.3 / 0.6)
     plain = (rho * columns["reward"]).mean()

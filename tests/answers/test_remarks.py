@@ -3,20 +3,21 @@
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from chain_logs import QUESTION, STATES, walks, write
 
 import gvf
-from gvf.answers import Engine, answer, cells, load, prepare
+from gvf.answers import answer, cells, load, prepare
 from gvf.answers import build_question as parts
 from gvf.answers.answer_page import page
 from gvf.answers.cells import Cell
 from gvf.answers.remarks import FeaturesMatter, Unfinished
 from gvf.cli import main
 
-ALONE = Engine(workers=1, progress=False)
+ALONE: Any = {"workers": 1, "progress": False}
 
 
 def text(correction: str, features: str) -> str:
@@ -27,7 +28,7 @@ def text(correction: str, features: str) -> str:
 def remarks(folder: Path, correction: str, features: str, columns=None):
     write(folder / "log.parquet", walks_of_numbers() if columns is None else columns)
     (folder / "asked.toml").write_text(text(correction, features))
-    made = answer(load(folder / "asked.toml"), folder / "log.parquet", folder, ALONE, quiet=True)
+    made = answer(load(folder / "asked.toml"), folder / "log.parquet", folder, quiet=True, **ALONE)
     return made, made.answers[0].remarks
 
 
@@ -137,7 +138,7 @@ def learned(folder: Path, size: float, epochs: str, log: int = 80):
     write(folder / "log.parquet", walks(log))
     asked = QUESTION.replace('["IR", "IS"]', '["IR"]').replace("[0.02, 0.2]", f"[{size}]")
     (folder / "asked.toml").write_text(asked.replace("epochs = 4", epochs))
-    return answer(load(folder / "asked.toml"), folder / "log.parquet", folder, ALONE, quiet=True)
+    return answer(load(folder / "asked.toml"), folder / "log.parquet", folder, quiet=True, **ALONE)
 
 
 def test_learning_that_is_not_finished_is_said(tmp_path: Path) -> None:
@@ -219,7 +220,7 @@ def test_learning_that_goes_on_is_not_done_twice(
     monkeypatch.setattr("gvf.answers.winners.TOGETHER", 20)
     real, done = cells.compute, []
     monkeypatch.setattr(
-        "gvf.answers.run_cells.compute",
+        "gvf.answers.cell_jobs.compute",
         lambda cell, *rest: (done.append(cell), real(cell, *rest))[1],
     )
     learned(tmp_path, 0.2, "epochs = 20")
@@ -255,10 +256,10 @@ def test_the_cost_of_least_squares_is_told_before_anything_is_computed(
     def told(quiet: bool = False) -> str:
         plan = load(tmp_path / "asked.toml")
         with pytest.raises(InterruptedError):
-            answer(plan, tmp_path / "log.parquet", tmp_path, ALONE, quiet=quiet)
+            answer(plan, tmp_path / "log.parquet", tmp_path, quiet=quiet, **ALONE)
         return capsys.readouterr().err
 
-    monkeypatch.setattr("gvf.answers.run_cells.compute", stop)
+    monkeypatch.setattr("gvf.answers.cell_jobs.compute", stop)
     assert "LSTD solves" not in told()
     monkeypatch.setattr("gvf.answers.cells.COSTLY_SECONDS", 0.0)
     material = prepare(load(tmp_path / "asked.toml"), tmp_path / "log.parquet", quiet=True)

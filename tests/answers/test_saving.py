@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from chain_logs import QUESTION, walks, write
 
-from gvf.answers import load, prepare
-from gvf.answers.cell_store import Store
+from gvf.answers import Material, load, prepare
+from gvf.answers.cell_jobs import CellJobs
 from gvf.answers.cells import Cell
 from gvf.cli import main
+from gvf.jobs import Store, Threads
 
 pytestmark = pytest.mark.usefixtures("own_modules")
 POLICY = 'policy = {kind = "favour", action = 1, probability = 0.7}'
@@ -82,7 +83,7 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_computed(
     text = Path("asked.toml").read_text().replace(POLICY, line)
     text = text if 'continuation = "' not in line else text.replace("continuation = 0.9\n", "")
     Path("asked.toml").write_text(text)
-    monkeypatch.setattr("gvf.answers.run_cells.compute", None)  # computing anything would fail
+    monkeypatch.setattr("gvf.answers.cell_jobs.compute", None)  # computing anything would fail
     assert main(["learn", "log.parquet", "asked.toml", "--trust", "--out", "out"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == (
@@ -115,7 +116,7 @@ def test_a_function_of_one_row_is_told_that_all_come_at_once(
     assert told in capsys.readouterr().err.splitlines()[-1]
 
 
-def paths(own: str = OWN) -> list[Path]:
+def digests_of_cells(own: str = OWN) -> list[str]:
     """The cells of three questions and a feature function, with this text of their module."""
     asked("", own)
     plan = load("asked.toml", trust=True)
@@ -126,8 +127,12 @@ def paths(own: str = OWN) -> list[Path]:
         replace(one, cumulant="mine:gain"),
     )
     material = prepare(replace(plan, questions=questions), "log.parquet", quiet=True)
-    store = Store(Path("out"), material)
-    return [store.path(Cell("judge", number, "IR")) for number in range(3)]
+    return digests_of(material, 3)
+
+
+def digests_of(material: Material, questions: int) -> list[str]:
+    jobs = CellJobs(material, Store(Path("out")), Threads())
+    return [jobs.job(Cell("judge", number, "IR")).digest for number in range(questions)]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +147,7 @@ def paths(own: str = OWN) -> list[Path]:
 def test_a_cell_belongs_to_the_functions_that_its_question_uses(
     old: str, new: str, changed: list[bool]
 ) -> None:
-    before, after = paths(), paths(OWN.replace(old, new))
+    before, after = digests_of_cells(), digests_of_cells(OWN.replace(old, new))
     assert [a != b for a, b in zip(before, after, strict=True)] == changed
 
 
@@ -150,10 +155,10 @@ def test_code_that_cannot_be_compared_counts_with_the_text_of_its_module() -> No
     own = OWN.replace("import gvf\n", "import gvf\nimport other\n", 1)
     own = own.replace("SHARE, SHARE]", "other.SHARE, other.SHARE]")
     Path("other.py").write_text("SHARE = 0.7\n")
-    before = paths(own)
+    before = digests_of_cells(own)
     Path("other.py").write_text("SHARE = 0.6\n")
     sys.modules.pop("other")
-    changed = [a != b for a, b in zip(before, paths(own), strict=True)]
+    changed = [a != b for a, b in zip(before, digests_of_cells(own), strict=True)]
     assert changed == [True, False, False]
 
 
@@ -165,10 +170,10 @@ def test_a_cell_belongs_to_the_files_of_its_own_question() -> None:
     tables = [{"kind": "table", "file": f"{name}.csv"} for name in ("one", "two")]
     questions = tuple(replace(plan.questions[0], policy=table) for table in tables)
 
-    def own() -> list[Path]:
+    def digests() -> list[str]:
         material = prepare(replace(plan, questions=questions), "log.parquet", quiet=True)
-        return [Store(Path("out"), material).path(Cell("judge", at, "IR")) for at in range(2)]
+        return digests_of(material, 2)
 
-    before = own()
+    before = digests()
     np.savetxt("two.csv", np.tile([0.2, 0.8], (5, 1)), delimiter=",")
-    assert [a != b for a, b in zip(before, own(), strict=True)] == [False, True]
+    assert [a != b for a, b in zip(before, digests(), strict=True)] == [False, True]

@@ -13,7 +13,7 @@ import pytest
 from chain_logs import QUESTION, walks, write
 
 from gvf import findings
-from gvf.answers import Engine, answer, diagnose, load, prepare, remarks
+from gvf.answers import answer, diagnose, load, prepare, remarks
 from gvf.answers.support_of_log import findings_of, findings_of_material
 from gvf.cli import main
 from gvf.common import errors
@@ -59,7 +59,7 @@ def outcome(episodes: int, text: str, changes: dict[str, Any], out: Path) -> dic
     asked.write_text(text)
     command = [str(log), str(asked)]
     material = prepare(load(asked), log, quiet=True)
-    answered = answer(load(asked), log, out / "answer", Engine(progress=False), quiet=True)
+    answered = answer(load(asked), log, out / "answer", progress=False, quiet=True)
     (one,) = answered.answers
     status = main(["learn", *command, "--out", str(out / "answer")])
     (support,) = diagnose(material)

@@ -323,8 +323,9 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
     "all NaN": (with_column("state", np.full((30, 2), np.nan)), {}, "all rows have a NaN"),
     "unknown model": (with_column("x", np.ones(30)), {"model": "tree"}, "model must be one of"),
     "a class": (with_column("x", np.ones(30)), {"model": Logistic}, r"Logistic\(\)"),
+    "a network": (with_column("x", np.ones(30)), {"model": "torch"}, "model must be one of"),
     "no model": (with_column("x", np.ones(30)), {"model": 3}, "model must be"),
-    "a density": (with_column("x", np.ones(30)), {"model": "mixture"}, "continuous actions"),
+    "a density": (with_column("x", np.ones(30)), {"model": "gaussian"}, "continuous actions"),
     "counts of floats": (with_column("x", np.ones(30)), {"model": "counts"}, "integers"),
     "features": (
         with_column("x", np.ones(30)),

@@ -83,9 +83,9 @@ def test_means_and_variances_are_those_of_all_mini_batches(k):
         for correction, moments in zip(EXACT, found.moments.values(), strict=True):
             mean, variance = enumerated(correction, rho, updates, k)
             assert moments.correction == correction
-            assert moments.variance == pytest.approx(variance, rel=1e-10, abs=1e-13)
+            assert moments.variance.value == pytest.approx(variance, rel=1e-10, abs=1e-13)
             assert moments.length == pytest.approx(np.linalg.norm(mean), rel=1e-12)
-            assert moments.error == 0.0
+            assert moments.variance.standard_error == 0.0
             if correction in (
                 gvf.corrections.IR(),
                 gvf.corrections.WISBuffer(),
@@ -113,7 +113,7 @@ def test_the_whole_window_has_no_variance():
             rho, updates, corrections=[gvf.corrections.WISOptimal(), gvf.corrections.IR()]
         ).moments
         whole, drawn = both.values()
-        assert (whole.variance, whole.error) == (0.0, 0.0)
+        assert (whole.variance.value, whole.variance.standard_error) == (0.0, 0.0)
         assert whole.length == pytest.approx(np.linalg.norm(rho @ updates / rho.sum()), rel=1e-12)
         assert whole.bias == pytest.approx(drawn.bias, rel=1e-12)
         assert whole.effective_sample_size == len(rho)
@@ -133,8 +133,8 @@ def test_weights_that_depend_on_the_batch_are_found_out_and_simulated(correction
         mean, variance = enumerated(correction, rho, updates, 3)
         off = mean - rho @ updates / rho.sum() + plug_in_bias(rho, updates)
         noise = math.sqrt(variance / 20_000)
-        assert 0.0 < moments.error < 0.06 * variance
-        assert abs(moments.variance - variance) < 4.5 * moments.error
+        assert 0.0 < moments.variance.standard_error < 0.06 * variance
+        assert abs(moments.variance.value - variance) < 4.5 * moments.variance.standard_error
         assert abs(moments.length - np.linalg.norm(mean)) < 4.5 * noise
         assert abs(moments.bias - np.linalg.norm(off)) < 4.5 * noise
 
@@ -148,7 +148,7 @@ def test_a_simulated_mean_is_not_longer_for_being_simulated():
         [weigh(gvf.corrections.WISMinibatch(), rho[batch], rho) @ updates[batch] for batch in slots]
     )
     mean, variance = x.mean(axis=0), x.var(axis=0, ddof=1).sum()
-    assert found.variance == pytest.approx(variance)
+    assert found.variance.value == pytest.approx(variance)
     assert found.length == pytest.approx(math.sqrt(mean @ mean - variance / 200))
     off = mean - rho @ updates / rho.sum() + plug_in_bias(rho, updates)
     assert off @ off > 1.5 * variance / 200
@@ -226,7 +226,7 @@ def test_a_carried_quantity_comes_as_a_second_input():
     mean = p @ x
     np.testing.assert_allclose(mean, rho @ updates / 9)
     variance = p @ np.sum((x - mean) ** 2, axis=1) / 2
-    assert found.moments["Carried"].variance == pytest.approx(variance)
+    assert found.moments["Carried"].variance.value == pytest.approx(variance)
     assert found.moments["Carried"].length == pytest.approx(r * found.moments["IR"].length)
     assert found.moments["Carried"].bias == 0.0
     assert found.moments["Carried"].effective_sample_size == pytest.approx(1 / (p @ p))
@@ -239,7 +239,11 @@ def test_a_window_from_which_a_correction_draws_nothing_has_the_update_zero():
     assert rho.max() < 9.0
     found = gvf.diagnose(rho, updates, corrections=[Large(), gvf.corrections.IS()]).moments
     nothing = found["Large"]
-    assert (nothing.variance, nothing.length, nothing.effective_sample_size) == (0.0, 0.0, 0.0)
+    assert (nothing.variance.value, nothing.length, nothing.effective_sample_size) == (
+        0.0,
+        0.0,
+        0.0,
+    )
     assert nothing.bias > 0.0
 
 
@@ -260,11 +264,13 @@ def test_ratios_may_be_enormous_and_clips_are_exact_all_the_same():
             np.where(rho > 0.0, 1e285, 0.0) if correction == gvf.corrections.VTrace(1.0) else rho
         )
         expected = gvf.diagnose(clipped, updates, corrections=[correction]).moments
-        assert found[correction.name].variance == pytest.approx(expected[correction.name].variance)
+        assert found[correction.name].variance.value == pytest.approx(
+            expected[correction.name].variance.value
+        )
         assert found[correction.name].length == pytest.approx(expected[correction.name].length)
     assert found["BC-IR"].length == pytest.approx(1e285 * rho.mean() * found["IR"].length)
     assert found["BC-IR"].bias == 0.0
-    assert found["Interpolated(1.0)"].variance == pytest.approx(found["IR"].variance)
+    assert found["Interpolated(1.0)"].variance.value == pytest.approx(found["IR"].variance.value)
 
 
 def test_the_error_of_a_simulated_variance_is_what_other_seeds_make_of_it():
@@ -273,8 +279,8 @@ def test_the_error_of_a_simulated_variance_is_what_other_seeds_make_of_it():
         gvf.diagnose(rho, updates, batches=400, rng=np.random.default_rng(seed)).moments
         for seed in range(100)
     ]
-    variances = [moments["WIS-Minibatch"].variance for moments in found]
-    errors = [moments["WIS-Minibatch"].error for moments in found]
+    variances = [moments["WIS-Minibatch"].variance.value for moments in found]
+    errors = [moments["WIS-Minibatch"].variance.standard_error for moments in found]
     # The sd of 100 values is within 30 % of the true one, with 4 standard errors to spare.
     assert np.std(variances) == pytest.approx(np.mean(errors), rel=0.3)
 
@@ -305,8 +311,8 @@ def test_variances_are_what_the_librarys_own_draws_give(correction):
         slots = rng.integers(n, size=k) if uniform else ring.sample(k, rng=rng)
         sums[b] = correction.weights(rho[slots], means) @ updates[slots]
     distances = np.sum((sums - sums.mean(axis=0)) ** 2, axis=1)
-    error = math.hypot(distances.std() / math.sqrt(batches), found.error)
-    assert abs(distances.mean() - found.variance) < 4.5 * error
+    error = math.hypot(distances.std() / math.sqrt(batches), found.variance.standard_error)
+    assert abs(distances.mean() - found.variance.value) < 4.5 * error
 
 
 def test_updates_may_be_one_number_each():
@@ -386,7 +392,7 @@ def test_the_difference_is_that_of_the_variances():
     for rho, updates in windows(20, n=8):
         found = gvf.diagnose(rho, updates, batch_size=3, batches=2)
         comparison, g = found.comparison, np.sum(updates**2, axis=1)
-        difference = found.moments["IS"].variance - found.moments["BC-IR"].variance
+        difference = found.moments["IS"].variance.value - found.moments["BC-IR"].variance.value
         assert comparison.difference == pytest.approx(difference, rel=1e-9, abs=1e-12)
         assert comparison.difference == pytest.approx(np.cov(rho, rho * g, bias=True)[0, 1] / 3)
         assert comparison.spread == pytest.approx(np.mean((rho - rho.mean()) ** 2 * g) / 3)
@@ -573,7 +579,7 @@ def test_every_recommendation_has_its_window():
 def test_updates_as_long_as_one_over_their_ratios_leave_is_no_variance_at_all():
     rho = np.array([0.5, 1.0, 1.5])
     found = gvf.diagnose(rho, 1 / rho)
-    assert found.moments["IS"].variance == pytest.approx(0.0, abs=1e-15)
+    assert found.moments["IS"].variance.value == pytest.approx(0.0, abs=1e-15)
     assert found.recommendation == gvf.corrections.IS()
 
 
@@ -653,7 +659,10 @@ def test_emphatic_corrections_are_the_plain_ones_with_rho_f():
     assert found.emphatic_sample_size == pytest.approx(plain.effective_sample_size)
     for emphatic, other in EMPHATIC.items():
         one, two = found.moments[emphatic.name], plain.moments[other.name]
-        for name in ("variance", "error", "length", "bias", "effective_sample_size"):
+        for name in ("value", "standard_error"):
+            variances = [getattr(moments.variance, name) for moments in (one, two)]
+            assert variances[0] == pytest.approx(variances[1], abs=1e-12), name
+        for name in ("length", "bias", "effective_sample_size"):
             assert getattr(one, name) == pytest.approx(getattr(two, name), abs=1e-12), name
 
 

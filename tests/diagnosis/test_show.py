@@ -31,7 +31,7 @@ def test_the_record_shows_itself_in_words(shown):
         "% zeros",
         f"effective sample size: {shown.effective_sample_size:,.0f}",
         f"k-hat {shown.k_hat:.2f}",
-        f"V-trace(5.0) {shown.moments['V-trace(5.0)'].variance:.3g}",
+        f"V-trace(5.0) {shown.moments['V-trace(5.0)'].variance.value:.3g}",
     ):
         assert part in text
     assert max(map(len, repr(shown).splitlines())) <= 88
@@ -65,7 +65,7 @@ def test_the_record_shows_itself_as_tables(shown):
     half = shown.moments["SquareRoot"]
     size = f"{half.effective_sample_size:.0f}"
     assert shown.effective_sample_size < half.effective_sample_size < 500
-    assert row.split()[1] == f"{half.variance:.3g}"
+    assert row.split()[1] == f"{half.variance.value:.3g}"
     assert row.split()[-1] == size
     assert f"IS - BC-IR: {shown.comparison.difference:.3g}" in text
     assert f"{100 * shown.comparison.exceptions:.2g} % of the transitions" in text
@@ -93,7 +93,7 @@ def test_the_picture_has_the_zeros_apart_and_a_bar_for_each_correction(shown):
     assert round(shown.zero_ratios, 9) in bars
     assert [label.get_text() for label in right.get_yticklabels()] == list(shown.moments)
     widths = [bar.get_width() for bar in right.patches]
-    assert widths == [moments.variance for moments in shown.moments.values()]
+    assert widths == [moments.variance.value for moments in shown.moments.values()]
     plt.close(figure)
     mine, axes = plt.subplots(2, 1)
     assert shown.plot(axes) is mine

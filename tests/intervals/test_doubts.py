@@ -10,7 +10,7 @@ from numba import njit
 
 import gvf
 from gvf.intervals.bootstrap import intervals_of
-from gvf.intervals.replicates import Job
+from gvf.intervals.replicates import ReplicateArguments
 
 
 def clicks(rows: int, rate: float, seed: int, states: int = 1) -> tuple[gvf.Log, Any]:
@@ -169,7 +169,7 @@ def test_drift_is_the_change_of_the_replicates_since_half_of_learning() -> None:
 
 def test_nothing_drifts_if_a_replicate_has_diverged() -> None:
     log, one = read(episodes(30, seed=1)), learner()
-    job = Job(log, None, 4, "td", 3)
+    job = ReplicateArguments(log, None, 4, "td", 3)
     found = job.run(one, range(20))
     weights, diverged = found.weights.copy(), np.zeros(20, bool)
     weights[:, 4], diverged[4] = np.inf, True

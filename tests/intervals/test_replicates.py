@@ -13,7 +13,7 @@ from numba import njit
 import gvf
 from gvf.intervals.replicate_equations import ReplicateEquations
 from gvf.intervals.replicate_learner import Resampled
-from gvf.intervals.replicates import Job
+from gvf.intervals.replicates import ReplicateArguments
 from gvf.intervals.resampling import Units, counts
 from gvf.intervals.whole_log import WholeLog
 from gvf.online import window_lstd
@@ -203,7 +203,7 @@ def test_replicates_have_draws_of_their_own() -> None:
     ] * 20
     question = gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.0)
     one = gvf.Learner(question, gvf.features.OneHot(1), gvf.updates.TD(0.2), batch_size=4)
-    weights = Job(read(made), None, 30, "td", 0).run(one, range(200)).weights[0]
+    weights = ReplicateArguments(read(made), None, 30, "td", 0).run(one, range(200)).weights[0]
     variance = 0.2 / 1.8 / 16
     assert abs(weights.mean() - 0.5) < 4 * np.sqrt(variance / 200)
     assert abs(weights.var() / variance - 1) < 4 * np.sqrt(2 / 200)
@@ -225,7 +225,7 @@ def test_a_replicate_takes_no_larger_steps_than_the_learner() -> None:
         gvf.corrections.WISMinibatch(),
         batch_size=2,
     )
-    found = Job(read(made), None, 40, "td", 0).run(one, range(100))
+    found = ReplicateArguments(read(made), None, 40, "td", 0).run(one, range(100))
     assert np.abs(found.weights).max() < 20
     assert not found.diverged.any()
 
@@ -238,7 +238,7 @@ def test_lanes_tend_to_least_squares(update: gvf.updates.Update) -> None:
     made, rng = episodes(30, seed=5), np.random.default_rng(0)
     for one in made:
         one["reward"] += rng.normal(size=len(one["reward"]))
-    job = Job(read(made), None, 80, "td", 1)
+    job = ReplicateArguments(read(made), None, 80, "td", 1)
     learned = job.run(learner(update, correction), range(20)).weights
     solved = replace(job, method="lstd").run(learner(update, correction), range(20)).weights
     spread = np.abs(solved - solved[:, :1]).mean()
@@ -249,7 +249,7 @@ def test_lanes_tend_to_least_squares(update: gvf.updates.Update) -> None:
 @pytest.mark.parametrize("method", ["td", "lstd"])
 def test_replicates_do_not_depend_on_how_they_are_sliced(method: Any) -> None:
     log = read(episodes(10, seed=6))
-    job = Job(log, None, 3, method, 2)
+    job = ReplicateArguments(log, None, 3, method, 2)
     together = job.run(learner(), range(20)).weights
     threads = job.run(learner(), range(20), threads=3).weights
     np.testing.assert_array_equal(together, threads)
@@ -264,7 +264,7 @@ def test_replicates_without_mass_learn_nothing() -> None:
     made = [one | {"action": np.zeros_like(one["action"])} for one in made]
     made[0]["action"][:] = 1
     one = gvf.Learner(question, gvf.features.OneHot(10), gvf.updates.TD(0.5))
-    found = Job(read(made), None, 20, "td", 0).run(one, range(10))
+    found = ReplicateArguments(read(made), None, 20, "td", 0).run(one, range(10))
     lost = counts(5, range(10), seed=0)[0] == 0
     assert 0 < lost.sum() == found.empty
     np.testing.assert_array_equal(found.weights.any(axis=0), ~lost)

@@ -9,7 +9,7 @@ class Ray:
     """A module ray that notes how it was started."""
 
     def __init__(self, running=False):
-        self.running, self.options = running, None
+        self.running, self.options = running, {}
 
     def is_initialized(self):
         return self.running
@@ -42,4 +42,4 @@ def test_a_cluster_is_joined_only_where_an_address_says_so(monkeypatch, address,
 def test_a_process_that_is_connected_stays_where_it_is():
     ray = Ray(running=True)
     assert not ray_cluster.connect(ray, 3, None)
-    assert ray.options is None
+    assert not ray.options

@@ -10,9 +10,8 @@ from judging_worlds import question, trajectories, values
 from scipy import stats
 
 import gvf
-from gvf.judging.held_out import gather
-from gvf.judging.return_baseline import Baseline, returns_of, shared_baseline
-from gvf.judging.score import squared_errors
+from gvf.judging.held_out import gather, squared_errors
+from gvf.judging.off_policy_returns import Baseline, returns_of, shared_baseline
 from gvf.online import LSTD, TDLambda
 
 MU = [0.6, 0.4]

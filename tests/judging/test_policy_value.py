@@ -10,9 +10,8 @@ import gvf
 from gvf.common.quantiles import t_quantile
 from gvf.judging import Estimator
 from gvf.judging.held_out import HeldOut
-from gvf.judging.off_policy_returns import recursive_returns
+from gvf.judging.off_policy_returns import Returns, recursive_returns
 from gvf.judging.policy_value import effective_rewards, policy_values
-from gvf.judging.return_baseline import Returns
 
 MU, PI = np.array([0.5, 0.3, 0.2]), np.array([0.1, 0.3, 0.6])
 MEANS = np.array([[0.2, 0.5, 0.9], [0.8, 0.1, 0.4]])

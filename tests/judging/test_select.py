@@ -8,6 +8,7 @@ from test_judge import RIGHT, TRUTH, Values, chain, log_of
 
 import gvf
 from gvf.findings import Code, Finding
+from gvf.judging.compare import resampled
 from gvf.judging.select_learner import splits
 
 LOG = log_of(chain(120, np.random.default_rng(20)))
@@ -63,7 +64,7 @@ def test_parts_of_cross_validation_widen_intervals():
     sums, names = found.comparison._sums, found.comparison._names
     first, second = names.index("IR, step size 0.1"), names.index("IR, step size 0.003")
     narrow, wide = (
-        np.std((samples := sums.resampled(400, 0, parts))[:, first] - samples[:, second])
+        np.std((samples := resampled(sums, 400, 0, parts))[:, first] - samples[:, second])
         for parts in (1, 5)
     )
     assert wide / narrow == pytest.approx(1.5)

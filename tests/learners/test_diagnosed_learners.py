@@ -99,11 +99,15 @@ def same(one: gvf.Diagnosis, other: gvf.Diagnosis) -> None:
     assert list(one.moments) == list(other.moments)
     for name, moments in one.moments.items():
         if name != "WIS-Minibatch":
-            assert moments.variance == pytest.approx(other.moments[name].variance, rel=1e-9)
+            assert moments.variance.value == pytest.approx(
+                other.moments[name].variance.value, rel=1e-9
+            )
             assert moments.bias == pytest.approx(other.moments[name].bias, abs=1e-12)
         else:
-            error = math.hypot(moments.error, other.moments[name].error)
-            assert abs(moments.variance - other.moments[name].variance) < 4 * error
+            error = math.hypot(
+                moments.variance.standard_error, other.moments[name].variance.standard_error
+            )
+            assert abs(moments.variance.value - other.moments[name].variance.value) < 4 * error
     assert one.comparison.difference == pytest.approx(other.comparison.difference, rel=1e-9)
     assert one.effective_sample_size == pytest.approx(other.effective_sample_size)
     assert (one.window, one.batch_size) == (other.window, other.batch_size)

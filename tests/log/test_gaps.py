@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import gvf
+from gvf.log import record_log
 from gvf.log import tables as sources
-from gvf.log.record_log import record_log
-from gvf.log.time_holes import Spacing
+from gvf.log.episode_bounds import Spacing
 
 Columns = dict[str, Any]
 NAN = float("nan")

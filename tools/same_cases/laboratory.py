@@ -17,19 +17,18 @@ from typing import Any
 import numpy as np
 from library import as_text
 
-from gvf_lab import charts, paper, theory
+from gvf_lab import charts, paper, report, theory
 from gvf_lab import domain as domains
 from gvf_lab import study as studies
 from gvf_lab.charts import chart_studies
 from gvf_lab.figure import judge
 from gvf_lab.figure.figure import write_csv
 from gvf_lab.paper import named_studies as named
-from gvf_lab.report import evidence
 from gvf_lab.report.build import CHARTS, PAGE, build
 from gvf_lab.study.base_study import seed_for
 from gvf_lab.study.encoding import encode, variant
-from gvf_lab.study.engine import run
 from gvf_lab.study.results import Results
+from gvf_lab.study.run_study import run
 from gvf_lab.study.store import Store
 
 PROTOCOLS = ("paper", "authors")
@@ -104,16 +103,16 @@ def claims(figure: str) -> Outputs:
 
 def shipped(figure: str) -> Outputs:
     """Return the shipped numbers and verdicts of a figure, and how they compare with the paper."""
-    exhibit = evidence.shipped(figure_of(figure))
-    if exhibit is None:
+    version = report.shipped(figure_of(figure))
+    if version is None:
         return {"shipped": False}
     return {
-        "points": [list(point) for point in exhibit.rows],
-        "published": [list(point) for point in exhibit.published],
-        "verdicts": [plain(verdict) for verdict in exhibit.verdicts],
-        "seeds": {f"{key}": verdicts for key, verdicts in (exhibit.seeds or {}).items()},
+        "points": [list(point) for point in version.rows],
+        "published": [list(point) for point in version.published],
+        "verdicts": [plain(verdict) for verdict in version.verdicts],
+        "seeds": {f"{key}": verdicts for key, verdicts in (version.seeds or {}).items()},
         "provenance": {
-            protocol: plain(provenance) for protocol, provenance in exhibit.provenance.items()
+            protocol: plain(provenance) for protocol, provenance in version.provenance.items()
         },
     }
 

@@ -425,7 +425,7 @@ def numbers_of(diagnosis: Any) -> Outputs:
         "mean_ratio", "mean_ratio_error", "k_hat", "k_threshold", "bias_windows",
     )  # fmt: skip
     moments = {
-        name: [float(x) for x in np.ravel([moment.variance, moment.error])]
+        name: [float(x) for x in np.ravel([moment.variance.value, moment.variance.standard_error])]
         for name, moment in diagnosis.moments.items()
     }
     compared = diagnosis.comparison

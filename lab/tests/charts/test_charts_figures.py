@@ -25,7 +25,7 @@ from gvf_lab.domain import get
 from gvf_lab.figure import judge
 from gvf_lab.figure.claim import Claim
 from gvf_lab.paper.named_studies import CATALOGUE
-from gvf_lab.report import evidence
+from gvf_lab.report import exhibit
 from gvf_lab.report.build import build
 from gvf_lab.study import MethodResults, OnlineStudy, Results
 from tools import ship_evidence
@@ -327,18 +327,18 @@ def test_charts_are_made_and_shipped_and_have_a_page_of_their_own(
     assert {told["runs"] for told in json.loads((folder / "claims.json").read_text())} == {3}
 
     (source / "evidence").mkdir(parents=True)
-    shutil.copy(ship_evidence.EVIDENCE / evidence.THEORY, source / "evidence")
+    shutil.copy(ship_evidence.EVIDENCE / exhibit.THEORY, source / "evidence")
     monkeypatch.setattr(ship_evidence, "EVIDENCE", source / "evidence")
     monkeypatch.setattr(ship_evidence, "FIGURES", paper.FIGURES | charts.FIGURES)
     ship_evidence.main(argparse.Namespace(folder=results, seed_folders=[], commit="abc"))
-    real, folders = evidence.files, {"gvf_lab": source}
-    monkeypatch.setattr(evidence, "files", lambda name: folders.get(name) or real(name))
-    there = evidence.shipped(charts.FIGURES["collision-online"])
+    real, folders = exhibit.files, {"gvf_lab": source}
+    monkeypatch.setattr(exhibit, "files", lambda name: folders.get(name) or real(name))
+    there = exhibit.shipped(charts.FIGURES["collision-online"])
     assert there is not None
     assert there.provenance["paper"].runs == 5
     for name in ("collision-online", "learning-curves"):
         ours, theirs = (
-            evidence.points((one / f"{name}.csv").read_text())
+            exhibit.points((one / f"{name}.csv").read_text())
             for one in (folder, source / "evidence" / "collision-online")
         )
         assert [row[:4] for row in ours] == [row[:4] for row in theirs]

@@ -193,7 +193,7 @@ def test_with_no_figure_named_all_microworlds_of_the_main_text_are_made(
         made.append(study.name)
         return Summary(1, 0, 1, 0, 0.0, tmp_path)
 
-    monkeypatch.setattr("gvf_lab.study.engine.run", run)
+    monkeypatch.setattr("gvf_lab.study.run_study.run", run)
     for name in ("_record", "_build", "_summarise"):
         monkeypatch.setattr(f"gvf_lab.commands.reproduce.{name}", lambda *_: None)
     assert main(["reproduce", "--out", str(tmp_path)]) == 0

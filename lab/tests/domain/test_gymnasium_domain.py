@@ -14,9 +14,10 @@ import pytest
 from corridors import Corridor, on_the_right, refuse, seeded
 
 import gvf
-from gvf.common.describe import fingerprint
+from gvf.estimate import percent
 from gvf.truth.held_out_returns import Cut
 from gvf_lab.domain import GymnasiumDomain, gymnasium_checks, gymnasium_domain
+from gvf_lab.domain.array_memory import fingerprint
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -498,6 +499,6 @@ def test_true_values_tell_which_share_of_rollouts_was_cut_and_refuse_too_many() 
             refusing.truth("cost", "only", states=200)
         truth = dropping.truth("cost", "only", states=200)
         assert abs(truth.share_cut - 0.7**6) < 4 * (0.7**6 / 800) ** 0.5
-        assert f"{truth.share_cut:.1%} of the rollouts" in repr(truth)
+        assert f"{percent(truth.share_cut)} of the rollouts" in repr(truth)
     with pytest.raises(ValueError, match="cut must be one of"):
         GymnasiumDomain(Coins, cut="keep", **parts)  # pyright: ignore[reportArgumentType]

@@ -21,8 +21,8 @@ from gvf_lab.figure.points import (
     points_by_updates,
 )
 from gvf_lab.study import Study, VarianceStudy
-from gvf_lab.study.engine import run
 from gvf_lab.study.results import MethodResults, Results, standard_error
+from gvf_lab.study.run_study import run
 from gvf_lab.study.store import Store
 
 # Readings, by hand.

@@ -17,11 +17,12 @@ from roads import same
 
 from gvf.cli import main
 from gvf.common.distribution import how_to_install
+from gvf.jobs import RayCluster
 from gvf.transition import Transitions
 from gvf_lab.racing import recorded_inputs as racing_material
 from gvf_lab.racing.racing_task import material, run_racing
 from gvf_lab.racing.recording import hash_of
-from gvf_lab.study.engine import run
+from gvf_lab.study.run_study import run
 from gvf_lab.study.study_file import as_toml
 
 pytestmark = pytest.mark.usefixtures("one_thread", "cache")
@@ -163,7 +164,7 @@ def test_where_pytorch_is_missing_it_is_said_what_brings_it(
 
 def test_ray_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no engine 'ray'"):
-        run(STUDY, tmp_path, engine="ray")
+        run(STUDY, tmp_path, workers=RayCluster())
 
 
 WITHOUT_GYMNASIUM = """

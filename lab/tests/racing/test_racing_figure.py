@@ -12,7 +12,7 @@ from gvf_lab import paper
 from gvf_lab.racing import RacingStudy
 from gvf_lab.racing.film import draw_film
 from gvf_lab.racing.racing_figure import LEARNING_CURVES, _spread, _steadier, remark
-from gvf_lab.report.exhibit import Exhibit, Provenance
+from gvf_lab.report.exhibit import Provenance, Version
 from gvf_lab.study.results import MethodResults, Results, resampling
 
 pytestmark = pytest.mark.usefixtures("one_thread", "cache")
@@ -93,7 +93,9 @@ def test_the_title_fits_the_picture(simulator: str, runs: int) -> None:
     how = Provenance(
         "quick", runs, 0, "gvf reproduce", "1.2", "2 processors", "2026-01-02T03:04:05Z", 1.0
     )
-    shown = Exhibit(figure, figure.read(results), (), (), (), {"paper": how}, {"paper": results})
+    shown = Version(
+        figure, figure.read(results), provenance={"paper": how}, results={"paper": results}
+    )
     assert shown.title == f"{figure.title} ({remark(results.study)})"
     picture = shown.draw()
     picture.draw_without_rendering()

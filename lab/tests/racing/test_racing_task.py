@@ -40,7 +40,7 @@ from gvf_lab.racing.racing_task import RacingOutcome, run_racing
 from gvf_lab.study import Task
 from gvf_lab.study.base_study import seed_for
 from gvf_lab.study.encoding import encode
-from gvf_lab.study.engine import run
+from gvf_lab.study.run_study import run
 from gvf_lab.study.store import Store
 
 pytestmark = pytest.mark.usefixtures("one_thread", "cache")

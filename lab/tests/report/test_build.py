@@ -9,8 +9,7 @@ import pytest
 from gvf.common.files import write_text
 from gvf_lab.paper import get
 from gvf_lab.report import build
-from gvf_lab.report.evidence import recorded
-from gvf_lab.report.exhibit import Provenance
+from gvf_lab.report.exhibit import Provenance, recorded
 from gvf_lab.study import run
 from gvf_lab.study.store import Store
 
@@ -51,4 +50,4 @@ def test_a_study_of_the_paper_in_progress_is_not_shown_as_a_study_of_ones_own(
     last.unlink()
     with pytest.warns(RuntimeWarning, match="not finished; `gvf reproduce markov-step-size`"):
         shown = build.build(tmp_path, "command")
-    assert all(one.shipped or not one.provenance for one in shown)
+    assert all(one.made is None for one in shown)

@@ -14,8 +14,14 @@ from gvf_lab import charts
 from gvf_lab.figure import judge
 from gvf_lab.paper import FIGURES, get
 from gvf_lab.report.build import build
-from gvf_lab.report.evidence import evidence, fingerprint, recorded, shipped
-from gvf_lab.report.exhibit import Provenance
+from gvf_lab.report.exhibit import (
+    Exhibit,
+    Provenance,
+    evidence,
+    fingerprint,
+    recorded,
+    shipped,
+)
 from gvf_lab.study import Results, Store, run
 from gvf_lab.study.encoding import variant
 from tools import ship_evidence
@@ -119,7 +125,7 @@ def beside(**changes) -> str:
         for one in told
     }
     there = replace(there, rows=here.rows, verdicts=told, seeds=seeds, **changes)
-    return write([replace(here, beside=there)])
+    return write([Exhibit(here.figure, here, there)])
 
 
 def test_claims_have_a_column_for_now_and_one_for_what_is_shipped() -> None:
@@ -148,14 +154,14 @@ def test_verdicts_of_one_seed_are_told_apart() -> None:
     here = chain()
     there = shipped(here.figure)
     assert there is not None
-    text = write([replace(here, beside=replace(there, seeds=seeds))])
+    text = write([Exhibit(here.figure, here, replace(there, seeds=seeds))])
     told = "with seed 3, 0 of 1. The other 2 were reached with one seed only."
     assert f"Shipped verdicts that another seed shares: {told}</p>" in text
 
 
 def test_times_on_a_gpu_are_told_apart() -> None:
     shown = [shipped(get(name)) for name in ("racing-step-size", "markov-step-size")]
-    text = write([one for one in shown if one is not None])
+    text = write([Exhibit(one.figure, None, one) for one in shown if one is not None])
     assert re.search(r"; NVIDIA H200, [^;]+: \d+ min( \d+ s)? of GPU time; Linux", text)
     assert re.search(r"; Linux [^;]+: (\d+ min )?\d+ s of processor time<", text)
     assert re.search(r'<td data-label="Time"><span>\d+ min( \d+ s)? of GPU time<', text)
@@ -168,7 +174,9 @@ def test_the_page_says_if_results_are_the_shipped_ones_bit_for_bit() -> None:
     assert there is not None
     for results, expected in ((there.provenance["paper"].results, True), ("0" * 64, False)):
         made = {"paper": replace(here.provenance["paper"], results=results)}
-        assert (said in write([replace(here, provenance=made, beside=there)])) == expected
+        assert (
+            said in write([Exhibit(here.figure, replace(here, provenance=made), there)])
+        ) == expected
 
 
 # The tool

@@ -15,8 +15,7 @@ from shown import PLAIN, chain, made, rows, six_panels, verdict, write
 from gvf_lab.figure import Figure, Match
 from gvf_lab.figure.figure import write_csv
 from gvf_lab.paper import get
-from gvf_lab.report.evidence import theory
-from gvf_lab.report.exhibit import Exhibit
+from gvf_lab.report.exhibit import STUDIES, Version, theory
 from gvf_lab.report.verdict_tables import published_curves, statistic
 from gvf_lab.study import NamedStudy, Study
 
@@ -315,13 +314,13 @@ def test_a_hostile_title_ends_no_element() -> None:
 # A study of one's own
 
 
-def own(protocol: str = "", **changes: Any) -> Exhibit:
+def own(protocol: str = "", **changes: Any) -> Version:
     """No claims, nothing published, no place in the paper, no scale."""
     source = NamedStudy("mine", "", lambda protocol: Study("mine", "markov-chain", ("IR",), (1.0,)))
-    figure = Figure(source, "My < study", "", PLAIN, lambda results: [], **changes)
+    figure = Figure(source, "My < study", "", PLAIN, lambda results: [], part=STUDIES, **changes)
     how = made(protocol, scale="", runs=3)
     points = rows(protocols=(protocol,))
-    return Exhibit(figure, points, (), (), (), {protocol: how}, part="Studies")
+    return Version(figure, points, provenance={protocol: how})
 
 
 def test_a_study_of_ones_own_shows_nothing_that_it_does_not_have() -> None:
@@ -351,7 +350,7 @@ def test_the_protocol_of_ones_own_study_is_named_and_not_explained_as_the_papers
 
 
 def test_own_studies_come_after_the_figures_of_the_paper() -> None:
-    test = replace(six_panels(), figure=get("four-rooms-targets"), part="", verdicts=())
+    test = replace(six_panels(), figure=get("four-rooms-targets"), verdicts=())
     text = write([own(), test, six_panels(), chain()])
     assert re.findall(r'<h2 class="sheet">(.*?)</h2>', text) == [
         "Figures of the main text",

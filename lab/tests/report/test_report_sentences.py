@@ -4,22 +4,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from shown import made, rows, verdict, write
+from shown import exhibits, made, rows, verdict, write
 
 from gvf_lab.figure import Figure
 from gvf_lab.figure.history import HistoryEntry, after_audit, knowing_results
 from gvf_lab.figure.sentence import Sentence
 from gvf_lab.paper import FIGURES, get
 from gvf_lab.paper.paper_sentences import sentences
-from gvf_lab.report.evidence import shipped
-from gvf_lab.report.exhibit import Exhibit
+from gvf_lab.report import sentence_verdicts
+from gvf_lab.report.exhibit import Exhibit, Version, shipped
 from gvf_lab.report.sentence_verdicts import (
     BADGES_WITHOUT_RESULTS,
     SENTENCE_SIGNS,
     counted,
     judging,
-    summary,
-    table,
 )
 from gvf_lab.report.verdict_tables import SIGNS, Badge
 
@@ -32,26 +30,33 @@ def saying(claims: str = "markov-vtrace/v-trace-*", **more: Any) -> Sentence:
     return Sentence("s", "Section 1, paragraph 2", "IR is best.", claims=(claims,), **more)
 
 
-def exhibit(
-    *told: str, id: str = "markov-vtrace", protocol: str = "paper", shipped: bool = False
-) -> Exhibit:
+def exhibit(*told: str, id: str = "markov-vtrace", protocol: str = "paper") -> Version:
     """A figure with verdicts on claims about one method, as many as are told."""
     figure, method = get(id), "v-trace" if id == "markov-vtrace" else "ir"
     sentence = saying(f"{id}/{method}-*")
     names = sorted(name for there, name in judging(sentence, protocol) if there == id)
     verdicts = [verdict(name, one, protocol) for name, one in zip(names, told, strict=False)]
     how = {protocol: made(protocol)}
-    return Exhibit(figure, (), (), (), verdicts, how, shipped=shipped)
+    return Version(figure, (), (), (), verdicts, how)
 
 
-def row(sentence: Sentence, *shown: Exhibit) -> list[dict[str, Any]]:
+def summary(sentences, shown) -> dict[str, Any]:
+    """The summary of versions that were made here, or of exhibits."""
+    return sentence_verdicts.summary(sentences, exhibits(shown))
+
+
+def table(sentences, shown) -> list[dict[str, Any]]:
+    return sentence_verdicts.table(sentences, exhibits(shown))
+
+
+def row(sentence: Sentence, *shown: Exhibit | Version) -> list[dict[str, Any]]:
     """The rows of a sentence in the table."""
     [group] = table([sentence], shown)
     [there] = group["sentences"]
     return there["rows"]
 
 
-def line(sentence: Sentence, *shown: Exhibit) -> tuple[str, str]:
+def line(sentence: Sentence, *shown: Exhibit | Version) -> tuple[str, str]:
     """The badge of a sentence in the summary, and what is said of where it fails."""
     [there] = summary([sentence], shown)["lines"]
     return there["badge"].text, there["turns"]
@@ -94,8 +99,8 @@ def test_the_table_has_the_verdict_and_the_number_of_all_comparisons(
 
 
 def test_what_was_made_here_and_what_was_shipped_are_judged_apart() -> None:
-    shipped = exhibit("holds", "holds", "fails", shipped=True)
-    [there] = row(saying(), replace(exhibit("holds", "holds", "holds"), beside=shipped))
+    now, shipped = exhibit("holds", "holds", "holds"), exhibit("holds", "holds", "fails")
+    [there] = row(saying(), Exhibit(now.figure, now, shipped))
     assert there["protocol"] == "paper"
     assert there["now"]["badge"].text == "✓ holds"
     assert there["shipped"]["badge"].text == "± in part"
@@ -117,7 +122,7 @@ def test_protocols_are_judged_apart() -> None:
 
 
 def test_a_sentence_without_results_has_no_row_and_waits() -> None:
-    absent = Exhibit(get("markov-vtrace"), (), (), (), (), {})
+    absent = Exhibit(get("markov-vtrace"))
     assert row(saying(), absent) == []
     told = summary([saying()], [absent])
     assert (told["judged"], told["absent"]) == (0, 1)
@@ -143,11 +148,11 @@ def test_a_sentence_of_two_figures_waits_for_both() -> None:
 
 def test_the_summary_takes_shipped_verdicts_where_they_are_complete() -> None:
     now = exhibit("fails", "fails", "fails")
-    full = exhibit("holds", "holds", "holds", shipped=True)
-    part = exhibit("holds", "holds", shipped=True)
-    assert line(saying(), replace(now, beside=full))[0] == "✓ holds"
-    assert line(saying(), replace(now, beside=part))[0] == "✗ fails"
-    assert summary([saying()], [part])["absent"] == 1
+    full = exhibit("holds", "holds", "holds")
+    part = exhibit("holds", "holds")
+    assert line(saying(), Exhibit(now.figure, now, full))[0] == "✓ holds"
+    assert line(saying(), Exhibit(now.figure, now, part))[0] == "✗ fails"
+    assert summary([saying()], [Exhibit(now.figure, None, part)])["absent"] == 1
 
 
 def test_one_comparison_is_enough_where_a_sentence_says_some() -> None:
@@ -264,7 +269,7 @@ def test_verdicts_that_count_are_of_the_papers_sentences_and_are_counted_once() 
     told = [verdict(id, "holds", protocol) for protocol in ("paper", "authors") for id in names]
     told += [verdict("is-worse-with-gap", "fails", given="It follows.")]
     ours = rows(protocols=("paper", "authors"))
-    shown = Exhibit(rooms, ours, (), (), told, {one: made(one) for one in ("paper", "authors")})
+    shown = Version(rooms, ours, (), (), told, {one: made(one) for one in ("paper", "authors")})
     # The second claim judges only a sentence of ours, and both protocols have the same points.
     assert [(one.id, one.protocol) for one in counted(shown)] == [(names[0], "paper")]
     other = [row._replace(y=1.0) if row.protocol == "authors" else row for row in ours]
@@ -379,7 +384,11 @@ def test_another_verdict_under_protocol_authors_is_told() -> None:
 
 
 def test_other_words_change_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = [one for one in map(shipped, FIGURES.values()) if one is not None]
+    shown = [
+        Exhibit(version.figure, None, version)
+        for version in map(shipped, FIGURES.values())
+        if version is not None
+    ]
     before = summary(sentences(), shown)
 
     def reworded(figure: Figure) -> Figure:
@@ -410,7 +419,16 @@ def test_other_words_change_no_count(monkeypatch: pytest.MonkeyPatch) -> None:
         replace(one, **{name: text for name, text in texts.items() if getattr(one, name)})
         for one in sentences()
     ]
-    after = summary(others, [replace(one, figure=figures[one.figure.id]) for one in shown])
+    after = summary(
+        others,
+        [
+            Exhibit(
+                figures[one.figure.id], None, replace(one.shipped, figure=figures[one.figure.id])
+            )
+            for one in shown
+            if one.shipped is not None
+        ],
+    )
     numbers = [name for name, value in before.items() if isinstance(value, int)]
     assert len(numbers) == 9
     assert {name: after[name] for name in numbers} == {name: before[name] for name in numbers}

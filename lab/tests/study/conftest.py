@@ -3,7 +3,7 @@
 import pytest
 from study_runs import STUDY, digests
 
-from gvf_lab.study.engine import run
+from gvf_lab.study.run_study import run
 
 
 @pytest.fixture(autouse=True)

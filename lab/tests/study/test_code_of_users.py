@@ -49,6 +49,7 @@ def test_a_correction_that_was_sent_is_compiled(monkeypatch):
 
 RAY = """
 import sys
+from gvf.jobs import RayCluster
 from gvf_lab.study import Study, run
 import gymnasium
 
@@ -57,9 +58,9 @@ gymnasium.register("Own-v0", "own_environment:Env", max_episode_steps=50)
 for domain in ("own_registers:Own-v1", "Own-v0"):
     study = Study("s", domain, ({"correction": "sent_correction:Mine"},), (0.5,), steps=40,
                   evaluation_states=2, runs=1)
-    for engine in ("ray", "local"):
-        assert run(study, engine, engine=engine, workers=1).done == 2
-        assert run(study, engine, engine=engine, workers=1).done == 0
+    for folder, workers in (("ray", RayCluster(workers=1)), ("local", 1)):
+        assert run(study, folder, workers=workers).done == 2
+        assert run(study, folder, workers=workers).done == 0
 """
 
 
@@ -70,7 +71,8 @@ def test_ray_workers_get_environments_and_helpers_wherever_they_lie(tmp_path):
     write("other/sent_correction.py", CORRECTION.format(weight=2.0))
     write("own_registers.py", registering("own_environment").replace("Own-v0", "Own-v1"))
     write("script/main.py", RAY)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path}
     subprocess.run([sys.executable, "script/main.py"], env=environment, check=True)
     from study_runs import digests
 

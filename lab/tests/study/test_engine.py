@@ -7,16 +7,16 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
 from study_runs import STOPPED, STUDY, beside_progress, digests, needs_posix, start
 
-from gvf.jobs.threads import Interrupted
-from gvf_lab.study import local_engine as local
+from gvf.jobs import Interrupted, Job, Threads
 from gvf_lab.study import run_task
-from gvf_lab.study.engine import run
+from gvf_lab.study.run_study import perform, run
 from gvf_lab.study.store import Store
 
 pytestmark = pytest.mark.usefixtures("own_folder")
@@ -128,8 +128,9 @@ def test_closing_the_results_ends_the_task_in_flight(monkeypatch: pytest.MonkeyP
             raise
 
     monkeypatch.setattr("gvf_lab.study.task.run_task", noted)
-    results = local.results([quick, long], workers=1)
-    assert next(results).task == quick
+    jobs = [Job(task.name, work=task) for task in (quick, long)]
+    results = Threads(1).results(partial(perform, None), jobs)
+    assert next(results).job.work == quick
     assert began.wait(30)
     results.close()
     assert interrupted.is_set()
@@ -143,7 +144,7 @@ def test_a_task_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("gvf_lab.study.task.run_task", fail)
     with pytest.raises(RuntimeError, match="broken") as caught:
         run(STUDY, tmp_path)
-    assert caught.value.__notes__ == [f"in task {next(STUDY.tasks()).name}"]
+    assert caught.value.__notes__ == [f"in job {next(STUDY.tasks()).name}"]
 
 
 def test_results_that_are_finished_when_a_task_fails_are_kept(

@@ -13,7 +13,7 @@ from gvf.learners import Method
 from gvf_lab import domain as domains
 from gvf_lab.study import Study, VarianceStudy, run_task, run_variance
 from gvf_lab.study.base_study import seed_for
-from gvf_lab.theory.numbers.enumeration import enumerated_moments
+from gvf_lab.theory.enumeration import enumerated_moments
 
 FORMS = {
     "a correction": SquareRoot(),

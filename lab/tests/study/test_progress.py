@@ -8,7 +8,7 @@ import pytest
 from study_runs import STUDY
 
 from gvf.common.progress import Progress
-from gvf_lab.study.engine import run
+from gvf_lab.study.run_study import run
 from gvf_lab.study.store import Store
 from gvf_lab.study.study_progress import Account, Costs, costs, spent
 

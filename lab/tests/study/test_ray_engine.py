@@ -15,7 +15,8 @@ from study_runs import STOPPED, STUDY, beside_progress, digests, needs_posix, st
 
 from gvf.cli import main
 from gvf.common.distribution import how_to_install
-from gvf_lab.study.engine import run
+from gvf.jobs import RayCluster
+from gvf_lab.study.run_study import run
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -31,9 +32,9 @@ def ray():
 def test_ray_on_one_machine_gives_the_same_bits(
     tmp_path: Path, undisturbed: dict[str, str], ray
 ) -> None:
-    assert run(STUDY, tmp_path, engine="ray", workers=2).done == 30
+    assert run(STUDY, tmp_path, workers=RayCluster(workers=2)).done == 30
     assert digests(tmp_path) == undisturbed
-    assert run(STUDY, tmp_path, engine="ray", workers=2).done == 0
+    assert run(STUDY, tmp_path, workers=RayCluster(workers=2)).done == 0
     assert not ray.is_initialized()
 
 
@@ -63,7 +64,7 @@ def test_a_ray_cluster_that_loses_a_node_gives_the_same_bits(
     thread = threading.Thread(target=lose_a_node)
     thread.start()
     try:
-        assert run(STUDY, tmp_path, engine="ray", address=cluster.address).done == 30
+        assert run(STUDY, tmp_path, workers=RayCluster(cluster.address)).done == 30
         thread.join()
         assert 4 <= lost[0] < 30
         assert digests(tmp_path) == undisturbed
@@ -112,8 +113,8 @@ def test_a_task_that_fails_under_ray_is_named(tmp_path: Path) -> None:
     write("failing.py", FAILING)
     study = importlib.import_module("failing").Failing("s", methods=("IR",), **CHAIN)
     with pytest.raises(RuntimeError, match="broken") as caught:
-        run(study, tmp_path, engine="ray", workers=1)
-    assert caught.value.__notes__ == [f"in task {next(study.tasks()).name}"]
+        run(study, tmp_path, workers=RayCluster(workers=1))
+    assert caught.value.__notes__ == [f"in job {next(study.tasks()).name}"]
 
 
 def test_without_ray_the_message_says_what_to_install(

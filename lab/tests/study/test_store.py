@@ -21,7 +21,7 @@ import gvf
 from gvf.common.version import __version__
 from gvf_lab.study import Study, Task, VarianceStudy, load, run_task, run_variance
 from gvf_lab.study.encoding import COLUMNS, encode, settings
-from gvf_lab.study.engine import run
+from gvf_lab.study.run_study import run
 from gvf_lab.study.store import Store, StoreError, stored
 from gvf_lab.study.study_file import as_toml
 
@@ -404,7 +404,7 @@ def test_that_nothing_can_be_written_is_found_before_anything_is_computed(
 ) -> None:
     computed = []
     monkeypatch.setattr(
-        "gvf_lab.study.local_engine.perform", lambda task, stop: computed.append(task)
+        "gvf_lab.study.run_study.perform", lambda *arguments: computed.append(arguments)
     )
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match=r"cannot write .*file.*; name another folder with --out"):

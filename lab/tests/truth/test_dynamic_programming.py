@@ -152,4 +152,4 @@ def test_errors_are_averaged_over_the_states() -> None:
 
 def test_a_few_rollouts_that_are_cut_are_told():
     values = TrueValues(np.arange(2), np.ones(2), np.zeros(2), share_cut=0.04)
-    assert "4.0% of the rollouts, which were cut" in repr(values)
+    assert "4 % of the rollouts, which were cut" in repr(values)

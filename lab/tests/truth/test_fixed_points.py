@@ -13,7 +13,7 @@ from released import released_features
 import gvf
 from gvf_lab.domain import TabularDomain
 from gvf_lab.domain.visits import long_run
-from gvf_lab.theory.numbers.corridor import MU, PI, Corridor
+from gvf_lab.theory.corridor import MU, PI, Corridor
 from gvf_lab.truth import FixedPoint, Model, fixed_point
 
 SETTINGS = {

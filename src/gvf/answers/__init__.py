@@ -8,7 +8,6 @@ from gvf.answers.answer import Answer, Answered, answer
 from gvf.answers.plan import Plan
 from gvf.answers.question_file import example, load
 from gvf.answers.read_inputs import Material, prepare
-from gvf.answers.run_cells import Engine
 from gvf.answers.support_of_log import Diagnosed, diagnose
 from gvf.answers.write_answer import write
 
@@ -16,7 +15,6 @@ __all__ = [
     "Answer",
     "Answered",
     "Diagnosed",
-    "Engine",
     "Material",
     "Plan",
     "answer",

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 
 from gvf.answers import cells
-from gvf.answers.cell_store import Store, check_version
+from gvf.answers.cell_jobs import CellJobs
 from gvf.answers.cells import Cell
 from gvf.answers.plan import Plan
 from gvf.answers.read_inputs import Material, prepare
 from gvf.answers.remarks import FewEvents, Remark, Unfinished
-from gvf.answers.run_cells import Engine
 from gvf.answers.support_of_log import lacking, support_of, warnings_of, warnings_of_material
 from gvf.answers.toml_table import placed
 from gvf.answers.value_estimates import value_lines, values_of
@@ -34,10 +33,11 @@ from gvf.estimate import Estimate
 from gvf.findings import Code, Finding
 from gvf.intervals import BootstrapResult
 from gvf.intervals.resampling import Units
-from gvf.judging.compare import Comparison, Score, judged
+from gvf.jobs import Store, Workers, place_of
+from gvf.judging.compare import judged
+from gvf.judging.comparison import Comparison, Outcome, Score, Verdict
 from gvf.judging.held_out import HeldOut
 from gvf.judging.policy_value import Estimator
-from gvf.judging.verdict import Outcome, Verdict
 from gvf.question import GVF
 from gvf.ratios import RatioStatistics
 
@@ -175,22 +175,33 @@ def _support(result: Answered) -> list[str]:
     return [*lines, *(f"  warning: {warning}" for warning in warnings)]
 
 
-def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = False) -> Answer:
+def answer(
+    plan: Plan,
+    source: Any,
+    out: str | Path,
+    *,
+    workers: Workers = None,
+    progress: bool | None = None,
+    quiet: bool = False,
+) -> Answer:
     """Answer the questions of a plan from a log.
 
     Args:
         plan: what the question file says.
         source: the log, or what :func:`gvf.read_log` takes.
         out: the folder in which cells that are done are kept.
-        engine: where cells are done.
+        workers: the number of pieces of work that are done at once, by default one for each
+            processor, or a :class:`gvf.jobs.RayCluster`.
+        progress: False to show none. By default it is a bar in a terminal, and elsewhere a line now
+            and then. True adds a line at the end there.
         quiet: True to print nothing about the log.
     """
-    check_version(out)
+    place, store = place_of(workers), Store(Path(out) / "cells")
     material = prepare(plan, source, quiet=quiet)
     _check(material)
     if not quiet and (costly := cells.cost(material)) is not None:
         print(f"warning: {costly}", file=sys.stderr)
-    store = Store(out, material)
+    jobs = CellJobs(material, store, place, progress)
     names, questions = list(cells.methods(material)), range(len(material.questions))
     judging = [
         Cell("judge", question, name, None, part)
@@ -198,12 +209,12 @@ def answer(plan: Plan, source: Any, out: Path, engine: Engine, *, quiet: bool = 
         for name in names
         for part in range(plan.folds)
     ]
-    arrays = engine.run(judging, material, store, "judging")
+    arrays = jobs.run(judging, "judging")
     judgements = [
         _judgement(material, [cell for cell in judging if cell.question == question], arrays)
         for question in questions
     ]
-    winners = learn(material, judgements, store, engine)
+    winners = learn(judgements, jobs)
     return Answer(
         material,
         tuple(

@@ -8,8 +8,8 @@
     richer       one question: the answer itself with richer features, to see if it depends on them
     final        one question without intervals: learn from the whole log with what was chosen
 
-A cell gives arrays, which are stored (:mod:`gvf.answers.cell_store`). Cells run on threads or on a
-Ray cluster (:mod:`gvf.answers.run_cells`), in any order, with the same bits.
+A cell gives arrays. :mod:`gvf.answers.cell_jobs` stores them, and does cells in any order, on
+threads or on a Ray cluster, with the same bits.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from gvf.features import FeatureMap
 from gvf.intervals import BootstrapResult
 from gvf.intervals.bootstrap import intervals_of
 from gvf.intervals.replicate_equations import solved
-from gvf.intervals.replicates import Job, Replicates
-from gvf.jobs.threads import Interrupted, Stop
+from gvf.intervals.replicates import ReplicateArguments, Replicates
+from gvf.jobs import Stop
 from gvf.judging.candidates import Candidate
 from gvf.judging.comparison import Score
 from gvf.judging.held_out import HeldOut, gather
-from gvf.learners import Callback, Learner
+from gvf.learners import Learner
 from gvf.learners.batches import Order
 from gvf.learners.method import Method
 from gvf.learners.update_loop import UPDATES
@@ -49,8 +49,6 @@ from gvf.online import LSTDLearner
 from gvf.updates import TD
 
 Arrays = dict[str, Array]
-LOOK = 4096
-"""The number of transitions after which a learner looks if it should stop."""
 EPOCHS = 10
 """The number of passes over a log with which learning begins, if the plan does not say."""
 FEW_FEATURES, FEW_TERMS = 2000, 10**9
@@ -88,11 +86,6 @@ class Cell:
     part: int = 0
     count: int = 0
     epochs: int | None = None
-
-    @property
-    def name(self) -> str:
-        """A short name, for messages and files."""
-        return f"{self.kind}-{self.question + 1}-{self.method}-{self.part}"
 
 
 def methods(material: Material) -> dict[str, Method | None]:
@@ -157,27 +150,16 @@ def order_of(material: Material) -> Order | None:
     return "drawn" if has_intervals(material) else material.plan.learn["order"]
 
 
-def fit(model: Any, log: Log, material: Material, stop: Stop = lambda: False) -> None:
-    """Let a learner learn from a log, and stop when asked to."""
-    plan = material.plan
-    stopped: list[bool] = []
-
-    def look(_: Any) -> bool:
-        if stop():
-            stopped.append(True)
-        return bool(stopped)
-
-    least_squares = isinstance(model, LSTDLearner)
+def fit(model: Any, log: Log, material: Material) -> None:
+    """Let a learner learn from a log; it stops by itself when the job that it belongs to does."""
+    plan, least_squares = material.plan, isinstance(model, LSTDLearner)
     model.fit(
         log,
         epochs=1 if least_squares else epochs_of(plan),
         order="log" if least_squares else order_of(material),
         seed=plan.seed,
-        callbacks=Callback(look, every_steps=LOOK),
         progress=False,
     )
-    if stopped:
-        raise Interrupted
 
 
 def cost(material: Material) -> Costly | None:
@@ -203,7 +185,7 @@ def check_saved(model: Any) -> None:
     A lambda, for example, has no name by which it could be found again.
     """
     try:
-        describe.check_lasts(model.arguments())
+        describe.references(model.arguments())
     except describe.LostError as error:
         *_, part = [name for name in error.part.split(".") if name in _PARTS]
         raise ValueError(
@@ -251,7 +233,7 @@ def _judge(cell: Cell, material: Material, stop: Stop) -> Arrays:
     log, part = material.log, folds(material)
     rest, out = log.select(np.flatnonzero(part != cell.part)), _held_out(cell, material)
     model = learner(material, cell.question, cell.method, material.plan.step_sizes, 1 + cell.part)
-    fit(model, rest, material, stop)
+    fit(model, rest, material)
     held, candidates = gather(
         {cell.method: model}, out, material.questions[cell.question], material.behaviour, "error"
     )
@@ -287,7 +269,7 @@ def side_by_side(listed: list[tuple[HeldOut, list[Candidate]]]) -> tuple[HeldOut
 
 def _final(cell: Cell, material: Material, stop: Stop) -> Arrays:
     model = learner(material, cell.question, cell.method, cell.step_size)
-    fit(model, material.log, material, stop)
+    fit(model, material.log, material)
     return model.state_dict()
 
 
@@ -323,7 +305,7 @@ def _solved(cell: Cell, material: Material, stop: Stop) -> Arrays:
     """Predict a sample of states by what learning tends to, which is solved for."""
     model = learner(material, cell.question, cell.method, cell.step_size)
     tends = LSTDLearner(model.question, model.features, model.correction, behaviour=model.behaviour)
-    fit(tends, material.log, material, stop)
+    fit(tends, material.log, material)
     return {"sample": tends.predict(looked_at(material)[1])}
 
 
@@ -333,7 +315,7 @@ def _richer(cell: Cell, material: Material, stop: Stop) -> Arrays:
     assert features is not None
     if cell.step_size is None:
         model = learner(material, cell.question, cell.method, None, features=features)
-        fit(model, material.log, material, stop)
+        fit(model, material.log, material)
         predict = model.predict
     else:
         # The same step in predictions: features whose squares sum up to more need less.
@@ -361,7 +343,7 @@ def looked_at(material: Material) -> tuple[Array, Array]:
 
 def _resampled(
     material: Material, cell: Cell, features: FeatureMap | None = None
-) -> tuple[Job, Learner]:
+) -> tuple[ReplicateArguments, Learner]:
     """Return the job of the replicates of a cell, and the learner that they repeat."""
     plan = material.plan
     model = learner(material, cell.question, cell.method, cell.step_size, features=features)
@@ -369,14 +351,13 @@ def _resampled(
     if isinstance(model, LSTDLearner):
         model = Learner(model.question, model.features, TD(1.0), IS(), behaviour=model.behaviour)
     method = "lstd" if least_squares else "td"
-    return Job(material.log, None, cell.epochs or epochs_of(plan), method, plan.seed), model
+    return ReplicateArguments(
+        material.log, None, cell.epochs or epochs_of(plan), method, plan.seed
+    ), model
 
 
-def _run(job: Job, model: Learner, numbers: Sequence[int], stop: Stop) -> Replicates:
-    try:
-        return job.run(model, numbers, stop)
-    except KeyboardInterrupt:
-        raise Interrupted from None
+def _run(job: ReplicateArguments, model: Learner, numbers: Sequence[int], stop: Stop) -> Replicates:
+    return job.run(model, numbers, stop)
 
 
 def _replicates(cell: Cell, material: Material, stop: Stop) -> Arrays:

@@ -19,8 +19,7 @@ from gvf.common.checks import brief, is_number
 from gvf.common.part_names import is_reference
 from gvf.intervals.bootstrap_result import rank_of
 from gvf.log.column_meanings import MEANINGS
-from gvf.log.episode_ends import Ends, Gaps
-from gvf.log.single_decisions import Steps
+from gvf.log.episode_bounds import Ends, Gaps, Steps
 
 POLICIES = (
     "uniform", "always", "favour", "fixed", "table", "softmax", "gaussian", "mixture",
@@ -32,7 +31,7 @@ FEATURES = ("tiles", "one-hot", "dense", "function")
 ORDERS = ("drawn", "shuffled", "log")
 """The orders of a fit; see :meth:`gvf.Learner.fit`."""
 ACTIVATIONS = ("tanh", "relu", "sigmoid", "none")
-MODELS = ("counts", "logistic", "sklearn", "torch", "gaussian", "mixture")
+MODELS = ("counts", "logistic", "sklearn", "gaussian")
 """The models of an estimated behaviour; see :func:`gvf.estimate_behaviour`."""
 LEAST_SQUARES = "LSTD"
 """The name of the method without a step size."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gvf.answers import build_question, cells
-from gvf.answers.cell_store import Store
+from gvf.answers.cell_jobs import CellJobs
 from gvf.answers.cells import Arrays, Cell
 from gvf.answers.read_inputs import Material
 from gvf.answers.remarks import (
@@ -28,7 +28,6 @@ from gvf.answers.remarks import (
     Tied,
     Unfinished,
 )
-from gvf.answers.run_cells import Engine
 from gvf.features import TileCoder
 from gvf.intervals import BootstrapResult, count_events
 from gvf.judging.compare import Comparison, Score
@@ -274,16 +273,14 @@ class _Search:
         return Winner(self.score, learner, self.intervals, epochs, (*notes, *self.remarks))
 
 
-def learn(
-    material: Material, judgements: Sequence[Comparison], store: Store, engine: Engine
-) -> list[Winner]:
+def learn(judgements: Sequence[Comparison], jobs: CellJobs) -> list[Winner]:
     """Let the winner of each question learn from the whole log."""
     searches = [
-        _Search(material, question, judgement) for question, judgement in enumerate(judgements)
+        _Search(jobs.material, question, judgement) for question, judgement in enumerate(judgements)
     ]
 
     def run(title: str, listed: Sequence[list[Cell]]) -> dict[Cell, Arrays]:
-        return engine.run([cell for some in listed for cell in some], material, store, title)
+        return jobs.run([cell for some in listed for cell in some], title)
 
     for search in searches:
         if search.wants_intervals:

@@ -6,16 +6,15 @@ much of a target policy the behaviour covers. The models are here, for those who
 than ``model="counts"`` and its like.
 """
 
+from gvf.behaviour.behaviour_models import Counts, Model, Normals
 from gvf.behaviour.behaviour_scores import Scores
-from gvf.behaviour.classifiers import Counts, Logistic, Model
-from gvf.behaviour.densities import Normals
+from gvf.behaviour.classifiers import Classifier, Logistic
 from gvf.behaviour.estimate_behaviour import estimate_behaviour as estimate_behaviour
 from gvf.behaviour.estimated_behaviour import EstimatedBehaviour as EstimatedBehaviour
-from gvf.behaviour.other_models import Classifier, Network
 from gvf.behaviour.reliability import Reliability
-from gvf.behaviour.state_groups import StateGroup
+from gvf.behaviour.support import StateGroup
 from gvf.behaviour.support import Support as Support
-from gvf.behaviour.support_check import check_support as check_support
+from gvf.behaviour.support import check_support as check_support
 from gvf.behaviour.trim import Trimmed
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "Counts",
     "Logistic",
     "Model",
-    "Network",
     "Normals",
     "Reliability",
     "Scores",

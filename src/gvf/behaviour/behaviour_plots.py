@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from gvf.behaviour.reliability import Reliability
-    from gvf.behaviour.state_groups import StateGroup
-    from gvf.behaviour.support import Support
+    from gvf.behaviour.support import StateGroup, Support
 
 _TARGET, _BEHAVIOUR, _IDEAL = METHOD_COLOURS["IR"], METHOD_COLOURS["IS"], "#8a8f98"
 _LINES = tuple(METHOD_COLOURS[name] for name in ("IS", "IR", "WIS-Minibatch", "V-trace(1.0)"))

@@ -70,28 +70,20 @@ def rows_of(log: Log, most: int, actions: int | None, rng: np.random.Generator) 
         raise TypeError(f"log must be a gvf.Log, as gvf.read_log makes, not {brief(log)}")
     if "action" not in log.columns:
         raise ValueError(f"{log.source}: the log has no actions, so it has no behaviour")
-    chosen = None
-    if len(log) > most:
-        chosen = np.zeros(len(log), bool)
-        chosen[rng.choice(len(log), most, replace=False)] = True
-    kept: list[Transitions] = []
-    places: list[NDArray[np.int64]] = []
     taken: set[int] = set()
-    start = missing = 0
-    for batch in log:
-        bad = nan_rows(batch["state"]) | nan_rows(batch["action"])
-        missing += int(bad.sum())
-        taken |= _taken(batch["action"][~bad], actions, start, bad)
-        wanted = ~bad if chosen is None else ~bad & chosen[start : start + len(batch)]
-        kept.append(batch[wanted])
-        places.append(start + np.flatnonzero(wanted))
-        start += len(batch)
-    joined = Transitions.concatenate(kept)
+
+    def note_actions(batch: Transitions, position: NDArray[np.int64]) -> None:
+        taken.update(_taken(batch["action"], actions, position))
+
+    def usable(batch: Transitions) -> Bools:
+        return ~(nan_rows(batch["state"]) | nan_rows(batch["action"]))
+
+    joined, position, missing = log.sample(most, rng=rng, usable=usable, inspect=note_actions)
     if not len(joined):
         raise ValueError(f"{log.source}: all rows have a NaN in the state or the action")
     infinite = _infinite(joined["state"])
     if infinite.any():
-        at = int(np.concatenate(places)[infinite.argmax()])
+        at = int(position[infinite.argmax()])
         raise ValueError(f"the state of transition {at} of the log is infinite: repair it")
     discrete = actions is not None or joined["action"].dtype.kind in "iu"
     count = None
@@ -100,7 +92,7 @@ def rows_of(log: Log, most: int, actions: int | None, rng: np.random.Generator) 
     else:
         _check_continuous(joined["action"])
     names = np.array(sorted(taken), np.int64)
-    return LogRows(joined, np.concatenate(places), missing, count, names)
+    return LogRows(joined, position, missing, count, names)
 
 
 def as_actions(column: Array, count: int | None) -> Array:
@@ -110,7 +102,7 @@ def as_actions(column: Array, count: int | None) -> Array:
     return column.astype(np.float64).reshape(len(column), -1)
 
 
-def _taken(column: Array, actions: int | None, start: int, bad: Bools) -> set[int]:
+def _taken(column: Array, actions: int | None, position: NDArray[np.int64]) -> set[int]:
     """Return the discrete actions of a batch, checked."""
     if actions is None and column.dtype.kind not in "iu":
         return set()
@@ -125,7 +117,7 @@ def _taken(column: Array, actions: int | None, start: int, bad: Bools) -> set[in
         wrong |= names >= actions
     if wrong.any():
         value = names[wrong.argmax()]
-        at = start + int(np.flatnonzero(~bad)[(column == value).argmax()])
+        at = int(position[(column == value).argmax()])
         most = "" if actions is None else f" to {actions - 1}"
         raise ValueError(f"transition {at} of the log has the action {value}, not 0, 1, ...{most}")
     return set(names.astype(np.int64).tolist())

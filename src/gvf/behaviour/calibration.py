@@ -18,8 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gvf.behaviour.behaviour_models import NormalsPolicy
 from gvf.behaviour.classifiers import softmax
-from gvf.behaviour.densities import NormalsPolicy
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief
 from gvf.policies import DiscretePolicy, Policy
@@ -34,27 +34,19 @@ class EstimatedPolicy(Policy):
     """An estimated policy with a density.
 
     Args:
-        policy: the policy of a model.
-        temperature: the factor of its standard deviations.
+        policy: the policy of a model, calibrated.
     """
 
     policy: Policy
-    temperature: float = 1.0
     is_estimated: ClassVar[bool] = True
 
     def log_probability(self, states: Any, actions: Any) -> Floats:
         """Return the log density of each action in its state: float64[m]."""
-        return self._calibrated.log_probability(states, actions)
+        return self.policy.log_probability(states, actions)
 
     def sample(self, states: Any, *, rng: np.random.Generator) -> NDArray[Any]:
         """Draw one action for each state: [m] or [m, d]."""
-        return self._calibrated.sample(states, rng=rng)
-
-    @property
-    def _calibrated(self) -> Policy:
-        if isinstance(self.policy, NormalsPolicy):
-            return self.policy.widened(self.temperature)
-        return self.policy
+        return self.policy.sample(states, rng=rng)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,7 +99,8 @@ def estimated(policy: Policy, count: int | None, rows: int, temperature: float =
     if count is None:
         if isinstance(policy, DiscretePolicy):
             raise TypeError(f"the actions are continuous, and the model gave {brief(policy)}")
-        return EstimatedPolicy(policy, temperature)
+        is_normal = isinstance(policy, NormalsPolicy)
+        return EstimatedPolicy(policy.widened(temperature) if is_normal else policy)
     if not isinstance(policy, DiscretePolicy) or policy.actions != count:
         raise TypeError(
             f"the model must give a policy over {count} actions, and gave {brief(policy)}"

@@ -1,171 +1,49 @@
-"""Models of a behaviour with discrete actions: smoothed counts, and logistic regression.
+"""Models of a behaviour with discrete actions that scikit-learn fits, and any model of the caller.
 
-    counts      mu(a|s) = (n(s, a) + c m(a)) / (n(s) + c),    m(a) the share of a in all rows
     logistic    mu(a|s) = exp(x(s) . w_a) / sum_b exp(x(s) . w_b)
 
-The weights w maximise the likelihood less half the sum of their squares, times a penalty.
-:mod:`gvf.behaviour.other_models` has the classifiers of other libraries. A model is fitted to rows,
-and the result is a :class:`gvf.policies.DiscretePolicy`.
+The weights w maximise the likelihood less half the sum of their squares, times a penalty. The
+policy is a few arrays, and is evaluated in NumPy: a file can hold it, and whoever reads it needs no
+scikit-learn. Any object with ``fit(x, y)`` and ``predict_proba(x)`` is a classifier, from
+scikit-learn or not; each fit begins with a fresh copy, so that no fold knows of another.
 """
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.behaviour.descent import minimise
-from gvf.behaviour.state_basis import Basis, UserFeatures, transposed_times
+from gvf.behaviour.behaviour_models import check_penalty
+from gvf.behaviour.state_features import (
+    ActiveFeatures,
+    BentFeatures,
+    UserFeatures,
+    flat,
+    state_features,
+)
 from gvf.common.arrays import Array, Floats
-from gvf.common.checks import is_number
+from gvf.common.checks import brief
+from gvf.common.distribution import how_to_install
 from gvf.policies import DiscretePolicy, Policy
 
-_MOST_PRECONDITIONED = 600
-"""The largest number of features whose products are inverted."""
-
-
-class Model(Protocol):
-    """The interface of a model of a behaviour.
-
-    A class of your own with these members can be given as ``model=``.
-
-    Example:
-        >>> import gvf
-        >>> from gvf.behaviour import Model
-        >>> class SameEverywhere:
-        ...     name = "the same everywhere"
-        ...     def estimate(self, states, actions, count, rng):
-        ...         import numpy as np
-        ...         return gvf.policies.Fixed(np.bincount(actions, minlength=count) / len(actions))
-        >>> model: Model = SameEverywhere()
-        >>> model.estimate([0, 0], [1, 1], 2, None)
-        Fixed((0.0, 1.0))
-    """
-
-    @property
-    def name(self) -> str:
-        """A name for reports."""
-        ...
-
-    def estimate(
-        self, states: Array, actions: Array, count: int | None, rng: np.random.Generator
-    ) -> Policy:
-        """Return the policy that chose the actions.
-
-        Args:
-            states: the states, [m, ...].
-            actions: the actions, int64[m], or float64[m, d] if they are continuous.
-            count: the number of actions; None if they are continuous.
-            rng: the generator of whatever is random.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class Counts:
-    """The smoothed frequency of each action in each state, for states that come again.
-
-    Args:
-        smoothing: the number of imagined visits to every state, c, with the mean frequencies.
-        features: a function from states to integers [m] or [m, n] that tell states apart; by
-            default the states themselves, which must be integers.
-
-    Example:
-        >>> import numpy as np
-        >>> from gvf.behaviour import Counts
-        >>> model = Counts(smoothing=1.0)
-        >>> policy = model.estimate(np.array([0, 0, 0, 4]), np.array([1, 1, 0, 1]), 2, None)
-        >>> policy.probabilities(np.array([0, 4, 9])).round(3)
-        array([[0.312, 0.688],
-               [0.125, 0.875],
-               [0.25 , 0.75 ]])
-    """
-
-    smoothing: float = 1.0
-    features: Any = None
-
-    @property
-    def name(self) -> str:
-        """A name for reports."""
-        return "counts"
-
-    def __post_init__(self) -> None:
-        if not is_number(self.smoothing) or self.smoothing < 0:
-            raise ValueError(f"smoothing must be 0 or more, got {self.smoothing}")
-
-    def estimate(
-        self, states: Array, actions: Array, count: int | None, rng: np.random.Generator
-    ) -> Policy:
-        """Return the policy that chose the actions."""
-        cells = _cells(self.features, states)
-        known, cell = np.unique(cells, axis=0, return_inverse=True)
-        assert count is not None
-        visits = np.bincount(cell.ravel() * count + actions, minlength=len(known) * count)
-        visits = visits.reshape(len(known), count).astype(np.float64)
-        overall = visits.sum(axis=0) / visits.sum()
-        rows = visits + self.smoothing * overall
-        rows /= rows.sum(axis=1, keepdims=True)
-        return CountsPolicy(known, np.concatenate([rows, overall[None]]), self.features)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CountsPolicy(DiscretePolicy):
-    """The policy of :class:`Counts`.
-
-    Args:
-        known: the states seen, [S, n].
-        rows: the probabilities in each of them, and in all others, [S + 1, A].
-        features: as in :class:`Counts`.
-    """
-
-    known: NDArray[Any]
-    rows: Floats
-    features: Any = None
-
-    @property
-    def actions(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The number of actions, A."""
-        return self.rows.shape[1]
-
-    def probabilities(self, states: Any) -> Floats:
-        """Return the probability of every action in each state: float64[m, A]."""
-        cells = _cells(self.features, np.asarray(states))
-        if cells.shape[1:] != self.known.shape[1:]:
-            raise ValueError(
-                f"states have {cells.shape[1]} numbers, and those of the log "
-                f"have {self.known.shape[1]}"
-            )
-        joined = np.concatenate([self.known, cells])
-        _, first, at = np.unique(joined, axis=0, return_index=True, return_inverse=True)
-        # The known states are distinct and stand first, so they are the first of their kind.
-        return self.rows[np.minimum(first[at.ravel()[len(self.known) :]], len(self.known))]
-
-    def __repr__(self) -> str:
-        return f"CountsPolicy({len(self.known)} states, {self.actions} actions)"
-
-
-def _cells(features: Any, states: Array) -> NDArray[np.int64]:
-    """Return what tells states apart, int64[m, n]."""
-    cells = np.asarray(states if features is None else features(states))
-    if cells.dtype.kind not in "biu":
-        what = "features" if features is not None else "states"
-        raise ValueError(
-            f"counts need {what} that are integers, and these are {cells.dtype}: choose another "
-            "model, or features=lambda states: ... that returns the number of a cell"
-        )
-    return cells.reshape(len(cells), -1).astype(np.int64)
+_MOST_EXACT = 600
+"""The largest number of weights whose curvature, a matrix, is inverted; many are found roughly."""
 
 
 @dataclass(frozen=True)
 class Logistic:
-    """Multinomial logistic regression, in NumPy alone.
+    """Multinomial logistic regression, fitted by scikit-learn (``gvf[sklearn]``).
 
     Args:
         penalty: the penalty of large weights; 0 for none.
         features: a feature map, or a function from states to numbers [m, f]; by default those of
-            :class:`gvf.behaviour.state_basis.Basis`, which bend in each dimension.
+            :class:`gvf.behaviour.state_features.BentFeatures`, which bend in each dimension.
 
     Example:
         >>> import numpy as np
@@ -182,27 +60,39 @@ class Logistic:
     penalty: float = 1.0
     features: Any = None
 
+    def __post_init__(self) -> None:
+        check_penalty(self.penalty)
+
     @property
     def name(self) -> str:
         """A name for reports."""
         return "logistic regression"
-
-    def __post_init__(self) -> None:
-        if not is_number(self.penalty) or self.penalty < 0:
-            raise ValueError(f"penalty must be 0 or more, got {self.penalty}")
 
     def estimate(
         self, states: Array, actions: Array, count: int | None, rng: np.random.Generator
     ) -> Policy:
         """Return the policy that chose the actions."""
         assert count is not None
-        taken = np.unique(actions)
-        basis = (
-            Basis.of(states) if self.features is None else UserFeatures.of(self.features, states)
+        features = state_features(self.features, states)
+        x, (taken, visits) = features(states), np.unique(actions, return_counts=True)
+        weights = np.zeros((x.shape[1], len(taken)))
+        if min(weights.shape) == 1:  # nothing to tell actions apart by, or one action
+            weights[0] = np.log(visits / len(actions))
+            return LogisticPolicy(features, weights, taken, count)
+        exact = weights.size <= _MOST_EXACT
+        regression = _scikit_learn("linear_model", "logistic").LogisticRegression(
+            C=1.0 / max(self.penalty, 1e-8),
+            solver="newton-cholesky" if exact else "newton-cg",
+            tol=1e-4 if exact else 1e-3,
+            max_iter=1000,
         )
-        x = basis(states)
-        weights = _fit(x, np.searchsorted(taken, actions), len(taken), self.penalty)
-        return LogisticPolicy(basis, weights, taken, count)
+        matrix = x.sparse() if isinstance(x, ActiveFeatures) else x
+        regression.fit(matrix[:, 1:], actions)
+        # Of two actions it has the weights of the second alone.
+        weights[:, -len(regression.coef_) :] = np.column_stack(
+            [regression.intercept_, regression.coef_]
+        ).T
+        return LogisticPolicy(features, weights, taken, count)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -210,13 +100,13 @@ class LogisticPolicy(DiscretePolicy):
     """The policy of :class:`Logistic`.
 
     Args:
-        basis: the features.
+        features: the features.
         weights: the weights of the actions that were taken, [f, taken].
         taken: these actions; all others have probability 0.
         actions: the number of actions, A.
     """
 
-    basis: Basis | UserFeatures
+    features: BentFeatures | UserFeatures
     weights: Floats
     taken: NDArray[Any]
     actions: int
@@ -224,7 +114,7 @@ class LogisticPolicy(DiscretePolicy):
     def probabilities(self, states: Any) -> Floats:
         """Return the probability of every action in each state: float64[m, A]."""
         out = np.zeros((len(states), self.actions))
-        out[:, self.taken] = softmax(self.basis(np.asarray(states)) @ self.weights)
+        out[:, self.taken] = softmax(self.features(np.asarray(states)) @ self.weights)
         return out
 
     def __repr__(self) -> str:
@@ -245,34 +135,163 @@ def softmax(logits: Floats) -> Floats:
     return powers / powers.sum(axis=1, keepdims=True)
 
 
-def _fit(x: Any, labels: NDArray[Any], classes: int, penalty: float) -> Floats:
-    """Return the weights [f, classes] that maximise the penalised likelihood."""
-    m, f = x.shape
-    rows, ridge = np.arange(m), np.full((f, 1), penalty / m)
-    ridge[0] = 1e-8  # the constant is free, up to what all classes share
-    scale = preconditioner(x, ridge[:, 0]) if f <= _MOST_PRECONDITIONED else None
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """A classifier with ``fit`` and ``predict_proba``, such as those of scikit-learn.
 
-    def loss(point: Floats) -> tuple[float, Floats]:
-        free = point.reshape(f, classes)
-        weights = free if scale is None else scale @ free
-        p = softmax(x @ weights)
-        value = -np.log(np.maximum(p[rows, labels], 1e-300)).mean()
-        value += 0.5 * float((ridge * weights * weights).sum())
-        p[rows, labels] -= 1.0
-        slope = transposed_times(x, p) / m + ridge * weights
-        return float(value), (slope if scale is None else scale.T @ slope).ravel()
+    Args:
+        estimator: the classifier; None for scikit-learn's gradient-boosted trees. It is copied for
+            each fit.
+        features: a function from states to numbers [m, f]; by default the flattened states.
 
-    weights = minimise(loss, np.zeros(f * classes)).reshape(f, classes)
-    return weights if scale is None else scale @ weights
-
-
-def preconditioner(x: Any, ridge: Floats) -> Floats | None:
-    """Return a matrix P [f, f] so that the features times P are nearly uncorrelated.
-
-    Steps in the coordinates of P are as if all features had the same curvature. None for features
-    that are few among many.
+    Example:
+        >>> import numpy as np
+        >>> from gvf.behaviour import Classifier
+        >>> class SameEverywhere:
+        ...     def fit(self, x, y):
+        ...         self.classes_, counts = np.unique(y, return_counts=True)
+        ...         self.shares = counts / len(y)
+        ...     def predict_proba(self, x):
+        ...         return np.tile(self.shares, (len(x), 1))
+        >>> model = Classifier(SameEverywhere())
+        >>> policy = model.estimate(np.zeros((4, 2)), np.array([0, 2, 2, 2]), 3, None)
+        >>> policy.probabilities(np.zeros((1, 2)))
+        array([[0.25, 0.  , 0.75]])
     """
-    if not isinstance(x, np.ndarray):
-        return None
-    values, vectors = np.linalg.eigh(0.25 * (x.T @ x) / len(x) + np.diag(ridge))
-    return vectors / np.sqrt(np.maximum(values, 1e-8))
+
+    estimator: Any = None
+    features: Any = None
+
+    @property
+    def name(self) -> str:
+        """A name for reports."""
+        return "gradient-boosted trees" if self.estimator is None else type(self.estimator).__name__
+
+    def estimate(
+        self, states: Array, actions: Array, count: int | None, rng: np.random.Generator
+    ) -> Policy:
+        """Return the policy that chose the actions."""
+        assert count is not None
+        taken = np.unique(actions)
+        x = _numbers(self.features, states)
+        fitted = trees() if self.estimator is None else _fresh(self.estimator)
+        if hasattr(fitted, "get_params") and fitted.get_params().get("random_state", 0) is None:
+            fitted.set_params(random_state=int(rng.integers(2**31)))
+        if len(taken) > 1:
+            fitted.fit(x, actions)
+        return ClassifierPolicy(fitted, self.features, taken, count)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassifierPolicy(DiscretePolicy):
+    """The policy of :class:`Classifier`.
+
+    Args:
+        fitted: the classifier; it is not asked if only one action was taken.
+        features: as in :class:`Classifier`.
+        taken: the actions that were taken.
+        actions: the number of actions, A.
+    """
+
+    fitted: Any
+    features: Any
+    taken: NDArray[Any]
+    actions: int
+
+    def probabilities(self, states: Any) -> Floats:
+        """Return the probability of every action in each state: float64[m, A]."""
+        out = np.zeros((len(states), self.actions))
+        if len(self.taken) == 1 or not len(states):
+            out[:, self.taken[0]] = 1.0
+            return out
+        probabilities = np.asarray(
+            self.fitted.predict_proba(_numbers(self.features, states)), np.float64
+        )
+        classes = np.asarray(getattr(self.fitted, "classes_", self.taken)).astype(int)
+        if probabilities.shape != (len(states), len(classes)) or not (probabilities >= 0).all():
+            raise ValueError(
+                f"predict_proba of {brief(self.fitted)} must return probabilities "
+                f"{(len(states), len(classes))}, got {probabilities.shape}"
+            )
+        out[:, classes] = probabilities / probabilities.sum(axis=1, keepdims=True)
+        return out
+
+    def __repr__(self) -> str:
+        return f"ClassifierPolicy({type(self.fitted).__name__}, {self.actions} actions)"
+
+
+def trees() -> Any:
+    """Return scikit-learn's gradient-boosted trees, which stop when held-out rows get worse."""
+    return _scikit_learn("ensemble", "sklearn").HistGradientBoostingClassifier(
+        learning_rate=0.05, max_iter=300, early_stopping=True, l2_regularization=1.0
+    )
+
+
+@dataclass(frozen=True)
+class FromFunction:
+    """A function from states and actions to the policy that chose them."""
+
+    function: Callable[[Any, Any], Policy]
+
+    @property
+    def name(self) -> str:
+        """A name for reports."""
+        return getattr(self.function, "__name__", "a function").replace("<lambda>", "a function")
+
+    def estimate(
+        self, states: Array, actions: Array, count: int | None, rng: np.random.Generator
+    ) -> Policy:
+        """Return the policy that chose the actions."""
+        policy = self.function(states, actions)
+        if not isinstance(policy, Policy):
+            raise TypeError(
+                f"model must return a gvf.policies.Policy, and returned {brief(policy)}"
+            )
+        return policy
+
+
+def as_model(model: Any, features: Any) -> Any:
+    """Return a model of a classifier or a function."""
+    if isinstance(model, type):
+        raise TypeError(f"model is the class {model.__name__}; give an object: {model.__name__}()")
+    if hasattr(model, "estimate"):
+        return model
+    if hasattr(model, "fit") and hasattr(model, "predict_proba"):
+        return Classifier(model, features)
+    if callable(model):
+        function: Any = model
+        return FromFunction(function)
+    raise TypeError(
+        'model must be "counts", "logistic", "sklearn", "gaussian", a classifier with fit and '
+        "predict_proba, or a function from states and actions to a gvf.policies.Policy; got "
+        f"{brief(model)}"
+    )
+
+
+def _fresh(estimator: Any) -> Any:
+    """Return an unfitted copy, as scikit-learn's clone does."""
+    if hasattr(estimator, "get_params"):
+        try:
+            return import_module("sklearn.base").clone(estimator)
+        except ImportError:
+            pass
+    return copy.deepcopy(estimator)
+
+
+def _numbers(features: Any, states: Any) -> Any:
+    """Return the inputs of a classifier, float64[m, f]."""
+    if features is None:
+        return flat(states)
+    x = state_features(features, states)(states)
+    return (x.sparse().toarray() if isinstance(x, ActiveFeatures) else x)[:, 1:]
+
+
+def _scikit_learn(module: str, model: str) -> Any:
+    """Return a module of scikit-learn."""
+    try:
+        return import_module(f"sklearn.{module}")
+    except ImportError:
+        raise ImportError(
+            f"model={model!r} needs scikit-learn, which is not installed; "
+            f"{how_to_install('gvf[sklearn]')}"
+        ) from None

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.behaviour import calibration
+from gvf.behaviour.behaviour_models import Counts, Model, Normals
 from gvf.behaviour.behaviour_rows import LogRows, rows_of
 from gvf.behaviour.behaviour_scores import scored
-from gvf.behaviour.classifiers import Counts, Logistic, Model
-from gvf.behaviour.densities import Normals
+from gvf.behaviour.classifiers import Classifier, Logistic, as_model
 from gvf.behaviour.estimated_behaviour import EstimatedBehaviour
-from gvf.behaviour.other_models import Classifier, Network, as_model
-from gvf.behaviour.state_basis import flat
+from gvf.behaviour.state_features import flat
 from gvf.common.arrays import Array, Bools
 from gvf.common.checks import brief, whole
 from gvf.common.progress import progress_of
@@ -30,8 +29,7 @@ from gvf.findings import Code, Finding
 from gvf.log import Log
 from gvf.policies import Policy
 
-ModelName = Literal["counts", "logistic", "sklearn", "torch", "gaussian", "mixture"]
-_CONTINUOUS = ("gaussian", "mixture")
+ModelName = Literal["counts", "logistic", "sklearn", "gaussian"]
 _ROWS_PER_STATE = 10
 """The mean number of visits from which on states are counted by default."""
 _SET_APART = 4
@@ -60,10 +58,9 @@ def estimate_behaviour(
 
     Args:
         log: the log. Probabilities that it has already are replaced.
-        model: "counts" (smoothed, for integer states), "logistic" (regression in NumPy), "sklearn"
-            (gradient-boosted trees, ``gvf[sklearn]``), "torch" (a small network, ``gvf[torch]``),
-            "gaussian" or "mixture" (three Gaussians) for continuous actions; a classifier with
-            ``fit`` and ``predict_proba``; a torch module from states to logits; an object of
+        model: "counts" (smoothed, for integer states); "logistic" (regression) or "sklearn"
+            (gradient-boosted trees), which need ``gvf[sklearn]``; "gaussian" for continuous
+            actions; any classifier with ``fit`` and ``predict_proba``; an object of
             :mod:`gvf.behaviour`; or a function from states and actions to a
             :class:`gvf.policies.Policy`. By default counts for integer states that come again,
             logistic regression for others, and a Gaussian for continuous actions.
@@ -190,15 +187,13 @@ def _model(model: Any, features: Any, rows: LogRows) -> Model:
         "counts": Counts,
         "logistic": Logistic,
         "sklearn": Classifier,
-        "torch": Network,
         "gaussian": Normals,
-        "mixture": lambda features: Normals(3, features=features),
     }
     if model not in names:
         raise ValueError(f"model must be one of {', '.join(map(repr, names))}; got {brief(model)}")
-    if (model in _CONTINUOUS) == discrete:
+    if (model == "gaussian") == discrete:
         kind, other = ("discrete", "continuous")[:: 1 if discrete else -1]
-        fitting = [repr(name) for name in names if (name in _CONTINUOUS) != discrete]
+        fitting = [repr(name) for name in names if (name == "gaussian") != discrete]
         raise ValueError(
             f"model={model!r} is for {other} actions, and those of the log are {kind}: "
             f"take {', '.join(fitting)}"

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from gvf.behaviour.behaviour_rows import LogRows, as_actions
 from gvf.behaviour.behaviour_scores import Scores
 from gvf.behaviour.reliability import Reliability
-from gvf.behaviour.support import Support
-from gvf.behaviour.support_check import support_of
+from gvf.behaviour.support import Support, support_of
 from gvf.common.arrays import Array, Floats
 from gvf.findings import Code, Finding, sentence
 from gvf.log import Log

@@ -11,30 +11,31 @@ averaged over the states of the log. If all of mu is known, as a policy, it is c
 state; each state also has a cost, E_pi[rho | s], the number of rows that are worth one row of the
 target. If only the probabilities of the recorded actions are known, the lost mass is estimated by
 mean(rho 1[cover < c]), and what mu never does shows only in a mean ratio below 1.
+:mod:`gvf.behaviour.cover` has the numbers of each row.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gvf.behaviour.cover import Cover, Laws, cover_of, usable
-from gvf.behaviour.state_basis import flat
-from gvf.behaviour.state_groups import StateGroup, by_quantile, by_value
+from gvf.behaviour.state_features import flat
 from gvf.behaviour.trim import Trimmed, trimmed
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, is_number, whole
-from gvf.estimate import Estimate, percent, percent_of_mass
+from gvf.estimate import Estimate, mean_by_episode, percent, percent_of_mass
 from gvf.findings import Code, Finding, sentence
 from gvf.log import Log
 from gvf.policies import Policy
-from gvf.question import OnConflict
+from gvf.question import RECORDED, OnConflict
+from gvf.ratios import tail_index, trusted_up_to
 from gvf.transition import Transitions
 
 if TYPE_CHECKING:
@@ -44,6 +45,21 @@ _MUCH = 0.05
 """A larger share of lost mass gives a warning, and so does that of one ratio that extrapolates."""
 _FEW = 10
 """With fewer rows of an action than this, expected by its probability, a log cannot tell it."""
+_BINS = 8
+"""The number of groups into which a dimension of the states is cut."""
+
+
+class StateGroup(NamedTuple):
+    """Some states of a log, and what the target loses there."""
+
+    name: str
+    """The states in words: ``state 3``, ``state[2] from -0.1 to 0.2``, or ``age = 2``."""
+    rows: int
+    """The number of rows."""
+    lost: Estimate
+    """The share of the target's mass that is lost, with a 95 % interval over episodes."""
+    middle: float
+    """The state, or the middle of the group."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,7 +208,7 @@ class Support:
         threshold = self.least if threshold is None else threshold
         states, lost = self.batch["state"], self.cover.lost(threshold)
         if states.dtype.kind in "iu" and states.ndim == 1:
-            groups = by_value(states, lost, self.batch["episode"])
+            groups = _by_value(states, lost, self.batch["episode"])
         else:
             groups = [group for _, members in self.by_dimension(threshold) for group in members]
         return sorted(groups, key=lambda group: -group.lost.value)
@@ -204,7 +220,7 @@ class Support:
         names = self.log.meanings.get("state", ())
         if len(names) != x.shape[1]:
             names = [f"state[{j}]" for j in range(x.shape[1])]
-        return [(name, by_quantile(name, x[:, j], lost, episode)) for j, name in enumerate(names)]
+        return [(name, _by_quantile(name, x[:, j], lost, episode)) for j, name in enumerate(names)]
 
     def trim(
         self,
@@ -285,3 +301,160 @@ class Support:
             )
             lines.append(f"  lost most in {places}")
         return "\n".join(fill(line, 92, subsequent_indent="    ") for line in lines)
+
+
+def check_support(
+    log: Log,
+    target: Policy,
+    *,
+    behaviour: Policy | None = None,
+    on_conflict: OnConflict = "error",
+    least: float = 0.01,
+    rows: int = 100_000,
+    seed: int = 0,
+) -> Support:
+    """Check how well the behaviour of a log covers a target policy.
+
+    Args:
+        log: the log, with the behaviour's probabilities unless ``behaviour`` is given.
+        target: the target policy.
+        behaviour: the policy that chose the actions, if known; then the check is done state by
+            state. For an estimated behaviour use :meth:`EstimatedBehaviour.support`.
+        on_conflict: the rule for recorded probabilities that differ from it, as in
+            :meth:`gvf.GVF.evaluate`. With "recorded", the policy is not used.
+        least: the probability (for continuous actions the density, relative to the target's) below
+            which an action is hardly taken.
+        rows: the largest number of transitions to look at; a longer log gives a random sample.
+        seed: the seed of this sample, and of the target's actions if they are continuous.
+
+    Returns:
+        A :class:`Support`.
+
+    Example:
+        >>> import gvf
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> mu = gvf.policies.Table([[0.5, 0.5], [0.995, 0.005]])
+        >>> walks = []
+        >>> for _ in range(300):
+        ...     states = rng.integers(2, size=11)
+        ...     walks.append({"state": states, "action": mu.sample(states[:-1], rng=rng)})
+        >>> log = gvf.read_log(walks, ends="truncated", quiet=True)
+        >>> found = gvf.check_support(log, gvf.policies.Fixed([0.2, 0.8]), behaviour=mu)
+        >>> {c: round(share.value, 2) for c, share in found.lost.items()}
+        {0.001: 0.0, 0.01: 0.4, 0.1: 0.4}
+        >>> found.by_state()[0].name
+        'state 1'
+    """
+    if behaviour is not None and not isinstance(behaviour, Policy):
+        raise TypeError(f"behaviour must be a gvf.policies.Policy, not {brief(behaviour)}")
+    options: Any = {"on_conflict": on_conflict, "least": least, "rows": rows, "seed": seed}
+    recorded = isinstance(log, Log) and any(name in log.columns for name in RECORDED)
+    if behaviour is None or (recorded and on_conflict == "recorded"):
+        return support_of(log, target, None, **options)
+
+    def everywhere(batch: Transitions) -> list[tuple[NDArray[Any], Policy]]:
+        return [(np.arange(len(batch)), behaviour)]
+
+    return support_of(log, target, everywhere, **options)
+
+
+def support_of(
+    log: Log,
+    target: Policy,
+    laws: Laws | None,
+    *,
+    on_conflict: OnConflict = "error",
+    least: float = 0.01,
+    rows: int = 100_000,
+    seed: int = 0,
+) -> Support:
+    """Check the support as :func:`check_support` does, with a behaviour that may differ by row."""
+    if not isinstance(log, Log):
+        raise TypeError(f"log must be a gvf.Log, as gvf.read_log makes, not {brief(log)}")
+    if not isinstance(target, Policy):
+        raise TypeError(f"target must be a gvf.policies.Policy, not {brief(target)}")
+    if not (is_number(least) and 0 < least < 1):
+        raise ValueError(f"least must be a number between 0 and 1, got {brief(least)}")
+    if "action" not in log.columns:
+        raise ValueError(f"{log.source}: the log has no actions, so it has no behaviour")
+    taken: set[int] = set()
+
+    def note_actions(batch: Transitions, position: NDArray[np.int64]) -> None:
+        if batch["action"].ndim == 1:
+            taken.update(np.unique(batch["action"]).tolist())
+
+    batch, position, _ = log.sample(
+        whole("rows", rows, 2), rng=np.random.default_rng(seed), usable=usable, inspect=note_actions
+    )
+    if not len(batch):
+        raise ValueError(f"{log.source}: all rows have a NaN in the state, the action or mu")
+    try:
+        cover = cover_of(batch, target, laws, on_conflict, seed=seed)
+    except ValueError as error:
+        if len(batch) < len(log):
+            error.add_note(f"Positions count among the {len(batch):,} rows looked at.")
+        raise
+    episode, ratio = batch["episode"], cover.ratio
+    total = ratio.sum()
+    probabilities: Callable[[Any], Floats] | None = getattr(target, "probabilities", None)
+    untried: dict[int, float] = {}
+    if probabilities is not None and cover.discrete:
+        shares = probabilities(batch["state"]).mean(axis=0)
+        never = sorted({*range(len(shares))} - taken)
+        untried = {a: float(shares[a]) for a in never if shares[a] > 0}
+    estimated = log.has_estimates
+    if laws is not None:
+        estimated |= any(policy.is_estimated for _, policy in laws(batch[:1]))
+    thresholds = [round(c, 12) for c in (least / 10, least, min(10 * least, 1.0))]
+    return Support(
+        log=log,
+        target=target,
+        rows=len(batch),
+        episodes=len(np.unique(episode)),
+        least=thresholds[1],
+        lost={c: mean_by_episode(cover.lost(c), episode) for c in thresholds},
+        mean_ratio=mean_by_episode(ratio, episode),
+        effective_sample_size=float(total * (total / (ratio @ ratio))) if total > 0 else 0.0,
+        largest_ratio=float(ratio.max()),
+        k_hat=tail_index(ratio),
+        k_threshold=trusted_up_to(len(ratio)),
+        untried=untried,
+        estimated=estimated,
+        cover=cover,
+        batch=batch,
+        position=position,
+        laws=laws,
+        on_conflict=on_conflict,
+    )
+
+
+def _by_value(states: NDArray[Any], lost: Floats, episode: NDArray[Any]) -> list[StateGroup]:
+    """Return a group for each state, int[m], with the lost mass of its rows [m]."""
+    order = np.argsort(states, kind="stable")
+    names, starts = np.unique(states[order], return_index=True)
+    return [
+        StateGroup(
+            f"state {name}",
+            len(members),
+            mean_by_episode(lost[members], episode[members]),
+            float(name),
+        )
+        for name, members in zip(names, np.split(order, starts[1:]), strict=True)
+    ]
+
+
+def _by_quantile(name: str, x: Floats, lost: Floats, episode: NDArray[Any]) -> list[StateGroup]:
+    """Return the lost mass of rows [m] in groups of equal size of a dimension, or by its value."""
+    values, place = np.unique(x, return_inverse=True)
+    if len(values) > _BINS:
+        edges = np.unique(np.quantile(x, np.linspace(0, 1, _BINS + 1)))
+        place = np.searchsorted(edges[1:-1], x, side="right")
+    groups = []
+    for k in np.unique(place):
+        members = place == k
+        low, high = x[members].min(), x[members].max()
+        words = f"{name} from {low:.3g} to {high:.3g}" if low < high else f"{name} = {low:.3g}"
+        share = mean_by_episode(lost[members], episode[members])
+        groups.append(StateGroup(words, int(members.sum()), share, float(np.median(x[members]))))
+    return groups

@@ -9,7 +9,6 @@ import numpy as np
 
 from gvf.common.arrays import Array, Bools, Floats
 from gvf.log import Log
-from gvf.log.log_in_memory import log_of
 from gvf.transition import Transitions
 
 
@@ -70,7 +69,7 @@ def trimmed(log: Log, judge: Callable[[Transitions], tuple[Bools, Floats]]) -> T
     columns = {**rest.columns, "truncated": rest["truncated"] | cut, "episode": new.cumsum() - 1}
     total = mass.sum()
     return Trimmed(
-        log=log_of(
+        log=Log.from_transitions(
             Transitions(**columns),
             f"{log.source}, trimmed",
             {name: np.concatenate([keys[name] for keys in key_parts]) for name in log.ids},

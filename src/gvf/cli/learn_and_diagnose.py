@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gvf.cli.options import add_command, add_engine
+from gvf.cli.options import add_command, add_engine, place_of_options
 
 if TYPE_CHECKING:
     from gvf.answers import Answer
@@ -107,15 +107,14 @@ def _add_both(parser: argparse.ArgumentParser) -> None:
 
 
 def _learn(options: argparse.Namespace) -> int:
-    from gvf.answers import Engine, answer, load, write
+    from gvf.answers import answer, load, write
 
     plan = load(options.question, trust=options.trust)
     name = Path(options.log.rstrip("/")).name.partition(".")[0]
     out = Path(options.out or f"gvf-answers/{name}-{plan.name}")
     if out.exists() and not out.is_dir():
         raise ValueError(f"--out {out} is a file: name a folder")
-    engine = Engine(options.engine, options.workers, options.address)
-    result = answer(plan, options.log, out, engine)
+    result = answer(plan, options.log, out, workers=place_of_options(options))
     files = write(result, out)
     print(_answer_text(result))
     print(*files, sep="\n")

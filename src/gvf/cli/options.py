@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gvf.common.part_names import nearest
 
-NAMES = "names_for_completion"
-"""The attribute of an argument that has the function of its known values."""
+if TYPE_CHECKING:
+    from gvf.jobs import Place
 
 
 class Parser(argparse.ArgumentParser):
@@ -81,21 +81,14 @@ def add_commands(commands: Any, name: str, help: str, description: str, epilog: 
 
 
 def complete_with(argument: argparse.Action, names: Callable[[], Iterable[str]]) -> None:
-    """Let shells complete an argument with names, which are asked for when a script is printed.
+    """Let shells complete an argument with names, which are asked for when a shell does.
 
     Example:
-        >>> from gvf.cli.options import Parser, complete_with, names_of
+        >>> from gvf.cli.options import Parser, complete_with
         >>> study = Parser(prog="gvf").add_argument("study")
         >>> complete_with(study, lambda: ["quick-check"])
-        >>> names_of(study)
-        ['quick-check']
     """
-    setattr(argument, NAMES, names)
-
-
-def names_of(argument: argparse.Action) -> list[str]:
-    """Return the known values of an argument: its choices, or the names it is completed with."""
-    return list(map(str, argument.choices or getattr(argument, NAMES, list)()))
+    argument.completer = lambda **_: names()  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
@@ -117,3 +110,14 @@ def add_engine(parser: argparse.ArgumentParser) -> None:
         metavar="A",
         help="the address of a Ray cluster, with --engine ray (default: start one on this machine)",
     )
+
+
+def place_of_options(options: argparse.Namespace) -> Place:
+    """Return the place that the options of :func:`add_engine` name."""
+    from gvf.jobs import RayCluster, Threads
+
+    if options.engine == "ray":
+        return RayCluster(options.address, options.workers)
+    if options.address is not None:
+        raise ValueError("an address is that of a Ray cluster: choose the engine 'ray' with it")
+    return Threads(options.workers)

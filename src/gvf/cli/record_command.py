@@ -88,8 +88,7 @@ def add(commands: Any) -> None:
 
 def _record(options: argparse.Namespace) -> int:
     from gvf.common.progress import progress_of
-    from gvf.log import read_log
-    from gvf.log.record_log import record_log
+    from gvf.log import read_log, record_log
 
     if options.steps < 1:
         raise ValueError(f"--steps must be at least 1, got {options.steps}")

@@ -4,40 +4,37 @@ An object is described by the name of its class and the arguments of its constru
 
     {"class": "gvf.policies:Always", "arguments": {"action": 1, "actions": 2}}
 
-and is built again by calling the class with them. A function is described by its name, and by a
-fingerprint that shows whether it has changed. Descriptions come from files, which anybody may have
-written, so names are only looked up in gvf itself and in modules that the reader trusts.
+and is built again by calling the class with them. A function is described by its name, as pickle
+does it: what the function does is not in the description. Descriptions come from files, which
+anybody may have written, so names are only looked up in gvf itself and in modules that the reader
+trusts.
 
 An object can be built again if its class is a frozen dataclass; or if its attributes are exactly
 the arguments of the constructor; or if its class has a method ``constructor_arguments`` that
-returns them by name. All others can only be compared, by their fingerprints.
+returns them by name. All others, and functions that no module has under their name, such as
+lambdas, are described as *unnamed*: they can neither be built again nor compared.
 """
 
 from __future__ import annotations
 
-import dis
-import functools
 import hashlib
 import importlib
-import importlib.util
 import inspect
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from dataclasses import fields
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import is_jitted
 from numpy.typing import NDArray
 
-from gvf.common import user_code
 from gvf.common.distribution import PACKAGES
 
-_PYTHON = f"{sys.implementation.cache_tag}:"  # bytecode depends on the version of Python
-_ABSENT = {"object": ":nothing"}
+_ABSENT = {"class": ":nothing"}
+_CODE = {"function", "object"}
+"""The keys of descriptions that do not tell what a part does."""
 
 
 class LostError(ValueError):
@@ -50,8 +47,8 @@ class LostError(ValueError):
 
     def __init__(self, part: str, what: str) -> None:
         super().__init__(
-            f"{part} is {what}, which cannot be found again; define it with a name in a module, or "
-            "build the learner yourself and call learner.load(path)"
+            f"{part} is {what}, which cannot be found by a name: define it at the top of a module, "
+            "or make the learner as before and call learner.load(path, same_functions=True)"
         )
         self.part, self.what = part, what
 
@@ -60,8 +57,8 @@ def describe(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
     """Describe a value as JSON, for :func:`build` and :func:`differences`.
 
     Args:
-        value: a number, a text, None, an array, a function, an object, or a list, tuple or dict of
-            these. The description of a part that cannot be built again serves for comparison only.
+        value: a number, a text, None, an array, a function, a class, an object, or a list, tuple or
+            dict of these. A part that cannot be built again is marked as unnamed.
         arrays: a dict to which NumPy arrays are added under new names, without copies; the
             description refers to them.
 
@@ -86,16 +83,15 @@ def describe(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
         key = next(name for i in range(len(arrays) + 1) if (name := f"part/{i}") not in arrays)
         arrays[key] = value
         return {"array": key, "type": _array_type(value), "sha256": _digest(value)}
-    if inspect.isfunction(value):
+    if inspect.isfunction(value) or inspect.isclass(value):
         if _can_be_found(value):
-            return {"function": _name(value), "fingerprint": fingerprint(value)}
+            return {"class" if inspect.isclass(value) else "function": _name(value)}
     elif (arguments := _arguments(value)) is not None:
         described = {name: describe(part, arrays) for name, part in arguments.items()}
         unnamed = {} if _can_be_found(kind) else {"unnamed": True}
         return {"class": _name(kind), "arguments": described, **unnamed}
     name = _name(value if hasattr(value, "__qualname__") else kind)
-    what = "function" if callable(value) else "object"
-    return {what: name, "unnamed": True, "fingerprint": fingerprint(value)}
+    return {"function" if callable(value) else "object": name, "unnamed": True}
 
 
 def build(description: Any, arrays: Mapping[str, NDArray[Any]], trust: Iterable[str] = ()) -> Any:
@@ -108,8 +104,8 @@ def build(description: Any, arrays: Mapping[str, NDArray[Any]], trust: Iterable[
             functions may be used. gvf itself is always trusted.
 
     Raises:
-        ValueError: if a part comes from a module that is not trusted, cannot be found by its name,
-            or is a function that has changed; the message names the part.
+        ValueError: if a part comes from a module that is not trusted, or cannot be found by its
+            name; the message names the part.
 
     Example:
         >>> import gvf
@@ -144,48 +140,44 @@ def build(description: Any, arrays: Mapping[str, NDArray[Any]], trust: Iterable[
                     return cls(**arguments)
                 except TypeError as error:
                     raise ValueError(f"{part}, {name}, cannot be made: {error}") from error
-            case {"function": str(name), "fingerprint": saved}:
+            case {"class": str(name)}:
+                return _import(name, type, trusted, part)
+            case {"function": str(name)}:
                 # Functions of gvf are not trusted: not all are harmless, and no question needs one.
-                function = _import(name, FunctionType, trusted[len(PACKAGES) :], part)
-                if str(saved).startswith(_PYTHON) and saved != fingerprint(function):
-                    raise ValueError(
-                        f"{part}, {name}, has changed since it was saved: its code, or a value "
-                        "that it uses"
-                    )
-                return function
+                return _import(name, FunctionType, trusted[len(PACKAGES) :], part)
         raise ValueError(f"{part} cannot be understood: {_show(node)}")
 
     return make(description, "")
 
 
-def check_lasts(value: Any) -> None:
-    """Raise LostError if a part of a value cannot be built again from its description.
+def references(value: Any) -> set[str]:
+    """Return the names of all classes and functions that a value is built of.
+
+    Raises:
+        LostError: if a part of the value cannot be built again.
 
     Example:
         >>> import gvf
-        >>> from gvf.common.describe import check_lasts
-        >>> check_lasts({"policy": gvf.policies.Always(1, actions=2)})
+        >>> from gvf.common.describe import references
+        >>> sorted(references(gvf.GVF(gvf.policies.Always(1, actions=2), "reward", 0.9)))
+        ['gvf.policies:Always', 'gvf:GVF']
         >>> try:
-        ...     check_lasts({"policy": gvf.policies.Function(lambda states: [[1.0]], actions=1)})
+        ...     references({"policy": gvf.policies.Function(lambda states: [[1.0]], actions=1)})
         ... except ValueError as error:
         ...     print(error.part, error.what)
         policy.function <lambda>
     """
-    arrays: dict[str, NDArray[Any]] = {}
-    description = describe(value, arrays)
-    build(description, arrays, sorted(_modules(description)))
+    return set(_references(describe(value, {}), ""))
 
 
-def _modules(node: Any) -> Iterator[str]:
-    """Yield the modules that a description names."""
-    if isinstance(node, list):
-        for part in node:
-            yield from _modules(part)
-    elif isinstance(node, dict):
-        name = node.get("class") or node.get("function")
-        if isinstance(name, str):
-            yield name.partition(":")[0]
-        yield from _modules(list(node.values()))
+def _references(node: Any, at: str) -> Iterator[str]:
+    if isinstance(node, dict):
+        if "unnamed" in node:
+            raise LostError(at or "the description", _show(node))
+        if isinstance(name := node.get("class") or node.get("function"), str):
+            yield name
+    for key, inner in _parts(node)[1].items():
+        yield from _references(inner, _join(at, key))
 
 
 class Difference(NamedTuple):
@@ -194,13 +186,14 @@ class Difference(NamedTuple):
     text: str
     """The part and both values, in one line."""
     is_known: bool
-    """False if the two cannot be compared, and so may be the same."""
+    """False if the two may do the same: functions of other names, or without a name."""
 
 
 def differences(saved: Any, present: Any) -> list[Difference]:
     """List the parts in which two descriptions differ or cannot be compared.
 
-    Functions are equal if their fingerprints are equal, even if their names differ.
+    Functions are equal if their names are. A function without a name in a module cannot be
+    compared, not even with itself.
 
     Args:
         saved: a description, called "there".
@@ -217,31 +210,6 @@ def differences(saved: Any, present: Any) -> list[Difference]:
         cumulant: there 'reward', here <lambda>
     """
     return list(_differences(saved, present, ""))
-
-
-def fingerprint(function: Any) -> str | None:
-    """Compute a hash of all that determines what a function does; None if that is not possible.
-
-    The hash covers the code, without names of local variables, line numbers and docstrings; the
-    values of its defaults, of its closure and of the globals it uses; and, in the same way, the
-    functions and the user's own classes among these. Installed modules and classes count by name.
-    The hash is the same in every process of the same Python version. It is None if a value cannot
-    be compared, such as an open file or a module of the user's own.
-
-    Example:
-        >>> from gvf.common.describe import fingerprint
-        >>> def scaled(factor):
-        ...     return lambda t: factor * t.reward
-        >>> fingerprint(scaled(2.0)) == fingerprint(scaled(2.0))
-        True
-        >>> fingerprint(scaled(2.0)) == fingerprint(scaled(3.0))
-        False
-    """
-    try:
-        text = json.dumps(_plain(function, {}))
-    except (_CannotTellError, RecursionError):
-        return None
-    return _PYTHON + hashlib.sha256(text.encode()).hexdigest()
 
 
 class _Empty:
@@ -340,26 +308,23 @@ def _differences(saved: Any, here: Any, at: str) -> Iterator[Difference]:
             yield from _differences(*pair, _join(at, key))
         return
     at = at or "the whole"
-    match saved, here:
-        case {"fingerprint": a}, {"fingerprint": b} if not (a and b):
-            value_text = _show(here if a else saved)
-            yield Difference(f"{at}: {value_text} cannot be compared", is_known=False)
-            return
-        case {"fingerprint": a}, {"fingerprint": b} if not a.startswith(_PYTHON):
-            text = f"{at}: {_show(saved)} cannot be compared, since another Python saved it"
-            yield Difference(text, is_known=False)
-            return
+    codes = [node for node in (saved, here) if isinstance(node, dict) and {*node} & _CODE]
+    unnamed = [_show(node) for node in codes if "unnamed" in node]
+    if len(codes) == 2 and unnamed:
+        text = f"{at}: {unnamed[0]} cannot be compared, since it has no name in a module"
+        yield Difference(text, is_known=False)
+        return
     a, b = _identity(saved), _identity(here)
     if a != b and (a == a or b == b):  # nan equals nan here
-        same_name = _show(saved) == _show(here)
-        text = f"{at}: there {_show(saved)}, here {'another ' if same_name else ''}{_show(here)}"
-        yield Difference(text, is_known=True)
+        same_text = _show(saved) == _show(here)
+        text = f"{at}: there {_show(saved)}, here {'another ' if same_text else ''}{_show(here)}"
+        yield Difference(text, is_known=len(codes) < 2)
 
 
 def _identity(node: Any) -> Any:
     """Return the part of a description by which it is compared with others."""
     match node:
-        case {"fingerprint": value} | {"sha256": value} | {"scalar": _, "value": value} | value:
+        case {"function": value} | {"sha256": value} | {"scalar": _, "value": value} | value:
             return value
 
 
@@ -389,7 +354,7 @@ def _show(node: Any) -> str:
         case {"class": str(name), "arguments": dict(parts)}:
             inside = ", ".join(f"{key}={_show(part)}" for key, part in parts.items())
             return f"{_show({'object': name})}({inside})"
-        case {"function": str(name)} | {"object": str(name)}:
+        case {"class": str(name)} | {"function": str(name)} | {"object": str(name)}:
             return name.partition(":")[2].rpartition("<locals>.")[2]
         case {"array": _, "type": str(name)}:
             return name
@@ -397,133 +362,6 @@ def _show(node: Any) -> str:
             return f"({', '.join(map(_show, parts))})"
         case {"scalar": _, "value": value} | value:
             return repr(value)
-
-
-class _CannotTellError(Exception):
-    """The error that a value cannot be compared."""
-
-
-def _plain(value: Any, seen: dict[int, tuple[int, Any]]) -> list[Any]:
-    """Convert a value to nested lists of texts and numbers; different values give different lists.
-
-    Args:
-        value: any value.
-        seen: the number of each value visited so far, by id, because values may contain themselves.
-            The value is kept too, so that no other value gets its id.
-    """
-    kind: Any = type(value)
-    if kind is int:
-        return [hex(value)]
-    if value is None or value is ... or kind in (bool, float, complex, str, bytes, range):
-        return [repr(value)]
-    if kind in (set, frozenset):
-        # Sorted, because the order of a set differs from process to process.
-        return [kind.__name__, *sorted(json.dumps(_plain(part, {})) for part in value)]
-    if (kind is np.ndarray or issubclass(kind, np.generic)) and not value.dtype.hasobject:
-        return [kind.__name__, _digest(value)]
-    if isinstance(value, ModuleType):
-        if not _is_installed(value.__name__):
-            raise _CannotTellError  # its contents are not compared
-        return ["module", value.__name__]
-    if isinstance(value, type) and _is_installed(value.__module__):
-        return ["class", _name(value)]
-    home = sys.modules.get(getattr(value, "__module__", "numpy"))
-    if kind.__module__ == "numpy" and getattr(home, getattr(value, "__name__", ""), None) is value:
-        return ["numpy", value.__module__, value.__name__]
-    if kind is not tuple:  # the compiler may or may not merge equal tuples
-        if id(value) in seen:
-            return ["again", seen[id(value)][0]]
-        seen[id(value)] = len(seen), value
-    # The class decides what an object does; an installed class counts by its name.
-    of = _name(kind) if _is_installed(kind.__module__) else _plain(kind, seen)
-    return [of, *(_plain(part, seen) for part in _inside(value))]
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    """Return the values that determine what a value is and does."""
-    kind = type(value)
-    if kind in (tuple, list):
-        return value
-    if kind is dict:
-        return value.items()
-    if kind is slice:
-        return value.start, value.stop, value.step
-    if kind is BuiltinFunctionType:
-        return value.__name__, value.__self__
-    if kind is MethodType:
-        return value.__self__, value.__func__
-    if kind in (staticmethod, classmethod):
-        return (value.__func__,)
-    if kind is property:
-        return value.fget, value.fset, value.fdel
-    if isinstance(value, type):
-        return _name(value), value.__bases__, _members(value)
-    if kind is functools.partial:
-        return value.func, value.args, value.keywords
-    if is_jitted(value):
-        return value.py_func, value.targetoptions
-    if kind is FunctionType:
-        names: set[str] = set()
-        steps = _instructions(value.__code__, names)
-        used = [(n, value.__globals__[n]) for n in sorted(names & value.__globals__.keys())]
-        cells = [_contents(cell) for cell in value.__closure__ or ()]
-        return steps, used, cells, value.__defaults__, value.__kwdefaults__, vars(value)
-    arguments = _arguments(value)
-    if arguments is None:
-        raise _CannotTellError
-    return (arguments,)
-
-
-def _members(cls: type) -> list[tuple[str, Any]]:
-    """List the members that a class itself defines, without those that Python adds."""
-    noted = {"__annotations__", "__dict__", "__doc__", "__match_args__", "__module__"}
-    noted |= {"__weakref__", "__abstractmethods__", "_abc_impl", "__orig_bases__", "__parameters__"}
-    kept = {k: v for k, v in vars(cls).items() if k not in noted and "__dataclass_" not in k}
-    if is_dataclass(cls):  # its methods are made from its fields
-        generated = ("__delattr__", "__eq__", "__hash__", "__init__", "__repr__", "__setattr__")
-        kept = {k: v for k, v in kept.items() if k not in generated}
-        kept["fields"] = [field.name for field in fields(cls)]
-    return [(k, v) for k, v in sorted(kept.items()) if not k.startswith(("__static", "__first"))]
-
-
-@functools.cache
-def _is_installed(name: str) -> bool:
-    """Return True if a module belongs to Python, gvf or an installed package, not to a user."""
-    package = name.partition(".")[0]
-    if package in sys.stdlib_module_names or package in PACKAGES:
-        return package != "__main__"
-    file = getattr(sys.modules.get(package), "__file__", None)
-    if package and package not in sys.modules:
-        spec = importlib.util.find_spec(package)
-        file = spec.origin if spec else None
-    return file is not None and user_code.is_installed(Path(file))
-
-
-def _instructions(code: CodeType, names: set[str]) -> tuple[Any, ...]:
-    """Return the instructions of code with their constants; add names of globals to ``names``."""
-    steps: list[Any] = []
-    for step in dis.get_instructions(code):
-        if isinstance(step.argval, CodeType):
-            steps.append((step.opcode, _instructions(step.argval, names)))
-        elif step.opcode in dis.hasconst:  # not the position, which a docstring changes
-            steps.append((step.opcode, step.argval))
-        else:
-            if step.opname == "IMPORT_NAME" and not _is_installed(step.argval):
-                raise _CannotTellError  # a module of the user's own is not compared
-            steps.append((step.opcode, step.arg, step.opcode in dis.hasname and step.argval))
-            if "GLOBAL" in step.opname or step.opname == "LOAD_NAME":
-                names.add(step.argval)
-    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
-    arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    flags = code.co_flags & ~0x4000000  # without the flag for a docstring (Python 3.14)
-    return flags, counts, arguments, code.co_exceptiontable, tuple(steps)
-
-
-def _contents(cell: Any) -> tuple[Any, ...]:
-    try:
-        return (cell.cell_contents,)
-    except ValueError:  # a variable that has no value yet
-        return ()
 
 
 def _array_type(array: Any) -> str:

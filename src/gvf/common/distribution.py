@@ -25,6 +25,6 @@ def how_to_install(requirement: str) -> str:
         'in a clone: pip install ".[ray]"'
     """
     name, bracket, extra = requirement.partition("[")
-    place = requirement if name in ON_INDEX else f"{FOLDERS[name]}{bracket}{extra}"
-    command = f'pip install "{place}"' if extra else f"pip install {place}"
+    target = requirement if name in ON_INDEX else f"{FOLDERS[name]}{bracket}{extra}"
+    command = f'pip install "{target}"' if extra else f"pip install {target}"
     return command if name in ON_INDEX else f"in a clone: {command}"

@@ -51,26 +51,51 @@ if _is_command and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     signal.signal(signal.SIGINT, leave)
 
 
+_thread = threading.local()
+"""The function of each thread that is True once its work should stop."""
+
+
+@contextmanager
+def interrupted_by(stop: Callable[[], bool]) -> Iterator[None]:
+    """Let a function tell the work of this thread, which hears no Ctrl-C itself, that it came."""
+    _thread.stop = stop
+    try:
+        yield
+    finally:
+        del _thread.stop
+
+
+def _never() -> bool:
+    return False
+
+
 @contextmanager
 def postponed_interrupt() -> Iterator[Callable[[], bool]]:
     """Postpone Ctrl-C to the end of this context; give a function that is True once it came.
 
     A second Ctrl-C is raised at once, since the first has no effect while a source waits for data.
+    In a thread that does jobs for another (:mod:`gvf.jobs`), an interrupt of that one counts.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    heard: list[int] = []
-
-    def hear(number: int, frame: object) -> None:
-        if heard:
+        stop = getattr(_thread, "stop", _never)
+        yield stop
+        if stop():
             raise KeyboardInterrupt
-        heard.append(number)
+        return
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        yield _never  # a background process whose shell set it to ignore interrupts
+        return
+    interrupts: list[int] = []
 
-    before = signal.signal(signal.SIGINT, hear)
+    def note(number: int, frame: object) -> None:
+        if interrupts:
+            raise KeyboardInterrupt
+        interrupts.append(number)
+
+    before = signal.signal(signal.SIGINT, note)
     try:
-        yield lambda: bool(heard)
+        yield lambda: bool(interrupts)
     finally:
         signal.signal(signal.SIGINT, before)
-    if heard:
+    if interrupts:
         raise KeyboardInterrupt

@@ -164,14 +164,14 @@ def find(reference: str, kind: str) -> Any:
     return part_of_module
 
 
-def look_in(folder: Path) -> None:
+def look_in(first: Path) -> None:
     """Put a folder first on Python's path, as Python does with the folder of a script."""
-    name = str(folder.resolve())
+    name = str(first.resolve())
     if sys.path[:1] != [name]:
-        sys.path[:] = [name, *(place for place in sys.path if place != name)]
+        sys.path[:] = [name, *(folder for folder in sys.path if folder != name)]
 
 
-def check_place(reference: str) -> None:
+def check_same_module(reference: str) -> None:
     """Raise ValueError if a module was imported from another file than would be found now."""
     name = reference.partition(":")[0].partition(".")[0]
     file = getattr(sys.modules.get(name), "__file__", None)

@@ -80,13 +80,13 @@ def _tile(rows: int, vectors: int) -> Any:
             offset = builder.mul(index(i), distance)
             return builder.gep(base, [builder.add(offset, index(v * lanes))])
 
-        def as_vector(place: Any) -> Any:
-            return builder.bitcast(place, vector.as_pointer())
+        def as_vector(pointer: Any) -> Any:
+            return builder.bitcast(pointer, vector.as_pointer())
 
         out, left, right = start(0, out, out_at), start(3, left, left_at), start(7, right, right_at)
         tile = [(i, v) for i in range(rows) for v in range(vectors)]
-        places = {(i, v): as_vector(of_row(out, i, out_row, v)) for i, v in tile}
-        first = {at: builder.load(place, align=bytes_each) for at, place in places.items()}
+        pointers = {(i, v): as_vector(of_row(out, i, out_row, v)) for i, v in tile}
+        first = {at: builder.load(pointer, align=bytes_each) for at, pointer in pointers.items()}
         before = builder.block
         loop, done = (builder.append_basic_block(name) for name in ("terms", "done"))
         builder.cbranch(builder.icmp_signed(">", depth, index(0)), loop, done)
@@ -128,7 +128,7 @@ def _tile(rows: int, vectors: int) -> Any:
             results[at].add_incoming(first[at], before)
             results[at].add_incoming(next_sums[at], loop)
         for at in tile:
-            builder.store(results[at], places[at], align=bytes_each)
+            builder.store(results[at], pointers[at], align=bytes_each)
         return context.get_dummy_value()
 
     def typed(
@@ -147,11 +147,11 @@ def _tile(rows: int, vectors: int) -> Any:
 def _prefetch(typing: Any, array: Any, at: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        place = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
         word = ir.IntType(32)
-        form = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
+        form = ir.FunctionType(ir.VoidType(), [pointer.type, word, word, word])
         fetch = cgutils.get_or_insert_function(builder.module, form, "llvm.prefetch.p0")
-        builder.call(fetch, [place, word(0), word(3), word(1)])  # read, keep, data
+        builder.call(fetch, [pointer, word(0), word(3), word(1)])  # read, keep, data
         return context.get_dummy_value()
 
     return types.void(array, types.intp), code

@@ -1,15 +1,19 @@
-"""The users' code that a study refers to: its digest, and its files for other machines.
+"""The users' code that results depend on: its digest, and its files for other machines.
 
 A reference ``"module:attribute"`` leads to a module and to all modules that it imports. The user's
 own modules are those whose files belong neither to Python, nor to this project, nor to an installed
-package. A digest of their text becomes part of a study's settings, so that results of different
-code do not mix, and their files are sent to workers on other machines. An installed package is only
-named, with its version, and must be installed there too.
+package. Their files are sent to workers on other machines: Ray's own ``py_modules`` can only be set
+when a program connects to a cluster, and a program may be connected already.
 
-There are three limits. Imports that are decided at run time (``importlib.import_module``, a star
-that imports submodules) are not followed. Files that are not imported, such as data, neither count
-nor are sent. And a file is read once, when its text is first needed: if it was edited between the
-import and that moment, the edited text counts until the module is reloaded.
+A digest keeps results of different code apart. Of the module itself, those statements count that
+the attribute needs: the one that binds it, those that bind the names in it, and so on. Of modules
+that these import the whole text counts. An installed package is only named, with its version.
+
+There are three limits. Names and imports that are decided at run time (``globals()["f"]``,
+``importlib.import_module``, a star that imports submodules) are not followed. Files that are not
+imported, such as data, neither count nor are sent. And a file is read once, when its text is first
+needed: if it was edited between the import and that moment, the edited text counts until the module
+is reloaded.
 """
 
 from __future__ import annotations
@@ -78,10 +82,10 @@ def files(references: Iterable[str]) -> dict[str, bytes]:
 
 def folders(references: Iterable[str]) -> list[str]:
     """Return the folders that must be on Python's path for the user's own modules."""
-    places = set()
+    roots = set()
     for module in (module for name in references for module in _closure(_module_of(name))):
-        places.add(str(module.file.absolute().parents[module.path.count("/")]))
-    return sorted(places)
+        roots.add(str(module.file.absolute().parents[module.path.count("/")]))
+    return sorted(roots)
 
 
 _here: tuple[Path, dict[str, bytes]] | None = None
@@ -106,9 +110,9 @@ def install(sent: Files) -> None:
     folder = Path(tempfile.mkdtemp(prefix="gvf-code-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for path, content in sent.items():
-        place = folder / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()
     _here = folder, dict(sent)
@@ -129,7 +133,7 @@ def _module_of(reference: str) -> str:
 
 def _digest(reference: str) -> str:
     module = _module_of(reference)
-    modules = _closure(module)
+    modules = _closure(module, reference.partition(":")[2].partition(".")[0])
     if modules:
         bare = sorted((part.path, _words(part)) for part in modules)
         return hashlib.sha256(repr(bare).encode()).hexdigest()[:16]
@@ -168,15 +172,21 @@ def _bare(content: bytes) -> list[str]:
     return [word.string for word in tokenize.generate_tokens(lines) if word.type not in left_out]
 
 
-def _closure(begin: str) -> list[_Module]:
-    """Find a module and all modules that it imports; return the user's own among them."""
+def _closure(begin: str, attribute: str = "") -> list[_Module]:
+    """Find a module and all modules that it imports; return the user's own among them.
+
+    With an attribute, the first module has only the statements that the attribute needs.
+    """
     modules: dict[str, _Module | None] = {}
     todo = [*_with_packages(begin)]
     while todo:
         name = todo.pop()
         if name in modules:
             continue
-        modules[name] = module = _user_module(name)
+        module = _user_module(name)
+        if module is not None and module.is_text and attribute and name == begin:
+            module = module._replace(content=_needed(module.content, attribute, str(module.file)))
+        modules[name] = module
         if module is not None and module.is_text:
             todo += _imports(module.content, name, module.is_package, str(module.file))
     return [module for module in modules.values() if module is not None]
@@ -226,7 +236,7 @@ def _spec(name: str) -> ModuleSpec | None:
             spec = finder.find_spec(name, path)
         except KeyError:  # a folder without __init__.py in a package that is not imported
             spec = ModuleSpec(name, None, is_package=True)
-            spec.submodule_search_locations = [str(Path(place, last)) for place in path or ()]
+            spec.submodule_search_locations = [str(Path(root, last)) for root in path or ()]
         if spec is not None:
             return spec
     return None
@@ -236,27 +246,74 @@ def is_installed(file: Path) -> bool:
     """Return True if a file belongs to Python, this project or an installed package."""
     if {"site-packages", "dist-packages"} & {*file.parts}:
         return True
-    return any(file.resolve().is_relative_to(place) for place in _places())
+    return any(file.resolve().is_relative_to(root) for root in _installed_roots())
 
 
 @cache
-def _places() -> tuple[Path, ...]:
+def _installed_roots() -> tuple[Path, ...]:
     paths = sysconfig.get_paths()
     sites = [paths[site] for site in ("stdlib", "platstdlib", "purelib", "platlib")]
     specs = [_spec(package) for package in PACKAGES]
-    ours = [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
-    return tuple(Path(place).resolve() for place in (*ours, *sites))
+    ours = [root for spec in specs if spec for root in spec.submodule_search_locations or ()]
+    return tuple(Path(root).resolve() for root in (*ours, *sites))
+
+
+def _parsed(content: bytes, file: str) -> ast.Module:
+    try:
+        return ast.parse(importlib.util.decode_source(content))
+    except (SyntaxError, ValueError) as error:
+        where = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        message = error.msg if isinstance(error, SyntaxError) else error
+        raise ValueError(f"{file}{where} is not Python: {message}") from None
+
+
+@lru_cache(maxsize=256)
+def _needed(content: bytes, attribute: str, file: str) -> bytes:
+    """Return the statements of a module that an attribute needs; all if none binds the attribute.
+
+    A statement belongs to the names that it binds. One that binds none, such as ``f.scale = 2``,
+    belongs to those that it mentions.
+    """
+    body = _parsed(content, file).body
+    mentioned = [_names(statement) for statement in body]
+    bound = [_bound(statement) for statement in body]
+    needed, todo = set[int](), {attribute, "*"}
+    if not any(attribute in names for names in bound):
+        return content
+    while todo:
+        wanted, todo = todo, set[str]()
+        for i, names in enumerate(mentioned):
+            if i not in needed and wanted & (bound[i] or names):
+                needed.add(i)
+                todo |= names
+    lines = importlib.util.decode_source(content).splitlines(keepends=True)
+    parts = [lines[_first_line(body[i]) - 1 : body[i].end_lineno] for i in sorted(needed)]
+    return "".join(line for part in parts for line in (*part, "\n")).encode()
+
+
+def _names(statement: ast.AST) -> set[str]:
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+
+
+def _bound(statement: ast.AST) -> set[str]:
+    """Return the names that a statement of a module binds in it."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
+    if isinstance(statement, ast.Name):
+        return {statement.id} if isinstance(statement.ctx, ast.Store) else set()
+    return set[str]().union(*map(_bound, ast.iter_child_nodes(statement)))
+
+
+def _first_line(statement: ast.stmt) -> int:
+    return min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
 
 
 @lru_cache(maxsize=256)
 def _imports(content: bytes, name: str, is_package: bool, file: str) -> list[str]:
     """List the names that a program imports; some may be attributes of modules, not modules."""
-    try:
-        tree = ast.parse(importlib.util.decode_source(content))
-    except (SyntaxError, ValueError) as error:
-        where = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        message = error.msg if isinstance(error, SyntaxError) else error
-        raise ValueError(f"{file}{where} is not Python: {message}") from None
+    tree = _parsed(content, file)
     package = name if is_package else name.rpartition(".")[0]
     names: list[str] = []
     for node in ast.walk(tree):

@@ -72,7 +72,7 @@ def zeros(typing: Any, width: Any) -> Any:
     return result(width), code
 
 
-def _place(context: Any, builder: Any, kind: Any, arguments: Any, result: Any) -> Any:
+def _pointer_to(context: Any, builder: Any, kind: Any, arguments: Any, result: Any) -> Any:
     """Return a pointer to the numbers of array [rows, lanes] at a row, from a lane on.
 
     An array [lanes] has only the row 0.
@@ -80,8 +80,8 @@ def _place(context: Any, builder: Any, kind: Any, arguments: Any, result: Any) -
     array = context.make_array(kind)(context, builder, arguments[0])
     lanes = builder.extract_value(array.shape, kind.ndim - 1)
     offset = builder.add(builder.mul(arguments[1], lanes), arguments[2])
-    place = builder.gep(array.data, [offset])
-    return builder.bitcast(place, context.get_value_type(result).as_pointer())
+    pointer = builder.gep(array.data, [offset])
+    return builder.bitcast(pointer, context.get_value_type(result).as_pointer())
 
 
 @compiled_only
@@ -90,8 +90,8 @@ def load(typing: Any, like: Any, array: Any, row: Any, lane: Any) -> Any:
     result = _widest(like)
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _place(context, builder, array, arguments[1:], result)
-        return builder.load(place, align=8)
+        pointer = _pointer_to(context, builder, array, arguments[1:], result)
+        return builder.load(pointer, align=8)
 
     return result(like, array, types.uint64, types.uint64), code
 
@@ -101,7 +101,9 @@ def store(typing: Any, array: Any, row: Any, lane: Any, value: Any) -> Any:
     """Write a vector into array [rows, lanes] at a row, from a lane on."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[3], _place(context, builder, array, arguments[:3], value), align=8)
+        builder.store(
+            arguments[3], _pointer_to(context, builder, array, arguments[:3], value), align=8
+        )
         return context.get_dummy_value()
 
     return types.void(array, types.uint64, types.uint64, value), code

@@ -11,7 +11,7 @@ not so, as for WIS-Minibatch, :attr:`Law.exact` is False. A batch of the whole w
 of infinitely many uniform draws: it has no variance.
 
 :mod:`gvf.diagnosis.moments` uses this for one large window,
-:mod:`gvf_lab.theory.numbers.prediction` for many small ones.
+:mod:`gvf_lab.theory.enumeration` for many small ones.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def law_of(correction: Correction, inputs: Floats, k: int) -> Law:
     size = n if whole else k
     first = -(-n // size) * size
     each = np.broadcast_to(np.minimum(np.arange(first), n - 1), (windows, first))
-    places = each if whole else np.concatenate([each, _other_batches(columns, size)], axis=1)
-    batches = np.take_along_axis(row, places, axis=1)
+    slots = each if whole else np.concatenate([each, _other_batches(columns, size)], axis=1)
+    batches = np.take_along_axis(row, slots, axis=1)
     means = np.column_stack([*inputs.mean(axis=2), masses.mean(axis=1)])
     w = size * _weigh(correction, rows, p, batches, means, size)
     weight, again = w[:, :n], w[:, first:]
@@ -167,12 +167,12 @@ def _scattered(law: Law, full: NDArray[np.bool_]) -> Law:
 
 
 def _other_batches(columns: Sequence[Floats], size: int) -> Places:
-    """Return places [G, m] of rows in windows for the test batches: random rows, and extremes.
+    """Return slots [G, m] of rows in windows for the test batches: random rows, and extremes.
 
     A batch of copies of the row with the least or largest number in a column [G, n] shows the
     effect of one large ratio among many equal ones, which random batches would miss.
     """
-    ends = np.array([place for x in columns for place in (x.argmin(axis=1), x.argmax(axis=1))]).T
+    ends = np.array([slot for x in columns for slot in (x.argmin(axis=1), x.argmax(axis=1))]).T
     anywhere = (_random(size) * columns[0].shape[1]).astype(np.int64)
     anywhere = np.broadcast_to(anywhere, (len(ends), len(anywhere)))
     return np.concatenate([anywhere, ends.repeat(size, axis=1)], axis=1)

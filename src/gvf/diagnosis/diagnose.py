@@ -6,7 +6,7 @@
 
 The tail index is in :mod:`gvf.ratios`, variance and bias in
 :mod:`gvf.diagnosis.moments`, IS against BC-IR in :mod:`gvf.diagnosis.variance_comparison`, the
-advice in :mod:`gvf.diagnosis.recommend`.
+advice in :mod:`gvf.diagnosis.diagnosis`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def diagnose(
         IR()
         >>> round(found.effective_sample_size), round(found.k_hat, 2), found.k_threshold
         (1597, 0.11, 0.7)
-        >>> round(found.moments["IS"].variance / found.moments["BC-IR"].variance, 1)
+        >>> round(found.moments["IS"].variance.value / found.moments["BC-IR"].variance.value, 1)
         2.4
         >>> found = gvf.diagnose(
         ...     ratios,

@@ -23,6 +23,7 @@ from gvf.common.arrays import Floats
 from gvf.corrections import Correction
 from gvf.diagnosis.batch_law import Law, law_of, self_normalised
 from gvf.diagnosis.window_updates import Updates, squared_distances, weighted_sum
+from gvf.estimate import Estimate
 from gvf.sampling import RatioRing
 
 ROUNDING = 1e-12
@@ -35,8 +36,8 @@ class Moments:
 
     Attributes:
         correction: the correction.
-        variance: ``E|X - E X|^2`` given the window, the sum of all components' variances.
-        error: the standard error of `variance` if it is simulated; 0 if it is exact.
+        variance: ``E|X - E X|^2`` given the window, the sum of all components' variances. Its
+            standard error is 0 if it is exact, and not simulated.
         length: ``|E X|``, the length of the expected update.
         bias: the length of the bias. If the weights scale with the ratios, it is the distance of
             the expected update from that of IS: 0 for IS and BC-IR, the effect of the clip for
@@ -50,13 +51,12 @@ class Moments:
     Example:
         >>> import gvf
         >>> moments = gvf.diagnose([0.5, 1.5], [1.0, 1.0], batch_size=1).moments["IS"]
-        >>> moments.variance, moments.length, moments.bias, moments.effective_sample_size
+        >>> moments.variance.value, moments.length, moments.bias, moments.effective_sample_size
         (0.25, 1.0, 0.0, 2.0)
     """
 
     correction: Correction
-    variance: float
-    error: float
+    variance: Estimate
     length: float
     bias: float
     effective_sample_size: float
@@ -142,7 +142,8 @@ def all_moments(
             )
         shares = _product(law.chance, law.chance)
         size = 1.0 / shares if shares > 0.0 else 0.0
-        moments.append(Moments(correction, variance, error, length, bias, size))
+        estimate = Estimate(variance, standard_error=error)
+        moments.append(Moments(correction, estimate, length, bias, size))
     return moments
 
 

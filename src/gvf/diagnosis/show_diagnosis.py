@@ -118,8 +118,8 @@ def tables(diagnosis: Diagnosis) -> Group:
         corrections.add_row(
             name,
             _number(m),
-            percent(_ratio(m.variance, unbiased.variance)),
-            f"{_ratio(math.sqrt(m.variance), m.length):.3g}",
+            percent(_ratio(m.variance.value, unbiased.variance.value)),
+            f"{_ratio(math.sqrt(m.variance.value), m.length):.3g}",
             percent(_ratio(m.bias, unbiased.length)),
             _count(m.effective_sample_size),
             style="bold" if m.correction == diagnosis.recommendation else "",
@@ -158,7 +158,7 @@ def _draw_ratios(axes: Axes, diagnosis: Diagnosis) -> None:
     gap = 0.13 * span + width
     below = edges[0] - gap
     zero = below - gap * (transitions[1] > 0.0)
-    places = np.concatenate([[zero, below], edges[:-1] + width / 2])
+    positions = np.concatenate([[zero, below], edges[:-1] + width / 2])
     powers = range(math.floor(edges[0]), math.floor(edges[-1]) + 1)
     marks = [m * 10.0**power for power in powers for m in ((1, 2, 5) if span < 2 else (1,))]
     ticks = {math.log10(m): f"{m:g}" for m in marks if edges[0] <= math.log10(m) <= edges[-1]}
@@ -171,12 +171,12 @@ def _draw_ratios(axes: Axes, diagnosis: Diagnosis) -> None:
         ticks.pop(edges[0], None)  # to make room
         ticks[below] = f"<{10.0 ** edges[0]:g}"
     has_rows = transitions > 0.0
-    places, transitions, mass = places[has_rows], transitions[has_rows], mass[has_rows]
+    positions, transitions, mass = positions[has_rows], transitions[has_rows], mass[has_rows]
     # IS draws transitions uniformly and IR by mass, so the bars have the colours of these methods.
     uniform, by_mass = METHOD_COLOURS["IS"], METHOD_COLOURS["IR"]
-    axes.bar(places, transitions, width, color=uniform, alpha=0.7, label="of the transitions")
+    axes.bar(positions, transitions, width, color=uniform, alpha=0.7, label="of the transitions")
     axes.bar(
-        places, mass, width, fill=False, edgecolor=by_mass, linewidth=1.5, label="of their mass"
+        positions, mass, width, fill=False, edgecolor=by_mass, linewidth=1.5, label="of their mass"
     )
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.set(xlabel=f"ratio, {diagnosis.window:,} of them", ylabel="share")
@@ -186,16 +186,17 @@ def _draw_ratios(axes: Axes, diagnosis: Diagnosis) -> None:
 def _draw_variances(axes: Axes, diagnosis: Diagnosis) -> None:
     length = diagnosis.comparison.reweighted.length
     names, moments = list(diagnosis.moments), list(diagnosis.moments.values())
-    variances = np.array([m.variance for m in moments])
-    low, high = variances.min(), (variances + [m.error for m in moments]).max()
+    variances = np.array([m.variance.value for m in moments])
+    errors = np.array([m.variance.standard_error for m in moments])
+    low, high = variances.min(), (variances + errors).max()
     colour_of = colours_of(names)
     recommended = [m.correction == diagnosis.recommendation for m in moments]
     colours = [colour_of[x] if best else GREY for x, best in zip(names, recommended, strict=True)]
-    axes.barh(names, variances, color=colours, xerr=[m.error for m in moments], ecolor="black")
+    axes.barh(names, variances, color=colours, xerr=errors, ecolor="black")
     axes.invert_yaxis()
     for name, m in diagnosis.moments.items():
         bias = f"bias {percent(_ratio(m.bias, length))}"
-        end = m.variance + m.error, name
+        end = m.variance.value + m.variance.standard_error, name
         axes.annotate(bias, end, (4, 0), textcoords="offset points", va="center", fontsize="small")
     if high > 10 * low > 0:
         axes.set_xscale("log")
@@ -244,8 +245,8 @@ def _theorem_3_4(diagnosis: Diagnosis) -> str:
 
 
 def _number(moments: Moments) -> str:
-    error = f" ± {moments.error:.1g}" if moments.error > 0.0 else ""
-    return f"{moments.variance:.3g}{error}"
+    value, error = moments.variance.value, moments.variance.standard_error
+    return f"{value:.3g} ± {error:.1g}" if error > 0.0 else f"{value:.3g}"
 
 
 def _ratio(part: float, whole: float) -> float:

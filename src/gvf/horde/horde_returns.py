@@ -23,16 +23,15 @@ If truncation is a time limit, this number is known also for episodes that end b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Bools, Floats
-from gvf.common.checks import whole
 from gvf.corrections import OnPolicy
 from gvf.horde.horde_report import HordeWarning, share_cut, warned
 from gvf.horde.layout import Ints, Layout
@@ -40,11 +39,10 @@ from gvf.horde.return_checks import ALIKE, steps_needed
 from gvf.horde.signals import Evaluator
 from gvf.learners.learner_report import Problem
 from gvf.links import in_order
-from gvf.policies import Policy
 from gvf.question import GVF
 from gvf.stream import Actor, Walk
 from gvf.transition import Transitions
-from gvf.truth.held_out_returns import MOST_CUT, from_states
+from gvf.truth.held_out_returns import MOST_CUT, RolloutOptions, from_states
 
 BLOCKS = 20
 """The number of blocks of a recorded stream, for standard errors."""
@@ -215,36 +213,19 @@ def sampled_returns(
     env: Any,
     questions: Sequence[GVF],
     *,
-    info: Iterable[str] = (),
-    behaviour: Policy | None = None,
-    states: int = 100,
-    rollouts: int = 1,
-    run_length: int = 1000,
     cutoff: float = 1e-6,
     longest: int = 100_000,
-    accept: Callable[[Any], Any] | None = None,
-    seed: int | None = None,
-    progress: bool = False,
+    **options: Unpack[RolloutOptions],
 ) -> tuple[NDArray[Any], Floats]:
     """Sample returns of questions about one policy; see :func:`gvf.held_out_returns`.
 
     Returns:
         The states [S, ...], and the mean return of each, [S, questions]; nan if all were cut.
     """
-    for name, value in (
-        ("states", states),
-        ("rollouts", rollouts),
-        ("run_length", run_length),
-        ("longest", longest),
-    ):
-        whole(name, value, 1)
-    if not 0 <= cutoff < 1:
-        raise ValueError(f"cutoff must be in [0, 1), got {cutoff}")
-    walk, numbers = Walk(env, info), Numbers(questions)
-    target = Actor(questions[0].policy, env.action_space)
+    numbers = Numbers(questions)
     layout = numbers.layout
 
-    def sample(branch: Walk, rng: np.random.Generator) -> Floats:
+    def sample(branch: Walk, target: Actor, rng: np.random.Generator) -> Floats:
         total, product = np.zeros(len(layout)), np.ones(len(layout))
         for start in range(0, longest, _TOGETHER):
             rows = _some_steps(branch, target, rng, min(_TOGETHER, longest - start))
@@ -265,15 +246,7 @@ def sampled_returns(
         )
 
     visited, samples = from_states(
-        walk,
-        target if behaviour is None else Actor(behaviour, env.action_space),
-        sample,
-        states=states,
-        rollouts=rollouts,
-        run_length=run_length,
-        accept=accept,
-        seed=seed,
-        progress=progress,
+        env, questions[0].policy, sample, cutoff=cutoff, longest=longest, **options
     )
     every = np.array(samples)
     is_known = np.isfinite(every)

@@ -21,7 +21,7 @@ from gvf.common.progress import progress_of
 from gvf.horde import Horde
 from gvf.intervals.bootstrap_result import BootstrapResult, rank_of
 from gvf.intervals.events import TooFewEventsError, count_events
-from gvf.intervals.replicates import Job, Method, Replicates, spread
+from gvf.intervals.replicates import Method, ReplicateArguments, Replicates, spread
 from gvf.intervals.resampling import Units
 from gvf.jobs.threads import processors
 from gvf.learners.learner import Learner
@@ -121,7 +121,7 @@ def bootstrap(
     block = None if block is None else whole("block", block, 1)
     Units(log, block)  # checks their number, before anything is learned
     learners = _learners_of(learner)
-    job = Job(log, block, whole("epochs", epochs, 1), method, whole("seed", seed, 0))
+    job = ReplicateArguments(log, block, whole("epochs", epochs, 1), method, whole("seed", seed, 0))
     for part in learners:
         events = count_events(part, log)
         if events.few:
@@ -141,7 +141,7 @@ def bootstrap(
 
 
 def intervals_of(
-    job: Job,
+    job: ReplicateArguments,
     learners: Sequence[Learner],
     results: Sequence[Replicates],
     level: float,

@@ -69,7 +69,7 @@ def _never() -> bool:
 
 
 @dataclass(frozen=True)
-class Job:
+class ReplicateArguments:
     """The arguments that replicates of any learner have in common; see :func:`gvf.bootstrap`."""
 
     log: Log
@@ -148,7 +148,7 @@ def learned(replicate: Resampled, updates: int, stop: Stop = _never) -> tuple[Fl
 
 
 def spread(
-    job: Job,
+    job: ReplicateArguments,
     learner: Learner,
     replicates: int,
     workers: int | None,
@@ -179,5 +179,5 @@ def spread(
     return Replicates.joined(results)
 
 
-def _run(job: Job, learner: Learner, numbers: list[int]) -> Replicates:
+def _run(job: ReplicateArguments, learner: Learner, numbers: list[int]) -> Replicates:
     return job.run(learner, numbers)

@@ -2,11 +2,10 @@
 
 from gvf.judging.compare import compare_learners as compare_learners
 from gvf.judging.comparison import Comparison as Comparison
-from gvf.judging.comparison import Score
+from gvf.judging.comparison import Outcome, Score, Verdict
 from gvf.judging.policy_value import Estimator
 from gvf.judging.select_learner import Selection as Selection
 from gvf.judging.select_learner import select_learner as select_learner
-from gvf.judging.verdict import Outcome, Verdict
 
 __all__ = ["Estimator", "Outcome", "Score", "Verdict"]
 

@@ -1,6 +1,24 @@
 """Judgements: how well learners predict held-out episodes, and what the log can tell of it.
 
-:func:`compare_learners` scores learners that have learned (:mod:`gvf.judging.score`). It says
+The score of a prediction V is the mean of (V(s_t) - G_t)^2 over the states of held-out episodes,
+weighted by interest. If E[ G | s ] = v(s), then
+
+    E[ (V - G)^2 ] = E[ (V - v)^2 ] + E[ Var(G | s) ].
+
+The last term is the noise of the returns. It is the same for all candidates only if all are scored
+by the same returns, with one baseline for all (:mod:`gvf.judging.off_policy_returns`). Then the
+difference of two scores estimates the difference of their true squared errors without bias. The
+baseline decides only how noisy the difference is.
+
+A squared TD error has no such property. Each candidate would be scored by its own targets,
+C + gamma V(s'), and values that hardly vary have small TD errors.
+
+Intervals come from the bootstrap over episodes, the independent units of a log. All candidates are
+resampled together. In cross-validation the learners of K parts share most of their episodes, so
+their errors are not independent. Deviations of bootstrap samples are then enlarged by
+sqrt(1 + K / (K - 1)), the correction of Nadeau and Bengio (2003): 1.5 for five parts.
+
+:func:`compare_learners` says
 "cannot tell" where the returns rest on too little: few episodes, few of them with any weight, a
 heavy tail of weights, or values that mostly lie beyond the ends of the episodes. The weight of an
 episode is the sum of the discounted weights in its returns, divided by the sum of the discounts. It
@@ -24,16 +42,23 @@ from gvf.findings import Code, Finding
 from gvf.judging.candidates import Candidate, named, question_of
 from gvf.judging.comparison import (
     CONSTANT,
+    FEWEST,
     Comparison,
     Score,
     Standing,
     difference_of,
 )
-from gvf.judging.held_out import HeldOut, gather
-from gvf.judging.off_policy_returns import beyond_cut, mean_weights
+from gvf.judging.held_out import HeldOut, Sums, gather, squared_errors
+from gvf.judging.off_policy_returns import (
+    Returns,
+    beyond_cut,
+    limit_of,
+    mean_weights,
+    returns_of,
+    shared_baseline,
+    sound,
+)
 from gvf.judging.policy_value import effective_rewards, policy_values
-from gvf.judging.return_baseline import Returns, limit_of, returns_of, shared_baseline, sound
-from gvf.judging.score import FEWEST, low_of_chosen, squared_errors
 from gvf.policies import Policy
 from gvf.question import GVF, OnConflict
 from gvf.ratios import LARGEST_K_HAT, effective_size, tail_index
@@ -42,6 +67,8 @@ FEWEST_EPISODES = 10
 """The number of held-out episodes, and of effective ones, below which a log cannot tell."""
 LARGEST_SHARE = 0.5
 """The largest share of the values that may lie beyond the ends of episodes that were cut."""
+_AT_ONCE = 2**22
+"""The largest number of counts of a bootstrap in memory."""
 
 
 def compare_learners(
@@ -126,7 +153,7 @@ def judged(
     predicted = np.where(diverged, np.inf, held.predicted)
     sums = squared_errors(held, targets, np.column_stack([predicted, _constant(held, targets)]))
     scores = sums.scores
-    samples = sums.resampled(replicates, seed, int(held.part.max()) + 1)
+    samples = resampled(sums, replicates, seed, int(held.part.max()) + 1)
     episodes, count = len(sums.weight), len(candidates)
     best = int(np.argmin(np.where(np.isnan(scores[:-1]), np.inf, scores[:-1])))
     chances = np.bincount(samples[:, :-1].argmin(axis=1), minlength=count) / replicates
@@ -175,6 +202,57 @@ def judged(
         _samples=samples,
         _names=tuple(candidate.name for candidate in everything),
     )
+
+
+def resampled(sums: Sums, replicates: int, seed: int, parts: int = 1) -> Floats:
+    """Compute scores in bootstrap samples of the episodes of some parts, float64[B, L]."""
+    rng, count = np.random.default_rng(seed), len(sums.weight)
+    batches, step = [], max(1, _AT_ONCE // count)
+    diverged = ~np.isfinite(sums.error).all(axis=0)
+    error = np.where(diverged, 0.0, sums.error)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        for start in range(0, replicates, step):
+            size = min(step, replicates - start)
+            times = rng.multinomial(count, np.full(count, 1.0 / count), size=size)
+            batches.append((times @ error) / (times @ sums.weight)[:, None])
+        samples = np.concatenate(batches)
+        if parts > 1:
+            scores = error.sum(axis=0) / sums.weight.sum()
+            samples = scores + math.sqrt(1 + parts / (parts - 1)) * (samples - scores)
+    return np.where(diverged | np.isnan(samples), np.inf, samples)
+
+
+def low_of_chosen(gains: Floats, samples: Floats, chosen: int, tail: float) -> float:
+    """Return the lower end of an interval for the gain of a candidate that was chosen among L.
+
+    The largest of many gains is large by chance. With the deviations of all gains in bootstrap
+    samples, in units of their standard deviations s_j, the end is
+
+        g - s q,    q = the quantile of max_j (g_j - g*_j) / s_j.
+
+    It holds for all candidates at once, so also for one that was chosen by the same episodes. With
+    one candidate it is the end of the plain interval.
+
+    Args:
+        gains: the gain of each candidate, float64[L].
+        samples: their gains in bootstrap samples, float64[B, L].
+        chosen: the number of the candidate.
+        tail: the share of samples beyond the end.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.judging.compare import low_of_chosen
+        >>> samples = 1.0 + np.random.default_rng(0).normal(size=(10_000, 24))
+        >>> for number in (1, 24):
+        ...     print(round(low_of_chosen(np.ones(number), samples[:, :number], 0, 0.025), 1))
+        -1.0
+        -2.1
+    """
+    deviation = samples - gains
+    spread = deviation.std(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        worst = np.nanmin(np.where(spread > 0.0, deviation / spread, 0.0), axis=1)
+    return float(gains[chosen] + spread[chosen] * np.quantile(worst, tail))
 
 
 def _low_of_best(scores: Floats, samples: Floats, best: int, episodes: int, level: float) -> float:

@@ -1,27 +1,33 @@
-"""Judgements as records: the scores of candidates, their table, and the verdict."""
+"""Comparisons as records: the scores of candidates, their table, and the verdict.
+
+A verdict is a code with its fields; only `str` makes words of it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Literal
 
 import numpy as np
 
-from gvf.common.arrays import Floats
-from gvf.estimate import Estimate
+from gvf.common.arrays import Array, Floats
+from gvf.common.quantiles import tail_of
+from gvf.estimate import Estimate, percent
 from gvf.findings import Finding, sentence
+from gvf.judging.held_out import Sums
+from gvf.judging.off_policy_returns import Returns
 from gvf.judging.policy_value import Estimator
-from gvf.judging.return_baseline import Returns
-from gvf.judging.score import Sums, interval
-from gvf.judging.verdict import Outcome, Verdict
 from gvf.ratios import LARGEST_K_HAT
 
 TIE = 0.5
 """The difference of two scores, in standard errors, up to which chance alone orders them."""
 CONSTANT = "a constant"
 """The name of the reference, which predicts the mean return everywhere."""
+FEWEST = 2
+"""The number of episodes from which on there are intervals."""
 
 
 Standing = Literal["best", "as good", "worse", "diverged", "reference"]
@@ -70,6 +76,81 @@ class Score:
     difference: Estimate
     chance: float
     standing: Standing
+
+
+class Outcome(StrEnum):
+    """The kinds of verdicts on candidates by held-out episodes.
+
+    Example:
+        >>> from gvf.judging import Outcome
+        >>> Outcome("cannot tell").sure, Outcome.TIED.sure, [*map(str, Outcome)]
+        (False, True,
+         ['best', 'tied', 'no better than a constant', 'cannot tell', 'all diverged'])
+    """
+
+    BEST = "best"
+    """The winner predicts better than all other candidates and than the constant."""
+    TIED = "tied"
+    """The winner predicts better than the constant, and cannot be told from other candidates."""
+    NO_BETTER = "no better than a constant"
+    """The winner is not shown to predict better than the constant."""
+    CANNOT_TELL = "cannot tell"
+    """The episodes are too few, or their weights too uneven, to tell anything."""
+    ALL_DIVERGED = "all diverged"
+    """No candidate has finite predictions."""
+
+    @property
+    def sure(self) -> bool:
+        """True if the winner was shown to predict better than a constant."""
+        return self in (Outcome.BEST, Outcome.TIED)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A verdict on candidates by held-out episodes. Print it for a sentence.
+
+    Attributes:
+        outcome: the code, an :class:`Outcome`.
+        winner: the name of the candidate with the lowest error.
+        tied: the names of the candidates that cannot be told from it.
+        others: the number of all other candidates.
+        findings: the reasons why nothing can be told; none if something can.
+
+    Example:
+        >>> from gvf.judging import Outcome, Verdict
+        >>> verdict = Verdict(Outcome.TIED, "IR", ("IS",), others=4)
+        >>> print(verdict)
+        IR has the lowest error, and cannot be told from IS
+        >>> verdict.outcome.sure
+        True
+    """
+
+    outcome: Outcome
+    winner: str
+    tied: tuple[str, ...] = ()
+    others: int = 0
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """The findings in words."""
+        return tuple(map(sentence, self.findings))
+
+    def __str__(self) -> str:
+        match self.outcome:
+            case Outcome.ALL_DIVERGED:
+                return "all candidates have diverged"
+            case Outcome.CANNOT_TELL:
+                return f"cannot tell: {'; '.join(self.doubts)}"
+            case Outcome.NO_BETTER:
+                return f"{self.winner} is not shown to predict better than a constant"
+            case Outcome.TIED:
+                many = self.tied[0] if len(self.tied) == 1 else f"{len(self.tied)} others"
+                return f"{self.winner} has the lowest error, and cannot be told from {many}"
+            case Outcome.BEST if self.others:
+                return f"{self.winner} is best"
+            case Outcome.BEST:
+                return f"{self.winner}, the only candidate, predicts better than a constant"
 
 
 @dataclass(frozen=True, repr=False)
@@ -224,7 +305,7 @@ class Comparison:
         return difference_of(self._sums.scores, self._samples, a, b, self.episodes, self.level)
 
     def __repr__(self) -> str:
-        rows = [("", "squared error", "above the best", f"{100 * self.level:.0f} % interval")]
+        rows = [("", "squared error", "above the best", f"{percent(self.level, 'g')} interval")]
         for score in self.scores:
             d = score.difference
             above, ends = ("", "") if score is self.best else (_text(d.value), _ends(d))
@@ -242,7 +323,7 @@ class Comparison:
             *(line.rstrip() for line in lines),
             f"  weights: effective sample size {self.effective_sample_size:.3g} of "
             f"{self.episodes:,} episodes, k-hat {k_hat} (trusted up to {LARGEST_K_HAT}); "
-            f"{100 * self.beyond:.2g} % of the values beyond cut episodes",
+            f"{percent(self.beyond)} of the values beyond cut episodes",
             f"  verdict: {self.verdict}",
         ])  # fmt: skip
 
@@ -250,7 +331,7 @@ class Comparison:
     def _standing(score: Score) -> str:
         if score.standing in ("diverged", "reference"):
             return score.standing
-        return f"{100 * score.chance:3.0f} %  {score.standing}"
+        return f"{percent(score.chance, '3.0f')}  {score.standing}"
 
 
 def difference_of(
@@ -263,6 +344,15 @@ def difference_of(
         return Estimate(0.0, 0.0, 0.0, level=level)
     low, high = interval(values, episodes, level)
     return Estimate(float(value), low, high, level=level)
+
+
+def interval(values: Array, episodes: int, level: float) -> tuple[float, float]:
+    """Return the ends of the bootstrap interval from values [B]; nan with too few episodes."""
+    good = values[np.isfinite(values)]
+    if episodes < FEWEST or len(good) < len(values):
+        return float("nan"), float("nan")
+    tail = tail_of(episodes, level)
+    return float(np.quantile(good, tail)), float(np.quantile(good, 1 - tail))
 
 
 def _text(number: float) -> str:

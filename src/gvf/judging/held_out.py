@@ -1,7 +1,8 @@
 """Held-out episodes: the numbers of a log that judging needs.
 
 The log is read once. What is kept of n transitions with L candidates are a few arrays [n], and the
-predictions [n, L].
+predictions [n, L]. Squared errors are summed in each episode, the independent unit of
+a log. Scores, and their resampling, need no more (:mod:`gvf.judging.compare`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ import numpy as np
 
 from gvf.common.arrays import Array, Bools, Floats
 from gvf.common.checks import brief
+from gvf.common.errors import positions_counted_from
 from gvf.judging.candidates import Candidate, candidates, predictions
 from gvf.links import in_order
 from gvf.log import Log
 from gvf.policies import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict
+from gvf.rows import RowMaker
 from gvf.transition import Transitions, as_transitions, ended_rows
 
 
@@ -88,23 +91,18 @@ def gather(
     """Read held-out episodes, and predict for their states."""
     batches: list[dict[str, Array]] = []
     named: list[Candidate] = []
-    taken = 0
+    row_count, maker = 0, RowMaker(question, on_conflict)
     for batch, last in _batches(log):
         if not len(batch):
             continue
         if not named:
             named = candidates(learners, batch["state"][:1])
-        try:
-            ratio, cumulant, continuation, interest = question.evaluate(
-                batch, behaviour=behaviour, on_conflict=on_conflict
-            )
-        except ValueError as error:
-            sorted_by = ", sorted by stream" if "stream" in batch else ""
-            error.add_note(f"Positions count from transition {taken} of the log{sorted_by}.")
-            raise
+        sorted_by = ", sorted by stream" if "stream" in batch else ""
+        with positions_counted_from(row_count, f"the log{sorted_by}"):
+            rows = maker.many(batch, behaviour)
         predicted = _all(learners, batch["state"])
         after = np.zeros_like(predicted)
-        cut = np.flatnonzero(last & (continuation > 0.0))
+        cut = np.flatnonzero(last & (rows.continuation > 0.0))
         if len(cut):
             after[cut] = _all(learners, batch["next_state"][cut])
         actions, target = np.zeros(len(batch), np.int64), np.zeros((len(batch), 0))
@@ -112,29 +110,18 @@ def gather(
             actions = batch["action"].astype(np.int64)
             target = question.policy.probabilities(batch["state"])
         batches.append({
-            "action": actions, "target": target, "ratio": ratio,
-            "cumulant": cumulant, "continuation": continuation,
-            "interest": interest, "last": last, "predicted": predicted, "after": after,
-            "part": np.zeros(len(batch), np.int64),
-            "estimated": _estimated(batch, behaviour, on_conflict),
+            "action": actions, "target": target, "ratio": rows.ratio,
+            "cumulant": rows.cumulant, "continuation": rows.continuation,
+            "interest": rows.interest, "last": last, "predicted": predicted, "after": after,
+            "part": np.zeros(len(batch), np.int64), "estimated": rows.origin.estimated,
         })  # fmt: skip
-        taken += len(batch)
+        row_count += len(batch)
     if not batches:
         raise ValueError("there are no held-out transitions to judge by")
     whole = {name: np.concatenate([part[name] for part in batches]) for name in batches[0]}
     if not whole["interest"].any():
         raise ValueError("the interest is 0 in all held-out states")
     return HeldOut(**whole), named
-
-
-def _estimated(batch: Transitions, behaviour: Policy | None, on_conflict: OnConflict) -> Bools:
-    """Return True where the ratio is formed with an estimated probability, bool[m]."""
-    recorded = {"behaviour_probability", "behaviour_log_probability"} & batch.columns.keys()
-    if behaviour is not None and (not recorded or on_conflict == "behaviour"):
-        return np.full(len(batch), bool(getattr(behaviour, "is_estimated", False)))
-    if "behaviour_is_estimated" not in batch:
-        return np.zeros(len(batch), np.bool_)
-    return np.asarray(batch["behaviour_is_estimated"] == 1)
 
 
 def _all(learners: Mapping[str, Any], states: Any) -> Floats:
@@ -164,3 +151,32 @@ def _batches(log: Any) -> Iterator[tuple[Transitions, Bools]]:
         if alone and not ended_rows(item.columns, len(item))[-1:].all():
             raise ValueError("the last episode of the log has no end: mark it as truncated")
         yield in_order(item, refuse_gaps=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """The squared errors of L candidates, summed in each of E episodes.
+
+    Attributes:
+        error: the sums of squared errors, weighted by interest, float64[E, L].
+        weight: the sums of interests, float64[E].
+    """
+
+    error: Floats
+    weight: Floats
+
+    @property
+    def scores(self) -> Floats:
+        """The score of each candidate, float64[L]."""
+        return self.error.sum(axis=0) / self.weight.sum()
+
+
+def squared_errors(held: HeldOut, returns: Floats, predicted: Floats) -> Sums:
+    """Sum squared errors by episode; those of predictions that are not finite are infinite."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        square = (predicted - returns[:, None]) ** 2
+        square[np.isnan(square)] = np.inf
+        square *= held.interest[:, None]
+        square[np.isnan(square)] = 0.0  # no interest in a state, and no prediction
+        error = np.add.reduceat(square, held.starts, axis=0)
+    return Sums(error, np.add.reduceat(held.interest, held.starts))

@@ -36,7 +36,7 @@ from gvf.common.arrays import Array, Floats
 from gvf.common.quantiles import t_quantile
 from gvf.estimate import Estimate, mean_of_sums
 from gvf.judging.held_out import HeldOut
-from gvf.judging.return_baseline import Returns
+from gvf.judging.off_policy_returns import Returns
 from gvf.ratios import effective_size
 
 FEWEST_REWARDS = 20

@@ -21,7 +21,7 @@ from gvf.common.progress import progress_of
 from gvf.judging.candidates import Candidate, named, predictions, question_of
 from gvf.judging.compare import Comparison, Score, check, judged
 from gvf.judging.held_out import HeldOut, gather
-from gvf.judging.return_baseline import Returns
+from gvf.judging.off_policy_returns import Returns
 from gvf.log import Log
 from gvf.policies import Policy
 from gvf.question import GVF, OnConflict

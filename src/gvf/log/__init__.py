@@ -6,6 +6,6 @@ takes the :class:`gvf.Log` as it takes an environment's stream: ``learner.fit(lo
 """
 
 from gvf.log.log import Log, read_log
-from gvf.log.record_log import record_log
+from gvf.log.write_log import record_log
 
 __all__ = ["Log", "read_log", "record_log"]

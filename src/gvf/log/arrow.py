@@ -18,7 +18,7 @@ from gvf.common.fields import as_column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Place = Callable[[int], str]
+RowText = Callable[[int], str]
 """A function from a row of an array to its place in the source, in words."""
 
 
@@ -45,13 +45,13 @@ def is_known(kind: pa.DataType) -> bool:
     return any(test(kind) for test in (*known, *texts, *times))
 
 
-def as_numpy(column: pa.Array, name: str, place: Place) -> Array:
+def as_numpy(column: pa.Array, name: str, row_text: RowText) -> Array:
     """Return a column of Arrow as an array [m, ...].
 
     Args:
         column: the column.
         name: its name, for messages.
-        place: the place of a row in the source, for messages.
+        row_text: the place of a row in the source, in words.
 
     Raises:
         ValueError: if its lists differ in length.
@@ -72,14 +72,14 @@ def as_numpy(column: pa.Array, name: str, place: Place) -> Array:
         column = column.storage
     kind = column.type
     if types.is_dictionary(kind):
-        return as_numpy(column.dictionary_decode(), name, place)
+        return as_numpy(column.dictionary_decode(), name, row_text)
     if _is_list(kind):
-        return _from_lists(column, name, place)
+        return _from_lists(column, name, row_text)
     if types.is_struct(kind):
         fields = [kind.field(i).name for i in range(kind.num_fields)]
         arrays = zip(fields, column.flatten(), strict=True)
         return as_column(
-            {field: as_numpy(part, f"{name}.{field}", place) for field, part in arrays}
+            {field: as_numpy(part, f"{name}.{field}", row_text) for field, part in arrays}
         )
     if types.is_decimal(kind):
         column = column.cast(pa.float64())
@@ -91,7 +91,7 @@ def as_numpy(column: pa.Array, name: str, place: Place) -> Array:
     return array
 
 
-def _from_lists(column: pa.Array, name: str, place: Place) -> Array:
+def _from_lists(column: pa.Array, name: str, row_text: RowText) -> Array:
     """Return lists of equal lengths as an array; a missing list is all NaN."""
     from pyarrow import compute
 
@@ -106,16 +106,16 @@ def _from_lists(column: pa.Array, name: str, place: Place) -> Array:
         usual = lengths[is_valid][0]
         at = int((is_valid & (lengths != usual)).argmax())
         raise ValueError(
-            f"{place(at)}: column {name!r} has a list of {lengths[at]}, and {usual} before: all "
+            f"{row_text(at)}: column {name!r} has a list of {lengths[at]}, and {usual} before: all "
             "lists of a column must have the same length"
         )
     size = int(sizes[0]) if len(sizes) else 0
-    inner = as_numpy(column.flatten(), name, place)
+    inner = as_numpy(column.flatten(), name, row_text)
     inner = inner.reshape(int(is_valid.sum()), size, *inner.shape[1:])
     if is_valid.all():
         return inner
     if not len(sizes):
-        raise ValueError(f"{place(0)}: column {name!r} is empty")
+        raise ValueError(f"{row_text(0)}: column {name!r} is empty")
     filled = np.full((len(column), *inner.shape[1:]), np.nan)
     filled[is_valid] = inner
     return filled

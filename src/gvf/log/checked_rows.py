@@ -16,13 +16,13 @@ from gvf.common.arrays import Array, Arrays, Bools
 from gvf.common.errors import OptionError, Words, option
 from gvf.common.fields import as_column
 from gvf.log.column_meanings import Reading
-from gvf.log.episode_ends import OWN, Bounds, Ends, Gaps, Scan
-from gvf.log.single_decisions import Decisions
+from gvf.log.episode_bounds import OWN, Bounds, Decisions, Ends, Gaps
+from gvf.log.episode_ends import Scan
 from gvf.log.tables import Source
-from gvf.transition import Transitions, describe_columns, nan_place, nan_rows
+from gvf.transition import RECORDED, Transitions, describe_columns, nan_place, nan_rows
 
 OnNaN = Literal["error", "keep"]
-LIKELIHOODS = ("behaviour_probability", "behaviour_log_probability")
+LIKELIHOODS = RECORDED[::-1]
 """The meanings of columns that tell how likely the recorded actions were."""
 _ROUNDING = 1e-6
 """A probability of 1 in single precision may be this much larger."""
@@ -54,8 +54,8 @@ class CheckedRows:
         self.derived = "next_state" not in reading and not reading.single
         self._discrete = True
         self._shapes: dict[str, tuple[int, ...]] = {}
-        place, single = source.place, reading.single
-        scan = Decisions(reading, place) if single else Scan(reading, ends, place, gaps)
+        row_text, single = source.row_text, reading.single
+        scan = Decisions(reading, row_text) if single else Scan(reading, ends, row_text, gaps)
         meanings = [*scan.meanings, "action", *LIKELIHOODS]
         row = 0
         names = dict.fromkeys([*reading.columns(meanings), *reading.ids])
@@ -163,7 +163,7 @@ class CheckedRows:
                 shape = self._shapes.setdefault(meaning, column.shape[1:])
                 if column.shape[1:] != shape:
                     raise ValueError(
-                        f"{self.source.place(row)}: column {part.columns[0]!r} has the shape "
+                        f"{self.source.row_text(row)}: column {part.columns[0]!r} has the shape "
                         f"{column.shape[1:]}, and {shape} before"
                     )
                 values_of[meaning] = self._checked(meaning, part.columns, column, row)
@@ -176,7 +176,7 @@ class CheckedRows:
             if column.dtype.kind == "U":
                 at = _first_text(column)
                 raise ValueError(
-                    f"{self.source.place(row + at)}: column {name!r} is {str(column[at])!r}, and "
+                    f"{self.source.row_text(row + at)}: column {name!r} is {str(column[at])!r}, and "
                     "must be a number"
                 )
             if column.ndim != 1 or column.dtype.kind not in "biuf":
@@ -209,7 +209,7 @@ class CheckedRows:
             at = _first_text(column) if column.dtype.kind == "U" else 0
             value_text = str(column[at]) if column.dtype.kind == "U" else column[at]
             raise ValueError(
-                f"{self.source.place(row + at)}: column {name!r}, the {meaning}, is "
+                f"{self.source.row_text(row + at)}: column {name!r}, the {meaning}, is "
                 f"{value_text!r}, and must be a number{hint}"
             )
         if self._on_nan == "error" and meaning != "next_state":
@@ -250,8 +250,8 @@ class CheckedRows:
             at = int(good.argmin())
             value = column[at].item() if column.ndim == 1 else column[at]
             value_text = "missing" if value != value or value == "" else value
-            place = f"{self.source.place(row + at)}: column {name!r} is {value_text}; "
-            raise OptionError(place, *wanted)
+            value_of_row = f"{self.source.row_text(row + at)}: column {name!r} is {value_text}; "
+            raise OptionError(value_of_row, *wanted)
 
     def _check_no_nan(
         self, meaning: str, column: Array, row: int, used: Bools, names: Sequence[str] = ()
@@ -260,11 +260,11 @@ class CheckedRows:
         if bad.any():
             at = int(bad.argmax())
             names = names or self.reading.parts[meaning].columns
-            place = nan_place(names[0], column[at])
+            column_name = nan_place(names[0], column[at])
             if len(names) > 1:
-                place = names[int(np.isnan(column[at]).argmax())]
+                column_name = names[int(np.isnan(column[at]).argmax())]
             raise OptionError(
-                f"{self.source.place(row + at)}: column {place!r} is NaN or missing: repair the "
+                f"{self.source.row_text(row + at)}: column {column_name!r} is NaN or missing: repair the "
                 "log",
                 Words(', or read with on_nan="keep" and learn with on_nan="skip"', ""),
             )

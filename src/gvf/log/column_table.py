@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gvf.common.arrays import Array
-from gvf.log.checked_rows import LIKELIHOODS
 from gvf.log.column_meanings import Reading
-from gvf.log.episode_ends import Bounds
+from gvf.log.episode_bounds import Bounds
 from gvf.log.tables import Source
-from gvf.transition import describe_columns
+from gvf.transition import describe_columns, recorded_column
 
 if TYPE_CHECKING:
     from gvf.log.log import Log
@@ -107,7 +106,7 @@ def _remarks(
         lines.append(f"left out: {bounds.lost:,} episode{several} with no other row")
     if log.has_estimates:
         lines.append("behaviour probabilities: estimated, not recorded")
-    elif not any(name in log.columns for name in LIKELIHOODS):
+    elif recorded_column(log.columns) is None:
         advice = "; name a column, give the policy that acted, or estimate it"
         lines.append(
             f"behaviour probabilities: not in the log{f', {behaviour}' if behaviour else advice}"

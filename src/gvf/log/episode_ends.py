@@ -7,8 +7,8 @@ together and in order. What the log does not say, the caller says: ``ends="termi
 
 A row is missing where a next state is not the state of the following row of the episode, where a
 count of steps jumps, and, in a log without next states, where regular times have a hole
-(:mod:`gvf.log.time_holes`). ``gaps`` says whether this is an error or cuts the episode, or is left
-as it is.
+(:class:`gvf.log.episode_bounds.Spacing`). ``gaps`` says whether this is an error or cuts the
+episode, or is left as it is.
 
 If the log has no next states, that of a row is the state of the following row. The last row of an
 episode that was cut has no next state then, and is left out.
@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,47 +28,10 @@ from gvf.common.errors import OptionError, Words, option
 from gvf.common.fields import as_column
 from gvf.links import breaks
 from gvf.log.column_meanings import Reading
-from gvf.log.time_holes import Spacing
+from gvf.log.episode_bounds import OWN, Bounds, Ends, Gaps, Spacing
 
-Ends = Literal["terminated", "truncated"]
-Gaps = Literal["error", "cut", "keep"]
-"""The ways to take missing rows: raise an error, cut the episode, or let it go on."""
 _STEPS = re.compile(r"t|.*step.*|frame_index", re.IGNORECASE)
 """Names of columns that count steps, so that a jump means missing rows."""
-OWN = "own ids"
-"""The key under which a scan takes in the columns in which the log names its episodes."""
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """The episodes of a log, E of them.
-
-    Args:
-        first: the first row of each episode, int64[E].
-        last: the last row of each episode that is a transition, int64[E].
-        terminated: True for episodes that the task ended, bool[E].
-        left_out: the number of rows that are no transitions, since their next state is unknown.
-        lost: the number of episodes that had no other row, and so are not among the E.
-        how: the way in which episodes were found, in words.
-        why: the source of the ends' meaning, in words.
-        gaps: the number of places where rows are missing, and the episode was cut.
-        ids: the log's own names of the episodes, a field for each column, [E]; None without any.
-        unseen: why rows may be missing that nothing shows, in words; empty if they would be seen.
-    """
-
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    terminated: Bools
-    left_out: int
-    lost: int
-    how: str
-    why: str
-    gaps: int = 0
-    ids: Array | None = None
-    unseen: str = ""
-
-    def __len__(self) -> int:
-        return len(self.first)
 
 
 class Scan:
@@ -78,7 +40,7 @@ class Scan:
     Args:
         reading: the meanings of the columns.
         ends: the meaning of ends that the log leaves open.
-        place: the place of a row, for messages.
+        row_text: the place of a row, in words.
         gaps: what is done where rows are missing.
 
     Raises:
@@ -86,9 +48,9 @@ class Scan:
     """
 
     def __init__(
-        self, reading: Reading, ends: Ends | None, place: Callable[[int], str], gaps: Gaps
+        self, reading: Reading, ends: Ends | None, row_text: Callable[[int], str], gaps: Gaps
     ) -> None:
-        self._reading, self._ends, self._place, self._gaps = reading, ends, place, gaps
+        self._reading, self._ends, self._row_text, self._gaps = reading, ends, row_text, gaps
         self._by_name = "episode" in reading
         self._by_time = "time" in reading and not self._by_name
         self._has_ids = self._by_name or "stream" in reading
@@ -178,8 +140,8 @@ class Scan:
                 at = int(wrong.argmax())
                 name = next(m for m in self._marks if before[m][at])
                 raise ValueError(
-                    f"{self._place(row + at)}: {name} is set, but the episode "
-                    f"{self._name(before)[at]!s} goes on in {self._place(row + at + 1)}"
+                    f"{self._row_text(row + at)}: {name} is set, but the episode "
+                    f"{self._name(before)[at]!s} goes on in {self._row_text(row + at + 1)}"
                 )
         if self._by_time:
             over = over | ((after["time"] < before["time"]) & (after["time"] == self._start_time))
@@ -218,17 +180,19 @@ class Scan:
         wrong = inside & ~(b > a)
         if wrong.any():
             at = int(wrong.argmax())
-            place = f"{self._place(row + at + 1)}: column {self._time!r} is {b[at]} after {a[at]}"
+            disorder = (
+                f"{self._row_text(row + at + 1)}: column {self._time!r} is {b[at]} after {a[at]}"
+            )
             if not self._has_ids:
                 raise OptionError(
-                    f"{place}, and no column tells episodes apart: if rows of several patients, "
+                    f"{disorder}, and no column tells episodes apart: if rows of several patients, "
                     "machines or environments are mixed, name the column that tells them apart, ",
                     option("episode", ...),
                     ", and sort the table by it and by time; only if rows are in order, read with ",
                     option("time", None),
                 )
             raise OptionError(
-                f"{place} in the same episode: sort the table by episode and time first, or read "
+                f"{disorder} in the same episode: sort the table by episode and time first, or read "
                 "with ",
                 option("time", None),
                 " if it is no time",
@@ -257,7 +221,7 @@ class Scan:
     def _refuse_gap(self, row: int, *why: str | Words) -> None:
         """Raise an error where the time tells that rows are missing, if that is one."""
         if self._gaps == "error":
-            raise OptionError(f"{self._place(row)}: column {self._time!r} ", *why)
+            raise OptionError(f"{self._row_text(row)}: column {self._time!r} ", *why)
 
     def _gaps_in_states(self, before: Arrays, after: Arrays, inside: Bools, row: int) -> Bools:
         """Return True where the next state is not the following state."""
@@ -268,8 +232,8 @@ class Scan:
             known = self._by_name or self._time or "stream" in before
             why = "" if known else ", not in order, or of several streams without a column"
             raise OptionError(
-                f"{self._place(row + at)}{episode}: the next state is not the state of "
-                f"{self._place(row + at + 1)}, and no column says that an episode ends: rows are "
+                f"{self._row_text(row + at)}{episode}: the next state is not the state of "
+                f"{self._row_text(row + at + 1)}, and no column says that an episode ends: rows are "
                 f"missing{why}: read with ",
                 option("gaps", "cut"),
                 " to cut episodes there, or with ",
@@ -286,7 +250,7 @@ class Scan:
         clear = marked | stops | gaps | (self._gaps == "cut")
         if not (clear.all() or self._ends or self._marks == ["terminated"]):
             raise OptionError(
-                f"{self._place(row + int(at[~clear][0]))}: an episode ends here, and neither "
+                f"{self._row_text(row + int(at[~clear][0]))}: an episode ends here, and neither "
                 "terminated nor truncated says so: are rows missing? Read with ",
                 option("gaps", "cut"),
                 " if they are, or with ",
@@ -370,7 +334,7 @@ class Scan:
         if again.any():
             at = int(order[1:][again].min())
             raise ValueError(
-                f"{self._place(int(first[at]))}: episode {ids[at]!s} goes on after another one: "
+                f"{self._row_text(int(first[at]))}: episode {ids[at]!s} goes on after another one: "
                 "sort the table by stream, episode and time first, so that the rows of an episode "
                 "are together"
             )

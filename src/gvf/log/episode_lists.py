@@ -20,7 +20,7 @@ from gvf.common.checks import brief
 from gvf.common.fields import as_column
 from gvf.log.column_meanings import COUNTED, Given, Part, Reading, recognise
 from gvf.log.tables import Source
-from gvf.transition import Transitions, nan_rows
+from gvf.transition import RECORDED, Transitions, nan_rows
 
 _FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
 _INFO = ("infos", "info")
@@ -52,8 +52,7 @@ class Episodes(Source):
         plain = recognise(list(first), meanings)
         self._states = plain.columns(["state"])
         self._ends = plain.columns(["terminated", "truncated", "done"])
-        likelihoods = ("behaviour_probability", "behaviour_log_probability")
-        self._likelihoods = plain.columns(likelihoods)
+        self._likelihoods = plain.columns(RECORDED)
         self._clock = plain.columns(["action", "reward"]) or [
             key for key in first if key not in self._states and np.ndim(first[key])
         ]
@@ -69,7 +68,7 @@ class Episodes(Source):
         rows = int(self._starts[-1])
         super().__init__(name, list(dict.fromkeys(names)), rows, size * rows)
 
-    def place(self, row: int) -> str:
+    def row_text(self, row: int) -> str:
         """Return the step and the episode of a row."""
         at = int(np.searchsorted(self._starts, row, "right")) - 1
         return f"step {row - self._starts[at]} of episode {at}"
@@ -137,7 +136,7 @@ class Episodes(Source):
             parts["next_state"] = Part(names, "the state after it", state.is_matrix)
         # Steps are numbered anew in each episode, and an episode is one whatever it calls itself.
         parts["episode"] = Part((COUNTED,), "one after the other")
-        for meaning in ("behaviour_probability", "behaviour_log_probability"):
+        for meaning in RECORDED:
             part = parts.get(meaning)
             if part is not None and self.shifted.get(part.columns[0]):
                 parts[meaning] = replace(part, how=f"{part.how}; step t's is entry t + 1 of infos")

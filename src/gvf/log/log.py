@@ -13,7 +13,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,10 @@ from gvf.common.arrays import Array, Bools
 from gvf.common.checks import check_choice
 from gvf.common.errors import OptionError, option
 from gvf.log.checked_rows import CheckedRows, OnNaN
-from gvf.log.column_meanings import Given, recognise
+from gvf.log.column_meanings import COUNTED, MEANINGS, Given, recognise
 from gvf.log.column_table import described
-from gvf.log.computed_columns import Computed
-from gvf.log.episode_ends import Ends, Gaps
+from gvf.log.episode_bounds import Ends, Gaps, Steps
 from gvf.log.episode_lists import Episodes, is_one_episode
-from gvf.log.single_decisions import Steps
 from gvf.log.tables import ColumnSource, Source, opened
 from gvf.transition import ESTIMATED, Transitions
 
@@ -157,6 +156,33 @@ def _source(contents: Any, source: Any, columns: Mapping[str, Given], single: bo
     return Episodes(contents, f"{name} of {len(contents)} episodes", columns)
 
 
+class LogSample(NamedTuple):
+    """Some rows of a log; see :meth:`Log.sample`."""
+
+    batch: Transitions
+    """The rows, m of them, in the order of the log."""
+    position: NDArray[np.int64]
+    """Their positions in the log, [m]."""
+    left_out: int
+    """The number of rows of the whole log that are not usable."""
+
+
+class Computed(NamedTuple):
+    """Columns that are computed from transitions, such as estimated probabilities."""
+
+    compute: Callable[[Transitions], Mapping[str, Any]]
+    """The function from transitions [m] to columns [m]; None removes a column."""
+    origin: str
+    """The origin of the columns, in words."""
+
+    def added_to(self, batch: Transitions) -> Transitions:
+        """Return transitions with the columns."""
+        columns = {**batch.columns, **self.compute(batch)}
+        episode = columns.pop("episode")  # stays last
+        kept = {name: column for name, column in columns.items() if column is not None}
+        return Transitions(**kept, episode=episode)
+
+
 class Log:
     """A log of transitions, in episodes; :func:`gvf.read_log` makes one.
 
@@ -194,6 +220,42 @@ class Log:
         self._whole = whole
         if in_memory and whole is None:
             self._whole = Transitions.concatenate(self._streamed())
+
+    @classmethod
+    def from_transitions(
+        cls,
+        transitions: Transitions,
+        name: str,
+        ids: Mapping[str, Array] = MappingProxyType({}),
+        times: str | None = None,
+    ) -> Log:
+        """Return the log of transitions that have all columns of a log, in memory.
+
+        Args:
+            transitions: the transitions, with ``terminated``, ``truncated`` and ``episode``. A new
+                number, or one of the two ends, begins a new episode.
+            name: the name of the log.
+            ids: the names that the episodes had in a log before, [m] each, by column.
+            times: the column of the transitions that has the log's times.
+
+        Example:
+            >>> import gvf
+            >>> batch = gvf.Transitions(
+            ...     state=[0, 4], action=[1, 1], next_state=[1, 5], terminated=[False, True],
+            ...     truncated=[True, False], episode=[0, 1]
+            ... )
+            >>> gvf.Log.from_transitions(batch, "some rows").lengths
+            array([1, 1])
+        """
+        columns = dict(transitions.columns)
+        columns[COUNTED] = columns.pop("episode")
+        source = ColumnSource({**columns, **ids}, name)
+        meanings: dict[str, str | None] = {
+            meaning: meaning if meaning in transitions else None for meaning in MEANINGS
+        }
+        meanings |= {"time": times, "done": None, "stream": None, "episode": COUNTED}
+        reading = recognise(source.names, meanings, ids=[*ids])
+        return cls(CheckedRows(source, reading, None, "keep", "keep"), in_memory=True)
 
     @property
     def source(self) -> str:
@@ -280,7 +342,7 @@ class Log:
         """
         at = int(np.searchsorted(np.cumsum(self.lengths), position, "right"))
         first = self._rows.bounds.first[self.numbers[at]]
-        return self._rows.source.place(int(first + position - self._starts[at]))
+        return self._rows.source.row_text(int(first + position - self._starts[at]))
 
     @property
     def _starts(self) -> NDArray[np.int64]:
@@ -471,6 +533,52 @@ class Log:
         held_out = min(max(round(share * count), 1), count - 1)
         order = np.random.default_rng(seed).permutation(count)
         return self.select(order[held_out:]), self.select(order[:held_out])
+
+    def sample(
+        self,
+        most: int,
+        *,
+        rng: np.random.Generator,
+        usable: Callable[[Transitions], Bools],
+        inspect: Callable[[Transitions, NDArray[np.int64]], None] | None = None,
+    ) -> LogSample:
+        """Return the usable rows of the log, or of a random sample if it has more than `most` rows.
+
+        Args:
+            most: the largest number of rows.
+            rng: the generator of the choice; a log that is short enough draws nothing.
+            usable: a function from transitions [m] to the rows that can be used, bool[m].
+            inspect: a function that gets all usable rows of the log, batch by batch, with their
+                positions.
+
+        Example:
+            >>> import gvf
+            >>> import numpy as np
+            >>> walk = {"obs": [0, 1, 2], "action": [1, 0], "terminated": True}
+            >>> log = gvf.read_log([walk] * 50, quiet=True)
+            >>> rows = log.sample(
+            ...     3, rng=np.random.default_rng(0), usable=lambda batch: batch.action >= 0
+            ... )
+            >>> rows.position, rows.batch.state, rows.left_out
+            (array([51, 63, 83]), array([1, 1, 1]), 0)
+        """
+        chosen = np.ones(len(self), bool)
+        if len(self) > most:
+            chosen[:] = False
+            chosen[rng.choice(len(self), most, replace=False)] = True
+        parts: list[Transitions] = []
+        positions: list[NDArray[np.int64]] = []
+        start = left_out = 0
+        for batch in self:
+            good = usable(batch)
+            left_out += len(batch) - int(good.sum())
+            if inspect is not None:
+                inspect(batch[good], start + np.flatnonzero(good))
+            good = good & chosen[start : start + len(batch)]
+            parts.append(batch[good])
+            positions.append(start + np.flatnonzero(good))
+            start += len(batch)
+        return LogSample(Transitions.concatenate(parts), np.concatenate(positions), left_out)
 
     def describe(self, *, behaviour: str = "") -> str:
         """Return a table of the columns: their meanings, types, ranges, and how they were found.

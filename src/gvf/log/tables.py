@@ -73,7 +73,7 @@ class Source(ABC):
         """Return the numbers of rows, [m], in the table that the user has."""
         return rows
 
-    def place(self, row: int) -> str:
+    def row_text(self, row: int) -> str:
         """Return the place of a row in words, for messages."""
         return f"row {row}"
 
@@ -121,9 +121,9 @@ class ColumnSource(Source):
         """Return the numbers of rows in the arrays, before they were put into order."""
         return rows if self._order is None else self._order[rows]
 
-    def place(self, row: int) -> str:
+    def row_text(self, row: int) -> str:
         """Return the place of a row in the arrays."""
-        return super().place(int(self.numbers(row)))
+        return super().row_text(int(self.numbers(row)))
 
     def batches(
         self, columns: Sequence[str], start: int = 0, stop: int | None = None
@@ -152,7 +152,7 @@ class ArrowTable(Source):
         chosen = self._table.select(list(columns)).slice(start, stop - start)
         row = start
         for batch in chosen.to_batches(max_chunksize=self.batch_rows):
-            yield _arrays(batch, self.place, row)
+            yield _arrays(batch, self.row_text, row)
             row += batch.num_rows
 
 
@@ -199,7 +199,7 @@ class Parquet(Source):
         names = [name for name in self._schema.names if name not in self.left_out]
         super().__init__(str(path), names, self._starts[-1], size)
 
-    def place(self, row: int) -> str:
+    def row_text(self, row: int) -> str:
         """Return the row in its file, and the file if there are several."""
         if len(self._fragments) == 1:
             return f"row {row}"
@@ -233,7 +233,7 @@ class Parquet(Source):
                     skip = max(start - row, 0)
                     inside = batch.slice(skip, max(min(stop - row, batch.num_rows) - skip, 0))
                     if inside.num_rows:
-                        yield _arrays(inside, self.place, row + skip)
+                        yield _arrays(inside, self.row_text, row + skip)
                     row += batch.num_rows
                     if row >= stop:
                         break
@@ -376,9 +376,9 @@ def _clocks(schema: Any) -> dict[str, Any]:
     return {entry.name: entry.type for entry in schema if str(entry.type).startswith("timestamp")}
 
 
-def _arrays(batch: Any, place: Any, row: int) -> dict[str, Array]:
+def _arrays(batch: Any, row_text: Any, row: int) -> dict[str, Array]:
     return {
-        name: as_numpy(column, name, lambda at: place(row + at))
+        name: as_numpy(column, name, lambda at: row_text(row + at))
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     }
 

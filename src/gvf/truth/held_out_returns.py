@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,7 @@ from gvf.common.arrays import Floats
 from gvf.common.checks import check_choice, whole
 from gvf.common.gymnasium import gym
 from gvf.common.progress import progress_of
-from gvf.estimate import Estimate
+from gvf.estimate import Estimate, percent
 from gvf.policies import Policy
 from gvf.question import GVF
 from gvf.stream import Actor, Walk, environment_seed
@@ -78,8 +78,8 @@ def check_share_cut(share_cut: float, rollouts: int, cutoff: float, cut: Cut) ->
         raise CutError(f"all {rollouts} rollouts {reason}; {advice}", share_cut)
     if cut == "refuse" and share_cut > MOST_CUT:
         raise CutError(
-            f"{share_cut:.1%} of {rollouts} rollouts {reason}, and the returns of the others may "
-            f'be a biased sample; {advice}, or accept that with cut="drop"',
+            f"{percent(share_cut)} of {rollouts} rollouts {reason}, and the returns of the others "
+            f'may be a biased sample; {advice}, or accept that with cut="drop"',
             share_cut,
         )
 
@@ -134,7 +134,7 @@ class ReturnError:
 
 def cut_text(share_cut: float) -> str:
     """Tell which share of the rollouts was cut, and that this may bias what is computed."""
-    return f"{share_cut:.1%} of the rollouts, which were cut: the rest may be a biased sample"
+    return f"{percent(share_cut)} of the rollouts, which were cut: the rest may be a biased sample"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -219,11 +219,24 @@ class HeldOutReturns:
 
     def __repr__(self) -> str:
         returns = self.returns[np.isfinite(self.returns)]
-        left_out = f"; {self.cut} more ({self.share_cut:.1%}) were cut" if self.cut else ""
+        left_out = f"; {self.cut} more ({percent(self.share_cut)}) were cut" if self.cut else ""
         return (
             f"HeldOutReturns({len(self.states)} states, {returns.size} returns from "
             f"{returns.min():.4g} to {returns.max():.4g}, mean {returns.mean():.4g}{left_out})"
         )
+
+
+class RolloutOptions(TypedDict, total=False):
+    """The options of rollouts from states that a behaviour visits; see :func:`held_out_returns`."""
+
+    behaviour: Policy | None
+    states: int
+    rollouts: int
+    run_length: int
+    info: Iterable[str]
+    accept: Callable[[Any], Any] | None
+    seed: int | None
+    progress: bool
 
 
 def held_out_returns(
@@ -290,29 +303,22 @@ def held_out_returns(
         >>> error.mean_absolute.value >= 0 and error.states == 20
         True
     """
-    for name, value in (
-        ("states", states),
-        ("rollouts", rollouts),
-        ("run_length", run_length),
-        ("longest", longest),
-    ):
-        whole(name, value, 1)
-    if not 0 <= cutoff < 1:
-        raise ValueError(f"cutoff must be in [0, 1), got {cutoff}")
     check_choice("cut", cut, Cut)
-    walk = Walk(env, info_columns(question, info))
-    target = Actor(question.policy, env.action_space)
 
-    def sample(branch: Walk, rng: np.random.Generator) -> float:
+    def sample(branch: Walk, target: Actor, rng: np.random.Generator) -> float:
         return _return(branch, target, question, rng, cutoff, longest)
 
     visited, samples = from_states(
-        walk,
-        target if behaviour is None else Actor(behaviour, env.action_space),
+        env,
+        question.policy,
         sample,
+        behaviour=behaviour,
         states=states,
         rollouts=rollouts,
         run_length=run_length,
+        cutoff=cutoff,
+        longest=longest,
+        info=info_columns(question, info),
         accept=accept,
         seed=seed,
         progress=progress,
@@ -325,33 +331,38 @@ def held_out_returns(
 
 
 def from_states(
-    walk: Walk,
-    leader: Actor,
-    sample: Callable[[Walk, np.random.Generator], Any],
+    env: gym.Env[Any, Any],
+    target: Policy,
+    sample: Callable[[Walk, Actor, np.random.Generator], Any],
     *,
-    states: int,
-    rollouts: int,
-    run_length: int,
-    accept: Callable[[Any], Any] | None,
-    seed: int | None,
-    progress: bool,
+    cutoff: float,
+    longest: int,
+    behaviour: Policy | None = None,
+    states: int = 100,
+    rollouts: int = 1,
+    run_length: int = 1000,
+    info: Iterable[str] = (),
+    accept: Callable[[Any], Any] | None = None,
+    seed: int | None = None,
+    progress: bool = False,
 ) -> tuple[NDArray[Any], list[list[Any]]]:
-    """Let a behaviour lead to states, and take samples from each; see :func:`held_out_returns`.
+    """Let a behaviour lead to states, and sample rollouts of a target from each.
 
-    Args:
-        walk: the environment.
-        leader: the behaviour.
-        sample: a function of a walk in a state, and of a generator, that returns a sample.
-        states: the number of states, S.
-        rollouts: the number of samples from each state, R.
-        run_length: as in :func:`held_out_returns`, like the rest.
-        accept: the states that may be used.
-        seed: the seed.
-        progress: True to show a progress bar.
-
-    Returns:
-        The states [S, ...], and the R samples of each.
+    A sample is the result of ``sample(walk, actor, rng)``, with a walk in the state. The options
+    are those of :func:`held_out_returns`; ``cutoff`` and ``longest`` are only checked, since they
+    matter to the sample alone. The states [S, ...] are returned, and the R samples of each.
     """
+    for name, value in (
+        ("states", states),
+        ("rollouts", rollouts),
+        ("run_length", run_length),
+        ("longest", longest),
+    ):
+        whole(name, value, 1)
+    if not 0 <= cutoff < 1:
+        raise ValueError(f"cutoff must be in [0, 1), got {cutoff}")
+    walk, actor = Walk(env, info), Actor(target, env.action_space)
+    leader = actor if behaviour is None else Actor(behaviour, env.action_space)
     if rollouts > 1:
         _check_copies(walk.env)
     visited: list[NDArray[Any]] = []
@@ -378,7 +389,7 @@ def from_states(
             for_copy, for_target = other.spawn(2)
             branch = walk if rollouts == 1 else _branch(walk, for_copy)
             with _without_time_limit(branch.env):
-                returns[-1].append(sample(branch, np.random.default_rng(for_target)))
+                returns[-1].append(sample(branch, actor, np.random.default_rng(for_target)))
     return np.concatenate(visited), returns
 
 

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gvf.cli import add_command, add_engine, complete_with
+from gvf.cli import add_command, add_engine, complete_with, place_of_options
 from gvf.common.version import __version__
 from gvf_lab.commands.figure_names import FIGURES, figure_list
 from gvf_lab.commands.results_folder import DEFAULT_OUT, add_out
 
 if TYPE_CHECKING:
-    from gvf_lab.report.exhibit import Exhibit
+    from gvf_lab.report.exhibit import Exhibit, Version
 
 REPRODUCE = """\
 Run the paper's experiments, redraw its figures over the published curves, and judge the claims that
@@ -179,7 +179,7 @@ def _record_streams(options: argparse.Namespace) -> int:
 def _make_figures(options: argparse.Namespace) -> int:
     from gvf.common.progress import duration
     from gvf_lab import paper
-    from gvf_lab.study.engine import run
+    from gvf_lab.study.run_study import run
 
     began = time.perf_counter()
     if options.runs is not None and options.runs < 1:
@@ -192,6 +192,7 @@ def _make_figures(options: argparse.Namespace) -> int:
         if not any(name in figure.study("paper").settings for figure in figures):
             raise ValueError(f"--{name} is about the racing car: name racing-step-size with it")
     protocols = ("paper", "authors") if options.protocol == "both" else (options.protocol,)
+    place = place_of_options(options)
     # Every study is made before the first runs, so that errors are reported at once.
     studies = [
         (figure, protocol, study_of(figure, protocol, options))
@@ -201,13 +202,7 @@ def _make_figures(options: argparse.Namespace) -> int:
     _refuse_other_seeds(options)
     now = before = 0
     for number, (figure, protocol, study) in enumerate(studies, 1):
-        done = run(
-            study,
-            options.out,
-            workers=options.workers,
-            engine=options.engine,
-            address=options.address,
-        )
+        done = run(study, options.out, workers=place)
         now, before = now + done.done, before + done.skipped
         heading = f"[{number}/{len(studies)}] {figure.id}, protocol {protocol}"
         print(f"{heading}: {done.text}", file=sys.stderr)
@@ -231,7 +226,7 @@ def _figure(id: str) -> Any:
 def _refuse_other_seeds(options: argparse.Namespace) -> None:
     """Raise an error if the folder has figures of another seed, since claims compare figures."""
     from gvf_lab import charts, paper
-    from gvf_lab.report.evidence import recorded
+    from gvf_lab.report.exhibit import recorded
 
     for figure in (*paper.FIGURES.values(), *charts.FIGURES.values()):
         seed = figure.study("paper").seed if options.seed is None else options.seed
@@ -263,8 +258,7 @@ def study_of(figure: Any, protocol: str, options: argparse.Namespace, scale: str
 
 def _record(figure: Any, protocol: str, study: Any, options: argparse.Namespace) -> None:
     from gvf_lab.report.build import machine, record
-    from gvf_lab.report.evidence import commit, fingerprint, recorded
-    from gvf_lab.report.exhibit import Provenance
+    from gvf_lab.report.exhibit import Provenance, commit, fingerprint, recorded
     from gvf_lab.study.store import Store
     from gvf_lab.study.study_progress import spent
 
@@ -339,22 +333,19 @@ def _summarise(exhibits: Sequence[Exhibit], out: Path) -> None:
     """Print the number of figures by origin, verdicts and matching curves, and the page's path."""
     from gvf_lab.report.build import CHARTS, PAGE
     from gvf_lab.report.sentence_verdicts import counted
-    from gvf_lab.report.verdict_tables import published_curves, versions
+    from gvf_lab.report.verdict_tables import published_curves
 
-    by_origin = [versions(exhibit) for exhibit in exhibits]
-    now, shipped = (
-        [origins[origin] for origins in by_origin if origin in origins]
-        for origin in ("now", "shipped")
-    )
+    now = [exhibit.made for exhibit in exhibits if exhibit.made is not None]
+    shipped = [exhibit.shipped for exhibit in exhibits if exhibit.shipped is not None]
     nothing = f"no figures were made in {out}: `gvf reproduce --out {out}` makes them"
     print(_count(now) if now else nothing)
-    for exhibit in now:
-        failing = [verdict for verdict in counted(exhibit) if verdict.verdict == "fails"]
+    for version in now:
+        failing = [verdict for verdict in counted(version) if verdict.verdict == "fails"]
         for verdict in failing[:NAMED]:
-            print(f"  fails: {verdict.sentence} [{exhibit.figure.id}, protocol {verdict.protocol}]")
+            print(f"  fails: {verdict.sentence} [{version.figure.id}, protocol {verdict.protocol}]")
         if failing[NAMED:]:
             more = len(failing) - NAMED
-            print(f"  fails: {more} more of {exhibit.figure.id}, all on the page")
+            print(f"  fails: {more} more of {version.figure.id}, all on the page")
     must, good, others, alike = published_curves(now)
     if must or others:
         print(
@@ -363,7 +354,7 @@ def _summarise(exhibits: Sequence[Exhibit], out: Path) -> None:
         )
     if shipped:
         print(f"shipped with gvf, at the paper's scale: {_count(shipped)}")
-        counts = Counter(next(iter(origins), "absent") for origins in by_origin)
+        counts = Counter(next(iter(exhibit.versions), "absent") for exhibit in exhibits)
         absent = f", {counts['absent']} not shipped yet" if counts["absent"] else ""
         print(f"the page has {counts['now']} made now and {counts['shipped']} shipped{absent}")
     for page in (PAGE, CHARTS):
@@ -371,16 +362,16 @@ def _summarise(exhibits: Sequence[Exhibit], out: Path) -> None:
             print(f"report: {out / page}")
 
 
-def _count(exhibits: Sequence[Exhibit]) -> str:
+def _count(versions: Sequence[Version]) -> str:
     """Count figures and the verdicts on their claims that count."""
     from gvf_lab.report.sentence_verdicts import counted
 
-    counts = Counter(verdict.verdict for exhibit in exhibits for verdict in counted(exhibit))
+    counts = Counter(verdict.verdict for version in versions for verdict in counted(version))
     judged = (
         f"; of {counts.total()} claims {counts['holds']} hold, {counts['fails']} fail, "
         f"{counts['undecided']} are undecided"
     )
     if counts["not judged"]:
         judged += f", {counts['not judged']} not judged for want of another figure"
-    plural = "" if len(exhibits) == 1 else "s"
-    return f"{len(exhibits)} figure{plural}{judged if counts else ''}"
+    plural = "" if len(versions) == 1 else "s"
+    return f"{len(versions)} figure{plural}{judged if counts else ''}"

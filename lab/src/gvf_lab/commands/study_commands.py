@@ -12,7 +12,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gvf.cli import add_command, add_commands, add_engine, complete_with
+from gvf.cli import add_command, add_commands, add_engine, complete_with, place_of_options
 from gvf_lab.commands.figure_names import STUDIES
 from gvf_lab.commands.results_folder import add_out
 
@@ -258,8 +258,8 @@ def _changes(assignments: Sequence[str]) -> dict[str, Any]:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from gvf_lab.report.study_pages import edges, study_exhibits
-    from gvf_lab.study.engine import run
+    from gvf_lab.report.study_pages import edges, study_versions
+    from gvf_lab.study.run_study import run
 
     study = find(options.study, options.protocol, options.runs, options.set, options.out)
     if options.dry_run:
@@ -272,13 +272,11 @@ def _run(options: argparse.Namespace) -> int:
     done = run(
         study,
         options.out,
-        workers=options.workers,
-        engine=options.engine,
-        address=options.address,
+        workers=place_of_options(options),
         tasks=chosen,
     )
     whole = chosen is None and "sensitivity" in study.pictures
-    _print_notes([*done.unfit, *(edges(study_exhibits(study, options.out)) if whole else ())])
+    _print_notes([*done.unfit, *(edges(study_versions(study, options.out)) if whole else ())])
     print(f"{options.only or study.name}: {done.text}; results in {done.folder}")
     return 0
 
@@ -289,17 +287,17 @@ def _print_notes(notes: Sequence[str]) -> None:
 
 
 def _plot(options: argparse.Namespace) -> int:
-    from gvf_lab.report.study_pages import edges, finished, study_exhibits, write_pictures
+    from gvf_lab.report.study_pages import edges, finished, study_versions, write_pictures
 
     study = find(options.study, options.protocol, None, options.set, options.out)
     done = finished(study, options.out)
     if done.runs < study.runs:
         print(f"{study.name}: {done.runs} of {study.runs} runs are finished", file=sys.stderr)
-    exhibits = study_exhibits(done, options.out)
-    for exhibit in exhibits:
-        for path in write_pictures(exhibit, options.out):
+    versions = study_versions(done, options.out)
+    for version in versions:
+        for path in write_pictures(version, options.out):
             print(path)
-    _print_notes(edges(exhibits))
+    _print_notes(edges(versions))
     return 0
 
 

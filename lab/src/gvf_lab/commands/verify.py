@@ -74,15 +74,15 @@ def _verify(options: argparse.Namespace) -> int:
 
 def _run(seed: int) -> Iterator[Finding]:
     """Run the experiments, and print each finding as soon as it is known."""
-    from gvf_lab.theory import theory_table as table
     from gvf_lab.theory import verify
+    from gvf_lab.theory.finding import NUMBERS, text_line
 
     if sys.stdout.isatty():
         yield from _run_on_terminal(verify(seed=seed))
         return
-    print(table.heading())
+    print(text_line("", NUMBERS, ""))
     for finding in verify(seed=seed):
-        print(f"\n{table.plain(finding)}", flush=True)
+        print(f"\n{finding.text}", flush=True)
         yield finding
     print()
 
@@ -93,7 +93,7 @@ def _run_on_terminal(findings: Iterator[Finding]) -> Iterator[Finding]:
     from rich.table import Table
     from rich.text import Text
 
-    from gvf_lab.theory import theory_table as table
+    from gvf_lab.theory.finding import NUMBERS
 
     console = Console()
     with console.status("running the theory ..."):
@@ -102,13 +102,13 @@ def _run_on_terminal(findings: Iterator[Finding]) -> Iterator[Finding]:
             table_of_finding.add_column(
                 Text(f"{finding.result}: {finding.title}", style="bold"), ratio=1
             )
-            for name, width in zip(table.COLUMNS, (12, 10, 8, 9), strict=True):
+            for name, width in zip(NUMBERS, (12, 10, 8, 9), strict=True):
                 table_of_finding.add_column(Text(name, style="dim"), justify="right", width=width)
             table_of_finding.add_column(width=8)
             for row in finding.rows:
-                claim = Text.assemble(row.claim, (f"\n{table.remark(row)}", "dim"))
-                word = Text(table.verdict(row), style="green" if row.holds else "bold red")
-                table_of_finding.add_row(claim, *map(Text, table.cells(row)), word)
+                claim = Text.assemble(row.claim, (f"\n{row.remark}", "dim"))
+                word = Text(row.verdict, style="green" if row.holds else "bold red")
+                table_of_finding.add_row(claim, *map(Text, row.cells), word)
             console.print(table_of_finding)
             console.print()
             yield finding
@@ -116,9 +116,8 @@ def _run_on_terminal(findings: Iterator[Finding]) -> Iterator[Finding]:
 
 def _draw(findings: list[Finding], folder: Path) -> None:
     """Write all pictures, and the table in Markdown."""
-    from gvf_lab.theory import theory_pictures as pictures
-    from gvf_lab.theory import theory_table as table
+    from gvf_lab.theory.finding import markdown_table
 
     for finding in findings:
-        pictures.save(finding, folder)
-    (folder / "table.markdown").write_text(table.markdown(findings), encoding="utf-8")
+        finding.save_picture(folder)
+    (folder / "table.markdown").write_text(markdown_table(findings), encoding="utf-8")

@@ -19,10 +19,9 @@ from gvf.common.gymnasium import gym
 from gvf.common.part_names import find, is_reference, known, nearest
 from gvf_lab.domain import collision, continuous_four_rooms, four_rooms, markov_chain, rooms, star
 from gvf_lab.domain.continuous_four_rooms import ContinuousDomain
-from gvf_lab.domain.domain import PROTOCOLS, CellDomain, Domain
+from gvf_lab.domain.domain import PROTOCOLS, CellDomain, Domain, Protocol, Signals, Trajectory
 from gvf_lab.domain.gymnasium_domain import GymnasiumDomain
 from gvf_lab.domain.tabular import TabularDomain
-from gvf_lab.domain.trajectory import Signals, Trajectory
 
 __all__ = [
     "CellDomain",
@@ -30,6 +29,7 @@ __all__ = [
     "Domain",
     "GymnasiumDomain",
     "PROTOCOLS",
+    "Protocol",
     "Signals",
     "TabularDomain",
     "Trajectory",

@@ -7,14 +7,38 @@ different arrays are made at the same time.
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
+from gvf.common import user_code
 from gvf.common.arrays import Arrays
-from gvf.common.describe import fingerprint
+from gvf.common.describe import describe, references
 from gvf_lab.cache import remembered
+
+
+def fingerprint(value: Any) -> str | None:
+    """Return a text that differs for values that do different things; None for want of a name.
+
+    It has the value's description and the digests of all code that this names. A value that uses a
+    lambda, or an object that holds more than its arguments, has no fingerprint.
+
+    Example:
+        >>> import gvf
+        >>> from gvf_lab.domain.array_memory import fingerprint
+        >>> fingerprint(gvf.policies.Uniform(2)) == fingerprint(gvf.policies.Uniform(2))
+        True
+        >>> fingerprint(gvf.policies.Uniform(2)) == fingerprint(gvf.policies.Uniform(3))
+        False
+        >>> fingerprint([lambda states: states]) is None
+        True
+    """
+    try:
+        return json.dumps([describe(value, {}), user_code.digest(references(value))])
+    except ValueError:  # a part has no name, or its module no file
+        return None
 
 
 class Memory:
@@ -52,8 +76,8 @@ class Memory:
         Args:
             name: the name of the arrays, and the beginning of the file's name.
             parts: everything that determines them, by name. A part is identified by its
-                :func:`gvf.common.describe.fingerprint`, or, if it has none, by being the same
-                object; arrays that depend on such a part are not kept in a file.
+                :func:`fingerprint`, or, if it has none, by being the same object; arrays that
+                depend on such a part are not kept in a file.
             make: a function that returns arrays by name.
             file: True if the arrays may be kept in a file.
         """

@@ -32,7 +32,14 @@ from gvf.kernels import streams, thresholds
 from gvf.policies import DiscretePolicy, Table, Uniform
 from gvf_lab.cache import remembered
 from gvf_lab.domain import body
-from gvf_lab.domain.domain import PROTOCOLS, CellDomain, check_action, check_render_mode
+from gvf_lab.domain.domain import (
+    PROTOCOLS,
+    CellDomain,
+    Signals,
+    Trajectory,
+    check_action,
+    check_render_mode,
+)
 from gvf_lab.domain.four_rooms import ACTIONS, SIDE, SPECIAL, WALLS, questions, seldom_down
 from gvf_lab.domain.room_rollouts import (
     CUTOFF,
@@ -44,7 +51,6 @@ from gvf_lab.domain.room_rollouts import (
     walk_body,
 )
 from gvf_lab.domain.small_pictures import BLUE, ORANGE, board, disc, text_map
-from gvf_lab.domain.trajectory import Signals, Trajectory
 from gvf_lab.truth import TrueValues
 
 RARE_DOWN = {"paper": 0.1, "authors": 0.05}

@@ -27,7 +27,6 @@ from numpy.typing import ArrayLike, NDArray
 from gvf import GVF, HeldOutReturns, Transitions, collect, held_out_returns
 from gvf.common.arrays import Floats
 from gvf.common.checks import check_choice
-from gvf.common.describe import fingerprint
 from gvf.common.gymnasium import gym
 from gvf.features import FeatureMap
 from gvf.kernels import (
@@ -41,8 +40,8 @@ from gvf.kernels import (
 )
 from gvf.policies import DiscretePolicy, Gaussian, Policy
 from gvf.truth import CutError
-from gvf_lab.domain.array_memory import Memory
-from gvf_lab.domain.domain import Domain, every_pair
+from gvf_lab.domain.array_memory import Memory, fingerprint
+from gvf_lab.domain.domain import Domain, Signals, Trajectory, every_pair
 from gvf_lab.domain.gymnasium_checks import (
     about,
     as_mask,
@@ -57,7 +56,6 @@ from gvf_lab.domain.gymnasium_defaults import (
     default_features,
     default_questions,
 )
-from gvf_lab.domain.trajectory import Signals, Trajectory
 from gvf_lab.truth import TrueValues
 
 GENERATION = 2
@@ -92,7 +90,7 @@ class GymnasiumDomain(Domain):
 
     Each stream and each set of returns is recorded in a new environment, so several threads may
     record at the same time. They are kept in memory, and also in files if everything that
-    determines them has a :func:`gvf.common.describe.fingerprint`.
+    determines them has a :func:`gvf_lab.domain.array_memory.fingerprint`.
 
     Args:
         environment: the id of a Gymnasium environment, or a function that makes a new one at every

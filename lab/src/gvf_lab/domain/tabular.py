@@ -26,9 +26,8 @@ from gvf.common.gymnasium import gym
 from gvf.common.part_names import known
 from gvf.kernels import streams, thresholds, uniform
 from gvf.policies import DiscretePolicy
-from gvf_lab.domain.domain import CellDomain, check_action, check_render_mode
+from gvf_lab.domain.domain import CellDomain, Signals, Trajectory, check_action, check_render_mode
 from gvf_lab.domain.small_pictures import Image
-from gvf_lab.domain.trajectory import Signals, Trajectory
 from gvf_lab.domain.visits import long_run, reached
 from gvf_lab.truth import FixedPoint, Model, TrueValues, exact_values, fixed_point
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from gvf import Method
 from gvf.common.part_names import known
+from gvf.jobs import Place, RayCluster, Threads
 from gvf_lab.racing import simulators
 from gvf_lab.study.base_study import BaseStudy, Columns, Stop, Task
 from gvf_lab.study.study_checks import (
@@ -210,11 +211,11 @@ class RacingStudy(BaseStudy):
 
         remove_checkpoint(task)
 
-    def workers(self, engine: str, wanted: int | None) -> int | None:
-        """Return the number of runs at once: one on a GPU, otherwise as many as wanted."""
-        if engine == "ray":
+    def place(self, place: Place) -> Place:
+        """Return threads of this process: one on a GPU, otherwise as many as wanted."""
+        if isinstance(place, RayCluster):
             raise ValueError("the racing car learns where its recordings are: no engine 'ray'")
-        return 1 if self.device == "cuda" else wanted
+        return super().place(Threads(1) if self.device == "cuda" else place)
 
     def tiny(self) -> Self:
         """Return the study with one run of a few steps."""

@@ -9,7 +9,7 @@ Only averages are computed, so the report can be rebuilt from results at any tim
 ``made-<protocol>.json`` beside a figure keeps the scale of its results under a protocol. Each
 protocol has its own, so that commands that run at once do not overwrite each other's. The page
 shows the whole paper: a figure that was not made here is shown as it was shipped
-(:mod:`gvf_lab.report.evidence`). The page of charts does the same.
+(:mod:`gvf_lab.report.exhibit`). The page of charts does the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import json
 import platform
 import warnings
 from collections.abc import Mapping, Set
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from gvf.common.files import replaced, write_text
@@ -29,10 +29,19 @@ from gvf_lab import charts, paper
 from gvf_lab.figure import Figure, judge
 from gvf_lab.figure.figure import Point, write_csv
 from gvf_lab.figure.picture import save
-from gvf_lab.report.evidence import CLAIMS, MADE, copies, recorded, shipped
-from gvf_lab.report.exhibit import Exhibit, Provenance, compared
+from gvf_lab.report.exhibit import (
+    CLAIMS,
+    MADE,
+    Exhibit,
+    Provenance,
+    Version,
+    compared,
+    copies,
+    recorded,
+    shipped,
+)
 from gvf_lab.report.page import page
-from gvf_lab.report.study_pages import finished, study_exhibits, write_pictures
+from gvf_lab.report.study_pages import finished, study_versions, write_pictures
 from gvf_lab.study.results import Results
 from gvf_lab.study.store import Store, latest
 from gvf_lab.study.study_file import load
@@ -57,7 +66,7 @@ def build(out: Path, command: str) -> list[Exhibit]:
     """
     every = [*paper.FIGURES.values(), *charts.FIGURES.values()]
     provenance = {figure.id: recorded(figure, out / figure.id) for figure in every}
-    of_studies = _exhibits_of_studies(
+    of_studies = _versions_of_studies(
         out, {id for id, by_protocol in provenance.items() if by_protocol}
     )
     results = {
@@ -65,16 +74,15 @@ def build(out: Path, command: str) -> list[Exhibit]:
         for figure in every
         for protocol, origin in provenance[figure.id].items()
     }
-    figures, drawn = [figure for figure in every if provenance[figure.id]], dict[str, Exhibit]()
+    figures, drawn = [figure for figure in every if provenance[figure.id]], dict[str, Version]()
     total = len(figures) + len(of_studies)
     with progress_of("drawing and judging", total, transient=True) as advance:
         for figure in figures:
-            exhibit = _judged_exhibit(figure, provenance[figure.id], results)
-            drawn[figure.id] = replace(exhibit, beside=shipped(figure))
-            _write_files(exhibit, out / figure.id)
+            drawn[figure.id] = _judged(figure, provenance[figure.id], results)
+            _write_files(drawn[figure.id], out / figure.id)
             advance()
-        for exhibit in of_studies:
-            write_pictures(exhibit, out)
+        for version in of_studies:
+            write_pictures(version, out)
             advance()
     empty = not drawn and not of_studies
     chosen = (
@@ -89,22 +97,21 @@ def build(out: Path, command: str) -> list[Exhibit]:
         return of_charts
     exhibits = _with_shipped(paper.FIGURES, drawn, out) if of_paper or not of_studies else []
     title = "Importance resampling for off-policy prediction, reproduced" if exhibits else "Studies"
-    _write(out / PAGE, [*exhibits, *of_studies], title, command)
-    return [*exhibits, *of_studies, *of_charts]
+    exhibits += [Exhibit(version.figure, version) for version in of_studies]
+    _write(out / PAGE, exhibits, title, command)
+    return [*exhibits, *of_charts]
 
 
 def _with_shipped(
-    figures: Mapping[str, Figure], drawn: Mapping[str, Exhibit], out: Path
+    figures: Mapping[str, Figure], drawn: Mapping[str, Version], out: Path
 ) -> list[Exhibit]:
     """Return all figures of a page: as drawn here, else as shipped, else without points."""
-    exhibits = []
-    for figure in figures.values():
-        from_evidence = shipped(figure)
-        exhibits.append(
-            drawn.get(figure.id) or from_evidence or Exhibit(figure, (), (), (), (), {})
-        )
-        if from_evidence is not None:
-            _copy(from_evidence, out)
+    exhibits = [
+        Exhibit(figure, drawn.get(figure.id), shipped(figure)) for figure in figures.values()
+    ]
+    for exhibit in exhibits:
+        if exhibit.shipped is not None:
+            _copy(exhibit.shipped, out)
     return exhibits
 
 
@@ -114,8 +121,8 @@ def _write(path: Path, exhibits: list[Exhibit], title: str, command: str) -> Non
     every = {
         id(how): how
         for exhibit in exhibits
-        if not exhibit.shipped
-        for how in exhibit.provenance.values()
+        if exhibit.made is not None
+        for how in exhibit.made.provenance.values()
     }
     text = page(
         exhibits,
@@ -128,12 +135,12 @@ def _write(path: Path, exhibits: list[Exhibit], title: str, command: str) -> Non
     write_text(path, text)
 
 
-def _exhibits_of_studies(out: Path, figures: Set[str]) -> list[Exhibit]:
-    """Return exhibits of the studies that belong to no figure; a warning names those left out.
+def _versions_of_studies(out: Path, figures: Set[str]) -> list[Version]:
+    """Return the pictures of the studies that belong to no figure; a warning names those left out.
 
     If a study was run with several settings, the last ones are shown.
     """
-    exhibits = []
+    versions = []
     for name, path in latest(out).items():
         if name in figures:
             continue
@@ -141,10 +148,10 @@ def _exhibits_of_studies(out: Path, figures: Set[str]) -> list[Exhibit]:
             study = load(path).with_(name=name)
             if name in {*paper.FIGURES, *charts.FIGURES} and finished(study, out).runs < study.runs:
                 raise ValueError(f"it is not finished; `gvf reproduce {name}` goes on")
-            exhibits += study_exhibits(study, out)
+            versions += study_versions(study, out)
         except (ValueError, OSError) as error:
             warnings.warn(f"study {name!r} is left out: {error}", RuntimeWarning, stacklevel=2)
-    return exhibits
+    return versions
 
 
 def _read(figure: Figure, out: Path, protocol: str, provenance: Provenance) -> Results:
@@ -155,9 +162,9 @@ def _read(figure: Figure, out: Path, protocol: str, provenance: Provenance) -> R
     return results.second_half() if figure.fresh else results
 
 
-def _judged_exhibit(
+def _judged(
     figure: Figure, provenance: Mapping[str, Provenance], results: Mapping[tuple[str, str], Results]
-) -> Exhibit:
+) -> Version:
     rows: list[Point] = []
     verdicts = []
     for protocol in provenance:
@@ -173,29 +180,37 @@ def _judged_exhibit(
         companion: companion.draw(next(iter(mine.values()))) for companion in figure.companions
     }
     pictures = {companion: picture for companion, picture in drawn.items() if picture is not None}
-    return Exhibit(figure, rows, *compared(figure, rows), verdicts, provenance, mine, pictures)
+    return Version(
+        figure,
+        rows,
+        *compared(figure, rows),
+        verdicts,
+        provenance,
+        results=mine,
+        companions=pictures,
+    )
 
 
-def _write_files(exhibit: Exhibit, folder: Path) -> None:
-    figure = exhibit.figure
-    write_csv(exhibit.rows, folder / f"{figure.id}.csv")
-    if exhibit.published:
-        write_csv(exhibit.published, folder / "published.csv")
-    verdicts = [asdict(verdict) for verdict in exhibit.verdicts]
+def _write_files(version: Version, folder: Path) -> None:
+    figure = version.figure
+    write_csv(version.rows, folder / f"{figure.id}.csv")
+    if version.published:
+        write_csv(version.published, folder / "published.csv")
+    verdicts = [asdict(verdict) for verdict in version.verdicts]
     write_text(folder / CLAIMS, json.dumps(verdicts, indent=2, ensure_ascii=False, allow_nan=False))
-    save(exhibit.draw(), folder, figure.id)
-    for companion, picture in exhibit.companions.items():
+    save(version.draw(), folder, figure.id)
+    for companion, picture in version.companions.items():
         save(picture, folder, companion.name)
         if companion.read is not None:
-            rows = companion.read(next(iter(exhibit.results.values())))
+            rows = companion.read(next(iter(version.results.values())))
             write_csv(rows, folder / f"{companion.name}.csv")
 
 
-def _copy(exhibit: Exhibit, out: Path) -> None:
-    """Copy the files of a shipped exhibit to a folder, so that the page can refer to them."""
-    folder = out / exhibit.place[0]
+def _copy(version: Version, out: Path) -> None:
+    """Copy the files of a shipped figure to a folder, so that the page can refer to them."""
+    folder = out / version.place[0]
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in copies(exhibit).items():
+    for name, content in copies(version.figure).items():
         with replaced(folder / name) as unfinished:
             unfinished.write_bytes(content)
 

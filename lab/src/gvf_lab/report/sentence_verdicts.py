@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from gvf_lab.domain import Protocol
 from gvf_lab.figure.claim import Verdict
 from gvf_lab.figure.figure import Figure
 from gvf_lab.figure.history import most_known
 from gvf_lab.figure.sentence import Sentence, weigh
 from gvf_lab.paper import FIGURES, paper_sentences
-from gvf_lab.report.evidence import theory
-from gvf_lab.report.exhibit import Exhibit
-from gvf_lab.report.verdict_tables import SIGNS, Badge, place, versions
+from gvf_lab.report.exhibit import Exhibit, Version, theory
+from gvf_lab.report.verdict_tables import SIGNS, Badge, place
 
 SENTENCE_SIGNS = SIGNS | {
     "in part": Badge("quick", "± in part"),
@@ -49,7 +49,7 @@ Judged = list[tuple[Figure, Verdict]]
 """Verdicts on claims, each with its figure."""
 
 
-def counted(exhibit: Exhibit) -> list[Verdict]:
+def counted(version: Version) -> list[Verdict]:
     """Return the verdicts of a figure that count.
 
     Left out are claims that count for nothing, claims that judge only sentences of ours, and
@@ -57,9 +57,9 @@ def counted(exhibit: Exhibit) -> list[Verdict]:
     """
     return [
         verdict
-        for verdict in exhibit.verdicts
-        if not (verdict.given or (exhibit.once and verdict.protocol == "authors"))
-        and not _is_ours(exhibit.figure, verdict.id)
+        for verdict in version.verdicts
+        if not (verdict.given or (version.once and verdict.protocol == Protocol.AUTHORS))
+        and not _is_ours(version.figure, verdict.id)
     ]
 
 
@@ -76,8 +76,8 @@ def verdicts_on(
     return [
         (exhibit.figure, verdict)
         for exhibit in exhibits
-        if exhibit.figure.id in sentence.figures and origin in versions(exhibit)
-        for verdict in versions(exhibit)[origin].verdicts
+        if exhibit.figure.id in sentence.figures and origin in exhibit.versions
+        for verdict in exhibit.versions[origin].verdicts
         if verdict.protocol == protocol and verdict.verdict != "not judged"
         if sentence.judged_by(exhibit.figure.id, verdict.id)
     ]
@@ -104,7 +104,7 @@ def judging(sentence: Sentence, protocol: str) -> set[tuple[str, str]]:
     }
 
 
-def judged(sentence: Sentence, verdicts: Judged, protocol: str = "paper") -> str:
+def judged(sentence: Sentence, verdicts: Judged, protocol: str = Protocol.PAPER) -> str:
     """Return the verdict on a sentence; "" as long as a claim without a verdict may change it."""
     weighed = weigh((verdict for _, verdict in verdicts), some=sentence.some)
     decided = weighed == ("holds" if sentence.some else "in part")
@@ -133,15 +133,15 @@ def _sentence(
     once = {
         exhibit.figure.id
         for exhibit in exhibits
-        if all(each.once for each in versions(exhibit).values())
+        if all(version.once for version in exhibit.versions.values())
     }
-    for protocol in ("paper", "authors"):
+    for protocol in Protocol:
         verdicts = {
             origin: verdicts_on(sentence, exhibits, origin, protocol)
             for origin in ("now", "shipped")
         }
         figures = {figure.id for of_origin in verdicts.values() for figure, _ in of_origin}
-        if figures and not (protocol == "authors" and figures <= once):
+        if figures and not (protocol == Protocol.AUTHORS and figures <= once):
             rows.append(
                 {"protocol": protocol}
                 | {
@@ -206,9 +206,9 @@ def _waits(sentence: Sentence, exhibits: Sequence[Exhibit]) -> list[str]:
     known = [
         judgement
         for origin in ("now", "shipped")
-        for judgement in verdicts_on(sentence, exhibits, origin, "paper")
+        for judgement in verdicts_on(sentence, exhibits, origin, Protocol.PAPER)
     ]
-    missing = {figure for figure, _ in _missing(sentence, known, "paper")}
+    missing = {figure for figure, _ in _missing(sentence, known, Protocol.PAPER)}
     return [figure.title for figure in FIGURES.values() if figure.id in missing]
 
 
@@ -229,7 +229,7 @@ def _claims(sentence: Sentence, exhibits: Sequence[Exhibit]) -> dict[str, list[d
     Each has one verdict: the shipped one, if there is one.
     """
     by_claim: dict[tuple[str, str], tuple[Figure, Verdict]] = {}
-    for protocol in ("authors", "paper"):
+    for protocol in reversed(Protocol):
         for origin in ("now", "shipped"):
             for figure, verdict in verdicts_on(sentence, exhibits, origin, protocol):
                 by_claim[figure.id, verdict.id] = (figure, verdict)
@@ -306,7 +306,7 @@ def summary(sentences: Sequence[Sentence], exhibits: Sequence[Exhibit]) -> dict[
 
 def _under_authors(sentence: Sentence, exhibits: Sequence[Exhibit], verdict: str) -> str:
     """Return the verdict under protocol "authors" if it differs from that under "paper"."""
-    other = judged(sentence, _best_known(sentence, exhibits, "authors"), "authors")
+    other = judged(sentence, _best_known(sentence, exhibits, Protocol.AUTHORS), Protocol.AUTHORS)
     return other if sentence.claims and verdict and other != verdict else ""
 
 
@@ -342,7 +342,9 @@ def _changed(sentences: Iterable[Sentence], verdicts: Mapping[str, str]) -> list
     ]
 
 
-def _best_known(sentence: Sentence, exhibits: Sequence[Exhibit], protocol: str = "paper") -> Judged:
+def _best_known(
+    sentence: Sentence, exhibits: Sequence[Exhibit], protocol: str = Protocol.PAPER
+) -> Judged:
     shipped = verdicts_on(sentence, exhibits, "shipped", protocol)
     if judged(sentence, shipped, protocol):
         return shipped

@@ -27,7 +27,7 @@ from gvf_lab.figure.points import (
     points_by_step_size,
     points_by_updates,
 )
-from gvf_lab.report.exhibit import STUDIES, Exhibit, Provenance
+from gvf_lab.report.exhibit import STUDIES, Provenance, Version
 from gvf_lab.study.base_study import BaseStudy, NamedStudy
 from gvf_lab.study.results import Results
 from gvf_lab.study.store import Store, StoreError
@@ -119,8 +119,8 @@ def finished(study: BaseStudy, out: str | Path) -> BaseStudy:
     return study if runs == study.runs else study.with_(runs=runs)
 
 
-def study_exhibits(study: BaseStudy, out: str | Path) -> list[Exhibit]:
-    """Return one exhibit for each picture of a study whose results are under a folder.
+def study_versions(study: BaseStudy, out: str | Path) -> list[Version]:
+    """Return one figure for each picture of a study whose results are under a folder.
 
     Unfinished runs are left out.
     """
@@ -128,7 +128,7 @@ def study_exhibits(study: BaseStudy, out: str | Path) -> list[Exhibit]:
     store = Store(study, out)
     results = Results.read(store)
     provenance = {study.protocol: how_made(store)}
-    exhibits = []
+    versions = []
     for name in study.pictures:
         picture = PICTURES[name]
         rows = picture.read(results)
@@ -140,16 +140,21 @@ def study_exhibits(study: BaseStudy, out: str | Path) -> list[Exhibit]:
             read=picture.read,
             panels=picture.panels,
             notes={study.protocol: picture.caption},
+            part=STUDIES,
         )
         colours = {method.name: method.colour for method in study.own if method.colour}
-        exhibits.append(
-            Exhibit(
-                figure, rows, (), (), (), provenance, {study.protocol: results}, {},
-                part=STUDIES, place=(study.name, name), colours=colours,
+        versions.append(
+            Version(
+                figure,
+                rows,
+                provenance=provenance,
+                place=(study.name, name),
+                results={study.protocol: results},
+                colours=colours,
                 columns=columns_of(study),
             )
-        )  # fmt: skip
-    return exhibits
+        )
+    return versions
 
 
 def columns_of(study: BaseStudy) -> int | None:
@@ -173,25 +178,25 @@ def how_made(store: Store) -> Provenance:
     )
 
 
-def write_pictures(exhibit: Exhibit, out: str | Path) -> list[Path]:
-    """Write the points and the picture of an exhibit, and return the files."""
-    folder, name = exhibit.place
+def write_pictures(version: Version, out: str | Path) -> list[Path]:
+    """Write the points and the picture of a figure, and return the files."""
+    folder, name = version.place
     place = Path(out) / folder
     place.mkdir(parents=True, exist_ok=True)
-    write_csv(exhibit.rows, place / f"{name}.csv")
-    save(exhibit.draw(), place, name)
+    write_csv(version.rows, place / f"{name}.csv")
+    save(version.draw(), place, name)
     return [place / f"{name}.{kind}" for kind in ("png", "svg", "csv")]
 
 
-def edges(exhibits: Sequence[Exhibit]) -> list[str]:
+def edges(versions: Sequence[Version]) -> list[str]:
     """Return a sentence for each method whose best step size is the last of the grid.
 
     Args:
-        exhibits: those of a study; that of the step sizes is judged, if there is one.
+        versions: the pictures of a study; that of the step sizes is judged, if there is one.
     """
     grids: dict[tuple[str, str], list[Point]] = {}
     for row in (
-        row for exhibit in exhibits if exhibit.place[1] == "sensitivity" for row in exhibit.rows
+        row for version in versions if version.place[1] == "sensitivity" for row in version.rows
     ):
         grids.setdefault((row.series, row.panel), []).append(row)
     counts: Counter[str] = Counter()
@@ -219,4 +224,4 @@ def plot(study: BaseStudy, out: str | Path) -> list[Path]:
         ['sensitivity.png', 'sensitivity.svg', 'sensitivity.csv',
          'learning-curves.png', 'learning-curves.svg', 'learning-curves.csv']
     """
-    return [path for exhibit in study_exhibits(study, out) for path in write_pictures(exhibit, out)]
+    return [path for version in study_versions(study, out) for path in write_pictures(version, out)]

@@ -11,10 +11,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from gvf_lab.domain import Protocol
 from gvf_lab.figure.claim import Verdict
 from gvf_lab.figure.figure import Figure
 from gvf_lab.figure.published import Match
-from gvf_lab.report.exhibit import Exhibit
+from gvf_lab.report.exhibit import Exhibit, Version
 
 
 class Badge(NamedTuple):
@@ -54,14 +55,6 @@ def claims(exhibits: Iterable[Exhibit]) -> list[dict[str, Any]]:
     ]
 
 
-def versions(exhibit: Exhibit) -> dict[str, Exhibit]:
-    """Return a figure as it was made here and as it was shipped, as far as there is either."""
-    here = None if exhibit.shipped or not exhibit.provenance else exhibit
-    from_evidence = exhibit if exhibit.shipped else exhibit.beside
-    both = {"now": here, "shipped": from_evidence}
-    return {origin: version for origin, version in both.items() if version is not None}
-
-
 ClaimVerdicts = dict[str, dict[str, Verdict]]
 """The verdicts on a claim, by protocol and by origin: "now" or "shipped"."""
 
@@ -69,9 +62,9 @@ ClaimVerdicts = dict[str, dict[str, Verdict]]
 def verdicts_by_claim(exhibit: Exhibit) -> list[ClaimVerdicts]:
     """Group a figure's verdicts by claim; those that both protocols share appear once."""
     grouped: dict[str, ClaimVerdicts] = {}
-    for origin, version in versions(exhibit).items():
+    for origin, version in exhibit.versions.items():
         for verdict in version.verdicts:
-            if version.once and verdict.protocol == "authors":
+            if version.once and verdict.protocol == Protocol.AUTHORS:
                 continue
             by_protocol = grouped.setdefault(verdict.id, {})
             by_protocol.setdefault(verdict.protocol, {})[origin] = verdict
@@ -93,6 +86,7 @@ def place(figure: Figure, verdict: Verdict) -> str:
 
 def _claim(exhibit: Exhibit, verdicts: ClaimVerdicts) -> dict[str, Any]:
     verdict = first(verdicts)
+    seeds = exhibit.shipped.seeds if exhibit.shipped else {}
     every = [verdict for by_origin in verdicts.values() for verdict in by_origin.values()]
     return {
         "place": place(exhibit.figure, verdict),
@@ -107,7 +101,7 @@ def _claim(exhibit: Exhibit, verdicts: ClaimVerdicts) -> dict[str, Any]:
         "rows": [
             {
                 "protocol": protocol,
-                "seeds": agreement(seeds_of(exhibit).get((protocol, verdict.id), {})),
+                "seeds": agreement(seeds.get((protocol, verdict.id), {})),
                 **{origin: _verdict_cell(by_origin.get(origin)) for origin in ("now", "shipped")},
             }
             for protocol, by_origin in verdicts.items()
@@ -123,12 +117,6 @@ def _verdict_cell(verdict: Verdict | None) -> dict[str, Any] | None:
         "statistic": statistic(verdict),
         "runs": f"{verdict.runs} run{'s'[: verdict.runs - 1]}",
     }
-
-
-def seeds_of(exhibit: Exhibit) -> Mapping[tuple[str, str], Mapping[int, str]]:
-    """Return the verdicts by seed of a figure's shipped version."""
-    from_evidence = versions(exhibit).get("shipped")
-    return {} if from_evidence is None else from_evidence.seeds
 
 
 def agreement(seeds: Mapping[int, str]) -> str:
@@ -153,13 +141,13 @@ def matches(exhibits: Iterable[Exhibit]) -> list[dict[str, Any]]:
             "figure": exhibit.figure,
             "curves": [
                 {"origin": origin, **_match(exhibit.figure, match)}
-                for origin, version in versions(exhibit).items()
+                for origin, version in exhibit.versions.items()
                 for match in version.matches
-                if not (version.once and match.protocol == "paper")
+                if not (version.once and match.protocol == Protocol.PAPER)
             ],
         }
         for exhibit in exhibits
-        if any(version.matches for version in versions(exhibit).values())
+        if any(version.matches for version in exhibit.versions.values())
     ]
 
 
@@ -175,7 +163,7 @@ def must_match(figure: Figure, match: Match) -> bool:
         ...  for protocol in ("paper", "authors")]
         [False, True]
     """
-    return match.protocol == "authors" and any(
+    return match.protocol == Protocol.AUTHORS and any(
         published.must_match and published.panel == match.panel for published in figure.published
     )
 
@@ -196,14 +184,14 @@ class Curves(NamedTuple):
     alike: int
 
 
-def published_curves(exhibits: Iterable[Exhibit]) -> Curves:
+def published_curves(versions: Iterable[Version]) -> Curves:
     """Count each published curve once, however many figures show it."""
     by_curve: dict[tuple[str, str], tuple[bool, bool]] = {}
-    for exhibit in exhibits:
-        for match in exhibit.matches:
-            if match.protocol == "authors":
+    for version in versions:
+        for match in version.matches:
+            if match.protocol == Protocol.AUTHORS:
                 theirs = next(
-                    each for each in exhibit.figure.published if each.panel == match.panel
+                    each for each in version.figure.published if each.panel == match.panel
                 )
                 must, good = by_curve.get((theirs.file, match.series), (False, True))
                 must_and_good = (must or theirs.must_match, good and match.matches)

@@ -3,9 +3,9 @@
 from gvf import Method
 from gvf.kernels import NAMED
 from gvf_lab.study.base_study import BaseStudy, NamedStudy, Task
-from gvf_lab.study.engine import Summary, run
 from gvf_lab.study.online_study import OnlineStudy
 from gvf_lab.study.results import MethodResults, Results
+from gvf_lab.study.run_study import Summary, run
 from gvf_lab.study.store import Store
 from gvf_lab.study.study import Study
 from gvf_lab.study.study_file import load

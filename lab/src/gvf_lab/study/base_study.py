@@ -20,7 +20,7 @@ import numpy as np
 
 from gvf import Method
 from gvf.common.part_names import known, nearest
-from gvf.jobs import Stop
+from gvf.jobs import Place, Stop, Threads
 from gvf.kernels import NAMED
 
 Columns = Mapping[str, Any]
@@ -117,9 +117,9 @@ class BaseStudy(ABC):
     def finished(self, task: Task) -> None:  # noqa: B027 (may be left as it is)
         """Remove what a task leaves elsewhere; called once its result is stored or shown."""
 
-    def workers(self, engine: str, wanted: int | None) -> int | None:
-        """Return the number of tasks to do at once."""
-        return wanted
+    def place(self, place: Place) -> Place:
+        """Return the place where tasks are done, for one that the user chose."""
+        return replace(place, patience=self.patience) if isinstance(place, Threads) else place
 
     def under(self, protocol: str | None) -> Self:
         """Return the same study under a protocol, if protocols make a difference."""

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 from gvf.common import user_code as code
 from gvf.common.files import replaced
 from gvf.common.version import __version__
+from gvf.jobs import set_aside
 from gvf_lab.study.base_study import BaseStudy, Task
 from gvf_lab.study.encoding import (
     PLACE,
@@ -120,23 +121,17 @@ class Store:
         path = self.path(task)
         aside = Path(self.out) / "damaged" / path.relative_to(Path(self.out) / "results")
         try:
-            aside.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(aside)
-            # Another process may have written the result anew between our reading and our moving.
-            if self._examine(task, aside)[0] is not None:
-                aside.replace(path)
-                return None
-        except FileNotFoundError:
-            pass  # another process has moved it
+            moved = set_aside(path, aside, lambda file: self._examine(task, file)[0] is not None)
         except OSError as error:
             why = error.strerror or error
             raise StoreError(f"{path} {trouble}, and cannot be renamed: {why}") from None
-        warnings.warn(
-            f"{path} {trouble}; it is set aside as {aside} and will be computed again",
-            RuntimeWarning,
-            stacklevel=4,
-        )
-        return aside
+        if moved is not None:
+            warnings.warn(
+                f"{path} {trouble}; it is set aside as {aside} and will be computed again",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return moved
 
     def count(self) -> int:
         """Count the results by the names of their files, without opening any."""

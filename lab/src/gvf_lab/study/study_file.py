@@ -8,7 +8,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from gvf.common.part_names import check_place, find, is_reference, known, look_in
+from gvf.common.part_names import check_same_module, find, is_reference, known, look_in
 from gvf_lab.study.base_study import BaseStudy
 from gvf_lab.study.encoding import references
 from gvf_lab.study.online_study import OnlineStudy
@@ -68,7 +68,7 @@ def load(path: str | Path) -> BaseStudy:
                 raise ValueError(f"{key} is missing; needed are {' and '.join(needed[1:])}")
         loaded = study(**settings)
         for reference in references(loaded):
-            check_place(reference)
+            check_same_module(reference)
         return loaded
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None

@@ -1,4 +1,4 @@
-"""Progress of a run, with an estimate of the time left from the times of tasks.
+"""An estimate of the time that tasks will take, from the times of others.
 
 A task takes a time for the walk, which is the same at every gap, and a time for updates, whose
 number is proportional to 1 / gap:
@@ -13,23 +13,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from threading import Lock
-from typing import Protocol
 
 import numpy as np
 
-from gvf.common.progress import progress_of
 from gvf_lab.study.base_study import Task
 from gvf_lab.study.store import Store
-
-
-class Progress(Protocol):
-    """A function that is called after every task."""
-
-    def __call__(self, task: Task, seconds: float) -> None:
-        """Count a task that took this many seconds of processor time."""
 
 
 class Account:
@@ -52,25 +42,6 @@ class Account:
         with self._lock:
             left, done = (self._costs.total(counts) for counts in (self._left, self._finished))
         return (time.perf_counter() - self._began) * left / done if done else float("inf")
-
-
-@contextmanager
-def progress(tasks: Sequence[Task], title: str, before: int = 0) -> Iterator[Progress]:
-    """Show the progress of tasks on stderr.
-
-    Args:
-        tasks: the tasks to do.
-        title: the title of the bar or lines.
-        before: the number of other tasks that were done before; counts start there.
-    """
-    account, total = Account(tasks), before + len(tasks)
-    with progress_of(title, total, before, left=account.remaining, transient=True) as advance:
-
-        def tell(task: Task, seconds: float) -> None:
-            account.add(task, seconds)
-            advance()
-
-        yield tell
 
 
 def gap_of(task: Task) -> int:

@@ -5,10 +5,14 @@ ring, the draws of the studies) as arguments, and returns a :class:`Finding`: ro
 measured and tolerance, and a picture. :func:`verify` runs them all, as ``gvf verify`` does. All
 results are the paper's, except those about emphasis.
 
-    numbers                     the numbers that the theory predicts, and that the library gives
-    bias, consistency, variance_lemma, variance, totals         the paper's results, with rows
-    emphasis                    our own result about emphatic resampling, with rows
-    finding, table, pictures    rows; tables of rows; pictures of their numbers
+A result is one file: the numbers that the theory predicts and that the library gives, the rows that
+compare them, and their picture.
+
+    bias, consistency, variance_lemma, variance, totals     the paper's results
+    emphasis                    our own result about emphatic resampling
+    finding                     rows, tables of rows, and what pictures share
+    chain, corridor             the two worlds that the results are about
+    enumeration, simulation     updates by formula and over all batches, or in many drawn batches
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The finding of an experiment: rows of predicted, measured and tolerance, and a picture.
+"""The finding of an experiment: rows of predicted, measured and tolerance, a table, a picture.
 
 A row holds if the measured number is where the theory predicts, within a tolerance. If nothing is
 sampled, the tolerance is 1e-12 of the largest number compared; otherwise it is a multiple of the
@@ -8,16 +8,23 @@ smallest error that it detects, and a test plants that error.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from gvf.common.arrays import Floats
+from gvf.common.files import replaced
 
 Relation = Literal["=", "!=", ">=", ">", "<"]
 
+NUMBERS = ("predicted", "measured", "apart", "tolerance")
+"""The names of a row's numbers, as tables show them."""
+
+BLACK = "#000000"
+"""The colour of the theory's predictions. Methods have theirs of :mod:`gvf.common.colours`."""
 ROUNDING = 1e-12
 """The largest rounding error of a number that is not sampled, relative to its scale."""
 STANDARD_ERRORS = 5.0
@@ -65,6 +72,33 @@ class FindingRow:
             return above >= -self.tolerance
         return above > self.tolerance if self.relation == ">" else above < -self.tolerance
 
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """The numbers as text, in the order of NUMBERS.
+
+        Example:
+            >>> from gvf_lab.theory import FindingRow
+            >>> FindingRow("a mean", 0.5, 0.52, 0.03, "5 s.e.", "0.06").cells
+            ('0.5', '0.52', '0.02', '0.03')
+        """
+        sign = "" if self.relation == "=" else f"{self.relation} "
+        return (
+            f"{sign}{self.predicted:.5g}",
+            f"{self.measured:.5g}",
+            f"{abs(self.measured - self.predicted):.2g}",
+            f"{self.tolerance:.2g}",
+        )
+
+    @property
+    def verdict(self) -> str:
+        """The word for whether the row holds."""
+        return "holds" if self.holds else "VIOLATED"
+
+    @property
+    def remark(self) -> str:
+        """The source of the tolerance, and the error that the row detects."""
+        return f"tolerance: {self.basis}; detects: {self.detects}"
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -86,6 +120,48 @@ class Finding:
     def slug(self) -> str:
         """The name of the picture's file, without the extension."""
         return self.result.lower().replace(" ", "-").replace(".", "-")
+
+    @property
+    def text(self) -> str:
+        """The rows as lines of text, under the result's name and title."""
+        lines = [f"{self.result}: {self.title}"]
+        for row in self.rows:
+            lines += [text_line(row.claim, row.cells, row.verdict), f"    {row.remark}"]
+        return "\n".join(lines)
+
+    def save_picture(self, folder: Path) -> Path:
+        """Draw the picture into ``folder/<slug>.png``."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(8.0, 3.4), layout="constrained")
+        self.picture(figure)
+        path = folder / f"{self.slug}.png"
+        with replaced(path) as unfinished:
+            figure.savefig(unfinished, format="png", dpi=120)
+        return path
+
+
+def text_line(claim: str, numbers: Sequence[str], verdict: str) -> str:
+    """Return a line of the table for the shell; its heading is the line of NUMBERS."""
+    predicted, measured, apart, tolerance = numbers
+    line = f"  {claim:<62}{predicted:>12}{measured:>11}{apart:>9}{tolerance:>10}  {verdict}"
+    return line.rstrip()
+
+
+def markdown_table(findings: Iterable[Finding]) -> str:
+    """Return all findings as one Markdown table."""
+    lines = [
+        "| claim | predicted | measured | apart | tolerance | verdict | detects |",
+        "|---|---:|---:|---:|---:|---|---|",
+    ]
+    for finding in findings:
+        lines.append(f"| **{finding.result}** | | | | | | |")
+        for row in finding.rows:
+            *numbers, tolerance = row.cells
+            within = f"{tolerance} ({row.basis})"
+            texts = (row.claim, *numbers, within, row.verdict, row.detects)
+            lines.append(f"| {' | '.join(text.replace('|', chr(92) + '|') for text in texts)} |")
+    return "\n".join(lines) + "\n"
 
 
 def exactly(
@@ -140,3 +216,18 @@ def _worst(predicted: Any, measured: Any, unit: Any) -> tuple[float, float, floa
     place = int(np.argmax(np.where(np.isnan(off), np.inf, off)))
     expected, observed, scale = (float(values.ravel()[place]) for values in arrays)
     return expected, observed, scale
+
+
+def draw_points(axis: Any, x: Any, y: Any, errors: Any, colour: str, label: str) -> None:
+    """Draw points with bars of STANDARD_ERRORS standard errors."""
+    bars = STANDARD_ERRORS * np.array(errors)
+    axis.errorbar(x, y, bars, fmt="o", color=colour, capsize=4, label=label)
+
+
+def label_axis(axis: Any, x: str, y: str, title: str, *, legend: str = "best") -> None:
+    """Label an axis, place its legend, and hide the two spines that are not needed."""
+    axis.set_xlabel(x)
+    axis.set_ylabel(y)
+    axis.set_title(title, fontsize="medium")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(frameon=False, fontsize="small", loc=legend)

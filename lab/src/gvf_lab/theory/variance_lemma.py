@@ -1,27 +1,165 @@
 """The variance of updates, given the window: the paper's lemma, as the diagnosis computes it.
 
 V is the trace of the covariance, over the draws of a mini-batch of k. The formula is in
-:mod:`gvf.diagnosis.batch_law`, and :func:`gvf.diagnose` uses it. The rows compare it with the
-library's draws and weights, enumerated and simulated
-(:mod:`gvf_lab.theory.numbers.lemma_numbers`). The consequences for IS and BC-IR are in
+the library, and :func:`gvf.diagnose` uses it. The rows compare it with the library's draws and
+weights, enumerated and simulated. The consequences for IS and BC-IR are in
 :mod:`gvf_lab.theory.variance`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from gvf import RatioRing
+from gvf import RatioRing, diagnose
 from gvf import draw_batches as draw
+from gvf.common.arrays import Floats
+from gvf.common.colours import colours_of
 from gvf.corrections import BCIR, IR, IS, BCInterpolated, Correction, Interpolated, VTrace
-from gvf_lab.theory import theory_pictures
-from gvf_lab.theory.finding import Finding, FindingRow, exactly, sampled
-from gvf_lab.theory.numbers import lemma_numbers
-from gvf_lab.theory.numbers.enumeration import MakeRing
-from gvf_lab.theory.numbers.prediction import squared_norms
-from gvf_lab.theory.numbers.simulation import Draw
+from gvf.kernels import self_normalised
+from gvf_lab.study.base_study import seed_for
+from gvf_lab.theory.enumeration import (
+    MakeRing,
+    enumerated_moments,
+    predicted_moments,
+    random_windows,
+    squared_norms,
+)
+from gvf_lab.theory.finding import (
+    BLACK,
+    Finding,
+    FindingRow,
+    draw_points,
+    exactly,
+    label_axis,
+    sampled,
+)
+from gvf_lab.theory.simulation import Draw, updates
+
+Corrections = tuple[Correction, ...]
+WINDOWS = 200
+"""Windows whose batches are enumerated."""
+WINDOW, BATCHES, BATCH = 20, 400_000, 4
+"""The length of the window that batches are simulated from, their number and their size."""
+
+
+@dataclass(frozen=True)
+class LemmaEnumerated:
+    """Moments of C corrections in G windows: as diagnosed, and summed over all batches.
+
+    Attributes:
+        variance: V(X | B) as diagnosed, [C, G].
+        length: |E[X | B]| as diagnosed, [C, G].
+        mean_of_is: E[IS | B], [G, d].
+        mean: E[X | B] by enumeration, [C, G, d].
+        second: E[|X|^2 | B] by enumeration, [C, G].
+        measured: V(X | B) by enumeration, [C, G].
+        unbiased: the indices of corrections whose mean is that of IS in every window.
+        biased: the indices of the others, without the self-normalised (biased over windows only).
+    """
+
+    variance: Floats
+    length: Floats
+    mean_of_is: Floats
+    mean: Floats
+    second: Floats
+    measured: Floats
+    unbiased: list[int]
+    biased: list[int]
+
+
+def lemma_enumerated(
+    corrections: Corrections, measured: Corrections, seed: int, ring: MakeRing
+) -> LemmaEnumerated:
+    """Diagnose `corrections` and enumerate the batches of `measured` in windows of 6."""
+    ratios, vectors = random_windows(WINDOWS, 6, seed=seed, purpose="lemma")
+    variance, length, bias = _diagnosed(corrections, ratios, vectors, 2)
+    enumerated = [enumerated_moments(c, ratios, vectors, 2, ring=ring) for c in measured]
+    given_window = [i for i, c in enumerate(corrections) if not self_normalised(c, BATCH)]
+    return LemmaEnumerated(
+        variance,
+        length,
+        predicted_moments(IS(), ratios, vectors).mean,
+        np.array([moments.mean for moments in enumerated]),
+        np.array([moments.second for moments in enumerated]),
+        np.array([moments.variance for moments in enumerated]),
+        [i for i in given_window if not bias[i].any()],
+        [i for i in given_window if bias[i].any()],
+    )
+
+
+@dataclass(frozen=True)
+class LemmaSimulated:
+    """Moments of C corrections in one window: as diagnosed, and of simulated batches.
+
+    Attributes:
+        formula: V(X | B) as diagnosed, [C].
+        measured: V(X | B) of the batches, [C].
+        error: the standard errors of `measured`, [C].
+        expected: E[X | B] by formula, [C, d].
+        mean_of_is: E[IS | B], [d].
+        mean: the mean update of the batches, [C, d].
+        mean_error: the standard errors of `mean`, [C, d].
+    """
+
+    formula: Floats
+    measured: Floats
+    error: Floats
+    expected: Floats
+    mean_of_is: Floats
+    mean: Floats
+    mean_error: Floats
+
+
+def lemma_simulated(
+    corrections: Corrections, measured: Corrections, seed: int, draw: Draw
+) -> LemmaSimulated:
+    """Diagnose `corrections` and simulate batches of `measured` in one window."""
+    ratio, vector = random_windows(1, WINDOW, seed=seed, purpose="lemma")
+    simulated = [_simulated(c, ratio[0], vector[0], seed, draw) for c in measured]
+    spreads = [squared_norms(x - x.mean(axis=0)) for x in simulated]
+    return LemmaSimulated(
+        _diagnosed(corrections, ratio, vector, BATCH)[0][:, 0],
+        np.array([squares.mean() for squares in spreads]),
+        np.array([squares.std() for squares in spreads]) / np.sqrt(BATCHES),
+        np.array([predicted_moments(c, ratio, vector, BATCH).mean[0] for c in corrections]),
+        predicted_moments(IS(), ratio, vector, BATCH).mean[0],
+        np.array([x.mean(axis=0) for x in simulated]),
+        np.array([x.std(axis=0) for x in simulated]) / np.sqrt(BATCHES),
+    )
+
+
+def _diagnosed(
+    corrections: Corrections, ratios: Floats, vectors: Floats, k: int
+) -> tuple[Floats, Floats, Floats]:
+    """Diagnose G windows: variance, length of the mean, and bias, [corrections, G]."""
+    diagnoses = [
+        diagnose(*window, batch_size=k, corrections=corrections).moments.values()
+        for window in zip(ratios, vectors, strict=True)
+    ]
+    numbers = [[(m.variance.value, m.length, m.bias) for m in moments] for moments in diagnoses]
+    variance, length, bias = np.array(numbers).T
+    return variance, length, bias
+
+
+def _simulated(
+    correction: Correction, ratio: Floats, vector: Floats, seed: int, draw: Draw
+) -> Floats:
+    """Simulate a correction's updates from one window, [BATCHES, d]."""
+    draws = draw(
+        correction,
+        ratio,
+        window=len(ratio),
+        batch_size=BATCH,
+        updates=BATCHES,
+        seed=seed_for(seed, 0, "theory", "lemma"),
+    )
+    return updates(correction, vector, draws)
+
 
 CORRECTIONS: tuple[Correction, ...] = (
     IS(),
@@ -67,8 +205,8 @@ def lemma(
         True
     """
     measured = corrections if measured is None else measured
-    enumerated = lemma_numbers.lemma_enumerated(corrections, measured, seed, ring)
-    simulated = lemma_numbers.lemma_simulated(corrections, measured, seed, draw)
+    enumerated = lemma_enumerated(corrections, measured, seed, ring)
+    simulated = lemma_simulated(corrections, measured, seed, draw)
     names = [correction.name for correction in corrections]
     return Finding(
         "Variance lemma",
@@ -77,14 +215,14 @@ def lemma(
             *_rows_enumerated(names, enumerated),
             *_rows_simulated(corrections, simulated, enumerated.biased),
         ),
-        partial(theory_pictures.draw_lemma, names, simulated),
+        partial(draw_lemma, names, simulated),
     )
 
 
-def _rows_enumerated(names: list[str], moments: lemma_numbers.LemmaEnumerated) -> list[FindingRow]:
+def _rows_enumerated(names: list[str], moments: LemmaEnumerated) -> list[FindingRow]:
     rows = [
         exactly(
-            f"V(update | B), the {len(names)} below: {lemma_numbers.WINDOWS} windows, all batches",
+            f"V(update | B), the {len(names)} below: {WINDOWS} windows, all batches",
             moments.variance,
             moments.measured,
             SMALLEST_ERROR,
@@ -113,11 +251,11 @@ def _rows_enumerated(names: list[str], moments: lemma_numbers.LemmaEnumerated) -
 
 
 def _rows_simulated(
-    corrections: tuple[Correction, ...], simulated: lemma_numbers.LemmaSimulated, biased: list[int]
+    corrections: tuple[Correction, ...], simulated: LemmaSimulated, biased: list[int]
 ) -> list[FindingRow]:
     variances = [
         sampled(
-            f"V({correction.name} | B), {lemma_numbers.BATCHES:,} batches of {lemma_numbers.BATCH}",
+            f"V({correction.name} | B), {BATCHES:,} batches of {BATCH}",
             simulated.formula[i],
             simulated.measured[i],
             simulated.error[i],
@@ -136,3 +274,21 @@ def _rows_simulated(
         for i in biased
     ]
     return variances + biases
+
+
+def draw_lemma(names: Sequence[str], simulated: LemmaSimulated, figure: Any) -> None:
+    """Draw the variance of each correction's update given the window, by formula and simulated."""
+    axis, place = figure.subplots(), np.arange(len(names))
+    colours = list(colours_of(names).values())
+    axis.bar(place, simulated.formula, 0.6, color=colours, alpha=0.6)
+    axis.bar(0, 0, 0.6, color=BLACK, alpha=0.6, label="formula")
+    draw_points(
+        axis, place, simulated.measured, simulated.error, BLACK, "simulated, ± 5 standard errors"
+    )
+    axis.set_xticks(place, [name.replace("(", "\n(") for name in names])
+    label_axis(
+        axis,
+        "",
+        "V(update | window)",
+        f"one window of {WINDOW}, batches of {BATCH}",
+    )

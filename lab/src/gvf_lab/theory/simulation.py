@@ -3,7 +3,7 @@
 Walks come from the domain :mod:`gvf_lab.domain.markov_chain`, draws from
 :mod:`gvf.window.draw_batches`, and weights from the corrections' own kernels. So a simulation here
 runs the code of every study. If all batches can be enumerated,
-:mod:`gvf_lab.theory.numbers.enumeration` needs no simulation.
+:mod:`gvf_lab.theory.enumeration` needs no simulation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gvf.corrections import Correction
 from gvf.kernels import Draws
 from gvf.policies import Fixed
 from gvf_lab.study.base_study import seed_for
-from gvf_lab.theory.numbers.chain import DOMAIN, Chain
+from gvf_lab.theory.chain import DOMAIN, Chain
 
 Draw = Callable[..., Draws]
 SETTLING_STEPS = 1000
@@ -37,7 +37,7 @@ def updates(correction: Correction, update: Floats, draws: Draws) -> Floats:
     Example:
         >>> import gvf, numpy as np
         >>> from gvf.window.draw_batches import draw_batches as draw
-        >>> from gvf_lab.theory.numbers.simulation import updates
+        >>> from gvf_lab.theory.simulation import updates
         >>> ratio, update = np.array([0.0, 2.0]), np.array([[5.0], [1.0]])
         >>> seed = np.random.SeedSequence(0)
         >>> draws = draw(
@@ -57,8 +57,8 @@ def stream(chain: Chain, steps: int, *, seed: int, run: int) -> tuple[Floats, Fl
     """Walk SETTLING_STEPS + steps steps along the chain; return ratios [T] and updates [T, d].
 
     Example:
-        >>> from gvf_lab.theory.numbers.chain import EASY_CHAIN
-        >>> from gvf_lab.theory.numbers.simulation import stream
+        >>> from gvf_lab.theory.chain import EASY_CHAIN
+        >>> from gvf_lab.theory.simulation import stream
         >>> ratio, update = stream(EASY_CHAIN, 10, seed=0, run=0)
         >>> ratio.shape, update.shape
         ((1010,), (1010, 2))
@@ -86,8 +86,8 @@ def sliding(
 
     Example:
         >>> import gvf
-        >>> from gvf_lab.theory.numbers.chain import EASY_CHAIN
-        >>> from gvf_lab.theory.numbers.simulation import sliding, stream
+        >>> from gvf_lab.theory.chain import EASY_CHAIN
+        >>> from gvf_lab.theory.simulation import sliding, stream
         >>> path = stream(EASY_CHAIN, 10, seed=0, run=0)
         >>> sliding(gvf.corrections.IR(), *path, window=4, k=2, seed=0, run=0).shape
         (10, 2)
@@ -108,7 +108,7 @@ def mean_and_error(values: Floats) -> tuple[Any, Any]:
 
     Example:
         >>> import numpy as np
-        >>> from gvf_lab.theory.numbers.simulation import mean_and_error
+        >>> from gvf_lab.theory.simulation import mean_and_error
         >>> mean_and_error(np.array([1.0, 3.0]))
         (np.float64(2.0), np.float64(1.0))
     """

@@ -35,7 +35,7 @@ class Chain:
         follow: the probability of each state after a kind, [K, S].
 
     Example:
-        >>> from gvf_lab.theory.numbers.chain import Chain
+        >>> from gvf_lab.theory.chain import Chain
         >>> chain = Chain.of((0.5, 0.5), (0.1, 0.9))
         >>> chain.expected_update.round(3)
         array([-0.212, -0.068])

@@ -1,4 +1,8 @@
-"""Exact moments of the library's own draws and weights: every mini-batch, with its probability.
+"""Moments of an update, given the window: by the formula, and summed over all mini-batches.
+
+The formula is the paper's variance lemma, for any correction. The library's diagnosis has it
+(:func:`gvf.diagnose`) and tells users by it which correction to choose. Here it is applied to many
+small windows.
 
 A :class:`gvf.RatioRing` turns a number u, uniform in [0, 1), into a slot. Bisection finds, to the
 last bit, which u give which slot. So these are the probabilities that the ring has, not those that
@@ -6,15 +10,17 @@ it should have. With them, sums over all batches of k give mean and variance of
 
     X = sum over the batch of w_i Delta_i
 
-for any correction: the ring holds its masses, and its own kernel gives the weights w. The
-predictions for these moments are in :mod:`gvf_lab.theory.numbers.prediction`.
+for any correction: the ring holds its masses, and its own kernel gives the weights w.
+
+Some windows are constructed to meet a theorem's condition. The size of an update is its squared
+length g = |Delta|^2, and its direction is random.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +28,52 @@ from numpy.typing import NDArray
 from gvf import RatioRing
 from gvf.common.arrays import Floats
 from gvf.corrections import Correction
+from gvf.kernels import covariance, law_of
+from gvf_lab.study.base_study import seed_for
+
+
+class PredictedMoments(NamedTuple):
+    """Mean and variance of the update X of G windows, by the lemma."""
+
+    mean: Floats
+    """E[X | B], [G, d]."""
+    variance: Floats
+    """V(X | B), the trace of the covariance, [G]."""
+
+
+def squared_norms(updates: Floats) -> Floats:
+    """Return the squared lengths g = |Delta|^2 [...] of updates [..., d]."""
+    return (updates**2).sum(axis=-1)
+
+
+def predicted_moments(
+    correction: Correction, ratios: Floats, updates: Floats, k: int = 1
+) -> PredictedMoments:
+    """Predict the mean and variance of a correction's update in each of G windows.
+
+    If nothing can be drawn from a window, its update is 0.
+
+    Args:
+        correction: the correction; a row's weight must not depend on the rest of the batch.
+        ratios: the ratios, [G, n].
+        updates: the updates, [G, n, d].
+        k: the size of a batch; the mean does not depend on it.
+
+    Example:
+        >>> import gvf, numpy as np
+        >>> from gvf_lab.theory.enumeration import predicted_moments
+        >>> predicted_moments(
+        ...     gvf.corrections.IS(), np.array([[0.0, 2.0]]), np.array([[[1.0], [1.0]]])
+        ... )
+        PredictedMoments(mean=array([[1.]]), variance=array([1.]))
+    """
+    law = law_of(correction, ratios[None], k)
+    if not law.exact:
+        raise ValueError(f"{correction.name} weighs by batch, and the lemma is about single rows")
+    mean = (law.expected[:, :, None] * updates).sum(axis=1)
+    variance = law.variance(squared_norms(updates), squared_norms(mean))
+    return PredictedMoments(law.unit[:, None] * mean, law.unit**2 * variance)
+
 
 MakeRing = Callable[..., RatioRing]
 EVICTED_INPUTS = (3.7, 0.2)
@@ -54,30 +106,30 @@ def draw_probabilities(
 
     Example:
         >>> import numpy as np
-        >>> from gvf_lab.theory.numbers.enumeration import draw_probabilities
+        >>> from gvf_lab.theory.enumeration import draw_probabilities
         >>> p, mean = draw_probabilities(np.array([[5.0, 1.0, 3.0]]), 2)
         >>> p.round(12), mean
         (array([[0.  , 0.25, 0.75]]), array([2.]))
     """
     streams, m = masses.shape
-    kept = _ring_of(masses, capacity, ring)
+    window_ring = _ring_of(masses, capacity, ring)
     # The row grows with u. Bisection finds the largest u for which the ring draws a row up to j.
     low, high = np.zeros((streams, m - 1)), np.ones((streams, m - 1))
     rows = np.arange(m - 1)
     for _ in range(54):
         middle = 0.5 * (low + high)
-        slots = kept.sample(m - 1, rng=_ChosenUniforms(middle))
-        reached = m - 1 - (m - 1 - slots) % kept.capacity > rows
+        slots = window_ring.sample(m - 1, rng=_ChosenUniforms(middle))
+        reached = m - 1 - (m - 1 - slots) % window_ring.capacity > rows
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
     edges = np.hstack([np.zeros((streams, 1)), low, np.ones((streams, 1))])
-    return np.diff(edges, axis=1), kept.mean
+    return np.diff(edges, axis=1), window_ring.mean
 
 
 def _ring_of(numbers: Floats, capacity: int, ring: MakeRing) -> RatioRing:
     """Make a ring that has seen numbers [G, m]."""
-    kept = ring(capacity, questions=len(numbers), seed=0)
-    kept.extend(numbers.T)
-    return kept
+    window_ring = ring(capacity, questions=len(numbers), seed=0)
+    window_ring.extend(numbers.T)
+    return window_ring
 
 
 @dataclass(frozen=True)
@@ -121,10 +173,10 @@ def enumerated_moments(
 
     Example:
         >>> import gvf, numpy as np
-        >>> from gvf_lab.theory.numbers.enumeration import enumerated_moments
+        >>> from gvf_lab.theory.enumeration import enumerated_moments
         >>> ratios, updates = np.array([[1.0, 3.0]]), np.array([[[2.0], [4.0]]])
-        >>> found = enumerated_moments(gvf.corrections.IR(), ratios, updates, k=2)
-        >>> found.mean.round(12), found.variance.round(12)
+        >>> moments = enumerated_moments(gvf.corrections.IR(), ratios, updates, k=2)
+        >>> moments.mean.round(12), moments.variance.round(12)
         (array([[3.5]]), array([0.375]))
     """
     windows, n = ratios.shape[-2:]
@@ -168,3 +220,37 @@ def _batches(
         chance[full], means[full, -1] = draw_probabilities(masses[full], n, ring=ring)
     batches = np.indices((m,) * k).reshape(k, -1).T
     return batches, np.prod(chance[:, batches], axis=2)
+
+
+def random_windows(count: int, n: int, *, seed: int, purpose: str) -> tuple[Floats, Floats]:
+    """Draw ratios [count, n], some of them 0 and some large, and updates [count, n, 3].
+
+    Example:
+        >>> from gvf_lab.theory.enumeration import random_windows
+        >>> ratios, updates = random_windows(5, 6, seed=0, purpose="example")
+        >>> ratios.shape, updates.shape, bool((ratios.max(axis=1) > 0).all())
+        ((5, 6), (5, 6, 3), True)
+    """
+    rng = np.random.default_rng(seed_for(seed, n, "theory", purpose))
+    ratios = rng.lognormal(-0.5, 1.0, (count, n))
+    ratios[:, 1:] *= rng.random((count, n - 1)) > 0.15
+    return ratios, rng.normal(size=(count, n, 3))
+
+
+def with_sizes(vectors: Floats, squared: Floats) -> Floats:
+    """Give vectors [..., n, d] these squared lengths [..., n], and keep their directions."""
+    return vectors * np.sqrt(squared / squared_norms(vectors))[..., None]
+
+
+def rising_sizes(ratios: Floats) -> Floats:
+    """Return squared lengths that meet the condition of Theorem 3.3, with c = 1."""
+    above = ratios >= ratios.mean(axis=1, keepdims=True)
+    return np.where(above, 1.1, 0.9) / np.maximum(ratios, 0.05)
+
+
+def uncorrelated_sizes(ratios: Floats, squared: Floats) -> Floats:
+    """Return positive g [..., n] near those given, uncorrelated with the ratios of each window."""
+    centred = ratios - ratios.mean(axis=1, keepdims=True)
+    slope = covariance(ratios, squared) / centred.var(axis=1)
+    squared = squared - slope[:, None] * centred
+    return squared - np.minimum(squared.min(axis=1, keepdims=True), 0.0) + 0.01

@@ -59,7 +59,7 @@ class Corridor:
         phi_next: the features of each kind's next state, [K, d]; 0 at the end.
 
     Example:
-        >>> from gvf_lab.theory.numbers.corridor import Corridor
+        >>> from gvf_lab.theory.corridor import Corridor
         >>> corridor = Corridor.of(3)
         >>> corridor.trace.round(3)
         array([1.   , 1.94 , 4.743])
@@ -142,7 +142,7 @@ class Corridor:
         """Walk some episodes.
 
         Example:
-            >>> from gvf_lab.theory.numbers.corridor import Corridor
+            >>> from gvf_lab.theory.corridor import Corridor
             >>> stream = Corridor.of(3).stream(100, seed=0, run=0)
             >>> int(stream.ended.sum())
             100

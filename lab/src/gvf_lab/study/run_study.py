@@ -1,49 +1,31 @@
-"""Running a study: compute the missing tasks, on threads or on a Ray cluster, and store them.
+"""Running a study: do the missing tasks as jobs (:mod:`gvf.jobs`), and store their results.
 
-An engine (:mod:`gvf_lab.study.local_engine` or :mod:`gvf_lab.study.ray_engine`) turns tasks into
-results, in any order, and never writes a file. The process that the user started writes all
-results, so the files are the same bytes with every engine and every number of workers.
+The process that the user started writes all results, so the files are the same bytes on threads and
+on a Ray cluster, with any number of workers. On a cluster the module files of a user's own domains
+and corrections are sent along, and so is the registration of an environment. A node needs only gvf
+and the installed packages that those modules import.
 """
 
 from __future__ import annotations
 
-import platform
+import pickle
 import time
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from gvf.common.part_names import known
+from gvf.common.gymnasium import gym
 from gvf.common.progress import duration
 from gvf.common.version import __version__
-from gvf_lab.study.base_study import BaseStudy, Stop, Task
-from gvf_lab.study.encoding import encode
+from gvf.jobs import Job, JobResult, RayCluster, Stop, Workers, do_jobs, place_of
+from gvf_lab import domain as domains
+from gvf_lab.study.base_study import BaseStudy, Task
+from gvf_lab.study.encoding import encode, references
 from gvf_lab.study.store import DEFAULT_OUT, Store
-from gvf_lab.study.study_progress import progress, spent
-
-ENGINES = ("local", "ray")
-"""The engines: threads of this process, and tasks of a Ray cluster."""
-
-
-class Result(NamedTuple):
-    """The result of a task.
-
-    Attributes:
-        task: the task.
-        content: the bytes of its file.
-        seconds: the time that it took.
-        cpu_seconds: the processor time that it took.
-        host: the name of the machine that did it.
-    """
-
-    task: Task
-    content: bytes
-    seconds: float
-    cpu_seconds: float
-    host: str
+from gvf_lab.study.study_progress import Account, spent
 
 
 @dataclass(frozen=True)
@@ -98,18 +80,32 @@ def _processor_time(seconds: float) -> str:
     return f" ({duration(seconds)} of processor time)" if seconds else ""
 
 
-def perform(task: Task, stop: Stop = lambda: False) -> Result:
-    """Do a task; an exception gets a note with its name. Every engine runs this function."""
-    began, cpu = time.perf_counter(), time.thread_time()
+def perform(registration: bytes | None, job: Job, stop: Stop) -> bytes:
+    """Do a task and return the bytes of its file.
+
+    Args:
+        registration: the specification of the domain's environment, pickled, for a process of a
+            cluster, which may not know it.
+        job: the task as a job.
+        stop: a function that is True once the work should stop.
+    """
+    spec = registration and pickle.loads(registration)
+    if spec and gym.registry.get(spec.id) != spec:
+        gym.registry[spec.id] = spec
+    task: Task = job.work
+    return encode(task, task.study.compute(task, stop))
+
+
+def _registration(domain: str) -> bytes:
+    """Pickle an environment's specification; it may name classes in the files that are sent."""
     try:
-        content = encode(task, task.study.compute(task, stop))
-    except Exception as error:
-        error.add_note(f"in task {task.name}")
-        raise
-    seconds, cpu_seconds = time.perf_counter() - began, time.thread_time() - cpu
-    if task.study.own_threads:
-        cpu_seconds = seconds
-    return Result(task, content, seconds, cpu_seconds, platform.node())
+        # An environment named "module:Id" is registered on the node by its module.
+        return pickle.dumps(None if ":" in domain else domains.registered(domain))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"the registration of {domain!r} cannot be sent to other machines ({error}): register "
+            'it in a module, and name it "module:Id"'
+        ) from error
 
 
 def _check_facts(facts: dict[str, Any], store: Store) -> None:
@@ -127,9 +123,7 @@ def run(
     study: BaseStudy,
     out: str | Path = DEFAULT_OUT,
     *,
-    workers: int | None = None,
-    engine: str = "local",
-    address: str | None = None,
+    workers: Workers = None,
     tasks: Iterable[Task] | None = None,
 ) -> Summary:
     """Compute the missing results of a study.
@@ -140,31 +134,26 @@ def run(
     Args:
         study: the study to run.
         out: the folder of results.
-        workers: the number of tasks done at once; by default one for each processor.
-        engine: "local" or "ray".
-        address: the address of a Ray cluster; by default one is started on this machine.
+        workers: the number of tasks done at once, by default one for each processor, or a
+            :class:`gvf.jobs.RayCluster`.
         tasks: some of the study's tasks; by default all.
 
     Example:
         >>> from gvf_lab.study import Study
-        >>> from gvf_lab.study.engine import run
+        >>> from gvf_lab.study.run_study import run
         >>> import tempfile
         >>> study = Study("mine", "markov-chain", ("IR",), (0.5, 1), updates=20, runs=1)
         >>> folder = tempfile.mkdtemp()
         >>> run(study, folder).done, run(study, folder).done
         (3, 0)
     """
-    known(engine, ENGINES, "engine")
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
-    if address is not None and engine != "ray":
-        raise ValueError("an address is that of a Ray cluster: choose the engine 'ray' with it")
     chosen = list(study.tasks() if tasks is None else tasks)
     for task in chosen:
         if task.study != study:
             raise ValueError(f"task {task.name} is not one of this study, {study.name!r}")
     began = time.perf_counter()
-    workers = study.workers(engine, workers)
+    place = study.place(place_of(workers))
+    on_ray = isinstance(place, RayCluster)
     store = Store(study, out)
     store.sweep()
     missing, damaged = store.survey(chosen)
@@ -175,34 +164,40 @@ def run(
         _check_facts(facts, store)
         unfit = () if store.folder.exists() else tuple(store.unfit())
         store.prepare()
-    # Each is checked again when its turn comes, since another process may have done it meanwhile.
-    wanted = (task for task in missing if not store.path(task).exists())
-    if engine == "ray":
-        from gvf_lab.study import ray_engine
+    account, times = Account(missing), dict[str, float]()
 
-        results = ray_engine.results(wanted, workers, address)
-    else:
-        from gvf_lab.study import local_engine as local
+    def finish(result: JobResult[bytes]) -> None:
+        task: Task = result.job.work
+        store.save(task, result.value)
+        study.finished(task)
+        took = result.seconds if study.own_threads else result.cpu_seconds
+        store.log(
+            task=task.name,
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            seconds=round(result.seconds, 4),
+            cpu_seconds=round(took, 4),
+            host=result.host,
+            engine="ray" if on_ray else "local",
+            workers=place.workers,
+            version=__version__,
+            **facts,
+        )
+        account.add(task, took)
+        times[task.name] = took
 
-        results = local.results(wanted, workers, study.patience)
-    times: dict[str, float] = {}
-    with closing(results), progress(missing, study.name, len(chosen) - len(missing)) as tell:
-        for result in results:
-            store.save(result.task, result.content)
-            study.finished(result.task)
-            store.log(
-                task=result.task.name,
-                finished=datetime.now(UTC).isoformat(timespec="seconds"),
-                seconds=round(result.seconds, 4),
-                cpu_seconds=round(result.cpu_seconds, 4),
-                host=result.host,
-                engine=engine,
-                workers=workers,
-                version=__version__,
-                **facts,
-            )
-            tell(result.task, result.cpu_seconds)
-            times[result.task.name] = result.cpu_seconds
+    do_jobs(
+        # Each is checked again when its turn comes, since another process may have done it.
+        (Job(task.name, work=task) for task in missing if not store.path(task).exists()),
+        partial(perform, _registration(study.domain) if on_ray and missing else None),
+        finish,
+        place=place,
+        title=study.name,
+        total=len(chosen),
+        before=len(chosen) - len(missing),
+        left=account.remaining,
+        transient=True,
+        references=references(study),
+    )
     logged = spent(store)
     return Summary(
         tasks=len(chosen),
