@@ -29,6 +29,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Kernels for a GPU cannot be imported without Triton.
 collect_ignore = [] if find_spec("triton") else ["src/gvf/horde/cuda_kernels.py"]
+# The example of logistic regression needs scikit-learn, which all environments of `make` have.
+if find_spec("sklearn") is None:
+    collect_ignore += ["src/gvf/behaviour/classifiers.py"]
 # What needs PyTorch is not for `make quick`, wherever PyTorch is installed.
 if os.environ.get("GVF_QUICK") or find_spec("torch") is None:
     collect_ignore += ["src/gvf/horde/cuda_watch.py", "src/gvf/horde/cuda_weights.py"]

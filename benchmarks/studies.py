@@ -17,7 +17,7 @@ import gvf
 from benchmarks.measure import Effort, Row, at_most
 from gvf.common.arrays import Array
 from gvf.updates.linear_kernels import Experience
-from gvf_lab.paper.named_studies import get
+from gvf_lab.catalogue import study_of
 from gvf_lab.study import Study, run, run_method
 from gvf_lab.study.measure import measure, sum_tree
 from gvf_lab.study.study_lanes import aligned
@@ -45,7 +45,7 @@ def _best(work: Callable[[], object], effort: Effort) -> float:
 
 
 def _chain(effort: Effort) -> list[Row]:
-    study = get("markov-step-size-all")
+    study = study_of("markov-step-size-all")
     assert isinstance(study, Study)
     with TemporaryDirectory() as folder:
         run(study.with_(runs=1, seed=1), folder, workers=2)  # so that everything is compiled

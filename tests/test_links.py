@@ -8,7 +8,6 @@ import pytest
 
 import gvf
 from gvf.links import breaks, in_order
-from gvf.online import window_lstd
 
 STATES = 6
 MU, PI = gvf.policies.Fixed([0.5, 0.5]), gvf.policies.Fixed([0.3, 0.7])
@@ -85,13 +84,12 @@ def supported(rows: gvf.Transitions) -> Any:
 
 
 def solved(correction: gvf.corrections.Correction) -> Callable[[gvf.Transitions], Any]:
-    return lambda rows: window_lstd(ASKED, gvf.features.OneHot(STATES), rows, correction)
+    def solver(rows: gvf.Transitions) -> Any:
+        one = gvf.LSTDLearner(ASKED, gvf.features.OneHot(STATES), correction)
+        one.observe(rows)
+        return one.predict(range(STATES))
 
-
-def solver(rows: gvf.Transitions) -> Any:
-    one = gvf.LSTDLearner(ASKED, gvf.features.OneHot(STATES), gvf.corrections.EmphaticIR())
-    one.observe(rows)
-    return one.predict(range(STATES))
+    return solver
 
 
 USERS: dict[str, Callable[[gvf.Transitions], Any]] = {
@@ -102,9 +100,8 @@ USERS: dict[str, Callable[[gvf.Transitions], Any]] = {
     "bootstrap": lambda rows: gvf.bootstrap(learner(), log_of(rows), replicates=19).weights,
     "support": supported,
     "estimate": lambda rows: tuple(gvf.estimate_behaviour(log_of(rows)).scores.log_loss),
-    "window_lstd": solved(gvf.corrections.WISBuffer()),
-    "window_lstd with a trace": solved(gvf.corrections.EmphaticIR()),
-    "LSTDLearner": solver,
+    "least squares": solved(gvf.corrections.WISBuffer()),
+    "least squares with a trace": solved(gvf.corrections.EmphaticIR()),
     "horde": horde,
     "target_visits": lambda rows: gvf.truth.target_visits(rows, ASKED, states=STATES),
 }

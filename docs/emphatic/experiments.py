@@ -29,7 +29,7 @@ from gvf.online import LSTD
 from gvf.online.online_loop import Steps, start_streams, steps_of
 from gvf.online.online_loop import run as learn
 from gvf.window.draw_batches import draw_batches
-from gvf_lab.charts.chart_errors import column_of
+from gvf_lab.charts.chart_statistics import column_of
 from gvf_lab.domain import TabularDomain, Trajectory, get
 from gvf_lab.study import OnlineStudy, Store, Study, run
 from gvf_lab.study.base_study import BaseStudy, seed_for

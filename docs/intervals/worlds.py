@@ -16,7 +16,6 @@ import numpy as np
 
 import gvf
 import gvf_lab.domain
-from gvf.online import window_lstd
 
 Array = np.ndarray[Any, Any]
 NAMES = (
@@ -157,8 +156,9 @@ def cart() -> World:
     )
     steps = cart_log(10_000, rng).transitions()
     states = steps.state[rng.choice(len(steps), 60, replace=False)]
-    weights = window_lstd(question, features, steps, gvf.corrections.IR())
-    limits = weights[features(states)].sum(axis=1)
+    solver = gvf.LSTDLearner(question, features, gvf.corrections.IR())
+    solver.observe(steps)
+    limits = solver.predict(states)
     return World(question, features, cart_log, states, cart_values(states, 2000, rng), limits)
 
 

@@ -1,10 +1,10 @@
-"""The truths that must decide each claim of each figure of the paper.
+"""The truths that must decide claims: for each statistic those of a claim or two.
 
 A claim about one pair or gap has its truth planted there only, and the opposite everywhere else.
 So it is decided the other way round if it reads the wrong place.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planted import Truth
@@ -14,14 +14,6 @@ from gvf_lab.study.results import Pair
 
 VTRACE = ("V-trace(1.0)", "V-trace(0.5 max)", "V-trace(0.9 max)")
 UNIFORM = ("IS", "WIS-Minibatch", "WIS-Buffer", *VTRACE, "Sarsa")
-PLAIN = ("IS", "WIS-Minibatch", "V-trace(1.0)")
-SLUGS = {
-    "IS": "is", "WIS-Minibatch": "wis-minibatch", "WIS-Buffer": "wis-buffer", "Sarsa": "sarsa",
-    "V-trace(1.0)": "v-trace-1", "V-trace(0.5 max)": "v-trace-0.5-max",
-    "V-trace(0.9 max)": "v-trace-0.9-max", "WIS-TD(0)": "wis-td",
-    "BC-IR": "bc-ir", "IR": "ir", "Expected Sarsa": "expected-sarsa",
-    "Emphatic IS": "emphatic-is", "Emphatic WIS-Minibatch": "emphatic-wis-minibatch",
-}  # fmt: skip
 GAPS = (1, 4, 16, 64, 256)
 """The gaps of planted results, if a figure has several."""
 FEW, MOST = max(GAPS), min(GAPS)
@@ -219,18 +211,6 @@ def depends_less(
     return Case(differs(other, method), differs(method, other), about=(method, other))
 
 
-def clips(pair: Pair | None = None) -> tuple[str, ...]:
-    """Return the names of V-trace, from the softest clip to the hardest."""
-    # Half of the easy pair's largest ratio is less than 1.
-    easy = ("V-trace(0.9 max)", "V-trace(1.0)", "V-trace(0.5 max)")
-    return easy if pair == ("easy", "easy") else VTRACE[::-1]
-
-
-def more_bias(pair: Pair | None = None) -> Case:
-    """The error at the end must rise with harder clips."""
-    return in_order("end", dict(zip(clips(pair), (1.0, 1.4, 2.0), strict=True)))
-
-
 TUNED = Case(
     holds=tuple(Truth(error={clip: 2.0}) for clip in VTRACE),
     fails=(Truth(), Truth(error={"V-trace(1.0)": 1.2})),
@@ -244,28 +224,18 @@ WITHIN = Case(
     unsure=(Truth(), Truth(error={"Sarsa": 1.02})),
     about=("Sarsa", "IS", "WIS-Minibatch", *VTRACE),
 )
-BC_IR = alike("BC-IR", "IR", bound=1.1)
 OVERLAP = alike("IR", "WIS-Optimal", bound=1.1)
 CHAIN_PAIRS = EASY, HARD, HARDEST = (
     ("easy", "easy"),
     ("hard", "hard"),
     ("hardest", "hardest"),
 )
-ROOMS = tuple(
-    (target, behaviour)
-    for target in ("down", "favoured-down")
-    for behaviour in ("uniform", "random-state", "random-state-weight")
-)
-UPDATES = {256: "386-updates", 16: "6187-updates", 4: "24750-updates"}
-"""The ends of ids of claims about one number of updates, by gap."""
+DOWN, SKEWED = ("down", "uniform"), ("down", "random-state")
 TOGETHER = Case(
     holds=(Truth(),),
     fails=(Truth(error={"IS": 2.0}), Truth(error={"IR": 0.5})),
     unsure=(Truth(), Truth(error={"IS": 1.5})),
 ).only(gap=MOST)
-
-
-# Four Rooms with a table
 
 
 def bias_at_the_end(method: str) -> Case:
@@ -279,144 +249,9 @@ def bias_at_the_end(method: str) -> Case:
     )
 
 
-LEARNING_CURVES = {
-    **{f"ir-faster-than-{SLUGS[other]}": noticeably_worse(other, "IR") for other in UNIFORM},
-    "ir-overlaps-wis-optimal": OVERLAP,
-    "wis-buffer-is-nearly-is": alike("WIS-Buffer", "IS", bound=1.05),
-    "v-trace-1-beats-is": worse("IS", "V-trace(1.0)"),
-    "wis-minibatch-beats-is": worse("IS", "WIS-Minibatch"),
-    "wis-optimal-best": best("WIS-Optimal", ("IR", "BC-IR", *UNIFORM)),
-    "clip-must-be-tuned": TUNED,
-    **{
-        f"{SLUGS[other]}-bias-matters-little": bias_at_the_end(other)
-        for other in ("WIS-Minibatch", *VTRACE)
-    },
-    "sarsa-within-reweighting": WITHIN,
-    "bc-ir-like-ir": BC_IR,
-}
-
-
 def grows(method: str, few: float, other: str, other_few: float) -> Truth:
     """With the most updates errors are alike, and two of them change by factors with fewer."""
     return placed({MOST: Truth()}, Truth(error={method: few, other: other_few}))
-
-
-RARE = ("IS", "WIS-Minibatch", *VTRACE)
-AT_GAPS = {1: "after-every-step", 4: "every-4-steps", 256: "every-256-steps"}
-GAP = {
-    **{
-        f"noticeably-ir-lower-error-than-{SLUGS[other]}-an-update-{at}": noticeably_worse(
-            other, "IR"
-        ).only(gap=gap)
-        for other in RARE
-        for gap, at in AT_GAPS.items()
-    },
-    **{
-        f"rarely-ir-lower-error-than-{SLUGS[other]}-{gap}": worse(other, "IR").only(gap=gap)
-        for other in RARE
-        for gap in (64, 256)
-    },
-    **{
-        f"{SLUGS[other]}-worse-with-gap": Case(
-            # It even counts if IR gets better.
-            holds=(grows(other, 2.0, "IR", 1.2), grows(other, 0.9, "IR", 0.8)),
-            fails=(grows(other, 1.2, "IR", 2.0), grows(other, 0.8, "IR", 0.9)),
-            about=(other, "IR"),
-        )
-        for other in UNIFORM
-    },
-    **{
-        f"ir-lower-error-than-{SLUGS[other]}-an-update-after-every-step": worse(other, "IR").only(
-            gap=1
-        )
-        for other in RARE
-    },
-    "ir-overlaps-wis-optimal-at-every-gap": replace(
-        OVERLAP,
-        # One gap is enough.
-        fails=tuple(replace(truth, gap=gap) for truth in OVERLAP.fails for gap in GAPS),
-    ),
-    "ir-ahead-as-updates-get-rarer": Case(
-        holds=(Truth(error={"IR": 0.5}),),
-        # One other method, at one gap, is enough.
-        fails=(
-            Truth(error={"IR": 2.0}),
-            *(
-                placed({gap: Truth(error={"IR": 0.5, other: 0.3})}, Truth(error={"IR": 0.5}))
-                for gap in GAPS
-                for other in UNIFORM
-            ),
-        ),
-        about=("IR", *UNIFORM),
-    ),
-}
-
-STEP_SIZE = {
-    **{f"ir-wider-than-{SLUGS[other]}": Sensitivity("IR", other).wider for other in UNIFORM},
-    **{
-        f"ir-{id}-than-{SLUGS[other]}": case
-        for other in UNIFORM
-        if other != "Sarsa"
-        for id, case in (
-            ("bears-larger-steps", Sensitivity("IR", other).larger_steps),
-            ("accurate-over-wider-range", Sensitivity("IR", other).accurate),
-        )
-    },
-    **{
-        f"{SLUGS[other]}-less-variance-than-is": Sensitivity(other, "IS").larger_steps
-        for other in ("WIS-Minibatch", *VTRACE)
-    },
-    **{f"{SLUGS[clip]}-wider-than-is": Sensitivity(clip, "IS").wider for clip in VTRACE},
-}
-
-
-def targets() -> Iterator[tuple[str, Case]]:
-    """Yield the cases of the figure with two targets."""
-    down, favoured = ("down", "random-state"), ("favoured-down", "random-state")
-    for other in ("WIS-Minibatch", *VTRACE):
-        about, large = (other, "IS"), Truth(end={other: 2.0})
-        # It grows, and IR's error does not; or IR's error grows as well, and more.
-        yield (
-            f"{SLUGS[other]}-bias-matters-with-other-targets",
-            Case(
-                (replace(large, pair=favoured),),
-                (replace(large, pair=down), Truth(end={other: 2.0, "IR": 4.0}, pair=favoured)),
-                about=(other, "IR"),
-            ),
-        )
-        matters = Case((large,), (Truth(end={other: 0.5}), Truth(end={other: 1.05})), about=about)
-        yield f"{SLUGS[other]}-bias-matters-favoured-down", matters.only(favoured)
-
-
-# Continuous Four Rooms
-
-
-def at_all_updates(others: Sequence[str], pairs: Sequence[Pair | None]) -> Iterator[
-    tuple[str, Case]
-]:  # fmt: skip
-    """Yield the cases of claims that IR's error is lower, at every number of updates."""
-    for pair in pairs:
-        policies = "".join(f"-{word}" for word in pair or ())
-        for other in others:
-            slug, case = SLUGS[other], worse(other, "IR")
-            yield f"ir-beats-{slug}-with-most-updates{policies}", case.only(pair, MOST)
-            for gap, updates in UPDATES.items():
-                if pair is None and gap == FEW:
-                    yield f"ir-beats-{slug}-with-few-updates", case.only(gap=FEW)
-                else:
-                    yield f"ir-lower-error-than-{slug}{policies}-{updates}", case.only(pair, gap)
-
-
-def noticeable() -> Iterator[tuple[str, Case]]:
-    """Yield the cases of claims that IR's error is lower by a tenth, at every number of updates."""
-    for other in ("IS", "V-trace(1.0)"):
-        case = noticeably_worse(other, "IR")
-        yield f"noticeably-ir-beats-{SLUGS[other]}-with-few-updates", case.only(gap=FEW)
-        yield f"noticeably-ir-beats-{SLUGS[other]}-with-most-updates", case.only(gap=MOST)
-        for gap, updates in UPDATES.items():
-            if gap != FEW:
-                id = f"noticeably-ir-lower-error-than-{SLUGS[other]}-{updates}"
-                yield id, case.only(gap=gap)
 
 
 def needs_more(other: str) -> Case:
@@ -472,166 +307,12 @@ AS_STARK = Case(
 )
 
 
-def all_policies(others: Sequence[str]) -> Iterator[tuple[str, Case]]:
-    """Yield the cases that the three figures with all pairs of policies share."""
-    yield from at_all_updates(others, ROOMS)
-    about = ("IR", "IS")
-    for target in ("down", "favoured-down"):
-        uniform, skewed, _ = mine = tuple(pair for pair in ROOMS if pair[0] == target)
-        both: dict[Pair | int, Truth] = {uniform: Truth(gap=FEW), skewed: Truth(gap=FEW)}
-
-        def differ(place: Pair, both: Mapping[Pair | int, Truth] = both) -> Truth:
-            """IS and IR differ on one of the two pairs; on others, and at other gaps, much more."""
-            much = Truth(error={"IS": 9.0})
-            return placed({**both, place: Truth(error={"IS": 2.0}, gap=FEW)}, much)
-
-        yield (
-            f"smaller-difference-under-random-state-{target}",
-            Case((differ(uniform),), (differ(skewed),), about=about),
-        )
-        if target == "down":
-            # What is narrower is not as stark.
-            narrower = tuple(with_table(here, 2.0, skewed) for here in (1.2, 1.7))
-            stark = tuple(with_table(here, 2.0, skewed) for here in (4.0, 1.9))
-            yield "difference-smaller-than-in-the-table-down", Case(narrower, stark, about=about)
-        for other in PLAIN:
-            yield (
-                f"ir-depends-less-on-behaviour-than-{SLUGS[other]}-{target}",
-                depends_less("error", 2.0, "IR", other, mine, FEW),
-            )
-
-
-DEGRADES = Truth(error={"IR": 2.0}, gap=FEW)
-"""IR gets twice as bad with the fewest updates, all others do not."""
-BOTH_MAIN_FIGURES = {"difference-as-stark-as-in-the-table": AS_STARK,
-                     "methods-come-together": TOGETHER}  # fmt: skip
-INCREMENTAL = {
-    **dict(at_all_updates((*PLAIN, "WIS-TD(0)"), [None])),
-    **BOTH_MAIN_FIGURES,
-    **{
-        f"ir-needs-fewer-updates-than-{SLUGS[other]}": needs_more(other)
-        for other in (*PLAIN, "WIS-TD(0)")
-    },
-    **{
-        f"ir-wis-td-beats-{SLUGS[other]}": worse_on_average(other, "IR+WIS-TD(0)")
-        for other in (*PLAIN, "WIS-TD(0)")
-    },
-    **{
-        f"ir-wis-td-beats-{SLUGS[other]}-{updates}": worse(other, "IR+WIS-TD(0)").only(gap=gap)
-        for other in ("WIS-TD(0)", "IR")
-        for gap, updates in (UPDATES | {MOST: "with-most-updates"}).items()
-    },
-    "wis-td-beats-is": worse_on_average("IS", "WIS-TD(0)"),
-    **dict(noticeable()),
-    "ir-wis-td-slightly-better": Case(
-        holds=(Truth(error={"IR": 1.05}),),
-        # Worse; or better, and not slightly.
-        fails=(Truth(error={"IR": 0.9}), Truth(error={"IR": 1.15})),
-        about=("IR", "IR+WIS-TD(0)"),
-    ),
-    "wis-td-degrades-published-u0": Case(
-        holds=(Truth(u0={640.0: 2.0}, gap=FEW),), fails=(DEGRADES,), about=("IR", "WIS-TD(0)")
-    ),
-    "wis-td-degrades-full-grid": Case(
-        holds=(Truth(error={"WIS-TD(0)": 2.0}, gap=FEW),),
-        # It degrades with one u0 and not with the others: the best one does not.
-        fails=(DEGRADES, Truth(error={"IR": 1.2}, u0={640.0: 2.0}, gap=FEW)),
-        about=("IR", "WIS-TD(0)"),
-    ),
-}
-RMSPROP = {
-    **dict(at_all_updates(PLAIN, [None])),
-    **dict(noticeable()),
-    **BOTH_MAIN_FIGURES,
-    **{f"ir-needs-fewer-updates-than-{SLUGS[other]}": needs_more(other) for other in PLAIN},
-}
-
-
-def sensitivities(pairs: Sequence[Pair], low: float, high: float) -> Iterator[tuple[str, Case]]:
-    """Yield the cases of claims about the step sizes of IR and another method on a pair."""
-    for pair in pairs:
-        policies = "-".join(dict.fromkeys(pair))
-        for other in PLAIN:
-            two, end = Sensitivity("IR", other, low, high), f"{SLUGS[other]}-{policies}"
-            yield f"ir-bears-larger-steps-than-{end}", two.larger_steps.only(pair)
-            yield f"ir-wider-than-{end}", two.wider.only(pair)
-            yield f"ir-accurate-over-wider-range-than-{end}", two.accurate.only(pair)
-
-
-# The racing car
-
 IMAGES = ("BC-IR", "IS", "V-trace(1.0)")
 _, NEXT, _ = sorted(paper.get("racing-step-size").quick["step_sizes"])[-3:]
 """The learning rate with images before the largest."""
-RACING = {
-    "ir-best": best("IR", IMAGES),
-    **{
-        f"ir-better-than-{SLUGS[other]}": worse(other, "IR") for other in (*IMAGES, "WIS-Minibatch")
-    },
-    "ir-varies-less-over-runs-than-is": Case(
-        # Runs differ by a factor: a larger error differs more.
-        holds=(Truth(error={"IS": 2.0}),),
-        # The last: no rate is of use to IR.
-        fails=(Truth(error={"IS": 0.5}), Truth(error={"IR": 4.0})),
-        unsure=(Truth(), Truth()),
-        about=("IR", "IS"),
-    ),
-    **{
-        f"ir-less-sensitive-than-{SLUGS[other]}": Case(
-            # A rate counts if the error is below that of the best constant.
-            holds=(Truth(limit={other: NEXT}),),
-            fails=(Truth(limit={"IR": NEXT}),),
-            unsure=(Truth(), Truth(limit={other: NEXT})),
-            about=("IR", other),
-        )
-        for other in ("IS", "V-trace(1.0)")
-    },
-    **{
-        f"ir-less-sensitive-by-error-than-{SLUGS[other]}": Case(
-            # The smallest error, or the largest one, differs.
-            holds=tuple(
-                replace(truth, limit={"IR": NEXT, other: NEXT})
-                for truth in (Truth(error={other: 0.5}), Truth(beyond={other: 3.0}))
-            ),
-            fails=tuple(
-                replace(truth, limit={"IR": NEXT, other: NEXT})
-                for truth in (Truth(error={"IR": 0.5}), Truth(beyond={"IR": 3.0}))
-            ),
-            about=("IR", other),
-        )
-        for other in ("IS", "V-trace(1.0)")
-    },
-    "ir-as-stable-as-is": Case(
-        holds=(Truth(), Truth(error={"IS": 2.0})),
-        # One rate is enough.
-        fails=(Truth(error={"IR": 2.0}), Truth(limit={"IR": NEXT})),
-        unsure=(Truth(), Truth(error={"IR": 1.2})),
-        about=("IR", "IS"),
-    ),
-    "ir-better-than-constant-at-the-end": Case(
-        # Bad for most of the run, and good in the end.
-        holds=(Truth(error={"IR": 3.0}, end={"IR": 0.2}),),
-        fails=(Truth(end={"IR": 3.0}),),
-        about=("IR",),
-    ),
-}
-
 LOW, MIDDLE, _ = sorted(paper.get("racing-momentum").quick["step_sizes"])
 """Learning rates with momentum: those before the largest."""
-MOMENTUM = {
-    "bc-ir-worse-at-the-largest-rate": Case(
-        # The largest rate that IR can use, which need not be the largest of all.
-        holds=(Truth(limit={"BC-IR": MIDDLE}), Truth(limit={"IR": MIDDLE, "BC-IR": LOW})),
-        fails=(
-            Truth(error={"BC-IR": 0.5}),
-            Truth(error={"BC-IR": 0.9}, limit={"IR": MIDDLE, "BC-IR": MIDDLE}),
-        ),
-        about=("IR", "BC-IR"),
-    ),
-}
 
-
-# The Markov chain
 
 SENSITIVE = ("IS", "WIS-Buffer", "WIS-Minibatch")
 
@@ -660,92 +341,6 @@ ON_POLICY = Case(
     unsure=(Truth(), Truth(limit={"IR": 8.0})),
     about=("IR", "On-policy"),
 )
-CHAIN = {
-    "ir-as-sensitive-as-on-policy": ON_POLICY,
-    **{
-        f"ir-less-sensitive-than-{SLUGS[other]}": Sensitivity("IR", other).larger_steps
-        for other in (*SENSITIVE, "Sarsa")
-    },
-    **{f"ir-wider-than-{SLUGS[other]}": Sensitivity("IR", other).wider for other in SENSITIVE},
-    "is-most-sensitive": most_sensitive("markov-step-size"),
-    "bc-ir-like-ir": BC_IR,
-}
-CLIP_BEARS_MORE = {
-    f"{SLUGS[clip]}-bears-larger-steps-than-is": Sensitivity(clip, "IS").larger_steps
-    for clip in VTRACE
-} | {f"{SLUGS[clip]}-wider-than-is": Sensitivity(clip, "IS").wider for clip in VTRACE}
-CHAIN_CLIPS = {
-    "harder-clip-more-bias": more_bias(),
-    **CLIP_BEARS_MORE,
-    **{
-        f"ir-less-sensitive-than-{SLUGS[clip]}": Case(
-            holds=(Truth(elsewhere=Truth(limit={"IR": 8.0})),),
-            fails=(Truth(limit={clip: 8.0}),),
-            about=("IR", clip),
-        )
-        for clip in VTRACE
-    },
-}
-
-
-def chain_pairs() -> Iterator[tuple[str, Case]]:
-    """Yield the cases of the errors on three pairs."""
-    yield from sensitivities(CHAIN_PAIRS, 4.0, 8.0)
-    others = (
-        "IR", "BC-IR", "IS", "NormIS", "WIS-Minibatch", "WIS-Buffer", *VTRACE, "Sarsa",
-        "Expected Sarsa",
-    )  # fmt: skip
-    cases = {
-        **{
-            f"ir-lower-error-than-{SLUGS[other]}": worse(other, "IR") for other in (*PLAIN, *VTRACE)
-        },
-        **{
-            f"ir-{id}-than-{SLUGS[clip]}": case
-            for clip in VTRACE[1:]
-            for id, case in (
-                ("wider", Sensitivity("IR", clip).wider),
-                ("accurate-over-wider-range", Sensitivity("IR", clip).accurate),
-            )
-        },
-        **{
-            f"ir-bears-larger-steps-than-{SLUGS[other]}": Sensitivity("IR", other).larger_steps
-            for other in ("Sarsa", "Expected Sarsa")
-        },
-        "bc-ir-like-ir": BC_IR,
-        "wis-minibatch-beats-is": worse("IS", "WIS-Minibatch"),
-        "expected-sarsa-is-sarsa": alike("Expected Sarsa", "Sarsa", bound=1.1),
-        "wis-optimal-best": best("WIS-Optimal", others, **{"On-policy": 0.1}),
-        "sarsa-within-reweighting": WITHIN,
-        "ir-as-sensitive-as-on-policy": ON_POLICY,
-        "is-most-sensitive": most_sensitive("markov-step-size-all"),
-    }
-    for pair in CHAIN_PAIRS:
-        yield from ((f"{id}-{pair[0]}", case.only(pair)) for id, case in cases.items())
-    for other in PLAIN:
-        yield (
-            f"ir-depends-less-on-policies-than-{SLUGS[other]}",
-            depends_less("error", 2.0, "IR", other, CHAIN_PAIRS),
-        )
-        yield (
-            f"ir-step-sizes-depend-less-on-policies-than-{SLUGS[other]}",
-            depends_less("limit", 8.0, "IR", other, CHAIN_PAIRS),
-        )
-    yield "larger-ratios-destabilise-is", over_pairs("limit", "IS", (8.0, 4.0, 2.0))
-    yield "larger-ratios-hurt-ir-too", over_pairs("error", "IR", (0.5, 1.0, 2.0), "On-policy")
-    yield "advantage-grows-with-ratios", over_pairs("error", "IS", (0.5, 1.0, 2.0), "IR")
-    low, high = Truth(limit={"IR": 2.0}), Truth(limit={"IR": 8.0})
-    # As on the pair easy is enough; less on one of the others is too little.
-    fails = (placed({HARD: low}, Truth()), placed({HARDEST: low}, Truth()))
-    stable = Case((Truth(), placed({EASY: Truth()}, high)), (*fails, placed({EASY: high}, low)))
-    yield "larger-ratios-leave-ir-stable", replace(stable, about=("IR",))
-
-
-def chain_clips() -> Iterator[tuple[str, Case]]:
-    """Yield the cases of V-trace on three pairs."""
-    for pair in CHAIN_PAIRS:
-        yield f"harder-clip-more-bias-{pair[0]}", more_bias(pair).only(pair)
-        yield from ((f"{id}-{pair[0]}", case.only(pair)) for id, case in CLIP_BEARS_MORE.items())
-        yield f"clip-must-be-tuned-{pair[0]}", TUNED.only(pair)
 
 
 def variances(first: str, second: str, factor: float = 1.0) -> tuple[Case, Case]:
@@ -843,54 +438,6 @@ def correlates(when: str, pair: Pair | None = None) -> Case:
     return Case((both(RISING, FALLING),), (both(RISING, RISING),))
 
 
-BY_KIND = {
-    f"{id}{kind}": case
-    for id, case in (
-        ("ir-variance-far-below-early", FAR_BELOW),
-        ("ir-variance-comparable-late", COMPARABLE),
-        ("ir-variance-lower", lower_throughout("IS")),
-    )
-    for kind in ("", "-trace")
-}
-"""The claims that are judged by two kinds of variance."""
-VARIANCE = {
-    **BY_KIND,
-    "late-variance-near-zero": NEAR_ZERO,
-    **{f"{SLUGS[clip]}-less-variance-than-is": variances("IS", clip)[0] for clip in VTRACE},
-    **{f"variance-goes-with-sensitivity-{when}": correlates(when) for when in ("early", "late")},
-}
-
-
-def chain_variances() -> Iterator[tuple[str, Case]]:
-    """Yield the cases of the variances on three pairs."""
-    yield "larger-ratios-more-variance", over_pairs("early", "IS", (0.5, 1.0, 2.0))
-    early, late = variances("IS", "WIS-Minibatch")
-    cases = {
-        **{
-            f"ir-less-variance-than-{SLUGS[other]}": variances(other, "IR")[0]
-            for other in ("IS", "WIS-Minibatch", *VTRACE)
-        },
-        **BY_KIND,
-        **{
-            f"ir-less-variance-than-{SLUGS[other]}-throughout{kind}": lower_throughout(other)
-            for other in ("WIS-Minibatch", *VTRACE)
-            for kind in ("", "-trace")
-        },
-        "difference-largest-early": LARGEST_DIFFERENCE_EARLY,
-        "ratio-largest-early": LARGEST_RATIO_EARLY,
-        "late-variance-near-zero": NEAR_ZERO,
-        "mean-ratio-near-one": MEAN_RATIO,
-        "wis-minibatch-less-variance-than-is-early": early,
-        "wis-minibatch-less-variance-than-is-late": late,
-    }
-    for pair in CHAIN_PAIRS:
-        yield from ((f"{id}-{pair[0]}", case.only(pair)) for id, case in cases.items())
-        for when in ("early", "late"):
-            yield f"variance-goes-with-sensitivity-{when}-{pair[0]}", correlates(when, pair)
-        for other in ("IS", "WIS-Minibatch"):
-            yield f"variance-goes-with-error-{SLUGS[other]}-{pair[0]}", goes_with(other, pair)
-
-
 def goes_with(other: str, pair: Pair) -> Case:
     """Variance and error of a method must be on the same side of IR's, on a pair."""
 
@@ -907,115 +454,326 @@ def goes_with(other: str, pair: Pair) -> Case:
     )
 
 
-# Emphasis on the paper's domains
+def differ(place: Pair) -> Truth:
+    """IS and IR differ on one of two pairs; on others, and at other gaps, much more."""
+    both: dict[Pair | int, Truth] = {DOWN: Truth(gap=FEW), SKEWED: Truth(gap=FEW)}
+    much = Truth(error={"IS": 9.0})
+    return placed({**both, place: Truth(error={"IS": 2.0}, gap=FEW)}, much)
 
 
-def with_emphasis(ats: Mapping[int | None, str], steps: bool = False) -> dict[str, Case]:
-    """Return the cases of a figure with emphatic methods and the paper's weighting of states."""
-    behind = worse("Emphatic IR", "IR")
-    cases = {f"emphatic-ir-behind{at}": behind.only(gap=gap) for gap, at in ats.items()}
-    cases |= everywhere(ats)
-    if steps:
-        gap = 16 if len(ats) > 1 else None
-        for first, second in (("IR", "Emphatic IR"), ("Emphatic IR", "Emphatic IS")):
-            id = f"{first} bears larger steps than {second}".lower().replace(" ", "-")
-            cases[id] = Sensitivity(first, second).larger_steps.only(gap=gap)
-    return cases
-
-
-def by_emphasis(ats: Mapping[int | None, str]) -> dict[str, Case]:
-    """Return the cases of a figure in which states count by their emphasis."""
-    ahead = Case(
-        holds=(Truth(), Truth(error={"Emphatic IR": 0.95}), Truth(error={"Emphatic IR": 2.0})),
-        fails=(Truth(error={"Emphatic IR": 0.5}),),
-        unsure=(Truth(), Truth(error={"Emphatic IR": 0.82})),
-        about=("IR", "Emphatic IR"),
+def nearer(by: float) -> Truth:
+    """Emphatic IR has twice the error of IR by emphasis, and so many times it otherwise."""
+    return Truth(
+        error={"Emphatic IR": 2.0}, gap=4, elsewhere=Truth(error={"Emphatic IR": by}, gap=4)
     )
-    cases = {f"emphatic-ir-not-ahead{at}": ahead.only(gap=gap) for gap, at in ats.items()}
-    for gap, at in ats.items():
-        near, far = (
-            Truth(error={"Emphatic IR": 2.0}, gap=gap, elsewhere=Truth(error={"Emphatic IR": by}))
-            for by in (4.0, 1.5)
-        )
-        cases[f"emphatic-ir-nearer{at}"] = Case((near,), (far,), about=("IR", "Emphatic IR"))
-    return cases | everywhere(ats)
 
 
-def everywhere(ats: Mapping[int | None, str]) -> dict[str, Case]:
-    """Return the cases of claims about all numbers of updates; one is enough to refute them."""
-    two = {
-        f"{SLUGS[emphatic]}-behind": (emphatic, plain)
-        for emphatic, plain in (
-            ("Emphatic IS", "IS"),
-            ("Emphatic WIS-Minibatch", "WIS-Minibatch"),
-        )
-    } | {
-        f"emphatic-ir-beats-{SLUGS[other]}": (other, "Emphatic IR")
-        for other in ("Emphatic IS", "Emphatic WIS-Minibatch", "IS")
-    }
-    return {
-        id: replace(
-            worse(first, second),
-            fails=tuple(
-                placed({gap: Truth(error={first: 0.5})}, Truth(error={first: 2.0}))
-                if gap
-                else Truth(error={first: 0.5})
-                for gap in ats
+STABLE_LOW, STABLE_HIGH = Truth(limit={"IR": 2.0}), Truth(limit={"IR": 8.0})
+OTHERS = (
+    "IR", "BC-IR", "IS", "NormIS", "WIS-Minibatch", "WIS-Buffer", *VTRACE, "Sarsa",
+    "Expected Sarsa",
+)  # fmt: skip
+DEGRADES = Truth(error={"IR": 2.0}, gap=FEW)
+"""IR gets twice as bad with the fewest updates, all others do not."""
+LARGE_END = Truth(end={"WIS-Minibatch": 2.0})
+FAVOURED = ("favoured-down", "random-state")
+
+CASES: Mapping[str, Mapping[tuple[str, str], Case]] = {
+    "error_ratio": {
+        ("four-rooms-learning-curves", "ir-faster-than-is"): noticeably_worse("IS", "IR"),
+        ("markov-step-size", "bc-ir-like-ir"): alike("BC-IR", "IR", bound=1.1),
+        ("markov-step-size-all", "ir-lower-error-than-is-hardest"): worse("IS", "IR").only(HARDEST),
+        ("continuous-rmsprop", "ir-beats-is-with-few-updates"): worse("IS", "IR").only(gap=FEW),
+        (
+            "continuous-sgd-all",
+            "ir-lower-error-than-wis-minibatch-down-random-state-6187-updates",
+        ): worse("WIS-Minibatch", "IR").only(SKEWED, 16),
+    },
+    "mean_error_ratio": {
+        ("continuous-incremental", "ir-wis-td-beats-is"): worse_on_average("IS", "IR+WIS-TD(0)"),
+    },
+    "least_error_ratio_of_gaps": {
+        ("four-rooms-gap", "ir-ahead-as-updates-get-rarer"): Case(
+            holds=(Truth(error={"IR": 0.5}),),
+            # One other method, at one gap, is enough.
+            fails=(
+                Truth(error={"IR": 2.0}),
+                *(
+                    placed({gap: Truth(error={"IR": 0.5, other: 0.3})}, Truth(error={"IR": 0.5}))
+                    for gap in GAPS
+                    for other in UNIFORM
+                ),
             ),
+            about=("IR", *UNIFORM),
         )
-        for id, (first, second) in two.items()
-    }
-
-
-Ats = Mapping[int | None, str]
-EVERY_FEW_STEPS: Ats = {gap: f"-an-update-every-{gap}-steps" for gap in (4, 16, 256)}
-AFTER_UPDATES: Ats = {gap: f"-{at}" for gap, at in UPDATES.items()}
-ONLY_GAP: Ats = {None: ""}
-EMPHATIC = {
-    name: cases
-    for figure, ats, steps in (
-        ("emphatic-rooms", EVERY_FEW_STEPS, True),
-        ("emphatic-tiles", AFTER_UPDATES, False),
-        ("emphatic-rmsprop", AFTER_UPDATES, False),
-        ("emphatic-chain", ONLY_GAP, True),
-    )
-    for name, cases in (
-        (figure, with_emphasis(ats, steps)),
-        (f"{figure}-by-emphasis", by_emphasis(ats)),
-    )
-}
-
-CASES: Mapping[str, Mapping[str, Case]] = {
-    **EMPHATIC,
-    "four-rooms-learning-curves": LEARNING_CURVES,
-    "four-rooms-gap": GAP,
-    "four-rooms-step-size": STEP_SIZE,
-    "four-rooms-targets": dict(targets()),
-    "continuous-incremental": INCREMENTAL,
-    "continuous-rmsprop": RMSPROP,
-    "continuous-sgd-all": dict(all_policies(PLAIN)),
-    "continuous-rmsprop-all": {
-        **dict(all_policies(PLAIN)),
-        "rmsprop-worse-than-constant": Case(
+    },
+    "rising_error_ratios": {
+        ("markov-step-size-all", "larger-ratios-hurt-ir-too"): over_pairs(
+            "error", "IR", (0.5, 1.0, 2.0), "On-policy"
+        )
+    },
+    "best_of_all": {
+        ("markov-step-size-all", "wis-optimal-best-hard"): best(
+            "WIS-Optimal", OTHERS, **{"On-policy": 0.1}
+        ).only(HARD),
+        ("racing-step-size", "ir-best"): best("IR", IMAGES),
+    },
+    "outside_range": {("markov-step-size-all", "sarsa-within-reweighting-easy"): WITHIN.only(EASY)},
+    "error_spread": {
+        ("markov-vtrace-all", "clip-must-be-tuned-hardest"): TUNED.only(HARDEST),
+        ("continuous-rmsprop", "methods-come-together"): TOGETHER,
+    },
+    "largest_error_spread_of_gaps": {
+        ("four-rooms-gap", "ir-overlaps-wis-optimal-at-every-gap"): replace(
+            OVERLAP,
+            # One gap is enough.
+            fails=tuple(replace(truth, gap=gap) for truth in OVERLAP.fails for gap in GAPS),
+        )
+    },
+    "error_spread_ratio": {
+        ("continuous-sgd-all", "ir-depends-less-on-behaviour-than-v-trace-1-down"): depends_less(
+            "error",
+            2.0,
+            "IR",
+            "V-trace(1.0)",
+            (DOWN, SKEWED, ("down", "random-state-weight")),
+            FEW,
+        )
+    },
+    "growth_difference": {
+        ("four-rooms-gap", "is-worse-with-gap"): Case(
+            # It even counts if IR gets better.
+            holds=(grows("IS", 2.0, "IR", 1.2), grows("IS", 0.9, "IR", 0.8)),
+            fails=(grows("IS", 1.2, "IR", 2.0), grows("IS", 0.8, "IR", 0.9)),
+            about=("IS", "IR"),
+        )
+    },
+    "end_ratio": {
+        ("four-rooms-learning-curves", "v-trace-1-bias-matters-little"): bias_at_the_end(
+            "V-trace(1.0)"
+        ),
+        ("four-rooms-targets", "wis-minibatch-bias-matters-favoured-down"): Case(
+            (LARGE_END,),
+            (Truth(end={"WIS-Minibatch": 0.5}), Truth(end={"WIS-Minibatch": 1.05})),
+            about=("WIS-Minibatch", "IS"),
+        ).only(FAVOURED),
+    },
+    "end_growth_ratio": {
+        ("four-rooms-targets", "wis-minibatch-bias-matters-with-other-targets"): Case(
+            # It grows, and IR's error does not; or IR's error grows as well, and more.
+            (replace(LARGE_END, pair=FAVOURED),),
+            (
+                replace(LARGE_END, pair=SKEWED),
+                Truth(end={"WIS-Minibatch": 2.0, "IR": 4.0}, pair=FAVOURED),
+            ),
+            about=("WIS-Minibatch", "IR"),
+        )
+    },
+    "rising_end_errors": {
+        ("markov-vtrace", "harder-clip-more-bias"): in_order(
+            "end", dict(zip(VTRACE[::-1], (1.0, 1.4, 2.0), strict=True))
+        ),
+        # Half of the easy pair's largest ratio is less than 1.
+        ("markov-vtrace-all", "harder-clip-more-bias-easy"): in_order(
+            "end", {"V-trace(0.9 max)": 1.0, "V-trace(1.0)": 1.4, "V-trace(0.5 max)": 2.0}
+        ).only(EASY),
+    },
+    "stable_step_ratio": {
+        ("markov-step-size-all", "ir-bears-larger-steps-than-is-easy"): Sensitivity(
+            "IR", "IS"
+        ).larger_steps.only(EASY),
+        ("markov-step-size", "ir-as-sensitive-as-on-policy"): ON_POLICY,
+        ("emphatic-rooms", "ir-bears-larger-steps-than-emphatic-ir"): Sensitivity(
+            "IR", "Emphatic IR"
+        ).larger_steps.only(gap=16),
+    },
+    "stable_step_ratio_of_figures": {
+        ("markov-vtrace", "ir-less-sensitive-than-v-trace-1"): Case(
+            holds=(Truth(elsewhere=Truth(limit={"IR": 8.0})),),
+            fails=(Truth(limit={"V-trace(1.0)": 8.0}),),
+            about=("IR", "V-trace(1.0)"),
+        )
+    },
+    "stable_step_spread_ratio": {
+        ("markov-step-size-all", "ir-step-sizes-depend-less-on-policies-than-is"): depends_less(
+            "limit", 8.0, "IR", "IS", CHAIN_PAIRS
+        )
+    },
+    "rising_stable_steps": {
+        ("markov-step-size-all", "larger-ratios-destabilise-is"): over_pairs(
+            "limit", "IS", (8.0, 4.0, 2.0)
+        )
+    },
+    "least_stable_step_of_pairs": {
+        ("markov-step-size-all", "larger-ratios-leave-ir-stable"): Case(
+            (Truth(), placed({EASY: Truth()}, STABLE_HIGH)),
+            # As on the pair easy is enough; less on one of the others is too little.
+            (
+                placed({HARD: STABLE_LOW}, Truth()),
+                placed({HARDEST: STABLE_LOW}, Truth()),
+                placed({EASY: STABLE_HIGH}, STABLE_LOW),
+            ),
+            about=("IR",),
+        )
+    },
+    "least_stable_step_of_others": {
+        ("markov-step-size-all", "is-most-sensitive-hard"): most_sensitive(
+            "markov-step-size-all"
+        ).only(HARD)
+    },
+    "usable_range_ratio": {
+        ("markov-step-size-all", "ir-wider-than-is-hard"): Sensitivity("IR", "IS").wider.only(HARD),
+        ("continuous-sgd-step-size-all", "ir-wider-than-wis-minibatch-down-uniform"): Sensitivity(
+            "IR", "WIS-Minibatch", 0.25, 0.5
+        ).wider.only(DOWN),
+    },
+    "accurate_range_ratio": {
+        ("markov-step-size-all", "ir-accurate-over-wider-range-than-is-hardest"): Sensitivity(
+            "IR", "IS"
+        ).accurate.only(HARDEST)
+    },
+    "published_growth_difference": {
+        ("continuous-incremental", "wis-td-degrades-published-u0"): Case(
+            holds=(Truth(u0={640.0: 2.0}, gap=FEW),), fails=(DEGRADES,), about=("IR", "WIS-TD(0)")
+        )
+    },
+    "change_of_difference": {
+        ("continuous-sgd-all", "smaller-difference-under-random-state-down"): Case(
+            (differ(DOWN),), (differ(SKEWED),), about=("IR", "IS")
+        )
+    },
+    "mean_error_ratio_to_figure": {
+        ("continuous-rmsprop-all", "rmsprop-worse-than-constant"): Case(
             (Truth(error={"IR": 2.0}),), (Truth(error={"IR": 0.5}),), about=("IR",)
+        )
+    },
+    "error_ratio_over_that_of_table": {
+        ("continuous-rmsprop", "difference-as-stark-as-in-the-table"): AS_STARK,
+        ("continuous-sgd-all", "difference-smaller-than-in-the-table-down"): Case(
+            # What is narrower is not as stark.
+            tuple(with_table(here, 2.0, SKEWED) for here in (1.2, 1.7)),
+            tuple(with_table(here, 2.0, SKEWED) for here in (4.0, 1.9)),
+            about=("IR", "IS"),
         ),
     },
-    "continuous-incremental-all": dict(all_policies((*PLAIN, "WIS-TD(0)"))),
-    "continuous-sgd-step-size-all": {
-        **dict(sensitivities(ROOMS, 0.25, 0.5)),
-        **{
-            f"ir-lower-error-than-{SLUGS[other]}-{'-'.join(pair)}": worse(other, "IR").only(pair)
-            for other in PLAIN
-            for pair in ROOMS
-        },
+    "needed_updates_ratio": {
+        ("continuous-rmsprop", "ir-needs-fewer-updates-than-is"): needs_more("IS")
     },
-    "racing-step-size": RACING,
-    "racing-momentum": MOMENTUM,
-    "markov-step-size": CHAIN,
-    "markov-vtrace": CHAIN_CLIPS,
-    "markov-variance": VARIANCE,
-    "markov-step-size-all": dict(chain_pairs()),
-    "markov-vtrace-all": dict(chain_clips()),
-    "markov-variance-all": dict(chain_variances()),
+    "variance_ratio": {
+        ("markov-variance", "ir-variance-far-below-early"): variances("IS", "IR", 3.0)[0],
+        ("markov-variance", "ir-variance-comparable-late-trace"): COMPARABLE,
+        ("markov-variance-all", "wis-minibatch-less-variance-than-is-late-easy"): variances(
+            "IS", "WIS-Minibatch"
+        )[1].only(EASY),
+    },
+    "least_variance_ratio": {
+        ("markov-variance-all", "ir-less-variance-than-v-trace-1-throughout-hard"): (
+            lower_throughout("V-trace(1.0)").only(HARD)
+        )
+    },
+    "rising_variances": {
+        ("markov-variance-all", "larger-ratios-more-variance"): over_pairs(
+            "early", "IS", (0.5, 1.0, 2.0)
+        )
+    },
+    "largest_late_share": {
+        ("markov-variance-all", "late-variance-near-zero-easy"): NEAR_ZERO.only(EASY)
+    },
+    "early_difference": {
+        ("markov-variance-all", "difference-largest-early-hard"): LARGEST_DIFFERENCE_EARLY.only(
+            HARD
+        )
+    },
+    "early_factor": {
+        ("markov-variance-all", "ratio-largest-early-hard"): LARGEST_RATIO_EARLY.only(HARD)
+    },
+    "variance_and_error": {
+        ("markov-variance-all", "variance-goes-with-error-is-easy"): goes_with("IS", EASY)
+    },
+    "variance_and_sensitivity": {
+        ("markov-variance", "variance-goes-with-sensitivity-late"): correlates("late"),
+        ("markov-variance-all", "variance-goes-with-sensitivity-early-hard"): correlates(
+            "early", HARD
+        ),
+    },
+    "distance_of_mean_ratio": {
+        ("markov-variance-all", "mean-ratio-near-one-hardest"): MEAN_RATIO.only(HARDEST)
+    },
+    "least_found_ratio": {
+        ("emphatic-rooms", "emphatic-ir-beats-is"): replace(
+            worse("IS", "Emphatic IR"),
+            # One gap is enough.
+            fails=tuple(
+                placed({gap: Truth(error={"IS": 0.5})}, Truth(error={"IS": 2.0}))
+                for gap in (4, 16, 256)
+            ),
+        )
+    },
+    "found_ratio_over_that_of_figure": {
+        ("emphatic-rooms-by-emphasis", "emphatic-ir-nearer-an-update-every-4-steps"): Case(
+            (nearer(4.0),), (nearer(1.5),), about=("IR", "Emphatic IR")
+        )
+    },
+    "difference_of_usable_rates": {
+        ("racing-step-size", "ir-less-sensitive-than-is"): Case(
+            # A rate counts if the error is below that of the best constant.
+            holds=(Truth(limit={"IS": NEXT}),),
+            fails=(Truth(limit={"IR": NEXT}),),
+            unsure=(Truth(), Truth(limit={"IS": NEXT})),
+            about=("IR", "IS"),
+        )
+    },
+    "ratio_of_factors_over_rates": {
+        ("racing-step-size", "ir-less-sensitive-by-error-than-is"): Case(
+            # The smallest error, or the largest one, differs.
+            holds=tuple(
+                replace(truth, limit={"IR": NEXT, "IS": NEXT})
+                for truth in (Truth(error={"IS": 0.5}), Truth(beyond={"IS": 3.0}))
+            ),
+            fails=tuple(
+                replace(truth, limit={"IR": NEXT, "IS": NEXT})
+                for truth in (Truth(error={"IR": 0.5}), Truth(beyond={"IR": 3.0}))
+            ),
+            about=("IR", "IS"),
+        )
+    },
+    "largest_error_ratio_of_rates": {
+        ("racing-step-size", "ir-as-stable-as-is"): Case(
+            holds=(Truth(), Truth(error={"IS": 2.0})),
+            # One rate is enough.
+            fails=(Truth(error={"IR": 2.0}), Truth(limit={"IR": NEXT})),
+            unsure=(Truth(), Truth(error={"IR": 1.2})),
+            about=("IR", "IS"),
+        )
+    },
+    "end_over_constant": {
+        ("racing-step-size", "ir-better-than-constant-at-the-end"): Case(
+            # Bad for most of the run, and good in the end.
+            holds=(Truth(error={"IR": 3.0}, end={"IR": 0.2}),),
+            fails=(Truth(end={"IR": 3.0}),),
+            about=("IR",),
+        )
+    },
+    "second_largest_spread_ratio": {
+        ("racing-step-size", "ir-varies-less-over-runs-than-is"): Case(
+            # Runs differ by a factor: a larger error differs more.
+            holds=(Truth(error={"IS": 2.0}),),
+            # The last: no rate is of use to IR.
+            fails=(Truth(error={"IS": 0.5}), Truth(error={"IR": 4.0})),
+            unsure=(Truth(), Truth()),
+            about=("IR", "IS"),
+        )
+    },
+    "error_ratio_at_largest_usable_rate": {
+        ("racing-momentum", "bc-ir-worse-at-the-largest-rate"): Case(
+            # The largest rate that IR can use, which need not be the largest of all.
+            holds=(Truth(limit={"BC-IR": MIDDLE}), Truth(limit={"IR": MIDDLE, "BC-IR": LOW})),
+            fails=(
+                Truth(error={"BC-IR": 0.5}),
+                Truth(error={"BC-IR": 0.9}, limit={"IR": MIDDLE, "BC-IR": MIDDLE}),
+            ),
+            about=("IR", "BC-IR"),
+        )
+    },
 }
-"""The truths that must decide each claim of each figure."""
+"""The truths that must decide claims, by statistic; a claim has its figure and its id."""

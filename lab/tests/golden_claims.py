@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from gvf_lab import charts, paper
+from gvf_lab.catalogue import Figures
 from gvf_lab.figure import Claim, Figure
 from gvf_lab.figure.statistics import Bounds
 from gvf_lab.racing import RacingStudy
@@ -39,7 +39,7 @@ def with_all_gaps(figure: Figure) -> Figure:
     )
 
 
-FIGURES = {id: with_all_gaps(figure) for id, figure in (paper.FIGURES | charts.FIGURES).items()}
+FIGURES = {id: with_all_gaps(figure) for id, figure in Figures("paper", "charts").items()}
 
 
 def fields(claim: Claim) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _size(study: Any, choice: Any) -> float:
 def number(claim: Claim, results: Results, others: dict[str, Results]) -> list[float | None]:
     """Return the statistic of a claim, or its bounds: of all runs and of one bootstrap sample."""
     with np.errstate(all="ignore"):
-        value = claim.statistic(results, *(others[name] for name in claim.needs))
+        value = claim.value(results, *(others[name] for name in claim.needs))
     ends = (value.least, value.most) if isinstance(value, Bounds) else (value,)
     known = ends[:1] if all(np.array_equal(ends[0], end) for end in ends) else ends
     return [_short(float(end[at])) for at in (0, 7) for end in known]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gvf.learners.method import BETWEEN
-from gvf_lab.paper.named_studies import get
+from gvf_lab.catalogue import study_of
 from gvf_lab.study import Study
 from gvf_lab.study.results import MethodResults, Results
 from tools import interpolation
@@ -23,7 +23,7 @@ METHOD_NAMES = ("IS", "IR", "BC-IR", *BETWEEN)
 @pytest.mark.parametrize("protocol", ["paper", "authors"])
 @pytest.mark.parametrize("name", interpolation.STUDIES)
 def test_the_studies_have_all_methods_and_fine_grids(name, protocol):
-    study = get(name, protocol)
+    study = study_of(name, protocol)
     assert isinstance(study, Study)
     assert study.methods == METHOD_NAMES
     steps = np.diff(np.log2(study.step_sizes))
@@ -106,7 +106,7 @@ def test_the_numbers_are_those_of_the_catalogue_and_no_best_step_size_is_at_an_e
     rows = published()
     assert [row["study"] for row in rows] == sorted(row["study"] for row in rows)
     for name in interpolation.STUDIES:
-        study, mine = get(name), [row for row in rows if row["study"] == name]
+        study, mine = study_of(name), [row for row in rows if row["study"] == name]
         assert isinstance(study, Study)
         assert len(mine) == len(study.pairs) * len(study.gaps) * len(study.methods)
         assert {row["method"] for row in mine} == set(study.methods)

@@ -19,7 +19,7 @@ import numpy as np
 from gvf.common.arrays import Floats
 from gvf.common.colours import SPARE_COLOURS
 from gvf.common.quantiles import tail_of
-from gvf_lab.paper.named_studies import get
+from gvf_lab.catalogue import study_of
 from gvf_lab.study import NAMED, Store, Study, run
 from gvf_lab.study.results import Results, resampling, standard_error
 
@@ -104,7 +104,7 @@ def main() -> None:
     options = parser.parse_args()
     points: list[Point] = []
     for name in STUDIES:
-        study = get(name)
+        study = study_of(name)
         print(run(study, options.out, workers=options.workers))
         points += judged(Results.read(Store(study, options.out), "paper"))
     PAGE.mkdir(exist_ok=True)
@@ -328,7 +328,7 @@ def grids(points: list[Point]) -> Iterator[str]:
     between = [point for point in points if point.method not in ENDS]
     margins = []
     for point in points:
-        study = get(point.study)
+        study = study_of(point.study)
         assert isinstance(study, Study)
         sizes = study.step_sizes
         margins += [np.log2(point.step_size / sizes[0]), np.log2(sizes[-1] / point.step_size)]

@@ -28,7 +28,8 @@ from typing import Any
 from PIL import Image
 
 from gvf.common.version import __version__
-from gvf_lab import charts, paper
+from gvf_lab import charts
+from gvf_lab.catalogue import Figures
 from gvf_lab.figure import Figure, Verdict
 from gvf_lab.figure.figure import write_csv
 from gvf_lab.figure.picture import render
@@ -52,7 +53,7 @@ from gvf_lab.theory import verify
 from gvf_lab.theory.finding import NUMBERS
 
 EVIDENCE = Path(__file__).resolve().parents[1] / "src" / "gvf_lab" / "evidence"
-FIGURES = paper.FIGURES | charts.FIGURES
+FIGURES = Figures("paper", "charts")
 DIGITS = 7
 """Significant digits of shipped numbers."""
 EXACT = ("x", "step_size")

@@ -25,6 +25,7 @@ FEW = Finding(Code.FEW_EPISODES, "stops", {"episodes": 3})
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory):
     """An answer with states of three dimensions, two questions and an estimated behaviour."""
+    pytest.importorskip("sklearn", reason="a behaviour of real states is estimated by scikit-learn")
     folder = tmp_path_factory.mktemp("real")
     rng = np.random.default_rng(0)
     columns = walks(60)

@@ -22,6 +22,7 @@ from gvf.answers.cell_jobs import CellJobs
 from gvf.answers.cells import Cell
 from gvf.cli import main
 from gvf.jobs import RayCluster, Store, Threads
+from gvf.judging.held_out import side_by_side
 
 ALONE: Any = {"workers": 1, "progress": False}
 
@@ -78,7 +79,7 @@ def test_the_judgement_joins_corrections_and_parts(found, asked) -> None:
         cells.held_out(cells.compute(Cell("judge", 0, name, None, 0), asked))
         for name in ("IR", "IS")
     ]
-    held, candidates = cells.side_by_side(alone)
+    held, candidates = side_by_side(alone)
     for at, (own, _) in enumerate(alone):
         np.testing.assert_array_equal(held.predicted[:, 2 * at : 2 * at + 2], own.predicted)
         np.testing.assert_array_equal(held.after[:, 2 * at : 2 * at + 2], own.after)

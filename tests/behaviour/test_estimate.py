@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from acted import shown, softly, table_log, vector_log
+from acted import needs_scikit_learn, shown, softly, table_log, vector_log
 from own_policies import LEVEL
 
 import gvf
@@ -31,7 +31,10 @@ def with_actions(log: gvf.Log, episode: int, actions: Any) -> gvf.Log:
     return log.with_columns(changed)
 
 
-@pytest.mark.parametrize("model", ["counts", "logistic", "gaussian"])
+LOGISTIC = pytest.param("logistic", marks=needs_scikit_learn)
+
+
+@pytest.mark.parametrize("model", ["counts", LOGISTIC, "gaussian"])
 def test_the_model_of_a_row_has_not_seen_its_episode(model: str) -> None:
     if model == "gaussian":
         log = vector_log(gvf.policies.Gaussian(lambda s: s[:, 0], 0.5), episodes=15, steps=30)
@@ -82,6 +85,7 @@ class Overconfident:
         return gvf.policies.Function(sharp, count)
 
 
+@needs_scikit_learn
 def test_calibration_corrects_a_model_that_is_too_sure_of_itself() -> None:
     log = vector_log(gvf.policies.Function(softly, 3), episodes=200, steps=20)
     raw, calibrated = (
@@ -253,6 +257,7 @@ def test_seeds_decide_folds() -> None:
     assert folds[0] == folds[1] != folds[2]
 
 
+@needs_scikit_learn
 def test_rows_with_a_nan_have_no_probability_and_are_left_out() -> None:
     log = vector_log(gvf.policies.Function(softly, 3), episodes=30, steps=10)
     columns = dict(log.transitions().columns)

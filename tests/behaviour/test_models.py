@@ -117,7 +117,7 @@ def test_active_features_give_the_gaussian_of_their_matrix(spread: Any) -> None:
         .log_probability(states, actions)
         for features in (tiles, matrix)
     ]
-    np.testing.assert_allclose(*logs, atol=1e-6)
+    np.testing.assert_allclose(logs[0], logs[1], atol=1e-6)
 
 
 def test_the_spread_is_that_of_errors_with_each_row_left_out() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-from acted import shown, table_log, vector_log
+from acted import needs_scikit_learn, shown, table_log, vector_log
 from own_policies import LEVEL
 
 import gvf
@@ -246,6 +246,7 @@ def test_an_unknown_behaviour_is_to_be_given_or_estimated() -> None:
         gvf.check_support([1, 2], PI)  # pyright: ignore[reportArgumentType]
 
 
+@needs_scikit_learn
 def test_a_ratio_that_an_estimate_extrapolates_is_named() -> None:
     """No action has a probability below 0.03, and a logistic model of 900 rows has 0.0005."""
     rng, walks = np.random.default_rng(0), []

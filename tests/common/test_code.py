@@ -76,6 +76,57 @@ def test_an_edit_without_reloading_changes_nothing():
 # What counts as a user's code
 
 
+USED = """
+import math
+from functools import cache
+SHARE, OTHER = 0.5, 7
+@cache
+def half(x):
+    return SHARE * x
+class Base:
+    size = 3
+class Mine(Base):
+    def act(self, x):
+        return half(x)
+Mine.limit = 2
+def unused():
+    return math.pi
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        ("SHARE, OTHER = 0.5, 7", "SHARE, OTHER = 0.6, 7", True),
+        ("SHARE * x", "SHARE + x", True),
+        ("@cache", "@cache  # of results", False),
+        ("@cache\n", "", True),
+        ("size = 3", "size = 4", True),
+        ("Mine.limit = 2", "Mine.limit = 3", True),
+        ("math.pi", "math.e", False),
+        ("import math\n", "", False),
+        ("def act", "def acts", True),
+        ("\ndef unused", "\nfor SHARE in (1, 2):\n    pass\ndef unused", True),
+        ("\ndef unused", "\nfrom own_code import *\ndef unused", True),
+        ("\ndef unused", "\nunused = Mine\ndef unused", False),
+    ],
+)
+def test_of_a_module_only_what_the_attribute_needs_counts(old, new, changes):
+    before, after = (
+        digest_after({"used.py": text}, "used:Mine") for text in (USED, USED.replace(old, new))
+    )
+    assert (before != after) == changes
+
+
+def test_of_a_module_without_the_attribute_all_counts():
+    # As the id of an environment, which the module registers.
+    before, after = (
+        digest_after({"used.py": text}, "used:Mine-v1")
+        for text in (USED, USED.replace("math.pi", "math.e"))
+    )
+    assert before != after
+
+
 def test_a_helper_from_another_place_on_the_path_counts():
     world = {"worlds_here.py": "from helper_there import size\n"}
     first = digest_after(world | {"other/helper_there.py": "size = 1\n"}, "worlds_here:size")

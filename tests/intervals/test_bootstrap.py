@@ -18,7 +18,7 @@ from five_states import chain_values
 from numba import njit
 
 import gvf
-from gvf.intervals.replicate_equations import ReplicateEquations
+from gvf.intervals import replicates
 from gvf.intervals.replicate_learner import Resampled
 from gvf.intervals.whole_log import WholeLog
 from gvf.jobs import ray_cluster as cluster
@@ -342,7 +342,7 @@ def test_control_c_stops_soon(when: str, monkeypatch: pytest.MonkeyPatch) -> Non
     places = {
         "reading": (WholeLog, "observe_batch"),
         "learning": (Resampled, "learn"),
-        "solving": (ReplicateEquations, "solve"),
+        "solving": (replicates, "solved"),
     }
     method = "lstd" if when == "solving" else "td"
     kind, name = places[when]
@@ -374,12 +374,12 @@ def test_the_bar_ends_at_its_total(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_long_solving_tells_how_far_it_is_and_how_long_it_takes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def slow(equations: ReplicateEquations, copies: Any) -> Any:
+    def slow(whole: WholeLog, copies: Any) -> Any:
         time.sleep(0.02)
         return np.zeros(10)
 
     monkeypatch.setattr("gvf.common.progress.EVERY", 0.1)
-    monkeypatch.setattr(ReplicateEquations, "solve", slow)
+    monkeypatch.setattr(replicates, "solved", slow)
     intervals(replicates=39, workers=1)
     first = capsys.readouterr().err.splitlines()[0]
     assert re.fullmatch(r"bootstrap: \d+ of 40, 1 s so far, about 1 s left", first)

@@ -1,5 +1,9 @@
 """Selection of a step size and a correction from a log."""
 
+import os
+import signal
+import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -133,7 +137,54 @@ def test_what_cannot_be_selected_from_is_refused():
 
 def test_progress_can_be_shown(capsys):
     gvf.select_learner(learners(), LOG, progress=True)
-    assert "learners: 11 of 11" in capsys.readouterr().err
+    lines = capsys.readouterr().err
+    assert "learners: 10 of 10" in lines
+    assert "learning from all: 1 of 1" in lines
+
+
+@pytest.mark.parametrize("workers", [3, None])
+def test_the_number_of_workers_changes_nothing(workers):
+    before = gvf.select_learner(learners(), LOG)
+    again = gvf.select_learner(learners(), LOG, workers=workers)
+    assert again.comparison == before.comparison
+    assert again.name == before.name
+    states = np.arange(10)
+    np.testing.assert_array_equal(again.predict(states), before.predict(states))
+
+
+def test_a_ray_cluster_changes_nothing():
+    ray = pytest.importorskip("ray")
+    before = gvf.select_learner(learners(), LOG, cross_validate=False)
+    try:
+        place = gvf.jobs.RayCluster(workers=1)
+        again = gvf.select_learner(learners(), LOG, cross_validate=False, workers=place)
+    finally:
+        ray.shutdown()
+    assert again.comparison == before.comparison
+    states = np.arange(10)
+    np.testing.assert_array_equal(again.predict(states), before.predict(states))
+
+
+def test_a_learner_that_fails_is_named():
+    def fail(learner, log):
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken") as caught:
+        gvf.select_learner(learners(), LOG, learn=fail)
+    assert caught.value.__notes__ == ["in job IR, part 1 held out"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
+def test_an_interrupt_ends_a_selection_whatever_it_learns_by():
+    def learn(learner, log):
+        threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        learner.fit(log, epochs=100_000, progress=False)
+
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        gvf.select_learner(learners(), LOG, learn=learn)
+    assert time.monotonic() - start < 5.0
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("gvf-worker")]
 
 
 def test_the_winner_has_the_step_size_that_won_and_may_learn_in_passes():

@@ -14,7 +14,6 @@ from gymnasium.vector import SyncVectorEnv
 import gvf
 from gvf import online
 from gvf.common.fields import as_states
-from gvf.online import window_lstd
 from gvf.stream.observations import Observations
 from gvf.transition import as_transitions
 
@@ -309,10 +308,6 @@ def test_questions_and_windows_take_a_list_of_rows():
     assert QUESTION.ratios(listed, behaviour=LIKELY).tolist() == [2.0, 0.0] * 3
     for method in (QUESTION.cumulants, QUESTION.continuations, QUESTION.interests):
         assert method(listed).tolist() == method(batch).tolist()
-    dense = gvf.features.Dense(3, flat)
-    solved = window_lstd(QUESTION, dense, listed, behaviour=LIKELY, regulariser=0.1)
-    other = window_lstd(QUESTION, dense, batch, behaviour=LIKELY, regulariser=0.1)
-    assert solved.tolist() == other.tolist()
 
 
 def test_a_horde_takes_a_list_for_its_errors_and_its_page(tmp_path):

@@ -9,6 +9,8 @@ from collision_road import BEHAVIOUR, FEATURES, QUESTION, Road, X, enumerated, f
 
 import gvf
 from gvf import online
+from gvf.online.least_squares import Equations
+from gvf.updates.linear_kernels import Experience
 
 
 @pytest.mark.parametrize("emphatic", [False, True])
@@ -34,35 +36,32 @@ def test_an_enumerated_stream_gives_the_exact_fixed_points(emphatic: bool) -> No
     ],
     ids=lambda c: c.name,
 )
-def test_a_window_gives_the_fixed_point_of_td_with_any_unbiased_correction(
+def test_the_learner_has_the_fixed_point_of_td_with_any_unbiased_correction(
     correction: gvf.corrections.Correction,
 ) -> None:
-    weights = online.window_lstd(QUESTION, FEATURES, enumerated(), correction, behaviour=BEHAVIOUR)
+    learner = gvf.LSTDLearner(QUESTION, FEATURES, correction, behaviour=BEHAVIOUR)
+    learner.observe(enumerated())
+    weights = learner.weights
     np.testing.assert_allclose((X @ weights)[:8], fixed(0.0, False), atol=1e-10)
 
 
-def test_a_window_gives_the_emphatic_fixed_point() -> None:
-    weights = online.window_lstd(
-        QUESTION,
-        FEATURES,
-        enumerated(),
-        gvf.corrections.EmphaticIR(),
-        behaviour=BEHAVIOUR,
-    )
-    np.testing.assert_allclose((X @ weights)[:8], fixed(0.0, True), atol=1e-10)
+def test_the_learner_has_the_emphatic_fixed_point() -> None:
+    correction = gvf.corrections.EmphaticIR()
+    learner = gvf.LSTDLearner(QUESTION, FEATURES, correction, behaviour=BEHAVIOUR)
+    learner.observe(enumerated())
+    np.testing.assert_allclose((X @ learner.weights)[:8], fixed(0.0, True), atol=1e-10)
 
 
-def test_a_window_with_clipped_ratios_solves_the_clipped_equations() -> None:
-    data = enumerated()
-    weights = online.window_lstd(
-        QUESTION, FEATURES, data, gvf.corrections.VTrace(1.0), behaviour=BEHAVIOUR
-    )
-    rho, c, gamma, _ = QUESTION.evaluate(data, behaviour=BEHAVIOUR)
+def test_clipped_ratios_have_the_clipped_equations() -> None:
+    data, correction = enumerated(), gvf.corrections.VTrace(1.0)
+    learner = gvf.LSTDLearner(QUESTION, FEATURES, correction, behaviour=BEHAVIOUR)
+    learner.observe(data)
+    rho, gamma = QUESTION.ratios(data, behaviour=BEHAVIOUR), QUESTION.continuations(data)
     clipped, x = np.minimum(rho, 1.0)[:, None], X[data.state]
     a = (clipped * x).T @ (x - gamma[:, None] * X[data.next_state])
-    want = np.linalg.lstsq(a, (clipped * x).T @ c, rcond=1e-10)[0]
-    np.testing.assert_allclose(weights, want, atol=1e-10)
-    assert np.abs((X @ weights)[:8] - fixed(0.0, False)).max() > 0.1
+    want = np.linalg.lstsq(a, (clipped * x).T @ QUESTION.cumulants(data), rcond=1e-10)[0]
+    np.testing.assert_allclose(learner.weights, want, atol=1e-10)
+    assert np.abs((X @ learner.weights)[:8] - fixed(0.0, False)).max() > 0.1
 
 
 @pytest.mark.parametrize("emphatic", [False, True])
@@ -133,24 +132,14 @@ EMPHATIC = (
 
 
 @pytest.mark.parametrize("correction", [*PLAIN, *EMPHATIC], ids=lambda c: c.name)
-def test_a_window_gives_the_weights_of_least_norm(correction: gvf.corrections.Correction) -> None:
-    weights = online.window_lstd(QUESTION, SINGULAR, enumerated(), correction, behaviour=BEHAVIOUR)
-    np.testing.assert_allclose(weights, least(0.0, correction in EMPHATIC), atol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("rows", "correction", "message"),
-    [
-        (5, online.TDLambda(0.1), "must be a gvf.corrections.Correction"),
-        (0, gvf.corrections.IR(), "has no transitions"),
-    ],
-)
-def test_a_window_without_rows_or_a_correction_is_refused_in_one_line(
-    rows: int, correction: Any, message: str
+def test_predictions_are_determined_where_weights_are_not(
+    correction: gvf.corrections.Correction,
 ) -> None:
-    window = enumerated()[:rows]
-    with pytest.raises((TypeError, ValueError), match=message):
-        online.window_lstd(QUESTION, SINGULAR, window, correction, behaviour=BEHAVIOUR)
+    learner = gvf.LSTDLearner(QUESTION, SINGULAR, correction, behaviour=BEHAVIOUR)
+    learner.observe(enumerated())
+    assert learner.solution.is_singular
+    want = BASIS[:8] @ MIXED @ least(0.0, correction in EMPHATIC)
+    np.testing.assert_allclose(learner.predict(np.arange(8)), want, atol=1e-6)
 
 
 def test_singular_equations_have_the_solution_of_least_norm() -> None:
@@ -175,3 +164,110 @@ def test_the_regulariser_shrinks() -> None:
     )
     learner.observe(0, 0, 1.0, 0, False)
     np.testing.assert_allclose(learner.weights, [0.25])
+
+
+ROWS = 203
+
+
+def some_rows(kind: str, blocks: int, size: int = 37) -> Experience:
+    """Return random rows; a third of them have a continuation of 0, and some a share of 0."""
+    rng = np.random.default_rng(blocks)
+    if kind == "dense":
+        x, x_next = np.round(rng.normal(size=(2, ROWS, size)), 1)
+    else:
+        width = 3 if kind == "several" else 1
+        x, x_next = rng.integers(size, size=(2, ROWS, width), dtype=np.int32)
+    share, share_next = np.ones((2, ROWS, 1)) if blocks == 1 else rng.random((2, ROWS, blocks))
+    if blocks > 1:
+        share = np.eye(blocks)[rng.integers(blocks, size=ROWS)]
+        share_next[::5, 0] = 0.0
+    gamma = np.where(np.arange(ROWS) % 3, 0.9, 0.0)
+    return Experience(x, share, x_next, share_next, rng.normal(size=ROWS), gamma)
+
+
+def dumb_sums(rows: Experience, weights: Floats, size: int) -> tuple[Floats, Floats, Floats]:
+    """Return A, b and the masses of rows, in plain NumPy."""
+    a, b, mass = np.zeros((size, size)), np.zeros(size), np.zeros(size)
+    features = size // rows.share.shape[1]
+    for i, s in enumerate(weights):
+        near, far = (
+            np.concatenate([part * dense(x[i], features) for part in share[i]])
+            for x, share in ((rows.x, rows.share), (rows.x_next, rows.share_next))
+        )
+        a += s * np.outer(near, near - rows.continuation[i] * far)
+        b += s * rows.cumulant[i] * near
+        # A feature that is listed twice has the mass of both, 1 + 1 and not (1 + 1)^2.
+        mass += abs(s) * (near if rows.x.dtype.kind == "i" else near**2)
+    return a, b, mass
+
+
+def dense(x: Any, size: int) -> Floats:
+    if x.dtype.kind == "f":
+        return x
+    return np.bincount(x, minlength=size).astype(float)
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("kind", ["one", "several", "dense"])
+def test_equations_are_the_sums_of_their_rows(kind: str, blocks: int) -> None:
+    size, rng = 37 * blocks, np.random.default_rng(9)
+    rows, weights = some_rows(kind, blocks), rng.poisson(1, ROWS) * rng.random(ROWS)
+    weights[5] = -0.3
+    together, apart = Equations(size, size), Equations(size, size)
+    together.add(rows, weights)
+    for i in range(ROWS):
+        apart.add(Experience(*(c[i : i + 1] for c in rows)), weights[i : i + 1])
+    a, b, mass = dumb_sums(rows, weights, size)
+    arrays = together.checkpoint()
+    order = np.ix_(together.features, together.features)
+    np.testing.assert_allclose(arrays["a"], a[order], atol=1e-12)
+    np.testing.assert_allclose(arrays["b"], b[together.features], atol=1e-12)
+    np.testing.assert_allclose(arrays["mass"], mass[together.features], atol=1e-12)
+    np.testing.assert_array_equal(np.sort(together.features), np.unique(together.features))
+    assert set(np.flatnonzero(mass)) <= set(together.features)
+    for name, sums in apart.checkpoint().items():  # batches change no bit
+        np.testing.assert_array_equal(sums, arrays[name])
+    again = together.emptied()
+    again.add(rows, weights)
+    for name, sums in again.checkpoint().items():
+        np.testing.assert_array_equal(sums, arrays[name])
+    np.testing.assert_array_equal(together.checkpoint()["a"], arrays["a"])
+
+
+def test_room_for_features_grows() -> None:
+    rng = np.random.default_rng(0)
+    equations, m = Equations(5000, 2000), 900
+    x, x_next = rng.integers(5000, size=(2, m, 1), dtype=np.int32)
+    share, gamma = np.ones((m, 1)), np.full(m, 0.9)
+    gamma[::3] = 0.0
+    rows, weights = Experience(x, share, x_next, share, rng.random(m), gamma), rng.random(m)
+    for part in np.array_split(np.arange(m), 7):
+        equations.add(Experience(*(column[part] for column in rows)), weights[part])
+    a, b, _ = dumb_sums(rows, weights, 5000)
+    known = np.unique(x)
+    wanted = np.zeros(5000)
+    wanted[known] = np.linalg.solve(a[np.ix_(known, known)], b[known])
+    np.testing.assert_allclose(equations.solve(0.0).weights, wanted, atol=1e-9)
+    np.testing.assert_array_equal(equations.checkpoint()["a"], a[np.ix_(*[equations.features] * 2)])
+
+
+def test_equations_with_several_solutions_have_a_ridge_or_the_least_norm() -> None:
+    rows = some_rows("dense", 1, size=6)
+    mixed = [np.ascontiguousarray(x[:, [0, 1, 2, 3, 4, 4]]) for x in (rows.x, rows.x_next)]
+    rows = rows._replace(x=mixed[0], x_next=mixed[1])
+    equations, weights = Equations(6, 6), np.ones(ROWS)
+    equations.add(rows, weights)
+    a, b, _ = dumb_sums(rows, weights, 6)
+    least = equations.solve(singular="least norm")
+    np.testing.assert_allclose(least.weights, np.linalg.pinv(a, rcond=1e-10) @ b, rtol=1e-9)
+    ridge = equations.solve()
+    np.testing.assert_allclose(rows.x @ ridge.weights, rows.x @ least.weights, atol=1e-6)
+    assert np.abs(ridge.weights - least.weights).max() > 1e-12
+    assert least.is_singular
+    assert ridge.is_singular
+    for solution in (least, ridge):
+        assert solution.residual < 1e-6
+    regular = Equations(6, 6)
+    regular.add(some_rows("dense", 1, size=6), weights)
+    solutions = [regular.solve(singular=how).weights for how in ("ridge", "least norm")]
+    np.testing.assert_array_equal(*solutions)

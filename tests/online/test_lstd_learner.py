@@ -1,9 +1,10 @@
-"""The learner by least squares, against exact solutions and the solver of a window."""
+"""The learner by least squares, against exact solutions and a dumb one."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from dumb_least_squares import dumb_least_squares
 from five_states import (
     BEHAVIOUR,
     CHAIN,
@@ -17,7 +18,7 @@ from five_states import (
 
 import gvf
 from gvf import online
-from gvf.online.equations import RIDGE, Equations
+from gvf.online.least_squares import RIDGE
 
 NAMES = ("state", "action", "reward", "next_state", "terminated")
 DATA = gvf.Transitions(
@@ -37,10 +38,10 @@ def make(features=None, correction=None, **options):
 @pytest.mark.parametrize(
     "correction", [*CORRECTIONS, gvf.corrections.VTrace(0.7)], ids=lambda c: c.name
 )
-def test_every_correction_has_the_fixed_point_of_its_window(correction, features):
+def test_every_correction_has_its_fixed_point(correction, features):
     learner = make(features, correction)
     learner.observe(DATA)
-    wanted = online.window_lstd(QUESTION, features, DATA, correction, behaviour=BEHAVIOUR)
+    wanted = dumb_least_squares(QUESTION, features, DATA, correction, BEHAVIOUR)
     np.testing.assert_allclose(learner.weights, wanted, rtol=1e-10)
     report = learner.report()
     assert (report.steps, report.features, report.is_singular) == (600, features.size, False)
@@ -55,7 +56,7 @@ def test_an_emphatic_correction_has_its_own_fixed_point(correction):
     question = replace(CHAIN, interest="state")
     learner = make(LINES, correction, question=question, behaviour=CHAIN_BEHAVIOUR)
     learner.observe(WALK)
-    wanted = online.window_lstd(question, LINES, WALK, correction, behaviour=CHAIN_BEHAVIOUR)
+    wanted = dumb_least_squares(question, LINES, WALK, correction, CHAIN_BEHAVIOUR)
     np.testing.assert_allclose(learner.weights, wanted, rtol=1e-9)
     plain = make(LINES, question=question, behaviour=CHAIN_BEHAVIOUR)
     plain.observe(WALK)
@@ -221,24 +222,3 @@ def test_unknown_behaviour_is_fine_without_ratios():
     assert "effective sample size unknown" in repr(learner.report())
     with pytest.raises(ValueError, match="behaviour"):
         make(behaviour=None).observe(DATA)
-
-
-def test_room_for_features_grows():
-    rng = np.random.default_rng(0)
-    equations, m = Equations(5000, 2000), 900
-    x, x_next = rng.integers(5000, size=(2, m, 1), dtype=np.int32)
-    share, cumulant = rng.random((2, m))
-    gamma = np.full(m, 0.9)
-    gamma[::3] = 0.0
-    for rows in np.array_split(np.arange(m), 7):
-        columns = {"share": share, "cumulant": cumulant, "continuation": gamma}
-        equations.add(x[rows], x_next[rows], **{k: v[rows] for k, v in columns.items()})
-    a, b = np.zeros((5000, 5000)), np.zeros(5000)
-    np.add.at(a, (x[:, 0], x[:, 0]), share)
-    np.add.at(a, (x[:, 0], x_next[:, 0]), -0.9 * share * (gamma > 0))
-    np.add.at(b, x[:, 0], share * cumulant)
-    kept = np.unique(x)
-    wanted = np.zeros(5000)
-    wanted[kept] = np.linalg.solve(a[np.ix_(kept, kept)], b[kept])
-    np.testing.assert_allclose(equations.solve(0.0).weights, wanted, atol=1e-9)
-    np.testing.assert_array_equal(equations.checkpoint()["a"], a[np.ix_(*[equations.features] * 2)])

@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 from library import as_text
 
-from gvf_lab import charts, paper, report, theory
+from gvf_lab import catalogue, report, theory
 from gvf_lab import domain as domains
 from gvf_lab import study as studies
 from gvf_lab.charts import chart_studies
 from gvf_lab.figure import judge
 from gvf_lab.figure.figure import write_csv
-from gvf_lab.paper import named_studies as named
 from gvf_lab.report.build import CHARTS, PAGE, build
 from gvf_lab.study.base_study import seed_for
 from gvf_lab.study.encoding import encode, variant
@@ -37,7 +36,7 @@ Outputs = dict[str, Any]
 
 def figure_of(name: str) -> Any:
     """Return a figure of the paper or a chart."""
-    return (paper.FIGURES | charts.FIGURES)[name]
+    return catalogue.figure_of(name)
 
 
 def verify(seed: int) -> Outputs:
@@ -71,8 +70,8 @@ def random_streams(domain: str) -> Outputs:
 
 def variants(study: str) -> Outputs:
     """Return the digests of a named study, and of the figure that shows it, at both scales."""
-    outputs: Outputs = {p: variant(named.get(study, p)) for p in PROTOCOLS}
-    if study in paper.FIGURES | charts.FIGURES:
+    outputs: Outputs = {p: variant(catalogue.study_of(study, p)) for p in PROTOCOLS}
+    if study in catalogue.FIGURES:
         for protocol in PROTOCOLS:
             quick = figure_of(study).study(protocol, "quick")
             outputs[f"{protocol}, quick"] = variant(quick)
@@ -98,6 +97,8 @@ def claims(figure: str) -> Outputs:
     for row in rows.values():
         row["given"] = row.pop("not_counted")
         row["history"] = [entry["text"] for entry in row["history"]]
+        for name in ("of", "family", "names"):
+            del row[name]
     return rows
 
 

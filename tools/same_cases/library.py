@@ -226,10 +226,10 @@ def least_squares(correction: Any, stream: str, rows: int, missing: bool) -> Out
 
 
 def window_least_squares(correction: Any) -> Outputs:
-    """Solve least squares for a batch at once; later by ``LSTDLearner.fit``, to 1e-14."""
-    batch = gvf.Transitions(**walk("table", False))
-    solve = import_module("gvf.online").window_lstd
-    return {"weights": solve(question("table"), features("table"), batch, part(correction))}
+    """Solve least squares for a batch at once."""
+    learner = gvf.LSTDLearner(question("table"), features("table"), part(correction))
+    learner.observe(gvf.Transitions(**walk("table", False)))
+    return {"weights": learner.weights}
 
 
 def fit(correction: Any, order: Any, n_step: int) -> Outputs:

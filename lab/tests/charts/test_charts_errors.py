@@ -5,7 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gvf_lab.charts.chart_errors import (
+from gvf_lab.charts.chart_pictures import (
+    best_errors,
+    chart_learning_curves,
+    chart_points_by_step_size,
+    fixed_points,
+)
+from gvf_lab.charts.chart_statistics import (
     best,
     best_choice,
     column_of,
@@ -16,12 +22,6 @@ from gvf_lab.charts.chart_errors import (
     spread_over_traces,
     start_error,
     without_traces,
-)
-from gvf_lab.charts.chart_points import (
-    best_errors,
-    chart_learning_curves,
-    chart_points_by_step_size,
-    fixed_points,
 )
 from gvf_lab.study import MethodResults, OnlineStudy, Results, Study
 

@@ -17,14 +17,13 @@ import pytest
 
 import gvf
 from gvf.cli import main
-from gvf_lab import charts, paper
-from gvf_lab.charts.chart_claims import CLIPPED, EMPHATIC, GRADIENT, OTHERS, SHARES
-from gvf_lab.charts.chart_errors import start_error
+from gvf_lab import catalogue, charts, paper
 from gvf_lab.charts.chart_pictures import TOP, draw_best
+from gvf_lab.charts.chart_statistics import SHARES, start_error
+from gvf_lab.charts.chart_studies import STUDIES
 from gvf_lab.domain import get
 from gvf_lab.figure import judge
 from gvf_lab.figure.claim import Claim
-from gvf_lab.paper.named_studies import CATALOGUE
 from gvf_lab.report import exhibit
 from gvf_lab.report.build import build
 from gvf_lab.study import MethodResults, OnlineStudy, Results
@@ -35,9 +34,9 @@ RUNS = 16
 
 
 def test_every_study_is_a_figure_and_known_by_name() -> None:
-    names = [study.name for study in charts.STUDIES]
+    names = [study.name for study in STUDIES]
     assert names == list(charts.FIGURES)
-    assert {*names} <= {*CATALOGUE}
+    assert {*names} <= {*catalogue.STUDIES}
     for figure in charts.FIGURES.values():
         assert figure.fresh
         assert figure.study("paper").runs == 100
@@ -114,6 +113,16 @@ def group(methods: tuple[str, ...], error: float, early: float, final: float) ->
 
 
 TD = ("TD(lambda)",)
+EMPHATIC = ("Emphatic TD(lambda)", "Emphatic TD(lambda, beta)")
+GRADIENT = (
+    "GTD(lambda)",
+    "GTD2(lambda)",
+    "HTD(lambda)",
+    "Proximal GTD2(lambda)",
+    "TDRC(lambda)",
+)
+CLIPPED = ("Tree Backup(lambda)", "V-trace(lambda)", "ABTD(zeta)")
+OTHERS = (*GRADIENT, *TD, *CLIPPED)
 ALIKE = ("Emphatic WIS-Minibatch", "Emphatic BC-IR")
 AS_PUBLISHED = {
     "collision-online": (
@@ -329,7 +338,7 @@ def test_charts_are_made_and_shipped_and_have_a_page_of_their_own(
     (source / "evidence").mkdir(parents=True)
     shutil.copy(ship_evidence.EVIDENCE / exhibit.THEORY, source / "evidence")
     monkeypatch.setattr(ship_evidence, "EVIDENCE", source / "evidence")
-    monkeypatch.setattr(ship_evidence, "FIGURES", paper.FIGURES | charts.FIGURES)
+    monkeypatch.setattr(ship_evidence, "FIGURES", {**paper.FIGURES, **charts.FIGURES})
     ship_evidence.main(argparse.Namespace(folder=results, seed_folders=[], commit="abc"))
     real, folders = exhibit.files, {"gvf_lab": source}
     monkeypatch.setattr(exhibit, "files", lambda name: folders.get(name) or real(name))

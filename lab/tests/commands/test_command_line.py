@@ -3,14 +3,13 @@
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 from shells import completed
 
 from gvf.cli import main
-from gvf_lab import charts, paper
-from gvf_lab.commands import figure_names
-from gvf_lab.paper import named_studies
+from gvf_lab import catalogue, charts, paper
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish"])
@@ -36,9 +35,7 @@ def test_a_shell_completes(shell: str, words: list[str], expected: set[str]) -> 
 
 
 def test_the_names_in_help_and_completion_are_those_of_figures_and_studies() -> None:
-    assert set(figure_names.FIGURES) == set(paper.FIGURES) | set(charts.FIGURES)
-    assert len(figure_names.FIGURES) == len(set(figure_names.FIGURES))
-    assert set(figure_names.STUDIES) == set(named_studies.CATALOGUE)
+    assert set(catalogue.FIGURES) == set(paper.FIGURES) | set(charts.FIGURES)
 
 
 def test_the_commands_are_added_without_importing_what_they_run() -> None:
@@ -50,7 +47,39 @@ def test_the_commands_are_added_without_importing_what_they_run() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     packages, rooms = map(set, map(str.split, done.stdout.splitlines()))
     assert not packages & {"gymnasium", "matplotlib", "numba", "numpy", "pyarrow", "rich"}
-    assert {name.split(".")[1] for name in rooms} == {"commands", "environments"}
+    assert {name.split(".")[1] for name in rooms} == {"catalogue", "commands", "environments"}
+
+
+def test_a_figure_imports_only_what_it_needs() -> None:
+    program = (
+        "import sys\n"
+        "from gvf_lab.commands.reproduce import _figure\n"
+        "figure = _figure('markov-step-size')\n"
+        "figure.study('paper', 'quick'), figure.claims\n"
+        "print(*[name for name in sys.modules if name.startswith('gvf_lab.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    names = set(done.stdout.split())
+    assert "gvf_lab.paper.markov_chain_figures" in names, done.stderr
+    assert not {name.split(".")[1] for name in names} & {"racing", "report", "theory"}
+    assert not [name for name in names if name.startswith("gvf_lab.charts.")]
+    figures = {name for name in names if name.endswith("_figures")}
+    assert figures == {"gvf_lab.paper.markov_chain_figures"}
+
+
+@pytest.mark.parametrize("name", catalogue.STUDIES)
+def test_a_study_has_the_name_of_the_catalogue(name: str) -> None:
+    assert catalogue.named_study(name).name == catalogue.study_of(name).name == name
+
+
+@pytest.mark.parametrize("module", catalogue.MODULES)
+def test_the_catalogue_has_every_figure_and_study_of_a_module(module: str) -> None:
+    own = import_module(f"gvf_lab.{module}")
+    rows = [row for group in catalogue.GROUPS for row in group.rows if row.module == module]
+    names = [name for row in rows for name in row.names.split()]
+    assert sorted(figure.id for figure in own.FIGURES) == sorted(names)
+    others = catalogue.OTHER_STUDIES.get(module, "").split()
+    assert {study.name for study in getattr(own, "STUDIES", ())} - {*names} == {*others}
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ import pytest
 from study_runs import STUDY, digests, needs_posix
 
 from gvf.cli import main
+from gvf_lab import catalogue
 from gvf_lab.commands.study_commands import find
-from gvf_lab.paper import named_studies as catalogue
 from gvf_lab.study import VarianceStudy, load, run_variance
 from gvf_lab.study.store import Store
 from gvf_lab.study.study_file import as_toml
@@ -230,12 +230,12 @@ def test_the_list_counts_what_is_done(capsys: pytest.CaptureFixture[str]) -> Non
     capsys.readouterr()
     assert main(["study", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1 + len(catalogue.CATALOGUE)
+    assert len(lines) == 1 + len(catalogue.STUDIES)
     assert all(len(line) <= 100 for line in lines)
     assert re.search(r"^quick-check +3/30 +68 ", lines[-1])
     assert main(["study", "list", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in rows] == list(catalogue.CATALOGUE)
+    assert [row["name"] for row in rows] == list(catalogue.STUDIES)
     assert (rows[-1]["done"], rows[-1]["tasks"], rows[-1]["rows"]) == (3, 30, 68)
 
 
@@ -251,7 +251,7 @@ def test_the_list_has_files_of_this_folder_and_whatever_has_results(
     capsys.readouterr()
     assert main(["study", "list"]) == 0
     out, err = capsys.readouterr()
-    lines = out.splitlines()[1 + len(catalogue.CATALOGUE) :]
+    lines = out.splitlines()[1 + len(catalogue.STUDIES) :]
     methods = "IR, IS, WIS-Optimal, Sarsa in four-rooms"
     assert [line.split(maxsplit=3) for line in lines] == [
         ["sweep.toml", "0/30", "16", methods], ["away", "2/2", "16", methods],
@@ -262,7 +262,7 @@ def test_the_list_has_files_of_this_folder_and_whatever_has_results(
 
 
 @pytest.mark.parametrize("protocol", ["paper", "authors"])
-@pytest.mark.parametrize("name", catalogue.CATALOGUE)
+@pytest.mark.parametrize("name", catalogue.STUDIES)
 def test_what_show_prints_can_be_run(
     name: str, protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,12 +1,16 @@
 """The memory of domains: what is kept, for how long, and made once."""
 
+import importlib
+import sys
 import threading
 from typing import Any
 
 import numpy as np
 import pytest
+from own_code import write
 
-from gvf_lab.domain.array_memory import Memory
+import gvf
+from gvf_lab.domain.array_memory import Memory, fingerprint
 
 
 def test_different_arrays_are_made_at_the_same_time() -> None:
@@ -47,3 +51,34 @@ def test_a_failure_is_not_remembered() -> None:
     with pytest.raises(ZeroDivisionError):
         memory.get("x", {"n": 0}, lambda: {"x": np.array(1 // 0)}, file=False)
     assert memory.get("x", {"n": 0}, lambda: {"x": np.ones(1)}, file=False)["x"] == 1
+
+
+@pytest.mark.usefixtures("own_modules")
+def test_a_fingerprint_is_of_the_code_and_of_its_arguments() -> None:
+    text = "SCALE = 1\ndef scaled(states):\n    return SCALE * states\n"
+    file = write("memory_policy.py", text)
+    policy = gvf.policies.Function(importlib.import_module("memory_policy").scaled, actions=2)
+    before = fingerprint({"policy": policy, "steps": 3})
+    assert before is not None
+    assert fingerprint({"policy": policy, "steps": 4}) != before
+    file.write_text(text.replace("SCALE = 1", "SCALE = 2"))
+    importlib.reload(sys.modules["memory_policy"])
+    policy = gvf.policies.Function(sys.modules["memory_policy"].scaled, actions=2)
+    assert fingerprint({"policy": policy, "steps": 3}) != before
+    assert fingerprint([gvf.policies.Table([[0.5, 0.5]])]) != fingerprint(
+        [gvf.policies.Table([[0.4, 0.6]])]
+    )
+
+
+def test_what_has_no_name_has_no_fingerprint() -> None:
+    def local(states: Any) -> Any:
+        return states
+
+    assert fingerprint([1, {"f": local}]) is None
+    module = type(sys)("without_a_file")
+    exec("def f(states):\n    return states", module.__dict__)
+    sys.modules["without_a_file"] = module
+    try:
+        assert fingerprint(module.f) is None
+    finally:
+        del sys.modules["without_a_file"]

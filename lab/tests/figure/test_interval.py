@@ -9,7 +9,7 @@ from planted import DOWN, by_hand
 
 from gvf.common.arrays import Array
 from gvf.common.quantiles import tail_of
-from gvf_lab.figure.claim_interval import interval
+from gvf_lab.figure.claim import interval
 from gvf_lab.figure.statistics import Bounds, largest_stable_step, usable_range
 from gvf_lab.study.results import Results, resampling
 

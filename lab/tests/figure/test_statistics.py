@@ -24,13 +24,13 @@ from gvf_lab.figure.statistics import (
     largest_stable_step,
     mean,
     named,
+    outside_range,
     over_gaps,
     rank_correlation,
     rises,
     smallest,
     spread,
     usable_range,
-    within,
 )
 from gvf_lab.study import Study
 from gvf_lab.study.results import MethodResults, Results, resampling
@@ -207,7 +207,7 @@ def test_a_method_is_compared_with_the_best_of_all_others() -> None:
         ("Sarsa", DOWN, ("On-policy",), 0.4 / 0.3),
         ("Sarsa", skewed, ("On-policy",), 0.2 / 0.8),
     ):
-        found = best_of_all(method, pair, without)(results)
+        found = best_of_all(results, method, pair, without)
         assert told(found) == pytest.approx((expected, expected))
 
 
@@ -372,7 +372,7 @@ def test_the_best_step_size_is_at_an_end_of_its_own_grid() -> None:
 def test_reasons_are_told_once() -> None:
     errors = {"IR": [0.9, 0.5, 0.2, 0.3, 0.4, 0.5], "IS": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]}
     cells = {(DOWN, 8, method): [error] * 2 for method, error in errors.items()}
-    ratio = error_ratio("IS", "IR")(by_hand(cells, step_sizes=SIZES))
+    ratio = error_ratio(by_hand(cells, step_sizes=SIZES), "IS", "IR")
     assert told(ratio) == (0.0, pytest.approx(0.5))
     assert len((ratio - ratio).why) == len(spread([ratio, ratio]).why) == len(ratio.why) == 1
 
@@ -442,7 +442,7 @@ def test_statistics_over_gaps() -> None:
 
 def test_statistics_of_several_methods() -> None:
     results = one_gap(random_results(6))
-    ratio, outside = error_ratio("IR", "IS")(results), within(results, "Sarsa", ["IR", "IS"])
+    ratio, outside = error_ratio(results, "IR", "IS"), outside_range(results, "Sarsa", ["IR", "IS"])
     apart = spread([best_error(results, method) for method in ("IR", "IS", "Sarsa")])
     assert apart.why == ()  # all best step sizes lie inside the grid
     for sample in SOME:

@@ -6,9 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from gvf_lab import paper
+from gvf_lab import catalogue, paper
 from gvf_lab.figure import Figure
-from gvf_lab.paper import named_studies
 from gvf_lab.racing import RacingStudy
 from gvf_lab.study import Study
 from gvf_lab.study.results import MethodResults, Results
@@ -75,14 +74,14 @@ def test_the_figures_are_those_of_the_paper() -> None:
     asked_for = [figure.id for figure in FIGURES if figure.on_request]
     assert asked_for == ["racing-step-size", "racing-momentum"]
     assert all(id == figure.id for id, figure in paper.FIGURES.items())
-    assert set(paper.FIGURES) <= set(named_studies.CATALOGUE)
+    assert set(paper.FIGURES) <= set(catalogue.STUDIES)
 
 
 @pytest.mark.parametrize("protocol", ["paper", "authors"])
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.id)
 def test_a_figure_has_a_study_at_every_scale(figure: Figure, protocol: str) -> None:
     whole, quick = (figure.study(protocol, scale) for scale in ("paper", "quick"))
-    assert whole == named_studies.get(figure.id, protocol)
+    assert whole == catalogue.study_of(figure.id, protocol)
     assert whole.runs == next(runs for word, runs in RUNS.items() if word in figure.id)
     assert 2 <= quick.runs <= whole.runs
     assert (quick.name, quick.methods, quick.pairs) == (whole.name, whole.methods, whole.pairs)

@@ -8,7 +8,7 @@ import pytest
 
 from gvf_lab import paper
 from gvf_lab.figure.sentence import Sentence
-from gvf_lab.paper.paper_sentences import sentences
+from gvf_lab.paper.paper_sentences import _claims, sentences
 
 SENTENCES = {sentence.id: sentence for sentence in sentences()}
 CLAIMS = {
@@ -28,15 +28,21 @@ def test_ids_are_unique() -> None:
 
 
 def test_a_claim_that_a_sentence_names_exists() -> None:
-    named = {one for sentence in sentences() for one in sentence.claims}
-    missing = {
-        one
-        for one in named
-        if not any(
-            Sentence("s", "p", "s", claims=(one,)).judged_by(*name.split("/")) for name in CLAIMS
-        )
-    }
-    assert missing == set()
+    assert {claim for sentence in sentences() for claim in sentence.claims} <= set(CLAIMS)
+
+
+def test_a_sentence_names_a_claim_once() -> None:
+    for sentence in sentences():
+        assert len(sentence.claims) == len(set(sentence.claims)), sentence.id
+
+
+def test_a_name_without_a_claim_is_an_error() -> None:
+    assert _claims("markov-vtrace-all/v-trace-1-wider-than-is-{pair}") == [
+        f"markov-vtrace-all/v-trace-1-wider-than-is-{pair}" for pair in ("easy", "hard", "hardest")
+    ]
+    for wrong in ("v-trace-1-wider", "v-trace-1-wider-than-is-{gap}", "{clip}-wider-than-is"):
+        with pytest.raises(ValueError, match=r"markov-vtrace-all has no claim and no family"):
+            _claims(f"markov-vtrace-all/{wrong}")
 
 
 def test_every_claim_judges_a_sentence() -> None:

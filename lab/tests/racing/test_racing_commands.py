@@ -19,8 +19,7 @@ from racing_by_hand import (
 )
 
 from gvf.cli import main
-from gvf_lab import paper
-from gvf_lab.paper import named_studies as catalogue
+from gvf_lab import catalogue, paper
 from gvf_lab.racing import racing_task
 from gvf_lab.racing.film import draw_film
 from gvf_lab.racing.racing_task import run_racing
@@ -47,7 +46,7 @@ def test_the_study_is_listed_and_shown(tmp_path: Path, capsys) -> None:
     assert shown.startswith("# 10 tasks of 35 rows, 0 done; ")
     path = tmp_path / f"{FIGURE}.toml"
     path.write_text(shown)
-    assert load(path) == catalogue.get(FIGURE, "paper")
+    assert load(path) == catalogue.study_of(FIGURE, "paper")
 
 
 def test_a_dry_run_estimates_and_does_nothing(

@@ -11,7 +11,12 @@ from racing_by_hand import FIGURE, METHODS, STUDY, states
 from gvf_lab import paper
 from gvf_lab.racing import RacingStudy
 from gvf_lab.racing.film import draw_film
-from gvf_lab.racing.racing_figure import LEARNING_CURVES, _spread, _steadier, remark
+from gvf_lab.racing.racing_figure import (
+    LEARNING_CURVES,
+    _spread,
+    remark,
+    second_largest_spread_ratio,
+)
 from gvf_lab.report.exhibit import Provenance, Version
 from gvf_lab.study.results import MethodResults, Results, resampling
 
@@ -132,7 +137,7 @@ def test_sensitivity_counts_the_rates_that_are_better_than_the_best_constant(oth
         other: [[0.5, 0.1, 0.9], [0.5, 0.2, math.inf]],
     }
     for constant, expected in ((0.5, 1), (1.0, 1), (0.1, 0)):
-        found = claim.statistic(results_of(study, constant=constant, **errors))
+        found = claim.value(results_of(study, constant=constant, **errors))
         assert np.asarray(found)[0] == expected
 
 
@@ -141,7 +146,7 @@ def test_bc_ir_is_judged_at_the_largest_rate_that_ir_can_use() -> None:
     (claim,) = paper.get("racing-momentum").claims
     errors = {"IR": [[0.1, 0.4, 0.9]] * 2, "BC-IR": [[0.3, 0.6, 0.9]] * 2}
     for constant, expected in ((1.0, 1.0), (0.5, 1.5), (0.2, 3.0), (0.05, math.nan)):
-        found = claim.statistic(results_of(study, constant=constant, **errors))
+        found = claim.value(results_of(study, constant=constant, **errors))
         np.testing.assert_allclose(np.asarray(found), expected)
 
 
@@ -155,7 +160,7 @@ def test_the_spread_over_runs_is_that_of_every_sample_by_itself() -> None:
     ir[:, 1] += rng.normal(0.1, 0.1, 6)  # usable in some samples
     results = results_of(study, constant=1.1, IR=ir, IS=plain)
     with np.errstate(invalid="ignore"):  # as where a claim is judged
-        spread, more = _spread(results, "IS"), _steadier(results)
+        spread, more = _spread(results, "IS"), second_largest_spread_ratio(results, "IS", "IR")
     counts = np.rint(resampling(6) * 6).astype(int)
     assert len(spread) == len(more) == len(counts) == 2001
     for sample in range(300):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gvf.corrections import IS, BCInterpolated, Interpolated
-from gvf_lab.paper.named_studies import get
+from gvf_lab.catalogue import study_of
 from gvf_lab.study import Study, run_method, run_task
 from gvf_lab.study.task import TaskInputs
 
@@ -73,7 +73,7 @@ def test_beta_zero_has_the_error_of_reweighting_from_draws_of_its_own():
 
 def test_it_beats_both_ends_on_the_hard_chain_and_not_on_the_easy_one():
     """Each at its own best step size, means of 100 runs; paired, by 3 standard errors or more."""
-    study = get("interpolation-chain")
+    study = study_of("interpolation-chain")
     assert isinstance(study, Study)
     study = study.with_(
         methods=("IS", "IR", "BC-Interpolated(0.5)"),

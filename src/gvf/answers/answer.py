@@ -36,7 +36,7 @@ from gvf.intervals.resampling import Units
 from gvf.jobs import Store, Workers, place_of
 from gvf.judging.compare import judged
 from gvf.judging.comparison import Comparison, Outcome, Score, Verdict
-from gvf.judging.held_out import HeldOut
+from gvf.judging.held_out import HeldOut, side_by_side
 from gvf.judging.policy_value import Estimator
 from gvf.question import GVF
 from gvf.ratios import RatioStatistics
@@ -266,7 +266,7 @@ def _judgement(material: Material, judging: list[Cell], arrays: dict[Cell, Any])
     """Judge all candidates of a question by all of its held-out parts."""
     parts, candidates = [], []
     for part in range(material.plan.folds):
-        held, candidates = cells.side_by_side(
+        held, candidates = side_by_side(
             [cells.held_out(arrays[cell]) for cell in judging if cell.part == part]
         )
         parts.append(held)

@@ -34,7 +34,6 @@ from gvf.corrections import IS, Correction
 from gvf.features import FeatureMap
 from gvf.intervals import BootstrapResult
 from gvf.intervals.bootstrap import intervals_of
-from gvf.intervals.replicate_equations import solved
 from gvf.intervals.replicates import ReplicateArguments, Replicates
 from gvf.jobs import Stop
 from gvf.judging.candidates import Candidate
@@ -46,6 +45,7 @@ from gvf.learners.method import Method
 from gvf.learners.update_loop import UPDATES
 from gvf.log import Log
 from gvf.online import LSTDLearner
+from gvf.online.least_squares import least_norm
 from gvf.updates import TD
 
 Arrays = dict[str, Array]
@@ -173,7 +173,7 @@ def cost(material: Material) -> Costly | None:
     some = np.random.default_rng(0).random((FEW_TIMED, FEW_TIMED))
     some[0] = some[1]  # tiles make equations with several solutions
     began = time.perf_counter()
-    solved(some, some[0])
+    least_norm(some, some[0])
     seconds = (time.perf_counter() - began) * (known / FEW_TIMED) ** 3
     costly = Costly(known, each * len(material.questions), each * len(material.questions) * seconds)
     return costly if costly.seconds > COSTLY_SECONDS else None
@@ -254,17 +254,6 @@ def held_out(arrays: Arrays) -> tuple[HeldOut, list[Candidate]]:
     held = HeldOut(**{field.name: arrays[field.name] for field in fields(HeldOut)})
     names = json.loads(arrays["candidates"].tobytes().decode())
     return held, [Candidate(*candidate) for candidate in names]
-
-
-def side_by_side(listed: list[tuple[HeldOut, list[Candidate]]]) -> tuple[HeldOut, list[Candidate]]:
-    """Join the candidates of several methods that were judged by the same episodes."""
-    columns = {
-        name: np.column_stack([getattr(held, name) for held, _ in listed])
-        for name in ("predicted", "after")
-    }
-    return replace(listed[0][0], **columns), [
-        candidate for _, named in listed for candidate in named
-    ]
 
 
 def _final(cell: Cell, material: Material, stop: Stop) -> Arrays:

@@ -207,7 +207,7 @@ def weighed_products(
     return squares.reshape(n, n), sums
 
 
-def row_products(x: Floats | ActiveFeatures, matrix: Floats) -> Floats:
+def row_products(x: Floats | ActiveFeatures, matrix: Array) -> Floats:
     """Return x_i^T A x_i for each row x_i of the features and a matrix A [f, f]: [m]."""
     if not isinstance(x, ActiveFeatures):
         return ((x @ matrix) * x).sum(axis=1)

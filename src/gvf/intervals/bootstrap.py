@@ -4,7 +4,7 @@ A replicate is what the learner would have learned from a log in which every epi
 number of times, Poisson(1) (:mod:`gvf.intervals.resampling`). The spread of the replicates'
 predictions around that of the log is like the spread of the log's prediction over logs that could
 have been. Replicates learn from draws of their own (:mod:`gvf.intervals.replicate_learner`), or are
-solved for (:mod:`gvf.intervals.replicate_equations`). :mod:`gvf.intervals.replicates` does either.
+solved for (:mod:`gvf.online.least_squares`). :mod:`gvf.intervals.replicates` does either.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def bootstrap(
             whole log, and an epoch has as many as its rows would bring; the learner's own window
             and warm-up have no effect.
         method: "td" to learn as the learner does; "lstd" to solve for the values that it tends to
-            (:func:`gvf.online.window_lstd`), which needs neither step size nor epochs. By default
-            "lstd" for a :class:`gvf.LSTDLearner`, and "td" for the others.
+            (as :class:`gvf.LSTDLearner` does), which needs neither step size nor epochs. By default
+            "lstd" for such a learner, and "td" for the others.
         block: for a stream with few episodes or none, the number of steps after which it has
             forgotten where it was. Blocks of so many steps are then drawn, instead of episodes.
         seed: the seed. A replicate depends on it and on the replicate's number, and on no other

@@ -14,8 +14,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from gvf.common.arrays import Bools, Floats
-from gvf.intervals.replicate_equations import ReplicateEquations
+from gvf.common.arrays import Array, Bools, Floats
 from gvf.intervals.replicate_learner import Resampled
 from gvf.intervals.resampling import Units, counts
 from gvf.intervals.whole_log import WholeLog, check
@@ -97,18 +96,17 @@ class ReplicateArguments:
         copies = counts(len(units), numbers, self.seed)
         td = self.method == "td"
         updates = len(whole.window) * self.epochs // whole.schedule.update_every if td else 0
-        equations = None if td else ReplicateEquations(whole)
 
         def compute(lane: int, ended: Stop) -> tuple[int, Floats, Floats]:
             def stop() -> bool:
                 return ended() or interrupted()
 
-            if equations is None:
+            if td:
                 seed = np.random.SeedSequence([self.seed, numbers[lane]]).spawn(1)[0]
                 return lane, *learned(Resampled(whole, copies[:, lane], seed), updates, stop)
             if stop():
                 raise Interrupted
-            solution = equations.solve(copies[:, lane])
+            solution = solved(whole, copies[:, lane])
             return lane, solution, solution
 
         shape = len(whole.values.state.weights), len(numbers)
@@ -145,6 +143,18 @@ def learned(replicate: Resampled, updates: int, stop: Stop = _never) -> tuple[Fl
             together = max(1, min(2 * together, int(_SECONDS / max(seconds, 1e-9))))
         halves.append(replicate.weights.copy())
     return halves[0], halves[1]
+
+
+def solved(whole: WholeLog, copies: Array) -> Floats:
+    """Solve for the fixed point of TD(0) over the log of a replicate, from the count of each unit.
+
+    It is what replicates that learn tend to, as their step size falls and their updates grow in
+    number. Where there are several solutions, as with most tile coders, it is that of least norm. A
+    feature that no row of the replicate has keeps the weight 0.
+    """
+    equations = whole.equations.emptied()
+    equations.add(whole.experience, whole.shares * copies[whole.unit])
+    return equations.solve(singular="least norm").weights
 
 
 def spread(

@@ -3,12 +3,13 @@
 The rows come in as they come to the learner itself: through its question, features, corrections,
 traces and n-step returns, without those it skips for a NaN. No update is made; the replicates then
 draw from all rows (:mod:`gvf.intervals.replicate_learner`) or sum over them
-(:mod:`gvf.intervals.replicate_equations`).
+(:mod:`gvf.online.least_squares`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,11 @@ from gvf.learners.linear_values import LinearValues
 from gvf.learners.update_loop import STEPS, Schedule
 from gvf.learners.window_learner import WindowLearner
 from gvf.log import Log
+from gvf.online.least_squares import Equations
 from gvf.policies import Policy
 from gvf.sampling.random_streams import native
 from gvf.transition import Transitions
+from gvf.updates.linear_kernels import Experience
 from gvf.window import Window
 from gvf.window.buffer import Buffer, Rows
 
@@ -133,10 +136,30 @@ class WholeLog(WindowLearner):
         """The columns of the rows, [n, ...] each."""
         return {name: column[: len(self.window)] for name, column in self.window.columns.items()}
 
-    @property
+    @cached_property
+    def equations(self) -> Equations:
+        """The equations of least squares for the log itself."""
+        rows = len(self.values.state.weights)
+        equations = Equations(rows, most=rows)
+        equations.add(self.experience, self.shares)
+        return equations
+
+    @cached_property
     def unit(self) -> Array:
         """The unit of every row, int64[n]."""
         return self.columns[UNIT]
+
+    @cached_property
+    def experience(self) -> Experience:
+        """The columns of the rows that updates read."""
+        return self.values.experience(self.columns)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The share p w of every row in the mean update, with the whole log as a batch, [n]."""
+        correction, p = self.correction, self.masses
+        w = correction.weights(self.inputs, correction.means(self.inputs), p=p)
+        return np.where(p > 0.0, p * w, 0.0)
 
     @property
     def known(self) -> Bools:

@@ -100,7 +100,9 @@ class RayCluster:
             return  # a cluster takes seconds to start
         todo = chain(first, todo)
         ray = import_ray()
-        modules, packed = user_code.files(references), pickle.dumps(do)
+        # Ray's pickle also takes functions of the program that was started, and lambdas.
+        pack = ray.cloudpickle.dumps
+        modules, packed = user_code.files(references), pack(do)
         ours = connect(ray, self.workers, self.address)
         pending: list[Any] = []
         try:
@@ -113,7 +115,7 @@ class RayCluster:
                 cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
                 limit = self.workers if self.workers and self.workers < cpus else 2 * cpus
                 while len(pending) < limit and (batch := list(islice(todo, size))):
-                    pending.append(remote.remote(shared, pickle.dumps(batch)))
+                    pending.append(remote.remote(shared, pack(batch)))
                 if not pending:
                     return
                 # The timeout lets an interrupt through, and the cluster may have grown.

@@ -41,8 +41,7 @@ def run_jobs(
         do: the function that does a job. Its second argument is a function that it calls now and
             then; once that is True, it raises :class:`Interrupted`. What learns, or calls what
             learns, may leave this to :func:`gvf.common.interrupts.postponed_interrupt`. For a
-            cluster it must be one that pickle takes: a function with a name, a ``partial`` of it,
-            or an instance of a class with ``__call__``.
+            cluster, Ray must be able to pickle it.
         place: where they are done.
         store: the store of results, which are then arrays by name; by default nothing is stored.
         title: the title of the progress.

@@ -6,7 +6,7 @@ object with a method ``predict``; those of this library also tell the names of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -131,6 +131,11 @@ def candidates(learners: Mapping[str, Any], state: Any) -> list[Candidate]:
             continue
         labels = _lanes(learner, values.shape[1])
         lanes += [Candidate(f"{name}, {label}", name, at) for at, label in enumerate(labels)]
+    return distinct(lanes)
+
+
+def distinct(lanes: Sequence[Candidate]) -> list[Candidate]:
+    """Return candidates with names that differ."""
     names = _different([candidate.name for candidate in lanes])
     return [candidate._replace(name=name) for candidate, name in zip(lanes, names, strict=True)]
 

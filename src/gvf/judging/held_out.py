@@ -7,8 +7,8 @@ a log. Scores, and their resampling, need no more (:mod:`gvf.judging.compare`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from gvf.common.arrays import Array, Bools, Floats
 from gvf.common.checks import brief
 from gvf.common.errors import positions_counted_from
-from gvf.judging.candidates import Candidate, candidates, predictions
+from gvf.judging.candidates import Candidate, candidates, distinct, predictions
 from gvf.links import in_order
 from gvf.log import Log
 from gvf.policies import DiscretePolicy, Policy
@@ -122,6 +122,18 @@ def gather(
     if not whole["interest"].any():
         raise ValueError("the interest is 0 in all held-out states")
     return HeldOut(**whole), named
+
+
+def side_by_side(
+    columns: Sequence[tuple[HeldOut, list[Candidate]]],
+) -> tuple[HeldOut, list[Candidate]]:
+    """Join the candidates of several learners that were judged by the same episodes."""
+    predictions_by_name = {
+        name: np.column_stack([getattr(held, name) for held, _ in columns])
+        for name in ("predicted", "after")
+    }
+    named = [candidate for _, listed in columns for candidate in listed]
+    return replace(columns[0][0], **predictions_by_name), distinct(named)
 
 
 def _all(learners: Mapping[str, Any], states: Any) -> Floats:

@@ -17,10 +17,10 @@ import numpy as np
 
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief, whole
-from gvf.common.progress import progress_of
+from gvf.jobs import Job, Stop, Workers, place_of, run_jobs
 from gvf.judging.candidates import Candidate, named, predictions, question_of
 from gvf.judging.compare import Comparison, Score, check, judged
-from gvf.judging.held_out import HeldOut, gather
+from gvf.judging.held_out import HeldOut, gather, side_by_side
 from gvf.judging.off_policy_returns import Returns
 from gvf.log import Log
 from gvf.policies import Policy
@@ -110,6 +110,7 @@ def select_learner(
     level: float = 0.95,
     replicates: int = 2000,
     seed: int = 0,
+    workers: Workers = 1,
     progress: bool | None = None,
 ) -> Selection:
     """Select the learner and the step size that predict held-out episodes best.
@@ -136,6 +137,9 @@ def select_learner(
         level: the level of the intervals.
         replicates: the number of bootstrap samples.
         seed: the seed of the split and of the bootstrap.
+        workers: the number of learners that learn at once, on threads of this process, or a
+            :class:`gvf.jobs.RayCluster`; None for one for each processor. The selection is the
+            same.
         progress: False to show none. By default it is a bar in a terminal, and elsewhere a line now
             and then. True adds a line at the end there.
 
@@ -179,27 +183,50 @@ def select_learner(
     if epochs is not None and learn is not None:
         raise ValueError("give epochs, or learn, which says how learners learn, but not both")
     teach = learn or partial(_learn, epochs=None if epochs is None else whole("epochs", epochs, 1))
-    parts: list[HeldOut] = []
-    listed: list[Candidate] = []
-    parted = list(splits(len(log.episodes), held_out, cross_validate, seed))
-    due = len(by_name) * len(parted) + 1
-    with progress_of("learners", due, show=progress) as advance:
-        for rest, out in parted:
-            learned = {}
-            for name, learner in by_name.items():
-                learned[name] = copy.deepcopy(learner)
-                teach(learned[name], log.select(rest))
-                advance()
-            part, listed = gather(learned, log.select(out), asked, behaviour, on_conflict)
-            parts.append(part)
-        judgement = judged(HeldOut.joined(parts), listed, returns, level, replicates, seed)
-        best = _chosen(judgement, by_name)
-        winner = copy.deepcopy(by_name[best.learner])
-        if best.lane is not None and hasattr(winner, "lane"):
-            winner = winner.lane(best.lane)
-        teach(winner, log)
-        advance()
-    return Selection(judgement, best, winner)
+    place = place_of(workers)
+    jobs = [
+        [Job(f"{name}, part {number} held out", work=(name, *part)) for name in by_name]
+        for number, part in enumerate(splits(len(log.episodes), held_out, cross_validate, seed), 1)
+    ]
+    held = run_jobs(
+        [job for part in jobs for job in part],
+        partial(_hold_out, by_name, log, teach, asked, behaviour, on_conflict),
+        place=place,
+        title="learners",
+        progress=progress,
+    )
+    parts = [side_by_side([held[job] for job in part]) for part in jobs]
+    joined, listed = HeldOut.joined(part for part, _ in parts), parts[0][1]
+    judgement = judged(joined, listed, returns, level, replicates, seed)
+    best = _chosen(judgement, by_name)
+    winner = copy.deepcopy(by_name[best.learner])
+    if best.lane is not None and hasattr(winner, "lane"):
+        winner = winner.lane(best.lane)
+    job, do = Job(best.name, work=winner), partial(_learn_all, log, teach)
+    learner = run_jobs([job], do, place=place, title="learning from all", progress=progress)[job]
+    return Selection(judgement, best, learner)
+
+
+def _hold_out(
+    learners: Mapping[str, Any],
+    log: Log,
+    teach: Learn,
+    question: GVF,
+    behaviour: Policy | None,
+    on_conflict: OnConflict,
+    job: Job,
+    stop: Stop,
+) -> tuple[HeldOut, list[Candidate]]:
+    """Let a copy of a learner learn from the other parts, and predict for the held-out one."""
+    name, rest, out = job.work
+    learner = copy.deepcopy(learners[name])
+    teach(learner, log.select(rest))
+    return gather({name: learner}, log.select(out), question, behaviour, on_conflict)
+
+
+def _learn_all(log: Log, teach: Learn, job: Job, stop: Stop) -> Any:
+    teach(job.work, log)
+    return job.work
 
 
 def _chosen(judgement: Comparison, learners: Mapping[str, Any]) -> Score:

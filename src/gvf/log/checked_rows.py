@@ -7,8 +7,8 @@ checked when the log is opened.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,22 @@ LIKELIHOODS = RECORDED[::-1]
 """The meanings of columns that tell how likely the recorded actions were."""
 _ROUNDING = 1e-6
 """A probability of 1 in single precision may be this much larger."""
+
+
+class Computed(NamedTuple):
+    """Columns that are computed from transitions, such as estimated probabilities."""
+
+    compute: Callable[[Transitions], Mapping[str, Any]]
+    """The function from transitions [m] to columns [m]; None removes a column."""
+    origin: str
+    """The origin of the columns, in words."""
+
+    def added_to(self, batch: Transitions) -> Transitions:
+        """Return transitions with the columns."""
+        columns = {**batch.columns, **self.compute(batch)}
+        episode = columns.pop("episode")  # stays last
+        kept = {name: column for name, column in columns.items() if column is not None}
+        return Transitions(**kept, episode=episode)
 
 
 class CheckedRows:
@@ -176,8 +192,8 @@ class CheckedRows:
             if column.dtype.kind == "U":
                 at = _first_text(column)
                 raise ValueError(
-                    f"{self.source.row_text(row + at)}: column {name!r} is {str(column[at])!r}, and "
-                    "must be a number"
+                    f"{self.source.row_text(row + at)}: column {name!r} is {str(column[at])!r}, "
+                    "and must be a number"
                 )
             if column.ndim != 1 or column.dtype.kind not in "biuf":
                 raise ValueError(
@@ -264,8 +280,8 @@ class CheckedRows:
             if len(names) > 1:
                 column_name = names[int(np.isnan(column[at]).argmax())]
             raise OptionError(
-                f"{self.source.row_text(row + at)}: column {column_name!r} is NaN or missing: repair the "
-                "log",
+                f"{self.source.row_text(row + at)}: column {column_name!r} is NaN or missing: "
+                "repair the log",
                 Words(', or read with on_nan="keep" and learn with on_nan="skip"', ""),
             )
 

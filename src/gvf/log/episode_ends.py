@@ -192,8 +192,8 @@ class Scan:
                     option("time", None),
                 )
             raise OptionError(
-                f"{disorder} in the same episode: sort the table by episode and time first, or read "
-                "with ",
+                f"{disorder} in the same episode: sort the table by episode and time first, or "
+                "read with ",
                 option("time", None),
                 " if it is no time",
             )
@@ -233,8 +233,8 @@ class Scan:
             why = "" if known else ", not in order, or of several streams without a column"
             raise OptionError(
                 f"{self._row_text(row + at)}{episode}: the next state is not the state of "
-                f"{self._row_text(row + at + 1)}, and no column says that an episode ends: rows are "
-                f"missing{why}: read with ",
+                f"{self._row_text(row + at + 1)}, and no column says that an episode ends: rows "
+                f"are missing{why}: read with ",
                 option("gaps", "cut"),
                 " to cut episodes there, or with ",
                 option("gaps", "keep"),

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from gvf.common.arrays import Array, Bools
 from gvf.common.checks import check_choice
 from gvf.common.errors import OptionError, option
-from gvf.log.checked_rows import CheckedRows, OnNaN
+from gvf.log.checked_rows import CheckedRows, Computed, OnNaN
 from gvf.log.column_meanings import COUNTED, MEANINGS, Given, recognise
 from gvf.log.column_table import described
 from gvf.log.episode_bounds import Ends, Gaps, Steps
@@ -165,22 +165,6 @@ class LogSample(NamedTuple):
     """Their positions in the log, [m]."""
     left_out: int
     """The number of rows of the whole log that are not usable."""
-
-
-class Computed(NamedTuple):
-    """Columns that are computed from transitions, such as estimated probabilities."""
-
-    compute: Callable[[Transitions], Mapping[str, Any]]
-    """The function from transitions [m] to columns [m]; None removes a column."""
-    origin: str
-    """The origin of the columns, in words."""
-
-    def added_to(self, batch: Transitions) -> Transitions:
-        """Return transitions with the columns."""
-        columns = {**batch.columns, **self.compute(batch)}
-        episode = columns.pop("episode")  # stays last
-        kept = {name: column for name, column in columns.items() if column is not None}
-        return Transitions(**kept, episode=episode)
 
 
 class Log:

@@ -2,7 +2,7 @@
 
 from gvf.online.algorithm import Algorithm
 from gvf.online.gradient_traces import GTD, GTD2, HTD, ProximalGTD2, TDRCLambda
-from gvf.online.least_squares import LSTD, window_lstd
+from gvf.online.least_squares import LSTD
 from gvf.online.lstd_learner import LSTDLearner as LSTDLearner
 from gvf.online.lstd_learner import LSTDReport
 from gvf.online.online_learner import OnlineLearner as OnlineLearner
@@ -24,7 +24,6 @@ __all__ = [
     "TDRCLambda",
     "TreeBackup",
     "VTraceLambda",
-    "window_lstd",
 ]
 
 

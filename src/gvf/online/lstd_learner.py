@@ -3,9 +3,8 @@
     sum_i p_i w_i x_i (x_i - gamma_i x'_i)^T  w  =  sum_i p_i w_i c_i x_i
 
 is what the mean update of TD(0) leads to, with any correction (p, w). The sums are kept, not the
-transitions, so a log of any length needs one pass and the memory of its features squared.
-:func:`gvf.online.window_lstd` solves the same equations for a batch, and :class:`gvf.online.LSTD`
-those of TD(lambda).
+transitions, so a log of any length needs one pass and the memory of its features squared
+(:class:`gvf.online.least_squares.Equations`). :class:`gvf.online.LSTD` solves those of TD(lambda).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Floats
-from gvf.common.checks import brief, is_number, whole
+from gvf.common.checks import brief, whole
 from gvf.corrections import IS, Correction
 from gvf.corrections.carried import Trace
 from gvf.features import FeatureMap
@@ -32,10 +31,11 @@ from gvf.learners.linear_values import LinearPrediction, check_features, represe
 from gvf.learners.one_question import OneQuestion, check_question
 from gvf.learners.saved_state import group
 from gvf.online.counts import RatioCounts
-from gvf.online.equations import RIDGE, Equations, Solution
+from gvf.online.least_squares import RIDGE, Equations, Solution, check_regulariser
 from gvf.question import GVF
 from gvf.rows import QuestionRows
 from gvf.transition import Transitions, without_last_states
+from gvf.updates.linear_kernels import Experience
 
 _UNSOLVED = 1e-3
 """A residual above which a report says that the equations are not solved."""
@@ -150,10 +150,8 @@ class LSTDLearner(OneQuestion[LSTDReport]):
             raise TypeError(
                 f"correction must be a gvf.corrections.Correction, got {brief(correction)}"
             )
-        if regulariser is not None and not (is_number(regulariser) and regulariser >= 0.0):
-            raise ValueError(
-                f"regulariser must be finite and not negative, got {brief(regulariser)}"
-            )
+        if regulariser is not None:
+            check_regulariser(regulariser)
         super().__init__(
             question,
             options_of(AnyOptions, self, options),
@@ -205,8 +203,9 @@ class LSTDLearner(OneQuestion[LSTDReport]):
             inputs = self.trace.inputs(
                 ratio, continuation, origin.batch, interest=interest, missing=origin.left_out
             )
-            share = shares(self.correction, inputs)
-            self.equations.add(x, x_next, share=share, cumulant=cumulant, continuation=continuation)
+            block = np.ones((len(x), 1))  # state values have one block of weights
+            experience = Experience(x, block, x_next, block, cumulant, continuation)
+            self.equations.add(experience, shares(self.correction, inputs))
         self._solution = None
         self.counts.add(ratio, continuation, x)
 

@@ -1,6 +1,8 @@
 """Charts of Ghiassian and Sutton (2021): online algorithms and resampling on the same tasks."""
 
-from gvf_lab.charts.chart_figures import FIGURES
-from gvf_lab.charts.chart_studies import STUDIES
+from gvf_lab.catalogue import Figures
 
-__all__ = ["FIGURES", "STUDIES"]
+FIGURES = Figures("charts")
+"""All charts, by id."""
+
+__all__ = ["FIGURES"]

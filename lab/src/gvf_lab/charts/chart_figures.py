@@ -1,4 +1,7 @@
-"""The charts as figures: for each task one of online algorithms, others of draws from a window."""
+"""The charts as figures: for each task one of online algorithms, others of draws from a window.
+
+`chart_figures.toml` has the claims.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,29 @@ from typing import Any
 import numpy as np
 
 from gvf_lab import domain as domains
-from gvf_lab.charts.chart_claims import COLLISION, HIGH_VARIANCE_ROOMS, ROOMS, emphatic_resampling
-from gvf_lab.charts.chart_pictures import BEST, CURVES, QUANTITY, TOP, TRACES
-from gvf_lab.charts.chart_points import PANELS, chart_points_by_step_size
+from gvf_lab.charts import chart_statistics
+from gvf_lab.charts.chart_pictures import (
+    BEST,
+    CURVES,
+    PANELS,
+    QUANTITY,
+    TOP,
+    TRACES,
+    chart_points_by_step_size,
+)
 from gvf_lab.charts.chart_studies import STUDIES, WINDOW, draws_of
 from gvf_lab.domain import TabularDomain
-from gvf_lab.figure.claim import Claim
+from gvf_lab.figure.families import ClaimFile
 from gvf_lab.figure.figure import Axes, Figure
 from gvf_lab.study.study import ACTIVE
 
-TASKS: dict[str, tuple[str, tuple[Claim, ...]]] = {
-    "collision": ("Collision", COLLISION),
-    "rooms": ("Rooms", ROOMS),
-    "high-variance-rooms": ("High Variance Rooms", HIGH_VARIANCE_ROOMS),
+TITLES = {
+    "collision": "Collision",
+    "rooms": "Rooms",
+    "high-variance-rooms": "High Variance Rooms",
 }
-"""The tasks, each with its title and the published statements about it."""
+"""The tasks, each with its title."""
+CLAIMS = ClaimFile(__name__, chart_statistics)
 AXES = Axes("step size", f"{QUANTITY}, averaged over the run", x_log=True, y_top=TOP)
 QUICK: dict[str, Any] = {
     "runs": 10,
@@ -79,19 +90,19 @@ def _note(domain: str, drawn: str, size: int, when: str) -> str:
     )
 
 
-def _figures() -> dict[str, Figure]:
+def _figures() -> tuple[Figure, ...]:
     sources = {source.name: source for source in STUDIES}
-    figures = {}
-    for domain, (title, published) in TASKS.items():
+    figures = []
+    for domain, title in TITLES.items():
         note = f"{_note(domain, ITSELF, 1, ACTIVE)} {GRID}"
-        figures[f"{domain}-online"] = Figure(
+        online = Figure(
             sources[f"{domain}-online"],
             f"{title}: online algorithms with traces",
             "",
             AXES,
             chart_points_by_step_size,
             quick=QUICK_ONLINE,
-            claims=published,
+            claims_of=CLAIMS,
             notes={"paper": note, "authors": note},
             panels=PANELS,
             companions=(CURVES, BEST, TRACES),
@@ -99,27 +110,29 @@ def _figures() -> dict[str, Figure]:
             fresh=True,
             world=title,
         )
+        figures.append(online)
         for end, how in draws_of(domain).items():
             size, when = how["batch_size"], how.get("when", "")
             drawn = f"{size} transition{'s'[: size - 1]} drawn from the last {WINDOW:,}"
             note = f"{_note(domain, drawn, size, when)} {STREAMS}"
             active = ", while active" if when == ACTIVE else ""
-            figures[f"{domain}-{end}"] = Figure(
+            drawn_figure = Figure(
                 sources[f"{domain}-{end}"],
                 f"{title}: mini-batches of {size} from a window{active}",
                 "",
                 AXES,
                 chart_points_by_step_size,
                 quick=QUICK,
-                claims=emphatic_resampling(domain, _equal(domain, size, when)),
+                claims_of=CLAIMS,
                 notes={"paper": note, "authors": note},
                 companions=(CURVES, BEST),
                 part=title,
                 fresh=True,
                 world=title,
             )
-    return figures
+            figures.append(drawn_figure)
+    return tuple(figures)
 
 
 FIGURES = _figures()
-"""All charts, by id."""
+"""All charts."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from gvf.cli import add_command, add_engine, complete_with, place_of_options
 from gvf.common.version import __version__
-from gvf_lab.commands.figure_names import FIGURES, figure_list
+from gvf_lab import catalogue
+from gvf_lab.catalogue import FIGURES, figure_list
 from gvf_lab.commands.results_folder import DEFAULT_OUT, add_out
 
 if TYPE_CHECKING:
@@ -156,7 +157,6 @@ def _refuse_beside(options: argparse.Namespace, option: str, *names: str) -> Non
 
 def _record_streams(options: argparse.Namespace) -> int:
     from gvf_lab import paper
-    from gvf_lab.paper import named_studies
     from gvf_lab.racing import RacingStudy
     from gvf_lab.racing.recorded_inputs import Material, load_or_record
 
@@ -167,7 +167,7 @@ def _record_streams(options: argparse.Namespace) -> int:
     if name in paper.FIGURES:
         study = paper.get(name).study("paper", options.scale)
     else:  # other studies have one scale
-        study = named_studies.get(name)
+        study = catalogue.study_of(name)
     if not isinstance(study, RacingStudy):
         raise ValueError(f"{name} records nothing; racing-step-size does")
     for file in Material(study.with_(**changes)).files():
@@ -216,19 +216,16 @@ def _make_figures(options: argparse.Namespace) -> int:
 
 def _figure(id: str) -> Any:
     """Return a figure of the paper or a chart, by its id."""
-    from gvf.common.part_names import known
     from gvf_lab import charts, paper
 
-    figures = paper.FIGURES | charts.FIGURES
-    return figures[known(id, figures, "figure", "`gvf reproduce --help` shows all")]
+    return charts.FIGURES[id] if id in charts.FIGURES else paper.get(id)
 
 
 def _refuse_other_seeds(options: argparse.Namespace) -> None:
     """Raise an error if the folder has figures of another seed, since claims compare figures."""
-    from gvf_lab import charts, paper
     from gvf_lab.report.exhibit import recorded
 
-    for figure in (*paper.FIGURES.values(), *charts.FIGURES.values()):
+    for figure in (_figure(id) for id in FIGURES if (Path(options.out) / id).is_dir()):
         seed = figure.study("paper").seed if options.seed is None else options.seed
         for provenance in recorded(figure, Path(options.out) / figure.id).values():
             if provenance.seed != seed:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gvf.cli import add_command, add_commands, add_engine, complete_with, place_of_options
-from gvf_lab.commands.figure_names import STUDIES
+from gvf_lab.catalogue import STUDIES
 from gvf_lab.commands.results_folder import add_out
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def find(
         3
     """
     from gvf.common.part_names import look_in, nearest
-    from gvf_lab.paper import named_studies as catalogue
+    from gvf_lab import catalogue
     from gvf_lab.study import load
     from gvf_lab.study.store import latest
 
@@ -221,15 +221,15 @@ def find(
     stored = latest(out) if out else {}
     if word.endswith(".toml"):
         study: BaseStudy = load(word).under(protocol)
-    elif word in catalogue.CATALOGUE:
-        study = catalogue.get(word, protocol or "paper")
+    elif word in STUDIES:
+        study = catalogue.study_of(word, protocol or "paper")
     elif word in files:
         study = load(files[word]).under(protocol)
     elif word in stored:
         study = load(stored[word]).with_(name=word).under(protocol)
     else:
         own_studies = [name for name, path in files.items() if _is_study(path)]
-        names = dict.fromkeys([*own_studies, *catalogue.CATALOGUE, *stored])
+        names = dict.fromkeys([*own_studies, *STUDIES, *stored])
         hint = nearest(word, names, "`gvf study list` shows all")
         raise ValueError(f"unknown study: {word!r}; {hint}")
     if changes:
@@ -352,15 +352,16 @@ def _dry_run(study: BaseStudy, options: argparse.Namespace) -> int:
 def _known(options: argparse.Namespace) -> Iterator[tuple[str, str, BaseStudy | str]]:
     """Yield each study's name, a description, and the study or the error in its file."""
     from gvf.common.part_names import look_in
-    from gvf_lab.paper import named_studies as catalogue
+    from gvf_lab import catalogue
     from gvf_lab.study import load
     from gvf_lab.study.store import latest
 
-    for name, entry in catalogue.CATALOGUE.items():
+    for name in STUDIES:
+        entry = catalogue.named_study(name)
         yield name, entry.shows, entry.make(options.protocol or "paper")
     look_in(Path.cwd())
     files = {str(path.name): path for path in sorted(Path.cwd().glob("*.toml")) if _is_study(path)}
-    named = {Path(name).stem for name in files} | {*catalogue.CATALOGUE}
+    named = {Path(name).stem for name in files} | {*STUDIES}
     files |= {name: path for name, path in latest(options.out).items() if name not in named}
     for name, path in files.items():
         try:

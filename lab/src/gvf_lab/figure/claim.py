@@ -2,30 +2,60 @@
 
 A claim is a statistic, and the range in which it lies if what it says is true. It also tells why
 this range was chosen, and when: a range that was chosen after the results were seen proves less.
-The results give its value and a 95 % interval, by bootstrap over runs
-(:mod:`gvf_lab.figure.claim_interval`). All methods get the same resampled runs, so comparisons are
-paired. The claim
+The results give its value and a 95 % interval, by bootstrap over runs. All methods get the same
+resampled runs, so comparisons are paired. The claim
 
     holds       if the whole interval lies in the range,
     fails       if the whole interval lies outside the range,
     undecided   otherwise; more runs may decide it.
 
-If the results of another figure are missing, it is not judged.
+If the results of another figure are missing, it is not judged. The ends of a range belong to
+neither side, so a tie does not support "wider".
 
-The ends of a range belong to neither side, so a tie does not support "wider".
+The statistic of the expected errors is wanted, and that of the averages over runs estimates it. The
+smallest of several averages is too small, since the chosen step size is also the luckiest. If each
+bootstrap sample chooses anew, its minimum is too small once more. If all samples keep the step
+sizes that all runs choose, they leave out that another choice may be as good. So both are done, and
+the interval spans both.
+
+Claims are written as families (:mod:`gvf_lab.figure.families`), and judge sentences of a paper
+(:mod:`gvf_lab.figure.sentence`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from gvf.common.arrays import Array
-from gvf_lab.figure.claim_interval import FEWEST_RUNS, Estimate, interval
-from gvf_lab.figure.history import HistoryEntry
+from gvf.common.quantiles import tail_of
 from gvf_lab.figure.statistics import Bounds
 from gvf_lab.study.results import Results
+
+LEVEL = 0.95
+"""The level of the intervals."""
+FEWEST_RUNS = 5
+"""Runs below which no interval can be trusted."""
+Knew = Literal["unrecorded", "audit", "results"]
+"""Prior knowledge: no record tells; small runs of an audit; the results that judge the claim."""
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """A line in the history of a claim.
+
+    Attributes:
+        text: the line, which begins with its date.
+        knew: what was known when the claim was written or changed; nothing is counted by words of
+            the text.
+    """
+
+    text: str
+    knew: Knew = "unrecorded"
 
 
 @dataclass(frozen=True)
@@ -36,9 +66,9 @@ class Claim:
         id: the id, unique in its figure.
         sentence: what it says, in our words.
         measure: a description of the statistic.
-        statistic: the function from results to float64[1 + B], or to bounds on it. The first value
-            is that of all runs, the others are those of bootstrap samples. It also gets the results
-            of `needs`.
+        statistic: the function from results and the arguments `of` to float64[1 + B], or to bounds
+            on it. The first value is that of all runs, the others are those of bootstrap samples.
+            It also gets the results of `needs`.
         least: the lower end of the range.
         most: the upper end of the range.
         needs: other figures whose results the statistic needs.
@@ -48,6 +78,9 @@ class Claim:
         history: when it was written and changed, and what was known by then.
         not_counted: the reason why it counts for nothing: it cannot fail, or repeats another claim.
         place: the place of the publication that says it, if the figure does not tell.
+        of: the arguments of the statistic: methods, pair, gap.
+        family: the id of its family, in which `{name}` stands for what differs.
+        names: the names of its family, each with the value that its id has.
 
     Example:
         >>> from gvf_lab.paper import get
@@ -69,6 +102,25 @@ class Claim:
     history: tuple[HistoryEntry, ...] = ()
     not_counted: str = ""
     place: str = ""
+    of: Mapping[str, Any] = field(default_factory=dict)
+    family: str = ""
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def knew(self) -> Knew:
+        """The most that was known when it was written or changed.
+
+        Example:
+            >>> from gvf_lab.paper import get
+            >>> get("four-rooms-learning-curves").claims[0].knew
+            'results'
+        """
+        known = {entry.knew for entry in self.history}
+        return "results" if "results" in known else "audit" if "audit" in known else "unrecorded"
+
+    def value(self, results: Results, *others: Results) -> Array | Bounds:
+        """Return the statistic of some results and of those of `needs`."""
+        return self.statistic(results, *others, **self.of)
 
 
 @dataclass(frozen=True)
@@ -122,6 +174,24 @@ class Verdict:
     bound: str = ""
 
 
+class Estimate(NamedTuple):
+    """The value of a statistic and its interval.
+
+    Attributes:
+        value: the value.
+        low: the lower end of its interval.
+        high: the upper end of its interval.
+        bound: "<=" or ">=" if the value is only a bound on the true one, else "".
+        why: the reasons why it is.
+    """
+
+    value: float
+    low: float
+    high: float
+    bound: str = ""
+    why: tuple[str, ...] = ()
+
+
 def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None = None) -> Verdict:
     """Judge a claim by results; `others` are the results of the figures in ``claim.needs``.
 
@@ -142,7 +212,7 @@ def judge(claim: Claim, results: Results, others: Mapping[str, Results] | None =
         return _verdict(claim, results.protocol, runs, verdict="not judged", remark=remark)
     more = [(others or {})[name] for name in claim.needs]
     ends = filter(math.isfinite, (claim.least, claim.most))
-    estimate = interval(claim.statistic, [results, *more], *ends)
+    estimate = interval(claim.value, [results, *more], *ends)
     if math.isnan(estimate.low):
         few = f"fewer than {FEWEST_RUNS} runs do not tell"
         none = (
@@ -186,3 +256,52 @@ def _verdict(
 def _number(value: float) -> float | None:
     """Return a number for JSON: None if it is not finite."""
     return value if math.isfinite(value) else None
+
+
+def interval(
+    statistic: Callable[..., Array | Bounds], results: Sequence[Results], *marks: float
+) -> Estimate:
+    """Compute a statistic of results and both ends of its interval.
+
+    A statistic that has only bounds has a value where these lie on one side of every mark. A
+    bootstrap sample without a value may lie on either side of the interval. The ends are nan if
+    there are too few runs, or too many such samples, or if the statistic itself has no value.
+
+    Example:
+        >>> from gvf_lab.figure.claim import interval
+        >>> from gvf_lab.study import MethodResults, Results, Study
+        >>> import numpy as np
+        >>> pair = ("hard", "hard")
+        >>> study = Study("s", "markov-chain", ("IR",), (1.0,), pairs=(pair,), updates=9, runs=8)
+        >>> measured = MethodResults((1.0,), {"error": np.ones((8, 1))})
+        >>> results = Results(study, "paper", {(pair, 1, "IR"): measured})
+        >>> interval(lambda results: results.best("IR"), [results])[:3]
+        (1.0, 1.0, 1.0)
+    """
+    runs = min(each.runs for each in results)
+    with np.errstate(divide="ignore", invalid="ignore"):  # diverged runs have infinite errors
+        anew = statistic(*results)
+        once = statistic(*(each.choosing_once() for each in results))
+    bound, why = "", ()
+    if isinstance(anew, Bounds) and anew.least[0] < anew.most[0]:
+        why = anew.why
+        bound = ">=" if marks and anew.least[0] > max(marks) else "<="
+    anew, once = (
+        number.against(*marks) if isinstance(number, Bounds) else number for number in (anew, once)
+    )
+    value, samples = float(anew[0]), [anew[1:], once[1:]]
+    none = Estimate(value, math.nan, math.nan, "" if math.isnan(value) else bound, why)
+    if runs < FEWEST_RUNS or math.isnan(value):
+        return none
+    tail = tail_of(runs, LEVEL)
+    if any(np.isnan(values).mean() >= tail for values in samples):
+        return none
+    # Some values may be infinite, so quantiles do not interpolate.
+    low, high = (
+        [
+            np.quantile(np.where(np.isnan(values), end, values), share, method="inverted_cdf")
+            for values in samples
+        ]
+        for end, share in ((-np.inf, tail), (np.inf, 1 - tail))
+    )
+    return Estimate(value, float(min(low)), float(max(high)), bound, why)

@@ -18,8 +18,9 @@ from gvf.common.files import replaced
 from gvf.common.part_names import known
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Picture
+
     from gvf_lab.figure.claim import Claim
-    from gvf_lab.figure.companion import Companion
     from gvf_lab.figure.published import Published
     from gvf_lab.study.base_study import BaseStudy, NamedStudy
     from gvf_lab.study.results import Results
@@ -113,6 +114,24 @@ class Axes:
 
 
 @dataclass(frozen=True)
+class Companion:
+    """A picture that goes with a figure, drawn from the same results.
+
+    Attributes:
+        name: the name of its file, without the extension.
+        caption: a sentence that describes it.
+        draw: the function that draws it from results, or returns None if something is missing.
+        read: the function from results to the rows of a CSV file of the same name: named tuples,
+            for example points; None if it has no such file.
+    """
+
+    name: str
+    caption: str
+    draw: Callable[[Results], Picture | None]
+    read: Callable[[Results], Sequence[Any]] | None = None
+
+
+@dataclass(frozen=True)
 class Figure:
     """A study to run, with its axes, published curves and claims.
 
@@ -126,7 +145,8 @@ class Figure:
         main: True if it belongs to the paper's main text.
         ours: True if it is not the paper's but a test of ours.
         published: the authors' curves that are drawn under ours.
-        claims: the claims that it judges.
+        claims_of: the function from its id to the claims that it judges, in practice a
+            :class:`gvf_lab.figure.families.ClaimFile`.
         notes: notes to the reader, by protocol.
         on_request: True if it is made only when named.
         remark: the function from a study to an addition to the title.
@@ -155,7 +175,7 @@ class Figure:
     main: bool = True
     ours: bool = False
     published: tuple[Published, ...] = ()
-    claims: tuple[Claim, ...] = ()
+    claims_of: Callable[[str], tuple[Claim, ...]] = lambda figure: ()
     notes: Mapping[str, str] = field(default_factory=dict)
     on_request: bool = False
     remark: Callable[[Any], str] = lambda study: ""
@@ -170,6 +190,11 @@ class Figure:
     def id(self) -> str:
         """The name of the figure, and of its study."""
         return self.source.name
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """The claims that it judges."""
+        return self.claims_of(self.id)
 
     def study(
         self, protocol: str, scale: str = "paper", runs: int | None = None, **options: Any

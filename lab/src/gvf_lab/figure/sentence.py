@@ -14,11 +14,13 @@ why it cannot be tested, or repeats another one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from gvf_lab.figure.claim import Verdict
+from gvf_lab.figure.claim import Claim, Verdict
+from gvf_lab.figure.families import slug
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,7 @@ class Sentence:
         id: the id, unique in its paper.
         place: the place in the paper.
         says: the sentence in our words.
-        claims: the claims that judge it, as "figure/claim"; "figure/prefix*" stands for all claims
-            of a figure whose ids begin so.
+        claims: the claims that judge it, as "figure/claim".
         theory: the names of theoretical results that judge it.
         refuted: the reason why arithmetic refutes it.
         contradicted: how the authors' code or published curves differ from it, for a sentence on
@@ -92,19 +93,41 @@ class Sentence:
 
         Example:
             >>> from gvf_lab.figure.sentence import Sentence
-            >>> sentence = Sentence("fast", "Section 1", "IR is fast.", claims=("speed/ir-*",))
-            >>> sentence.judged_by("speed", "ir-faster-than-is"), sentence.judged_by("speed", "is")
+            >>> sentence = Sentence("fast", "Section 1", "IR is fast.", claims=("speed/ir-fast",))
+            >>> sentence.judged_by("speed", "ir-fast"), sentence.judged_by("speed", "is")
             (True, False)
         """
-        names, beginnings = self._judges
-        name = f"{figure}/{claim}"
-        return name in names or name.startswith(beginnings)
+        return f"{figure}/{claim}" in self._claims
 
     @cached_property
-    def _judges(self) -> tuple[frozenset[str], tuple[str, ...]]:
-        """The names of claims that judge it, and the beginnings of names."""
-        beginnings = tuple(claim[:-1] for claim in self.claims if claim.endswith("*"))
-        return frozenset(claim for claim in self.claims if not claim.endswith("*")), beginnings
+    def _claims(self) -> frozenset[str]:
+        return frozenset(self.claims)
+
+
+def named_claims(reference: str, claims: Iterable[Claim]) -> list[str]:
+    """Return the ids of the claims that a reference names: the id of a claim, or of its family.
+
+    In the id of a family, a value may stand in the place of a `{name}`.
+
+    Example:
+        >>> from gvf_lab.figure.sentence import named_claims
+        >>> from gvf_lab.paper import get
+        >>> claims = get("markov-vtrace-all").claims
+        >>> named_claims("v-trace-1-wider-than-is-{pair}", claims)
+        ['v-trace-1-wider-than-is-easy', 'v-trace-1-wider-than-is-hard',
+         'v-trace-1-wider-than-is-hardest']
+    """
+    names = set(re.findall(r"\{(\w+)\}", reference))
+    return [
+        claim.id
+        for claim in claims
+        if claim.id == reference
+        or (
+            names
+            and names <= set(claim.names)
+            and slug(reference.format(**claim.names)) == claim.id
+        )
+    ]
 
 
 def weigh(verdicts: Iterable[Verdict], some: bool = False) -> str:

@@ -1,5 +1,8 @@
 """Statistics for claims: each gives a number for every bootstrap sample of the runs.
 
+A claim names one of the functions at the end, or one of its own module, and the arguments
+(:mod:`gvf_lab.figure.families`). A pair or gap of None is the only one that the study has.
+
 All take their errors from :class:`gvf_lab.study.results.Results`. A method's step size is chosen by
 the same rule as in the figures. Some numbers are known only within bounds (:class:`Bounds`). A
 comparison has a value where the bounds decide it, and none where they do not.
@@ -22,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
@@ -93,9 +97,6 @@ class Bounds:
         between = np.any([(self.least <= mark) & (mark <= self.most) for mark in marks], axis=0)
         bound = np.where(self.least > max(marks), self.least, self.most)
         return np.where(between & (self.least < self.most), np.nan, bound)
-
-
-Statistic = Callable[[Results], Array | Bounds]
 
 
 def _all_of(numbers: Sequence[Bounds]) -> tuple[str, ...]:
@@ -188,15 +189,6 @@ def _beyond(
     return (curve[size] / curve[inside[0]]) ** FALLS if inside else 0.0, size
 
 
-def error_ratio(
-    method: str, other: str, pair: Pair | None = None, gap: int | None = None
-) -> Callable[[Results], Bounds]:
-    """Make the statistic: the error of `method` over that of `other`, at the best step sizes."""
-    return lambda results: (
-        best_error(results, method, gap, pair) / best_error(results, other, gap, pair)
-    )
-
-
 def usable_range(results: Results, method: str, pair: Pair | None = None) -> Bounds:
     """Return the largest usable step size over the smallest; 1 if none is usable.
 
@@ -264,17 +256,21 @@ def _range(results: Results, method: str, pair: Pair | None, best: Array) -> Bou
     )
 
 
-def largest_stable_step(results: Results, method: str, pair: Pair | None = None) -> Bounds:
+def largest_stable_step(
+    results: Results, method: str, pair: Pair | None = None, gap: int | None = None
+) -> Bounds:
     """Return the step size above 0 at which the error passes 1."""
-    sizes, errors = _curve(results, method, pair, REACH_LIMIT)
+    sizes, errors = _curve(results, method, pair, REACH_LIMIT, gap)
     over = errors >= REACH_LIMIT
     within = np.where(over.any(axis=1), over.argmax(axis=1), sizes.size) - 1
     return _between(sizes, errors, np.full(len(errors), REACH_LIMIT), within, log=False)
 
 
-def _curve(results: Results, method: str, pair: Pair | None, limit: float) -> tuple[Array, Array]:
+def _curve(
+    results: Results, method: str, pair: Pair | None, limit: float, gap: int | None = None
+) -> tuple[Array, Array]:
     """Return the step sizes above 0 [L] and their errors [1 + B, L], bounded by the limit."""
-    measured = results.of(method, pair=pair)
+    measured = results.of(method, gap, pair)
     sizes = np.array(measured.choices)
     errors = results.average(np.minimum(measured.error, MOST_FACTOR * limit))
     return sizes[sizes > 0], errors[:, sizes > 0]
@@ -326,6 +322,17 @@ def gaps(results: Results) -> tuple[int, int]:
     return max(results.study.gaps), min(results.study.gaps)
 
 
+Gap = int | Literal["largest", "smallest"] | None
+"""A number of steps between updates; the largest or the smallest of the study; the only one."""
+
+
+def gap_of(results: Results, gap: Gap) -> int | None:
+    """Return the number of steps of a gap that may be the largest or the smallest."""
+    if not isinstance(gap, str):
+        return gap
+    return dict(zip(("largest", "smallest"), gaps(results), strict=True))[gap]
+
+
 def over_gaps(results: Results, method: str, pair: Pair | None = None) -> list[Bounds]:
     """Return the error of the best step size at every gap."""
     return [best_error(results, method, gap, pair) for gap in results.study.gaps]
@@ -342,18 +349,6 @@ def spread(errors: Sequence[Bounds]) -> Bounds:
         [3.0]
     """
     return largest(errors) / smallest(errors)
-
-
-def within(
-    results: Results, method: str, others: Sequence[str], pair: Pair | None = None
-) -> Bounds:
-    """Return the factor by which a method's error lies outside the range of those of others.
-
-    It is at most 1 if the error lies within the range.
-    """
-    mine = best_error(results, method, pair=pair)
-    theirs = [best_error(results, other, pair=pair) for other in others]
-    return largest([mine / largest(theirs), smallest(theirs) / mine])
 
 
 def rises(numbers: Sequence[Bounds]) -> Bounds:
@@ -376,19 +371,6 @@ def agreement(first: Array, second: Array) -> Array:
     return np.exp(np.sign(a) * np.sign(b) * np.minimum(np.abs(a), np.abs(b)))
 
 
-def best_of_all(
-    method: str, pair: Pair | None = None, without: Sequence[str] = ()
-) -> Callable[[Results], Bounds]:
-    """Make the statistic: the smallest error of the other methods over that of `method`."""
-
-    def statistic(results: Results) -> Bounds:
-        others = [name for name in results.study.methods if name not in (method, *without)]
-        theirs = smallest([best_error(results, other, pair=pair) for other in others])
-        return theirs / best_error(results, method, pair=pair)
-
-    return statistic
-
-
 def rank_correlation(first: Array, second: Array) -> Array:
     """Compute Spearman's rank correlation in every row of two arrays [1 + B, m], ties averaged.
 
@@ -407,3 +389,174 @@ def _ranks(values: Array) -> Array:
     below = (values[:, None, :] < values[:, :, None]).sum(axis=2)
     equal = (values[:, None, :] == values[:, :, None]).sum(axis=2)
     return below + (equal - 1) / 2
+
+
+# Statistics that claims name.
+
+
+def error_ratio(
+    results: Results, method: str, other: str, pair: Pair | None = None, gap: Gap = None
+) -> Bounds:
+    """Return the error of a method over that of another one, at the best step sizes."""
+    gap = gap_of(results, gap)
+    return best_error(results, method, gap, pair) / best_error(results, other, gap, pair)
+
+
+def mean_error_ratio(results: Results, method: str, other: str) -> Bounds:
+    """Return the error of a method over that of another one, mean over the gaps."""
+    both = zip(over_gaps(results, method), over_gaps(results, other), strict=True)
+    return mean([numerator / denominator for numerator, denominator in both])
+
+
+def least_error_ratio_of_gaps(results: Results, methods: Sequence[str], other: str) -> Bounds:
+    """Return the error of a method over that of another one, smallest of all methods and gaps."""
+    theirs = over_gaps(results, other)
+    return smallest(
+        [
+            numerator / denominator
+            for method in methods
+            for numerator, denominator in zip(over_gaps(results, method), theirs, strict=True)
+        ]
+    )
+
+
+def rising_error_ratios(results: Results, method: str, other: str, pairs: Sequence[Pair]) -> Bounds:
+    """Return the smallest factor from the error ratio of one pair to that of the next."""
+    return rises([error_ratio(results, method, other, pair) for pair in pairs])
+
+
+def best_of_all(
+    results: Results, method: str, pair: Pair | None = None, without: Sequence[str] = ()
+) -> Bounds:
+    """Return the smallest error of the other methods over that of a method."""
+    others = [name for name in results.study.methods if name not in (method, *without)]
+    theirs = smallest([best_error(results, other, pair=pair) for other in others])
+    return theirs / best_error(results, method, pair=pair)
+
+
+def outside_range(
+    results: Results, method: str, others: Sequence[str], pair: Pair | None = None
+) -> Bounds:
+    """Return the factor by which a method's error lies outside the range of those of others.
+
+    It is at most 1 if the error lies within the range.
+    """
+    mine = best_error(results, method, pair=pair)
+    theirs = [best_error(results, other, pair=pair) for other in others]
+    return largest([mine / largest(theirs), smallest(theirs) / mine])
+
+
+def error_spread(
+    results: Results, methods: Sequence[str] = (), pair: Pair | None = None, gap: Gap = None
+) -> Bounds:
+    """Return the largest over the smallest error of several methods; by default of all."""
+    at = gap_of(results, gap)
+    return spread(
+        [best_error(results, method, at, pair) for method in methods or results.study.methods]
+    )
+
+
+def largest_error_spread_of_gaps(results: Results, methods: Sequence[str]) -> Bounds:
+    """Return the largest over the smallest error of several methods, largest of all gaps."""
+    errors = [over_gaps(results, method) for method in methods]
+    return largest([spread(at_gap) for at_gap in zip(*errors, strict=True)])
+
+
+def error_spread_ratio(
+    results: Results, method: str, other: str, pairs: Sequence[Pair], gap: Gap = None
+) -> Bounds:
+    """Return the largest over the smallest error of pairs: a method's over another one's."""
+    at = gap_of(results, gap)
+    first, second = (
+        spread([best_error(results, name, at, pair) for pair in pairs]) for name in (method, other)
+    )
+    return first / second
+
+
+def growth_difference(results: Results, method: str, other: str) -> Bounds:
+    """Return the growth of a method's error to the largest gap, less that of another one."""
+    return growth(results, method) - growth(results, other)
+
+
+def end_ratio(results: Results, method: str, other: str, pair: Pair | None = None) -> Array:
+    """Return the error of a method in the last tenth of the run over that of another one."""
+    return ends_at(results, method, pair) / ends_at(results, other, pair)
+
+
+def rising_end_errors(results: Results, methods: Sequence[str], pair: Pair | None = None) -> Array:
+    """Return the smallest factor from one method's error at the end to that of the next."""
+    return steps_up([ends_at(results, method, pair) for method in methods])
+
+
+def steps_up(values: Sequence[Array]) -> Array:
+    """Return the smallest factor from one value to the next."""
+    stacked = np.stack(values)
+    return (stacked[1:] / stacked[:-1]).min(axis=0)
+
+
+def stable_step_ratio(
+    results: Results, method: str, other: str, pair: Pair | None = None, gap: int | None = None
+) -> Bounds:
+    """Return the step size at which a method's error passes 1 over that of another one."""
+    return largest_stable_step(results, method, pair, gap) / largest_stable_step(
+        results, other, pair, gap
+    )
+
+
+def stable_step_ratio_of_figures(
+    results: Results, others: Results, method: str, other: str
+) -> Bounds:
+    """Return the same ratio for a method that only the other figure has."""
+    return largest_stable_step(others, method) / largest_stable_step(results, other)
+
+
+def stable_step_spread_ratio(
+    results: Results, method: str, other: str, pairs: Sequence[Pair]
+) -> Bounds:
+    """Return the largest over the smallest stable step size of pairs: a method's over another's."""
+    first, second = (
+        spread([largest_stable_step(results, name, pair) for pair in pairs])
+        for name in (method, other)
+    )
+    return first / second
+
+
+def rising_stable_steps(results: Results, method: str, pairs: Sequence[Pair]) -> Bounds:
+    """Return the smallest factor from the stable step size of one pair to that of the next."""
+    return rises([largest_stable_step(results, method, pair) for pair in pairs])
+
+
+def least_stable_step_of_pairs(
+    results: Results, method: str, pairs: Sequence[Pair], pair: Pair
+) -> Bounds:
+    """Return the smallest stable step size of some pairs over that of another pair."""
+    least = smallest([largest_stable_step(results, method, each) for each in pairs])
+    return least / largest_stable_step(results, method, pair)
+
+
+def least_stable_step_of_others(
+    results: Results, methods: Sequence[str], without: Sequence[str], pair: Pair | None = None
+) -> Bounds:
+    """Return the smallest stable step size of all other methods over the largest of some."""
+    names = [name for name in results.study.methods if name not in without]
+    steps = {name: largest_stable_step(results, name, pair) for name in names}
+    largest_of_methods = largest([steps.pop(method) for method in methods])
+    return smallest(list(steps.values())) / largest_of_methods
+
+
+def usable_range_ratio(
+    results: Results, method: str, other: str, pair: Pair | None = None
+) -> Bounds:
+    """Return the usable range of a method over that of another one."""
+    first, second = (usable_range(results, named(results, name), pair) for name in (method, other))
+    return first / second
+
+
+def accurate_range_ratio(
+    results: Results, method: str, other: str, pair: Pair | None = None
+) -> Bounds:
+    """Return the range of accurate step sizes of a method over that of another one."""
+    first, second = (named(results, name) for name in (method, other))
+    return accurate_range(results, first, second, pair) / accurate_range(
+        results, second, first, pair
+    )

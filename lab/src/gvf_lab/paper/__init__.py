@@ -1,28 +1,10 @@
-"""The paper: one module for each of its figures, with what to run, draw and claim."""
+"""The paper: one module for the figures of each of its worlds, with what to run, draw and claim."""
 
 from gvf.common.part_names import known
-from gvf_lab.figure import Figure
-from gvf_lab.paper import (
-    continuous_four_rooms_figures,
-    emphatic_figures,
-    four_rooms_figures,
-    markov_chain_figures,
-    markov_pairs_figures,
-)
-from gvf_lab.racing import racing_figure
+from gvf_lab.catalogue import Figures
+from gvf_lab.figure.figure import Figure
 
-FIGURES = {
-    figure.id: figure
-    for module in (
-        four_rooms_figures,
-        continuous_four_rooms_figures,
-        racing_figure,
-        markov_chain_figures,
-        markov_pairs_figures,
-        emphatic_figures,
-    )
-    for figure in module.FIGURES
-}
+FIGURES = Figures("paper")
 """All figures, by id."""
 
 __all__ = ["FIGURES", "get"]

@@ -7,7 +7,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from gvf_lab.figure.sentence import Sentence
+from gvf_lab.figure.sentence import Sentence, named_claims
+from gvf_lab.paper import get
 
 
 @cache
@@ -16,7 +17,7 @@ def sentences() -> tuple[Sentence, ...]:
 
     Example:
         >>> from gvf_lab.paper.paper_sentences import sentences
-        >>> first = next(one for one in sentences() if one.claims)
+        >>> first = next(sentence for sentence in sentences() if sentence.claims)
         >>> first.place, first.says
         ('Abstract', 'IS can make updates of high variance.')
     """
@@ -25,5 +26,15 @@ def sentences() -> tuple[Sentence, ...]:
 
 
 def _sentence(entry: dict[str, Any]) -> Sentence:
-    lists: dict[str, Any] = {name: tuple(entry.get(name, ())) for name in ("claims", "theory")}
+    claims = tuple(claim for reference in entry.get("claims", ()) for claim in _claims(reference))
+    lists: dict[str, Any] = {"claims": claims, "theory": tuple(entry.get("theory", ()))}
     return Sentence(**(entry | lists))
+
+
+def _claims(reference: str) -> list[str]:
+    """Return the claims that "figure/claim" or "figure/family" names."""
+    figure, _, id = reference.partition("/")
+    ids = named_claims(id, get(figure).claims)
+    if not ids:
+        raise ValueError(f"sentences.toml: {figure} has no claim and no family {id!r}")
+    return [f"{figure}/{claim}" for claim in ids]

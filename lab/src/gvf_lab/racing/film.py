@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gvf_lab.figure.companion import Companion
+from gvf_lab.figure.figure import Companion
 from gvf_lab.figure.picture import house_style
 from gvf_lab.figure.points import best_choice
 from gvf_lab.figure.style import styles

@@ -29,8 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from gvf_lab.domain import PROTOCOLS, Protocol
 from gvf_lab.figure.claim import Verdict
-from gvf_lab.figure.companion import Companion
-from gvf_lab.figure.figure import Figure, Point
+from gvf_lab.figure.figure import Companion, Figure, Point
 from gvf_lab.figure.picture import draw
 from gvf_lab.figure.published import Match, compare
 from gvf_lab.study.base_study import BaseStudy

@@ -22,7 +22,7 @@ from gvf.common.page_parts import css, templates
 from gvf.common.plot_style import PER_INCH, embed
 from gvf.common.progress import duration
 from gvf_lab.domain import Protocol
-from gvf_lab.figure.claim_interval import LEVEL
+from gvf_lab.figure.claim import LEVEL
 from gvf_lab.figure.figure import Figure
 from gvf_lab.figure.published import AGREEMENT_ERRORS, MATCHING_SHARE, Published
 from gvf_lab.paper.paper_sentences import sentences

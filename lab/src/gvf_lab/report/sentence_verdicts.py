@@ -15,7 +15,6 @@ from typing import Any, Literal
 from gvf_lab.domain import Protocol
 from gvf_lab.figure.claim import Verdict
 from gvf_lab.figure.figure import Figure
-from gvf_lab.figure.history import most_known
 from gvf_lab.figure.sentence import Sentence, weigh
 from gvf_lab.paper import FIGURES, paper_sentences
 from gvf_lab.report.exhibit import Exhibit, Version, theory
@@ -89,9 +88,9 @@ def judging(sentence: Sentence, protocol: str) -> set[tuple[str, str]]:
     Example:
         >>> from gvf_lab.figure.sentence import Sentence
         >>> from gvf_lab.report.sentence_verdicts import judging
-        >>> sentence = Sentence("s", "Section 1", "It is wide.", claims=("markov-vtrace/v-*",))
-        >>> len(judging(sentence, "paper"))
-        3
+        >>> claims = ("markov-vtrace/v-trace-1-wider-than-is",)
+        >>> judging(Sentence("s", "Section 1", "It is wide.", claims=claims), "paper")
+        {('markov-vtrace', 'v-trace-1-wider-than-is')}
     """
     return {
         (figure.id, claim.id)
@@ -318,7 +317,7 @@ def _written() -> dict[str, int]:
         for claim in figure.claims
         if not _is_ours(figure, claim.id)
     ]
-    knew = Counter(most_known(claim.history) for claim in claims)
+    knew = Counter(claim.knew for claim in claims)
     return {"all": len(claims), "known": knew["results"], "audit": knew["audit"]}
 
 
