@@ -143,6 +143,7 @@ class LinearValues:
         self.state = update.start(features.size * self.blocks)
         self._ones = np.ones((0, 1))
         self._compiled: tuple[Any, ...] | None = None
+        self._kept: Experience | None = None  # the columns of the window
         self._form: set[Form] = set()
 
     def represent(self, transitions: Transitions) -> dict[str, Array]:
@@ -239,7 +240,11 @@ class LinearValues:
         """Insert rows into the buffer and update when due, in one compiled call."""
         window, correction = buffer.window, buffer.correction
         assert isinstance(window, Window)
-        window.make_room(rows.columns)
+        kept = self._kept
+        if self._compiled is None or kept is None or window.columns.get("x") is not kept.x:
+            # From then on rows have the same form, so that the window keeps its columns.
+            window.make_room(rows.columns)
+            self._kept = kept = self.experience(window.columns)
         if self._compiled is None:
             dense = rows.columns["x"].dtype.kind == "f"
             loop, signature = compiled(dense)
@@ -258,7 +263,7 @@ class LinearValues:
             tuple(kernels),
             (
                 self.state,
-                self.experience(window.columns),
+                kept,
                 self.experience(rows.columns),
                 buffer.masses,
                 (rows.inputs, rows.p, correction.parameters),
@@ -357,7 +362,7 @@ class LinearValues:
 
     def __getstate__(self) -> dict[str, Any]:
         # Addresses of kernels are not valid in another process.
-        return self.__dict__ | {"_compiled": None}
+        return self.__dict__ | {"_compiled": None, "_kept": None}
 
     def checkpoint(self) -> dict[str, Array]:
         """Return copies of the arrays that change."""

@@ -110,7 +110,9 @@ class OneQuestion(Trained[Report]):
 
     def _note(self, rows: QuestionRows) -> None:
         """Remember what reports and predictions need to know of rows."""
-        self.totals.add(rows, self._bounded, self.steps)
+        self.totals.add(rows, self._bounded)
+        if not rows.origin.is_known:
+            self.totals.last_unknown = self.steps
         if not self.states.is_noted:
             self.states.note(rows.origin.transitions["state"])
 
