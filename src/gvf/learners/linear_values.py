@@ -142,6 +142,7 @@ class LinearValues:
         self.blocks = 1 if self._averaged is None else self._averaged.actions
         self.state = update.start(features.size * self.blocks)
         self._ones = np.ones((0, 1))
+        self._chooses_step_size = update.chooses_step_size
         self._compiled: tuple[Any, ...] | None = None
         self._kept: Experience | None = None  # the columns of the window
         self._form: set[Form] = set()
@@ -184,7 +185,7 @@ class LinearValues:
 
     def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
         """Insert rows into the buffer, and update whenever an update is due."""
-        if not self.update_rule.chooses_step_size:
+        if not self._chooses_step_size:
             self._observe(buffer, rows, schedule)
             return
         # Cut where the step size falls, so that results do not depend on the size of the batch.
@@ -240,7 +241,7 @@ class LinearValues:
         """Insert rows into the buffer and update when due, in one compiled call."""
         window, correction = buffer.window, buffer.correction
         assert isinstance(window, Window)
-        kept = self._kept
+        new, kept = self.experience(rows.columns), self._kept
         if self._compiled is None or kept is None or window.columns.get("x") is not kept.x:
             # From then on rows have the same form, so that the window keeps its columns.
             window.make_room(rows.columns)
@@ -264,7 +265,7 @@ class LinearValues:
             (
                 self.state,
                 kept,
-                self.experience(rows.columns),
+                new,
                 buffer.masses,
                 (rows.inputs, rows.p, correction.parameters),
                 schedule.counts,
