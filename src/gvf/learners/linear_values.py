@@ -141,7 +141,9 @@ class LinearValues:
         self.blocks = 1 if self._averaged is None else self._averaged.actions
         self.state = update.start(features.size * self.blocks)
         self._ones = np.ones((0, 1))
+        self._chooses_step_size = update.chooses_step_size
         self._compiled: Callable[[Any, Any], None] | None = None
+        self._kept: Experience | None = None  # the columns of the window
         self._form: set[Form] = set()
 
     def represent(self, transitions: Transitions) -> dict[str, Array]:
@@ -182,7 +184,7 @@ class LinearValues:
 
     def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
         """Insert rows into the buffer, and update whenever an update is due."""
-        if not self.update_rule.chooses_step_size:
+        if not self._chooses_step_size:
             self._observe(buffer, rows, schedule)
             return
         columns = rows.columns["x"], rows.columns["x_next"], rows.inputs, rows.p
@@ -227,7 +229,11 @@ class LinearValues:
         """Insert rows into the buffer and update when due, in one compiled call."""
         window, correction = buffer.window, buffer.correction
         assert isinstance(window, Window)
-        window.make_room(rows.columns)
+        new, kept = self.experience(rows.columns), self._kept
+        if self._compiled is None or kept is None or window.columns.get("x") is not kept.x:
+            # From then on rows have the same form, so that the window keeps its columns.
+            window.make_room(rows.columns)
+            self._kept = kept = self.experience(window.columns)
         if self._compiled is None:
             dense = rows.columns["x"].dtype.kind == "f"
             x = rows.columns["x"]
@@ -238,8 +244,8 @@ class LinearValues:
         self._compiled(
             (
                 self.state,
-                self.experience(window.columns),
-                self.experience(rows.columns),
+                kept,
+                new,
                 buffer.masses,
                 (rows.inputs, rows.p, correction.parameters),
                 schedule.counts,
@@ -337,7 +343,7 @@ class LinearValues:
 
     def __getstate__(self) -> dict[str, Any]:
         # Addresses of kernels are not valid in another process.
-        return self.__dict__ | {"_compiled": None}
+        return self.__dict__ | {"_compiled": None, "_kept": None}
 
     def checkpoint(self) -> dict[str, Array]:
         """Return copies of the arrays that change."""
