@@ -441,7 +441,7 @@ def test_a_horde_made_from_a_file_goes_on_to_the_last_bit(correction, tmp_path):
     assert isinstance(second, gvf.Horde)
     assert repr(second) == repr(first)
     assert second.names == first.names
-    before, layout = first._layout, second._layout
+    before, layout = first._core.layout, second._core.layout
     assert layout.groups == before.groups
     banks = {id(getattr(question.policy, "bank", None)) for question in second.questions}
     assert len(banks) == 2  # one, and None
@@ -466,9 +466,7 @@ def test_a_horde_with_a_lambda_is_not_made_from_a_file(tmp_path):
     horde(gvf.question_grid(Inner(("a", "b"), 0.6), {"reward": "reward"}, [0.5])).save(
         tmp_path / "bank"
     )
-    with pytest.raises(
-        ValueError, match=r"questions.banks\[0\] is Inner\(.*define it at the top of"
-    ):
+    with pytest.raises(ValueError, match=r"questions.banks\[0\] is Inner\(.*define it at the top"):
         gvf.load(tmp_path / "bank", trust=["test_saved"])
 
 
