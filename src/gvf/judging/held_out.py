@@ -15,12 +15,13 @@ import numpy as np
 
 from gvf.common.arrays import Array, Bools, Floats
 from gvf.common.checks import brief
+from gvf.common.errors import positions_counted_from
 from gvf.judging.candidates import Candidate, candidates, distinct, predictions
 from gvf.links import in_order
 from gvf.log import Log
 from gvf.policies import DiscretePolicy, Policy
 from gvf.question import GVF, OnConflict
-from gvf.rows import RowMaker, positions_counted_from
+from gvf.rows import RowMaker
 from gvf.transition import Transitions, as_transitions, ended_rows
 
 
