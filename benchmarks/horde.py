@@ -144,9 +144,7 @@ def spread(effort: Effort) -> list[Row]:
     found: list[Row] = []
     for case in SPREAD:
         runs = {
-            "2 workers": ours(
-                case, engine="ray", workers=2
-            ),  # first, because it starts the cluster
+            "2 workers": ours(case, engine="ray", workers=2),  # first: it starts the cluster
             "1 worker": ours(case, engine="ray", workers=1),
             "one process": ours(case, threads=1),
         }
