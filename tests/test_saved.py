@@ -466,7 +466,7 @@ def test_a_horde_with_a_lambda_is_not_made_from_a_file(tmp_path):
     horde(gvf.question_grid(Inner(("a", "b"), 0.6), {"reward": "reward"}, [0.5])).save(
         tmp_path / "bank"
     )
-    with pytest.raises(ValueError, match=r"questions.banks\[0\] is Inner\(.*define it at the top of"):
+    with pytest.raises(ValueError, match=r"questions.banks\[0\] is Inner\(.*define it at the top"):
         gvf.load(tmp_path / "bank", trust=["test_saved"])
 
 

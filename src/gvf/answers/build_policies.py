@@ -27,6 +27,7 @@ from gvf.answers.plan import Facts, Plan, Table
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief
 from gvf.common.distribution import how_to_install
+from gvf.common.fields import as_matrix
 from gvf.common.part_names import find, look_in
 from gvf.policies import (
     Always,
@@ -53,12 +54,6 @@ _ACTIVATIONS = {
 }
 
 
-def flat(states: Any) -> Floats:
-    """Return states [m, ...] as rows of numbers [m, d]."""
-    values = np.asarray(states, np.float64)
-    return values.reshape(len(values), -1)
-
-
 @dataclass(frozen=True)
 class Linear:
     """A linear function of the state, one row of weights for each output.
@@ -74,7 +69,7 @@ class Linear:
 
     def __call__(self, states: Any) -> Floats:
         """Map states [m, d] to outputs [m, n]."""
-        x, weights = flat(states), np.array(self.weights)
+        x, weights = as_matrix(states), np.array(self.weights)
         _check_width(x, weights.shape[1])
         return x @ weights.T + self.bias
 
@@ -95,7 +90,7 @@ class Layers:
 
     def __call__(self, states: Any) -> Floats:
         """Map states [m, d] to the outputs of the last layer."""
-        x = flat(states)
+        x = as_matrix(states)
         _check_width(x, self.weights[0].shape[1])
         for i, (weights, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             x = x @ weights.T + bias
@@ -165,7 +160,7 @@ class Scaled:
 
     def __call__(self, states: Any) -> Floats:
         """Map states [m, d] to features [m, 1 + d]."""
-        x = flat(states)
+        x = as_matrix(states)
         _check_width(x, len(self.low))
         low, high = np.array(self.low), np.array(self.high)
         return np.column_stack([np.ones(len(x)), 2.0 * (x - low) / (high - low) - 1.0])

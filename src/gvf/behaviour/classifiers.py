@@ -24,12 +24,12 @@ from gvf.behaviour.state_features import (
     ActiveFeatures,
     BentFeatures,
     UserFeatures,
-    flat,
     state_features,
 )
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief
 from gvf.common.distribution import how_to_install
+from gvf.common.fields import as_matrix
 from gvf.policies import DiscretePolicy, Policy
 from gvf.policies.discrete import softmax
 
@@ -268,7 +268,7 @@ def _fresh(estimator: Any) -> Any:
 def _numbers(features: Any, states: Any) -> Any:
     """Return the inputs of a classifier, float64[m, f]."""
     if features is None:
-        return flat(states)
+        return as_matrix(states)
     x = state_features(features, states)(states)
     return (x.sparse().toarray() if isinstance(x, ActiveFeatures) else x)[:, 1:]
 
