@@ -88,7 +88,7 @@ bench-logs: $(bench_logs) ## Measure answers from logs beside d3rlpy and SCOPE-R
 
 clean: ## Remove what was built and cached
 	rm -rf .hypothesis .numba_cache .pytest_cache .ruff_cache dist docs/_build
-	find benchmarks docs examples lab src tests tools torcs -name __pycache__ -prune -exec rm -rf {} +
+	find benchmarks docs examples experiments lab src tests tools torcs -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean ## Remove the environments too
 	rm -rf .venv .venv-bench .venv-bench-logs .venv-extras .venv-library .venv-wheels

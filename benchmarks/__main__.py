@@ -1,10 +1,15 @@
-"""The command ``python -m benchmarks``: measure, print the table, write results.json."""
+"""The command ``python -m benchmarks``: measure, print the table, write results.json.
+
+``python -m benchmarks compare OLD NEW`` compares two such files, row by row.
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 from importlib import import_module
+from pathlib import Path
 
 from rich.console import Console
 
@@ -31,7 +36,11 @@ SLOW = ("endurance", "logs")
 
 
 def main() -> None:
-    """Run the chosen parts, one after the other."""
+    """Compare two files, or run the chosen parts, one after the other."""
+    if sys.argv[1:2] == ["compare"]:
+        old, new = map(Path, sys.argv[2:])
+        table.compare(old, new, Console(highlight=False, width=140))
+        return
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer and shorter rounds")
     parser.add_argument(
@@ -65,4 +74,5 @@ def main() -> None:
     console.print(f"{sum(judged)} of {len(judged)} targets met; numbers in {table.RESULTS.name}.")
 
 
-main()
+if __name__ == "__main__":
+    main()

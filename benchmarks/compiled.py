@@ -13,7 +13,16 @@ import numpy as np
 from numba import njit
 
 import gvf
-from benchmarks.measure import SIZES, Effort, Row, Run, at_most, interleave, lognormal_ratios
+from benchmarks.measure import (
+    LIMITS,
+    SIZES,
+    Effort,
+    Row,
+    Run,
+    at_most,
+    interleave,
+    lognormal_ratios,
+)
 from benchmarks.numba_tree import tree_draw, tree_insert, tree_of
 from gvf.sampling import xoshiro
 from gvf.sampling.prefix_sums import ring_append, ring_search
@@ -21,8 +30,6 @@ from gvf.sampling.sum_tree import tree_search
 
 TITLE = "Inside a compiled loop (k = 256)"
 K = 256
-INSERT_LIMIT = 5.0  # nanoseconds
-DRAW_LIMITS = {15_000: 20.0, 1_000_000: 35.0}
 _MASK = 4095  # cycles through the new ratios, since a division costs more than an insertion
 
 
@@ -68,7 +75,11 @@ def rows(effort: Effort) -> list[Row]:
     """Time insertions and draws at every size."""
     lines = []
     for n in SIZES:
-        for work, k, limit in (("insert", 0, INSERT_LIMIT), ("draw", K, DRAW_LIMITS[n])):
+        limits = LIMITS["compiled"]
+        for work, k, limit in (
+            ("insert", 0, limits["insert"]),
+            ("draw", K, limits["draw"][str(n)]),
+        ):
             case = f"n = {n:,}, {work}"
             runs = {
                 "numba sum tree": _tree_run(_plain_steps, n, k),

@@ -9,11 +9,10 @@ import numpy as np
 
 import gvf
 import gvf_lab.domain
-from benchmarks.measure import Effort, Row, Run, at_most, interleave
+from benchmarks.measure import LIMITS, Effort, Row, Run, at_most, interleave
 
 TITLE = "Diagnosis: 5,184 weights, 64 active, k = 16, 1,000 simulated batches"
 SIZES, K, BATCHES = (15_000, 60_000), 16, 1000
-LIMIT = 20.0  # ms, for the smaller window
 
 
 def rows(effort: Effort) -> list[Row]:
@@ -29,7 +28,7 @@ def rows(effort: Effort) -> list[Row]:
     return [
         Row(case, "NumPy, variances and WIS-Minibatch only", times["NumPy"], "ms",
             times["NumPy"] / times["gvf"]),
-        at_most(case, "gvf", times["gvf"], "ms", LIMIT),
+        at_most(case, "gvf", times["gvf"], "ms", LIMITS["diagnose"]["time"]),
         Row(case, "gvf, memory", per_transition[0], "bytes/transition"),
         at_most(f"n = {SIZES[1]:,}", "gvf, memory", per_transition[1], "bytes/transition",
                 round(1.05 * per_transition[0])),

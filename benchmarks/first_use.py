@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import gvf
-from benchmarks.measure import QUICK, Effort, Row, at_most
+from benchmarks.measure import LIMITS, QUICK, Effort, Row, at_most
 
 TITLE = "First use"
 SOURCE = Path(str(gvf.__file__)).parents[1]
@@ -30,10 +30,11 @@ def rows(effort: Effort) -> list[Row]:
             cold.append(_quickstart(folder))
             warm.append(_quickstart(folder))
             imports += [float(_python(folder, "-c", TIMED_IMPORT)) for _ in range(2)]
+    limits = LIMITS["first_use"]
     return [
-        at_most("quickstart", "cold", min(cold), "s", 6.0),
-        at_most("quickstart", "warm", min(warm), "s", 2.0),
-        at_most("import gvf", "warm", min(imports), "s", 0.5),
+        at_most("quickstart", "cold", min(cold), "s", limits["quickstart-cold"]),
+        at_most("quickstart", "warm", min(warm), "s", limits["quickstart-warm"]),
+        at_most("import gvf", "warm", min(imports), "s", limits["import"]),
     ]
 
 

@@ -17,6 +17,7 @@ import gvf
 from benchmarks import torchrl_extension
 from benchmarks.measure import (
     DRAWS,
+    LIMITS,
     SIZES,
     Effort,
     Row,
@@ -30,7 +31,10 @@ from benchmarks.numba_tree import tree_draw, tree_insert, tree_of
 TITLE = "Slots only: insert one ratio, draw k"
 PLAIN = "numba sum tree, plain"
 FUSED, SEPARATE = "gvf append_and_sample", "gvf append + sample(rng=)"
-TARGETS = {FUSED: 3.0, SEPARATE: 2.0}
+TARGETS = {
+    FUSED: LIMITS["indices"]["append-and-sample"],
+    SEPARATE: LIMITS["indices"]["append-then-sample"],
+}
 
 Steps = Iterable[tuple[int, float]]
 Work = Callable[[Steps], None]

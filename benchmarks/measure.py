@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import gc
 import math
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 SIZES = (15_000, 1_000_000)
 DRAWS = (16, 256)
+
+_FILE = Path(__file__).with_name("limits.toml")
+LIMITS: Mapping[str, Any] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+"""The limits that the benchmarks are held to, by module."""
 
 Run = Callable[[int], object]
 """A function that does the work so many times."""

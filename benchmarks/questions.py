@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gvf
-from benchmarks.measure import Effort, Row, Run, interleave, lognormal_ratios
+from benchmarks.measure import LIMITS, Effort, Row, Run, interleave, lognormal_ratios
 
 TITLE = "Many questions: 10,000 questions, n = 10,000, k = 16"
 QUESTIONS, N, K = 10_000, 10_000, 16
-TARGET = 20.0  # million draws a second, on two threads
+TARGET = LIMITS["questions"]["rate"]
 
 
 def rows(effort: Effort) -> list[Row]:

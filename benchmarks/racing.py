@@ -22,7 +22,7 @@ import gymnasium
 import numpy as np
 from gymnasium.error import DependencyNotInstalled
 
-from benchmarks.measure import QUICK, Effort, Row
+from benchmarks.measure import LIMITS, QUICK, Effort, Row
 from gvf_lab.racing.simulators import make
 
 TITLE = "The racing car: steps of .1 s, in each second, of one simulator"
@@ -44,7 +44,11 @@ def rows(effort: Effort) -> list[Row]:
 
 def _torcs(rounds: int) -> Iterator[Row]:
     case = "TORCS, e-track-1"
-    targets = {"step, drawn": 150, "step, undrawn": None, "step of a replay": 3000}
+    targets = {
+        "step, drawn": LIMITS["racing"]["drawn"],
+        "step, undrawn": None,
+        "step of a replay": LIMITS["racing"]["replay"],
+    }
     try:
         with closing(make("torcs", track="e-track-1")) as env:
             drives: dict[str, Drive] = {

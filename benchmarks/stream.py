@@ -13,12 +13,11 @@ import gymnasium as gym
 import numpy as np
 
 import gvf
-from benchmarks.measure import Effort, Row, Run, at_most, interleave
+from benchmarks.measure import LIMITS, Effort, Row, Run, at_most, interleave
 from gvf.stream import environment_seed
 
 TITLE = "Stream: CartPole-v1, microseconds a transition beyond env.step"
 STEPS = 1000
-LIMIT = 8.0  # microseconds
 POLICIES = (gvf.policies.Uniform(2), gvf.policies.Fixed([0.3, 0.7]), gvf.policies.Favour(1, 0.8, 2))
 
 
@@ -40,7 +39,7 @@ def rows(effort: Effort) -> list[Row]:
         result.append(Row(repr(policy), "env.step alone", bare, "us"))
         result.append(Row(repr(policy), "batch = 1", microseconds["batch = 1"] - bare, "us"))
         added = microseconds["batch = 64"] - bare
-        result.append(at_most(repr(policy), "batch = 64", added, "us", LIMIT))
+        result.append(at_most(repr(policy), "batch = 64", added, "us", LIMITS["stream"]["act"]))
     return result
 
 

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 import gvf
-from benchmarks.measure import QUICK, Effort, Row, at_most
+from benchmarks.measure import LIMITS, QUICK, Effort, Row, at_most
 from gvf.log.tables import BATCH
 
 TITLE = "Streaming: a Parquet log through a window of 15,000, IR, k = 16"
-RATE, MEMORY = 150_000, 1000  # rows a second, MB
+RATE, MEMORY = LIMITS["streaming"]["rate"], LIMITS["streaming"]["memory"]
 CELLS, CHUNK = 1000, 1_000_000
 EPISODE = 200
 

@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 
 import gvf
-from benchmarks.measure import Effort, Row, at_most
+from benchmarks.measure import LIMITS, Effort, Row, at_most
 from gvf.common.arrays import Array
 from gvf.updates.linear_kernels import Experience
 from gvf_lab.catalogue import study_of
 from gvf_lab.study import Study, run, run_method
 from gvf_lab.study.measure import measure, sum_tree
-from gvf_lab.study.study_lanes import aligned
-from gvf_lab.study.study_loop import experience_of
+from gvf_lab.study.study_loop import aligned, experience_of
 from gvf_lab.study.task import TaskInputs, rows_outside_evaluation
 
 TITLE = "Studies: an update of one lane (16 transitions)"
 ROOMS = (("favoured-down", "uniform"),)
+MOST = LIMITS["studies"]
 
 
 def rows(effort: Effort) -> list[Row]:
@@ -60,7 +60,7 @@ def _chain(effort: Effort) -> list[Row]:
     return [
         Row("chain, 121 lanes", "NumPy", plain * 1e9, "ns", plain / ours),
         Row("chain, 121 lanes", "gvf", ours * 1e9, "ns"),
-        at_most(name, "gvf, 2 threads", whole, "s", 12.0),
+        at_most(name, "gvf, 2 threads", whole, "s", MOST["chain"]),
     ]
 
 
@@ -79,20 +79,20 @@ def _rooms(effort: Effort) -> list[Row]:
     ours = times.pop("IR")
     plain = _numpy(shared, "sgd", sizes, updates=200) / (200 * 32)
     return [
-        at_most("four rooms, a step", "gvf", walked * 1e9, "ns", 50.0),
+        at_most("four rooms, a step", "gvf", walked * 1e9, "ns", MOST["rooms-step"]),
         Row("four rooms, 32 lanes", "NumPy", plain * 1e9, "ns", plain / ours),
-        at_most("four rooms, 32 lanes", "gvf", ours * 1e9, "ns", 30.0),
+        at_most("four rooms, 32 lanes", "gvf", ours * 1e9, "ns", MOST["rooms-lane"]),
         *(Row(f"four rooms, 32 lanes, {m}", "gvf", t * 1e9, "ns") for m, t in times.items()),
     ]
 
 
 def _tiles(effort: Effort) -> list[Row]:
     lines = []
-    for update, method, limit in (
-        ("sgd", "IR", 0.6),
-        ("rmsprop", "IR", 1.8),
-        ("incremental", "IR", 0.6),
-        ("sgd", "WIS-TD(0)", 1.1),
+    for update, method in (
+        ("sgd", "IR"),
+        ("rmsprop", "IR"),
+        ("incremental", "IR"),
+        ("sgd", "WIS-TD(0)"),
     ):
         study = Study(
             "tiles", "continuous-four-rooms", (method,), tuple(np.linspace(1e-4, 1e-2, 24)),
@@ -106,9 +106,9 @@ def _tiles(effort: Effort) -> list[Row]:
         case = f"continuous rooms, 24 lanes, {name}"
         plain = _numpy(shared, name, study.choices(method), updates=20) / (20 * 24)
         lines.append(Row(case, "NumPy", plain * 1e6, "us", plain / ours))
-        lines.append(at_most(case, "gvf", ours * 1e6, "us", limit))
+        lines.append(at_most(case, "gvf", ours * 1e6, "us", MOST["tiles"][name]))
     walked = _walk(shared, 20_000, effort)
-    lines.append(at_most("continuous rooms, a step", "gvf", walked * 1e9, "ns", 250.0))
+    lines.append(at_most("continuous rooms, a step", "gvf", walked * 1e9, "ns", MOST["tiles-step"]))
     return [*lines, *_errors(shared, effort)]
 
 
@@ -131,7 +131,7 @@ def _errors(shared: TaskInputs, effort: Effort) -> list[Row]:
     case = "continuous rooms, errors in 1000 states"
     return [
         Row(case, "NumPy", plain * 1e6, "us", plain / ours),
-        at_most(case, "gvf", ours * 1e6, "us", 6.0),
+        at_most(case, "gvf", ours * 1e6, "us", MOST["errors"]),
     ]
 
 

@@ -7,6 +7,7 @@ from itertools import cycle, islice
 
 from benchmarks.measure import (
     DRAWS,
+    LIMITS,
     SIZES,
     Effort,
     Row,
@@ -18,7 +19,6 @@ from benchmarks.measure import (
 from benchmarks.peers import PACKAGED, Buffer, columns, ours, row
 
 TITLE = "Whole transitions: insert one, draw k"
-TARGETS = {(15_000, 16): 8.0, (1_000_000, 16): 6.0, (15_000, 256): 8.0, (1_000_000, 256): 4.0}
 
 
 def rows(effort: Effort) -> list[Row]:
@@ -34,7 +34,8 @@ def rows(effort: Effort) -> list[Row]:
                 missing.append(Row(f"n = {n:,}", peer.__name__, None, "us", note=str(error)))
         own = ours(data, ratios)
         for k in DRAWS:
-            case, target = size_and_draws(n, k), TARGETS[n, k]
+            case = size_and_draws(n, k)
+            target = LIMITS["transitions"][case]
             times = interleave({b.name: _run(b, k) for b in [*packaged, own]}, effort)
             best = times.pop(own.name)
             for peer in packaged:

@@ -1,9 +1,7 @@
 """Sphinx configuration: every warning is an error, every public name is documented, code runs."""
 
-import contextlib
-import io
 import re
-import tempfile
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +18,9 @@ from sphinx.writers.html5 import HTML5Translator
 import gvf
 import gvf_lab
 from gvf_lab.report.build import build
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from experiments.page_blocks import BLOCK, CHECKS, run_page, strange_numbers
 
 project = "gvf"
 author = "The gvf developers"
@@ -49,6 +50,8 @@ html_static_path = ["_static"]
 html_theme = "furo"
 html_title = f"gvf {release}"
 
+log = logging.getLogger(__name__)
+
 NO_PROMISE = {"gvf.cli", "gvf.kernels"}
 """Namespaces without a promise, whose names need no entry."""
 AT_THE_TOP = [getattr(gvf, name) for name in gvf.__all__]
@@ -60,23 +63,18 @@ GAP = '<span class="gap"> </span>'
 """A space between formulas of one display; at the end of a line it takes no place."""
 RELATIONS = {"=", r"\leftarrow", r"\to", r"\ge", r"\le"}
 """Before these a display may be broken."""
-BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 
 
 def show_what_is_printed(app: Sphinx, page: str, source: list[str]) -> None:
-    """Run a page's Python blocks in order, and put below each what it prints."""
-    text, path = source[0], app.env.doc2path(page)
-    namespace: dict[str, object] = {"__name__": "__main__"}
-
-    def with_output(block: re.Match[str]) -> str:
-        above = "\n" * text.count("\n", 0, block.start(1))
-        with contextlib.redirect_stdout(io.StringIO()) as stdout:
-            exec(compile(above + block[1], path, "exec"), namespace)
-        output = stdout.getvalue()
-        return block[0] + (f"\n```text\n{output}```\n" if output else "")
-
-    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        source[0] = BLOCK.sub(with_output, text)
+    """Run a page's Python blocks, put below each what it prints, and check the page's numbers."""
+    path = Path(app.env.doc2path(page))
+    if not BLOCK.search(source[0]):
+        return
+    ran = run_page(path)
+    for number in strange_numbers(path, ran):
+        log.warning("nothing beside it makes the number %s", number, location=page)
+    CHECKS.get(path.name, lambda _: None)(ran)
+    source[0] = ran.with_output
 
 
 def keep_colons(_app: Sphinx, what: str, *details: Any) -> None:
@@ -164,7 +162,6 @@ def public_names(house: ModuleType) -> Iterator[tuple[str, object]]:
 def require_public_names(_: Sphinx, environment: BuildEnvironment) -> None:
     """Warn, and so fail the build, where a public name has no entry, or something has two."""
     entries = environment.domains.python_domain.objects
-    log = logging.getLogger(__name__)
     for house in (gvf, gvf_lab):
         for name, _value in public_names(house):
             if name not in entries:

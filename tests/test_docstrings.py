@@ -9,7 +9,16 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCES = [
     path
-    for folder in ("src", "lab/src", "lab/tools", "torcs/src", "examples", "benchmarks", "tools")
+    for folder in (
+        "src",
+        "lab/src",
+        "lab/tools",
+        "torcs/src",
+        "examples",
+        "experiments",
+        "benchmarks",
+        "tools",
+    )
     for path in sorted((ROOT / folder).rglob("*.py"))
 ]
 HEADLESS = {"How", "Of", "So", "Told", "What", "When", "Where", "Whether", "Which"}

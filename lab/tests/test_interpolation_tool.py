@@ -1,4 +1,4 @@
-"""Between IS and IR: the studies, what the tool makes of results, and the page."""
+"""Between IS and IR: the studies, what the experiment makes of results, and the page."""
 
 import csv
 import re
@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.interpolation import analysis
+from experiments.interpolation import sweep as interpolation
 from gvf.learners.method import BETWEEN
 from gvf_lab.catalogue import study_of
 from gvf_lab.study import Study
 from gvf_lab.study.results import MethodResults, Results
-from tools import interpolation
 
 PAGE = Path(__file__).parents[2] / "docs" / "interpolation"
 METHOD_NAMES = ("IS", "IR", "BC-IR", *BETWEEN)
@@ -34,7 +35,7 @@ def test_the_studies_have_all_methods_and_fine_grids(name, protocol):
     assert study.runs % 2 == 0
 
 
-# What the tool makes of results.
+# What the experiment makes of results.
 
 
 def results(errors):
@@ -143,7 +144,7 @@ def test_what_the_page_says_in_words_holds_in_the_numbers():
         assert half > 0.9 * more
         for beta in (0.25, 0.5, 0.75):
             plain, corrected = (
-                value(case, f"{family}({beta})", "error") for family in interpolation.FAMILIES
+                value(case, f"{family}({beta})", "error") for family in analysis.FAMILIES
             )
             assert corrected == pytest.approx(plain, rel=0.03)
     assert rows["chain, easy", "IR"]["better_end"] == "IS"

@@ -1,72 +1,12 @@
-"""Pages about logs say in words what their programs compute."""
+"""The page about judging says in words what its tables have."""
 
-import contextlib
 import csv
-import io
-import re
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 DOCS = Path(__file__).parents[2] / "docs"
-FENCED = re.compile(r"^ *```.*?^ *```\n", re.DOTALL | re.MULTILINE)
-BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
-NUMBER = re.compile(r"(?<![\w.^{])\d[\d,]*(?:\.\d+)?")
-
-
-def run(page: str, folder: Path) -> tuple[dict[str, Any], str, str]:
-    """The names that a page defines, its code with what it prints, and its text."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    code, names = "".join(BLOCK.findall(text)), {"__name__": "__main__"}
-    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(code, names)
-    return names, code + printed.getvalue(), FENCED.sub("", text)
-
-
-def unknown(text: str, known: str) -> list[str]:
-    """The numbers of a text that are not among those known."""
-    among = {number.replace(",", "") for number in NUMBER.findall(known)}
-    return [n for n in NUMBER.findall(text) if n.strip(",").replace(",", "") not in among]
-
-
-def test_the_page_about_a_database_tells_what_it_computes(tmp_path: Path) -> None:
-    names, known, text = run("database.md", tmp_path)
-    assert unknown(text, known) == []
-    support = names["support"]
-    assert support.lost[0.1].value == 0.0  # "both actions are frequent in all states"
-    assert support.mean_ratio.low <= 1.0 <= support.mean_ratio.high
-    assert names["log"].terminated.mean() > 0.5  # "the task ended most of the runs"
-    point, low, high = names["intervals"].predict([names["upright"]])
-    assert f"answer: {point[0]:.2f} ({low[0]:.2f} to {high[0]:.2f})" in known
-
-
-def test_the_report_of_the_clinic_is_computed(tmp_path: Path) -> None:
-    names, known, text = run("clinic.md", tmp_path)
-    report = text[text.index("## What to report") :]
-    assert unknown(report, "2 0.9") == []  # the age group, and the discount
-    assert "log: 600 patients, of whom 63 came only once;\n    150 recovered, 387 others" in known
-    verdict = "curves has the lowest error, and cannot be told from tiles, step size 0.1"
-    assert str(names["selection"].comparison.verdict) == verdict
-
-
-@pytest.mark.parametrize("name", ["tables", "intervals"])
-def test_the_tables_of_the_page_about_judging_are_those_of_its_files(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(DOCS / "judge")
-    for module in ("experiments", "worlds"):  # other pages and tests have modules of these names
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    import experiments  # pyright: ignore[reportMissingImports]
-
-    rows = experiments.read("logs.csv" if name == "tables" else "intervals.csv")
-    table = experiments.tables if name == "tables" else experiments.interval_table
-    assert table(rows) == (DOCS / "judge" / f"{name}.markdown").read_text("utf-8")
-    for module in ("experiments", "worlds"):
-        del sys.modules[module]
 
 
 def test_the_page_about_judging_tells_what_its_tables_have() -> None:
@@ -104,7 +44,3 @@ def test_the_page_about_judging_tells_what_its_tables_have() -> None:
         f"beyond the cuts, {far} of the selections are good ({len(cut)} logs)",
     ):
         assert sentence in text
-
-
-def test_numbers_that_no_program_knows_are_seen() -> None:
-    assert unknown("9.62 of 259 runs, 1,000 or $0.9^n$", "259 runs; 1000; 9.84") == ["9.62", "0.9"]

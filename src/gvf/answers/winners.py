@@ -44,7 +44,7 @@ MOST_EPOCHS = 160
 """The number of passes over the log after which learning does not go on by itself."""
 DRIFT = 0.05
 """The mean drift of predictions, in half widths of intervals, above which learning is not finished.
-In 14 logs of 50 episodes of CartPole (docs/intervals/worlds.py) 95 % intervals held what learning
+In 14 logs of 50 episodes of CartPole (experiments/intervals) 95 % intervals held what learning
 tends to in 90 % of states with 0.05, and in 87 % with 0.1; least squares in 91 %."""
 FAR = 0.25
 """The mean distance from what learning tends to, in half widths of intervals, above which learning

@@ -156,7 +156,7 @@ class BootstrapResult:
 
         Then all replicates are wrong alike, and the intervals are too narrow. Take more epochs, a
         larger step size, or ``method="lstd"``. It is never True for least squares. The limit is a
-        mean :meth:`drift` of 0.1 half widths; docs/intervals/measure.py measures why.
+        mean :meth:`drift` of 0.1 half widths; experiments/intervals/sweep.py measures why.
         """
         return self.drift(states).mean(axis=0) > UNFINISHED
 

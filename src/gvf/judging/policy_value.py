@@ -22,7 +22,7 @@ carry an estimate, its interval is too short. Of single decisions with c as the 
     (sum rho |C - c|)^2 / sum (rho |C - c|)^2
 
 is the effective number of rewards; below 20 of them the intervals cover less often than they say
-(docs/judge/policy_value.py).
+(experiments/judge/policy_value.py).
 """
 
 from __future__ import annotations

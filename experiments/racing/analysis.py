@@ -1,7 +1,6 @@
-"""Write the results of the racing car into the documentation, from stored results alone.
+"""The results of the racing car, from stored results alone.
 
-    python lab/tools/racing_page.py gvf-results        writes docs/racing/<simulator>-*
-    python lab/tools/racing_page.py gvf-results 6      the same of the first 6 runs
+    python -m experiments racing        from the finished runs in gvf-results, at most ten
 
 It draws the figures, judges the claims, and writes every number of the page's results, so no number
 is typed by hand. It takes the studies racing-step-size, racing-momentum and racing-tuning-* that
@@ -12,7 +11,6 @@ the cache.
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from experiments.tables import markdown
 from gvf_lab import paper
 from gvf_lab.figure.claim import judge
 from gvf_lab.figure.figure import write_csv
@@ -28,41 +27,44 @@ from gvf_lab.figure.points import best_choice, summary
 from gvf_lab.racing import driving_policies, simulators
 from gvf_lab.racing.racing_figure import CONSTANT, TUNING, constant
 from gvf_lab.racing.recorded_inputs import Material
+from gvf_lab.report.study_pages import finished
 from gvf_lab.study import load
 from gvf_lab.study.results import Results
 from gvf_lab.study.store import Store, latest
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "racing"
 Table = list[list[str]]
+RUNS = 10
+"""The most runs that the page shows."""
 
 
-def main(out: Path, runs: int = 10) -> None:
-    """Write everything that the page shows from a folder of results."""
+def write(folder: Path) -> None:
+    """Write everything that the page shows."""
+    out = Path("gvf-results")
     studies = {
         name: load(path).with_(name=name)
         for name, path in latest(out).items()
         if name.startswith("racing-")
     }
-    results = {
-        name: Results.read(Store(study.with_(runs=min(runs, study.runs)), out), "paper")
-        for name, study in studies.items()
-    }
-    PAGE.mkdir(exist_ok=True)
+    results = {}
+    for name, study in studies.items():
+        done = finished(study, out)
+        results[name] = Results.read(Store(done.with_(runs=min(RUNS, done.runs)), out), "paper")
     main_results = results["racing-step-size"]
     simulator = main_results.study.simulator
     paragraphs = [_overview(main_results)]
     for name in ("racing-step-size", "racing-momentum"):
         if name in results:
-            paragraphs += _figure(simulator, name, results[name])
+            paragraphs += _figure(folder, simulator, name, results[name])
     tuned = {name: results[name] for name in (study.name for study in TUNING) if name in results}
     if tuned:
         paragraphs += [
             "Optimisers on the tuning stream, by learning rate, one run; in brackets the error at "
             "the end of the run:",
-            _markdown(_optimisers(tuned)),
+            _table(_optimisers(tuned)),
         ]
-    paragraphs += ["The streams:", _markdown(_streams(main_results))]
-    _write(f"{simulator}-results", "\n\n".join(paragraphs) + "\n")
+    paragraphs += ["The streams:", _table(_streams(main_results))]
+    text = "\n\n".join(paragraphs) + "\n"
+    (folder / f"{simulator}-results.markdown").write_text(text, encoding="utf-8")
 
 
 def _overview(results: Results) -> str:
@@ -80,11 +82,11 @@ def _overview(results: Results) -> str:
     )
 
 
-def _figure(simulator: str, name: str, results: Results) -> list[str]:
+def _figure(page: Path, simulator: str, name: str, results: Results) -> list[str]:
     """Write a figure's pictures, points and verdicts; return the Markdown that shows them."""
     figure = paper.get(name)
     rows = figure.read(results)
-    write_csv(rows, PAGE / f"{simulator}-{name}.csv")
+    write_csv(rows, page / f"{simulator}-{name}.csv")
     title = f"{figure.title} ({figure.remark(results.study)})"
     pictures: dict[str, Any] = {name: draw(rows, figure.axes, title=title)}
     captions = {name: "Mean squared return error, averaged over the run (y), against the learning "
@@ -97,13 +99,13 @@ def _figure(simulator: str, name: str, results: Results) -> list[str]:
             captions[f"{name}-{companion.name}"] = companion.caption
     paragraphs = []
     for key, picture in pictures.items():
-        (PAGE / f"{simulator}-{key}.png").write_bytes(render(picture, "png"))
+        (page / f"{simulator}-{key}.png").write_bytes(render(picture, "png"))
         paragraphs += [f"![{title}](racing/{simulator}-{key}.png)", f"*{captions[key]}*"]
-    paragraphs[2:2] = [_markdown(_errors(results)), *_peaks(results)]
+    paragraphs[2:2] = [_table(_errors(results)), *_peaks(results)]
     verdicts = [judge(claim, results) for claim in figure.claims]
     text = json.dumps([asdict(verdict) for verdict in verdicts], indent=1)
-    (PAGE / f"{simulator}-{name}-claims.json").write_text(text + "\n", encoding="utf-8")
-    return [*paragraphs, _markdown(_verdicts(verdicts))]
+    (page / f"{simulator}-{name}-claims.json").write_text(text + "\n", encoding="utf-8")
+    return [*paragraphs, _table(_verdicts(verdicts))]
 
 
 def _errors(results: Results) -> Table:
@@ -215,14 +217,5 @@ def _streams(results: Results) -> Table:
     return lines
 
 
-def _markdown(lines: Table) -> str:
-    lines = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _write(name: str, text: str) -> None:
-    (PAGE / f"{name}.markdown").write_text(text, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:3]))
+def _table(lines: Table) -> str:
+    return markdown(lines).rstrip()

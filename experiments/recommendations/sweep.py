@@ -6,27 +6,33 @@ other, and compared with the clicks in its own log. The sample lies in the packa
 
     pip download --no-deps obp==0.4.1
     python -m zipfile -e obp-0.4.1-py3-none-any.whl obp
-    python docs/recommendations/measure.py obp
+    python -m experiments recommendations obp
 
-writes obd.markdown and estimates.markdown beside this file, in two to four minutes. Where obp
-and what it needs (scikit-learn, pandas, torch) are not installed, its columns stay empty.
+writes obd.markdown and estimates.markdown, in two to four minutes. Where obp and what it needs
+(scikit-learn, pandas, torch) are not installed, its columns stay empty. The quick measure draws a
+small sample of the same form.
 """
+
+from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 
 import gvf
+from experiments.tables import write_table
 from gvf.answers import answer, load
 from gvf.answers.answer import Answered
 from gvf.judging import Estimator
 
-HERE = Path(__file__).parent
 PLACES = 3
+CAMPAIGNS = ("all", "men", "women")
 UNIT = 1000
 """Clicks are counted for so many decisions."""
 QUESTION = """
@@ -130,46 +136,67 @@ def shown(estimate: Estimate | gvf.Estimate | None) -> str:
     return f"{value} (refused)" if np.isnan(numbers[1]) else f"{value} ({low} to {high})"
 
 
-def main(folder: Path) -> None:
-    """Write both tables."""
-    head = "| campaign | log | policy | "
-    facts = [
-        head
-        + "clicks in the log | worth | policy's own log | least squares | step sizes | held-out |",
-        "|---" * 9 + "|",
-    ]
+def sample(folder: Path, rows: int = 2000, items: int = 5) -> None:
+    """Draw a sample of the same form: clicks are rare, and one policy favours some items."""
+    rng = np.random.default_rng(0)
+    for campaign in CAMPAIGNS:
+        for policy, chance in (
+            ("random", np.full(items, 1 / items)),
+            ("bts", rng.dirichlet(np.full(items, 2.0))),
+        ):
+            item = rng.choice(items, size=rows, p=chance)
+            columns = {
+                "item_id": item,
+                "position": rng.integers(1, PLACES + 1, size=rows),
+                "click": (rng.random(rows) < 0.05).astype(int),
+                "propensity_score": chance[item],
+            }
+            columns |= {f"user_feature_{i}": rng.integers(2, size=rows) for i in range(4)}
+            file = folder / "obp" / "dataset" / "obd" / policy / campaign / f"{campaign}.csv"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            pyarrow.csv.write_csv(pa.table(columns), file)
+
+
+def measure(folder: Path, parts: Sequence[str] = (), quick: bool = False) -> None:
+    """Write both tables; the only part is the folder of the unpacked package."""
+    if quick:
+        sample(folder)
+    elif len(parts) != 1:
+        raise SystemExit("name the folder of the unpacked package; the first lines of sweep.py")
+    source = folder if quick else Path(parts[0])
+    logs = ["campaign", "log", "policy"]
+    worth = ["clicks in the log", "worth", "policy's own log"]
+    facts = [[*logs, *worth, "least squares", "step sizes", "held-out"]]
     names = ("plain", "self-normalised", "doubly robust")
-    both = [f"{name}, {by}" for name in names for by in ("gvf", "obp")]
-    estimates = [head + " | ".join([*both, "direct, obp"]) + " |", "|---" * (4 + len(both)) + "|"]
-    for campaign in ("all", "men", "women"):
-        logs = {policy: read(folder, policy, campaign) for policy in ("random", "bts")}
-        items = 1 + max(int(log["item_id"].max()) for _, log in logs.values())
+    estimates = [
+        [*logs, *(f"{name}, {by}" for name in names for by in ("gvf", "obp")), "direct, obp"]
+    ]
+    for campaign in CAMPAIGNS[: 1 if quick else None]:
+        both = {policy: read(source, policy, campaign) for policy in ("random", "bts")}
+        items = 1 + max(int(log["item_id"].max()) for _, log in both.values())
         targets = {
             "random": np.full((PLACES, items), 1 / items),
-            "bts": shares(logs["bts"][1], items),
+            "bts": shares(both["bts"][1], items),
         }
         for own, other in (("random", "bts"), ("bts", "random")):
-            file, log = logs[own]
+            file, log = both[own]
             by_steps = by_gvf(file, targets[other])
-            one = by_gvf(file, targets[other], '[learn]\ncorrections = ["LSTD"]')
+            solved = by_gvf(file, targets[other], '[learn]\ncorrections = ["LSTD"]')
             obp = by_obp(log, targets[other])
-            truth = logs[other][1]["click"]
-            start = f"| {campaign} | {own} | {other} | "
-            facts.append(
-                f"{start}{log['click'].sum()} | {one.judgement.rewards:.1f} | "
-                f"{shown(wilson(int(truth.sum()), len(truth)))} | "
-                f"{shown(one.values[Estimator.LEARNED])} | "
-                f"{shown(by_steps.values[Estimator.LEARNED])} | {one.judgement.verdict.outcome} |"
-            )
+            truth = both[other][1]["click"]
+            start = [campaign, own, other]
+            numbers = [f"{log['click'].sum()}", f"{solved.judgement.rewards:.1f}"]
+            values = [
+                shown(wilson(int(truth.sum()), len(truth))),
+                shown(solved.values[Estimator.LEARNED]),
+                shown(by_steps.values[Estimator.LEARNED]),
+            ]
+            facts.append([*start, *numbers, *values, str(solved.judgement.verdict.outcome)])
             cells = []
             for name in names:
-                ours = one.values[Estimator(name.replace(" ", "-"))]
+                ours = solved.values[Estimator(name.replace(" ", "-"))]
                 cells += [shown(ours), shown(obp.get(name))]
-            estimates.append(f"{start}{' | '.join([*cells, shown(obp.get('direct'))])} |")
+            estimates.append([*start, *cells, shown(obp.get("direct"))])
             print(facts[-1], estimates[-1], sep="\n", flush=True)
-    (HERE / "obd.markdown").write_text("\n".join(facts) + "\n", encoding="utf-8")
-    (HERE / "estimates.markdown").write_text("\n".join(estimates) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    write_table(folder / "obd.markdown", facts)
+    write_table(folder / "estimates.markdown", estimates)

@@ -1,6 +1,6 @@
-"""Worlds in which emphatic importance resampling may fail, for the studies of experiments.py.
+"""Worlds in which emphatic importance resampling may fail.
 
-The studies refer to them by names such as "worlds:rooms_table", because this file is beside them.
+Studies refer to them by names such as "experiments.emphatic.emphatic_worlds:rooms_table".
 """
 
 from collections.abc import Callable
@@ -19,6 +19,8 @@ from gvf_lab.domain import TabularDomain, get
 from gvf_lab.domain.rooms import WAYS, active_states
 from gvf_lab.domain.visits import long_run
 
+HERE = f"{__name__}:"
+"""The beginning of a reference to a world of this module."""
 TASKS = {
     "collision": "Collision",
     "rooms": "Rooms",
@@ -47,7 +49,7 @@ def _table(name: str) -> Callable[[], TabularDomain]:
 
 
 collision_table, rooms_table, high_variance_rooms_table = map(_table, TASKS)
-corridor_table = _table("worlds:corridor_9")
+corridor_table = _table(f"{HERE}corridor_9")
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -99,7 +101,7 @@ def _estimated(name: str, wrong: float) -> Callable[[], TabularDomain]:
 
 collision_0, collision_10, collision_30 = (_estimated("collision", wrong) for wrong in WRONG)
 rooms_0, rooms_10, rooms_30 = (_estimated("rooms", wrong) for wrong in WRONG)
-walled_0, walled_10, walled_30 = (_estimated("worlds:corridor_9", wrong) for wrong in WRONG)
+walled_0, walled_10, walled_30 = (_estimated(f"{HERE}corridor_9", wrong) for wrong in WRONG)
 
 LENGTH, FEATURES, ONES = 12, 6, 3
 """The number of states of the corridor, of its features, and of those that are 1 in a state."""

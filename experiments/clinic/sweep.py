@@ -1,8 +1,8 @@
 """Measure how often the intervals of docs/clinic.md cover the truth, over simulated studies.
 
-    python docs/clinic/measure.py 200       writes the table of the page; about 3 minutes on a core
+    python -m experiments clinic            200 studies, in about 3 minutes on a core
 
-Run it in any folder; the blocks of the page, which it takes its functions from, run in one that is
+Worlds and policies are those of the page: the blocks that define them run in a folder that is
 thrown away.
 """
 
@@ -10,34 +10,44 @@ import contextlib
 import io
 import os
 import re
-import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import gvf
+from experiments.tables import write_rows
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "clinic.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 
 
 def page() -> dict[str, Any]:
-    """Return the names that the blocks of the page define."""
+    """Return the names that the blocks of the page define, up to the last policy."""
     names: dict[str, Any] = {"__name__": "__main__"}
-    text = Path(__file__).parents[1].joinpath("clinic.md").read_text(encoding="utf-8")
     quiet = contextlib.redirect_stdout(io.StringIO())
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), quiet:
-        exec("".join(BLOCK.findall(text)), names)
+        for block in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+            if "gentler_guideline" not in names:
+                exec(block, names)
     return names
 
 
-def main(studies: int) -> None:
-    """Write the coverage of intervals of 95 %, with two standard errors over studies."""
+def measure(folder: Path, parts: Sequence[str] = (), quick: bool = False) -> None:
+    """Write the coverage of intervals of 95 % and the mean error, by study, setting and age.
+
+    The quick measure has two studies.
+    """
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    studies = 2 if quick else 200
     names = page()
     some, columns = names["some"], dict(names["columns"])
     truths = {
-        name: names["truth"](names[name], some, np.random.default_rng(7), patients=20_000)
+        name: names["truth"](
+            names[name], some, np.random.default_rng(7), patients=200 if quick else 20_000
+        )
         for name in ("guideline", "gentler_guideline")
     }
     settings = [
@@ -51,8 +61,8 @@ def main(studies: int) -> None:
             False,
         ),
     ]
-    covered = np.zeros((len(settings), studies, len(some)))
-    error = np.zeros_like(covered)
+    groups = {"age groups 0 and 1": some[:, 1] < 2, "age group 2": some[:, 1] == 2}
+    written = []
     for k in range(studies):
         rows = names["study"](600, np.random.default_rng([1, k]))
         table = dict(zip(names["names"].split(","), rows.T, strict=True))
@@ -63,7 +73,7 @@ def main(studies: int) -> None:
         cut = gvf.read_log(table, **columns, ends="terminated", quiet=True)
         estimated = gvf.estimate_behaviour(log, progress=False).log
         known = gvf.policies.Function(names["doctors"], actions=3)
-        for j, (_, policy, options, estimates) in enumerate(settings):
+        for asked, policy, options, estimates in settings:
             learner = gvf.LSTDLearner(
                 gvf.GVF(gvf.policies.Function(names[policy], actions=3), "reward", 0.9),
                 gvf.features.Dense(11, names["curves"]),
@@ -71,22 +81,16 @@ def main(studies: int) -> None:
             )
             source = estimated if estimates else cut if options else log
             point, low, high = gvf.bootstrap(learner, source, seed=k, progress=False).predict(some)
-            covered[j, k] = (low <= truths[policy]) & (truths[policy] <= high)
-            error[j, k] = point - truths[policy]
-    lines = ["| asked | age groups 0 and 1 | age group 2 |", "|---|---|---|"]
-    for j, (name, *_) in enumerate(settings):
-        cells = []
-        for group in (some[:, 1] < 2, some[:, 1] == 2):
-            shares = covered[j][:, group].mean(axis=1)
-            spread = 2 * shares.std() / np.sqrt(studies)
-            bias = error[j][:, group].mean()
-            cells.append(f"{100 * shares.mean():.0f} ± {100 * spread:.0f} %, error {bias:+.1f}")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    text = "\n".join([*lines, ""])
-    Path(__file__).with_name("coverage.markdown").write_text(text, encoding="utf-8")
-    print(text)
-
-
-if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    main(int(sys.argv[1]) if sys.argv[1:] else 200)
+            covered = (low <= truths[policy]) & (truths[policy] <= high)
+            error = point - truths[policy]
+            written += [
+                {
+                    "asked": asked,
+                    "ages": ages,
+                    "study": k,
+                    "covered": float(covered[group].mean()),
+                    "error": float(error[group].mean()),
+                }
+                for ages, group in groups.items()
+            ]
+    write_rows(folder / "coverage.csv", written)

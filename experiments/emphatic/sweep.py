@@ -1,42 +1,39 @@
-"""Hunt for the weak points of emphatic importance resampling, and write what is found.
+"""Hunt for the weak points of emphatic importance resampling; about 25 minutes of processor time.
 
-    python docs/emphatic/experiments.py              all, about 25 minutes of processor time
-    python docs/emphatic/experiments.py windows      one of them
+    python -m experiments emphatic              all
+    python -m experiments emphatic windows      one of them
 
-Each experiment writes its numbers to a CSV file beside this one, and tables in Markdown for the
-page. Results of studies are kept in ``gvf-results`` and not computed again.
+Each experiment writes its numbers to a CSV file. Results of studies are kept in ``gvf-results`` and
+not computed again.
 
 In every comparison the first half of the runs chooses the parameters of a method, and the second
 half gives its error. Ratios of errors are paired by run, with 95 % intervals by bootstrap for the
 chosen parameters.
 """
 
-import csv
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import worlds
 
 import gvf
+from experiments.emphatic import emphatic_worlds as worlds
+from experiments.emphatic.emphatic_worlds import HERE, TASKS
+from experiments.tables import interval, write_rows
+from gvf import draw_batches
 from gvf.common.arrays import Floats
-from gvf.common.quantiles import tail_of
-from gvf.corrections.carried import carried
+from gvf.kernels import Steps, carried, start_streams, steps_of
+from gvf.kernels import run as learn
 from gvf.online import LSTD
-from gvf.online.online_loop import Steps, start_streams, steps_of
-from gvf.online.online_loop import run as learn
-from gvf.window.draw_batches import draw_batches
 from gvf_lab.charts.chart_statistics import column_of
 from gvf_lab.domain import TabularDomain, Trajectory, get
 from gvf_lab.study import OnlineStudy, Store, Study, run
-from gvf_lab.study.base_study import BaseStudy, seed_for
+from gvf_lab.study.base_study import seed_for
 from gvf_lab.study.results import Results, resampling, standard_error
 
-HERE = Path(__file__).resolve().parent
-OUT = Path("gvf-results")
 SIZES = tuple(2.0**-x for x in range(-2, 14))
 STEPS = {"collision": 20_000, "rooms": 50_000, "high-variance-rooms": 50_000}
 RUNS = {"collision": 100, "rooms": 20, "high-variance-rooms": 20}
@@ -81,10 +78,36 @@ class Measured(NamedTuple):
     choices: Sequence[str]
 
 
-def measured(study: BaseStudy) -> dict[str, Measured]:
+@dataclass(frozen=True)
+class Place:
+    """The folders of an experiment, and its size.
+
+    Attributes:
+        folder: the folder of CSV files.
+        results: the folder of results of studies.
+        quick: True for studies of a few steps and runs, which show that all of it works.
+    """
+
+    folder: Path
+    results: Path
+    quick: bool = False
+
+    def few(self, count: int, quick: int) -> int:
+        """Return a number of steps or runs, or a smaller one."""
+        return min(count, quick) if self.quick else count
+
+    def sized(self, study: Study | OnlineStudy) -> Study | OnlineStudy:
+        """Return a study, or a smaller one of the same methods."""
+        if not self.quick:
+            return study
+        return study.with_(steps=200, runs=4, step_sizes=study.step_sizes[3::8])
+
+
+def measured(at: Place, study: Study | OnlineStudy) -> dict[str, Measured]:
     """Run a study as far as it is missing, and return the errors of each method."""
-    print(run(study, OUT, workers=1).text, flush=True)
-    results = Results.read(Store(study, OUT), "paper")
+    study = at.sized(study)
+    print(run(study, at.results, workers=1).text, flush=True)
+    results = Results.read(Store(study, at.results), "paper")
     found = {}
     for name in study.methods:
         choices = results.of(name, pair=study.pairs[0]).choices
@@ -98,9 +121,9 @@ def measured(study: BaseStudy) -> dict[str, Measured]:
 
 def window_study(domain: str, methods: Sequence[Any], end: str = "", **settings: Any) -> Study:
     """Make a study of draws from a window: as in the charts, unless settings say otherwise."""
-    base = domain.removeprefix("worlds:").split("_")[0]
+    base = domain.removeprefix(HERE).split("_")[0]
     known: dict[str, Any] = {"steps": STEPS.get(base, 20_000), "runs": RUNS.get(base, 20)}
-    name = f"weak-{domain.removeprefix('worlds:').replace('_', '-')}{end}"
+    name = f"weak-{domain.removeprefix(HERE).replace('_', '-')}{end}"
     known |= {"step_sizes": SIZES, "window": 15_000, "measure_every": 20, "points": 1}
     return Study(name, domain, tuple(methods), error="root mean square", **known | settings)
 
@@ -109,9 +132,9 @@ def online_study(
     domain: str, methods: Sequence[str], end: str = "", **settings: Any
 ) -> OnlineStudy:
     """Make a study of online algorithms, without traces unless settings say otherwise."""
-    base = domain.removeprefix("worlds:").split("_")[0]
+    base = domain.removeprefix(HERE).split("_")[0]
     known: dict[str, Any] = {"steps": STEPS.get(base, 20_000), "runs": RUNS.get(base, 20)}
-    name = f"weak-{domain.removeprefix('worlds:').replace('_', '-')}-online{end}"
+    name = f"weak-{domain.removeprefix(HERE).replace('_', '-')}-online{end}"
     sizes = tuple(2.0**-x for x in range(19))
     known |= {"points": 1} | settings
     return OnlineStudy(name, domain, tuple(methods), sizes, **known)
@@ -142,40 +165,37 @@ def _ratio(errors: Floats, others: Floats) -> tuple[float, float, float]:
     """Return the ratio of two mean errors, with its interval; both have one error for each run."""
     if not np.isfinite([errors, others]).all():
         return float(errors.mean() / others.mean()), np.nan, np.nan
-    weights, tail = resampling(len(errors)), tail_of(len(errors))
-    ratios = (weights @ errors) / (weights @ others)
-    low, high = np.quantile(ratios[1:], (tail, 1 - tail))
-    return float(ratios[0]), float(low), float(high)
+    weights = resampling(len(errors))
+    return interval((weights @ errors) / (weights @ others), len(errors))
 
 
-def windows() -> None:
+def windows(at: Place) -> None:
     """Vary the length of the window."""
     rows = []
     for domain in ("collision", "rooms"):
         for n in WINDOWS:
             methods = (IR, "BC-IR", OURS, "Emphatic BC-IR")
             runs = RUNS[domain] if domain == "collision" else 10
-            found = measured(window_study(domain, methods, f"-{n}", window=n, runs=runs))
+            found = measured(at, window_study(domain, methods, f"-{n}", window=n, runs=runs))
             to = {OURS: IR, "BC-IR": IR, "Emphatic BC-IR": OURS}
-            rows += judged(f"{worlds.TASKS[domain]}, n = {n:,}", found, to)
-    write("windows", rows)
-    pivot("windows", rows, (IR, OURS, "Emphatic BC-IR"), ratios=(OURS,))
+            rows += judged(f"{TASKS[domain]}, n = {n:,}", found, to)
+    write(at, "windows", rows)
 
 
-def tables() -> None:
+def tables(at: Place) -> None:
     """Give each state a feature of its own, so that there is nothing to gain by emphasis."""
     rows = []
     sizes = tuple(2.0**x for x in range(5, -11, -1))
     for domain, title, pairs in (
-        ("worlds:collision_table", "Collision", [("wall", "turning")]),
-        ("worlds:rooms_table", "Rooms", [(one, "uniform") for one in TWO]),
+        (f"{HERE}collision_table", "Collision", [("wall", "turning")]),
+        (f"{HERE}rooms_table", "Rooms", [(one, "uniform") for one in TWO]),
         (
-            "worlds:high_variance_rooms_table",
+            f"{HERE}high_variance_rooms_table",
             "High Variance Rooms",
             [(one, "pulled") for one in TWO],
         ),
         ("markov-chain", "Markov chain, hard", [("hard", "hard")]),
-        ("worlds:corridor_table", "corridor, continuation .9", [("right", "uniform")]),
+        (f"{HERE}corridor_table", "corridor, continuation .9", [("right", "uniform")]),
     ):
         rooms = len(pairs) > 1
         for k in (16, 1):
@@ -185,58 +205,53 @@ def tables() -> None:
                 "steps": 50_000 if rooms else 20_000,
             }
             settings |= {"runs": 10 if rooms else 50, "pairs": tuple(pairs)}
-            found = measured(window_study(domain, (IR, OURS), f"-table-{k}", **settings))
+            found = measured(at, window_study(domain, (IR, OURS), f"-table-{k}", **settings))
             rows += judged(f"{title}, k = {k}", found, {OURS: IR})
-    write("tables", rows)
-    pivot("tables", rows, (IR, OURS), ratios=(OURS,))
+    write(at, "tables", rows)
 
 
-def early() -> None:
+def early(at: Place) -> None:
     """Look at the first 500 steps only, with the parameters that are best there."""
     rows = []
     traces: dict[str, Any] = {"trace_decays": (0.0, 0.5, 0.9, 1.0), "zetas": (0.0, 0.5, 0.9, 1.0)}
-    for domain, title in worlds.TASKS.items():
+    for domain, title in TASKS.items():
         short: dict[str, Any] = {"steps": 500, "runs": 100}
-        found = measured(window_study(domain, (IR, OURS), "-early", measure_every=1, **short))
+        found = measured(at, window_study(domain, (IR, OURS), "-early", measure_every=1, **short))
         single = window_study(domain, (OURS,), "-early-1", batch_size=1, measure_every=1, **short)
-        found |= {f"{OURS}, k = 1": measured(single)[OURS]}
+        found |= {f"{OURS}, k = 1": measured(at, single)[OURS]}
         emphatic = online_study(domain, ("Emphatic TD(lambda)",), "-early", **short)
-        found |= {ETD: measured(emphatic)["Emphatic TD(lambda)"]}
+        found |= {ETD: measured(at, emphatic)["Emphatic TD(lambda)"]}
         several = ("TD(lambda)", "Emphatic TD(lambda)", "V-trace(lambda)", "ABTD(zeta)")
-        others = measured(online_study(domain, several, "-early-traces", **traces | short))
+        others = measured(at, online_study(domain, several, "-early-traces", **traces | short))
         best = min(others, key=lambda name: np.nanmin(others[name].errors[:50].mean(axis=0)))
         found |= {"with traces": others[best]}
         print(title, best)
         to = {OURS: IR, f"{OURS}, k = 1": IR, ETD: IR, "with traces": IR}
         rows += judged(title, found, to)
-    write("early", rows)
-    shown = (IR, OURS, f"{OURS}, k = 1", ETD, "with traces")
-    pivot("early", rows, shown, ratios=(OURS,))
+    write(at, "early", rows)
 
 
-def wrong_ratios() -> None:
+def wrong_ratios(at: Place) -> None:
     """Compute ratios from a wrong estimate of the behaviour."""
     rows = []
     for domain, title in (("collision", "Collision"), ("rooms", "Rooms"), ("walled", "corridor")):
         right: dict[str, Measured] = {}
         for wrong in worlds.WRONG:
-            world = f"worlds:{domain}_{round(100 * wrong)}"
+            world = f"{HERE}{domain}_{round(100 * wrong)}"
             settings: dict[str, Any] = {"runs": 50}
             if domain == "rooms":
                 settings = {"runs": 10, "pairs": tuple((one, "uniform") for one in TWO)}
-            found = measured(window_study(world, (IR, OURS), **settings))
-            online = measured(online_study(world, ("Emphatic TD(lambda)",), **settings))
+            found = measured(at, window_study(world, (IR, OURS), **settings))
+            online = measured(at, online_study(world, ("Emphatic TD(lambda)",), **settings))
             found[ETD] = online["Emphatic TD(lambda)"]
             right = right or {f"{name}, exact": one for name, one in found.items()}
             to = {name: f"{name}, exact" for name in found}
             judged_now = judged(f"{title}, {wrong:.0%}", found | right, to)
             rows += [row for row in judged_now if row.method in found]
-    write("wrong-ratios", rows)
-    shown = [row for row in rows if not row.case.endswith(", 0%")]
-    pivot("wrong-ratios", shown, (IR, OURS, ETD), ratios=(IR, OURS, ETD), word="growth of")
+    write(at, "wrong-ratios", rows)
 
 
-def horizon() -> None:
+def horizon(at: Place) -> None:
     """Let the continuation tend to 1, with several decays of the follow-on trace."""
     rows = []
     for end, gamma, steps in (
@@ -249,7 +264,7 @@ def horizon() -> None:
         runs, sizes = 20, SIZES
         if steps > 30_000:
             betas, runs, sizes = (0.9,), 10, tuple(2.0**-x for x in range(3, 19))
-        world, case = f"worlds:corridor_{end}", f"{gamma:g}, {steps:,} steps"
+        world, case = f"{HERE}corridor_{end}", f"{gamma:g}, {steps:,} steps"
         domain = get(world)
         assert isinstance(domain, TabularDomain)
         truth = domain.truth("right", "uniform")
@@ -259,9 +274,9 @@ def horizon() -> None:
         corrections = (IR, *(f"Emphatic IR({beta})" for beta in betas), OURS)
         name = f"-{steps}"
         drawn = {"window": steps // 2, "step_sizes": sizes} | settings
-        found = measured(window_study(world, corrections, name, **drawn))
+        found = measured(at, window_study(world, corrections, name, **drawn))
         methods = ("Emphatic TD(lambda)", "Emphatic TD(lambda, beta)")
-        online = measured(online_study(world, methods, name, betas=(0.0, *betas), **settings))
+        online = measured(at, online_study(world, methods, name, betas=(0.0, *betas), **settings))
         found[ETD] = online["Emphatic TD(lambda)"]
         several = online["Emphatic TD(lambda, beta)"]
         for beta in (0.0, *betas):
@@ -269,34 +284,23 @@ def horizon() -> None:
             words = [word for word, mine in zip(several.choices, kept, strict=True) if mine]
             found[f"Emphatic TD(0, {beta:g})"] = Measured(several.errors[:, kept], words)
         rows += judged(case, found, {name: IR for name in found if name != IR}, unit)
-    write("horizon", rows)
-    lines = [["continuation", "β", "fixed point", "Emphatic IR(β)", "Emphatic TD(0, β)"]]
-    by = {(row.case, row.method): row for row in rows}
-    for case, name in by:
-        if name.startswith("fixed point("):
-            beta = name[len("fixed point(") : -1]
-            ir = {"0": IR, "": OURS}.get(beta, f"Emphatic IR({beta})")
-            etd = f"Emphatic TD(0, {beta})" if beta else ETD
-            cells = [_cell(by[case, one]) for one in (name, ir, etd)]
-            lines.append([case, beta or "continuation", *cells])
-    markdown("horizon", lines)
-    far_rooms()
+    write(at, "horizon", rows)
+    far_rooms(at)
 
 
-def far_rooms() -> None:
+def far_rooms(at: Place) -> None:
     """Let the continuation of Rooms tend to 1."""
     rows = []
     for end, gamma in (("99", 0.99), ("999", 0.999)):
-        world = f"worlds:rooms_far_{end}"
+        world = f"{HERE}rooms_far_{end}"
         pairs = tuple((one, "uniform") for one in TWO)
         settings: dict[str, Any] = {"steps": 50_000, "runs": 10, "pairs": pairs}
-        found = measured(window_study(world, (IR, OURS), **settings))
-        found[ETD] = measured(online_study(world, ("Emphatic TD(lambda)",), **settings))[
+        found = measured(at, window_study(world, (IR, OURS), **settings))
+        found[ETD] = measured(at, online_study(world, ("Emphatic TD(lambda)",), **settings))[
             "Emphatic TD(lambda)"
         ]
         rows += judged(f"{gamma:g}", found, {OURS: IR, ETD: IR})
-    write("far-rooms", rows)
-    pivot("far-rooms", rows, (IR, OURS, ETD), ratios=(OURS,))
+    write(at, "far-rooms", rows)
 
 
 def exact(
@@ -320,25 +324,25 @@ def exact(
         yield row
 
 
-def random_worlds() -> None:
+def random_worlds(at: Place) -> None:
     """Draw worlds, policies and features at random, and compare exact and learned errors."""
     rows = []
     for end, gamma in (("9", 0.9), ("99", 0.99)):
         for kind in ("near", "random", "deterministic"):
-            world = f"worlds:{kind}_{end}"
+            world = f"{HERE}{kind}_{end}"
             settings: dict[str, Any] = {"steps": 20_000, "runs": 40}
             found = {}
             for name, how in {"TD(0) point": {}, "emphatic point": {"emphatic": True}}.items():
-                errors = [exact_error(get(world).for_run(r, 0), **how) for r in range(40)]
+                errors = [
+                    exact_error(get(world).for_run(r, 0), **how) for r in range(at.few(40, 4))
+                ]
                 found[name] = Measured(np.array(errors)[:, None], ["exact"])
-            found |= measured(window_study(world, (IR, "Emphatic IR(0.8)", OURS), **settings))
-            online = measured(online_study(world, ("Emphatic TD(lambda)",), **settings))
+            found |= measured(at, window_study(world, (IR, "Emphatic IR(0.8)", OURS), **settings))
+            online = measured(at, online_study(world, ("Emphatic TD(lambda)",), **settings))
             found[ETD] = online["Emphatic TD(lambda)"]
             to = {"emphatic point": "TD(0) point", OURS: IR, "Emphatic IR(0.8)": IR, ETD: OURS}
             rows += judged(f"{kind}, {gamma:g}", found, to)
-    write("random-worlds", rows)
-    shown = ("emphatic point", OURS, "Emphatic IR(0.8)", ETD)
-    pivot("random-worlds", rows, (), ratios=shown)
+    write(at, "random-worlds", rows)
 
 
 def exact_error(domain: Any, **how: Any) -> float:
@@ -346,14 +350,14 @@ def exact_error(domain: Any, **how: Any) -> float:
     return domain.fixed_point("pi", "mu", **how).error(domain.truth("pi", "mu"))
 
 
-def effective() -> None:
+def effective(at: Place) -> None:
     """Count how many transitions a window is worth, by task, window and decay of the trace."""
     lines: list[list[Any]] = [["task", "beta", "window", "share", "largest"]]
-    tasks = {**worlds.TASKS, **{f"worlds:corridor_{end}": f"corridor, .{end}"
+    tasks = {**TASKS, **{f"{HERE}corridor_{end}": f"corridor, .{end}"
                                 for end in ("9", "99", "999")}}  # fmt: skip
     for name, title in tasks.items():
         domain = get(name)
-        paths = [_path(domain, number, 50_000) for number in range(10)]
+        paths = [_path(domain, n, at.few(50_000, 10_000)) for n in range(at.few(10, 1))]
         for beta in ("rho", 0.5, 0.8, None):
             correction = gvf.corrections.IR() if beta == "rho" else gvf.corrections.EmphaticIR(beta)
             masses = [
@@ -363,22 +367,13 @@ def effective() -> None:
                 for path in paths
                 for asked in path.signals.values()
             ]
-            for n in WINDOWS:
+            for n in WINDOWS if not at.quick else (100, 1000):
                 shares, largest = zip(*(_worth(p, n) for p in masses), strict=True)
                 word = {"rho": "ratio only", None: "continuation"}.get(beta, f"{beta}")
                 lines.append([title, word, n, np.mean(shares), np.mean(largest)])
                 print(*lines[-1], flush=True)
-    with (HERE / "effective.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([_short(value) for value in line] for line in lines)
-    table = [["task", "n", "ρ", "ρF, β = 0.5", "ρF, β = 0.8", "ρF", "largest share of one, ρF"]]
-    by = {tuple(line[:3]): line[3:] for line in lines[1:]}
-    for title in tasks.values():
-        for n in (1000, 15_000):
-            worth = [by[title, word, n][0] for word in ("ratio only", "0.5", "0.8", "continuation")]
-            top = by[title, "continuation", n][1]
-            table.append([title, f"{n:,}", *(f"{w:.2%}" for w in worth), f"{top:.2%}"])
-    markdown("effective", table)
+    names, *counted = lines
+    write_rows(at.folder / "effective.csv", [dict(zip(names, row, strict=True)) for row in counted])
 
 
 def _path(domain: Any, number: int, steps: int) -> Trajectory:
@@ -398,7 +393,7 @@ def _worth(p: Floats, n: int) -> tuple[float, float]:
     )
 
 
-def networks() -> None:
+def networks(at: Place) -> None:
     """Learn with a small network, from inputs that tell all states apart and from others."""
     rows = []
     for case, domain, question, inputs in (
@@ -406,22 +401,21 @@ def networks() -> None:
         ("Collision, the 6 features", "collision", "wall", "features"),
         ("Rooms NE-H2, the 12 tiles", "rooms", "NE-H2", "features"),
     ):
-        errors = network_errors(domain, question, inputs, 20)
+        errors = network_errors(at, domain, question, inputs)
         words = [f"learning rate {rate:g}" for rate in RATES]
         found = {
             correction.name: Measured(errors[:, i], words)
             for i, correction in enumerate(CORRECTIONS)
         }
         rows += judged(case, found, {"IS": IR, OURS: IR})
-    write("networks", rows)
-    pivot("networks", rows, (IR, OURS, "IS"), ratios=(OURS,))
+    write(at, "networks", rows)
 
 
 CORRECTIONS = (gvf.corrections.IR(), gvf.corrections.EmphaticIR(), gvf.corrections.IS())
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)
 
 
-def network_errors(name: str, question: str, kind: str, runs: int) -> Floats:
+def network_errors(at: Place, name: str, question: str, kind: str) -> Floats:
     """Train all networks at once; return mean errors, float64[runs, corrections, rates]."""
     import torch
 
@@ -429,7 +423,8 @@ def network_errors(name: str, question: str, kind: str, runs: int) -> Floats:
     from gvf_lab.racing.network_lanes import Lanes
 
     torch.set_num_threads(1)
-    plans = [network_plan(name, question, kind, number) for number in range(runs)]
+    runs, steps = at.few(20, 4), at.few(20_000, 400)
+    plans = [network_plan(name, question, kind, number, steps) for number in range(runs)]
     known = np.stack([plan[0] for plan in plans])
     before, after, cumulant, continuation, w = (
         np.concatenate(columns, axis=1)
@@ -460,14 +455,14 @@ def network_errors(name: str, question: str, kind: str, runs: int) -> Floats:
     return (total / len(range(0, len(w), every))).reshape(runs, len(CORRECTIONS), len(RATES))
 
 
-def network_plan(name: str, question: str, kind: str, number: int) -> tuple[Any, ...]:
+def network_plan(name: str, question: str, kind: str, number: int, steps: int) -> tuple[Any, ...]:
     """Return the inputs of all states, and what a run draws: states, signals and weights.
 
     Columns are [updates, corrections, k].
     """
     domain = worlds.task(name).for_run(number, 0)
     assert isinstance(domain, TabularDomain)
-    path, cells = _path(domain, number, 20_000), domain.cells
+    path, cells = _path(domain, number, steps), domain.cells
     asked, known = path.signals[question], np.eye(len(cells), dtype=np.float32)
     if kind == "features":
         known = np.zeros((len(cells), domain.features.size), np.float32)
@@ -486,35 +481,33 @@ def network_plan(name: str, question: str, kind: str, number: int) -> tuple[Any,
     return known, *(column[drawn] for column in columns), np.stack(weights, axis=1)
 
 
-def least_squares() -> None:
+def least_squares(at: Place) -> None:
     """Solve by LSTD(lambda), which needs neither a step size nor a window."""
     rows = []
-    for name, title in worlds.TASKS.items():
+    for name, title in TASKS.items():
         runs = RUNS[name] if name == "collision" else 10
         methods = (IR, "BC-IR", OURS, "Emphatic BC-IR")
-        drawn = measured(window_study(name, methods, "-15000", window=15_000, runs=runs))
+        drawn = measured(at, window_study(name, methods, "-15000", window=15_000, runs=runs))
         found = {method: drawn[method] for method in (IR, OURS)}
         for emphatic, word in ((True, "Emphatic LSTD"), (False, "LSTD")):
             algorithm = LSTD(DECAYS, emphatic)
-            errors = np.array([lstd_errors(name, algorithm, number) for number in range(runs)])
+            errors = np.array([lstd_errors(at, name, algorithm, n) for n in range(at.few(runs, 4))])
             decays = [f"trace_decay {decay:g}" for decay in DECAYS]
             found[f"{word}(0)"] = Measured(errors[:, :1], decays)
             found[f"{word}(λ)"] = Measured(errors, decays)
         rows += judged(title, found, {method: OURS for method in found if method != OURS})
-    write("least-squares", rows)
-    shown = (OURS, "Emphatic LSTD(0)", "Emphatic LSTD(λ)", "LSTD(λ)")
-    pivot("least-squares", rows, shown, ratios=("Emphatic LSTD(0)", "Emphatic LSTD(λ)"))
+    write(at, "least-squares", rows)
 
 
 DECAYS = (0.0, 0.5, 0.75, 0.9, 1.0)
 """The decays of traces in LSTD."""
 
 
-def lstd_errors(name: str, algorithm: LSTD, number: int, every: int = 100) -> Floats:
+def lstd_errors(at: Place, name: str, algorithm: LSTD, number: int, every: int = 100) -> Floats:
     """Average the error of each lane over a run and over questions; solve before `every` steps."""
-    domain = get(name).for_run(number, 0)
+    domain, length = get(name).for_run(number, 0), at.few(STEPS[name], 200)
     assert isinstance(domain, TabularDomain)
-    path, total = _path(get(name), number, STEPS[name]), np.zeros(len(DECAYS))
+    path, total = _path(get(name), number, length), np.zeros(len(DECAYS))
     for (question, behaviour), asked in zip(domain.pairs, path.signals.values(), strict=True):
         truth = domain.truth(question, behaviour)
         known = np.asarray(domain.features(truth.states))
@@ -522,70 +515,20 @@ def lstd_errors(name: str, algorithm: LSTD, number: int, every: int = 100) -> Fl
         steps = steps_of(path.x, path.x_next, *columns)
         state = algorithm.start(domain.features.size)
         streams = start_streams(algorithm, state, 1)
-        for start in range(0, STEPS[name], every):
+        for start in range(0, length, every):
             values = algorithm.weights(state)[known].sum(axis=1)
             total += [truth.root_mean_square_error(lane) for lane in values.T]
             learn(algorithm, state, streams, Steps(*(c[start : start + every] for c in steps)))
-    return total * every / STEPS[name] / len(domain.pairs)
+    return total * every / length / len(domain.pairs)
 
 
-def write(name: str, rows: Sequence[Row]) -> None:
-    """Write all numbers of an experiment."""
-    with (HERE / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(Row._fields)
-        writer.writerows([_short(value) for value in row] for row in rows)
+def write(at: Place, name: str, rows: Sequence[Row]) -> None:
+    """Write all numbers of an experiment; a ratio that there is not is an empty cell."""
+    cells = [{k: "" if v != v else v for k, v in row._asdict().items()} for row in rows]
+    write_rows(at.folder / f"{name}.csv", cells)
 
 
-def _short(value: Any) -> Any:
-    if isinstance(value, float):
-        return "" if np.isnan(value) else f"{value:.6g}"
-    return value
-
-
-def pivot(
-    name: str,
-    rows: Sequence[Row],
-    methods: Sequence[str],
-    ratios: Sequence[str],
-    word: str = "",
-) -> None:
-    """Write a table with a row for each case, and a column for each method and ratio.
-
-    The heading of a ratio has both methods, or the word and the first of them.
-    """
-    by = {(row.case, row.method): row for row in rows}
-    first = {method: next(row for row in rows if row.method == method) for method in ratios}
-    over = [f"{word} {m}" if word else f"{m} / {first[m].to}" for m in ratios]
-    lines = [["", *methods, *over]]
-    for case in dict.fromkeys(row.case for row in rows):
-        cells = [_cell(by[case, method]) for method in methods]
-        lines.append([case, *cells, *(_interval(by[case, method]) for method in ratios)])
-    markdown(name, lines)
-
-
-LARGEST = 100.0
-"""The error above which a run has diverged; errors are below 30 otherwise."""
-
-
-def _cell(row: Row) -> str:
-    return f"{row.error:.3f} ± {row.stderr:.3f}" if row.error < LARGEST else "a run diverges"
-
-
-def _interval(row: Row) -> str:
-    if not row.error < LARGEST:
-        return ""
-    return f"{row.ratio:.3f} ({row.low:.3f} to {row.high:.3f})"
-
-
-def markdown(name: str, lines: Sequence[Sequence[str]]) -> None:
-    """Write a table in Markdown."""
-    lines = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
-    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    (HERE / f"{name}.markdown").write_text(text + "\n", encoding="utf-8")
-
-
-EXPERIMENTS: dict[str, Callable[[], None]] = {
+PARTS: dict[str, Callable[[Place], None]] = {
     "windows": windows,
     "effective": effective,
     "horizon": horizon,
@@ -597,6 +540,11 @@ EXPERIMENTS: dict[str, Callable[[], None]] = {
     "least-squares": least_squares,
 }
 
-if __name__ == "__main__":
-    for chosen in sys.argv[1:] or EXPERIMENTS:
-        EXPERIMENTS[chosen]()
+"""The experiments by name."""
+
+
+def measure(folder: Path, parts: Sequence[str] = (), quick: bool = False) -> None:
+    """Run experiments, by default all, and write their CSV files into a folder."""
+    results = folder / "gvf-results" if quick else Path("gvf-results")
+    for part in parts or PARTS:
+        PARTS[part](Place(folder, results, quick))

@@ -1,13 +1,12 @@
 """Measure how often intervals of the value of a policy hold it.
 
-From the root of a clone, about a minute: ``python docs/judge/policy_value.py`` writes two tables.
+It takes about a minute: ``python -m experiments judge decisions episodes`` writes two tables.
 ``decisions.markdown`` is about single decisions, by the rewards behind them: 1,000, 3,000 or 10,000
 with 5 or 34 actions, whose rewards are 0 or 1, and rarely 1; policies and chances are drawn at
 random. ``episodes.markdown`` is about episodes of a walk over ten states.
 """
 
 from itertools import pairwise, product
-from pathlib import Path
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from gvf.judging.held_out import HeldOut
 from gvf.judging.policy_value import effective_rewards, policy_values
 from gvf_lab.domain.markov_chain import model
 
-HERE = Path(__file__).resolve().parent
-LOGS = 400
-"""The number of logs of each kind."""
 GROUPS = (0, 3, 5, 10, 20, 50, 100, np.inf)
 QUESTION = gvf.GVF(gvf.policies.Fixed([0.3, 0.7]), "reward", 0.9)
 VALUES = gvf_lab.exact_values(model(), QUESTION)
@@ -37,8 +33,11 @@ def decisions(ratio: Floats, reward: Floats) -> HeldOut:
     )  # fmt: skip
 
 
-def of_decisions() -> list[str]:
-    """Return the table of single decisions, by the effective number of rewards."""
+def of_decisions(logs: int) -> list[list[str]]:
+    """Return the table of single decisions, by the effective number of rewards.
+
+    There are so many logs of each kind.
+    """
     rng, names = np.random.default_rng(0), (Estimator.PLAIN, Estimator.SELF_NORMALISED)
     kinds = product((1000, 3000, 10_000), (0.002, 0.005, 0.02, 0.1), ((5, 1.0), (34, 0.3)))
     found = []
@@ -46,7 +45,7 @@ def of_decisions() -> list[str]:
         mu = rng.dirichlet(np.full(actions, 3.0))
         pi = rng.dirichlet(np.full(actions, spread))
         rewarded = np.minimum(chance * rng.gamma(2.0, 0.5, size=actions), 1.0)
-        for _ in range(LOGS):
+        for _ in range(logs):
             action = rng.choice(actions, size=count, p=mu)
             reward = (rng.random(count) < rewarded[action]).astype(np.float64)
             held = decisions(np.asarray((pi / mu)[action], np.float64), reward)
@@ -54,11 +53,11 @@ def of_decisions() -> list[str]:
             holds = [values[name].low <= pi @ rewarded <= values[name].high for name in names]
             found.append([effective_rewards(held), *holds])
     rows = np.array(found)
-    lines = ["| effective rewards | logs | plain | self-normalised |", "|---|---|---|---|"]
+    lines = [["effective rewards", "logs", "plain", "self-normalised"]]
     for least, most in pairwise(GROUPS):
         inside = rows[(rows[:, 0] >= least) & (rows[:, 0] < most)]
         label = f"{least:g} to {most:g}" if np.isfinite(most) else f"{least:g} and more"
-        lines.append(f"| {label} | {len(inside):,} | {shares(inside[:, 1:])} |")
+        lines.append([label, f"{len(inside):,}", *shares(inside[:, 1:])])
     return lines
 
 
@@ -90,35 +89,27 @@ def walks(count: int, rng: np.random.Generator) -> gvf.Transitions:
     )  # fmt: skip
 
 
-def of_episodes() -> list[str]:
+def of_episodes(logs: int) -> list[list[str]]:
     """Return the table of episodes."""
     many = walks(20_000, np.random.default_rng(1))
     truth = {
         Estimator.DOUBLY_ROBUST: VALUES[1:9].mean(),
         Estimator.CONSTANT: VALUES[many.state].mean(),
     }
-    lines = ["| episodes | doubly robust | constant |", "|---|---|---|"]
+    lines = [["episodes", "doubly robust", "constant"]]
     for episodes in (10, 20, 60, 200):
         found = []
-        for seed in range(LOGS):
+        for seed in range(logs):
             log = walks(episodes, np.random.default_rng([episodes, seed]))
             learners = {"near": Guess(0.8), "nothing": Guess(0.0)}
             made = gvf.compare_learners(learners, log, question=QUESTION, replicates=2, seed=seed)
             found.append([made.values[n].low <= v <= made.values[n].high for n, v in truth.items()])
-        lines.append(f"| {episodes} | {shares(np.array(found))} |")
+        lines.append([str(episodes), *shares(np.array(found))])
     return lines
 
 
-def shares(holds: np.ndarray) -> str:
-    """Return the share of each column as cells of a table."""
-    return " | ".join(f"{100 * share:.0f} %" for share in holds.mean(axis=0))
-
-
-def main() -> None:
-    """Write both tables."""
-    for name, lines in (("decisions", of_decisions()), ("episodes", of_episodes())):
-        (HERE / f"{name}.markdown").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+def shares(holds: np.ndarray) -> list[str]:
+    """Return the share of each column as cells of a table; nothing of no rows."""
+    if not len(holds):
+        return [""] * holds.shape[1]
+    return [f"{100 * share:.0f} %" for share in holds.mean(axis=0)]

@@ -1,0 +1,1 @@
+"""Numbers, tables and pictures of the page docs/interpolation.md."""
