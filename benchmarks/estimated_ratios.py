@@ -1,6 +1,6 @@
 """Predictions with estimated and with true probabilities, on logs whose true values are known.
 
-    python -m benchmarks.estimated_ratios
+    python -m benchmarks.estimated_ratios --write docs/no-probabilities/errors.markdown
 
 On a chain of eight states LSTD is exact up to the log, so its error shows what the ratios do. On
 CartPole a tile-coded learner is compared with returns of the target. Each line has the mean over
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -122,26 +123,38 @@ def cartpole(logs: int, steps: int) -> Errors:
     return found
 
 
-def show(title: str, found: Errors) -> None:
-    """Print the mean errors, and the differences to those with true probabilities."""
-    print(title)
-    true = np.array(found["true"])
-    for name, errors in found.items():
-        difference = np.array(errors) - true
-        half = 1.96 * difference.std(ddof=1) / math.sqrt(len(true))
-        print(
-            f"  {name:25} {np.mean(errors):.4f}   difference {difference.mean():+.4f} "
-            f"({difference.mean() - half:+.4f} to {difference.mean() + half:+.4f})"
-        )
+def table(worlds: dict[str, Errors]) -> str:
+    """Return mean errors, and the differences to those with true probabilities, as Markdown."""
+    lines = [f"| probabilities | {' | '.join(worlds)} |", "|---" * (1 + len(worlds)) + "|"]
+    for name in next(iter(worlds.values())):
+        cells = []
+        for errors in worlds.values():
+            difference = np.array(errors[name]) - errors["true"]
+            mean = difference.mean()
+            half = 1.96 * difference.std(ddof=1) / math.sqrt(len(difference))
+            cell = f"{np.mean(errors[name]):.4f}"
+            if name != "true":
+                cell += f", difference {mean:+.4f} ({mean - half:+.4f} to {mean + half:+.4f})"
+            cells.append(cell)
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
 
 
 def main() -> None:
-    """Run both comparisons and print them."""
+    """Run both comparisons, print them, and write them to a file."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--logs", type=int, default=60, help="the number of logs of each kind")
-    logs = parser.parse_args().logs
-    show("Chain, 400 episodes: root mean squared error", chain(logs, 400))
-    show("CartPole, 5000 steps: mean squared error", cartpole(logs, 5000))
+    parser.add_argument("--logs", type=int, default=200, help="the number of logs of each kind")
+    parser.add_argument("--write", type=Path, help="a file for the table, in Markdown")
+    arguments = parser.parse_args()
+    text = table(
+        {
+            "chain of 8 states, root mean squared error": chain(arguments.logs, 400),
+            "CartPole, mean squared error": cartpole(arguments.logs, 5000),
+        }
+    )
+    print(text)
+    if arguments.write:
+        arguments.write.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -20,8 +20,7 @@ from gvf.updates.linear_kernels import Experience
 from gvf_lab.catalogue import study_of
 from gvf_lab.study import Study, run, run_method
 from gvf_lab.study.measure import measure, sum_tree
-from gvf_lab.study.study_lanes import aligned
-from gvf_lab.study.study_loop import experience_of
+from gvf_lab.study.study_loop import aligned, experience_of
 from gvf_lab.study.task import TaskInputs, rows_outside_evaluation
 
 TITLE = "Studies: an update of one lane (16 transitions)"

@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 BLOCK = re.compile(r"^```python\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
@@ -77,8 +79,12 @@ class RunPage:
 
 def run_page(page: Path, folder: Path | None = None) -> RunPage:
     """Run a page's Python blocks in order, in a folder, by default one that is thrown away."""
-    text, names, printed = page.read_text(encoding="utf-8"), {"__name__": "__main__"}, []
+    text, printed = page.read_text(encoding="utf-8"), []
+    program = ModuleType("__main__")  # so that its functions are found by their names
+    names = vars(program)
     with contextlib.ExitStack() as stack:
+        stack.callback(sys.modules.__setitem__, "__main__", sys.modules["__main__"])
+        sys.modules["__main__"] = program
         where = folder or stack.enter_context(tempfile.TemporaryDirectory())
         stack.enter_context(contextlib.chdir(where))
         for block in BLOCK.finditer(text):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gvf
-from gvf.links import breaks, in_order
+from gvf.links import Links, breaks, in_order
 
 STATES = 6
 MU, PI = gvf.policies.Fixed([0.5, 0.5]), gvf.policies.Fixed([0.3, 0.7])
@@ -227,3 +227,111 @@ def test_states_of_other_forms_are_not_compared_and_texts_are() -> None:
     np.testing.assert_array_equal(breaks(*texts, both), [False, True])
     large = np.array([2**40, 2**40 + 1])
     np.testing.assert_array_equal(breaks(large, large[::-1], both), both)
+
+
+# Rows that come batch by batch
+
+
+class DumbLinks:
+    """The links of rows one by one, with a dictionary of the latest row of each stream."""
+
+    def __init__(self) -> None:
+        self.latest: dict[int, dict[str, Any]] = {}
+        self.anew: set[int] = set()
+
+    def begins(self, row: dict[str, Any]) -> bool:
+        before = self.latest.get(row["stream"])
+        again = row["stream"] in self.anew
+        self.anew.discard(row["stream"])
+        self.latest[row["stream"]] = row
+        if before is None or again:
+            return True
+        ended = before["terminated"] or before["truncated"]
+        return bool(ended or before["episode"] != row["episode"])
+
+    def leave_out(self, row: dict[str, Any]) -> None:
+        self.anew.add(row["stream"])
+
+    def reset(self) -> None:
+        self.anew |= self.latest.keys()
+
+
+def rows_of(batch: gvf.Transitions) -> list[dict[str, Any]]:
+    return [{name: c[i].item() for name, c in batch.columns.items()} for i in range(len(batch))]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_links_of_batches_are_those_of_rows_one_by_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = mixed(seed)
+    ends = rows.terminated | rows.truncated
+    episode = np.empty(len(rows), int)
+    for stream in range(3):
+        of_stream = rows.stream == stream
+        episode[of_stream] = 100 * stream + np.cumsum(ends[of_stream]) - ends[of_stream]
+    rows = gvf.Transitions(**rows.columns, episode=episode)
+    links, dumb, start = Links("rows are linked"), DumbLinks(), 0
+    numbers: dict[int, int] = {}
+    while start < len(rows):
+        stop = min(start + int(rng.integers(1, 40)), len(rows))
+        batch, left_out = rows[start:stop], rng.random(stop - start) < 0.1
+        if rng.random() < 0.1:
+            links.new_source(reset=True)
+            dumb.reset()
+        if rng.random() < 0.3:
+            again = Links("rows are linked")
+            again.load_state_dict(links.state_dict())
+            links = again
+        linked = links.of(batch, left_out if left_out.any() else None)
+        expected, streams = [], []
+        for row in np.unique(batch.stream).tolist():
+            numbers.setdefault(row, len(numbers))
+        for row, missing in zip(rows_of(batch), left_out, strict=True):
+            if missing:
+                dumb.leave_out(row)
+                continue
+            expected.append(dumb.begins(row))
+            streams.append(numbers[row["stream"]])
+        assert linked.begins.tolist() == expected
+        assert linked.stream.tolist() == streams
+        start = stop
+    assert len(links) == 3
+
+
+def test_a_row_that_does_not_follow_is_refused_and_what_was_known_can_be_put_back() -> None:
+    links = Links("rows are linked")
+    walk = gvf.Transitions(state=[0, 1], next_state=[1, 2])
+    links.of(walk)
+    memory = links.remembered()
+    wrong = gvf.Transitions(state=[2, 5, 4], next_state=[3, 4, 3])
+    with pytest.raises(ValueError, match=r"at position 1 does not begin .* and rows are linked: "):
+        links.of(wrong)
+    links.put_back(memory)
+    assert links.of(gvf.Transitions(state=[2], next_state=[3])).begins.tolist() == [False]
+    left_out = np.array([False, True, False])
+    with pytest.raises(ValueError, match="at position 0 does not begin"):
+        links.of(wrong, left_out)
+
+
+def test_another_source_may_go_on_or_begin_anew() -> None:
+    for state, begins in ((2, False), (5, True)):
+        links = Links("rows are linked")
+        links.of(gvf.Transitions(state=[0, 1], next_state=[1, 2]))
+        links.new_source(reset=False)
+        assert links.of(gvf.Transitions(state=[state], next_state=[3])).begins.tolist() == [begins]
+
+
+def test_rows_of_any_order_all_begin_anew() -> None:
+    links = Links("rows are linked", looks_back=False)
+    for state in ([3, 1, 4], [1, 5]):
+        batch = gvf.Transitions(state=state, next_state=state)
+        assert links.of(batch).begins.all()
+
+
+def test_a_damaged_memory_of_streams_is_refused() -> None:
+    links = Links("rows are linked")
+    links.of(SORTED)
+    arrays = links.state_dict()
+    for name in ("flags", "episodes", "left", "after"):
+        with pytest.raises(ValueError, match="3 streams remember"):
+            links.load_state_dict(arrays | {name: arrays[name][:2]})

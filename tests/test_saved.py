@@ -288,6 +288,44 @@ def test_trust_may_be_any_iterable_of_names(tmp_path):
         gvf.load(tmp_path / "learner", trust=[5])  # pyright: ignore[reportArgumentType]
 
 
+def test_a_function_of_the_running_program_is_compared_by_its_name(tmp_path):
+    program = """
+import functools, gvf
+question = lambda cumulant: gvf.GVF(gvf.policies.Uniform(2), cumulant, 0.9)
+made = lambda cumulant: gvf.Learner(question(cumulant), gvf.features.OneHot(3), gvf.updates.TD(0.1))
+def reward(t):
+    return t.reward
+def other(t):
+    return t.reward
+def wrapped(function):
+    @functools.wraps(function)
+    def inside(t):
+        return 2 * function(t)
+    return inside
+made(reward).save("learner")
+made(reward).load("learner")
+for cumulant in (other, wrapped(reward)):
+    try:
+        made(cumulant).load("learner")
+    except ValueError as error:
+        print(str(error).splitlines()[1])
+try:
+    gvf.load("learner", trust=["__main__"])
+except ValueError as error:
+    print(error)
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert run.stdout.splitlines() == [
+        "  question.cumulant: there reward, here other",
+        "  question.cumulant: reward cannot be compared, since it has no name in a module",
+        "learner does not hold what it should: question.cumulant is reward, which cannot be found "
+        "by a name: define it at the top of a module of its own, or make the learner as before and "
+        "call learner.load(path)",
+    ]
+
+
 @pytest.mark.parametrize("kind", [np.random.MT19937, np.random.PCG64DXSM, np.random.Philox])
 def test_any_generator_of_numpy_is_saved(kind, tmp_path):
     first = make(seed=np.random.Generator(kind(3)))
@@ -428,7 +466,7 @@ def test_a_horde_with_a_lambda_is_not_made_from_a_file(tmp_path):
     horde(gvf.question_grid(Inner(("a", "b"), 0.6), {"reward": "reward"}, [0.5])).save(
         tmp_path / "bank"
     )
-    with pytest.raises(ValueError, match=r"questions.banks\[0\] is Inner\(.*define it with a name"):
+    with pytest.raises(ValueError, match=r"questions.banks\[0\] is Inner\(.*define it at the top"):
         gvf.load(tmp_path / "bank", trust=["test_saved"])
 
 

@@ -13,7 +13,7 @@ from walks import Walk, walk_of
 
 import gvf
 
-LEARNER_FILES, LEARNER_TURNS = 99, 99
+LEARNER_FILES, LEARNER_TURNS = 14, 4
 
 
 def is_step_of_environment(frame: FrameType) -> bool:

@@ -9,7 +9,7 @@ import matplotlib.image
 import numpy as np
 
 from experiments.answers.sweep import example
-from gvf.answers import plotted_numbers as plots
+from gvf.answers import answer_plots as plots
 from gvf.answers.answer_plots import WIDTH
 from gvf.common.plot_style import render
 

@@ -65,7 +65,7 @@ def digest(figure: Figure) -> str:
     return hashlib.sha256(json.dumps(claims).encode()).hexdigest()[:16]
 
 
-def drawn(figure: Figure, protocol: str) -> Results:
+def random_results(figure: Figure, protocol: str) -> Results:
     """Return results in which the error of every cell is a curve of its own, drawn at random."""
     study = figure.study(protocol, "quick", RUNS)
     cells = {}
@@ -131,7 +131,7 @@ def numbers(figure: Figure, cache: dict[tuple[str, str], Results]) -> dict[str, 
 
     def results(id: str, protocol: str) -> Results:
         if (id, protocol) not in cache:
-            cache[id, protocol] = drawn(FIGURES[id], protocol)
+            cache[id, protocol] = random_results(FIGURES[id], protocol)
         return cache[id, protocol]
 
     return {

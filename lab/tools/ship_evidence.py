@@ -47,7 +47,7 @@ from gvf_lab.report.exhibit import (
     recorded,
     verdicts,
 )
-from gvf_lab.study.encoding import variant
+from gvf_lab.study.settings import variant
 from gvf_lab.study.store import Store
 from gvf_lab.theory import verify
 from gvf_lab.theory.finding import NUMBERS

@@ -33,7 +33,6 @@ from gvf.transition import (
     as_transitions,
     nan_place,
     nan_rows,
-    recorded_column,
     without_last_states,
 )
 
@@ -327,7 +326,7 @@ def behaviour_source(
         >>> behaviour_source(batch, gvf.policies.Uniform(2), "behaviour")
         Uniform(2)
     """
-    recorded = recorded_column(transitions.columns)
+    recorded = next((name for name in RECORDED if name in transitions.columns), None)
     if behaviour is not None and (recorded is None or on_conflict == "behaviour"):
         return behaviour
     return recorded

@@ -112,10 +112,13 @@ class Origin(NamedTuple):
             ...     print(*error.__notes__)
             Positions do not count the rows left out for a NaN, [1].
         """
-        if self.left_out is None:
-            return nullcontext()
+        return nullcontext() if self.left_out is None else noted(self._explanation)
+
+    @property
+    def _explanation(self) -> str:
+        assert self.left_out is not None
         rows = np.array2string(np.flatnonzero(self.left_out), separator=", ", threshold=8)
-        return noted(f"Positions do not count the rows left out for a NaN, {rows}.")
+        return f"Positions do not count the rows left out for a NaN, {rows}."
 
 
 class QuestionRows(NamedTuple):
@@ -182,10 +185,22 @@ class RowMaker:
         if self.on_nan == "skip":
             left_out = self.question.missing(batch, interest=self.needs_interest)
         origin = Origin.of(batch, left_out, behaviour, self.on_conflict)
-        if origin.left_out is None:
-            return self._evaluated(origin, behaviour)
-        with origin.positions_explained():
-            return self._evaluated(origin, behaviour)
+        question, transitions = self.question, origin.transitions
+        ratio = interest = np.ones(len(transitions))
+        if not len(transitions):  # functions of users need not take an empty batch
+            return QuestionRows(ratio, ratio, ratio, interest, origin)
+        try:
+            if self.needs_ratio or origin.source is not None:
+                conflict = self.on_conflict
+                ratio = question.ratios(transitions, behaviour=behaviour, on_conflict=conflict)
+            cumulant = question.cumulants(transitions)
+            continuation = question.continuations(transitions)
+            if self.needs_interest:
+                interest = question.interests(transitions)
+        except ValueError:
+            with origin.positions_explained():
+                raise
+        return QuestionRows(ratio, cumulant, continuation, interest, origin)
 
     def one(self, columns: Mapping[str, Any], behaviour: Policy | None) -> QuestionRows:
         """Return the row of one transition, given by one value a column.
@@ -201,19 +216,3 @@ class RowMaker:
         ratio, cumulant, continuation, interest = np.array(numbers).reshape(4, 1)
         origin = Origin(batch, None, batch, source)
         return QuestionRows(ratio, cumulant, continuation, interest, origin)
-
-    def _evaluated(self, origin: Origin, behaviour: Policy | None) -> QuestionRows:
-        question, transitions = self.question, origin.transitions
-        ones = np.ones(len(transitions))
-        if not len(transitions):  # functions of users need not take an empty batch
-            return QuestionRows(ones, ones, ones, ones, origin)
-        ratio = ones
-        if self.needs_ratio or origin.is_known:
-            ratio = question.ratios(transitions, behaviour=behaviour, on_conflict=self.on_conflict)
-        return QuestionRows(
-            ratio,
-            question.cumulants(transitions),
-            question.continuations(transitions),
-            question.interests(transitions) if self.needs_interest else ones,
-            origin,
-        )

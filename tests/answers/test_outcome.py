@@ -17,9 +17,8 @@ from pages import Read
 import gvf
 from gvf.answers import answer, load, prepare
 from gvf.answers.answer_page import page
-from gvf.answers.plotted_numbers import tracks_of
-from gvf.answers.remarks import FewEvents, Unfinished
-from gvf.answers.value_estimates import written
+from gvf.answers.answer_plots import tracks_of
+from gvf.answers.remarks import FewEvents, Unfinished, written
 from gvf.answers.write_answer import NOTES, write_predictions
 from gvf.cli import main
 from gvf.estimate import Estimate

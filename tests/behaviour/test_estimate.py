@@ -123,6 +123,19 @@ def test_the_temperature_comes_from_episodes_that_the_model_has_not_seen() -> No
     assert min(found.temperatures) > 2.5
 
 
+def test_the_temperature_of_a_gaussian_widens_it() -> None:
+    log = vector_log(gvf.policies.Gaussian(lambda s: s[:, 0], 0.5), episodes=12, steps=10)
+    raw, wide = (gvf.estimate_behaviour(log, calibrate=calibrate) for calibrate in (False, True))
+    states = log.transitions().state
+    for first, second, t in zip(
+        raw.fold_policies, wide.fold_policies, wide.temperatures, strict=True
+    ):
+        draws = [p.sample(states, rng=np.random.default_rng(0)) for p in (first, second)]
+        again = [p.sample(states, rng=np.random.default_rng(1)) for p in (first, second)]
+        np.testing.assert_allclose(draws[1] - again[1], t * (draws[0] - again[0]), atol=1e-9)
+        assert abs(t - 1) > 1e-3
+
+
 def test_the_calibration_error_is_that_of_its_definition() -> None:
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 2, 3], size=500)

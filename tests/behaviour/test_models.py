@@ -230,6 +230,32 @@ def test_a_classifier_may_miss_actions_that_its_fold_has_not_seen() -> None:
     assert found.scores.log_loss.value == pytest.approx(found.scores.constant, abs=0.02)
 
 
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        (None, [[0.2, 0.7], [0.9, 0.1]]),
+        (lambda s: 2 * s[:, 0], [[0.4], [1.8]]),
+        pytest.param(
+            gvf.features.TileCoder(low=[0, 0], high=[1, 1], tiles=[1, 1], tilings=1),
+            [[1, 0, 0, 0], [1, 0, 0, 0]],
+            marks=needs_scikit_learn,
+        ),
+    ],
+    ids=["states", "numbers", "active"],
+)
+def test_a_classifier_gets_the_features_alone(features: Any, expected: Any) -> None:
+    seen: list[Any] = []
+
+    class Sees(Remembers):
+        def fit(self, x, y):
+            seen.append(x)
+            return super().fit(x, y)
+
+    states = np.array([[0.2, 0.7], [0.9, 0.1]])
+    Classifier(Sees(), features).estimate(states, np.array([0, 1]), 2, np.random.default_rng(0))
+    np.testing.assert_allclose(seen[0], expected)
+
+
 def test_a_function_may_fit_the_policy() -> None:
     def fit(states, actions):
         return gvf.policies.Fixed(np.bincount(actions, minlength=3) / len(actions))

@@ -19,6 +19,9 @@ from gvf.learners.method import Method
 pytestmark = pytest.mark.usefixtures("own_modules")
 
 
+_PATH = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+
+
 def digest_after(files: dict[str, str], reference: str) -> str:
     """Return a reference's digest, as a new process computes it after these files are written."""
     for name, text in files.items():
@@ -27,7 +30,7 @@ def digest_after(files: dict[str, str], reference: str) -> str:
         "import sys; from gvf.common.user_code import digest; print(*digest(sys.argv[1:]).values())"
     )
     given = [sys.executable, "-c", script, reference]
-    path = os.pathsep.join([str(Path.cwd()), str(Path("other").resolve())])
+    path = os.pathsep.join([str(Path.cwd()), str(Path("other").resolve()), *_PATH])
     done = subprocess.run(
         given, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path}
     )
@@ -78,9 +81,9 @@ def test_an_edit_without_reloading_changes_nothing():
 
 USED = """
 import math
-from functools import cache
+from functools import lru_cache
 SHARE, OTHER = 0.5, 7
-@cache
+@lru_cache(4)
 def half(x):
     return SHARE * x
 class Base:
@@ -99,8 +102,8 @@ def unused():
     [
         ("SHARE, OTHER = 0.5, 7", "SHARE, OTHER = 0.6, 7", True),
         ("SHARE * x", "SHARE + x", True),
-        ("@cache", "@cache  # of results", False),
-        ("@cache\n", "", True),
+        ("@lru_cache(4)", "@lru_cache(4)  # of results", False),
+        ("@lru_cache(4)", "@lru_cache(5)", True),
         ("size = 3", "size = 4", True),
         ("Mine.limit = 2", "Mine.limit = 3", True),
         ("math.pi", "math.e", False),

@@ -222,7 +222,7 @@ def test_what_has_no_name_is_named_by_its_place(part: Any, where: str, what: str
         build(*through_json(part), trust=["tests", "test_spec", "own_parts", "gvf.truth"])
     told = str(refused.value)
     assert told.startswith(f"{where} is {what}, which cannot be found by a name: define it at")
-    assert told.endswith("and call learner.load(path, same_functions=True)")
+    assert told.endswith("or make the learner as before and call learner.load(path)")
 
 
 def test_a_class_inside_a_function_can_be_compared_but_not_made() -> None:
@@ -246,7 +246,7 @@ def test_what_is_defined_in_the_main_program_has_no_name() -> None:
         "class C: pass\n"
         "print(describe(f, {}).get('unnamed'), describe(C(), {}).get('unnamed'))"
     )
-    assert run_python(program) == "True True\n"
+    assert run_python(program) == "of the running program True\n"
 
 
 # Trust.

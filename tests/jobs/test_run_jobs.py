@@ -236,7 +236,7 @@ def test_workers_are_a_number_or_a_place():
             RayCluster(workers=workers)
     for workers in (2.0, "4", True):
         with pytest.raises(TypeError, match=r"a number or a gvf\.jobs\.RayCluster"):
-            place_of(workers)
+            place_of(workers)  # pyright: ignore[reportArgumentType]
 
 
 def draw_twice(factor, job, stop):

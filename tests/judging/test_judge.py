@@ -407,6 +407,9 @@ def test_an_open_end_and_a_wrong_probability_are_named():
     with pytest.raises(ValueError, match=r"reward.* is nan at position 2") as caught:
         gvf.compare_learners(Values(TRUTH), gvf.Transitions(**columns))
     assert "Positions count from transition 0" in caught.value.__notes__[0]
+    with pytest.raises(ValueError, match=r"reward.* is nan at position 2") as caught:
+        gvf.compare_learners(Values(TRUTH), [batch, gvf.Transitions(**columns)])
+    assert f"Positions count from transition {len(batch)} of" in caught.value.__notes__[0]
 
 
 def test_gymnasium_and_online_learners_are_judged():

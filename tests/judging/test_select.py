@@ -108,6 +108,18 @@ def test_a_behaviour_of_the_learners_is_used():
         )
 
 
+def test_candidates_of_several_learners_keep_names_that_differ():
+    class Named(Values):
+        def fit(self, log, order=None, progress=None):
+            pass
+
+    several = {"IR": learners()["IR"], "IR, step size 0.1": Named(TRUTH)}
+    comparison = gvf.select_learner(several, LOG, cross_validate=False).comparison
+    names = [score.name for score in comparison.scores if score.standing != "reference"]
+    assert len(set(names)) == 3
+    assert {"IR, step size 0.003", "IR, step size 0.1 (1)"} < set(names)
+
+
 def test_own_learners_are_selected_too():
     class Mean(Values):
         def fit(self, log, order=None, progress=None):

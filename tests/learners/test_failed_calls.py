@@ -222,8 +222,9 @@ def test_one_transition_that_fails_in_any_part_changes_nothing(
     for row in rows[:seen]:
         learner.observe(**row)
     before = states_of(learner)
-    if part == "loop":  # the first step that may change the window
-        monkeypatch.setattr(learner.window, "make_room", _refuse)
+    if part == "loop":  # the step before the first change of the window
+        place = (learner.values, "experience") if seen else (learner.window, "make_room")
+        monkeypatch.setattr(*place, _refuse)
     else:
         parts[part].armed = True
     fails = part != "interest" or correction.trace is not None

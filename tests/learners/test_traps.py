@@ -30,12 +30,13 @@ def walk(count, seed=0, **changed):
 
 
 def make(update=None, correction=None, features=None, question=QUESTION, **options):
+    options = {"behaviour": BEHAVIOUR, "seed": 0, **options}
     return gvf.Learner(
         question,
         features or gvf.features.Dense(3),
         update or gvf.updates.TD(0.01),
         correction or gvf.corrections.IR(),
-        **{"behaviour": BEHAVIOUR, "seed": 0, **options},
+        **options,
     )
 
 

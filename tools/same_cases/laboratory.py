@@ -25,9 +25,10 @@ from gvf_lab.figure import judge
 from gvf_lab.figure.figure import write_csv
 from gvf_lab.report.build import CHARTS, PAGE, build
 from gvf_lab.study.base_study import seed_for
-from gvf_lab.study.encoding import encode, variant
+from gvf_lab.study.encoding import encode
 from gvf_lab.study.results import Results
 from gvf_lab.study.run_study import run
+from gvf_lab.study.settings import variant
 from gvf_lab.study.store import Store
 
 PROTOCOLS = ("paper", "authors")

@@ -100,9 +100,9 @@ GROUPS = (
 """All figures."""
 OTHER_STUDIES = {
     CAR: "racing-tuning-momentum racing-tuning-rmsprop racing-tuning-adam",
-    CHAIN: "interpolation-chain quick-check",
     ROOMS: "interpolation-rooms",
     TILES: "interpolation-tiles",
+    CHAIN: "interpolation-chain quick-check",
 }
 """The studies that belong to no figure, by module."""
 

@@ -18,6 +18,7 @@ import pytest
 import gvf
 from gvf.cli import main
 from gvf_lab import catalogue, charts, paper
+from gvf_lab.charts import chart_statistics
 from gvf_lab.charts.chart_pictures import TOP, draw_best
 from gvf_lab.charts.chart_statistics import SHARES, start_error
 from gvf_lab.charts.chart_studies import STUDIES
@@ -270,6 +271,25 @@ def test_claims_of_small_differences_can_hold_fail_and_stay_open(factor: float, 
     for claim in charts.FIGURES["rooms-window"].claims:
         if claim.id.endswith("-like-emphatic-ir"):
             assert judge(claim, window).verdict == want
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "want"), [(0.0, 0.5, "holds"), (0.5, 0.0, "fails"), (0.5, 0.5, "undecided")]
+)
+def test_claims_of_flat_ranges_can_hold_fail_and_stay_open(
+    ours: float, theirs: float, want: str
+) -> None:
+    """The shares of step sizes are not good."""
+    window = planted(
+        "rooms-window", group(("Emphatic IR",), 0.2, 0.2, 0.2), worse={"Emphatic IR": ours}
+    )
+    online = planted("rooms-online", group(EMPHATIC, 0.2, 0.2, 0.2), worse={EMPHATIC[0]: theirs})
+    (claim,) = (
+        claim
+        for claim in charts.FIGURES["rooms-window"].claims
+        if claim.statistic is chart_statistics.ratio_of_flat_ranges
+    )
+    assert judge(claim, window, {"rooms-online": online}).verdict == want
 
 
 def test_claims_say_where_updates_and_samples_are_as_many() -> None:

@@ -67,6 +67,12 @@ def test_a_figure_imports_only_what_it_needs() -> None:
     assert figures == {"gvf_lab.paper.markov_chain_figures"}
 
 
+def test_the_page_has_the_figures_in_the_order_of_the_paper() -> None:
+    places = [figure.where[:6] for figure in paper.FIGURES.values() if figure.main]
+    assert places == sorted(places)
+    assert places[-4:] == ["Fig. 3", "Fig. 4", "Fig. 4", "Fig. 4"]
+
+
 @pytest.mark.parametrize("name", catalogue.STUDIES)
 def test_a_study_has_the_name_of_the_catalogue(name: str) -> None:
     assert catalogue.named_study(name).name == catalogue.study_of(name).name == name
@@ -74,12 +80,12 @@ def test_a_study_has_the_name_of_the_catalogue(name: str) -> None:
 
 @pytest.mark.parametrize("module", catalogue.MODULES)
 def test_the_catalogue_has_every_figure_and_study_of_a_module(module: str) -> None:
-    own = import_module(f"gvf_lab.{module}")
+    figures = import_module(f"gvf_lab.{module}")
     rows = [row for group in catalogue.GROUPS for row in group.rows if row.module == module]
     names = [name for row in rows for name in row.names.split()]
-    assert sorted(figure.id for figure in own.FIGURES) == sorted(names)
+    assert sorted(figure.id for figure in figures.FIGURES) == sorted(names)
     others = catalogue.OTHER_STUDIES.get(module, "").split()
-    assert {study.name for study in getattr(own, "STUDIES", ())} - {*names} == {*others}
+    assert {study.name for study in getattr(figures, "STUDIES", ())} - {*names} == {*others}
 
 
 @pytest.mark.parametrize(

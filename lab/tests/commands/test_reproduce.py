@@ -13,7 +13,7 @@ from gvf.cli import main
 from gvf_lab import paper
 from gvf_lab.commands.reproduce import REPRODUCE_EXAMPLES
 from gvf_lab.study import Summary
-from gvf_lab.study.encoding import canonical, variant
+from gvf_lab.study.settings import canonical, variant
 
 FIGURE = "markov-vtrace"
 LEFT = {f"{FIGURE}.png", f"{FIGURE}.svg", f"{FIGURE}.csv", "published.csv", "claims.json"}

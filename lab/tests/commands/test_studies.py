@@ -35,7 +35,10 @@ TASK = "quick-check/hard/hard/gap-1/run-3"
             ["study", "run", "four-room-gap"],
             "unknown study: 'four-room-gap'; did you mean 'four-rooms-gap'? (`gvf study list` ",
         ),
-        (["study", "show", "nope"], "unknown study: 'nope'; known are 'markov-step-size', "),
+        (
+            ["study", "show", "nope"],
+            "unknown study: 'nope'; known are 'four-rooms-learning-curves', ",
+        ),
         (["study", "plot", "nope"], "' and 37 more (`gvf study list` shows all)\n"),
         (
             ["study", "run", "quick-check", "--set", 'methods=["Vtrace"]'],

@@ -15,7 +15,7 @@ from gvf.common.gymnasium import gym
 from gvf_lab import domain as domains
 from gvf_lab.racing import RacingStudy
 from gvf_lab.study import Study, VarianceStudy
-from gvf_lab.study.encoding import references, settings
+from gvf_lab.study.settings import references, settings
 
 STAR = "import gvf_lab\n\n\ndef make():\n    return gvf_lab.domain.get('star')\n"
 

@@ -123,6 +123,8 @@ def test_reasons_are_keys_or_texts_and_several_are_joined() -> None:
         ({"says": "{others} is so."}, "'others'"),
         ({"of": {"method": "{others}"}}, "'others'"),
         ({"statistic": "quotient"}, "'quotient'"),
+        ({"wyh": "tie"}, "'wyh' is no field of a claim, and no text has {wyh}"),
+        ({"not_counted": {"IR": "It follows."}}, "not_counted: no claim has 'IR'"),
     ],
 )
 def test_an_error_names_the_family(fields: dict[str, Any], message: str) -> None:

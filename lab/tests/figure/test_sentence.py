@@ -4,8 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from gvf_lab.figure.claim import Verdict
-from gvf_lab.figure.sentence import Sentence, weigh
+from gvf_lab.figure.claim import Sentence, Verdict, weigh
 
 
 def verdict(told: str, given: str = "") -> Verdict:

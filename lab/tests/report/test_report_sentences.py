@@ -7,8 +7,7 @@ import pytest
 from shown import exhibits, made, rows, verdict, write
 
 from gvf_lab.figure import Figure
-from gvf_lab.figure.claim import HistoryEntry
-from gvf_lab.figure.sentence import Sentence
+from gvf_lab.figure.claim import HistoryEntry, Sentence
 from gvf_lab.paper import FIGURES, get
 from gvf_lab.paper.paper_sentences import sentences
 from gvf_lab.report import sentence_verdicts

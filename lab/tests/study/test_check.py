@@ -11,8 +11,7 @@ from own_code import write
 from gvf.cli import main
 from gvf_lab import domain as domains
 from gvf_lab.study import Study
-from gvf_lab.study.encoding import settings
-from gvf_lab.study.study_checks import check_types
+from gvf_lab.study.settings import check_types, settings
 from gvf_lab.study.study_file import as_toml
 
 pytestmark = pytest.mark.usefixtures("apart")

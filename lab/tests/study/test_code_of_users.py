@@ -12,7 +12,7 @@ from own_code import CHAIN, CORRECTION, ENVIRONMENT, registering, told_by, write
 from gvf.common import user_code as code
 from gvf_lab import domain as domains
 from gvf_lab.study import Store, Study, run
-from gvf_lab.study.encoding import settings
+from gvf_lab.study.settings import settings
 
 pytestmark = pytest.mark.usefixtures("own_modules")
 

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 import pytest
 from study_runs import STOPPED, STUDY, beside_progress, digests, needs_posix, start
 
-from gvf.jobs import Interrupted, Job, Threads
+from gvf.jobs import Interrupted, Job, RayCluster, Threads
 from gvf_lab.study import run_task
 from gvf_lab.study.run_study import perform, run
 from gvf_lab.study.store import Store
@@ -135,6 +135,11 @@ def test_closing_the_results_ends_the_task_in_flight(monkeypatch: pytest.MonkeyP
     results.close()
     assert interrupted.is_set()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("gvf-worker")]
+
+
+def test_a_study_says_how_long_its_tasks_may_take_to_stop() -> None:
+    assert STUDY.place(Threads(2)) == Threads(2, patience=1.0)
+    assert STUDY.place(RayCluster("auto")) == RayCluster("auto")
 
 
 def test_a_task_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

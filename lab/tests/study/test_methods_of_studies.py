@@ -13,7 +13,7 @@ from gvf.corrections import RATIO, WINDOW, kernel
 from gvf.corrections.correction import by_ratio
 from gvf.learners import Method
 from gvf_lab.study import NAMED, Study, load, run_task
-from gvf_lab.study.encoding import settings
+from gvf_lab.study.settings import settings
 from gvf_lab.study.study_file import as_toml
 
 

@@ -17,8 +17,9 @@ from gvf_lab.report.study_pages import plot
 from gvf_lab.study import OnlineStudy, Results, Store, load, run
 from gvf_lab.study import online_study as online
 from gvf_lab.study.base_study import seed_for
-from gvf_lab.study.encoding import encode, settings
+from gvf_lab.study.encoding import encode
 from gvf_lab.study.online_study import Choice
+from gvf_lab.study.settings import settings
 from gvf_lab.study.study_file import as_toml
 
 STEPS, POINTS = 3000, 4

@@ -8,9 +8,8 @@ import pytest
 from study_runs import STUDY
 
 from gvf.common.progress import Progress
-from gvf_lab.study.run_study import run
+from gvf_lab.study.run_study import Account, Costs, costs, run, spent
 from gvf_lab.study.store import Store
-from gvf_lab.study.study_progress import Account, Costs, costs, spent
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -26,7 +25,7 @@ def test_costs_follow_the_gap(tmp_path: Path) -> None:
 def test_the_remaining_time_is_that_of_the_work_left(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = list(STUDY.with_(runs=2).tasks())
     clock = iter([0.0, 10.0, 30.0])
-    monkeypatch.setattr("gvf_lab.study.study_progress.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("gvf_lab.study.run_study.time.perf_counter", lambda: next(clock))
     account = Account(tasks)
     account.add(tasks[0], 4.0)
     assert account.remaining() == pytest.approx(30.0)

@@ -20,8 +20,9 @@ import pytest
 import gvf
 from gvf.common.version import __version__
 from gvf_lab.study import Study, Task, VarianceStudy, load, run_task, run_variance
-from gvf_lab.study.encoding import COLUMNS, encode, settings
+from gvf_lab.study.encoding import COLUMNS, encode
 from gvf_lab.study.run_study import run
+from gvf_lab.study.settings import settings
 from gvf_lab.study.store import Store, StoreError, stored
 from gvf_lab.study.study_file import as_toml
 

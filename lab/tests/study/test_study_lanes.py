@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gvf_lab.study import Study, run_method, task
-from gvf_lab.study.study_lanes import StudyLanes
+from gvf_lab.study.study_loop import StudyLanes
 
 STEPS = (0.0, 0.01, 1e3, *np.linspace(0.001, 0.02, 16), 2e3, 0.03)
 

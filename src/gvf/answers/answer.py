@@ -20,16 +20,15 @@ from gvf.answers.cell_jobs import CellJobs
 from gvf.answers.cells import Cell
 from gvf.answers.plan import Plan
 from gvf.answers.read_inputs import Material, prepare
-from gvf.answers.remarks import FewEvents, Remark, Unfinished
+from gvf.answers.remarks import FewEvents, Remark, Unfinished, value_lines, values_of
 from gvf.answers.support_of_log import lacking, support_of, warnings_of, warnings_of_material
 from gvf.answers.toml_table import placed
-from gvf.answers.value_estimates import value_lines, values_of
 from gvf.answers.winners import learn
 from gvf.behaviour import Support
 from gvf.common.arrays import Floats
 from gvf.common.grid_edge import edge_text
 from gvf.diagnosis import Diagnosis
-from gvf.estimate import Estimate
+from gvf.estimate import Estimate, percent
 from gvf.findings import Code, Finding
 from gvf.intervals import BootstrapResult
 from gvf.intervals.resampling import Units
@@ -168,7 +167,7 @@ def _support(result: Answered) -> list[str]:
     size, window = ratios.effective_sample_size, ratios.window
     lines = [
         f"  {window:,} ratios, worth {size:,.0f} transitions of the target "
-        f"({100 * size / window:.0f} %); largest {ratios.max_ratio:.3g}"
+        f"({percent(size / window, '.0f')}); largest {ratios.max_ratio:.3g}"
         + (f"; {without}" if (without := lacking(result.support)) else "")
     ]
     warnings = warnings_of(ratios, result.support)

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gvf.answers import answer_plots, plotted_numbers
+from gvf.answers import answer_plots
 from gvf.answers.answer import Answer, Answered, edge_of
 from gvf.answers.cells import methods
 from gvf.answers.plan import Asked, setting_text
 from gvf.answers.read_inputs import Material, described
+from gvf.answers.remarks import value_remarks, value_rows
 from gvf.answers.support_of_log import (
     Diagnosed,
     hardly_taken,
@@ -24,7 +25,6 @@ from gvf.answers.support_of_log import (
     warnings_of,
     warnings_of_material,
 )
-from gvf.answers.value_estimates import value_remarks, value_rows
 from gvf.behaviour import Support
 from gvf.common.arrays import Array
 from gvf.common.page_parts import css, templates
@@ -114,7 +114,7 @@ def _render(material: Material, **more: Any) -> str:
         estimated=material.source == "estimated",
         behaviour=_behaviour(material),
         ratios_from=material.ratios_from,
-        level=f"{100 * material.plan.level:g} %",
+        level=percent(material.plan.level, "g"),
         replicates=material.plan.replicates,
         in_memory=log.in_memory,
         **more,
@@ -211,13 +211,13 @@ def _judged(material: Material, result: Answered) -> dict[str, Any]:
         "remarks": [str(remark) for remark in result.remarks],
         "epochs": result.epochs,
         "has_intervals": result.intervals is not None,
-        "unknown": plotted_numbers.unknown(material, result),
-        "scores": _picture(plotted_numbers.scores_of(material, result)),
+        "unknown": answer_plots.unknown(material, result),
+        "scores": _picture(answer_plots.scores_of(material, result)),
         "candidates": rows,
         "left_out": len(scores) - len(rows),
         "constant": _number(judgement.constant.score),
         "weights": f"{size:,.3g} of {episodes:,} episodes; k-hat {k_hat}, trusted up to "
-        f"{LARGEST_K_HAT}; {100 * judgement.beyond:.2g} % of the values lie beyond the "
+        f"{LARGEST_K_HAT}; {percent(judgement.beyond)} of the values lie beyond the "
         "ends of cut episodes",
     }
 
@@ -236,7 +236,7 @@ def _score(judgement: Comparison, score: Any) -> dict[str, str]:
         "error": _number(score.score),
         "above": "–" if best else _number(d.value),
         "interval": interval,
-        "chance": f"{100 * score.chance:.0f} %",
+        "chance": percent(score.chance, ".0f"),
         "kind": kinds[score.standing],
         "standing": words.get(score.standing) or score.standing,
     }
@@ -253,14 +253,12 @@ def _picture(figure: Figure | None) -> dict[str, Any] | None:
 def _tracks(material: Material, result: Answered) -> dict[str, Any] | None:
     """Return the picture of predictions along episodes; None if all are single steps."""
     return (
-        embed(plotted_numbers.tracks_of(material, result))
-        if material.log.lengths.max() > 1
-        else None
+        embed(answer_plots.tracks_of(material, result)) if material.log.lengths.max() > 1 else None
     )
 
 
 def _map(material: Material, result: Answered) -> dict[str, Any] | None:
-    drawn = plotted_numbers.map_of(material, result)
+    drawn = answer_plots.map_of(material, result)
     if drawn is None:
         return None
     kind = "png" if drawn.others else "svg"  # a map has many cells

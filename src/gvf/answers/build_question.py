@@ -1,7 +1,7 @@
 """The parts of a question, made of what a plan says: policies, signals, features.
 
 A plan is data. What it leaves open, such as the number of actions or the bounds of tile coding, is
-taken from the :class:`gvf.answers.log_facts.Facts` of the log.
+taken from the :class:`gvf.answers.plan.Facts` of the log.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from gvf.answers.build_policies import function, policy
-from gvf.answers.described_functions import Constant, Entry, Scaled
-from gvf.answers.log_facts import Facts
-from gvf.answers.plan import Asked, Plan
+from gvf.answers.build_policies import Constant, Entry, Scaled, function, policy
+from gvf.answers.plan import Asked, Facts, Plan
 from gvf.answers.toml_table import placed
 from gvf.common.part_names import is_reference, known, nearest
 from gvf.features import Dense, FeatureMap, OneHot, TileCoder

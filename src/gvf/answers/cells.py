@@ -312,7 +312,7 @@ def _richer(cell: Cell, material: Material, stop: Stop) -> Arrays:
         sums = [_squares(each(sample)) for each in (material.features, features)]
         smaller = replace(cell, step_size=cell.step_size * sums[0] / sums[1])
         job, model = _resampled(material, smaller, features)
-        model.weights[:] = _run(job, model, [0], stop).weights[:, 0]
+        model.weights[:] = job.run(model, [0], stop).weights[:, 0]
         predict = model.predict
     first, sample = looked_at(material)
     return {"first": predict(first), "sample": predict(sample)}
@@ -345,13 +345,9 @@ def _resampled(
     ), model
 
 
-def _run(job: ReplicateArguments, model: Learner, numbers: Sequence[int], stop: Stop) -> Replicates:
-    return job.run(model, numbers, stop)
-
-
 def _replicates(cell: Cell, material: Material, stop: Stop) -> Arrays:
     job, model = _resampled(material, cell)
-    replicates = _run(job, model, range(cell.part, cell.part + cell.count), stop)
+    replicates = job.run(model, range(cell.part, cell.part + cell.count), stop)
     return {field.name: np.asarray(getattr(replicates, field.name)) for field in fields(Replicates)}
 
 

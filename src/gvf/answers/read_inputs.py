@@ -20,8 +20,7 @@ import numpy as np
 
 from gvf.answers import build_question
 from gvf.answers.build_policies import policy
-from gvf.answers.log_facts import Facts
-from gvf.answers.plan import Plan
+from gvf.answers.plan import Facts, Plan
 from gvf.answers.toml_table import placed
 from gvf.common.arrays import Floats
 from gvf.common.errors import OptionError

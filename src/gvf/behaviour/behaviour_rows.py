@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Bools
 from gvf.common.checks import brief
+from gvf.common.fields import as_matrix
 from gvf.log import Log
 from gvf.transition import Transitions, nan_rows
 
@@ -81,7 +82,7 @@ def rows_of(log: Log, most: int, actions: int | None, rng: np.random.Generator) 
     joined, position, missing = log.sample(most, rng=rng, usable=usable, inspect=note_actions)
     if not len(joined):
         raise ValueError(f"{log.source}: all rows have a NaN in the state or the action")
-    infinite = _infinite(joined["state"])
+    infinite = np.isinf(as_matrix(joined["state"])).any(axis=1)
     if infinite.any():
         at = int(position[infinite.argmax()])
         raise ValueError(f"the state of transition {at} of the log is infinite: repair it")
@@ -133,12 +134,3 @@ def _check_continuous(column: Array) -> None:
             f"the actions are {column.dtype}, but only {len(names)} whole numbers: if they number "
             f"actions, say how many there are: actions={int(names.max()) + 1}"
         )
-
-
-def _infinite(column: Array) -> Bools:
-    if column.dtype.names is not None:
-        fields = np.stack([_infinite(column[name]) for name in column.dtype.names])
-        return np.array(fields.any(axis=0))
-    if column.dtype.kind != "f":
-        return np.zeros(len(column), bool)
-    return np.array(np.isinf(column).reshape(len(column), -1).any(axis=1))

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.behaviour.behaviour_models import NormalsPolicy
-from gvf.behaviour.classifiers import softmax
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief
 from gvf.policies import DiscretePolicy, Policy
 from gvf.policies.action_checks import distributions
+from gvf.policies.discrete import softmax
 
 MOST = 20.0
 """The largest temperature; its inverse is the smallest."""

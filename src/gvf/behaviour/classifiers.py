@@ -24,13 +24,14 @@ from gvf.behaviour.state_features import (
     ActiveFeatures,
     BentFeatures,
     UserFeatures,
-    flat,
     state_features,
 )
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief
 from gvf.common.distribution import how_to_install
+from gvf.common.fields import as_matrix
 from gvf.policies import DiscretePolicy, Policy
+from gvf.policies.discrete import softmax
 
 _MOST_EXACT = 600
 """The largest number of weights whose curvature, a matrix, is inverted; many are found roughly."""
@@ -119,20 +120,6 @@ class LogisticPolicy(DiscretePolicy):
 
     def __repr__(self) -> str:
         return f"LogisticPolicy({self.weights.shape[0]} features, {self.actions} actions)"
-
-
-def softmax(logits: Floats) -> Floats:
-    """Return the probabilities of logits [m, A].
-
-    Example:
-        >>> import numpy as np
-        >>> from gvf.behaviour.classifiers import softmax
-        >>> softmax(np.log([[1.0, 3.0], [3.0, 1.0]]) + 900)
-        array([[0.25, 0.75],
-               [0.75, 0.25]])
-    """
-    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +268,7 @@ def _fresh(estimator: Any) -> Any:
 def _numbers(features: Any, states: Any) -> Any:
     """Return the inputs of a classifier, float64[m, f]."""
     if features is None:
-        return flat(states)
+        return as_matrix(states)
     x = state_features(features, states)(states)
     return (x.sparse().toarray() if isinstance(x, ActiveFeatures) else x)[:, 1:]
 

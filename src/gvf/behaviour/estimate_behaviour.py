@@ -10,10 +10,9 @@ other folds a quarter of the episodes is set apart once, to find the temperature
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gvf.behaviour import calibration
 from gvf.behaviour.behaviour_models import Counts, Model, Normals
@@ -21,9 +20,9 @@ from gvf.behaviour.behaviour_rows import LogRows, rows_of
 from gvf.behaviour.behaviour_scores import scored
 from gvf.behaviour.classifiers import Classifier, Logistic, as_model
 from gvf.behaviour.estimated_behaviour import EstimatedBehaviour
-from gvf.behaviour.state_features import flat
 from gvf.common.arrays import Array, Bools
 from gvf.common.checks import brief, whole
+from gvf.common.fields import as_matrix
 from gvf.common.progress import progress_of
 from gvf.findings import Code, Finding
 from gvf.log import Log
@@ -111,18 +110,18 @@ def estimate_behaviour(
     used = min(folds, episodes)
     fold = np.full(int(log.numbers.max()) + 1, -1)
     fold[log.numbers] = rng.permutation(episodes) % used
-    parts = [_Part(fold, k if used > 1 else None, [seed, k]) for k in range(used)]
-    if used > 1:
-        parts.append(_Part(fold, None, [seed, used]))
-    with progress_of("fitting the behaviour", len(parts), show=progress, transient=True) as advance:
-        policies: list[Policy] = []
-        temperatures: list[float] = []
-        for part in parts:
-            last = part.fold is None and used > 1
-            t = float(np.exp(np.mean(np.log(temperatures)))) if last else None
-            policy, t = _fit(chosen, log_rows, part, calibrate, t)
+    # The last model, of all episodes, is the policy; with one fold it is the only one.
+    folds_left_out = [*range(used), -1] if used > 1 else [-1]
+    policies: list[Policy] = []
+    temperatures: list[float] = []
+    title, total = "fitting the behaviour", len(folds_left_out)
+    with progress_of(title, total, show=progress, transient=True) as advance:
+        for k, left_out in enumerate(folds_left_out):
+            seen = fold[log_rows.episode] != left_out
+            known = float(np.exp(np.mean(np.log(temperatures)))) if k == used else None
+            policy, t = _fit(chosen, log_rows, seen, [seed, k], calibrate, known)
             policies.append(policy)
-            temperatures += [] if last else [t]
+            temperatures.append(t)
             advance()
     fold_policies = policies[:used]
     return EstimatedBehaviour(
@@ -130,7 +129,7 @@ def estimate_behaviour(
         model=chosen.name,
         folds=used,
         policy=policies[-1],
-        temperatures=tuple(temperatures),
+        temperatures=tuple(temperatures[:used]),
         scores=scored(fold_policies, fold, log_rows, rng),
         fold_of=fold,
         fold_policies=tuple(fold_policies),
@@ -139,36 +138,23 @@ def estimate_behaviour(
     )
 
 
-class _Part(NamedTuple):
-    """The rows that a model is fitted to."""
-
-    fold_of: NDArray[Any]
-    """The fold of each episode, by its number."""
-    fold: int | None
-    """The fold that is left out; None for none."""
-    seed: list[int]
-
-    def used(self, episode: NDArray[Any]) -> Bools:
-        """Return True for rows of other folds, [m]."""
-        if self.fold is None:
-            return np.ones(len(episode), bool)
-        return self.fold_of[episode] != self.fold
-
-
 def _fit(
-    model: Model, rows: LogRows, part: _Part, calibrate: bool, known: float | None
+    model: Model, rows: LogRows, seen: Bools, seed: list[int], calibrate: bool, known: float | None
 ) -> tuple[Policy, float]:
-    """Fit a model, and find its temperature by episodes set apart, unless it is known."""
-    used, rng = part.used(rows.episode), np.random.default_rng(part.seed)
-    count, states, actions = rows.count, rows.states[used], rows.actions[used]
+    """Fit a model to the rows that it may see, bool[m], and find its temperature if not known.
+
+    The temperature is found by episodes set apart, with a model of the others.
+    """
+    rng, count = np.random.default_rng(seed), rows.count
+    states, actions, episode = rows.states[seen], rows.actions[seen], rows.episode[seen]
     if not len(actions):
         raise ValueError("the episodes outside a fold have no rows: take fewer folds, or more rows")
     policy = model.estimate(states, actions, count, rng)
     t = 1.0 if known is None else known
     if calibrate and known is None:
-        names = np.unique(rows.episode[used])
+        names = np.unique(episode)
         apart = rng.permutation(names)[: len(names) // _SET_APART or 1]
-        out = np.isin(rows.episode[used], apart)
+        out = np.isin(episode, apart)
         if len(names) > 1:
             inner = model.estimate(states[~out], actions[~out], count, rng)
             calibration.estimated(inner, count, int((~out).sum()))  # raises if it does not fit
@@ -235,7 +221,7 @@ def _findings(rows: LogRows, folds: int, episodes: int) -> Iterator[Finding]:
         yield Finding(Code.ROUGH_INTERVALS, "warning", {"episodes": episodes})
     if rows.missing:
         yield Finding(Code.MISSING_ROWS, "warning", {"rows": rows.missing})
-    states = flat(rows.states)
+    states = as_matrix(rows.states)
     if (states == states[:1]).all():
         yield Finding(Code.EQUAL_STATES, "warning")
     if rows.count is not None:

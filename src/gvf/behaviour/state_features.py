@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief
+from gvf.common.fields import as_matrix
 
 _KNOTS = 7
 """The number of quantiles at which the default features bend in each dimension."""
@@ -28,21 +29,6 @@ _MOST_BENT = 32
 """The largest number of dimensions that bend; with more the features are linear."""
 _MOST_PAIRED = 10
 """The largest number of dimensions with products of pairs."""
-
-
-def flat(states: Any) -> Floats:
-    """Return states as a matrix float64[m, d]; the fields of a structured array in order.
-
-    Example:
-        >>> import numpy as np
-        >>> from gvf.behaviour.state_features import flat
-        >>> flat(np.zeros((3, 2, 2))).shape
-        (3, 4)
-    """
-    states = np.asarray(states)
-    if states.dtype.names is not None:
-        return np.concatenate([flat(states[name]) for name in states.dtype.names], axis=1)
-    return states.reshape(len(states), -1).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +57,7 @@ class BentFeatures:
     @classmethod
     def of(cls, states: Any) -> BentFeatures:
         """Make the features for some states, [m, ...]."""
-        x = flat(states)
+        x = as_matrix(states)
         scale = x.std(axis=0)
         # Rounding gives a constant column a tiny standard deviation.
         scale[scale <= 1e-12 * np.abs(x).max(axis=0, initial=0.0)] = 0.0
@@ -89,7 +75,7 @@ class BentFeatures:
 
     def __call__(self, states: Any) -> Floats:
         """Return the features of states, float64[m, f]."""
-        x = flat(states)
+        x = as_matrix(states)
         if x.shape[1] != len(self.mean):
             raise ValueError(
                 f"states have {x.shape[1]} numbers, and those of the log have {len(self.mean)}"

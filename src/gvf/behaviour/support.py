@@ -26,10 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gvf.behaviour.cover import Cover, Laws, cover_of, usable
-from gvf.behaviour.state_features import flat
 from gvf.behaviour.trim import Trimmed, trimmed
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, is_number, whole
+from gvf.common.fields import as_matrix
 from gvf.estimate import Estimate, mean_by_episode, percent, percent_of_mass
 from gvf.findings import Code, Finding, sentence
 from gvf.log import Log
@@ -215,7 +215,7 @@ class Support:
 
     def by_dimension(self, threshold: float) -> list[tuple[str, list[StateGroup]]]:
         """Return the lost mass in groups of each dimension of the states, in ascending order."""
-        x, lost = flat(self.batch["state"]), self.cover.lost(threshold)
+        x, lost = as_matrix(self.batch["state"]), self.cover.lost(threshold)
         episode = self.batch["episode"]
         names = self.log.meanings.get("state", ())
         if len(names) != x.shape[1]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gvf.common.arrays import Array, Bools, Floats
+from gvf.estimate import percent
 from gvf.log import Log
 from gvf.transition import Transitions
 
@@ -33,8 +34,8 @@ class Trimmed:
 
     def __repr__(self) -> str:
         return (
-            f"Trimmed: {self.rows:,} rows removed ({100 * self.share:.2g} %), with "
-            f"{100 * self.mass:.2g} % of the target's mass; {len(self.log):,} remain in "
+            f"Trimmed: {self.rows:,} rows removed ({percent(self.share)}), with "
+            f"{percent(self.mass)} of the target's mass; {len(self.log):,} remain in "
             f"{len(self.log.numbers):,} episodes, {self.cuts:,} of which are newly cut"
         )
 

@@ -154,9 +154,9 @@ def _environment(id: str, trust: bool) -> gym.Env[Any, Any]:
 
 
 def _policy(name: str, env: gym.Env[Any, Any], trust: bool) -> Policy:
-    from gvf.common.checks import brief
     from gvf.common.part_names import find, is_reference, look_in
-    from gvf.policies import Function, Policy, default_behaviour
+    from gvf.policies import default_behaviour
+    from gvf.policies.function import as_policy
 
     if name == "uniform":
         return default_behaviour(env.action_space)
@@ -170,14 +170,6 @@ def _policy(name: str, env: gym.Env[Any, Any], trust: bool) -> Policy:
             "--trust"
         )
     look_in(Path.cwd())
-    policy = find(name, "policy")
-    if isinstance(policy, type) and issubclass(policy, Policy):
-        raise ValueError(f"--policy {name} is a class; name an instance of it")
-    if isinstance(policy, Policy):
-        return policy
-    if not callable(policy):
-        raise ValueError(
-            f"--policy {name} is {brief(policy)}, neither a gvf.policies.Policy nor a function"
-        )
     actions = getattr(env.action_space, "n", None)
-    return Function(policy, None if actions is None else int(actions))
+    count = None if actions is None else int(actions)
+    return as_policy(find(name, "policy"), f"--policy {name}", count)

@@ -12,7 +12,8 @@ trusts.
 An object can be built again if its class is a frozen dataclass; or if its attributes are exactly
 the arguments of the constructor; or if its class has a method ``constructor_arguments`` that
 returns them by name. All others, and functions that no module has under their name, such as
-lambdas, are described as *unnamed*: they can neither be built again nor compared.
+lambdas, are described as *unnamed*: they can neither be built again nor compared. Functions of the
+running program are compared by their names, but no other program can find them.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class LostError(ValueError):
 
     def __init__(self, part: str, what: str) -> None:
         super().__init__(
-            f"{part} is {what}, which cannot be found by a name: define it at the top of a module, "
-            "or make the learner as before and call learner.load(path, same_functions=True)"
+            f"{part} is {what}, which cannot be found by a name: define it at the top of a module "
+            "of its own, or make the learner as before and call learner.load(path)"
         )
         self.part, self.what = part, what
 
@@ -84,8 +85,11 @@ def describe(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
         arrays[key] = value
         return {"array": key, "type": _array_type(value), "sha256": _digest(value)}
     if inspect.isfunction(value) or inspect.isclass(value):
+        node = {"class" if inspect.isclass(value) else "function": _name(value)}
         if _can_be_found(value):
-            return {"class" if inspect.isclass(value) else "function": _name(value)}
+            return node
+        if _look_up(sys.modules["__main__"], _name(value)) is value:
+            return {**node, "unnamed": "of the running program"}
     elif (arguments := _arguments(value)) is not None:
         described = {name: describe(part, arrays) for name, part in arguments.items()}
         unnamed = {} if _can_be_found(kind) else {"unnamed": True}
@@ -131,7 +135,7 @@ def build(description: Any, arrays: Mapping[str, NDArray[Any]], trust: Iterable[
                 return np.dtype(name).type(value)
             case {"array": str(key)} if key in arrays:
                 return arrays[key]
-            case {"unnamed": True}:
+            case {"unnamed": _}:
                 raise LostError(part, _show(node))
             case {"class": str(name), "arguments": dict(parts)}:
                 cls = _import(name, type, trusted, part)
@@ -309,7 +313,7 @@ def _differences(saved: Any, here: Any, at: str) -> Iterator[Difference]:
         return
     at = at or "the whole"
     codes = [node for node in (saved, here) if isinstance(node, dict) and {*node} & _CODE]
-    unnamed = [_show(node) for node in codes if "unnamed" in node]
+    unnamed = [_show(node) for node in codes if node.get("unnamed") is True]
     if len(codes) == 2 and unnamed:
         text = f"{at}: {unnamed[0]} cannot be compared, since it has no name in a module"
         yield Difference(text, is_known=False)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gvf.common.arrays import Array
+from gvf.common.arrays import Array, Floats
 from gvf.common.checks import as_array, brief
 
 
@@ -126,6 +126,21 @@ def flattened(rows: Array) -> Array:
     return np.concatenate(
         [flattened(part) if part.dtype.names else part.reshape(len(rows), -1) for part in parts], 1
     )
+
+
+def as_matrix(states: Any) -> Floats:
+    """Return states as a matrix float64[m, d]; the fields of a structured array in order.
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.common.fields import as_matrix
+        >>> as_matrix(np.zeros((3, 2, 2))).shape
+        (3, 4)
+    """
+    states = np.asarray(states)
+    if states.dtype.names is not None:
+        states = flattened(states)
+    return states.reshape(len(states), -1).astype(np.float64)
 
 
 def aligned(dtype: np.dtype[Any]) -> np.dtype[Any]:

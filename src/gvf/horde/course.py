@@ -17,8 +17,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Arrays, Bools, Floats
-from gvf.corrections.carried import comparable, numbered
 from gvf.horde.layout import Ints
+from gvf.links import comparable, numbered
 from gvf.transition import Transitions
 
 _TRUNCATED, _LONGEST = range(2)

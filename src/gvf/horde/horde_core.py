@@ -40,6 +40,7 @@ from gvf.question import GVF, OnConflict, OnNaN, ratios_are_estimated, unusable
 from gvf.sampling.prefix_sums import SIZE
 from gvf.transition import Transitions, without_last_states
 from gvf.updates import Update
+from gvf.updates.default_step_size import default_step_sizes
 from gvf.window import Window
 
 _ROOM = 1 << 26
@@ -453,24 +454,14 @@ class Core:
 
         Return None if the update has a step size.
         """
-        options, (groups, m) = self.options, rows.p.shape
+        options = self.options
         if not options.update.chooses_step_size:
             return None
-        x, x_next = rows.columns["x"], rows.columns["x_next"]
-        lengths = np.full(m, x.shape[1], np.float64)
-        if x.dtype.kind == "f":
-            lengths = np.maximum(*(np.einsum("ij,ij->i", f, f) for f in (x, x_next)))
-        inputs, p = rows.inputs.reshape(len(rows.inputs), -1), rows.p.ravel()
-        # The weight in a batch of copies of one row, when the means of the window are 1.
-        alone = np.repeat(np.arange(p.size)[:, None], options.batch_size, axis=1)
-        means = np.ones((p.size, len(inputs) + 1))
-        weight = options.correction.weigh_rows(inputs, p, alone, means)[:, 0]
-        weight[(p == 0.0) | np.isnan(weight)] = 0.0  # never drawn
-        step_sizes = options.update.default_step_size(
-            np.tile(lengths, groups), np.abs(weight), options.batch_size
-        ).reshape(groups, m)
-        step_sizes[:, 0] = np.minimum(step_sizes[:, 0], self.step_size)
-        falling = np.minimum.accumulate(step_sizes, axis=1)
+        columns = rows.columns["x"], rows.columns["x_next"], rows.inputs, rows.p
+        falling = default_step_sizes(
+            options.update, options.correction, *columns,
+            batch_size=options.batch_size, smallest=self.step_size,
+        )  # fmt: skip
         self.step_size = falling[:, -1].copy()
         return np.where(np.isfinite(falling), falling, 0.0).T.copy()
 

@@ -3,33 +3,34 @@
 A replicate is what the learner would have learned from a log in which every episode counts a random
 number of times, Poisson(1) (:mod:`gvf.intervals.resampling`). The spread of the replicates'
 predictions around that of the log is like the spread of the log's prediction over logs that could
-have been. Replicates learn from draws of their own (:mod:`gvf.intervals.replicate_learner`), or are
-solved for (:mod:`gvf.online.least_squares`). :mod:`gvf.intervals.replicates` does either.
+have been. Replicates learn from draws of their own, or are solved for by least squares
+(:mod:`gvf.intervals.replicates`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from gvf.common.arrays import Floats
 from gvf.common.checks import brief, check_choice, whole
-from gvf.common.interrupts import postponed_interrupt
-from gvf.common.progress import progress_of
 from gvf.horde import Horde
 from gvf.intervals.bootstrap_result import BootstrapResult, rank_of
 from gvf.intervals.events import TooFewEventsError, count_events
-from gvf.intervals.replicates import Method, ReplicateArguments, Replicates, spread
+from gvf.intervals.replicates import (
+    Halves,
+    Method,
+    ReplicateArguments,
+    Replicates,
+    ReplicateWork,
+)
 from gvf.intervals.resampling import Units
-from gvf.jobs.threads import processors
+from gvf.jobs import Job, JobResult, Workers, do_jobs, place_of
 from gvf.learners.learner import Learner
 from gvf.log import Log
 from gvf.online import LSTDLearner
 from gvf.updates.td import TD
-
-EngineName = Literal["local", "ray"]
 
 
 def bootstrap(
@@ -42,9 +43,7 @@ def bootstrap(
     method: Method | None = None,
     block: int | None = None,
     seed: int = 0,
-    engine: EngineName = "local",
-    workers: int | None = None,
-    address: str | None = None,
+    workers: Workers = None,
     progress: bool | None = None,
 ) -> BootstrapResult:
     """Learn from a log many times over, with episodes drawn anew, for intervals of predictions.
@@ -72,11 +71,8 @@ def bootstrap(
             forgotten where it was. Blocks of so many steps are then drawn, instead of episodes.
         seed: the seed. A replicate depends on it and on the replicate's number, and on no other
             replicate.
-        engine: "local", or "ray" to spread the replicates over a Ray cluster; the results are the
-            same bits.
-        workers: the number of threads, or of processes of the engine "ray"; by default one for each
-            processor.
-        address: the address of a Ray cluster; by default one is started on this machine.
+        workers: the number of threads, by default one for each processor; or a
+            :class:`gvf.jobs.RayCluster`. The results are the same bits.
         progress: False to show none. By default it is a bar in a terminal, and elsewhere a line now
             and then. True adds a line at the end there.
 
@@ -111,10 +107,7 @@ def bootstrap(
     check_choice("method", method, Method)
     if method == "td" and isinstance(learner, LSTDLearner):
         raise ValueError("an LSTDLearner has no step size to learn with: take method='lstd'")
-    check_choice("engine", engine, EngineName)
-    if engine == "local" and address is not None:
-        raise ValueError("address is that of a Ray cluster: choose engine='ray'")
-    threads = processors() if workers is None else whole("workers", workers, 1)
+    place = place_of(workers)
     rank_of(level, whole("replicates", replicates, 1))
     if not isinstance(log, Log):
         raise TypeError(f"bootstrap takes a gvf.Log, got {brief(log)}; gvf.read_log makes one")
@@ -126,16 +119,25 @@ def bootstrap(
         events = count_events(part, log)
         if events.few:
             raise TooFewEventsError(events)
-    lanes = range(replicates + 1)
-    total = len(learners) * len(lanes)
-    with progress_of("bootstrap", total, show=progress) as advance:
-        if engine == "ray":
-            results = [
-                spread(job, part, len(lanes), workers, address, advance) for part in learners
-            ]
-        else:
-            with postponed_interrupt() as interrupted:
-                results = [job.run(part, lanes, interrupted, advance, threads) for part in learners]
+    numbers = range(replicates + 1)
+    jobs = [
+        Job(f"replicate {number} of {part.question}", work=(g, number))
+        for g, part in enumerate(learners)
+        for number in numbers
+    ]
+    work, waiting = ReplicateWork(job, learners), [dict[int, Halves]() for _ in learners]
+    results: list[Replicates] = []
+
+    def finish(result: JobResult[Halves]) -> None:
+        g, number = result.job.work
+        waiting[g][number] = result.value
+        # Learners are finished in their order, so that few prepared logs are in memory.
+        while len(results) < len(learners) and len(waiting[len(results)]) == len(numbers):
+            ready = waiting[len(results)]
+            computed = [ready.pop(number) for number in numbers]
+            results.append(job.collect(work.whole(len(results)), numbers, computed))
+
+    do_jobs(jobs, work, finish, place=place, title="bootstrap", total=len(jobs), progress=progress)
     names = learner.names if isinstance(learner, Horde) else None
     return intervals_of(job, learners, results, level, names)
 

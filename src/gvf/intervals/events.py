@@ -136,17 +136,11 @@ def count_events(learner: Learner | LSTDLearner, log: Log) -> Events:
         4 rewards in 50 rows
     """
     question, parts = learner.question, []
+    needs_ratio = learner.correction.needs_ratios
     for batch in batches.batches_of(log):
-        if learner.on_nan == "skip":
-            batch = batch[~question.missing(batch)]
-        if not len(batch):
-            continue
-        ratio = np.ones(len(batch))
-        if learner.correction.needs_ratios:
-            ratio = question.ratios(
-                batch, behaviour=learner.behaviour, on_conflict=learner.on_conflict
-            )
-        parts.append((question.cumulants(batch), question.continuations(batch), ratio))
+        rows = learner.row_maker.many(batch, learner.behaviour)
+        ratio = rows.ratio if needs_ratio else np.ones(len(rows.ratio))
+        parts.append((rows.cumulant, rows.continuation, ratio))
     cumulant, continuation, ratio = np.concatenate(parts, axis=1)
     usual = _commonest(cumulant)
     event = cumulant != usual

@@ -1,31 +1,157 @@
-"""The work of a bootstrap: the weights of some replicates, on this machine or on several.
+"""Replicates: a learner of a log in which every unit occurs as often as it counts.
+
+A learner of that log, with the whole of it as its window, draws row i in proportion to
+
+    N_i p_i,
+
+N_i being the count of row i's unit and p_i the mass of the row, and weighs a batch by the means of
+that log. A replicate does the same with the rows of the log itself, which all replicates share
+(:mod:`gvf.intervals.whole_log`), in the loop of all learners (:mod:`gvf.learners.update_loop`). It
+has weights, masses, means and a stream of draws of its own. So replicates differ by their draws, as
+learners of different logs do, and a row is never more than a row of a batch: a step is not larger
+than that of the learner. As their step size falls and their updates grow in number, replicates tend
+to the solution of least squares with the weights N_i p_i w_i, which :func:`solved` computes.
 
 A replicate is known by its number; number 0 is the log itself. Its counts and its draws follow from
-the seed and the number, so any slice of the replicates can be computed anywhere.
+the seed and the number, so any of the replicates can be computed anywhere.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from functools import partial
+from threading import Lock
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+from numba import njit
 
 from gvf.common.arrays import Array, Bools, Floats
-from gvf.intervals.replicate_learner import Resampled
 from gvf.intervals.resampling import Units, counts
-from gvf.intervals.whole_log import WholeLog, check
-from gvf.jobs import ray_cluster
-from gvf.jobs.threads import Interrupted, Stop, on_threads
+from gvf.intervals.whole_log import WholeLog
+from gvf.jobs import Interrupted, Job, Stop
 from gvf.learners.learner import Learner
+from gvf.learners.update_loop import compiled_loop
 from gvf.log import Log
+from gvf.sampling import xoshiro
+from gvf.sampling.alias_table import alias_draw, alias_table
+from gvf.sampling.prefix_sums import CAPACITY
+from gvf.updates.update import LearnerState
 
 Method = Literal["td", "lstd"]
 _SECONDS = 0.1
 """Seconds between looks for Ctrl-C, about."""
+_PREPARED = 2
+"""The number of logs, as seen by different learners, that are kept in memory."""
+
+
+def _never() -> bool:
+    return False
+
+
+@njit(cache=True)
+def draw_copies(masses, mass, means, function, state, slots):
+    """Draw rows in proportion to their masses times the counts of their units.
+
+    A kernel that draws, as in :mod:`gvf.window.buffer`. The nodes are the means, an alias table
+    (shares, then each row with its alias) and a stream, by their bits.
+    """
+    n, nodes = masses.place[CAPACITY], masses.nodes
+    table = means.size
+    means[:] = nodes[:table]
+    if means[-1] == 0.0:
+        return 0.0
+    share, rows = nodes[table : table + n], nodes[table + n : table + 3 * n]
+    stream = nodes[table + 3 * n :].view(np.uint64)
+    alias_draw(share, rows.view(np.int64).reshape((n, 2)), stream, slots)
+    return 1.0
+
+
+@njit(cache=True)
+def take_copies(masses, mass, means, function, state, slots):
+    """Take every row as often as its unit counts. The nodes are the means and the slots."""
+    means[:] = masses.nodes[: means.size]
+    slots[:] = masses.nodes[means.size :].view(np.int64)
+    return 1.0
+
+
+class Replicate:
+    """A replicate that learns.
+
+    Args:
+        whole: the whole log.
+        copies: the count of each unit, [units].
+        seed: the seed of the draws.
+
+    Attributes:
+        state: the arrays that learning changes.
+    """
+
+    def __init__(self, whole: WholeLog, copies: Array, seed: Any) -> None:
+        buffer, values = whole.buffer, whole.values
+        self.state = LearnerState(*(array.copy() for array in values.state))
+        times, correction = copies[whole.unit], buffer.correction
+        mass, inputs = times * whole.masses, buffer.inputs
+        means = np.array([*((times * row).sum() for row in inputs), mass.sum()]) / times.sum()
+        place = np.array([len(times), 0, times.sum()], np.int64)
+        draw, parts = draw_copies, [means]
+        if correction.draw.whole:
+            draw = take_copies
+            parts.append(np.repeat(np.arange(len(times)), times).view(np.float64))
+        elif mass.any():
+            share, rows = alias_table(mass)
+            stream = xoshiro.streams(1, seed)[0]
+            parts += [share, rows.ravel().view(np.float64), stream.view(np.float64)]
+        masses = buffer.masses._replace(place=place, nodes=np.concatenate(parts))
+        dense = whole.experience.x.dtype.kind == "f"
+        loop = compiled_loop(dense, correction, values.update_rule, buffer.write, draw)
+        no_columns = {name: column[:0] for name, column in whole.columns.items()}
+        no_rows = np.empty((correction.rows, 0)), np.empty(0), correction.parameters
+        experience = whole.experience, values.experience(no_columns)
+        counters = np.zeros(3, np.int64)
+        self._loop = partial(loop, (self.state, *experience, masses, no_rows, counters))
+        self._draws = buffer.mass, whole.learner.schedule.batch_size
+
+    @property
+    def weights(self) -> Floats:
+        """The weights, [rows]."""
+        return self.state.weights[:, 0]
+
+    def learn(self, updates: int) -> None:
+        """Do a number of updates."""
+        self._loop((*self._draws, 1, 0, 0, 0, updates))
+
+
+def learned(replicate: Replicate, updates: int, stop: Stop = _never) -> tuple[Floats, Floats]:
+    """Let a replicate learn; return its weights after half of the updates, and after all."""
+    halves = []
+    for due in (updates // 2, updates - updates // 2):
+        together = 1
+        while due > 0:
+            if stop():
+                raise Interrupted
+            start, count = time.perf_counter(), min(together, due)
+            replicate.learn(count)
+            due -= count
+            # Compiling takes long the first time, so slices grow slowly.
+            seconds = (time.perf_counter() - start) / count
+            together = max(1, min(2 * together, int(_SECONDS / max(seconds, 1e-9))))
+        halves.append(replicate.weights.copy())
+    return halves[0], halves[1]
+
+
+def solved(whole: WholeLog, copies: Array) -> Floats:
+    """Solve for the fixed point of TD(0) over the log of a replicate, from the count of each unit.
+
+    Where there are several solutions, as with most tile coders, it is that of least norm. A feature
+    that no row of the replicate has keeps the weight 0.
+    """
+    equations = whole.equations.emptied()
+    equations.add(whole.experience, whole.shares * copies[whole.unit])
+    return equations.solve(singular="least norm").weights
 
 
 @dataclass(frozen=True)
@@ -63,8 +189,11 @@ class Replicates:
         )
 
 
-def _never() -> bool:
-    return False
+class Halves(NamedTuple):
+    """The weights of a replicate after half of its updates, and after all, float64[rows] each."""
+
+    halfway: Floats
+    weights: Floats
 
 
 @dataclass(frozen=True)
@@ -77,117 +206,76 @@ class ReplicateArguments:
     method: Method
     seed: int
 
-    def run(
-        self,
-        learner: Learner,
-        numbers: Sequence[int],
-        interrupted: Stop = _never,
-        advance: Callable[[int], object] = lambda count: None,
-        threads: int = 1,
+    def prepare(self, learner: Learner) -> WholeLog:
+        """Return the log as a learner sees it."""
+        return WholeLog(learner, self.log, Units(self.log, self.block), self.seed)
+
+    def one(self, whole: WholeLog, number: int, stop: Stop) -> Halves:
+        """Compute a replicate, unless it should stop."""
+        copies = counts(len(whole.units), [number], self.seed)[:, 0]
+        if self.method == "td":
+            seed = np.random.SeedSequence([self.seed, number]).spawn(1)[0]
+            return Halves(*learned(Replicate(whole, copies, seed), self._updates(whole), stop))
+        if stop():
+            raise Interrupted
+        solution = solved(whole, copies)
+        return Halves(solution, solution)
+
+    def _updates(self, whole: WholeLog) -> int:
+        update_every = whole.learner.schedule.update_every
+        return len(whole.buffer) * self.epochs // update_every if self.method == "td" else 0
+
+    def collect(
+        self, whole: WholeLog, numbers: Sequence[int], computed: Sequence[Halves]
     ) -> Replicates:
-        """Compute some replicates of a learner, by their numbers, unless it is interrupted.
-
-        Progress advances by 1 with each replicate. The results are the same bits with any number of
-        threads.
-        """
-        units = Units(self.log, self.block)
-        whole = WholeLog(learner, self.log, units, self.seed)
-        whole.take(self.log, interrupted)
-        copies = counts(len(units), numbers, self.seed)
-        td = self.method == "td"
-        updates = len(whole.window) * self.epochs // whole.schedule.update_every if td else 0
-
-        def compute(lane: int, ended: Stop) -> tuple[int, Floats, Floats]:
-            def stop() -> bool:
-                return ended() or interrupted()
-
-            if td:
-                seed = np.random.SeedSequence([self.seed, numbers[lane]]).spawn(1)[0]
-                return lane, *learned(Resampled(whole, copies[:, lane], seed), updates, stop)
-            if stop():
-                raise Interrupted
-            solution = solved(whole, copies[:, lane])
-            return lane, solution, solution
-
-        shape = len(whole.values.state.weights), len(numbers)
-        halfway, weights = np.empty(shape), np.empty(shape)
-        with closing(on_threads(compute, range(len(numbers)), threads)) as computed:
-            for lane, *both in computed:
-                halfway[:, lane], weights[:, lane] = both
-                advance(1)
-        check(interrupted)
-        rows = np.bincount(whole.unit, whole.masses > 0.0, len(units))
+        """Put replicates together, with what the log says of them."""
+        units, updates = len(whole.units), self._updates(whole)
+        weights = np.stack([each.weights for each in computed], axis=1)
+        rows = np.bincount(whole.unit, whole.masses > 0.0, units)
         return Replicates(
             weights=weights,
             updates=updates,
-            empty=int((rows @ copies == 0).sum()),
+            empty=int((rows @ counts(units, numbers, self.seed) == 0).sum()),
             known=whole.known,
-            halfway=halfway,
+            halfway=np.stack([each.halfway for each in computed], axis=1),
             diverged=whole.diverged(weights, updates),
         )
 
-
-def learned(replicate: Resampled, updates: int, stop: Stop = _never) -> tuple[Floats, Floats]:
-    """Let a replicate learn; return its weights after half of the updates, and after all."""
-    halves = []
-    for due in (updates // 2, updates - updates // 2):
-        together = 1
-        while due > 0:
-            if stop():
-                raise Interrupted
-            start, count = time.perf_counter(), min(together, due)
-            replicate.learn(count)
-            due -= count
-            # Compiling takes long the first time, so slices grow slowly.
-            seconds = (time.perf_counter() - start) / count
-            together = max(1, min(2 * together, int(_SECONDS / max(seconds, 1e-9))))
-        halves.append(replicate.weights.copy())
-    return halves[0], halves[1]
+    def run(self, learner: Learner, numbers: Sequence[int], stop: Stop = _never) -> Replicates:
+        """Compute some replicates of a learner, by their numbers, unless it should stop."""
+        whole = self.prepare(learner)
+        computed = [self.one(whole, number, stop) for number in numbers]
+        return self.collect(whole, numbers, computed)
 
 
-def solved(whole: WholeLog, copies: Array) -> Floats:
-    """Solve for the fixed point of TD(0) over the log of a replicate, from the count of each unit.
+class ReplicateWork:
+    """What does jobs: the work of a job is the number of a learner, and that of a replicate.
 
-    It is what replicates that learn tend to, as their step size falls and their updates grow in
-    number. Where there are several solutions, as with most tile coders, it is that of least norm. A
-    feature that no row of the replicate has keeps the weight 0.
+    Any process can do it. Each prepares the log for a learner when it does the first of its jobs.
+
+    Args:
+        arguments: the arguments of all replicates.
+        learners: the learners.
     """
-    equations = whole.equations.emptied()
-    equations.add(whole.experience, whole.shares * copies[whole.unit])
-    return equations.solve(singular="least norm").weights
 
+    def __init__(self, arguments: ReplicateArguments, learners: Sequence[Learner]) -> None:
+        self._arguments, self._learners = arguments, learners
+        self._prepared: OrderedDict[int, WholeLog] = OrderedDict()
+        self._lock = Lock()
 
-def spread(
-    job: ReplicateArguments,
-    learner: Learner,
-    replicates: int,
-    workers: int | None,
-    address: str | None,
-    advance: Callable[[int], object],
-) -> Replicates:
-    """Compute replicates 0 ... replicates - 1 of a learner in slices on a Ray cluster."""
-    ray = ray_cluster.import_ray()
-    ours = ray_cluster.connect(ray, workers, address)
-    pending = []
-    try:
-        count = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        slices = [part for part in np.array_split(np.arange(replicates), count) if len(part)]
-        remote, job_there = ray.remote(num_cpus=1)(_run), ray.put(job)
-        pending = [remote.remote(job_there, learner, part.tolist()) for part in slices]
-        waiting, sizes = pending, dict(zip(pending, map(len, slices), strict=True))
-        while waiting:
-            # The timeout lets an interrupt through.
-            ready, waiting = ray.wait(waiting, timeout=0.2)
-            advance(sum(sizes[task] for task in ready))
-        results: list[Replicates] = ray.get(pending)
-    finally:
-        if ours:
-            ray.shutdown()
-        else:
-            for task in pending:
-                ray.cancel(task, force=True)
-    return Replicates.joined(results)
+    def __reduce__(self) -> tuple[type[ReplicateWork], tuple[Any, ...]]:
+        return type(self), (self._arguments, self._learners)
 
+    def whole(self, number: int) -> WholeLog:
+        """Return the log as a learner sees it."""
+        with self._lock:
+            if number not in self._prepared:
+                self._prepared[number] = self._arguments.prepare(self._learners[number])
+                if len(self._prepared) > _PREPARED:
+                    self._prepared.popitem(last=False)
+            return self._prepared[number]
 
-def _run(job: ReplicateArguments, learner: Learner, numbers: list[int]) -> Replicates:
-    return job.run(learner, numbers)
+    def __call__(self, job: Job, stop: Stop) -> Halves:
+        """Do a job."""
+        learner, replicate = job.work
+        return self._arguments.one(self.whole(learner), replicate, stop)

@@ -2,59 +2,38 @@
 
 The rows come in as they come to the learner itself: through its question, features, corrections,
 traces and n-step returns, without those it skips for a NaN. No update is made; the replicates then
-draw from all rows (:mod:`gvf.intervals.replicate_learner`) or sum over them
-(:mod:`gvf.online.least_squares`).
+draw from all rows, or solve for what learning from them tends to (:mod:`gvf.intervals.replicates`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from copy import copy
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from gvf.common.arrays import Array, Bools, Floats
+from gvf.common.errors import positions_counted_from
+from gvf.common.interrupts import postponed_interrupt
 from gvf.intervals.resampling import Units
 from gvf.learners import batches
 from gvf.learners.learner import Learner
-from gvf.learners.learner_options import LearnerOptions
 from gvf.learners.linear_values import LinearValues
-from gvf.learners.update_loop import STEPS, Schedule
-from gvf.learners.window_learner import WindowLearner
+from gvf.learners.totals import Totals
 from gvf.log import Log
 from gvf.online.least_squares import Equations
-from gvf.policies import Policy
 from gvf.sampling.random_streams import native
-from gvf.transition import Transitions
+from gvf.transition import Transitions, without_last_states
 from gvf.updates.linear_kernels import Experience
 from gvf.window import Window
-from gvf.window.buffer import Buffer, Rows
+from gvf.window.buffer import Buffer
+from gvf.window.n_step import NSteps
 
 UNIT = "bootstrap unit"
 """The column with the number of a row's unit."""
 
 
-def check(interrupted: Callable[[], bool]) -> None:
-    """Raise KeyboardInterrupt if Ctrl-C was heard."""
-    if interrupted():
-        raise KeyboardInterrupt
-
-
-class _KeptValues(LinearValues):
-    """Linear values that keep the unit of every row, and wait for updates."""
-
-    def represent(self, transitions: Transitions) -> dict[str, Array]:
-        """Return the columns to keep in the window."""
-        unit = np.ascontiguousarray(transitions[UNIT], np.int64)
-        return {**super().represent(transitions), UNIT: unit}
-
-    def _observe(self, buffer: Buffer, rows: Rows, schedule: Schedule, repeats: int = 0) -> None:
-        buffer.extend(rows)
-        schedule.counts[STEPS] += len(rows)
-
-
-class WholeLog(WindowLearner):
+class WholeLog:
     """All rows of a log, as a learner sees them.
 
     Args:
@@ -64,8 +43,10 @@ class WholeLog(WindowLearner):
         seed: the seed of the actions that some updates draw.
 
     Attributes:
-        inputs: the correction's inputs of every row, float64[C, n].
-        masses: the mass of every row, float64[n].
+        learner: the learner.
+        units: the units.
+        values: the values that every replicate begins with.
+        buffer: the rows, in the order of the log; with n steps, in that of their last steps.
 
     Example:
         >>> import gvf
@@ -81,68 +62,56 @@ class WholeLog(WindowLearner):
         ...     behaviour=gvf.policies.Uniform(2),
         ... )
         >>> whole = WholeLog(learner, log, Units(log), seed=0)
-        >>> whole.take(log)
-        >>> len(whole.window), whole.unit[:5], whole.inputs[:, :3]
+        >>> len(whole.buffer), whole.unit[:5], whole.buffer.inputs[:, :3]
         (10, array([0, 0, 1, 1, 2]), array([[2., 2., 2.]]))
     """
 
-    values: _KeptValues  # pyright: ignore[reportIncompatibleVariableOverride]
+    def __init__(self, learner: Learner, log: Log, units: Units, seed: int) -> None:
+        correction = learner.correction
+        self.learner, self.units = learner, units
+        rng, rule = native(np.random.default_rng(seed)), learner.values.update_rule
+        self.values = LinearValues(learner.question.policy, learner.features, rule, rng)
+        self.buffer = Buffer(Window(len(log)), correction)
+        self._n_steps = NSteps(learner.n_steps.n, correction)
+        self._totals = Totals()
+        read = 0
+        with postponed_interrupt() as interrupted:
+            for batch in batches.batches_of(log):
+                if interrupted():
+                    break
+                with positions_counted_from(read, "the log"):
+                    self._insert(batch, units.of(batch))
+                read += len(batch)
+        if len(self._n_steps):
+            self.buffer.extend(self._n_steps.rest())
 
-    def __init__(self, learner: Learner, log: Log, units: Units, seed: Any) -> None:
-        self._units = units
-        rng = native(np.random.default_rng(seed))
-        options = LearnerOptions(
-            behaviour=learner.behaviour,
-            window=len(log),
-            batch_size=learner.schedule.batch_size,
-            update_every=learner.schedule.update_every,
-            warm_up=learner.schedule.warm_up,
-            on_conflict=learner.on_conflict,
-            on_nan=learner.on_nan,
-            n_step=learner.n_steps.n,
-        )
-        policy, rule = learner.question.policy, learner.values.update_rule
-        values = _KeptValues(policy, learner.features, rule, rng)
-        super().__init__(learner.question, learner.correction, values, options, rng)
-
-    def observe_batch(self, batch: Transitions, behaviour: Policy | None) -> None:
-        """Observe transitions, with the unit of each."""
-        unit = {UNIT: self._units.of(batch)}
-        super().observe_batch(Transitions(**batch.columns, **unit), behaviour)
-
-    def take(
-        self,
-        log: Log,
-        interrupted: Callable[[], bool] = lambda: False,
-        advance: Callable[[int], object] = lambda rows: None,
-    ) -> None:
-        """Observe all rows of the log."""
-        taken = 0
-        for batch in batches.batches_of(log):
-            check(interrupted)
-            try:
-                self.observe_batch(batch, self.behaviour)
-            except ValueError as error:
-                error.add_note(f"Positions count from transition {taken} of the log.")
-                raise
-            taken += len(batch)
-            advance(len(batch))
-        self.end_source()
-        self.inputs = np.ascontiguousarray(self.buffer.inputs)
-        self.masses = self.correction.masses(self.inputs)
-
-    @property
-    def columns(self) -> dict[str, Array]:
-        """The columns of the rows, [n, ...] each."""
-        return {name: column[: len(self.window)] for name, column in self.window.columns.items()}
+    def _insert(self, batch: Transitions, unit: Array) -> None:
+        """Insert the rows of a batch, with their units [m]."""
+        rows = self.learner.row_maker.many(batch, self.learner.behaviour)
+        ratio, cumulant, continuation, interest, origin = rows
+        left_out = origin.left_out
+        if not len(ratio):
+            self.buffer.trace.leave_out(batch)
+            self._n_steps.cut()
+            return
+        used = ~left_out if left_out is not None else np.ones(len(batch), bool)
+        gaps = np.unique(np.cumsum(used)[~used]).tolist()
+        with origin.positions_explained():
+            columns = self.values.represent(without_last_states(origin.transitions))
+        columns |= {"cumulant": cumulant, "continuation": continuation, UNIT: unit[used]}
+        with self.buffer.rows(
+            columns, ratio, continuation, batch, interest=interest, missing=left_out
+        ) as single:
+            joined = self._n_steps.join(single, origin.transitions, gaps)
+            if len(joined):
+                self.buffer.extend(joined)
+        self._totals.add(rows, None, len(self.buffer))
 
     @cached_property
-    def equations(self) -> Equations:
-        """The equations of least squares for the log itself."""
-        rows = len(self.values.state.weights)
-        equations = Equations(rows, most=rows)
-        equations.add(self.experience, self.shares)
-        return equations
+    def columns(self) -> dict[str, Array]:
+        """The columns of the rows, [n, ...] each."""
+        window = self.buffer.window
+        return {name: column[: len(window)] for name, column in window.columns.items()}
 
     @cached_property
     def unit(self) -> Array:
@@ -155,22 +124,36 @@ class WholeLog(WindowLearner):
         return self.values.experience(self.columns)
 
     @cached_property
+    def masses(self) -> Floats:
+        """The mass of every row, float64[n]."""
+        return self.buffer.correction.masses(self.buffer.inputs)
+
+    @cached_property
     def shares(self) -> Floats:
         """The share p w of every row in the mean update, with the whole log as a batch, [n]."""
-        correction, p = self.correction, self.masses
-        w = correction.weights(self.inputs, correction.means(self.inputs), p=p)
+        correction, inputs, p = self.buffer.correction, self.buffer.inputs, self.masses
+        w = correction.weights(inputs, correction.means(inputs), p=p)
         return np.where(p > 0.0, p * w, 0.0)
 
-    @property
+    @cached_property
+    def equations(self) -> Equations:
+        """The equations of least squares for the log itself."""
+        rows = len(self.values.state.weights)
+        equations = Equations(rows, most=rows)
+        equations.add(self.experience, self.shares)
+        return equations
+
+    @cached_property
     def known(self) -> Bools:
         """True for weights with a feature that some row of positive mass has, bool[rows]."""
-        w = self.correction.weights(self.inputs, self.correction.means(self.inputs))
+        correction, inputs = self.buffer.correction, self.buffer.inputs
+        w = correction.weights(inputs, correction.means(inputs))
         is_known = np.zeros(len(self.values.state.weights), bool)
         some = np.flatnonzero((self.masses > 0.0) & (w > 0.0))
-        kept = self.values.experience({name: c[some] for name, c in self.columns.items()})
-        for block, share in enumerate(kept.share.T):
-            x, first = kept.x[share > 0.0], block * self.values.features.size
-            active = np.flatnonzero((x != 0.0).any(axis=0)) if x.dtype.kind == "f" else x
+        x, shares = self.experience.x[some], self.experience.share[some]
+        for block, share in enumerate(shares.T):
+            rows, first = x[share > 0.0], block * self.values.features.size
+            active = np.flatnonzero((rows != 0.0).any(axis=0)) if x.dtype.kind == "f" else rows
             is_known[first + active] = True
         return is_known
 
@@ -179,8 +162,10 @@ class WholeLog(WindowLearner):
 
         Updates pass on the cumulants of as many rows as they draw; least squares, of all rows.
         """
-        passed_on = updates * self.schedule.batch_size * self.n_steps.n or len(self.window)
-        self.values.state = self.values.state._replace(weights=weights)
-        assert isinstance(self.window, Window)
-        findings = self.totals.range(passed_on).findings(self.values.predict_sample(self.window))
+        drawn = updates * self.learner.schedule.batch_size * self._n_steps.n
+        signals = self._totals.range(drawn or len(self.buffer))
+        values = copy(self.values)
+        values.state = values.state._replace(weights=weights)
+        assert isinstance(self.buffer.window, Window)
+        findings = signals.findings(values.predict_sample(self.buffer.window))
         return np.isin(np.arange(weights.shape[1]), findings["diverged"])

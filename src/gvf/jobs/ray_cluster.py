@@ -107,8 +107,7 @@ class RayCluster:
         pending: list[Any] = []
         try:
             remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_do_batch)
-            digest = hashlib.sha256(packed + repr(sorted(modules.items())).encode()).hexdigest()
-            shared = ray.put((modules, digest, [ray.put(packed)]))
+            shared = ray.put((modules, digest_of(modules, packed), [ray.put(packed)]))
             size = 1
             while not interrupted():
                 # One batch is in reserve for each processor, so that none waits for the driver.
@@ -139,6 +138,11 @@ class RayCluster:
             else:
                 for batch in pending:
                     ray.cancel(batch, force=True)
+
+
+def digest_of(modules: user_code.Files, packed: bytes) -> str:
+    """Return what tells a function from others: its pickle, and the modules that it needs."""
+    return hashlib.sha256(packed + repr(sorted(modules.items())).encode()).hexdigest()
 
 
 def _finished(ray: Any, pending: list[Any]) -> Generator[JobResult[Any], None, None]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import brief, whole
+from gvf.estimate import percent
 from gvf.jobs import Job, Stop, Workers, place_of, run_jobs
 from gvf.judging.candidates import Candidate, named, predictions, question_of
 from gvf.judging.compare import Comparison, Score, check, judged
@@ -91,7 +92,9 @@ class Selection:
         return values[:, 0 if values.shape[1] == 1 else self.lane or 0]
 
     def __repr__(self) -> str:
-        chosen = f"selected: {self.name} (best in {100 * self.chance:.0f} % of bootstrap samples)"
+        chosen = (
+            f"selected: {self.name} (best in {percent(self.chance, '.0f')} of bootstrap samples)"
+        )
         return f"{chosen}\n{self.comparison!r}"
 
 

@@ -8,7 +8,7 @@ kernels are in :mod:`gvf.updates.linear_kernels`.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
@@ -17,20 +17,19 @@ import numpy as np
 
 from gvf.common.arrays import Array, Floats
 from gvf.common.checks import as_array, brief
-from gvf.common.compiled import address_of
 from gvf.common.fields import as_states
-from gvf.corrections import Correction
 from gvf.diagnosis.window_updates import Updates
 from gvf.features import FeatureMap, features_of
-from gvf.learners.update_loop import Schedule, compiled, refreshing
+from gvf.learners.update_loop import Schedule, compiled_loop
 from gvf.policies import DiscretePolicy, Policy
 from gvf.sampling.random_streams import addresses
 from gvf.sampling.ratio_ring import Slots
 from gvf.transition import Transitions, check_no_nan
+from gvf.updates.default_step_size import default_step_sizes
 from gvf.updates.linear_kernels import Experience, td_errors, values
 from gvf.updates.update import Update
 from gvf.window import Window
-from gvf.window.buffer import DRAW, WRITE, Buffer, Rows, check_like
+from gvf.window.buffer import Buffer, Rows, check_like
 from gvf.window.frame_window import FrameWindow
 
 _LOOKED_AT = 2**16
@@ -142,7 +141,9 @@ class LinearValues:
         self.blocks = 1 if self._averaged is None else self._averaged.actions
         self.state = update.start(features.size * self.blocks)
         self._ones = np.ones((0, 1))
-        self._compiled: tuple[Any, ...] | None = None
+        self._chooses_step_size = update.chooses_step_size
+        self._compiled: Callable[[Any, Any], None] | None = None
+        self._kept: Experience | None = None  # the columns of the window
         self._form: set[Form] = set()
 
     def represent(self, transitions: Transitions) -> dict[str, Array]:
@@ -183,31 +184,20 @@ class LinearValues:
 
     def observe(self, buffer: Buffer, rows: Rows, schedule: Schedule) -> None:
         """Insert rows into the buffer, and update whenever an update is due."""
-        if not self.update_rule.chooses_step_size:
+        if not self._chooses_step_size:
             self._observe(buffer, rows, schedule)
             return
+        columns = rows.columns["x"], rows.columns["x_next"], rows.inputs, rows.p
+        falling = default_step_sizes(
+            self.update_rule, buffer.correction, *columns,
+            batch_size=schedule.batch_size, smallest=self.step_size or np.inf,
+        )  # fmt: skip
+        step_size = np.where(np.isfinite(falling), falling, 0.0)
         # Cut where the step size falls, so that results do not depend on the size of the batch.
-        step_size = self._step_sizes(rows, buffer.correction, schedule.batch_size)
         falls = np.flatnonzero(np.diff(step_size, prepend=np.nan))
         for start, end in pairwise([*falls.tolist(), len(rows)]):
             self.state.lanes[0] = step_size[start]
             self._observe(buffer, rows[start:end], schedule)
-
-    def _step_sizes(self, rows: Rows, correction: Correction, batch_size: int) -> Floats:
-        """Return the default step size from each row on; 0 as long as all features are 0."""
-        x, x_next = rows.columns["x"], rows.columns["x_next"]
-        lengths = np.full(len(rows), x.shape[1], np.float64)
-        if x.dtype.kind == "f":
-            lengths = np.maximum(*(np.einsum("ij,ij->i", f, f) for f in (x, x_next)))
-        # The weight in a batch of copies of one row, when the means of the window are 1.
-        alone = np.repeat(np.arange(len(rows))[:, None], batch_size, axis=1)
-        means = np.ones((len(rows), len(rows.inputs) + 1))
-        weight = correction.weigh_rows(rows.inputs, rows.p, alone, means)[:, 0]
-        weight[(rows.p == 0.0) | np.isnan(weight)] = 0.0  # never drawn
-        step_sizes = self.update_rule.default_step_size(lengths, np.abs(weight), batch_size)
-        step_sizes[0] = min(step_sizes[0], self.step_size or np.inf)
-        falling = np.minimum.accumulate(step_sizes)
-        return np.where(np.isfinite(falling), falling, 0.0)
 
     @property
     def step_size(self) -> float | None:
@@ -239,27 +229,23 @@ class LinearValues:
         """Insert rows into the buffer and update when due, in one compiled call."""
         window, correction = buffer.window, buffer.correction
         assert isinstance(window, Window)
-        window.make_room(rows.columns)
+        new, kept = self.experience(rows.columns), self._kept
+        if self._compiled is None or kept is None or window.columns.get("x") is not kept.x:
+            # From then on rows have the same form, so that the window keeps its columns.
+            window.make_room(rows.columns)
+            self._kept = kept = self.experience(window.columns)
         if self._compiled is None:
             dense = rows.columns["x"].dtype.kind == "f"
-            loop, signature = compiled(dense)
             x = rows.columns["x"]
             self._form = {(x.dtype, x.shape[1])}
-            self._compiled = (
-                loop,
-                address_of(buffer.write, WRITE),
-                address_of(buffer.draws, DRAW),
-                correction.address("weigh"),
-                refreshing(correction, dense),
-                address_of(self.update_rule.kernel, signature),
+            self._compiled = compiled_loop(
+                dense, correction, self.update_rule, buffer.write, buffer.draws
             )
-        loop, *kernels = self._compiled
-        loop(
-            tuple(kernels),
+        self._compiled(
             (
                 self.state,
-                self.experience(window.columns),
-                self.experience(rows.columns),
+                kept,
+                new,
                 buffer.masses,
                 (rows.inputs, rows.p, correction.parameters),
                 schedule.counts,
@@ -357,7 +343,7 @@ class LinearValues:
 
     def __getstate__(self) -> dict[str, Any]:
         # Addresses of kernels are not valid in another process.
-        return self.__dict__ | {"_compiled": None}
+        return self.__dict__ | {"_compiled": None, "_kept": None}
 
     def checkpoint(self) -> dict[str, Array]:
         """Return copies of the arrays that change."""

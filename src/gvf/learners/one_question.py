@@ -7,7 +7,7 @@ What a learner does with the rows is its own: :class:`gvf.Learner` draws from a 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gvf.common.arrays import Floats
@@ -87,14 +87,20 @@ class OneQuestion(Trained[Report]):
     def observe_batch(self, batch: Transitions, behaviour: Policy | None) -> None:
         """Observe transitions that this behaviour chose, or that carry its probabilities."""
         if len(batch):
-            self._observe(self.row_maker.many(batch, behaviour))
+            self._observe(self.row_maker.many, batch, behaviour)
 
     def observe_row(self, columns: dict[str, Any]) -> None:
         """Observe one transition, with one value a column."""
-        self._observe(self.row_maker.one(columns, self.behaviour))
+        self._observe(self.row_maker.one, columns, self.behaviour)
 
-    def _observe(self, rows: QuestionRows) -> None:
-        """Observe the rows of a batch."""
+    def _observe(
+        self,
+        make: Callable[[Any, Policy | None], QuestionRows],
+        source: Any,
+        behaviour: Policy | None,
+    ) -> None:
+        """Make rows of a batch or of one transition, and observe them."""
+        rows = make(source, behaviour)
         origin = rows.origin
         if origin.left_out is None:
             self.observe_rows(rows)
@@ -110,7 +116,9 @@ class OneQuestion(Trained[Report]):
 
     def _note(self, rows: QuestionRows) -> None:
         """Remember what reports and predictions need to know of rows."""
-        self.totals.add(rows, self._bounded, self.steps)
+        self.totals.add(rows, self._bounded)
+        if not rows.origin.is_known:
+            self.totals.last_unknown = self.steps
         if not self.states.is_noted:
             self.states.note(rows.origin.transitions["state"])
 

@@ -28,7 +28,7 @@ class Totals:
         >>> batch = gvf.Transitions(state=[[0.5], [2.0]], action=[0, 0], reward=[-1.0, 3.0])
         >>> maker = RowMaker(gvf.GVF(gvf.policies.Uniform(2), continuation=0.5))
         >>> totals, tiles = Totals(), gvf.features.TileCoder([0.0], [1.0])
-        >>> totals.add(maker.many(batch, gvf.policies.Uniform(2)), tiles, steps=2)
+        >>> totals.add(maker.many(batch, gvf.policies.Uniform(2)), tiles)
         >>> totals.range(passed_on=100).returns, totals.fields(tiles, 2)["outside_bounds"]
         ((-2.0, 6.0), 0.5)
     """
@@ -36,13 +36,12 @@ class Totals:
     def __init__(self) -> None:
         self.numbers = np.zeros(8)
 
-    def add(self, rows: QuestionRows, features: object, steps: int) -> None:
+    def add(self, rows: QuestionRows, features: object) -> None:
         """Add rows, of at least one transition.
 
         Args:
             rows: the rows.
             features: the features, whose bounds states may leave; None if there are none.
-            steps: the number of transitions so far.
         """
         numbers, (_, cumulant, continuation, _, origin) = self.numbers, rows
         if len(cumulant) == 1:  # reductions would take longer than the update
@@ -56,9 +55,7 @@ class Totals:
             numbers[_HIGHEST] = high
         if longest > numbers[_CONTINUATION]:
             numbers[_CONTINUATION] = longest
-        if not origin.is_known:
-            numbers[_UNKNOWN] = steps
-        elif origin.has_estimates:
+        if origin.is_known and origin.has_estimates:
             numbers[_ESTIMATED] = 1.0
         if outside := outside_bounds(features, origin.transitions.columns["state"]):
             numbers[_OUTSIDE] += outside
@@ -71,6 +68,10 @@ class Totals:
     def last_unknown(self) -> int:
         """The last step with an unknown ratio; 0 if all are known."""
         return int(self.numbers[_UNKNOWN])
+
+    @last_unknown.setter
+    def last_unknown(self, step: int) -> None:
+        self.numbers[_UNKNOWN] = step
 
     def range(self, passed_on: int) -> Range:
         """Return the signals, from which the range of returns follows."""

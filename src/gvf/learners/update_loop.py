@@ -3,14 +3,18 @@
     for each row: write it at the head; if an update is due: draw slots, weigh them, update
 
 There are two versions. :func:`observe` is in Python and works for every value function.
-:func:`compiled` gives the same bits for linear values without returning to Python between rows. It
-takes the kernels of the update and the correction as arguments, so one compiled loop serves all of
-them.
+:func:`compiled_loop` gives the same bits for linear values without returning to Python between
+rows. It takes the kernels that write, draw, weigh, refresh and update as arguments, so one compiled
+loop serves all corrections and updates. It also serves the replicates of a bootstrap, which draw
+from rows that are all there (:mod:`gvf.intervals.replicates`). Hordes and studies have loops of
+their own, because they draw for many at once (:mod:`gvf.horde.group_draws`) or beforehand.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,9 +28,11 @@ from gvf.sampling.prefix_sums import HEAD, SIZE, advance
 from gvf.sampling.ratio_ring import Slots
 from gvf.sampling.sum_tree import tree_set
 from gvf.updates.linear_kernels import experience_type, td_errors
-from gvf.updates.update import state_type
+from gvf.updates.update import Update, state_type
 from gvf.window.buffer import (
+    DRAW,
     WHOLE,
+    WRITE,
     Buffer,
     Rows,
     check_refreshed,
@@ -108,7 +114,7 @@ def learn_once(values: Learns, buffer: Buffer, schedule: Schedule) -> None:
 
 
 def _observe(kernels, arrays, numbers):
-    """Insert all rows of a batch, then repeat; :func:`compiled` describes the arguments."""
+    """Insert all rows of a batch, then repeat; :func:`compiled_loop` describes the arguments."""
     write, draw, weigh, refresh, update = kernels
     state, kept, new, masses, rows, counts = unowned(arrays)
     all_inputs, all_p, parameters = rows
@@ -150,17 +156,38 @@ def _observe(kernels, arrays, numbers):
         counts[UPDATES] += 1
 
 
-@once
-def compiled(dense: bool) -> tuple[Any, Any]:
-    """Return the compiled loop for a representation, and the signature of its update kernel.
+def compiled_loop(
+    dense: bool, correction: Correction, update: Update, write: Any, draw: Any
+) -> Callable[[Any, Any], None]:
+    """Return the compiled loop of a correction and an update, for dense or active features.
 
-    The call is ``loop(kernels, arrays, numbers)``. The kernels are addresses: of those that write,
-    draw and weigh rows, of the one that refreshes masses (or 0), and of the update. The arrays are
-    the state of the update, the window's columns, the new rows' columns, the masses, the new rows'
-    inputs [C, m] and masses [m] with the correction's parameters, and the counts int64[3]. The
-    numbers are the index of the ring of masses, k, update_every, warm_up, a generator's function
-    and state, and the number of updates after the last row.
+    The call is ``loop(arrays, numbers)``. The arrays are the state of the update, the window's
+    columns, the new rows' columns, the masses, the new rows' inputs [C, m] and masses [m] with the
+    correction's parameters, and the counts int64[3]. The numbers are the index of the ring of
+    masses, k, update_every, warm_up, a generator's function and state, and the number of updates
+    after the last row.
+
+    Args:
+        dense: True for real-valued features, False for active indices.
+        correction: the correction, which weighs rows and may refresh their masses.
+        update: the update.
+        write: the kernel that writes a row into the masses, as in :mod:`gvf.window.buffer`.
+        draw: the kernel that draws slots, as there.
     """
+    loop, signature = _compiled(dense)
+    kernels = (
+        address_of(write, WRITE),
+        address_of(draw, DRAW),
+        correction.address("weigh"),
+        refreshing(correction, dense),
+        address_of(update.kernel, signature),
+    )
+    return partial(loop, kernels)
+
+
+@once
+def _compiled(dense: bool) -> tuple[Any, Any]:
+    """Return the loop for a representation, and the signature of its update kernel."""
     f1, f2, i1 = float64[::1], float64[:, ::1], int64[::1]
     state, experience, masses = state_type(), experience_type(dense), masses_type()
     signature = void(

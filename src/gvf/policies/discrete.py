@@ -213,3 +213,17 @@ class Table(DiscretePolicy):
 
     def __repr__(self) -> str:
         return f"Table({len(self.rows)} states, {self.actions} actions)"
+
+
+def softmax(logits: Floats) -> Floats:
+    """Return the probabilities of logits [m, A].
+
+    Example:
+        >>> import numpy as np
+        >>> from gvf.policies.discrete import softmax
+        >>> softmax(np.log([[1.0, 3.0], [3.0, 1.0]]) + 900)
+        array([[0.25, 0.75],
+               [0.75, 0.25]])
+    """
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)

@@ -140,6 +140,32 @@ Where it always takes the action that predict returns, as DQN does:
 Then: gvf.policies.Function(law, actions={count})"""
 
 
+def as_policy(value: Any, name: str, actions: int | None) -> Policy:
+    """Return a policy, or that of a function; refuse all else that a user may have named.
+
+    Args:
+        value: the policy, or a function of states as :class:`Function` takes it.
+        name: its name, for messages.
+        actions: the number of actions of a function, if it is known.
+
+    Example:
+        >>> import gvf
+        >>> from gvf.policies.function import as_policy
+        >>> as_policy(gvf.policies.Uniform(2), "mine:policy", None)
+        Uniform(2)
+        >>> as_policy(gvf.policies.Uniform, "mine:policy", None)
+        Traceback (most recent call last):
+        ValueError: mine:policy is a class; name an instance of it
+    """
+    if isinstance(value, type) and issubclass(value, Policy):
+        raise ValueError(f"{name} is a class; name an instance of it")
+    if isinstance(value, Policy):
+        return value
+    if not callable(value):
+        raise ValueError(f"{name} is {brief(value)}, neither a gvf.policies.Policy nor a function")
+    return Function(value, actions)
+
+
 class _DiscreteFunctionPolicy(Function, DiscretePolicy):
     actions: int
 

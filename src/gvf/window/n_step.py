@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 from gvf.common.arrays import Arrays, Bools, Floats
 from gvf.common.checks import whole
 from gvf.corrections import RATIO, Correction
-from gvf.corrections.carried import comparable, numbered
-from gvf.links import interrupted
+from gvf.links import comparable, interrupted, numbered
 from gvf.sampling.prefix_sums import LARGEST_RATIO
 from gvf.transition import Transitions, ended_rows
 from gvf.window.buffer import Rows

@@ -116,7 +116,7 @@ def _figures() -> tuple[Figure, ...]:
             drawn = f"{size} transition{'s'[: size - 1]} drawn from the last {WINDOW:,}"
             note = f"{_note(domain, drawn, size, when)} {STREAMS}"
             active = ", while active" if when == ACTIVE else ""
-            drawn_figure = Figure(
+            window = Figure(
                 sources[f"{domain}-{end}"],
                 f"{title}: mini-batches of {size} from a window{active}",
                 "",
@@ -130,7 +130,7 @@ def _figures() -> tuple[Figure, ...]:
                 fresh=True,
                 world=title,
             )
-            figures.append(drawn_figure)
+            figures.append(window)
     return tuple(figures)
 
 

@@ -256,8 +256,8 @@ def study_of(figure: Any, protocol: str, options: argparse.Namespace, scale: str
 def _record(figure: Any, protocol: str, study: Any, options: argparse.Namespace) -> None:
     from gvf_lab.report.build import machine, record
     from gvf_lab.report.exhibit import Provenance, commit, fingerprint, recorded
+    from gvf_lab.study.run_study import spent
     from gvf_lab.study.store import Store
-    from gvf_lab.study.study_progress import spent
 
     store = Store(study, options.out)
     hashes = fingerprint(store)

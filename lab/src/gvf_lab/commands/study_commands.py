@@ -330,8 +330,8 @@ def _dry_run(study: BaseStudy, options: argparse.Namespace) -> int:
 
     from gvf.common.progress import duration
     from gvf.jobs import processors
+    from gvf_lab.study.run_study import costs, gap_of
     from gvf_lab.study.store import Store
-    from gvf_lab.study.study_progress import costs, gap_of
 
     study.check()
     store = Store(study, options.out)

@@ -1,4 +1,4 @@
-"""Claims: comparisons by which sentences about figures are judged.
+"""Claims: comparisons by which sentences about figures are judged, and these sentences.
 
 A claim is a statistic, and the range in which it lies if what it says is true. It also tells why
 this range was chosen, and when: a range that was chosen after the results were seen proves less.
@@ -18,15 +18,26 @@ bootstrap sample chooses anew, its minimum is too small once more. If all sample
 sizes that all runs choose, they leave out that another choice may be as good. So both are done, and
 the interval spans both.
 
-Claims are written as families (:mod:`gvf_lab.figure.families`), and judge sentences of a paper
-(:mod:`gvf_lab.figure.sentence`).
+A sentence of a paper is judged by one claim or many, which may belong to several figures. It
+
+    holds       if every claim holds,
+    in part     if some claims hold and others fail: the sentence turns around somewhere,
+    fails       if some claims fail and none holds,
+    undecided   otherwise.
+
+Claims that do not count (``Claim.not_counted``) are left out. A sentence without claims is judged
+by theory, is refuted by arithmetic, is contradicted by the authors' code or published curves, says
+why it cannot be tested, or repeats another one.
+
+Claims are written as families (:mod:`gvf_lab.figure.families`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -305,3 +316,104 @@ def interval(
         for end, share in ((-np.inf, tail), (np.inf, 1 - tail))
     )
     return Estimate(value, float(min(low)), float(max(high)), bound, why)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence about experiments.
+
+    Attributes:
+        id: the id, unique in its paper.
+        place: the place in the paper.
+        says: the sentence in our words.
+        claims: the claims that judge it, as "figure/claim".
+        theory: the names of theoretical results that judge it.
+        refuted: the reason why arithmetic refutes it.
+        contradicted: how the authors' code or published curves differ from it, for a sentence on
+            the protocol of experiments.
+        excuse: the reason why it cannot be tested.
+        repeats: the id of the sentence that it repeats; repetitions are not counted.
+        ours: True if it is not in the paper but was added by us; it is not counted.
+        some: True if it says "can", "could", "potentially" or "in some settings": it holds if one
+            of its claims does.
+        headline: True if it belongs in a summary of the paper.
+        remark: the place where it turns around, and the reason, if known.
+        first: its verdict when claims first judged it by results at the paper's scale. If it has
+            another one now, the claims were changed when results were known.
+
+    Example:
+        >>> from gvf_lab.figure.claim import Sentence
+        >>> Sentence("fast", "Section 1", "IR learns fast.", claims=("speed/ir-fast",)).counts
+        True
+    """
+
+    id: str
+    place: str
+    says: str
+    claims: tuple[str, ...] = ()
+    theory: tuple[str, ...] = ()
+    refuted: str = ""
+    contradicted: str = ""
+    excuse: str = ""
+    repeats: str = ""
+    ours: bool = False
+    some: bool = False
+    headline: bool = False
+    remark: str = ""
+    first: str = ""
+
+    def __post_init__(self) -> None:
+        judged = self.claims or self.theory or self.refuted or self.contradicted
+        if not (judged or self.excuse or self.repeats):
+            raise ValueError(
+                f"{self.id}: needs claims, theory, a refutation, a contradiction, an excuse or "
+                "what it repeats"
+            )
+        for claim in self.claims:
+            if "/" not in claim:
+                raise ValueError(f"{self.id}: claims are named figure/claim, got {claim!r}")
+
+    @property
+    def counts(self) -> bool:
+        """True if it is a sentence of the paper that is judged, and repeats no other."""
+        return bool(self.claims) and not self.repeats and not self.ours
+
+    @cached_property
+    def figures(self) -> frozenset[str]:
+        """The figures whose claims judge it."""
+        return frozenset(claim.partition("/")[0] for claim in self.claims)
+
+    def judged_by(self, figure: str, claim: str) -> bool:
+        """Return True if a claim of a figure judges it.
+
+        Example:
+            >>> from gvf_lab.figure.claim import Sentence
+            >>> sentence = Sentence("fast", "Section 1", "IR is fast.", claims=("speed/ir-fast",))
+            >>> sentence.judged_by("speed", "ir-fast"), sentence.judged_by("speed", "is")
+            (True, False)
+        """
+        return f"{figure}/{claim}" in self._claims
+
+    @cached_property
+    def _claims(self) -> frozenset[str]:
+        return frozenset(self.claims)
+
+
+def weigh(verdicts: Iterable[Verdict], some: bool = False) -> str:
+    """Return the verdict on a sentence from the verdicts on its claims.
+
+    With `some`, one claim that holds is enough.
+
+    Example:
+        >>> from gvf_lab.figure.claim import weigh
+        >>> weigh([])
+        'undecided'
+    """
+    outcomes = [verdict.verdict for verdict in verdicts if not verdict.given]
+    if outcomes and (
+        all(outcome == "holds" for outcome in outcomes) or (some and "holds" in outcomes)
+    ):
+        return "holds"
+    if "fails" in outcomes:
+        return "in part" if "holds" in outcomes else "fails"
+    return "undecided"

@@ -16,10 +16,10 @@
 `figure`, and every name that is no field of a claim, stands for a value or for each value of a
 list. A string may name a list of ``[lists]`` at the top of the file. A family has a claim for each
 combination, the last list varying fastest. Entries of a list that are tables have several names
-each. `{name}` in a text stands for the value, in an id for its short form ("v-trace-1").
+each.
 
-`{name}` alone, as an argument of the statistic, stands for the value or the list itself; in a text
-a list is joined by commas.
+`{name}` in a text stands for the value, in an id for its short form ("v-trace-1"). A list is joined
+by commas there. As an argument of the statistic, `{name}` alone is the value or the list itself.
 
 Fields are those of :class:`gvf_lab.figure.claim.Claim`. The statistic is a function of the module
 or of :mod:`gvf_lab.figure.statistics`, and `of` has its arguments; there a pair is written
@@ -65,20 +65,20 @@ Row = Mapping[str, Any]
 class ClaimFile:
     """The claims of a module's figures: those of the TOML file of the same name beside it.
 
-    The file is read when claims are asked for. `own` is the module with the statistics that are not
-    in :mod:`gvf_lab.figure.statistics`, by default the module itself.
+    The file is read when claims are asked for. `functions` is the module with the statistics that
+    are not in :mod:`gvf_lab.figure.statistics`, by default the module itself.
 
     Example:
         >>> from gvf_lab.figure.families import ClaimFile
-        >>> import gvf_lab.paper.markov_chain
-        >>> claims = ClaimFile("gvf_lab.paper.markov_chain")
+        >>> import gvf_lab.paper.markov_chain_figures
+        >>> claims = ClaimFile("gvf_lab.paper.markov_chain_figures")
         >>> [claim.id for claim in claims("markov-vtrace")][:2]
         ['harder-clip-more-bias', 'v-trace-0.9-max-bears-larger-steps-than-is']
     """
 
-    def __init__(self, module: str, own: ModuleType | None = None) -> None:
+    def __init__(self, module: str, functions: ModuleType | None = None) -> None:
         self.module = module
-        self.own = own
+        self.functions = functions
 
     def __call__(self, figure: str) -> tuple[Claim, ...]:
         """Return the claims of a figure, in the order of the file."""
@@ -95,12 +95,8 @@ class ClaimFile:
         return {figure: tuple(claims) for figure, claims in by_figure.items()}
 
     def _statistic(self, name: str) -> Callable[..., Array | Bounds]:
-        own = vars(self.own or sys.modules[self.module])
-        return (
-            own[name]
-            if name in own
-            else vars(statistics)[known(name, vars(statistics), "statistic")]
-        )
+        functions = vars(statistics) | vars(self.functions or sys.modules[self.module])
+        return functions[known(name, functions, "statistic")]
 
 
 def read_families(
@@ -110,7 +106,9 @@ def read_families(
     lists = file.get("lists", {})
     for family in file["family"]:
         try:
-            for row in rows(family, lists):
+            every = list(rows(family, lists))
+            _refuse_what_is_not_used(family, every)
+            for row in every:
                 yield row["figure"], _claim(family, row, lists, statistic)
         except (KeyError, ValueError) as error:
             raise ValueError(f"family {family.get('id')!r}: {error}") from None
@@ -135,6 +133,24 @@ def rows(family: Mapping[str, Any], lists: Mapping[str, list[Any]]) -> Iterator[
         for name, value in zip(values, combination, strict=True):
             row |= value if isinstance(value, dict) else {name: value}
         yield row
+
+
+def _refuse_what_is_not_used(family: Mapping[str, Any], every: list[dict[str, Any]]) -> None:
+    """Raise an error for a name that no text has, and for a key of a table that fits no claim."""
+    texts = str({name: value for name, value in family.items() if name in FIELDS})
+    for name, value in family.items():
+        in_rows = name in every[0] and name not in (*FIELDS, "figure")
+        if in_rows and f"{{{name}}}" not in texts:
+            raise ValueError(f"{name!r} is no field of a claim, and no text has {{{name}}}")
+        if name in FIELDS and name != "of" and isinstance(value, dict):
+            for key in value:
+                if key != ELSE and not any(_fits(key, row) for row in every):
+                    raise ValueError(f"{name}: no claim has {key!r}")
+
+
+def _fits(key: str, row: Row) -> bool:
+    """Return True if a claim has all values that a key names."""
+    return set(key.split(" & ")) <= {str(value) for value in row.values()}
 
 
 def slug(value: Any) -> str:
@@ -204,9 +220,9 @@ def chosen(value: Any, row: Row) -> Any:
     """
     if not isinstance(value, dict):
         return value
-    own = {str(each) for each in row.values()}
-    keys = {key: set(key.split(" & ")) for key in value if key != ELSE}
-    matching = sorted((len(parts), key) for key, parts in keys.items() if parts <= own)
+    matching = sorted(
+        (len(key.split(" & ")), key) for key in value if key != ELSE and _fits(key, row)
+    )
     if len(matching) > 1 and matching[-1][0] == matching[-2][0]:
         raise ValueError(f"{matching[-2][1]!r} and {matching[-1][1]!r} name the same claim")
     return value[matching[-1][1]] if matching else value.get(ELSE)
@@ -266,3 +282,29 @@ def _reason(field: str, text: str) -> str:
 
 def _several(value: str | Iterable[str]) -> Iterable[str]:
     return (value,) if isinstance(value, str) else value
+
+
+def named_claims(reference: str, claims: Iterable[Claim]) -> list[str]:
+    """Return the ids of the claims that a reference names: the id of a claim, or of its family.
+
+    In the id of a family, a value may stand in the place of a `{name}`.
+
+    Example:
+        >>> from gvf_lab.figure.families import named_claims
+        >>> from gvf_lab.paper import get
+        >>> claims = get("markov-vtrace-all").claims
+        >>> named_claims("v-trace-1-wider-than-is-{pair}", claims)
+        ['v-trace-1-wider-than-is-easy', 'v-trace-1-wider-than-is-hard',
+         'v-trace-1-wider-than-is-hardest']
+    """
+    names = set(re.findall(r"\{(\w+)\}", reference))
+    return [
+        claim.id
+        for claim in claims
+        if claim.id == reference
+        or (
+            names
+            and names <= set(claim.names)
+            and slug(reference.format(**claim.names)) == claim.id
+        )
+    ]

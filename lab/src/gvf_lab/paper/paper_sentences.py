@@ -7,7 +7,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from gvf_lab.figure.sentence import Sentence, named_claims
+from gvf_lab.figure.claim import Sentence
+from gvf_lab.figure.families import named_claims
 from gvf_lab.paper import get
 
 

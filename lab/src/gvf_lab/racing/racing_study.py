@@ -10,7 +10,6 @@ runs a task.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,10 +20,10 @@ from gvf.common.part_names import known
 from gvf.jobs import Place, RayCluster, Threads
 from gvf_lab.racing import simulators
 from gvf_lab.study.base_study import BaseStudy, Columns, Stop, Task
-from gvf_lab.study.study_checks import (
-    check_at_least,
+from gvf_lab.study.settings import (
     check_masses,
     check_name,
+    check_numbers,
     check_several,
     check_types,
     resolve_methods,
@@ -76,6 +75,11 @@ class RacingStudy(BaseStudy):
 
     kind = "gvf_lab.racing:RacingStudy"
     keys = ("step_size",)
+    grid = {"step_size": "step_sizes"}  # noqa: RUF012
+    least = dict.fromkeys(
+        ("steps", "gap", "window", "batch_size", "measure_every", "points", "runs",
+         "evaluation_states", "rollouts"), 1,
+    ) | {"warm_up": 0, "seed": 0}  # fmt: skip
     measures = {  # noqa: RUF012
         "error": "mean over the run",
         "final": "the last one measured",
@@ -128,10 +132,7 @@ class RacingStudy(BaseStudy):
         for size in self.step_sizes:
             if not 0.0 <= size < float("inf"):
                 raise ValueError(f"step_sizes must be finite and not negative, got {size}")
-        for name in ("steps", "gap", "window", "batch_size", "measure_every", "points", "runs"):
-            check_at_least(1, **{name: getattr(self, name)})
-        check_at_least(0, warm_up=self.warm_up, seed=self.seed)
-        check_at_least(1, evaluation_states=self.evaluation_states, rollouts=self.rollouts)
+        check_numbers(self)
         if self.updates < self.measure_every:
             raise ValueError(
                 f"nothing would be measured: there are {self.updates} updates, and measure_every "
@@ -157,19 +158,6 @@ class RacingStudy(BaseStudy):
     def gaps(self) -> tuple[int, ...]:
         """The one gap of the study."""
         return (self.gap,)
-
-    def choices(self, method: str) -> tuple[float, ...]:
-        """Return the learning rates, which are the same for every method."""
-        return self.step_sizes
-
-    def key(self, choice: Any) -> Columns:
-        """Return the learning rate, in its column."""
-        return {"step_size": choice}
-
-    def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the parts: one method with one learning rate each."""
-        for size in self.step_sizes:
-            yield f"{method}/{size!r}", {"methods": (method,), "step_sizes": (size,)}
 
     def updates_at(self, gap: int) -> int:
         """Return the number of updates in a run."""

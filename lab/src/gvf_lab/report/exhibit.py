@@ -33,8 +33,8 @@ from gvf_lab.figure.figure import Companion, Figure, Point
 from gvf_lab.figure.picture import draw
 from gvf_lab.figure.published import Match, compare
 from gvf_lab.study.base_study import BaseStudy
-from gvf_lab.study.encoding import settings, variant
 from gvf_lab.study.results import Results
+from gvf_lab.study.settings import settings, variant
 from gvf_lab.study.store import Store, StoreError
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from gvf_lab.domain import Protocol
-from gvf_lab.figure.claim import Verdict
+from gvf_lab.figure.claim import Sentence, Verdict, weigh
 from gvf_lab.figure.figure import Figure
-from gvf_lab.figure.sentence import Sentence, weigh
 from gvf_lab.paper import FIGURES, paper_sentences
 from gvf_lab.report.exhibit import Exhibit, Version, theory
 from gvf_lab.report.verdict_tables import SIGNS, Badge, place
@@ -86,7 +85,7 @@ def judging(sentence: Sentence, protocol: str) -> set[tuple[str, str]]:
     """Return figure and id of every claim that judges a sentence, without those that do not count.
 
     Example:
-        >>> from gvf_lab.figure.sentence import Sentence
+        >>> from gvf_lab.figure.claim import Sentence
         >>> from gvf_lab.report.sentence_verdicts import judging
         >>> claims = ("markov-vtrace/v-trace-1-wider-than-is",)
         >>> judging(Sentence("s", "Section 1", "It is wide.", claims=claims), "paper")
@@ -171,7 +170,7 @@ def decided_by(sentence: Sentence) -> Decision:
     """Return what decides a sentence apart from claims.
 
     Example:
-        >>> from gvf_lab.figure.sentence import Sentence
+        >>> from gvf_lab.figure.claim import Sentence
         >>> from gvf_lab.report.sentence_verdicts import decided_by
         >>> decided_by(Sentence("s", "Section 1", "It is wide.", refuted="It is not."))
         'arithmetic'

@@ -30,8 +30,8 @@ from gvf_lab.figure.points import (
 from gvf_lab.report.exhibit import STUDIES, Provenance, Version
 from gvf_lab.study.base_study import BaseStudy, NamedStudy
 from gvf_lab.study.results import Results
+from gvf_lab.study.run_study import spent
 from gvf_lab.study.store import Store, StoreError
-from gvf_lab.study.study_progress import spent
 
 MOST_COLUMNS = 4
 """The largest number of panels side by side."""

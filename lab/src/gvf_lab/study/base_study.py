@@ -22,6 +22,8 @@ from gvf import Method
 from gvf.common.part_names import known, nearest
 from gvf.jobs import Place, Stop, Threads
 from gvf.kernels import NAMED
+from gvf_lab import domain as domains
+from gvf_lab.domain import Domain, Trajectory
 
 Columns = Mapping[str, Any]
 """Columns by name, each with one entry for each row: numbers [rows], or lists [rows, m]."""
@@ -30,7 +32,8 @@ Columns = Mapping[str, Any]
 class BaseStudy(ABC):
     """A grid of pairs, gaps, methods and choices, over runs.
 
-    Subclasses are frozen dataclasses; their fields are the settings, and the keys of a TOML file.
+    Subclasses are frozen dataclasses; their fields are the settings, and the keys of a TOML file. A
+    kind defines :meth:`compute`, :meth:`tiny` and :meth:`probe`, and its grid.
 
     Attributes:
         name: the study's name, also that of its folder of results.
@@ -46,6 +49,10 @@ class BaseStudy(ABC):
     """The word for this kind of study in a TOML file."""
     keys: ClassVar[tuple[str, ...]]
     """The columns, besides the method, that tell the rows of a task apart."""
+    grid: ClassVar[Mapping[str, str]]
+    """The parameters that are varied, each with the setting that has its values."""
+    least: ClassVar[Mapping[str, int]]
+    """The settings that are whole numbers or several, each with the smallest value allowed."""
     measures: ClassVar[Mapping[str, str]]
     """The columns that are measured, each with a description."""
     pictures: tuple[str, ...]
@@ -83,17 +90,46 @@ class BaseStudy(ABC):
         """Steps between updates; a single None if the study has no gaps."""
         return (None,)
 
-    @abstractmethod
-    def choices(self, method: str) -> tuple[Any, ...]:
-        """Return a method's choices, one for each row: values of `keys`, or tuples of them."""
+    @property
+    def world(self) -> Domain:
+        """The domain, under the study's protocol."""
+        return domains.get(self.domain, "paper" if self.protocol == "both" else self.protocol)
 
-    @abstractmethod
+    def varied(self, method: str) -> tuple[str, ...]:
+        """Return the parameters of the grid that a method has; by default all."""
+        return tuple(self.grid)
+
+    def _points(self, method: str) -> Iterator[dict[str, Any]]:
+        """Yield the points of a method's grid: the parameters that it has, with their values."""
+        names = self.varied(method)
+        for values in product(*(getattr(self, self.grid[name]) for name in names)):
+            yield dict(zip(names, values, strict=True))
+
+    def choice(self, **point: Any) -> Any:
+        """Return the choice at a point of the grid; by default the value of its parameter."""
+        (value,) = point.values()
+        return value
+
+    def choices(self, method: str) -> tuple[Any, ...]:
+        """Return a method's choices, one for each row: all combinations of its parameters."""
+        return tuple(self.choice(**point) for point in self._points(method))
+
     def key(self, choice: Any) -> Columns:
         """Return the key columns of a choice's row, without those that do not apply."""
+        (name,) = self.grid
+        return {name: choice}
 
-    @abstractmethod
     def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield the parts of a method, which can be run alone: the name and settings of each."""
+        for point in self._points(method):
+            only = {self.grid[name]: (value,) for name, value in point.items()}
+            yield f"{method}/{self._part_name(**point)}", {"methods": (method,), **only}
+
+    def _part_name(self, **point: Any) -> str:
+        """Return the name of the part at a point of the grid; a single parameter needs no name."""
+        if len(point) == 1:
+            return repr(*point.values())
+        return ",".join(f"{name}={value!r}" for name, value in point.items())
 
     @abstractmethod
     def compute(self, task: Task, stop: Stop) -> Columns:
@@ -217,6 +253,19 @@ class Task:
         """The name of the task, unique among all studies; it is also a path."""
         gap = "" if self.gap is None else f"gap-{self.gap}/"
         return f"{self.study.name}/{self.question}/{self.behaviour}/{gap}run-{self.run}"
+
+    @property
+    def world(self) -> Domain:
+        """The domain of the task's run."""
+        return self.study.world.for_run(self.run, self.study.seed)
+
+    def walk(self, world: Domain, questions: Sequence[str], steps: int) -> Trajectory:
+        """Walk through the run's world by the behaviour; all gaps and methods share the path."""
+        seed = seed_for(self.study.seed, self.run, "walk", self.behaviour)
+        path = world.walk(world.behaviour(self.behaviour), questions, steps, seed)
+        for question in questions:
+            path.check(question, world.features.size)
+        return path
 
     def parts(self) -> Iterator[str]:
         """Yield the names of the parts: the task's name, the method's and the choice's."""

@@ -1,44 +1,22 @@
-"""Encoding: a task's result as a Parquet file, and the settings that identify it.
-
-A task's configuration is all that determines its result: equal configurations give equal bytes. The
-study's *variant* is the digest of the settings that all its tasks share.
-"""
+"""Encoding: a task's result as a Parquet file; equal results give equal bytes."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import json
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gvf.common import user_code as code
-from gvf.common.part_names import is_reference
 from gvf.common.version import __version__
-from gvf_lab import domain as domains
 from gvf_lab.study.base_study import BaseStudy, Columns, Task
+from gvf_lab.study.settings import PLACE, configuration, variant
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ADDS_TASKS = {"name", "runs", "pairs", "gaps", "own"}
-"""Attributes that decide which tasks a study has, and do not change any one of them."""
-WRITTEN = {
-    *("domain", "simulator", "protocol", "device", "seed", "methods", "update", "optimiser"),
-    *("step_size", "step_sizes", "trace_decays", "etas", "betas", "zetas", "xi_max", "u0", "mu"),
-    *("steps", "updates", "iterations", "warm_up", "gap", "buffer", "window", "batch_size"),
-    *("batches", "error", "measure_every", "points", "evaluation_states", "rollouts"),
-}
-"""The settings that stored results name even where they are the default.
-
-All others are left out at their default, so that a new setting changes no digest: results that were
-stored before it still belong to their study."""
-PLACE = ("question", "behaviour", "gap", "run")
-"""The columns that identify a task within its study."""
 COLUMNS = {
     "study": "string",
     "protocol": "string",
@@ -65,59 +43,6 @@ COLUMNS = {
 """The columns of every file, with their types; a column that does not apply is null.
 
 Other key columns and measured columns follow them."""
-
-
-def settings(study: BaseStudy) -> dict[str, Any]:
-    """Return the settings that the results depend on and that all tasks of the study share.
-
-    Example:
-        >>> from gvf_lab.study import Study
-        >>> from gvf_lab.study.encoding import settings
-        >>> settings(Study("mine", "four-rooms", ("IR",), (1,), runs=3))["step_sizes"]
-        [1.0]
-    """
-    plain: dict[str, Any] = {"generation": study.generation}
-    for field in fields(study):  # pyright: ignore[reportArgumentType]
-        value = getattr(study, field.name)
-        written = field.name in WRITTEN or value != field.default
-        if field.name not in ADDS_TASKS and written:
-            # 1 and 1.0 are the same step size.
-            plain_one = float if "float" in str(field.type) else lambda v: v
-            is_many = isinstance(value, tuple)
-            plain[field.name] = [plain_one(v) for v in value] if is_many else plain_one(value)
-    # A method's colour does not change its results.
-    plain["methods"] = [replace(study.method(name), colour="").plain() for name in study.methods]
-    if used := references(study):
-        plain["code"] = code.digest(used)
-    return plain
-
-
-def references(study: BaseStudy) -> set[str]:
-    """Return a study's references to code that is not ours, including those of its domain."""
-    named = {name for name in (study.kind, study.update) if is_reference(name)}
-    named -= {name for name in named if name.startswith(("gvf.", "gvf_lab."))}
-    for method in study.own:
-        named |= {*method.references()}
-    return named | {*domains.references(study.domain)}
-
-
-def configuration(task: Task, shared: Mapping[str, Any] | None = None) -> str:
-    """Return all that determines a task's result, as JSON: equal texts mean equal results."""
-    place = {name: getattr(task, name) for name in PLACE}
-    return canonical({**(shared or settings(task.study)), **place})
-
-
-def variant(study: BaseStudy) -> str:
-    """Return eight hexadecimal digits that depend only on the settings; they name a folder."""
-    # A user's code may change, so the digest is cached only for studies without any.
-    return _variant(study) if references(study) else _remembered_variant(study)
-
-
-def _variant(study: BaseStudy) -> str:
-    return hashlib.sha256(canonical(settings(study)).encode()).hexdigest()[:8]
-
-
-_remembered_variant = lru_cache(maxsize=8)(_variant)
 
 
 def encode(task: Task, measured: Columns) -> bytes:
@@ -229,8 +154,3 @@ def _column(values: Any, kind: str, rows: int) -> pa.Array:
         return pa.array(values, _type(kind))
     ends = np.arange(rows + 1) * values.shape[1]
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(values.ravel()))
-
-
-def canonical(value: Any) -> str:
-    """Write settings as JSON in which equal settings are equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -14,9 +14,7 @@ are measured before every step, and each counts for as long as it lasts.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -42,10 +40,10 @@ from gvf.online import (
 from gvf_lab import domain as domains
 from gvf_lab.domain import Domain, Trajectory
 from gvf_lab.domain.domain import every_pair
-from gvf_lab.study.base_study import BaseStudy, Columns, Stop, Task, seed_for
-from gvf_lab.study.study_checks import (
-    check_at_least,
+from gvf_lab.study.base_study import BaseStudy, Columns, Stop, Task
+from gvf_lab.study.settings import (
     check_name,
+    check_numbers,
     check_part,
     check_several,
     check_types,
@@ -185,6 +183,8 @@ class OnlineStudy(BaseStudy):
 
     kind = "online"
     keys = tuple(GRIDS)
+    grid = GRIDS
+    least = {"steps": 1, "points": 1, "runs": 1, "seed": 0}  # noqa: RUF012
     measures = {  # noqa: RUF012
         "error": "mean over the run",
         "final": "mean over the last 1 % of the run",
@@ -216,16 +216,14 @@ class OnlineStudy(BaseStudy):
         check_several(methods=self.methods)
         check_types(self)
         check_name(self.name)
-        domain = domains.get(self.domain)
+        domain = self.world
         object.__setattr__(self, "pairs", self.pairs or _groups(domain))
         check_several(pairs=self.pairs)
         for pair in self.pairs:
             for part in pair:
                 check_part(part)
             self._questions(domain, pair)
-        for name in ("steps", "points", "runs"):
-            check_at_least(1, **{name: getattr(self, name)})
-        check_at_least(0, seed=self.seed)
+        check_numbers(self)
         if self.points > self.steps:
             raise ValueError(f"{self.points} points need as many steps, got {self.steps}")
         for name in self.methods:
@@ -252,7 +250,7 @@ class OnlineStudy(BaseStudy):
     @property
     def generation(self) -> int:
         """The domain's generation."""
-        return domains.get(self.domain).generation
+        return self.world.generation
 
     @property
     def pictures(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -261,7 +259,7 @@ class OnlineStudy(BaseStudy):
 
     def questions(self, pair: tuple[str, str]) -> tuple[str, ...]:
         """Return the names of the questions of a pair."""
-        return self._questions(domains.get(self.domain), pair)
+        return self._questions(self.world, pair)
 
     def _questions(self, domain: Domain, pair: tuple[str, str]) -> tuple[str, ...]:
         question, behaviour = pair
@@ -271,27 +269,24 @@ class OnlineStudy(BaseStudy):
             return (question,)
         return tuple(name for name, other in _pairs(domain) if other == behaviour)
 
-    def choices(self, method: str) -> tuple[Choice, ...]:
-        """Return all combinations of the parameters of an algorithm."""
-        varied = self.method(method).varied
-        values = product(*(getattr(self, GRIDS[parameter]) for parameter in varied))
-        return tuple(Choice(**dict(zip(varied, value, strict=True))) for value in values)
+    def varied(self, method: str) -> tuple[str, ...]:
+        """Return the parameters that an algorithm has."""
+        return self.method(method).varied
+
+    def choice(self, **point: float) -> Choice:
+        """Return the parameters of an algorithm."""
+        return Choice(**point)
 
     def key(self, choice: Choice) -> Columns:
         """Return the parameters that the algorithm has."""
         return {name: value for name, value in choice._asdict().items() if value is not None}
 
-    def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield one part for each choice of parameters."""
-        for choice in self.choices(method):
-            key = self.key(choice)
-            words = ",".join(f"{name}={value!r}" for name, value in key.items())
-            only = {GRIDS[name]: (value,) for name, value in key.items()}
-            yield f"{method}/{words}", {"methods": (method,), **only}
+    def _part_name(self, **point: float) -> str:
+        return ",".join(f"{name}={value!r}" for name, value in self.key(Choice(**point)).items())
 
     def check(self) -> None:
         """Refuse a pair that cannot be learned, and an algorithm that cannot learn it."""
-        domain = domains.get(self.domain)
+        domain = self.world
         for pair in self.pairs:
             for question in self.questions(pair):
                 domain.check(question, pair[1])
@@ -378,10 +373,8 @@ def run_online(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
     The sums are float64[points + 1, L] for each method; not finite where a lane has diverged.
     """
     study: OnlineStudy = task.study
-    domain = domains.get(study.domain).for_run(task.run, study.seed)
-    questions = study.questions((task.question, task.behaviour))
-    seed = seed_for(study.seed, task.run, "walk", task.behaviour)
-    path = domain.walk(domain.behaviour(task.behaviour), questions, study.steps, seed)
+    domain, questions = task.world, study.questions((task.question, task.behaviour))
+    path = task.walk(domain, questions, study.steps)
     asked = [active_steps(path, domain, question, task.behaviour) for question in questions]
     edges = np.arange(study.points + 1) * study.steps // study.points
     out = {}
@@ -443,7 +436,6 @@ def add_errors(errors, times, edges, tail, sums):
 def active_steps(path: Trajectory, domain: Domain, question: str, behaviour: str) -> Asked:
     """Prepare a question for learning along a path: its active steps, and its error."""
     size = domain.features.size
-    path.check(question, size)
     signals, steps = path.signals[question], len(path.action)
     active = np.ones(steps, bool) if signals.active is None else signals.active
     rows = np.append(np.flatnonzero(active), steps - 1)

@@ -32,15 +32,8 @@ from gvf.common.files import replaced
 from gvf.common.version import __version__
 from gvf.jobs import set_aside
 from gvf_lab.study.base_study import BaseStudy, Task
-from gvf_lab.study.encoding import (
-    PLACE,
-    canonical,
-    checksum,
-    configuration,
-    references,
-    settings,
-    variant,
-)
+from gvf_lab.study.encoding import checksum
+from gvf_lab.study.settings import PLACE, canonical, configuration, references, settings, variant
 from gvf_lab.study.study_file import BESIDE, as_toml
 
 if TYPE_CHECKING:

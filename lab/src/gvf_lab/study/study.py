@@ -8,9 +8,7 @@ grid. :mod:`gvf_lab.study.task` does the work.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -18,12 +16,11 @@ import numpy as np
 from gvf import Method
 from gvf.common.part_names import is_reference, known
 from gvf.kernels import UPDATES
-from gvf_lab import domain as domains
 from gvf_lab.study.base_study import BaseStudy, Columns, Stop, Task
-from gvf_lab.study.study_checks import (
-    check_at_least,
+from gvf_lab.study.settings import (
     check_distinct,
     check_masses,
+    check_numbers,
     check_pairs,
     check_several,
     check_shared,
@@ -83,6 +80,11 @@ class Study(BaseStudy):
 
     kind = "errors"
     keys = ("step_size", "u0", "eta")
+    grid = {"step_size": "step_sizes", "u0": "u0", "mu": "mu"}  # noqa: RUF012
+    least = dict.fromkeys(
+        ("steps", "gaps", "window", "batch_size", "measure_every", "points", "evaluation_states",
+         "runs"), 1,
+    ) | {"warm_up": 0, "updates": 0, "seed": 0}  # fmt: skip
     measures = {  # noqa: RUF012
         "error": "mean over the run",
         "final": "the last one measured",
@@ -125,13 +127,8 @@ class Study(BaseStudy):
             self._check_method(self.method(method), domain.repeats)
 
     def _check_numbers(self) -> None:
-        positive = ("steps", "window", "batch_size", "measure_every", "points", "runs")
-        for name in (*positive, "evaluation_states"):
-            check_at_least(1, **{name: getattr(self, name)})
-        check_at_least(0, warm_up=self.warm_up, updates=self.updates, seed=self.seed)
+        check_numbers(self)
         check_several(gaps=self.gaps)
-        for gap in self.gaps:
-            check_at_least(1, gaps=gap)
         for name, least in (("step_sizes", 0.0), ("u0", 1e-300), ("mu", 1e-300)):
             check_distinct(**{name: getattr(self, name)})
             for value in getattr(self, name):
@@ -183,33 +180,25 @@ class Study(BaseStudy):
     @property
     def generation(self) -> int:
         """The domain's generation under this protocol."""
-        return domains.get(self.domain, self.protocol).generation
+        return self.world.generation
 
     def check(self) -> None:
         """Refuse a pair that cannot be learned, or a method that cannot be made for it."""
-        check_pairs(self, domains.get(self.domain, self.protocol))
+        check_pairs(self)
 
-    def choices(self, method: str) -> tuple[Any, ...]:
-        """Return the step sizes of a method, or the (u0, eta) pairs of WIS-TD(0)."""
-        if self.method(method).update == "wis-td":
-            return tuple((u0, mu / u0) for u0, mu in product(self.u0, self.mu))
-        return self.step_sizes
+    def varied(self, method: str) -> tuple[str, ...]:
+        """Return "step_size", or "u0" and "mu" for WIS-TD(0)."""
+        return ("u0", "mu") if self.method(method).update == "wis-td" else ("step_size",)
+
+    def choice(self, **point: Any) -> Any:
+        """Return the step size, or the pair (u0, eta) of WIS-TD(0), with eta = mu / u0."""
+        return (point["u0"], point["mu"] / point["u0"]) if "mu" in point else point["step_size"]
 
     def key(self, choice: Any) -> Columns:
         """Return the step size, or u0 and eta."""
         if isinstance(choice, tuple):
             return {"u0": choice[0], "eta": choice[1]}
         return {"step_size": choice}
-
-    def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield one part for each step size, or for each pair of u0 and mu."""
-        only: dict[str, Any] = {"methods": (method,)}
-        if self.method(method).update == "wis-td":
-            for u0, mu in product(self.u0, self.mu):
-                yield f"{method}/u0={u0!r},mu={mu!r}", only | {"u0": (u0,), "mu": (mu,)}
-        else:
-            for size in self.step_sizes:
-                yield f"{method}/{size!r}", only | {"step_sizes": (size,)}
 
     def compute(self, task: Task, stop: Stop) -> Columns:
         """Compute the errors of all methods and step sizes."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from gvf.common.part_names import check_same_module, find, is_reference, known, look_in
 from gvf_lab.study.base_study import BaseStudy
-from gvf_lab.study.encoding import references
 from gvf_lab.study.online_study import OnlineStudy
+from gvf_lab.study.settings import references
 from gvf_lab.study.study import Study
 from gvf_lab.study.variance_study import VarianceStudy
 

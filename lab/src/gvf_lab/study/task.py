@@ -25,13 +25,17 @@ from gvf.kernels import Draw as HowToDraw
 from gvf.kernels import Draws, Experience, TraceOverflowError, carried, features_of, update_times
 from gvf.policies import DiscretePolicy
 from gvf.updates import Update
-from gvf_lab import domain as domains
 from gvf_lab.domain import Domain, Trajectory
 from gvf_lab.study.base_study import Stop, Task, seed_for
 from gvf_lab.study.measure import Target, sum_tree
 from gvf_lab.study.study import ERRORS, EVERY_STEP, Study
-from gvf_lab.study.study_lanes import VECTOR, StudyLanes
-from gvf_lab.study.study_loop import compiled, experience_of, update_address
+from gvf_lab.study.study_loop import (
+    VECTOR,
+    StudyLanes,
+    compiled,
+    experience_of,
+    update_address,
+)
 from gvf_lab.truth import TrueValues
 
 SLICE = 0.2
@@ -107,7 +111,7 @@ class TaskInputs:
         study: Study = task.study
         self.task, self.study = task, study
         self.gap = task.gap or 1
-        self.domain = domains.get(study.domain, study.protocol).for_run(task.run, study.seed)
+        self.domain = task.world
         self.question: GVF = self.domain.question(task.question)
         self._plans: dict[bool, Schedule] = {}
         self._draws: dict[tuple[bool, HowToDraw], Draws] = {}
@@ -133,12 +137,15 @@ class TaskInputs:
     @cached_property
     def off_policy(self) -> Trajectory:
         """The walk of the behaviour."""
-        return self._walk(self.domain.behaviour(self.task.behaviour), on_policy=False)
+        return self.task.walk(self.domain, [self.task.question], self.study.steps)
 
     @cached_property
     def on_policy(self) -> Trajectory:
         """A walk of the target policy."""
-        return self._walk(self.question.policy, on_policy=True)
+        task, seed = self.task, seed_for(self.study.seed, self.task.run, *self._purpose(True))
+        path = self.domain.walk(self.question.policy, [task.question], self.study.steps, seed)
+        path.check(task.question, self.domain.features.size)
+        return path
 
     def walk(self, on_policy: bool) -> Trajectory:
         """Return the walk that a method learns from."""
@@ -184,13 +191,6 @@ class TaskInputs:
         if on_policy:
             return "on-policy walk", self.task.question
         return "walk", self.task.behaviour
-
-    def _walk(self, policy: Any, on_policy: bool) -> Trajectory:
-        task, study = self.task, self.study
-        seed = seed_for(study.seed, task.run, *self._purpose(on_policy))
-        path = self.domain.walk(policy, [task.question], study.steps, seed)
-        path.check(task.question, self.domain.features.size)
-        return path
 
     @cached_property
     def largest_ratio(self) -> float:

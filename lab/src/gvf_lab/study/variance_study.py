@@ -24,11 +24,10 @@ from gvf.common.compiled import unowned
 from gvf.jobs import Interrupted
 from gvf.kernels import Draw, Draws, Experience, add_at, carried, td_error_at
 from gvf.updates import TD
-from gvf_lab import domain as domains
 from gvf_lab.study.base_study import BaseStudy, Columns, Stop, Task, seed_for
-from gvf_lab.study.study_checks import (
-    check_at_least,
+from gvf_lab.study.settings import (
     check_masses,
+    check_numbers,
     check_pairs,
     check_several,
     check_shared,
@@ -100,6 +99,10 @@ class VarianceStudy(BaseStudy):
 
     kind = "variance"
     keys = ("iteration",)
+    grid = {"iteration": "iterations"}  # noqa: RUF012
+    least = {  # noqa: RUF012
+        "buffer": 1, "batches": 1, "batch_size": 1, "runs": 1, "iterations": 0, "seed": 0,
+    }  # fmt: skip
     measures = {  # noqa: RUF012
         "l1": "variance of the update's L1 norm",
         "l2": "variance of its L2 norm",
@@ -127,10 +130,8 @@ class VarianceStudy(BaseStudy):
 
     def __post_init__(self) -> None:
         check_shared(self)
-        for name in ("buffer", "batches", "batch_size", "runs"):
-            check_at_least(1, **{name: getattr(self, name)})
+        check_numbers(self)
         check_several(iterations=self.iterations)
-        check_at_least(0, seed=self.seed, iterations=min(self.iterations))
         if sorted(self.iterations) != list(self.iterations):
             raise ValueError(f"iterations must increase, got {list(self.iterations)}")
         if not 0.0 <= self.step_size < float("inf"):
@@ -152,14 +153,6 @@ class VarianceStudy(BaseStudy):
             f"{len(self.iterations)} iterations, {self.runs} runs, seed {self.seed}"
         )
 
-    def choices(self, method: str) -> tuple[Any, ...]:
-        """Return the iterations."""
-        return self.iterations
-
-    def key(self, choice: Any) -> Columns:
-        """Return the iteration."""
-        return {"iteration": choice}
-
     def parts(self, method: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """Yield one part: the method at all iterations."""
         yield method, {"methods": (method,)}
@@ -171,11 +164,11 @@ class VarianceStudy(BaseStudy):
     @property
     def generation(self) -> int:
         """The domain's generation, plus one, since earlier results have no trace."""
-        return domains.get(self.domain).generation + 1
+        return self.world.generation + 1
 
     def check(self) -> None:
         """Refuse a pair that cannot be learned, or a method that cannot be made for it."""
-        check_pairs(self, domains.get(self.domain))
+        check_pairs(self)
 
     def compute(self, task: Task, stop: Stop) -> Columns:
         """Compute the variance at each iteration, for all methods."""
@@ -198,11 +191,8 @@ class VarianceStudy(BaseStudy):
 def run_variance(task: Task, stop: Stop = lambda: False) -> dict[str, Array]:
     """Compute the variance over batches, [iterations, 4] for each method; columns are `KINDS`."""
     study = task.study
-    domain = domains.get(study.domain).for_run(task.run, study.seed)
-    purpose = (task.question, task.behaviour)
-    seed = seed_for(study.seed, task.run, "walk", task.behaviour)
-    path = domain.walk(domain.behaviour(task.behaviour), [task.question], study.buffer, seed)
-    path.check(task.question, domain.features.size)
+    domain, purpose = task.world, (task.question, task.behaviour)
+    path = task.walk(domain, [task.question], study.buffer)
     asked, experience = path.signals[task.question], experience_of(path, task.question)
     largest = domain.largest_ratio(task.question, task.behaviour)
     out = {name: np.empty((len(study.iterations), len(KINDS))) for name in study.methods}

@@ -1,26 +1,47 @@
-"""Checks of a study's settings, with messages that suit TOML files and Python alike.
+"""The settings of a study: checks, and the digest that identifies results.
 
 Values of a wrong type, unknown names, numbers out of range and repeated values are refused before
-anything runs, and the message names the setting.
+anything runs, and the message names the setting, in words that suit TOML files and Python alike.
+
+A task's configuration is all that determines its result: equal configurations give equal bytes. The
+study's *variant* is the digest of the settings that all its tasks share.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
+from functools import lru_cache
 from inspect import formatannotation
 from numbers import Integral, Real
 from typing import Any
 
 from gvf import Method
+from gvf.common import user_code as code
 from gvf.common.part_names import is_reference, known
 from gvf.kernels import NAMED
 from gvf_lab import domain as domains
 from gvf_lab.domain import Domain
 from gvf_lab.domain.domain import every_pair
-from gvf_lab.study.base_study import Task
+from gvf_lab.study.base_study import BaseStudy, Task
 
+ADDS_TASKS = {"name", "runs", "pairs", "gaps", "own"}
+"""Attributes that decide which tasks a study has, and do not change any one of them."""
+WRITTEN = {
+    *("domain", "simulator", "protocol", "device", "seed", "methods", "update", "optimiser"),
+    *("step_size", "step_sizes", "trace_decays", "etas", "betas", "zetas", "xi_max", "u0", "mu"),
+    *("steps", "updates", "iterations", "warm_up", "gap", "buffer", "window", "batch_size"),
+    *("batches", "error", "measure_every", "points", "evaluation_states", "rollouts"),
+}
+"""The settings that stored results name even where they are the default.
+
+All others are left out at their default, so that a new setting changes no digest: results that were
+stored before it still belong to their study."""
+PLACE = ("question", "behaviour", "gap", "run")
+"""The columns that identify a task within its study."""
 RESERVED = ("results", "logs", "claims", "contents", "made", "matches")
 """Names that no study may have: folders of the store, and sections of the report."""
 
@@ -30,7 +51,7 @@ def check_shared(study: Any) -> Domain:
     resolve_methods(study)
     check_types(study)
     check_name(study.name)
-    domain = domains.get(study.domain, study.protocol if study.protocol != "both" else "paper")
+    domain = study.world
     pairs = study.pairs or tuple(domain.pairs) or every_pair(domain.questions, domain.behaviours)
     object.__setattr__(study, "pairs", pairs)
     check_several(pairs=study.pairs)
@@ -42,11 +63,12 @@ def check_shared(study: Any) -> Domain:
     return domain
 
 
-def check_pairs(study: Any, domain: Domain) -> None:
+def check_pairs(study: Any) -> None:
     """Refuse a pair that cannot be learned, and a method that cannot be made for it.
 
     If the domain, a method or the update is the user's own, a tiny task of each pair is tried.
     """
+    domain = study.world
     for question, behaviour in study.pairs:
         domain.check(question, behaviour)
         for name in study.methods:
@@ -129,11 +151,13 @@ def check_name(name: str) -> None:
         raise ValueError(f"a study cannot be called {name!r}: a folder or section is called so")
 
 
-def check_at_least(least: int, **values: int) -> None:
-    """Refuse a value below `least`, by name."""
-    for name, value in values.items():
-        if value < least:
-            raise ValueError(f"{name} must be at least {least}, got {value}")
+def check_numbers(study: BaseStudy) -> None:
+    """Refuse a whole number, or one of several, that is below its least value."""
+    for name, least in study.least.items():
+        value = getattr(study, name)
+        for number in value if isinstance(value, tuple) else (value,):
+            if number < least:
+                raise ValueError(f"{name} must be at least {least}, got {number}")
 
 
 def check_distinct(**values: tuple[Any, ...]) -> None:
@@ -208,3 +232,61 @@ _TYPES: dict[str, tuple[str, str, Callable[[Any], Any]]] = {
 def _written(value: Any) -> str:
     """Write a value as in a TOML file."""
     return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def settings(study: BaseStudy) -> dict[str, Any]:
+    """Return the settings that the results depend on and that all tasks of the study share.
+
+    Example:
+        >>> from gvf_lab.study import Study
+        >>> from gvf_lab.study.settings import settings
+        >>> settings(Study("mine", "four-rooms", ("IR",), (1,), runs=3))["step_sizes"]
+        [1.0]
+    """
+    plain: dict[str, Any] = {"generation": study.generation}
+    for field in fields(study):  # pyright: ignore[reportArgumentType]
+        value = getattr(study, field.name)
+        written = field.name in WRITTEN or value != field.default
+        if field.name not in ADDS_TASKS and written:
+            # 1 and 1.0 are the same step size.
+            plain_one = float if "float" in str(field.type) else lambda v: v
+            is_many = isinstance(value, tuple)
+            plain[field.name] = [plain_one(v) for v in value] if is_many else plain_one(value)
+    # A method's colour does not change its results.
+    plain["methods"] = [replace(study.method(name), colour="").plain() for name in study.methods]
+    if used := references(study):
+        plain["code"] = code.digest(used)
+    return plain
+
+
+def references(study: BaseStudy) -> set[str]:
+    """Return a study's references to code that is not ours, including those of its domain."""
+    named = {name for name in (study.kind, study.update) if is_reference(name)}
+    named -= {name for name in named if name.startswith(("gvf.", "gvf_lab."))}
+    for method in study.own:
+        named |= {*method.references()}
+    return named | {*domains.references(study.domain)}
+
+
+def configuration(task: Task, shared: Mapping[str, Any] | None = None) -> str:
+    """Return all that determines a task's result, as JSON: equal texts mean equal results."""
+    place = {name: getattr(task, name) for name in PLACE}
+    return canonical({**(shared or settings(task.study)), **place})
+
+
+def variant(study: BaseStudy) -> str:
+    """Return eight hexadecimal digits that depend only on the settings; they name a folder."""
+    # A user's code may change, so the digest is cached only for studies without any.
+    return _variant(study) if references(study) else _remembered_variant(study)
+
+
+def _variant(study: BaseStudy) -> str:
+    return hashlib.sha256(canonical(settings(study)).encode()).hexdigest()[:8]
+
+
+_remembered_variant = lru_cache(maxsize=8)(_variant)
+
+
+def canonical(value: Any) -> str:
+    """Write settings as JSON in which equal settings are equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
