@@ -105,7 +105,7 @@ class WholeLog:
             joined = self._n_steps.join(single, origin.transitions, gaps)
             if len(joined):
                 self.buffer.extend(joined)
-        self._totals.add(rows, None, len(self.buffer))
+        self._totals.add(rows, None)
 
     @cached_property
     def columns(self) -> dict[str, Array]:
