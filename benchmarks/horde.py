@@ -5,8 +5,8 @@ updates all questions. The peer does the same step by step in plain PyTorch, wit
 for the draws and batched products for the values, or sums of rows of weights for active features.
 For dense features a line shows the machine's own limit: the products alone, at the speed of the
 fastest product of large matrices that was found (ours, PyTorch's, NumPy's). Further parts show how
-the rate falls with questions, policies, features and horizons, and the rate with one and two workers
-of a Ray cluster on this machine beside one process, with one thread each.
+the rate falls with questions, policies, features and horizons, and the rate with one and two
+workers of a Ray cluster on this machine beside one process, with one thread each.
 """
 
 from __future__ import annotations

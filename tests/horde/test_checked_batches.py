@@ -106,3 +106,17 @@ def test_the_rows_checked_together_follow_the_memory_that_they_take():
     assert few > 10_000
     numbers = 400 * (1 + 1 + 2)  # a ratio of each policy; a ratio, a mass and a copy of each group
     assert (1 << 26) / 8 / numbers > many > (1 << 26) / 8 / (numbers + 200)
+
+
+def test_an_interrupt_before_any_row_is_learned_from_changes_nothing(monkeypatch):
+    def interrupted(rows):
+        raise KeyboardInterrupt
+
+    horde, data = made(), data_with("reward", np.nan, at=60)
+    horde.observe(data[:50])
+    before = horde._arrays()
+    with monkeypatch.context() as patch:
+        patch.setattr(horde._shard, "learn", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            horde.observe(data[50:])
+    assert_unchanged(before, horde)

@@ -138,6 +138,8 @@ def test_a_worker_gets_only_what_its_policies_need(dumb):
         )
         assert part.columns["continuation"].shape == (20, 1 + (2 in own))
         assert len(part.largest) == 2 + 1 + (2 in own)
+        largest = [np.abs(weighed(i, data)).max() for i in own]
+        np.testing.assert_array_equal(part.largest[:2], largest)
 
 
 def weighed(factor, transitions):

@@ -68,7 +68,7 @@ class DenseWeights(WeightBlocks):
     ) -> None:
         self._parts, starts = _parts(layout, 3 * lanes_of(dtype), pool.threads)
         super().__init__(starts, size, dtype)
-        self._layout, self._updates_per_product = layout, updates_per_product
+        self._layout, self.updates_per_product = layout, updates_per_product
         self._step_size, self._pool = step_size, pool
         self._scale = layout.scale.astype(dtype)
 
@@ -89,7 +89,7 @@ class DenseWeights(WeightBlocks):
         w = (drawn.w * alpha).swapaxes(0, 1).reshape(-1, updates * k)
         w = w.astype(self.flat.dtype, order="C")  # Numba compiles for each order
         rows = np.ascontiguousarray(drawn.rows.swapaxes(0, 1)).reshape(-1, updates * k)
-        joined = min(updates, self._updates_per_product) * k
+        joined = min(updates, self.updates_per_product) * k
         products = [(rows, w)]
         if joined < updates * k:
             cuts = [slice(start, start + joined) for start in range(0, updates * k, joined)]
